@@ -1,0 +1,28 @@
+# tern_library(FOLDER [SOURCES glob...] [LINKS target...] [PRIVATE_LINKS target...])
+# One static library per folder of the house, `tern_FOLDER`, alias `tern::FOLDER`. Without SOURCES: every .cpp in it.
+function(tern_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  if(NOT ARG_SOURCES)
+    set(ARG_SOURCES *.cpp)
+  endif()
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_SOURCES})
+  add_library(tern_${folder} STATIC ${sources})
+  add_library(tern::${folder} ALIAS tern_${folder})
+  set_target_properties(tern_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(tern_${folder} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(tern_${folder} PUBLIC cxx_std_20)
+  target_link_libraries(tern_${folder} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
+  tern_compile_options(tern_${folder})
+  set_property(GLOBAL APPEND PROPERTY TERN_FOLDERS ${folder})
+endfunction()
+
+# Warnings and sanitizers for tern's own code.
+function(tern_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas)
+  if(TERN_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${TERN_SANITIZE})
+  endif()
+endfunction()

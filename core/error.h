@@ -1,0 +1,65 @@
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace tern {
+
+/// Base of every exception tern throws: a broken contract of the API, or a fault inside.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a person gave is wrong: a flag, a file, an environment. Applications end with code 2.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A part of a message: text, a number, or anything with a `to_string` beside its type.
+class MessagePart {
+ public:
+  MessagePart(const char* text) : text_(text) {}
+  MessagePart(std::string_view text) : text_(text) {}
+  MessagePart(std::string text) : text_(std::move(text)) {}
+  MessagePart(char character) : text_(1, character) {}
+  MessagePart(double number);
+  template <std::integral T>
+  MessagePart(T number) : text_(std::to_string(number)) {}
+  template <class T>
+    requires requires(const T& value) {
+      { to_string(value) } -> std::convertible_to<std::string>;
+    }
+  MessagePart(const T& value) : text_(to_string(value)) {}
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string join(std::initializer_list<MessagePart> parts);
+
+[[noreturn]] void fail(std::initializer_list<MessagePart> parts);
+[[noreturn]] void fail_input(std::initializer_list<MessagePart> parts);
+
+/// Throws `Error` unless `condition` holds. Name the operation, what was found, what was expected:
+/// `check(c == k, "conv2d: input has ", c, " channels, weight expects ", k);`
+template <class... Parts>
+void check(bool condition, const Parts&... parts) {
+  if (!condition) [[unlikely]]
+    fail({MessagePart(parts)...});
+}
+
+/// As `check`, for what a person gave: throws `InputError`. Name the file, offset or flag as well.
+template <class... Parts>
+void check_input(bool condition, const Parts&... parts) {
+  if (!condition) [[unlikely]]
+    fail_input({MessagePart(parts)...});
+}
+
+}  // namespace tern

@@ -1,0 +1,40 @@
+#include "tern/core/parallel.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "tern/core/error.h"
+
+namespace tern {
+
+int thread_count() { return omp_get_max_threads(); }
+
+void set_thread_count(int threads) {
+  check(threads >= 1, "set_thread_count: ", threads, " threads, expected 1 or more");
+  omp_set_num_threads(threads);
+}
+
+void detail::parallel_for(int64_t begin, int64_t end, int64_t grain, void (*run)(void*, int64_t, int64_t), void* body) {
+  const int64_t count = end - begin;
+  if (count <= 0) return;
+  const int64_t parts = std::min<int64_t>(thread_count(), std::max<int64_t>(1, count / std::max<int64_t>(grain, 1)));
+  if (parts == 1 || omp_in_parallel()) {
+    run(body, begin, end);
+    return;
+  }
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(parts))
+  for (int64_t part = 0; part < parts; ++part) {
+    try {
+      run(body, begin + count * part / parts, begin + count * (part + 1) / parts);
+    } catch (...) {
+#pragma omp critical(tern_parallel_for)
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace tern

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tern {
+
+/// What a draw is for. Part of every counter, so that no two uses share a number. Values are part of
+/// the reproducibility contract: append, never reorder.
+enum class Purpose : uint8_t { initialize = 1, shuffle = 2, augment = 3, dropout = 4, digits = 5, codec = 6, test = 255 };
+
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): 128 random bits
+/// that are a pure function of counter and key. The same on every device.
+constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return counter;
+}
+
+/// Names one sequence of random numbers. `owner` is the global index of a sample (data, dropout) or
+/// the rank (codecs); `step` the training step, or the epoch for shuffles; `tensor` < 2^24 tells layers
+/// or tensors apart.
+struct RandomKey {
+  uint64_t seed = 0;
+  Purpose purpose = Purpose::test;
+  uint32_t owner = 0;
+  uint32_t step = 0;
+  uint32_t tensor = 0;
+};
+
+/// The random numbers of one `RandomKey`, addressed by element in any order; a pure value.
+class RandomStream {
+ public:
+  constexpr explicit RandomStream(const RandomKey& key)
+      : seed_{static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)},
+        tail_{key.owner, key.step, static_cast<uint32_t>(key.purpose) << 24 | (key.tensor & 0xffffffu)} {}
+
+  /// Words 4·block to 4·block + 3.
+  constexpr std::array<uint32_t, 4> block(uint32_t block) const {
+    return philox({block, tail_[0], tail_[1], tail_[2]}, seed_);
+  }
+  constexpr uint32_t word(uint64_t element) const { return block(static_cast<uint32_t>(element >> 2))[element & 3]; }
+  /// Uniform in [0, 1) with 24 bits.
+  constexpr float uniform(uint64_t element) const { return static_cast<float>(word(element) >> 8) * 0x1p-24f; }
+  /// Uniform in {0, ..., n - 1}; bias below n / 2^32.
+  constexpr uint32_t below(uint64_t element, uint32_t n) const {
+    return static_cast<uint32_t>((uint64_t{word(element)} * n) >> 32);
+  }
+  /// Standard normal (Box–Muller over words 2·element and 2·element + 1).
+  float normal(uint64_t element) const;
+
+ private:
+  std::array<uint32_t, 2> seed_;
+  std::array<uint32_t, 3> tail_;
+};
+
+}  // namespace tern

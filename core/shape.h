@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace tern {
+
+/// The extents of a tensor, outermost dimension first; a value of at most `kMaxRank` dimensions.
+/// A negative dimension index counts from the end, as in PyTorch.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> extents);
+  explicit Shape(std::span<const int64_t> extents);
+
+  int rank() const { return rank_; }
+  int64_t operator[](int dimension) const { return extents_[normalize(dimension)]; }
+  int64_t& operator[](int dimension) { return extents_[normalize(dimension)]; }
+  /// Product of the extents; 1 for rank 0.
+  int64_t numel() const;
+  /// Product of the extents from `dimension` on.
+  int64_t numel_from(int dimension) const;
+
+  const int64_t* begin() const { return extents_.data(); }
+  const int64_t* end() const { return extents_.data() + rank_; }
+
+  /// The index in [0, rank) that `dimension` names; an error where there is none.
+  int normalize(int dimension) const;
+
+  friend bool operator==(const Shape& a, const Shape& b);
+
+ private:
+  std::array<int64_t, kMaxRank> extents_{};
+  int rank_ = 0;
+};
+
+/// "[64, 3, 32, 32]"
+std::string to_string(const Shape& shape);
+
+/// The shape both broadcast to, aligned at the last dimension as in PyTorch; an error names `operation`.
+Shape broadcast(const Shape& a, const Shape& b, const char* operation);
+
+}  // namespace tern

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "tern/core/dtype.h"
+#include "tern/core/error.h"
+
+namespace tern {
+
+/// Calls `function(T{})` with the C++ type of `dtype`: `visit_dtype(t, [&]<class T>(T) { ... });`
+template <class Function>
+decltype(auto) visit_dtype(DType dtype, Function&& function) {
+  switch (dtype) {
+    case DType::f64: return function(double{});
+    case DType::bf16: return function(BFloat16{});
+    case DType::i64: return function(int64_t{});
+    case DType::u8: return function(uint8_t{});
+    case DType::f32: break;
+  }
+  return function(float{});
+}
+
+/// As `visit_dtype` over f32, f64 and bf16; an error names `operation` for any other.
+template <class Function>
+decltype(auto) visit_floating(DType dtype, const char* operation, Function&& function) {
+  check(is_floating(dtype), operation, ": elements are ", dtype, ", expected f32, f64 or bf16");
+  if (dtype == DType::f64) return function(double{});
+  if (dtype == DType::bf16) return function(BFloat16{});
+  return function(float{});
+}
+
+/// The type in which sums over elements of T are held, and that of parameters beside them.
+template <class T>
+struct Wider {
+  using type = T;
+};
+template <>
+struct Wider<BFloat16> {
+  using type = float;
+};
+template <class T>
+using wider_t = typename Wider<T>::type;
+
+}  // namespace tern
