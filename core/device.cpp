@@ -15,9 +15,7 @@ constinit std::array<std::atomic<DeviceBackend*>, kMaxCudaDevices> cuda_backends
 
 }  // namespace
 
-std::string to_string(Device device) {
-  return device.type == DeviceType::cpu ? "cpu" : join({"cuda:", device.index});
-}
+std::string to_string(Device device) { return device.type == DeviceType::cpu ? "cpu" : join({"cuda:", device.index}); }
 
 Device parse_device(std::string_view text) {
   if (text == "cpu") return {};

@@ -31,9 +31,9 @@ class MessagePart {
   template <std::integral T>
   MessagePart(T number) : text_(std::to_string(number)) {}
   template <class T>
-    requires requires(const T& value) {
-      { to_string(value) } -> std::convertible_to<std::string>;
-    }
+  requires requires(const T& value) {
+    { to_string(value) } -> std::convertible_to<std::string>;
+  }
   MessagePart(const T& value) : text_(to_string(value)) {}
 
   const std::string& text() const { return text_; }

@@ -25,7 +25,7 @@ void detail::parallel_for(int64_t begin, int64_t end, int64_t grain, void (*run)
     return;
   }
   std::exception_ptr failure;
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(parts))
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(parts))
   for (int64_t part = 0; part < parts; ++part) {
     try {
       run(body, begin + count * part / parts, begin + count * (part + 1) / parts);

@@ -7,7 +7,15 @@ namespace tern {
 
 /// What a draw is for. Part of every counter, so that no two uses share a number. Values are part of
 /// the reproducibility contract: append, never reorder.
-enum class Purpose : uint8_t { initialize = 1, shuffle = 2, augment = 3, dropout = 4, digits = 5, codec = 6, test = 255 };
+enum class Purpose : uint8_t {
+  initialize = 1,
+  shuffle = 2,
+  augment = 3,
+  dropout = 4,
+  digits = 5,
+  codec = 6,
+  test = 255
+};
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): 128 random bits
 /// that are a pure function of counter and key. The same on every device.

@@ -64,9 +64,7 @@ void permute(const Tensor& source, const Tensor& target) {
 
 }  // namespace
 
-std::string to_string(MemoryFormat format) {
-  return format == MemoryFormat::row_major ? "row_major" : "channels_last";
-}
+std::string to_string(MemoryFormat format) { return format == MemoryFormat::row_major ? "row_major" : "channels_last"; }
 
 Tensor::Tensor(std::shared_ptr<Storage> storage, size_t byte_offset, const Shape& shape, DType dtype,
                MemoryFormat format)
@@ -216,9 +214,9 @@ Strides4 strides4(const Tensor& tensor) {
   return {c * h * w, h * w, w, 1};
 }
 
-#define TERN_INSTANTIATE(T)                                            \
-  template Tensor Tensor::from(const Shape&, std::span<const T>);      \
-  template T* Tensor::data() const;                                    \
+#define TERN_INSTANTIATE(T)                                       \
+  template Tensor Tensor::from(const Shape&, std::span<const T>); \
+  template T* Tensor::data() const;                               \
   template std::vector<T> Tensor::to_vector() const;
 TERN_INSTANTIATE(float)
 TERN_INSTANTIATE(double)

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tern/autograd/variable.h"
+
+namespace tern {
+
+/// Which inputs of an operation want a gradient; at most 64 inputs.
+struct Needs {
+  uint64_t bits = ~uint64_t{0};
+  bool operator[](size_t input) const { return (bits >> input & 1) != 0; }
+};
+
+/// One gradient per input, in order; undefined where none is needed.
+using Gradients = std::vector<Tensor>;
+
+/// One recorded operation: owns what it saved and the slots of its inputs, never its output.
+class Node {
+ public:
+  explicit Node(std::vector<std::shared_ptr<GradientSlot>> inputs) : inputs_(std::move(inputs)) {}
+  virtual ~Node() = default;
+  /// Called once; frees what was saved on return.
+  virtual Gradients backward(const Tensor& dy) = 0;
+  const std::vector<std::shared_ptr<GradientSlot>>& inputs() const { return inputs_; }
+  Needs needs() const;
+
+ private:
+  std::vector<std::shared_ptr<GradientSlot>> inputs_;  // null where no gradient is wanted
+};
+
+namespace detail {
+
+template <class Operation>
+class OperationNode final : public Node {
+ public:
+  OperationNode(Operation operation, std::vector<std::shared_ptr<GradientSlot>> inputs)
+      : Node(std::move(inputs)), operation_(std::move(operation)) {}
+  Gradients backward(const Tensor& dy) override {
+    const Operation operation = std::move(operation_);
+    return operation.backward(dy, needs());
+  }
+
+ private:
+  Operation operation_;
+};
+
+template <class Operation>
+Variable record(Operation operation, Tensor y, std::span<const Variable> inputs) {
+  std::vector<std::shared_ptr<GradientSlot>> slots;
+  slots.reserve(inputs.size());
+  bool wanted = false;
+  for (const auto& input : inputs) {
+    slots.push_back(input.slot());
+    wanted |= input.requires_gradient();
+  }
+  if (!wanted || !gradient_enabled()) return Variable(std::move(y));
+  auto slot = std::make_shared<GradientSlot>();
+  slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(slots));
+  return Variable(std::move(y), std::move(slot));
+}
+
+}  // namespace detail
+
+/// Runs an operation and records it where a gradient is wanted. An operation is a struct whose fields are its
+/// options and what it saves, with
+///   Tensor forward(const Tensor& x, ...);                            // may save into fields
+///   Gradients backward(const Tensor& dy, const Needs& needs) const;  // one gradient per input
+/// Both are pure but for the fields, so an operation is tested without a tape.
+template <class Operation, class... Inputs>
+Variable apply(Operation operation, const Inputs&... inputs) {
+  Tensor y = operation.forward(inputs.value()...);
+  const Variable variables[] = {inputs...};
+  return detail::record(std::move(operation), std::move(y), variables);
+}
+
+/// The same for an operation over any number of inputs: `Tensor forward(std::span<const Tensor>)`.
+template <class Operation>
+Variable apply_list(Operation operation, std::span<const Variable> inputs) {
+  std::vector<Tensor> values;
+  values.reserve(inputs.size());
+  for (const auto& input : inputs) values.push_back(input.value());
+  Tensor y = operation.forward(std::span<const Tensor>(values));
+  return detail::record(std::move(operation), std::move(y), inputs);
+}
+
+}  // namespace tern

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tern/autograd/variable.h"
+
+namespace tern {
+
+/// A tensor that training changes. Owned by its module, at a fixed address; optimizers and exchanges refer to it.
+class Parameter {
+ public:
+  Parameter() : slot_(std::make_shared<GradientSlot>()) {}
+  Parameter(const Parameter&) = delete;
+  Parameter& operator=(const Parameter&) = delete;
+
+  const Tensor& value() const { return value_; }
+  /// Puts another tensor in place, of another shape where a subnet is narrower; the gradient is dropped.
+  void set_value(Tensor value) {
+    value_ = std::move(value);
+    zero_gradient();
+  }
+  /// Undefined before the first `backward` after `zero_gradient`.
+  const Tensor& gradient() const { return slot_->gradient; }
+  void set_gradient(Tensor gradient) { slot_->gradient = std::move(gradient); }
+  void zero_gradient() { slot_->gradient = {}; }
+
+  /// This parameter as an input of operations.
+  Variable variable() const { return {value_, slot_}; }
+  /// `hook` runs inside `backward` as soon as this gradient is complete: communication overlaps what is left.
+  void on_gradient_ready(std::function<void()> hook) { slot_->on_gradient_ready = std::move(hook); }
+
+ private:
+  Tensor value_;
+  std::shared_ptr<GradientSlot> slot_;
+};
+
+}  // namespace tern

@@ -1,0 +1,107 @@
+#include "tern/autograd/variable.h"
+
+#include "tern/autograd/operation.h"
+#include "tern/core/error.h"
+#include "tern/kernels/elementwise.h"
+
+namespace tern {
+namespace {
+
+thread_local bool recording = true;
+
+/// Counts, for every slot that the graph above `root` reaches, the contributions `backward` will bring it.
+void count_contributions(const std::shared_ptr<GradientSlot>& root) {
+  std::vector<GradientSlot*> open{root.get()};
+  while (!open.empty()) {
+    GradientSlot* slot = open.back();
+    open.pop_back();
+    if (!slot->producer) continue;
+    for (const auto& input : slot->producer->inputs())
+      if (input && input->pending++ == 0) open.push_back(input.get());
+  }
+}
+
+void add_contribution(GradientSlot& slot, Tensor contribution) {
+  if (!slot.gradient.defined()) {
+    slot.gradient = std::move(contribution);
+    return;
+  }
+  check(contribution.shape() == slot.gradient.shape(), "backward: gradients of shapes ", contribution.shape(), " and ",
+        slot.gradient.shape(), " meet at one value");
+  // Operations may return one tensor for several inputs, so only a tensor nobody else holds is written.
+  if (slot.gradient.is_shared()) slot.gradient = slot.gradient.clone();
+  kernels::accumulate(contribution, slot.gradient);
+}
+
+}  // namespace
+
+GradientSlot::~GradientSlot() {
+  // Slots and nodes own one another down the graph; dying slots hand their producers to the outermost one.
+  thread_local std::vector<std::shared_ptr<Node>>* graveyard = nullptr;
+  if (!producer) return;
+  if (graveyard) {
+    graveyard->push_back(std::move(producer));
+    return;
+  }
+  std::vector<std::shared_ptr<Node>> dying;
+  graveyard = &dying;
+  dying.push_back(std::move(producer));
+  while (!dying.empty()) {
+    const auto node = std::move(dying.back());
+    dying.pop_back();
+  }
+  graveyard = nullptr;
+}
+
+Variable Variable::leaf(Tensor value) { return {std::move(value), std::make_shared<GradientSlot>()}; }
+
+const Tensor& Variable::gradient() const {
+  check(slot_ != nullptr, "gradient: this value is a constant, expected one that requires a gradient");
+  return slot_->gradient;
+}
+
+void Variable::backward() const {
+  check(value_.numel() == 1, "backward: value of shape ", value_.shape(), ", expected one element; pass a gradient");
+  backward(Tensor::full(value_.shape(), 1.0, {.dtype = value_.dtype()}).to(value_.device()));
+}
+
+void Variable::backward(Tensor gradient) const {
+  check(slot_ != nullptr, "backward: nothing below this value requires a gradient");
+  check(gradient.shape() == value_.shape(), "backward: gradient of shape ", gradient.shape(), " for a value of shape ",
+        value_.shape());
+  NoGradient guard;
+  count_contributions(slot_);
+  add_contribution(*slot_, std::move(gradient));
+  std::vector<std::shared_ptr<GradientSlot>> ready{slot_};
+  while (!ready.empty()) {
+    const auto slot = std::move(ready.back());
+    ready.pop_back();
+    if (!slot->producer) {
+      if (slot->on_gradient_ready) slot->on_gradient_ready();
+      continue;
+    }
+    const auto node = std::move(slot->producer);
+    Gradients gradients = node->backward(std::exchange(slot->gradient, {}));
+    const auto& inputs = node->inputs();
+    check(gradients.size() == inputs.size(), "backward: an operation returned ", gradients.size(), " gradients for ",
+          inputs.size(), " inputs");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i]) continue;
+      check(gradients[i].defined(), "backward: an operation returned no gradient for input ", i, ", which needs one");
+      add_contribution(*inputs[i], std::move(gradients[i]));
+      if (--inputs[i]->pending == 0) ready.push_back(inputs[i]);
+    }
+  }
+}
+
+Needs Node::needs() const {
+  Needs needs{0};
+  for (size_t i = 0; i < inputs_.size(); ++i) needs.bits |= uint64_t{inputs_[i] != nullptr} << i;
+  return needs;
+}
+
+NoGradient::NoGradient() : previous_(std::exchange(recording, false)) {}
+NoGradient::~NoGradient() { recording = previous_; }
+bool gradient_enabled() { return recording; }
+
+}  // namespace tern

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "tern/core/tensor.h"
+
+namespace tern {
+
+class Node;
+
+/// Where the contributions to one value's gradient meet. Shared by the Variables of that value and the
+/// nodes that consumed it; the value itself is not held, so nodes keep alive only what they saved.
+struct GradientSlot {
+  GradientSlot() = default;
+  ~GradientSlot();  ///< iterative: a graph of any depth is torn down in constant stack
+
+  Tensor gradient;                          ///< undefined until the first contribution
+  std::shared_ptr<Node> producer;           ///< null for a leaf
+  std::function<void()> on_gradient_ready;  ///< leaves: called in `backward` after the last contribution
+  int pending = 0;                          ///< contributions still to come in the running `backward`
+};
+
+/// A value on the tape: a tensor and, where a gradient is wanted, the slot it gathers in. A cheap handle;
+/// copies share. A graph belongs to one thread at a time.
+class Variable {
+ public:
+  Variable() = default;
+  /// A constant: no gradient flows into it.
+  Variable(Tensor value) : value_(std::move(value)) {}
+  Variable(Tensor value, std::shared_ptr<GradientSlot> slot) : value_(std::move(value)), slot_(std::move(slot)) {}
+  /// A leaf whose gradient `backward` fills.
+  static Variable leaf(Tensor value);
+
+  bool defined() const { return value_.defined(); }
+  const Tensor& value() const { return value_; }
+  const Shape& shape() const { return value_.shape(); }
+  bool requires_gradient() const { return slot_ != nullptr; }
+  /// Undefined where `backward` has not reached this leaf; intermediate gradients are freed as they are used.
+  const Tensor& gradient() const;
+  const std::shared_ptr<GradientSlot>& slot() const { return slot_; }
+
+  /// Adds d(this)/d(leaf) to the gradient of every leaf below; this value has one element. Frees the graph.
+  void backward() const;
+  /// The same from a given gradient of this value's shape.
+  void backward(Tensor gradient) const;
+
+ private:
+  Tensor value_;
+  std::shared_ptr<GradientSlot> slot_;
+};
+
+/// While one lives, operations of this thread record nothing: for evaluation.
+class NoGradient {
+ public:
+  NoGradient();
+  ~NoGradient();
+  NoGradient(const NoGradient&) = delete;
+  NoGradient& operator=(const NoGradient&) = delete;
+
+ private:
+  bool previous_;
+};
+bool gradient_enabled();
+
+}  // namespace tern

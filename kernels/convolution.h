@@ -1,0 +1,38 @@
+#pragma once
+
+#include "tern/kernels/kernel.h"
+
+namespace tern::kernels {
+
+/// Height and width of something two-dimensional; one number serves both.
+struct Extent2 {
+  int64_t h = 1, w = 1;
+  constexpr Extent2() = default;
+  constexpr Extent2(int64_t both) : h(both), w(both) {}
+  constexpr Extent2(int64_t height, int64_t width) : h(height), w(width) {}
+  friend bool operator==(const Extent2&, const Extent2&) = default;
+};
+
+/// The geometry of a cross-correlation, as in PyTorch's conv2d.
+struct ConvGeometry {
+  Extent2 stride = 1;
+  Extent2 padding = 0;  ///< zeros on each side
+  Extent2 dilation = 1;
+  int64_t groups = 1;
+};
+
+/// [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw]; an error names what does not fit.
+Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry);
+
+/// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share dtype (f32, f64, bf16) and format; w is OIHW
+/// row-major and, like bias, of `parameter_dtype`; bias[O] may be undefined.
+inline constinit Kernel<void(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu,
+                             Tensor& y)>
+    conv2d{"conv2d"};
+inline constinit Kernel<void(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx)> conv2d_backward_data{
+    "conv2d_backward_data"};
+/// dw as w; db[O] = sums of dy over N, H', W', and may be undefined.
+inline constinit Kernel<void(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db)>
+    conv2d_backward_weights{"conv2d_backward_weights"};
+
+}  // namespace tern::kernels

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/autograd/parameter.h"
+#include "tern/core/random.h"
+#include "tern/core/state_dict.h"
+
+namespace tern {
+
+/// Fills a new tensor; the stream is the parameter's own.
+using Initializer = std::function<void(const Tensor& tensor, const RandomStream& random)>;
+
+/// What a training step's random layers need to know; `samples` are the global indices of the batch, i64 [N].
+struct StepContext {
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  Tensor samples;
+};
+
+class Module;
+
+struct NamedParameter {
+  std::string name;  ///< path from the root module: "layer1.0.conv1.weight"
+  Parameter* parameter;
+};
+struct NamedBuffer {
+  std::string name;
+  Tensor* buffer;
+};
+struct NamedModule {
+  std::string name;  ///< "" for the root
+  Module* module;
+};
+
+/// Base of layers and models: owns parameters, buffers (state that no gradient changes) and submodules, each under a
+/// name given once. A layer's width is the shape of its tensors, so narrower tensors make a narrower layer. Not
+/// copyable; used by one thread at a time.
+///
+///   struct LeNet final : Module {
+///     Variable forward(const Variable& x) override;
+///     Conv2d& conv1 = add<Conv2d>("conv1", {.in = 1, .out = 20, .kernel = 5});
+///   };
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  virtual Variable forward(const Variable& x) = 0;
+  Variable operator()(const Variable& x) { return forward(x); }
+
+  /// Draws every parameter's first value, as `dtype`, from streams of `seed`, numbered in the order of
+  /// `parameters()`, and sets every buffer. Call once before the first forward.
+  void initialize(uint64_t seed, DType dtype = DType::f32, Device device = {});
+
+  /// Training (the default) or evaluation, for this module and all below.
+  void set_training(bool training);
+  bool training() const { return training_; }
+  /// Tells all random layers below which step comes; the trainer calls it before each forward.
+  virtual void begin_step(const StepContext& context);
+
+  /// In the order of construction, depth first; own parameters before those of submodules.
+  std::vector<NamedParameter> parameters();
+  std::vector<NamedBuffer> buffers();
+  /// This module and all below, parents first.
+  std::vector<NamedModule> modules();
+  /// Parameters, then buffers, sharing storage with the model; PyTorch's names.
+  StateDict state();
+  /// Copies values in; an InputError names the first tensor that is missing, unexpected or of another shape,
+  /// with both shapes, and then nothing has changed.
+  void load_state(const StateDict& state);
+  /// How many numbers training changes.
+  int64_t parameter_count();
+  void zero_gradients();
+
+ protected:
+  /// Constructs a submodule in place; `Layer` has a nested `Options`.
+  template <class Layer>
+  Layer& add(std::string name, const typename Layer::Options& options = {}) {
+    return static_cast<Layer&>(add_module(std::move(name), std::make_unique<Layer>(options)));
+  }
+  Module& add_module(std::string name, std::unique_ptr<Module> module);
+  Parameter& add_parameter(std::string name, const Shape& shape, Initializer initializer);
+  /// A buffer of f32 (f64 beside f64 parameters) that starts at `value` everywhere.
+  Tensor& add_buffer(std::string name, const Shape& shape, double value);
+
+ private:
+  struct OwnParameter;
+  struct OwnBuffer;
+  struct Child {
+    std::string name;
+    std::unique_ptr<Module> module;
+  };
+
+  void collect_modules(const std::string& prefix, std::vector<NamedModule>& found);
+
+  std::vector<std::unique_ptr<OwnParameter>> parameters_;
+  std::vector<std::unique_ptr<OwnBuffer>> buffers_;
+  std::vector<Child> children_;
+  bool training_ = true;
+};
+
+}  // namespace tern
