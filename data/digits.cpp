@@ -1,0 +1,180 @@
+#include "tern/data/digits.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tern/core/parallel.h"
+#include "tern/core/random.h"
+#include "tern/data/digit_strokes.h"
+
+// Only + − × ÷ and √ on floats, which IEEE 754 rounds in one way, and no contraction: the same bytes everywhere.
+namespace tern {
+namespace {
+
+constexpr int64_t kTrainSize = 48000;
+constexpr int64_t kTestSize = 8000;
+constexpr int kSide = kDigitSide;
+constexpr int kPointsPerSpan = 5;
+
+struct Point {
+  float x, y;
+};
+
+/// The numbers that one digit is made of, drawn in a fixed order.
+class Chance {
+ public:
+  explicit Chance(const RandomStream& random) : random_(random) {}
+  uint32_t below(uint32_t n) { return random_.below(next_++, n); }
+  float uniform(float low, float high) { return low + (high - low) * random_.uniform(next_++); }
+  /// Within ±spread, near 0 more often than far.
+  float around_zero(float spread) {
+    const float first = uniform(-0.5f, 0.5f), second = uniform(-0.5f, 0.5f);
+    return spread * (first + second);
+  }
+
+ private:
+  RandomStream random_;
+  uint64_t next_ = 0;
+};
+
+/// From the grid of the strokes to pixels: scale, shear, rotation and shift of one writer's hand.
+class Hand {
+ public:
+  explicit Hand(Chance& chance) {
+    const float height = chance.uniform(0.15f, 0.22f);
+    const float width = height * chance.uniform(0.7f, 1.05f);
+    const float shear = chance.around_zero(0.35f) - 0.1f;
+    const float angle = chance.around_zero(0.35f);
+    const float cosine = 1.0f - angle * angle * 0.5f, sine = angle - angle * angle * angle / 6.0f;
+    across_ = {width * cosine, width * sine};
+    down_ = {height * (shear * cosine - sine), height * (shear * sine + cosine)};
+    centre_ = {kSide * 0.5f + chance.around_zero(4.0f), kSide * 0.5f + chance.around_zero(4.0f)};
+  }
+  Point place(float x, float y) const {
+    return {centre_.x + across_.x * x + down_.x * y, centre_.y + across_.y * x + down_.y * y};
+  }
+
+ private:
+  Point across_, down_, centre_;
+};
+
+/// Squared distance from each pixel's centre to the nearest ink, where that is near.
+class Canvas {
+ public:
+  Canvas() { squares_.fill(kFar); }
+
+  void line(Point from, Point to, float reach) {
+    const Point along = {to.x - from.x, to.y - from.y};
+    const float length = along.x * along.x + along.y * along.y;
+    const int left = first(std::min(from.x, to.x) - reach), right = last(std::max(from.x, to.x) + reach);
+    const int top = first(std::min(from.y, to.y) - reach), bottom = last(std::max(from.y, to.y) + reach);
+    for (int y = top; y <= bottom; ++y) {
+      for (int x = left; x <= right; ++x) {
+        const Point offset = {static_cast<float>(x) + 0.5f - from.x, static_cast<float>(y) + 0.5f - from.y};
+        const float dot = offset.x * along.x + offset.y * along.y;
+        const float t = length > 0 ? std::clamp(dot / length, 0.0f, 1.0f) : 0.0f;
+        const float dx = offset.x - t * along.x, dy = offset.y - t * along.y;
+        float& square = squares_[static_cast<size_t>(y * kSide + x)];
+        square = std::min(square, dx * dx + dy * dy);
+      }
+    }
+  }
+
+  float distance(size_t pixel) const { return std::sqrt(squares_[pixel]); }
+
+ private:
+  static constexpr float kFar = 1e4f;
+  static int first(float edge) { return static_cast<int>(std::clamp(edge - 0.5f, 0.0f, kSide - 1.0f)); }
+  static int last(float edge) { return static_cast<int>(std::clamp(edge, 0.0f, kSide - 1.0f)); }
+
+  std::array<float, kDigitSide * kDigitSide> squares_;
+};
+
+/// The curve through b and c (Catmull–Rom), at t in [0, 1] between them.
+float between(float a, float b, float c, float d, float t) {
+  return b + 0.5f * t * ((c - a) + t * ((2.0f * a - 5.0f * b + 4.0f * c - d) + t * (3.0f * (b - c) + d - a)));
+}
+
+void draw_stroke(const std::vector<Point>& points, float reach, Canvas& canvas) {
+  Point pen = points.front();
+  for (size_t i = 0; i + 1 < points.size(); ++i) {
+    const Point &a = points[i == 0 ? 0 : i - 1], &b = points[i], &c = points[i + 1],
+                &d = points[std::min(i + 2, points.size() - 1)];
+    for (int step = 1; step <= kPointsPerSpan; ++step) {
+      const float t = static_cast<float>(step) / kPointsPerSpan;
+      const Point next = {between(a.x, b.x, c.x, d.x, t), between(a.y, b.y, c.y, d.y, t)};
+      canvas.line(pen, next, reach);
+      pen = next;
+    }
+  }
+}
+
+void draw_style(const DigitStyle& style, const Hand& hand, float wobble, float reach, Chance& chance, Canvas& canvas) {
+  std::vector<Point> stroke;
+  constexpr PenPoint kLift = {0, 0};
+  for (size_t i = 0; i < style.size(); ++i) {
+    if (style[i] == kLift) {
+      if (!stroke.empty()) draw_stroke(stroke, reach, canvas);
+      stroke.clear();
+    } else if (!stroke.empty() && style[i] == style[i - 1]) {
+      stroke.push_back(stroke.back());
+    } else {
+      const float x = static_cast<float>(style[i].x - 50) + chance.around_zero(wobble);
+      const float y = static_cast<float>(style[i].y - 50) + chance.around_zero(wobble);
+      stroke.push_back(hand.place(x, y));
+    }
+  }
+  if (!stroke.empty()) draw_stroke(stroke, reach, canvas);
+}
+
+/// Ink with a soft edge, and the grain of paper and scanner.
+void develop(const Canvas& canvas, float radius, Chance& chance, const RandomStream& grain, std::span<uint8_t> pixels) {
+  const float edge = chance.uniform(0.8f, 1.6f), ink = chance.uniform(200.0f, 255.0f);
+  const float noise = chance.uniform(0.0f, 14.0f) / 128.0f;
+  std::array<uint32_t, 4> words{};
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    if (i % 16 == 0) words = grain.block(static_cast<uint32_t>(i / 16));
+    const auto byte = static_cast<int>(words[i / 4 % 4] >> (i % 4 * 8) & 0xffu);
+    const float cover = std::clamp((radius - canvas.distance(i)) / edge + 0.5f, 0.0f, 1.0f);
+    const float value = ink * cover + noise * static_cast<float>(byte - 128);
+    pixels[i] = static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
+  }
+}
+
+}  // namespace
+
+int64_t draw_digit(uint64_t seed, Split split, int64_t index, std::span<uint8_t> pixels) {
+  const int64_t label = index % 10;
+  RandomKey key{.seed = seed, .purpose = Purpose::digits, .owner = static_cast<uint32_t>(index)};
+  key.tensor = split == Split::train ? 0 : 2;
+  Chance chance{RandomStream(key)};
+  ++key.tensor;
+  const auto& styles = kDigitStyles[static_cast<size_t>(label)];
+  const DigitStyle& style = styles[chance.below(static_cast<uint32_t>(styles.size()))];
+  const Hand hand(chance);
+  const float radius = chance.uniform(0.6f, 1.5f);
+  const float wobble = chance.uniform(1.0f, 9.0f);
+  Canvas canvas;
+  draw_style(style, hand, wobble, radius + 1, chance, canvas);
+  develop(canvas, radius, chance, RandomStream(key), pixels);
+  return label;
+}
+
+MemoryDataset make_digits(uint64_t seed, Split split) {
+  const ImageSpec spec{.channels = 1, .height = kDigitSide, .width = kDigitSide, .classes = 10};
+  const auto size = static_cast<size_t>(split == Split::train ? kTrainSize : kTestSize);
+  const auto numel = static_cast<size_t>(spec.numel());
+  std::vector<uint8_t> pixels(size * numel), labels(size);
+  parallel_for(0, static_cast<int64_t>(size), 100, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const std::span own(pixels.data() + static_cast<size_t>(i) * numel, numel);
+      labels[static_cast<size_t>(i)] = static_cast<uint8_t>(draw_digit(seed, split, i, own));
+    }
+  });
+  return {spec, std::move(pixels), std::move(labels)};
+}
+
+}  // namespace tern

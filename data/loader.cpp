@@ -1,0 +1,144 @@
+#include "tern/data/loader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// Adds the seconds of its own life to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum) {}
+  ~Stopwatch() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+ private:
+  double& sum_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options)
+    : dataset_(dataset),
+      sampler_(sampler),
+      options_(options),
+      input_(dataset.spec()),
+      output_(options.transform.output(input_)) {
+  check(sampler.size == dataset.size(), "loader: the sampler orders ", sampler.size, " examples, the data set has ",
+        dataset.size());
+  check_input(options.batch_size >= 1, "loader: a batch of ", options.batch_size, " examples, expected 1 or more");
+  check_input(options.threads >= 0, "loader: ", options.threads, " threads, expected 0 or more");
+  // Whole batches are counted in the smallest share, so that every rank takes the same number of steps.
+  const int64_t share = options.drop_last ? sampler.size / sampler.ranks : sampler.share();
+  batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
+  check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
+              " examples is larger than the data, which has ", share, " for each rank");
+  start({});
+}
+
+DataLoader::~DataLoader() { stop(); }
+
+void DataLoader::start(const DataPosition& position) {
+  check(position.epoch >= 0 && 0 <= position.batch && position.batch <= batches_, "loader: no batch ", position.batch,
+        " in epoch ", position.epoch, ", an epoch has ", batches_);
+  stop();
+  epoch_ = position.epoch;
+  order_ = sampler_.order(epoch_);
+  given_ = claimed_ = position.batch;
+  if (options_.threads == 0) return;
+  slots_.clear();
+  slots_.resize(static_cast<size_t>(2 * options_.threads));
+  const int64_t end = std::min(batches_, given_ + std::ssize(slots_));
+  for (int64_t batch = given_; batch < end; ++batch) slot(batch).batch = allocate(batch);
+  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
+}
+
+std::optional<Batch> DataLoader::next() {
+  if (given_ == batches_) return {};
+  const Stopwatch stopwatch(wait_seconds_);
+  if (options_.threads == 0) {
+    Batch batch = allocate(given_);
+    fill(given_++, batch);
+    return batch;
+  }
+  // The consumer allocates, never a thread, so what is allocated when does not depend on timing.
+  const int64_t refill = given_ + std::ssize(slots_);
+  Slot fresh;
+  if (refill < batches_) fresh.batch = allocate(refill);
+  std::unique_lock lock(mutex_);
+  Slot& ready = slot(given_);
+  batch_ready_.wait(lock, [&] { return ready.ready; });
+  std::swap(ready, fresh);
+  ++given_;
+  lock.unlock();
+  place_free_.notify_one();
+  if (fresh.failure) std::rethrow_exception(fresh.failure);
+  return std::move(fresh.batch);
+}
+
+int64_t DataLoader::size_of_batch(int64_t batch) const {
+  return std::min(options_.batch_size, std::ssize(order_) - batch * options_.batch_size);
+}
+
+Batch DataLoader::allocate(int64_t batch) const {
+  const int64_t n = size_of_batch(batch);
+  return {
+      .images =
+          Tensor::empty({n, output_.channels, output_.height, output_.width}, {.format = MemoryFormat::channels_last}),
+      .labels = Tensor::empty({n}, {.dtype = DType::i64}),
+      .indices = Tensor::empty({n}, {.dtype = DType::i64}),
+      .pixels = Tensor::empty({n, input_.channels, input_.height, input_.width},
+                              {.dtype = DType::u8, .format = MemoryFormat::channels_last}),
+      .augmentations = std::vector<Augmentation>(static_cast<size_t>(n)),
+  };
+}
+
+void DataLoader::fill(int64_t position, Batch& batch) const {
+  const auto images = batch.images.span<float>();
+  const auto pixels = batch.pixels.span<uint8_t>();
+  const auto image_size = static_cast<size_t>(output_.numel()), example_size = static_cast<size_t>(input_.numel());
+  for (size_t i = 0; i < batch.augmentations.size(); ++i) {
+    const int64_t index = order_[static_cast<size_t>(position * options_.batch_size) + i];
+    const auto example = pixels.subspan(i * example_size, example_size);
+    batch.indices.data<int64_t>()[i] = index;
+    batch.labels.data<int64_t>()[i] = dataset_.read(index, example);
+    batch.augmentations[i] = options_.transform.draw(input_, options_.seed, epoch_, index);
+    options_.transform.apply(input_, batch.augmentations[i], example, images.subspan(i * image_size, image_size));
+  }
+}
+
+void DataLoader::prepare_ahead() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    place_free_.wait(lock, [&] { return stopping_ || claimed_ == batches_ || claimed_ < given_ + std::ssize(slots_); });
+    if (stopping_ || claimed_ == batches_) return;
+    const int64_t position = claimed_++;
+    Slot& own = slot(position);
+    lock.unlock();
+    try {
+      fill(position, own.batch);
+    } catch (...) {
+      own.failure = std::current_exception();
+    }
+    lock.lock();
+    own.ready = true;
+    batch_ready_.notify_one();
+  }
+}
+
+void DataLoader::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  place_free_.notify_all();
+  for (auto& thread : threads_) thread.join();
+  threads_.clear();
+  stopping_ = false;
+}
+
+}  // namespace tern
