@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "tern/autograd/variable.h"
 
@@ -33,6 +34,12 @@ class Parameter {
  private:
   Tensor value_;
   std::shared_ptr<GradientSlot> slot_;
+};
+
+/// A parameter under its path from the root module: "layer1.0.conv1.weight".
+struct NamedParameter {
+  std::string name;
+  Parameter* parameter;
 };
 
 }  // namespace tern

@@ -24,12 +24,8 @@ struct StepContext {
 
 class Module;
 
-struct NamedParameter {
-  std::string name;  ///< path from the root module: "layer1.0.conv1.weight"
-  Parameter* parameter;
-};
 struct NamedBuffer {
-  std::string name;
+  std::string name;  ///< path from the root module, as a NamedParameter's
   Tensor* buffer;
 };
 struct NamedModule {
