@@ -14,8 +14,8 @@ struct DropoutDraw {
 };
 
 /// y = x / (1 - p) where kept, else 0; its own backward. Element e (logical row-major order within the sample, whatever
-/// the format) of row n drops where RandomStream({seed, dropout, samples[n], step, layer}).uniform(e) < p. samples: i64
-/// [N].
+/// the format) of row n drops where RandomStream({seed, dropout, samples[n], step, layer}).uniform(e) < p.
+/// samples: i64 [N].
 inline constinit Kernel<void(const Tensor& x, const Tensor& samples, const DropoutDraw&, Tensor& y)> dropout{"dropout"};
 
 }  // namespace tern::kernels

@@ -9,6 +9,11 @@ struct MatmulOptions {
   bool transpose_b = false;
 };
 
+/// [..., m, n]; an error names both shapes where they do not fit.
+Shape matmul_output_shape(const Shape& a, const Shape& b, const MatmulOptions& options);
+/// [n, out] for x [n, in] and w [out, in]; an error names both shapes where they do not fit.
+Shape linear_output_shape(const Shape& x, const Shape& w);
+
 /// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n]. Ranks 2 to 4, row-major; leading dimensions of a
 /// and b are equal, or b has rank 2 and serves every matrix of a.
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, const MatmulOptions&, Tensor& y)> matmul{"matmul"};

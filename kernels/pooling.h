@@ -10,7 +10,7 @@ struct PoolGeometry {
   Extent2 stride = 2;
   Extent2 padding = 0;             ///< on each side; at most half the window
   bool ceil_mode = false;          ///< also windows that begin inside the input but end outside
-  bool count_include_pad = false;  ///< averages divide by the window's size, not by the elements inside
+  bool count_include_pad = false;  ///< averages count padding (never what ceil_mode adds beyond it) as elements
 };
 
 /// [N, C, H', W']; an error names what does not fit.

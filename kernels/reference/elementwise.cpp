@@ -1,15 +1,113 @@
 #include "tern/kernels/reference/elementwise.h"
 
+#include <cmath>
+
 #include "tern/core/visit.h"
+#include "tern/kernels/check.h"
+#include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
+namespace {
 
-void relu(const Tensor& x, Tensor& y) {
-  visit_floating(x.dtype(), "relu", [&]<class T>(T) {
+/// y = f(x)
+template <class Function>
+void map(const char* operation, const Tensor& x, Tensor& y, Function f) {
+  kernels::check_alike(operation, x, y);
+  visit_floating(x.dtype(), operation, [&]<class T>(T) {
     const T* in = x.data<T>();
     T* out = y.data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] > T(0) ? in[i] : T(0);
+    for (int64_t i = 0; i < x.numel(); ++i) out[i] = static_cast<T>(f(wider_t<T>(in[i])));
   });
+}
+
+/// dx = f(saved, dy)
+template <class Function>
+void map(const char* operation, const Tensor& saved, const Tensor& dy, Tensor& dx, Function f) {
+  kernels::check_alike(operation, saved, dy);
+  kernels::check_alike(operation, saved, dx);
+  visit_floating(saved.dtype(), operation, [&]<class T>(T) {
+    const T *first = saved.data<T>(), *second = dy.data<T>();
+    T* out = dx.data<T>();
+    for (int64_t i = 0; i < dx.numel(); ++i) out[i] = static_cast<T>(f(wider_t<T>(first[i]), wider_t<T>(second[i])));
+  });
+}
+
+/// y = f(a, b), both broadcast to y's shape
+template <class Function>
+void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y, Function f) {
+  check(y.shape() == broadcast(a.shape(), b.shape(), operation), operation, ": output of shape ", y.shape(), " for ",
+        a.shape(), " and ", b.shape());
+  check(a.dtype() == b.dtype() && a.dtype() == y.dtype(), operation, ": elements are ", a.dtype(), " and ", b.dtype(),
+        ", expected one dtype");
+  const auto in_a = Position::broadcast(a, y.shape()), in_b = Position::broadcast(b, y.shape());
+  const Position in_y(y);
+  visit_floating(y.dtype(), operation, [&]<class T>(T) {
+    const T *first = a.data<T>(), *second = b.data<T>();
+    T* out = y.data<T>();
+    for (int64_t i = 0; i < y.numel(); ++i)
+      out[in_y(i)] = static_cast<T>(f(wider_t<T>(first[in_a(i)]), wider_t<T>(second[in_b(i)])));
+  });
+}
+
+}  // namespace
+
+// NaN is not below 0, so it passes.
+void relu(const Tensor& x, Tensor& y) {
+  map("relu", x, y, [](auto v) { return v < 0 ? decltype(v)(0) : v; });
+}
+
+void relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  map("relu_backward", y, dy, dx, [](auto out, auto d) { return out > 0 ? d : decltype(d)(0); });
+}
+
+void leaky_relu(const Tensor& x, double slope, Tensor& y) {
+  map("leaky_relu", x, y, [slope](auto v) { return v > 0 ? v : static_cast<decltype(v)>(slope) * v; });
+}
+
+void leaky_relu_backward(const Tensor& x, const Tensor& dy, double slope, Tensor& dx) {
+  map("leaky_relu_backward", x, dy, dx,
+      [slope](auto v, auto d) { return v > 0 ? d : static_cast<decltype(d)>(slope) * d; });
+}
+
+void sigmoid(const Tensor& x, Tensor& y) {
+  map("sigmoid", x, y, [](auto v) { return 1 / (1 + std::exp(-v)); });
+}
+
+void sigmoid_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  map("sigmoid_backward", y, dy, dx, [](auto out, auto d) { return d * out * (1 - out); });
+}
+
+void tanh(const Tensor& x, Tensor& y) {
+  map("tanh", x, y, [](auto v) { return std::tanh(v); });
+}
+
+void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  map("tanh_backward", y, dy, dx, [](auto out, auto d) { return d * (1 - out * out); });
+}
+
+void scale(const Tensor& x, double scale, Tensor& y) {
+  map("scale", x, y, [scale](auto v) { return static_cast<decltype(v)>(scale) * v; });
+}
+
+void accumulate(const Tensor& x, Tensor& y) {
+  check(x.shape() == y.shape(), "accumulate: shapes ", x.shape(), " and ", y.shape(), ", expected the same");
+  combine("accumulate", y, x, y, [](auto sum, auto v) { return sum + v; });
+}
+
+void add(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("add", a, b, y, [](auto p, auto q) { return p + q; });
+}
+
+void subtract(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("subtract", a, b, y, [](auto p, auto q) { return p - q; });
+}
+
+void multiply(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("multiply", a, b, y, [](auto p, auto q) { return p * q; });
+}
+
+void divide(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("divide", a, b, y, [](auto p, auto q) { return p / q; });
 }
 
 }  // namespace tern::reference
