@@ -14,7 +14,7 @@
 namespace tern {
 namespace {
 
-constexpr int64_t kTrainSize = 48000;
+constexpr int64_t kTrainSize = 40000;
 constexpr int64_t kTestSize = 8000;
 constexpr int kSide = kDigitSide;
 constexpr int kPointsPerSpan = 5;

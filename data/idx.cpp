@@ -1,6 +1,6 @@
 #include "tern/data/idx.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <span>
@@ -36,14 +36,17 @@ IdxArray read_idx(const std::filesystem::path& path, int rank) {
   check_input(found == header.size(), name, ": truncated: ", found, " bytes, the header alone has ", header.size());
 
   IdxArray array;
+  for (size_t at = 4; at < header.size(); at += 4) {
+    array.extents.push_back(big_endian(&header[at]));
+    check_input(array.extents.back() > 0, name, ": an extent of 0 at offset ", at, ", expected 1 or more");
+  }
+  const std::string declared = fmt::format("{}", fmt::join(array.extents, "x"));
+  const uint64_t room = source.most_bytes() - header.size();
   uint64_t size = 1;
-  for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
-    const uint64_t extent = big_endian(&header[4 + 4 * i]);
-    check_input(extent > 0, name, ": extent ", i, " at offset ", 4 + 4 * i, " is 0, expected 1 or more");
-    check_input(size <= source.most_bytes() / extent, name, ": extent ", i, " at offset ", 4 + 4 * i, " is ", extent,
-                ", but the file can hold ", source.most_bytes(), " bytes at most");
-    size *= extent;
-    array.extents.push_back(static_cast<int64_t>(extent));
+  for (const int64_t extent : array.extents) {
+    check_input(size <= room / static_cast<uint64_t>(extent), name, ": truncated: the header declares ", declared,
+                " bytes at offset 4, the file has room for ", room);
+    size *= static_cast<uint64_t>(extent);
   }
 
   // Memory grows with what is really there: a small gzip file may declare a thousand times its size.

@@ -1,0 +1,204 @@
+#include "tern/data/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include "tern/core/cpu_memory.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+/// 103 images of 2×6×5 whose bytes and labels tell the example; reading example `broken` throws.
+class Counting final : public Dataset {
+ public:
+  explicit Counting(int64_t broken = -1) : broken_(broken) {}
+  int64_t size() const override { return 103; }
+  ImageSpec spec() const override { return {.channels = 2, .height = 6, .width = 5, .classes = 10}; }
+  int64_t read(int64_t index, std::span<uint8_t> pixels) const override {
+    ++reads;
+    if (index == broken_) throw std::runtime_error("the disk is on fire");
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(index * 7 + static_cast<int64_t>(i));
+    return index % 10;
+  }
+
+  mutable std::atomic<int64_t> reads = 0;
+
+ private:
+  int64_t broken_;
+};
+
+const Sampler kShuffled{.size = 103, .shuffle = true, .seed = 3};
+
+LoaderOptions options(int threads, bool drop_last = true) {
+  return {.batch_size = 8,
+          .drop_last = drop_last,
+          .threads = threads,
+          .seed = 3,
+          .transform = {.pad = 1, .random_crop = true, .random_flip = true, .brightness = 0.2f}};
+}
+
+std::vector<Batch> rest_of_epoch(DataLoader& loader) {
+  std::vector<Batch> batches;
+  while (auto batch = loader.next()) batches.push_back(std::move(*batch));
+  return batches;
+}
+
+void expect_same(const Batch& a, const Batch& b) {
+  EXPECT_EQ(a.images.to_vector<float>(), b.images.to_vector<float>());
+  EXPECT_EQ(a.labels.to_vector<int64_t>(), b.labels.to_vector<int64_t>());
+  EXPECT_EQ(a.indices.to_vector<int64_t>(), b.indices.to_vector<int64_t>());
+  EXPECT_EQ(a.pixels.to_vector<uint8_t>(), b.pixels.to_vector<uint8_t>());
+  EXPECT_EQ(a.augmentations, b.augmentations);
+}
+
+TEST(DataLoader, GivesTheExamplesOfTheSamplerInOrder) {
+  const Counting data;
+  DataLoader loader(data, kShuffled, options(1, false));
+  EXPECT_EQ(loader.batches(), 13);
+  const auto order = kShuffled.order(0);
+  std::vector<int64_t> met;
+  for (const Batch& batch : rest_of_epoch(loader)) {
+    EXPECT_EQ(batch.images.shape(), (Shape{batch.size(), 2, 6, 5}));
+    EXPECT_EQ(batch.images.format(), MemoryFormat::channels_last);
+    EXPECT_EQ(batch.pixels.format(), MemoryFormat::channels_last);
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      const int64_t index = batch.indices.data<int64_t>()[i];
+      met.push_back(index);
+      EXPECT_EQ(batch.labels.data<int64_t>()[i], index % 10);
+      EXPECT_EQ(batch.pixels.slice(i, i + 1).data<uint8_t>()[3], static_cast<uint8_t>(index * 7 + 3));
+    }
+  }
+  EXPECT_EQ(met, order);
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(DataLoader, BatchesAreTheSameForAnyNumberOfThreads) {
+  const Counting data;
+  DataLoader alone(data, kShuffled, options(0, false));
+  for (const int threads : {1, 3}) {
+    DataLoader ahead(data, kShuffled, options(threads, false));
+    for (const int64_t epoch : {0, 1}) {
+      alone.start({.epoch = epoch});
+      ahead.start({.epoch = epoch});
+      const auto expected = rest_of_epoch(alone), found = rest_of_epoch(ahead);
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i) expect_same(found[i], expected[i]);
+    }
+  }
+}
+
+TEST(DataLoader, DropsOrKeepsTheLastPartialBatch) {
+  const Counting data;
+  for (const int threads : {0, 2}) {
+    DataLoader dropping(data, kShuffled, options(threads, true));
+    EXPECT_EQ(rest_of_epoch(dropping).size(), 12u);
+    DataLoader keeping(data, kShuffled, options(threads, false));
+    const auto batches = rest_of_epoch(keeping);
+    EXPECT_EQ(batches.size(), 13u);
+    EXPECT_EQ(batches.back().size(), 103 % 8);
+  }
+}
+
+TEST(DataLoader, GoesOnWhereAPositionSays) {
+  const Counting data;
+  for (const int threads : {0, 1, 3}) {
+    DataLoader whole(data, kShuffled, options(threads));
+    whole.start({.epoch = 2});
+    for (int i = 0; i < 5; ++i) whole.next();
+    const DataPosition position = whole.position();
+    EXPECT_EQ(position, (DataPosition{.epoch = 2, .batch = 5}));
+
+    DataLoader resumed(data, kShuffled, options(threads));
+    resumed.next();
+    resumed.start(position);
+    const auto expected = rest_of_epoch(whole), found = rest_of_epoch(resumed);
+    ASSERT_EQ(found.size(), 7u);
+    for (size_t i = 0; i < found.size(); ++i) expect_same(found[i], expected[i]);
+  }
+}
+
+TEST(DataLoader, SkipsWithoutReading) {
+  const Counting data;
+  DataLoader loader(data, kShuffled, options(0));
+  loader.start({.batch = 11});
+  loader.next();
+  EXPECT_EQ(data.reads, 8);
+}
+
+TEST(DataLoader, EveryRankTakesTheSameNumberOfSteps) {
+  const Counting data;  // 103 examples over 2 ranks: shares of 52 and 51
+  for (const int rank : {0, 1}) {
+    const Sampler sampler{.size = 103, .rank = rank, .ranks = 2};
+    EXPECT_EQ(DataLoader(data, sampler, {.batch_size = 52 - 1}).batches(), 1);
+    EXPECT_THROW(DataLoader(data, sampler, {.batch_size = 52}), InputError);
+    EXPECT_EQ(DataLoader(data, sampler, {.batch_size = 13, .drop_last = false}).batches(), 4);
+  }
+}
+
+TEST(DataLoader, RethrowsWhatAReadThrewAtItsBatch) {
+  const Counting data(/*broken=*/kShuffled.order(0)[20]);
+  for (const int threads : {0, 1, 3}) {
+    DataLoader loader(data, kShuffled, options(threads));
+    EXPECT_TRUE(loader.next());
+    EXPECT_TRUE(loader.next());
+    EXPECT_EQ(message_of<std::runtime_error>([&] { loader.next(); }), "the disk is on fire");
+    EXPECT_TRUE(loader.next());
+  }
+}
+
+TEST(DataLoader, EndsCleanlyAtAnyMoment) {
+  const Counting data;
+  for (int taken = 0; taken < 12; ++taken) {
+    DataLoader loader(data, kShuffled, options(3));
+    for (int i = 0; i < taken; ++i) loader.next();
+    if (taken % 2 == 0) loader.start({.epoch = 1, .batch = taken});
+  }
+}
+
+TEST(DataLoader, PreparesNoMoreThanItsQueueHolds) {
+  const Counting data;
+  DataLoader loader(data, kShuffled, options(2));
+  loader.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(data.reads, (1 + 4) * 8);
+}
+
+TEST(DataLoader, TakesNoMemoryFromTheSystemOnceItRuns) {
+  const Counting data;
+  for (const int threads : {0, 2}) {
+    DataLoader loader(data, kShuffled, options(threads));
+    auto batch = loader.next();
+    batch = loader.next();
+    const int64_t before = cpu_memory().statistics().system_allocations;
+    while (batch) batch = loader.next();
+    loader.start({.epoch = 1});
+    while ((batch = loader.next())) {
+    }
+    EXPECT_EQ(cpu_memory().statistics().system_allocations, before);
+  }
+}
+
+TEST(DataLoader, CountsTheSecondsItsCallerWaited) {
+  const Counting data;
+  DataLoader loader(data, kShuffled, options(0));
+  EXPECT_EQ(loader.wait_seconds(), 0);
+  loader.next();
+  EXPECT_GT(loader.wait_seconds(), 0);
+}
+
+TEST(DataLoader, RefusesABatchLargerThanTheData) {
+  const Counting data;
+  EXPECT_EQ(message_of<InputError>([&] { DataLoader(data, kShuffled, {.batch_size = 104}); }),
+            "loader: a batch of 104 examples is larger than the data, which has 103 for each rank");
+  EXPECT_THROW(DataLoader(data, kShuffled, {.batch_size = 0}), InputError);
+  EXPECT_THROW(DataLoader(data, kShuffled, {.threads = -1}), InputError);
+  EXPECT_THROW(DataLoader(data, kShuffled, options(0)).start({.batch = 13}), Error);
+}
+
+}  // namespace
+}  // namespace tern

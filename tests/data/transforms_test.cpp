@@ -1,0 +1,173 @@
+#include "tern/data/transforms.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr ImageSpec kGray = {.channels = 1, .height = 2, .width = 3, .classes = 2};
+constexpr uint8_t kGrayPixels[] = {0, 51, 102, 153, 204, 255};
+constexpr ImageSpec kColour = {.channels = 3, .height = 1, .width = 2, .classes = 2};
+constexpr uint8_t kColourPixels[] = {10, 20, 30, 50, 80, 250};
+
+std::vector<float> apply(const Transform& transform, const ImageSpec& input, std::span<const uint8_t> pixels,
+                         const Augmentation& augmentation) {
+  std::vector<float> image(static_cast<size_t>(transform.output(input).numel()));
+  transform.apply(input, augmentation, pixels, image);
+  return image;
+}
+
+/// Full scale 255, so that an image shows its pixels.
+Transform raw() { return {.mean = {0}, .deviation = {1 / 255.0f}}; }
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6 * (1 + std::abs(expected[i]))) << i;
+}
+
+TEST(Transform, MapsBytesToMinusOneToOneUnlessToldOtherwise) {
+  expect_near(apply({}, kGray, kGrayPixels, {}), {-1, -0.6f, -0.2f, 0.2f, 0.6f, 1});
+}
+
+TEST(Transform, NormalizesEveryChannelByItsOwnStatistics) {
+  const Transform transform{.mean = {0, 0.2f, 1}, .deviation = {1, 0.5f, 2}};
+  constexpr uint8_t pixels[] = {51, 51, 51, 255, 0, 255};
+  expect_near(apply(transform, kColour, pixels, {}), {0.2f, 0, -0.4f, 1, -0.4f, 0});
+}
+
+TEST(Transform, CropsFromWhereItIsTold) {
+  Transform transform = raw();
+  transform.crop_height = 1;
+  transform.crop_width = 2;
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 1, .left = 1}), {204, 255});
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 0, .left = 0}), {0, 51});
+}
+
+TEST(Transform, FlipsLeftAndRight) {
+  expect_near(apply(raw(), kGray, kGrayPixels, {.flip = true}), {102, 51, 0, 255, 204, 153});
+  expect_near(apply(raw(), kColour, kColourPixels, {.flip = true}), {50, 80, 250, 10, 20, 30});
+}
+
+TEST(Transform, PadsWithBlack) {
+  Transform transform = raw();
+  transform.pad = 1;
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 0, .left = 0}), {0, 0, 0, 0, 0, 51});
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 2, .left = 2}), {204, 255, 0, 0, 0, 0});
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 2, .left = 2, .flip = true}), {0, 255, 204, 0, 0, 0});
+  transform.crop_height = 4;
+  transform.crop_width = 5;
+  expect_near(apply(transform, kGray, kGrayPixels, {}),
+              {0, 0, 0, 0, 0, 0, 0, 51, 102, 0, 0, 153, 204, 255, 0, 0, 0, 0, 0, 0});
+}
+
+TEST(Transform, BrightensInFractionsOfFullScale) {
+  expect_near(apply(raw(), kGray, kGrayPixels, {.brightness = 0.2f}), {51, 102, 153, 204, 255, 306});
+}
+
+TEST(Transform, StretchesContrastAroundEachChannelsMean) {
+  // means 30, 50, 140; brightness moves the mean along
+  expect_near(apply(raw(), kColour, kColourPixels, {.contrast = 0.5f}), {20, 35, 85, 40, 65, 195});
+  expect_near(apply(raw(), kColour, kColourPixels, {.brightness = 0.2f, .contrast = 2}), {41, 41, -29, 121, 161, 411});
+}
+
+TEST(Transform, TakesTheMeanForContrastFromTheCropWithItsPadding) {
+  Transform transform = raw();
+  transform.pad = 1;
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 2, .left = 2, .contrast = 0}),
+              std::vector<float>(6, (204.0f + 255.0f) / 6));
+}
+
+TEST(Transform, StandardizesEachImageOverAllChannels) {
+  const Transform transform{.standardize = true};
+  const auto image = apply(transform, kColour, kColourPixels, {});
+  double mean = 0, square = 0;
+  for (const uint8_t value : kColourPixels) mean += value / 6.0;
+  for (const uint8_t value : kColourPixels) square += (value - mean) * (value - mean) / 6.0;
+  std::vector<float> expected;
+  for (const uint8_t value : kColourPixels) expected.push_back(static_cast<float>((value - mean) / std::sqrt(square)));
+  expect_near(image, expected);
+  // Contrast of one factor for a gray image, and brightness, leave a standardized image as it was.
+  expect_near(apply(transform, kGray, kGrayPixels, {.brightness = 0.1f, .contrast = 1.7f}),
+              apply(transform, kGray, kGrayPixels, {}));
+}
+
+TEST(Transform, StandardizesAnImageOfOneValueToZero) {
+  const std::vector<uint8_t> flat(6, 200);
+  expect_near(apply({.standardize = true}, kGray, flat, {}), std::vector<float>(6, 0));
+  // A nearly flat one is divided by 1/√n, not by its deviation: √6·(x − mean).
+  const std::vector<uint8_t> nearly = {200, 200, 200, 200, 200, 201};
+  expect_near(apply({.standardize = true}, kGray, nearly, {}),
+              {-0.40824829f, -0.40824829f, -0.40824829f, -0.40824829f, -0.40824829f, 2.0412415f});
+}
+
+TEST(Transform, DrawsWithinItsBoundsAndReachesAllOfThem) {
+  const Transform transform{.pad = 2,
+                            .crop_height = 3,
+                            .crop_width = 3,
+                            .random_crop = true,
+                            .random_flip = true,
+                            .brightness = 0.25f,
+                            .contrast_low = 0.2f,
+                            .contrast_high = 1.8f};
+  std::set<int32_t> tops, lefts;
+  int flips = 0;
+  double brightness = 0, contrast = 0;
+  constexpr int kDraws = 4000;
+  for (int64_t index = 0; index < kDraws; ++index) {
+    const auto drawn = transform.draw(kGray, 1, 0, index);
+    tops.insert(drawn.top);
+    lefts.insert(drawn.left);
+    flips += drawn.flip;
+    brightness += drawn.brightness / kDraws;
+    contrast += drawn.contrast / kDraws;
+    EXPECT_LE(std::abs(drawn.brightness), 0.25f);
+    EXPECT_GE(drawn.contrast, 0.2f);
+    EXPECT_LE(drawn.contrast, 1.8f);
+  }
+  EXPECT_EQ(tops, (std::set<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(lefts, (std::set<int32_t>{0, 1, 2, 3, 4}));
+  EXPECT_NEAR(flips, kDraws / 2, 5 * std::sqrt(kDraws / 4.0));
+  EXPECT_NEAR(brightness, 0, 5 * 0.25 / std::sqrt(3.0 * kDraws));
+  EXPECT_NEAR(contrast, 1, 5 * 0.8 / std::sqrt(3.0 * kDraws));
+}
+
+TEST(Transform, DrawsByExampleAndEpochAlone) {
+  const Transform transform{.pad = 4, .random_crop = true, .brightness = 1};
+  const auto drawn = transform.draw(kGray, 1, 2, 3);
+  EXPECT_EQ(drawn, transform.draw(kGray, 1, 2, 3));
+  EXPECT_NE(drawn, transform.draw(kGray, 1, 2, 4));
+  EXPECT_NE(drawn, transform.draw(kGray, 1, 3, 3));
+  EXPECT_NE(drawn, transform.draw(kGray, 2, 2, 3));
+}
+
+TEST(Transform, LeavesNothingToChanceInEvaluation) {
+  const Transform training{.crop_height = 1,
+                           .crop_width = 1,
+                           .random_crop = true,
+                           .random_flip = true,
+                           .brightness = 1,
+                           .contrast_low = 0,
+                           .contrast_high = 2,
+                           .standardize = true};
+  const Transform evaluation = training.for_evaluation();
+  for (int64_t index = 0; index < 50; ++index)
+    EXPECT_EQ(evaluation.draw(kGray, 1, 0, index), (Augmentation{.top = 0, .left = 1}));
+  EXPECT_TRUE(evaluation.standardize);
+  EXPECT_EQ(evaluation.output(kGray), training.output(kGray));
+}
+
+TEST(Transform, RefusesWhatDoesNotFit) {
+  EXPECT_THROW((Transform{.crop_height = 3}.output(kGray)), InputError);
+  EXPECT_EQ((Transform{.pad = 1, .crop_height = 3}.output(kGray).height), 3);
+  EXPECT_THROW((Transform{.mean = {0, 0}}.output(kColour)), InputError);
+  EXPECT_THROW((Transform{.deviation = {0}}.output(kGray)), InputError);
+}
+
+}  // namespace
+}  // namespace tern
