@@ -10,63 +10,70 @@
 namespace tern {
 namespace {
 
-/// The part of an image that the crop takes: output rows [top, bottom) and columns [left, right) come from the
-/// example, first from its row `row` and column `column`; the rest is padding.
-struct Window {
-  int64_t top, bottom, left, right, row, column;
+/// The part of the output that the example covers: rows [top, bottom), columns [left, right); the rest is padding.
+struct Covered {
+  int64_t top, bottom, left, right;
 };
 
-Window window(const ImageSpec& input, const ImageSpec& output, int64_t pad, const Augmentation& augmentation) {
+Covered covered(const ImageSpec& input, const ImageSpec& output, int64_t pad, const Augmentation& augmentation) {
   const int64_t row = augmentation.top - pad, column = augmentation.left - pad;
-  const int64_t top = std::max<int64_t>(0, -row), left = std::max<int64_t>(0, -column);
-  return {.top = top,
-          .bottom = std::clamp(input.height - row, top, output.height),
-          .left = left,
-          .right = std::clamp(input.width - column, left, output.width),
-          .row = row + top,
-          .column = column + left};
+  return {.top = std::clamp<int64_t>(-row, 0, output.height),
+          .bottom = std::clamp<int64_t>(input.height - row, 0, output.height),
+          .left = std::clamp<int64_t>(-column, 0, output.width),
+          .right = std::clamp<int64_t>(input.width - column, 0, output.width)};
 }
 
-/// image = scale·x + shift, per channel.
-struct Affine {
-  std::vector<double> scale, shift;
+/// Exact sums over one channel of the crop; padding adds nothing.
+struct ChannelSums {
+  int64_t values = 0, squares = 0;
 };
 
-/// Brightness, contrast and normalization of one image, from the exact integer sums of its cropped pixels. All are
-/// affine per channel, so the pixels are passed over once more and no more.
-Affine affine(const Transform& transform, const Augmentation& augmentation, const std::vector<int64_t>& sum,
-              const std::vector<int64_t>& sum_of_squares, int64_t area) {
-  const size_t channels = sum.size();
-  const double contrast = augmentation.contrast;
-  Affine result{std::vector<double>(channels, contrast), std::vector<double>(channels)};
-  for (size_t c = 0; c < channels; ++c)
-    result.shift[c] = 255.0 * augmentation.brightness + (1 - contrast) * static_cast<double>(sum[c]) / area;
+/// scale·x + shift.
+struct Affine {
+  double scale, shift;
+};
 
-  std::vector<double> mean(channels), deviation(channels);
+/// Brightness and contrast of a channel: contrast·(x + brightness − mean) + mean, the mean after brightness.
+Affine adjust(const Augmentation& augmentation, double mean) {
+  const double contrast = augmentation.contrast;
+  return {contrast, 255.0 * augmentation.brightness + (1 - contrast) * mean};
+}
+
+/// Mean and deviation over all channels once they are adjusted, of an image with `area` pixels.
+void standardize_all(const std::vector<ChannelSums>& sums, double area, std::vector<Affine>& maps) {
+  const double n = area * static_cast<double>(maps.size());
+  double mean = 0, squares = 0;
+  for (size_t c = 0; c < maps.size(); ++c)
+    mean += (maps[c].scale * static_cast<double>(sums[c].values) + maps[c].shift * area) / n;
+  for (size_t c = 0; c < maps.size(); ++c) {
+    const double own = static_cast<double>(sums[c].values) / area;
+    const double variance = static_cast<double>(sums[c].squares) / area - own * own;
+    const double distance = maps[c].scale * own + maps[c].shift - mean;
+    squares += area * (maps[c].scale * maps[c].scale * variance + distance * distance);
+  }
+  const double deviation = std::max(std::sqrt(std::max(squares, 0.0) / n), 1 / std::sqrt(n));
+  for (Affine& map : maps) map = {map.scale / deviation, (map.shift - mean) / deviation};
+}
+
+/// What each of the 256 values of a byte becomes, channel after channel: rounded once, from f64.
+std::vector<float> lookup_table(const Transform& transform, const Augmentation& augmentation,
+                                const std::vector<ChannelSums>& sums, double area) {
+  std::vector<Affine> maps;
+  for (const ChannelSums& sum : sums) maps.push_back(adjust(augmentation, static_cast<double>(sum.values) / area));
   if (transform.standardize) {
-    const double n = static_cast<double>(area) * static_cast<double>(channels);
-    double total = 0, spread = 0;
-    for (size_t c = 0; c < channels; ++c)
-      total += contrast * static_cast<double>(sum[c]) + result.shift[c] * static_cast<double>(area);
-    for (size_t c = 0; c < channels; ++c) {
-      const double channel_mean = static_cast<double>(sum[c]) / area;
-      const double variance = static_cast<double>(sum_of_squares[c]) / area - channel_mean * channel_mean;
-      const double distance = contrast * channel_mean + result.shift[c] - total / n;
-      spread += static_cast<double>(area) * (contrast * contrast * variance + distance * distance);
-    }
-    std::ranges::fill(mean, total / n);
-    std::ranges::fill(deviation, std::max(std::sqrt(std::max(spread, 0.0) / n), 1 / std::sqrt(n)));
+    standardize_all(sums, area, maps);
   } else {
-    for (size_t c = 0; c < channels; ++c) {
-      mean[c] = 255.0 * transform.mean[transform.mean.size() == 1 ? 0 : c];
-      deviation[c] = 255.0 * transform.deviation[transform.deviation.size() == 1 ? 0 : c];
+    for (size_t c = 0; c < maps.size(); ++c) {
+      const double mean = 255.0 * transform.mean[transform.mean.size() == 1 ? 0 : c];
+      const double deviation = 255.0 * transform.deviation[transform.deviation.size() == 1 ? 0 : c];
+      maps[c] = {maps[c].scale / deviation, (maps[c].shift - mean) / deviation};
     }
   }
-  for (size_t c = 0; c < channels; ++c) {
-    result.scale[c] /= deviation[c];
-    result.shift[c] = (result.shift[c] - mean[c]) / deviation[c];
-  }
-  return result;
+  std::vector<float> table;
+  table.reserve(256 * maps.size());
+  for (const Affine& map : maps)
+    for (int value = 0; value < 256; ++value) table.push_back(static_cast<float>(map.scale * value + map.shift));
+  return table;
 }
 
 /// Calls `body` with the number of channels, as a constant where it is a usual one.
@@ -124,44 +131,47 @@ Augmentation Transform::draw(const ImageSpec& input, uint64_t seed, int64_t epoc
 void Transform::apply(const ImageSpec& input, const Augmentation& augmentation, std::span<const uint8_t> pixels,
                       std::span<float> image) const {
   const ImageSpec size = output(input);
-  const Window inside = window(input, size, pad, augmentation);
   check(std::ssize(pixels) == input.numel() && std::ssize(image) == size.numel(), "transform: ", pixels.size(),
         " pixels to ", image.size(), " values, expected ", input.numel(), " to ", size.numel());
+  const Covered inside = covered(input, size, pad, augmentation);
   const auto source = [&](int64_t y) {
-    return pixels.data() + ((inside.row + y - inside.top) * input.width + inside.column) * input.channels;
+    const int64_t row = y + augmentation.top - pad, column = inside.left + augmentation.left - pad;
+    return pixels.data() + (row * input.width + column) * input.channels;
   };
+
   with_channels(input.channels, [&](auto channels) {
-    std::vector<int64_t> sum(static_cast<size_t>(channels)), sum_of_squares(static_cast<size_t>(channels));
+    std::vector<ChannelSums> sums(static_cast<size_t>(channels));
     if (standardize || augmentation.contrast != 1) {
       for (int64_t y = inside.top; y < inside.bottom; ++y) {
-        const uint8_t* row = source(y);
-        for (int64_t x = 0; x < inside.right - inside.left; ++x)
+        const uint8_t* from = source(y);
+        for (int64_t x = inside.left; x < inside.right; ++x)
           for (int64_t c = 0; c < channels; ++c) {
-            const int64_t value = row[x * channels + c];
-            sum[static_cast<size_t>(c)] += value;
-            sum_of_squares[static_cast<size_t>(c)] += value * value;
+            const int64_t value = *from++;
+            sums[static_cast<size_t>(c)].values += value;
+            sums[static_cast<size_t>(c)].squares += value * value;
           }
       }
     }
-    const Affine map = affine(*this, augmentation, sum, sum_of_squares, size.height * size.width);
-    const std::vector<float> scale(map.scale.begin(), map.scale.end()), shift(map.shift.begin(), map.shift.end());
-    const auto fill_padding = [&](float* row, int64_t first, int64_t last) {
-      for (int64_t x = first; x < last; ++x) std::ranges::copy(shift, row + x * channels);
+    const auto table = lookup_table(*this, augmentation, sums, static_cast<double>(size.height * size.width));
+    const auto pad_row = [&](float* to, int64_t count) {
+      for (int64_t x = 0; x < count; ++x)
+        for (int64_t c = 0; c < channels; ++c) *to++ = table[static_cast<size_t>(256 * c)];
     };
     for (int64_t y = 0; y < size.height; ++y) {
       float* row = image.data() + y * size.width * channels;
-      const bool padding = y < inside.top || y >= inside.bottom;
-      const int64_t left = padding ? size.width : inside.left, right = padding ? size.width : inside.right;
-      fill_padding(row, 0, left);
-      const uint8_t* from = padding ? nullptr : source(y);
-      float* to = row + left * channels;
-      for (int64_t x = 0; x < right - left; ++x)
-        for (int64_t c = 0; c < channels; ++c)
-          to[x * channels + c] = scale[static_cast<size_t>(c)] * from[x * channels + c] + shift[static_cast<size_t>(c)];
-      fill_padding(row, right, size.width);
+      if (y < inside.top || y >= inside.bottom) {
+        pad_row(row, size.width);
+        continue;
+      }
+      pad_row(row, inside.left);
+      const uint8_t* from = source(y);
+      float* to = row + inside.left * channels;
+      for (int64_t x = inside.left; x < inside.right; ++x)
+        for (int64_t c = 0; c < channels; ++c) *to++ = table[static_cast<size_t>(256 * c + *from++)];
+      pad_row(to, size.width - inside.right);
       if (augmentation.flip)
-        for (int64_t x = 0; x < size.width / 2; ++x)
-          std::swap_ranges(row + x * channels, row + (x + 1) * channels, row + (size.width - 1 - x) * channels);
+        for (float *left = row, *right = row + size.width * channels; left < (right -= channels); left += channels)
+          std::swap_ranges(left, left + channels, right);
     }
   });
 }

@@ -113,16 +113,18 @@ INSTANTIATE_TEST_SUITE_P(
                 "truncated: the header declares 2x28x28 bytes at offset 4, the file has room for 984"},
         BadFile{"CutByOneByte", cut(images(2), 16 + 2 * 784 - 1),
                 "truncated: the header declares 2x28x28 bytes at offset 4, the file has room for 1567"},
-        BadFile{"TrailingByte", with(images(2), {0}), "trailing bytes at offset 1584, where the header says that the data end"},
+        BadFile{"TrailingByte", with(images(2), {0}),
+                "trailing bytes at offset 1584, where the header says that the data end"},
         BadFile{"LabelsForImages", labels(Bytes(20)),
                 "magic number 0x00000801 at offset 0, expected 0x00000803 (unsigned bytes, rank 3)"},
         BadFile{"AbsurdSize", idx(0x803, {0xffffffff, 0xffffffff, 0xffffffff}, {1}),
-                "truncated: the header declares 4294967295x4294967295x4294967295 bytes at offset 4, the file has room for 1"},
+                "truncated: the header declares 4294967295x4294967295x4294967295 bytes at offset 4, the file has room "
+                "for 1"},
         BadFile{"NoImages", idx(0x803, {0, 28, 28}, {}), "an extent of 0 at offset 4, expected 1 or more"},
         BadFile{"GzipTrailingByteInside", gzip(with(images(2), {0})),
                 "trailing bytes at offset 1584, where the header says that the data end"},
         BadFile{"GzipTruncatedInside", gzip(cut(images(2), 1583)),
-                "truncated: data end at offset 1583, the header declares 2x28x28 bytes after its own 16"},
+                "truncated: data end at offset 1583, the header declares 1584 bytes"},
         BadFile{"GzipCut", cut(kPacked, kPacked.size() / 2),
                 "truncated: the gzip stream goes on after the file's " + std::to_string(kPacked.size() / 2) + " bytes"},
         BadFile{"GzipCutInItsChecksum", cut(kPacked, kPacked.size() - 6),
@@ -133,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"GzipChecksumFlipped", flipped(kPacked, kPacked.size() - 7),
                 "damaged gzip stream before offset " + std::to_string(kPacked.size() - 4) +
                     ": incorrect data check (zlib -3)"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& file) { return file.param.name; });
 
 TEST(Idx, NoticesEveryFlippedBitOfAGzipStream) {
   const TemporaryFolder folder;
@@ -184,7 +186,8 @@ TEST(Mnist, NamesWhatItLookedFor) {
 
 TEST(Mnist, RefusesFilesThatDoNotBelongTogether) {
   const TemporaryFolder folder;
-  const auto images_path = folder.path() / "train-images-idx3-ubyte", labels_path = folder.path() / "train-labels-idx1-ubyte";
+  const auto images_path = folder.path() / "train-images-idx3-ubyte",
+             labels_path = folder.path() / "train-labels-idx1-ubyte";
   const auto message = [&] { return message_of<InputError>([&] { load_mnist(folder.path(), Split::train); }); };
   write(images_path, images(3));
   write(labels_path, labels({1, 2}));
