@@ -49,7 +49,13 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   virtual Variable forward(const Variable& x) = 0;
-  Variable operator()(const Variable& x) { return forward(x); }
+  Variable operator()(const Variable& x) {
+    Variable y = forward(x);
+    if (on_output_) on_output_(y);
+    return y;
+  }
+  /// `hook` sees every output of this module as it is made, after those of its submodules; an empty one ends that.
+  void on_output(std::function<void(const Variable& y)> hook) { on_output_ = std::move(hook); }
 
   /// Draws every parameter's first value, as `dtype`, from streams of `seed`, numbered in the order of
   /// `parameters()`, and sets every buffer. Call once before the first forward.
@@ -99,6 +105,7 @@ class Module {
   std::vector<std::unique_ptr<OwnParameter>> parameters_;
   std::vector<std::unique_ptr<OwnBuffer>> buffers_;
   std::vector<Child> children_;
+  std::function<void(const Variable&)> on_output_;
   bool training_ = true;
 };
 
