@@ -1,0 +1,76 @@
+#include "tern/core/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+}  // namespace
+
+AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  check_input(!fs::exists(status) || fs::is_regular_file(status), path.string(), ": cannot be written: it is ",
+              fs::is_directory(status) ? "a folder" : "a special file", ", expected a regular file or none");
+  if (fs::is_symlink(fs::symlink_status(path, error))) path_ = fs::weakly_canonical(path);
+  temporary_ = path_.string() + ".tmp-" + std::to_string(::getpid());
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_system("cannot be written", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write_at(size_, bytes);
+  size_ += bytes.size();
+}
+
+void AtomicFile::rewrite(uint64_t offset, std::span<const std::byte> bytes) {
+  check(offset + bytes.size() <= size_, "rewrite: bytes ", offset, " to ", offset + bytes.size(), " of ", size_);
+  write_at(offset, bytes);
+}
+
+void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_system("writing failed", errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail_system("writing failed", errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_system("writing failed", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system("cannot be replaced", errno);
+  temporary_.clear();
+  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) fail_system("its folder cannot be opened", errno);
+  const int error = ::fsync(folder) == 0 ? 0 : errno;
+  ::close(folder);
+  // EINVAL: a file system that keeps folders in order by itself.
+  if (error != 0 && error != EINVAL) fail_system("its folder cannot be synchronised", error);
+}
+
+void AtomicFile::fail_system(const char* what, int error) const {
+  fail_input({path_.string(), ": ", what, ": ", std::generic_category().message(error)});
+}
+
+void check_writable(const fs::path& path) { const AtomicFile probe(path); }
+
+}  // namespace tern

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace tern {
+
+/// A file that appears under its name whole or not at all: what is written goes to a temporary file in the same
+/// folder ("NAME.tmp-PID"), which `commit` puts in place. Until then, and after any failure, an older file of that
+/// name stays as it was; the temporary is removed. Used by one thread. Failures are InputErrors with the path and the
+/// system's reason.
+class AtomicFile {
+ public:
+  /// A path that is there already must be a regular file; a symbolic link is followed.
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends.
+  void write(std::span<const std::byte> bytes);
+  /// Overwrites bytes from `offset` on, all of them written before.
+  void rewrite(uint64_t offset, std::span<const std::byte> bytes);
+  /// Makes the file durable and gives it its name: fsync, rename, fsync of the folder. Called once, last.
+  void commit();
+
+ private:
+  [[noreturn]] void fail_system(const char* what, int error) const;
+  void write_at(uint64_t offset, std::span<const std::byte> bytes);
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+};
+
+/// Throws the InputError that an `AtomicFile` of this path would meet at its start: to be called before long work.
+void check_writable(const std::filesystem::path& path);
+
+}  // namespace tern

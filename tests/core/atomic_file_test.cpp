@@ -1,0 +1,122 @@
+#include "tern/core/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tern/core/error.h"
+#include "tests/support/file_bytes.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+void write(const fs::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(bytes_of(text));
+  file.commit();
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  return names;
+}
+
+/// While one lives, this process writes no file beyond `bytes`: as a full disk, but for the system's word for it.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &previous_);
+    const rlimit limit{bytes, previous_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &previous_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit previous_{};
+  void (*handler_)(int);
+};
+
+TEST(AtomicFile, ReplacesWholeAndLeavesNoOtherFile) {
+  const TemporaryFolder folder;
+  write(folder.path() / "a", "old");
+  write(folder.path() / "a", "the new one");
+  EXPECT_EQ(read_file(folder.path() / "a"), "the new one");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, RewritesInPlace) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder.path() / "a");
+  file.write(bytes_of("0123"));
+  file.write(bytes_of("4567"));
+  file.rewrite(3, bytes_of("ab"));
+  EXPECT_THROW(file.rewrite(7, bytes_of("ab")), Error);
+  file.commit();
+  EXPECT_EQ(read_file(folder.path() / "a"), "012ab567");
+}
+
+TEST(AtomicFile, WithoutCommitTheOldFileStays) {
+  const TemporaryFolder folder;
+  write(folder.path() / "a", "old");
+  { AtomicFile(folder.path() / "a").write(bytes_of("new")); }
+  EXPECT_EQ(read_file(folder.path() / "a"), "old");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, WhereTheDiskIsFullTheOldFileStays) {
+  const TemporaryFolder folder;
+  write(folder.path() / "a", "old");
+  const std::string message = message_of<InputError>([&] {
+    const FileSizeLimit limit(4096);
+    write(folder.path() / "a", std::string(10000, 'x'));
+  });
+  EXPECT_EQ(message, (folder.path() / "a").string() + ": writing failed: File too large");
+  EXPECT_EQ(read_file(folder.path() / "a"), "old");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, NamesThePathAndTheReasonItCannotBeWritten) {
+  const TemporaryFolder folder;
+  const auto error = [](const fs::path& path) { return message_of<InputError>([&] { check_writable(path); }); };
+  EXPECT_EQ(error(folder.path() / "none/a"),
+            (folder.path() / "none/a").string() + ": cannot be written: No such file or directory");
+  EXPECT_EQ(error(folder.path()),
+            folder.path().string() + ": cannot be written: it is a folder, expected a regular file or none");
+  EXPECT_EQ(error("/dev/null"), "/dev/null: cannot be written: it is a special file, expected a regular file or none");
+  EXPECT_EQ(error(folder.path() / "a"), "");
+  EXPECT_TRUE(names_in(folder.path()).empty());
+}
+
+TEST(AtomicFile, WithoutPermission) {
+  if (::geteuid() == 0) GTEST_SKIP() << "the superuser may write everywhere";
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(message_of<InputError>([&] { check_writable(folder.path() / "a"); }),
+            (folder.path() / "a").string() + ": cannot be written: Permission denied");
+  fs::permissions(folder.path(), fs::perms::owner_all);
+}
+
+TEST(AtomicFile, FollowsASymbolicLink) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "elsewhere");
+  write(folder.path() / "elsewhere/a", "old");
+  fs::create_symlink("elsewhere/a", folder.path() / "link");
+  write(folder.path() / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
+  EXPECT_EQ(read_file(folder.path() / "elsewhere/a"), "new");
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,41 @@
+#include "tern/core/crc32c.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tern {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::vector<detail::Crc32c> implementations() {
+  std::vector<detail::Crc32c> all = {detail::crc32c_table};
+  if (detail::crc32c_instruction()) all.push_back(detail::crc32c_instruction());
+  return all;
+}
+
+TEST(Crc32c, KnownAnswers) {
+  std::string ascending(32, '\0');
+  for (size_t i = 0; i < ascending.size(); ++i) ascending[i] = static_cast<char>(i);
+  for (auto crc : implementations()) {
+    EXPECT_EQ(crc(bytes_of(""), 0), 0u);
+    EXPECT_EQ(crc(bytes_of("123456789"), 0), 0xE3069283u);
+    // RFC 3720 B.4
+    EXPECT_EQ(crc(bytes_of(std::string(32, '\0')), 0), 0x8A9136AAu);
+    EXPECT_EQ(crc(bytes_of(std::string(32, '\xff')), 0), 0x62A8AB43u);
+    EXPECT_EQ(crc(bytes_of(ascending), 0), 0x46DD794Eu);
+  }
+}
+
+TEST(Crc32c, ContinuesAtAnyCut) {
+  const std::string text = "a tern migrates farther than any other bird";
+  const uint32_t whole = crc32c(bytes_of(text));
+  for (auto crc : implementations())
+    for (size_t cut = 0; cut <= text.size(); ++cut)
+      EXPECT_EQ(crc(bytes_of(text.substr(cut)), crc(bytes_of(text.substr(0, cut)), 0)), whole) << "cut at " << cut;
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace tern {
+
+/// The whole file.
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.is_open()) throw std::runtime_error(path.string() + " cannot be read");
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+inline void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream stream(path, std::ios::binary);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!stream.good()) throw std::runtime_error(path.string() + " cannot be written");
+}
+
+}  // namespace tern
