@@ -1,28 +1,37 @@
-# tern_library(FOLDER [SOURCES glob...] [LINKS target...] [PRIVATE_LINKS target...])
-# One static library per folder of the house, `tern_FOLDER`, alias `tern::FOLDER`. Without SOURCES: every .cpp in it.
-function(tern_library folder)
+# tern_find_package(PACKAGE [VERSION] [COMPONENTS name...])
+# A required package, which the installed package file will ask for again: static libraries need theirs at the last link.
+macro(tern_find_package)
+  find_package(${ARGV} REQUIRED)
+  string(REPLACE ";" " " tern_dependency "find_dependency(${ARGV})")
+  set_property(GLOBAL APPEND_STRING PROPERTY TERN_DEPENDENCIES "${tern_dependency}\n")
+endmacro()
+
+# tern_library(NAME [SOURCES glob...] [LINKS target...] [PRIVATE_LINKS target...])
+# The static library `tern_NAME` of the current folder, alias `tern::NAME`. Without SOURCES: every .cpp in it.
+# Headers that stand directly in the folder are public, and installed; those in folders below it are not.
+function(tern_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES *.cpp)
   endif()
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   file(GLOB sources CONFIGURE_DEPENDS ${ARG_SOURCES})
-  add_library(tern_${folder} STATIC ${sources})
-  add_library(tern::${folder} ALIAS tern_${folder})
-  set_target_properties(tern_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(tern_${folder} PUBLIC
+  add_library(tern_${name} STATIC ${sources})
+  add_library(tern::${name} ALIAS tern_${name})
+  set_target_properties(tern_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(tern_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_compile_features(tern_${folder} PUBLIC cxx_std_20)
-  target_link_libraries(tern_${folder} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
-  tern_compile_options(tern_${folder})
-  set_property(GLOBAL APPEND PROPERTY TERN_FOLDERS ${folder})
+  target_compile_features(tern_${name} PUBLIC cxx_std_20)
+  target_link_libraries(tern_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
+  tern_compile_options(tern_${name})
+
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  install(TARGETS tern_${name} EXPORT tern)
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern/${folder}
+    FILES_MATCHING PATTERN *.h REGEX "${CMAKE_CURRENT_SOURCE_DIR}/[^/]+/" EXCLUDE)
 endfunction()
 
-# Warnings and sanitizers for tern's own code.
+# Warnings for tern's own code.
 function(tern_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas)
-  if(TERN_SANITIZE)
-    target_compile_options(${target} PUBLIC -fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer)
-    target_link_options(${target} PUBLIC -fsanitize=${TERN_SANITIZE})
-  endif()
 endfunction()

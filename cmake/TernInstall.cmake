@@ -1,0 +1,18 @@
+# The package `tern`: find_package(tern) gives tern::tern, and every folder of the house as tern::FOLDER.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
+
+install(TARGETS tern EXPORT tern)
+install(EXPORT tern NAMESPACE tern:: FILE ternTargets.cmake DESTINATION ${package_folder})
+install(FILES ${PROJECT_SOURCE_DIR}/tern.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
+
+get_property(tern_dependencies GLOBAL PROPERTY TERN_DEPENDENCIES)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in ${PROJECT_BINARY_DIR}/ternConfig.cmake
+  INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ternConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/ternConfig.cmake
+  ${PROJECT_BINARY_DIR}/ternConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindoneDNN.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindOpenBLASOpenMP.cmake
+  DESTINATION ${package_folder})

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# ./dev on machines that lack packages, played by a PATH of stand-ins: what it says, whom it asks, where it stops.
+source "$(dirname -- "$0")/expect.sh"
+
+# A machine with nothing but the basics; `clang-format` is the package that `./dev format` misses.
+tools=$scratch/tools
+mkdir "$tools"
+for tool in bash basename cat cp dirname env git grep mktemp paste readlink rm tail true; do ln -s "$(type -P $tool)" "$tools"; done
+stand_in() { printf '#!%s\n%s\n' "$(command -v bash)" "$2" >"$tools/$1" && chmod +x "$tools/$1"; }
+machine() { env -i HOME="$scratch" PATH="$tools" "$dev" "$@"; }
+
+stand_in id 'echo 0'
+run 2 machine format --check
+says "no apt-get to install them: clang-format"
+
+stand_in apt-get "echo \"apt-get \$*\" >>'$scratch/calls'; case \$* in *install*) cp '$tools/true' '$tools/clang-format' ;; esac"
+run 0 machine format --check
+says "installing: clang-format"
+output=$(<"$scratch/calls")
+says "update"
+says "install --no-install-recommends clang-format"
+
+: >"$scratch/calls"
+run 0 machine format --check
+[ ! -s "$scratch/calls" ] || fail "a second call installed again"
+
+rm "$tools/clang-format"
+stand_in id 'echo 1000'
+run 2 machine format --check
+says "needs root. Ask for: apt-get install --no-install-recommends clang-format"
+[ ! -s "$scratch/calls" ] || fail "apt-get was called without root"
+
+stand_in sudo 'exit 1'
+run 2 machine format --check
+says "sudo was refused. Ask for: apt-get install --no-install-recommends clang-format"
+
+stand_in sudo "echo sudo >>'$scratch/calls'; exec \"\$@\""
+run 0 machine format --check
+output=$(<"$scratch/calls")
+says "sudo
+apt-get"
+
+rm "$tools/clang-format"
+stand_in apt-get 'echo "Could not resolve deb.example.org" >&2; exit 100'
+run 2 machine format --check
+says "Could not resolve deb.example.org"
+says "apt-get failed, see above. To try by hand: apt-get install --no-install-recommends clang-format"
+
+# What dpkg knows is not installed again; libraries are found by package, tools by name.
+for tool in c++ cmake ninja; do cp "$tools/true" "$tools/$tool"; done
+# shellcheck disable=SC2016
+stand_in dpkg-query 'for name in "$@"; do [ "$name" = zlib1g-dev ] || echo "installed $name"; done; exit 1'
+run 2 machine build
+says "installing: zlib1g-dev"
+says_not libfmt-dev

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# ./dev's verbs, on a copy of the script with a project of one program, in a path with a space.
+source "$(dirname -- "$0")/expect.sh"
+
+project="$scratch/a project"
+mkdir -p "$project/apps" "$project/data/sources" "$scratch/elsewhere"
+cp "$dev" "$project/dev"
+dev=$project/dev
+cat >"$project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.22)
+project(toy LANGUAGES CXX)
+add_subdirectory(apps)
+END
+cat >"$project/apps/CMakeLists.txt" <<'END'
+add_executable(echo_app echo_app.cpp)
+END
+cat >"$project/apps/echo_app.cpp" <<'END'
+#include <cstdio>
+#include <csignal>
+#include <cstdlib>
+#include <unistd.h>
+int main(int count, char** words) {
+  for (int i = 1; i < count; ++i) std::printf("%s|", words[i]);
+  if (count > 1 && words[1][0] == 'w') {
+    std::signal(SIGINT, [](int) { _exit(130); });
+    std::puts("ready");
+    std::fflush(stdout);
+    pause();
+  }
+  return count > 1 ? std::atoi(words[1]) : 0;
+}
+END
+# On this machine every package is installed.
+mkdir "$scratch/tools"
+# shellcheck disable=SC2016
+printf '#!%s\n%s\n' "$(type -P bash)" 'printf "installed %s\n" "$@"' >"$scratch/tools/dpkg-query"
+chmod +x "$scratch/tools/dpkg-query"
+export PATH=$scratch/tools:$PATH
+
+cd "$scratch/elsewhere"
+run 2 "$dev" run
+says "run one of: echo_app"
+run 2 "$dev" run ../secret
+says "there is no application '../secret'"
+says "run one of: echo_app"
+run 2 "$dev" dance
+says "there is no verb 'dance'"
+says "usage: ./dev VERB"
+run 0 "$dev" help
+says "applications: echo_app"
+
+run 0 "$dev" run echo_app
+says "configuring $project/build"
+run 0 "$dev" run echo_app 0 "two words" '*' --flag
+[ "$output" = '0|two words|*|--flag|' ] || fail "a second call: flags and nothing else"
+run 7 "$dev" run echo_app 7
+(cd "$project" && run 3 ./dev run echo_app 3)
+ln -s "$dev" "$scratch/elsewhere/link"
+run 0 "$scratch/elsewhere/link" run echo_app
+
+started=$(date +%s%N)
+run 0 "$dev" run echo_app
+elapsed_ms=$((($(date +%s%N) - started) / 1000000))
+[ "$elapsed_ms" -lt 2000 ] || fail "a second call took $elapsed_ms ms"
+
+# A signal reaches the application: ./dev is no longer in between.
+mkfifo "$scratch/words"
+set -m
+"$dev" run echo_app wait >"$scratch/words" &
+job=$!
+set +m
+read -r output <"$scratch/words"
+says ready
+kill -INT "$job"
+status=0
+wait "$job" || status=$?
+[ "$status" = 130 ] || fail "SIGINT gave $status, expected the application's 130"
+
+mv "$project" "$scratch/moved"
+run 5 "$scratch/moved/dev" run echo_app 5
+says "configuring $scratch/moved/build"
+
+echo 'int main() { return undeclared; }' >"$scratch/moved/apps/echo_app.cpp"
+run 2 "$scratch/moved/dev" run echo_app
+says undeclared
+says "the build failed, see above"

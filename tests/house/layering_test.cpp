@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+using Prefixes = std::vector<std::string>;
+
+/// What each folder may include of the house, as prefixes of paths. The longest folder that holds a file
+/// speaks for it. A prefix that ends in '=' names a folder without the folders in it.
+const std::map<std::string, Prefixes> kHouse = {
+    {"core", {"core/"}},
+    {"kernels", {"core/", "kernels/="}},
+    {"kernels/reference", {"core/", "kernels/=", "kernels/reference/"}},
+    {"kernels/cpu", {"core/", "kernels/=", "kernels/cpu/"}},
+    {"autograd", {"core/", "kernels/=", "autograd/"}},
+    {"layers", {"core/", "autograd/", "layers/"}},
+    {"optim", {"core/", "kernels/=", "autograd/parameter.h", "optim/"}},
+    {"data", {"core/", "data/"}},
+    {"dist", {"core/", "kernels/=", "autograd/parameter.h", "layers/module.h", "optim/", "dist/"}},
+    {"apps", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "apps/", "tern.h"}},
+};
+
+/// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
+const std::map<std::string, Prefixes> kLibraries = {
+    {"omp.h", {"core/", "kernels/cpu/"}},
+    {"fmt/", {"core/", "data/", "dist/", "apps/"}},
+    {"nlohmann/", {"core/", "apps/"}},
+    {"oneapi/dnnl/", {"kernels/cpu/"}},
+    {"cblas.h", {"kernels/cpu/"}},
+    {"immintrin.h", {"kernels/cpu/"}},
+    {"cpuid.h", {"kernels/cpu/"}},
+    {"zlib.h", {"data/"}},
+    {"stb/", {"data/"}},
+    {"CLI/", {"apps/"}},
+};
+const Prefixes kPosix = {"sys/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "termios.h"};
+
+bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
+  return std::ranges::any_of(prefixes, [&](const std::string& prefix) {
+    if (!prefix.ends_with('=')) return path.starts_with(prefix);
+    const size_t folder = prefix.size() - 1;
+    return path.compare(0, folder, prefix, 0, folder) == 0 && path.find('/', folder) == std::string::npos;
+  });
+}
+
+std::string house_rule(const std::string& file, const std::string& header) {
+  std::string folder = fs::path(file).parent_path();
+  while (!folder.empty() && !kHouse.contains(folder)) folder = fs::path(folder).parent_path();
+  if (folder.empty()) return "stands in no folder of the house";
+  return starts_with_any(header, kHouse.at(folder)) ? "" : folder + " may not include tern/" + header;
+}
+
+std::string library_rule(const std::string& file, const std::string& header) {
+  if (header.find_first_of("./") == std::string::npos || starts_with_any(header, kPosix)) return "";
+  for (const auto& [library, folders] : kLibraries) {
+    if (!header.starts_with(library)) continue;
+    return starts_with_any(file, folders) ? "" : header + " belongs to other folders";
+  }
+  return header + " is of no library the house knows";
+}
+
+/// "file:line: what is wrong" for each line of `text` that breaks a rule; `file` is relative to the root.
+std::vector<std::string> broken_rules(const std::string& file, std::string_view text) {
+  std::vector<std::string> broken;
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::string directive = line;
+    std::erase_if(directive, [](char c) { return c == ' ' || c == '\t'; });
+    std::string wrong;
+    if (directive.starts_with("#if") || directive.starts_with("#el")) {
+      wrong = "conditional compilation; CMake's file lists choose what is built";
+    } else if (directive.starts_with("#include")) {
+      const size_t open = directive.find_first_of("\"<"), close = directive.find_last_of("\">");
+      const std::string header = directive.substr(open + 1, close - open - 1);
+      if (header.starts_with("tern/")) {
+        wrong = house_rule(file, header.substr(5));
+      } else if (directive[open] == '"') {
+        wrong = "\"" + header + "\" is not a path from tern/";
+      } else {
+        wrong = library_rule(file, header);
+      }
+    }
+    if (!wrong.empty()) broken.push_back(file + ":" + std::to_string(number) + ": " + wrong);
+  }
+  return broken;
+}
+
+TEST(Layering, TheHouseIncludesDownwardsOnly) {
+  const fs::path root = TERN_SOURCE_DIR;
+  int files = 0;
+  for (const char* folder : {"core", "kernels", "autograd", "layers", "optim", "data", "dist", "apps"}) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp") continue;
+      std::ifstream stream(entry.path());
+      const std::string text{std::istreambuf_iterator<char>(stream), {}};
+      for (const auto& rule : broken_rules(fs::relative(entry.path(), root), text)) ADD_FAILURE() << rule;
+      ++files;
+    }
+  }
+  EXPECT_GT(files, 20) << "few sources under " << root;
+}
+
+TEST(Layering, RefusesPlantedBadIncludes) {
+  const auto refused = [](const char* file, const char* line) { return !broken_rules(file, line).empty(); };
+  EXPECT_TRUE(refused("core/shape.h", "#include \"tern/kernels/matmul.h\""));
+  EXPECT_TRUE(refused("layers/linear.cpp", "#include \"tern/kernels/matmul.h\""));
+  EXPECT_TRUE(refused("layers/linear.cpp", "  #  include <tern/optim/sgd.h>"));
+  EXPECT_TRUE(refused("autograd/matmul.cpp", "#include \"tern/kernels/cpu/sgemm.h\""));
+  EXPECT_TRUE(refused("kernels/kernel.cpp", "#include \"tern/kernels/reference/elementwise.h\""));
+  EXPECT_TRUE(refused("optim/sgd.h", "#include \"tern/autograd/variable.h\""));
+  EXPECT_TRUE(refused("data/loader.cpp", "#include \"tern/tern.h\""));
+  EXPECT_TRUE(refused("core/shape.h", "#include \"shape.h\""));
+  EXPECT_TRUE(refused("autograd/matmul.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
+  EXPECT_TRUE(refused("core/shape.cpp", "#include <boost/any.hpp>"));
+  EXPECT_TRUE(refused("core/shape.cpp", "#ifdef NDEBUG"));
+  EXPECT_TRUE(refused("core/shape.cpp", "# if 0"));
+  EXPECT_EQ(broken_rules("core/shape.cpp", "\n#include <zlib.h>\n"),
+            std::vector<std::string>{"core/shape.cpp:2: zlib.h belongs to other folders"});
+}
+
+TEST(Layering, AcceptsWhatTheHouseAllows) {
+  const auto accepted = [](const char* file, const char* line) { return broken_rules(file, line).empty(); };
+  EXPECT_TRUE(accepted("layers/linear.cpp", "#include \"tern/autograd/matmul.h\""));
+  EXPECT_TRUE(accepted("optim/sgd.h", "#include \"tern/autograd/parameter.h\""));
+  EXPECT_TRUE(accepted("kernels/cpu/convolution.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
+  EXPECT_TRUE(accepted("apps/trainer/flags.cpp", "#include <CLI/CLI.hpp>"));
+  EXPECT_TRUE(accepted("core/state_dict.cpp", "#include <sys/stat.h>"));
+  EXPECT_TRUE(accepted("core/shape.cpp", "#include <vector>\n#pragma once\n#define X 1\n"));
+}
+
+}  // namespace
+}  // namespace tern
