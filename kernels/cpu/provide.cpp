@@ -1,7 +1,49 @@
 #include "tern/kernels/provide.h"
 
+#include "tern/kernels/cpu/elementwise.h"
+#include "tern/kernels/cpu/matmul.h"
+#include "tern/kernels/cpu/pooling.h"
+#include "tern/kernels/cpu/softmax.h"
+#include "tern/kernels/cpu/update.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/softmax.h"
+
 namespace tern {
 
-void provide_cpu_kernels() {}
+void provide_cpu_kernels() {
+  using enum Target;
+  kernels::relu.provide(cpu, tern::cpu::relu);
+  kernels::relu_backward.provide(cpu, tern::cpu::relu_backward);
+  kernels::leaky_relu.provide(cpu, tern::cpu::leaky_relu);
+  kernels::leaky_relu_backward.provide(cpu, tern::cpu::leaky_relu_backward);
+  kernels::sigmoid.provide(cpu, tern::cpu::sigmoid);
+  kernels::sigmoid_backward.provide(cpu, tern::cpu::sigmoid_backward);
+  kernels::tanh.provide(cpu, tern::cpu::tanh);
+  kernels::tanh_backward.provide(cpu, tern::cpu::tanh_backward);
+  kernels::scale.provide(cpu, tern::cpu::scale);
+  kernels::accumulate.provide(cpu, tern::cpu::accumulate);
+
+  kernels::matmul.provide(cpu, tern::cpu::matmul);
+  kernels::linear.provide(cpu, tern::cpu::linear);
+  kernels::linear_backward_data.provide(cpu, tern::cpu::linear_backward_data);
+  kernels::linear_backward_weights.provide(cpu, tern::cpu::linear_backward_weights);
+
+  kernels::max_pool2d.provide(cpu, tern::cpu::max_pool2d);
+  kernels::max_pool2d_backward.provide(cpu, tern::cpu::max_pool2d_backward);
+  kernels::average_pool2d.provide(cpu, tern::cpu::average_pool2d);
+  kernels::average_pool2d_backward.provide(cpu, tern::cpu::average_pool2d_backward);
+
+  kernels::softmax.provide(cpu, tern::cpu::softmax);
+  kernels::softmax_backward.provide(cpu, tern::cpu::softmax_backward);
+  kernels::log_softmax.provide(cpu, tern::cpu::log_softmax);
+  kernels::log_softmax_backward.provide(cpu, tern::cpu::log_softmax_backward);
+  kernels::cross_entropy.provide(cpu, tern::cpu::cross_entropy);
+  kernels::cross_entropy_backward.provide(cpu, tern::cpu::cross_entropy_backward);
+
+  kernels::sgd_update.provide(cpu, tern::cpu::sgd_update);
+  kernels::adam_update.provide(cpu, tern::cpu::adam_update);
+  kernels::average_update.provide(cpu, tern::cpu::average_update);
+  kernels::squared_norm.provide(cpu, tern::cpu::squared_norm);
+}
 
 }  // namespace tern

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace tern::cpu {
+
+/// exp(x) in branch-free arithmetic that vectorises; relative error below 2e-7, 0 below -87.3, infinity above 88.7,
+/// NaN for NaN. exp(x) = 2^n · e^r with r = x - n·ln 2, |r| <= ln(2)/2, and e^r by its Taylor polynomial of degree 7.
+inline float exponential(float x) {
+  const float clamped = x < -88.0f ? -88.0f : x > 89.0f ? 89.0f : x;
+  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer
+  const float n = (clamped * 1.44269504f + kRound) - kRound;
+  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  // Two halves, since 2^128 is no float although e^88.7 is.
+  const auto whole = static_cast<int32_t>(n), half = whole >> 1;
+  const auto power = [](int32_t e) { return std::bit_cast<float>((e + 127) << 23); };
+  const float y = p * power(half) * power(whole - half);
+  return x < -87.3f ? 0.0f : x > 88.72284f ? std::bit_cast<float>(0x7f800000) : y;
+}
+
+}  // namespace tern::cpu

@@ -1,0 +1,78 @@
+#include "tern/kernels/cpu/matmul.h"
+
+#include <limits>
+
+#include "tern/kernels/cpu/column_sums.h"
+#include "tern/kernels/cpu/convert.h"
+#include "tern/kernels/cpu/gemm.h"
+#include "tern/kernels/cpu/map.h"
+
+namespace tern::cpu {
+namespace {
+
+/// y = y + bias along each row, then max(·, 0) if `relu`; y [rows, columns].
+void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
+  const int64_t columns = y.size(1);
+  const float* shift = bias.defined() ? bias.data<float>() : nullptr;
+  const float floor = relu ? 0.0f : -std::numeric_limits<float>::infinity();
+  float* out = y.data<float>();
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
+  parallel_vectorized(y.size(0), grain, [=](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        const float value = out[row * columns + j] + (shift ? shift[j] : 0.0f);
+        out[row * columns + j] = value < floor ? floor : value;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
+  const Tensor left = as_f32(a), right = as_f32(b);
+  F32Result result(y);
+  const bool shared = b.rank() == 2 && a.rank() > 2;
+  Gemm gemm{.m = y.size(-2),
+            .n = y.size(-1),
+            .k = a.size(options.transpose_a ? -2 : -1),
+            .transpose_a = options.transpose_a,
+            .transpose_b = options.transpose_b};
+  if (shared && !options.transpose_a) gemm.m = y.numel() / std::max<int64_t>(1, gemm.n);
+  const int64_t a_step = gemm.m * gemm.k, b_step = shared ? 0 : gemm.k * gemm.n, y_step = gemm.m * gemm.n;
+  const int64_t matrices = y_step == 0 ? 0 : y.numel() / y_step;
+  const auto run = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      sgemm(gemm, left.data<float>() + i * a_step, right.data<float>() + i * b_step,
+            result.tensor().data<float>() + i * y_step);
+  };
+  if (matrices >= thread_count())
+    parallel_for(0, matrices, 1, run);
+  else
+    run(0, matrices);
+}
+
+void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
+  const Tensor input = as_f32(x);
+  F32Result result(y);
+  sgemm({.m = x.size(0), .n = w.size(0), .k = w.size(1), .transpose_b = true}, input.data<float>(), w.data<float>(),
+        result.tensor().data<float>());
+  if (bias.defined() || relu) add_bias(bias, relu, result.tensor());
+}
+
+void linear_backward_data(const Tensor& dy, const Tensor& w, Tensor& dx) {
+  const Tensor output = as_f32(dy);
+  F32Result result(dx);
+  sgemm({.m = dy.size(0), .n = w.size(1), .k = w.size(0)}, output.data<float>(), w.data<float>(),
+        result.tensor().data<float>());
+}
+
+void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tensor& db) {
+  const Tensor output = as_f32(dy), input = as_f32(x);
+  sgemm({.m = dw.size(0), .n = dw.size(1), .k = dy.size(0), .transpose_a = true}, output.data<float>(),
+        input.data<float>(), dw.data<float>());
+  if (db.defined()) column_sums(output.data<float>(), dy.size(0), dy.size(1), 1.0f, db.data<float>());
+}
+
+}  // namespace tern::cpu

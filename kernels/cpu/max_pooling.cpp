@@ -1,0 +1,88 @@
+#include "tern/kernels/cpu/pool_windows.h"
+#include "tern/kernels/cpu/pooling.h"
+
+namespace tern::cpu {
+
+using kernels::PoolGeometry;
+
+void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor& where) {
+  visit_fast(x.dtype(), "max_pool2d", [&]<class T>(T) {
+    const PointGrid in = point_grid(x), out = point_grid(y);
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    auto* place = where.data<uint8_t>();
+    for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+      const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
+      for (int64_t j = 0; j < out.w; ++j) {
+        const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
+        const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
+        for (int64_t begin = 0; begin < out.width; begin += kPoolStrip) {
+          const int64_t width = std::min(kPoolStrip, out.width - begin);
+          float best[kPoolStrip];
+          int32_t winner[kPoolStrip];
+          const auto first =
+              static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
+          const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width + begin;
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) {
+            best[c] = load(corner + c);
+            winner[c] = first;
+          }
+          for (int64_t h = rows.first; h < rows.last; ++h)
+            for (int64_t w = columns.first; w < columns.last; ++w) {
+              const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
+              const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
+#pragma omp simd
+              for (int64_t c = 0; c < width; ++c) {
+                const float value = load(point + c);
+                const bool wins = (value > best[c]) | ((value != value) & (best[c] == best[c]));
+                best[c] = wins ? value : best[c];
+                winner[c] = wins ? here : winner[c];
+              }
+            }
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) {
+            store(to + target + begin + c, best[c]);
+            place[target + begin + c] = static_cast<uint8_t>(winner[c]);
+          }
+        }
+      }
+    });
+  });
+}
+
+// Each element of dx gathers from the windows that hold it, so no two threads write one element.
+void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeometry& geometry, Tensor& dx) {
+  const Tensor d_out = dy.to(dx.format()), winners = where.to(dx.format());
+  visit_fast(dy.dtype(), "max_pool2d_backward", [&]<class T>(T) {
+    const PointGrid in = point_grid(dx), out = point_grid(d_out);
+    const T* from = d_out.data<T>();
+    const auto* place = winners.data<uint8_t>();
+    T* to = dx.data<T>();
+    for_each_grid_row(in, [=](int64_t plane, int64_t h) {
+      const Span rows = covering_span(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
+      for (int64_t w = 0; w < in.w; ++w) {
+        const Span columns = covering_span(w, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
+        T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
+        for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
+          const int64_t width = std::min(kPoolStrip, in.width - begin);
+          float sum[kPoolStrip] = {};
+          for (int64_t i = rows.first; i < rows.last; ++i)
+            for (int64_t j = columns.first; j < columns.last; ++j) {
+              const int64_t source = ((plane * out.h + i) * out.w + j) * out.width + begin;
+              const int64_t row = h - i * geometry.stride.h + geometry.padding.h;
+              const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
+              const auto here = static_cast<int32_t>(row * geometry.window.w + column);
+#pragma omp simd
+              for (int64_t c = 0; c < width; ++c)
+                sum[c] += int32_t{place[source + c]} == here ? load(from + source + c) : 0.0f;
+            }
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace tern::cpu

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "tern/core/tensor.h"
+
+namespace tern::cpu {
+
+void softmax(const Tensor& x, Tensor& y);
+void softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx);
+void log_softmax(const Tensor& x, Tensor& y);
+void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx);
+void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities);
+void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
+                            Tensor& dx);
+
+}  // namespace tern::cpu

@@ -1,0 +1,129 @@
+#include "tern/kernels/cpu/update.h"
+
+#include <cmath>
+
+#include "tern/kernels/cpu/map.h"
+
+namespace tern::cpu {
+namespace {
+
+using kernels::ParameterUpdate;
+
+int64_t total_numel(std::span<const ParameterUpdate> updates) {
+  int64_t total = 0;
+  for (const auto& update : updates) total += update.w.numel();
+  return total;
+}
+
+/// Calls body(update, first, last) on ranges that cover every parameter, cut evenly over the threads as if the
+/// parameters were one array.
+template <class Body>
+void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
+  parallel_for(0, total_numel(updates), kGrain, [&](int64_t first, int64_t last) {
+    for (const auto& update : updates) {
+      const int64_t numel = update.w.numel();
+      if (first < numel && last > 0) body(update, std::max<int64_t>(first, 0), std::min(last, numel));
+      first -= numel;
+      last -= numel;
+    }
+  });
+}
+
+}  // namespace
+
+void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
+  const auto lr = static_cast<float>(settings.lr), momentum = static_cast<float>(settings.momentum),
+             decay = static_cast<float>(settings.weight_decay), scale = static_cast<float>(settings.gradient_scale);
+  const bool nesterov = settings.nesterov;
+  for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
+    float* w = update.w.data<float>();
+    const float* g = update.g.data<float>();
+    if (momentum == 0) {
+      vectorized([=] {
+#pragma omp simd
+        for (int64_t i = first; i < last; ++i) w[i] -= lr * (scale * g[i] + decay * w[i]);
+      });
+      return;
+    }
+    float* v = update.first.data<float>();
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) {
+        const float gradient = scale * g[i] + decay * w[i];
+        const float velocity = momentum * v[i] + gradient;
+        v[i] = velocity;
+        w[i] -= lr * (nesterov ? gradient + momentum * velocity : velocity);
+      }
+    });
+  });
+}
+
+void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSettings& settings) {
+  const double correction1 = 1 - std::pow(settings.beta1, static_cast<double>(settings.step));
+  const double correction2 = 1 - std::pow(settings.beta2, static_cast<double>(settings.step));
+  const auto beta1 = static_cast<float>(settings.beta1), beta2 = static_cast<float>(settings.beta2),
+             rest1 = static_cast<float>(1 - settings.beta1), rest2 = static_cast<float>(1 - settings.beta2),
+             rate = static_cast<float>(settings.lr / correction1), epsilon = static_cast<float>(settings.epsilon),
+             root_scale = static_cast<float>(1 / std::sqrt(correction2)),
+             scale = static_cast<float>(settings.gradient_scale),
+             decay = static_cast<float>(settings.decoupled ? 0 : settings.weight_decay),
+             keep = static_cast<float>(settings.decoupled ? 1 - settings.lr * settings.weight_decay : 1);
+  for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
+    float *w = update.w.data<float>(), *m = update.first.data<float>(), *s = update.second.data<float>();
+    const float* g = update.g.data<float>();
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) {
+        const float gradient = scale * g[i] + decay * w[i];
+        m[i] = beta1 * m[i] + rest1 * gradient;
+        s[i] = beta2 * s[i] + rest2 * gradient * gradient;
+        w[i] = keep * w[i] - rate * m[i] / (std::sqrt(s[i]) * root_scale + epsilon);
+      }
+    });
+  });
+}
+
+void average_update(std::span<const ParameterUpdate> updates, double decay) {
+  const auto keep = static_cast<float>(decay), rest = static_cast<float>(1 - decay);
+  for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
+    const float* w = update.w.data<float>();
+    float* average = update.first.data<float>();
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) average[i] = keep * average[i] + rest * w[i];
+    });
+  });
+}
+
+void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
+  constexpr int64_t kBlock = 4096, kLanes = 16;
+  double total = 0;
+  for (const auto& update : updates) {
+    const int64_t numel = update.g.numel(), blocks = (numel + kBlock - 1) / kBlock;
+    const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
+    double* out = partials.data<double>();
+    const float* g = update.g.data<float>();
+    parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
+      for (int64_t block = first; block < last; ++block) {
+        double lanes[kLanes] = {};
+        const int64_t end = std::min(numel, (block + 1) * kBlock);
+        int64_t i = block * kBlock;
+        for (; i + kLanes <= end; i += kLanes) {
+#pragma omp simd
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            const double value = g[i + lane];
+            lanes[lane] += value * value;
+          }
+        }
+        for (int64_t lane = 0; i < end; ++i, ++lane) lanes[lane] += double{g[i]} * g[i];
+        for (int64_t half = kLanes / 2; half > 0; half /= 2)
+          for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+        out[block] = lanes[0];
+      }
+    });
+    for (int64_t block = 0; block < blocks; ++block) total += out[block];
+  }
+  *sum.data<double>() = total;
+}
+
+}  // namespace tern::cpu
