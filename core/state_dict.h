@@ -29,4 +29,9 @@ class StateDict {
   std::vector<Entry> entries_;
 };
 
+/// Copies each tensor of `source` onto that of its name in `target`, whose owner ("the model") errors name. An
+/// InputError names the first tensor that is missing, unexpected, or of another shape or kind of element, with both
+/// shapes, and then nothing has changed.
+void copy_state(const StateDict& source, const StateDict& target, std::string_view owner);
+
 }  // namespace tern

@@ -16,6 +16,7 @@ inline std::string read_file(const std::filesystem::path& path) {
 }
 
 inline void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::remove(path);  // ext4 waits for the disk where a file is truncated and written again
   std::ofstream stream(path, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!stream.good()) throw std::runtime_error(path.string() + " cannot be written");

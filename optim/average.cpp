@@ -1,0 +1,47 @@
+#include "tern/optim/average.h"
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/kernels/update.h"
+
+namespace tern {
+
+ParameterAverage::ParameterAverage(std::vector<NamedParameter> parameters, double decay)
+    : parameters_(std::move(parameters)), decay_(decay), updates_(Tensor::zeros({}, {.dtype = DType::i64})) {
+  check(decay >= 0 && decay < 1, "average: decay ", decay, ", expected [0, 1)");
+  for (const auto& [name, parameter] : parameters_) averages_.push_back(parameter->value().clone());
+}
+
+void ParameterAverage::update() {
+  check(!swapped_, "average: updated while swapped in, expected to be swapped out first");
+  auto& t = *updates_.data<int64_t>();
+  const double warm = (1.0 + static_cast<double>(t)) / (10.0 + static_cast<double>(t));
+  std::vector<kernels::ParameterUpdate> updates;
+  updates.reserve(parameters_.size());
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    updates.push_back({.w = parameters_[i].parameter->value(), .g = {}, .first = averages_[i], .second = {}});
+  if (!updates.empty()) kernels::average_update(updates, std::min(decay_, warm));
+  ++t;
+}
+
+void ParameterAverage::swap() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor value = parameters_[i].parameter->value();
+    parameters_[i].parameter->set_value(averages_[i]);
+    averages_[i] = value;
+  }
+  swapped_ = !swapped_;
+}
+
+StateDict ParameterAverage::state() {
+  check(!swapped_, "average: state taken while swapped in, expected to be swapped out first");
+  StateDict state;
+  for (size_t i = 0; i < parameters_.size(); ++i) state.add("average." + parameters_[i].name, averages_[i]);
+  state.add("updates", updates_);
+  return state;
+}
+
+void ParameterAverage::load_state(const StateDict& state) { copy_state(state, this->state(), "the average"); }
+
+}  // namespace tern

@@ -1,0 +1,101 @@
+#include "tern/optim/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tern/core/error.h"
+
+namespace tern {
+
+using kernels::ParameterUpdate;
+
+Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
+                     std::vector<std::string> state_names)
+    : state_names_(std::move(state_names)) {
+  set_learning_rate(lr);
+  std::set<std::string> names;
+  std::set<const Parameter*> parameters;
+  for (auto& group : groups) {
+    const double decay = group.weight_decay.value_or(weight_decay);
+    check(decay >= 0 && std::isfinite(decay), "optimizer: weight decay ", decay, ", expected 0 or more");
+    check(group.lr_scale >= 0 && std::isfinite(group.lr_scale), "optimizer: learning rate scale ", group.lr_scale,
+          ", expected 0 or more");
+    Group& added = groups_.emplace_back(Group{{}, group.lr_scale, decay});
+    for (auto& named : group.parameters) {
+      check(named.parameter != nullptr, "optimizer: parameter '", named.name, "' is null");
+      const bool is_new = names.insert(named.name).second && parameters.insert(named.parameter).second;
+      check(is_new, "optimizer: parameter '", named.name, "' is there twice");
+      added.slots.push_back({std::move(named), {}});
+    }
+  }
+}
+
+void Optimizer::set_learning_rate(double lr) {
+  check(lr >= 0 && std::isfinite(lr), "optimizer: learning rate ", lr, ", expected 0 or more");
+  lr_ = lr;
+}
+
+void Optimizer::set_clip_norm(double max_norm) {
+  check(max_norm >= 0 && std::isfinite(max_norm), "optimizer: clip norm ", max_norm, ", expected 0 or more");
+  clip_norm_ = max_norm;
+}
+
+void Optimizer::zero_gradients() {
+  for (auto& group : groups_)
+    for (auto& slot : group.slots) slot.named.parameter->zero_gradient();
+}
+
+void Optimizer::step() {
+  const auto updates = gather();
+  const double scale = gradient_scale(updates);
+  begin_step();
+  for (size_t i = 0; i < groups_.size(); ++i)
+    if (!updates[i].empty()) update(updates[i], {lr_ * groups_[i].lr_scale, groups_[i].weight_decay, scale});
+}
+
+std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {
+  std::vector<std::vector<ParameterUpdate>> updates(groups_.size());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    for (auto& slot : groups_[i].slots) {
+      const auto& parameter = *slot.named.parameter;
+      if (!parameter.gradient().defined()) continue;
+      prepare_state(slot);
+      const Tensor& w = parameter.value();
+      updates[i].push_back({w, parameter.gradient().to(w.format()), slot.state[0], slot.state[1]});
+    }
+  }
+  return updates;
+}
+
+void Optimizer::prepare_state(Slot& slot) const {
+  const Tensor& w = slot.named.parameter->value();
+  for (size_t k = 0; k < state_names_.size(); ++k)
+    if (!slot.state[k].defined() || slot.state[k].shape() != w.shape()) slot.state[k] = Tensor::zeros_like(w);
+}
+
+double Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>& updates) const {
+  std::vector<ParameterUpdate> all;
+  for (const auto& group : updates) all.insert(all.end(), group.begin(), group.end());
+  if (clip_norm_ == 0 || all.empty()) return 1;
+  Tensor sum = Tensor::empty({}, {.dtype = DType::f64, .device = all.front().w.device()});
+  kernels::squared_norm(all, sum);
+  return std::min(1.0, clip_norm_ / (std::sqrt(sum.item()) + 1e-6));
+}
+
+StateDict Optimizer::state() {
+  StateDict state;
+  for (size_t k = 0; k < state_names_.size(); ++k) {
+    for (auto& group : groups_) {
+      for (auto& slot : group.slots) {
+        prepare_state(slot);
+        state.add(state_names_[k] + "." + slot.named.name, slot.state[k]);
+      }
+    }
+  }
+  return state;
+}
+
+void Optimizer::load_state(const StateDict& state) { copy_state(state, this->state(), "the optimizer"); }
+
+}  // namespace tern

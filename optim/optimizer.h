@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tern/autograd/parameter.h"
+#include "tern/core/state_dict.h"
+#include "tern/kernels/update.h"
+
+namespace tern {
+
+/// Parameters that are updated alike.
+struct ParameterGroup {
+  std::vector<NamedParameter> parameters;
+  double lr_scale = 1;                 ///< times the optimizer's learning rate
+  std::optional<double> weight_decay;  ///< the optimizer's where unset
+};
+
+/// Base of the optimizers: groups of parameters, which it does not own, and the state beside each. One `step` is one
+/// fused kernel call per group. A parameter whose gradient is undefined is left as it is, state included, as in
+/// PyTorch; one that was given another shape begins with new state. Used by one thread at a time.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Updates every parameter in place from its gradient.
+  void step();
+  void zero_gradients();
+
+  double learning_rate() const { return lr_; }
+  /// Finite and not negative; schedules call it before each step.
+  void set_learning_rate(double lr);
+  /// Scales all gradients down together, inside the update, where their global 2-norm is above `max_norm`, by
+  /// max_norm / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_. 0: never.
+  void set_clip_norm(double max_norm);
+
+  /// What the next step depends on beside parameters, gradients and settings: "momentum.conv1.weight". Shares storage
+  /// with the optimizer.
+  virtual StateDict state();
+  /// Copies a `state()` in; an InputError names the first tensor that is missing, unexpected or of another shape, and
+  /// then nothing has changed.
+  void load_state(const StateDict& state);
+
+ protected:
+  /// `state_names`: what is kept per parameter, none to two names, in the order `first`, `second` of ParameterUpdate.
+  Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::vector<std::string> state_names);
+
+  struct GroupSettings {
+    double lr, weight_decay, gradient_scale;
+  };
+  /// Called once per step before the groups' updates.
+  virtual void begin_step() {}
+  virtual void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) = 0;
+
+ private:
+  struct Slot {
+    NamedParameter named;
+    Tensor state[2];
+  };
+  struct Group {
+    std::vector<Slot> slots;
+    double lr_scale, weight_decay;
+  };
+
+  void prepare_state(Slot& slot) const;
+  /// Parameters with a gradient, one list per group.
+  std::vector<std::vector<kernels::ParameterUpdate>> gather();
+  double gradient_scale(const std::vector<std::vector<kernels::ParameterUpdate>>& updates) const;
+
+  std::vector<Group> groups_;
+  std::vector<std::string> state_names_;
+  double lr_ = 0;
+  double clip_norm_ = 0;
+};
+
+}  // namespace tern

@@ -1,0 +1,50 @@
+#include "tern/optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+double fraction(int64_t t, int64_t steps) { return std::min(1.0, static_cast<double>(t) / static_cast<double>(steps)); }
+
+void check_steps(int64_t steps, const char* name) {
+  check(steps >= 1, name, " schedule: ", steps, " steps, expected 1 or more");
+}
+
+}  // namespace
+
+Schedule constant_schedule(double lr) {
+  return [=](int64_t) { return lr; };
+}
+
+Schedule poly_schedule(double lr, int64_t steps, double power) {
+  check_steps(steps, "poly");
+  check(power > 0, "poly schedule: power ", power, ", expected above 0");
+  return [=](int64_t t) { return lr * std::pow(1 - fraction(t, steps), power); };
+}
+
+Schedule step_schedule(double lr, std::vector<int64_t> at, double factor) {
+  check(std::ranges::is_sorted(at), "step schedule: the steps do not ascend");
+  return [=, at = std::move(at)](int64_t t) {
+    const auto passed = std::ranges::upper_bound(at, t) - at.begin();
+    return lr * std::pow(factor, static_cast<double>(passed));
+  };
+}
+
+Schedule cosine_schedule(double lr, int64_t steps) {
+  check_steps(steps, "cosine");
+  return [=](int64_t t) { return lr * (1 + std::cos(std::numbers::pi * fraction(t, steps))) / 2; };
+}
+
+Schedule warm_up(Schedule schedule, int64_t warmup) {
+  check(warmup >= 0, "warm-up: ", warmup, " steps, expected 0 or more");
+  return [schedule = std::move(schedule), warmup](int64_t t) {
+    return schedule(t) * (t < warmup ? fraction(t + 1, warmup + 1) : 1.0);
+  };
+}
+
+}  // namespace tern

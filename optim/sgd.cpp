@@ -1,0 +1,31 @@
+#include "tern/optim/sgd.h"
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+std::vector<std::string> state_names(const Sgd::Options& options) {
+  return options.momentum > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
+}
+
+}  // namespace
+
+Sgd::Sgd(std::vector<NamedParameter> parameters, const Options& options)
+    : Sgd(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
+
+Sgd::Sgd(std::vector<ParameterGroup> groups, const Options& options)
+    : Optimizer(std::move(groups), options.lr, options.weight_decay, state_names(options)), options_(options) {
+  check(options.momentum >= 0 && options.momentum < 1, "sgd: momentum ", options.momentum, ", expected [0, 1)");
+  check(!options.nesterov || options.momentum > 0, "sgd: Nesterov's form needs momentum above 0");
+}
+
+void Sgd::update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) {
+  kernels::sgd_update(updates, {.lr = settings.lr,
+                                .momentum = options_.momentum,
+                                .weight_decay = settings.weight_decay,
+                                .nesterov = options_.nesterov,
+                                .gradient_scale = settings.gradient_scale});
+}
+
+}  // namespace tern

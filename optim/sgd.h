@@ -1,0 +1,27 @@
+#pragma once
+
+#include "tern/optim/optimizer.h"
+
+namespace tern {
+
+/// Stochastic gradient descent in torch.optim.SGD's form, without dampening: v ← μv + g, w ← w - lr·v; with Nesterov's
+/// momentum w ← w - lr·(g + μv). Weight decay is added to the gradient. State: "momentum.<parameter>" where μ > 0.
+class Sgd final : public Optimizer {
+ public:
+  struct Options {
+    double lr = 0.01;
+    double momentum = 0;  ///< μ in [0, 1)
+    double weight_decay = 0;
+    bool nesterov = false;  ///< needs momentum
+  };
+
+  Sgd(std::vector<NamedParameter> parameters, const Options& options);
+  Sgd(std::vector<ParameterGroup> groups, const Options& options);
+
+ private:
+  void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;
+
+  Options options_;
+};
+
+}  // namespace tern
