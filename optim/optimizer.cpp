@@ -60,8 +60,10 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {
     for (auto& slot : groups_[i].slots) {
       const auto& parameter = *slot.named.parameter;
       if (!parameter.gradient().defined()) continue;
-      prepare_state(slot);
       const Tensor& w = parameter.value();
+      check(parameter.gradient().shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ",
+            parameter.gradient().shape(), ", the parameter ", w.shape());
+      prepare_state(slot);
       updates[i].push_back({w, parameter.gradient().to(w.format()), slot.state[0], slot.state[1]});
     }
   }

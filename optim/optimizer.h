@@ -13,8 +13,8 @@ namespace tern {
 /// Parameters that are updated alike.
 struct ParameterGroup {
   std::vector<NamedParameter> parameters;
-  double lr_scale = 1;                 ///< times the optimizer's learning rate
-  std::optional<double> weight_decay;  ///< the optimizer's where unset
+  double lr_scale = 1;                      ///< times the optimizer's learning rate
+  std::optional<double> weight_decay = {};  ///< the optimizer's where unset
 };
 
 /// Base of the optimizers: groups of parameters, which it does not own, and the state beside each. One `step` is one

@@ -9,7 +9,10 @@
 namespace tern {
 namespace {
 
-double fraction(int64_t t, int64_t steps) { return std::min(1.0, static_cast<double>(t) / static_cast<double>(steps)); }
+/// t/steps, at most 1 and at least 0.
+double fraction(int64_t t, int64_t steps) {
+  return static_cast<double>(std::clamp<int64_t>(t, 0, steps)) / static_cast<double>(steps);
+}
 
 void check_steps(int64_t steps, const char* name) {
   check(steps >= 1, name, " schedule: ", steps, " steps, expected 1 or more");
@@ -24,7 +27,7 @@ Schedule constant_schedule(double lr) {
 Schedule poly_schedule(double lr, int64_t steps, double power) {
   check_steps(steps, "poly");
   check(power > 0, "poly schedule: power ", power, ", expected above 0");
-  return [=](int64_t t) { return lr * std::pow(1 - fraction(t, steps), power); };
+  return [=](int64_t t) { return lr * std::pow(fraction(steps - t, steps), power); };
 }
 
 Schedule step_schedule(double lr, std::vector<int64_t> at, double factor) {
@@ -43,7 +46,7 @@ Schedule cosine_schedule(double lr, int64_t steps) {
 Schedule warm_up(Schedule schedule, int64_t warmup) {
   check(warmup >= 0, "warm-up: ", warmup, " steps, expected 0 or more");
   return [schedule = std::move(schedule), warmup](int64_t t) {
-    return schedule(t) * (t < warmup ? fraction(t + 1, warmup + 1) : 1.0);
+    return t < warmup ? schedule(t) * fraction(t + 1, warmup) : schedule(t);
   };
 }
 

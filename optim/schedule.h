@@ -21,7 +21,7 @@ Schedule step_schedule(double lr, std::vector<int64_t> at, double factor = 0.1);
 /// lr·(1 + cos(π·t/steps))/2 (Loshchilov and Hutter's SGDR, one period, to 0); 0 from `steps` on.
 Schedule cosine_schedule(double lr, int64_t steps);
 
-/// (t + 1)/(warmup + 1) of `schedule` while t < warmup, which is not shifted: step `warmup` has its full rate.
+/// (t + 1)/warmup of `schedule`, which is not shifted, while t < warmup.
 Schedule warm_up(Schedule schedule, int64_t warmup);
 
 }  // namespace tern

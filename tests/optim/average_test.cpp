@@ -1,0 +1,59 @@
+#include "tern/optim/average.h"
+
+#include <gtest/gtest.h>
+
+#include "tern/core/error.h"
+#include "tests/optim/two_parameters.h"
+
+namespace tern {
+namespace {
+
+/// Sets every element of the one parameter.
+void set(Parameter& w, double value) { w.set_value(Tensor::full({2}, value, {.dtype = DType::f64})); }
+
+TEST(ParameterAverage, DecayWarmsUp) {
+  Parameter w;
+  set(w, 1);
+  ParameterAverage average({{"w", &w}}, 0.15);
+  set(w, 2);
+  average.update();  // d = 1/10
+  EXPECT_DOUBLE_EQ(average.state().at("average.w").to_vector<double>()[1], 0.1 * 1 + 0.9 * 2);
+  set(w, 3);
+  average.update();  // d = min(0.15, 2/11)
+  EXPECT_DOUBLE_EQ(average.state().at("average.w").to_vector<double>()[1], 0.15 * 1.9 + 0.85 * 3);
+}
+
+TEST(ParameterAverage, SwapsInAndOut) {
+  TwoParameters model;
+  ParameterAverage average(model.parameters(), 0.999);
+  const auto first = model.values();
+  const Tensor changed = Tensor::full({2}, 7, {.dtype = DType::f64});
+  model.b.set_value(changed);
+  const auto trained = model.values();
+  average.swap();
+  EXPECT_EQ(model.values(), first);
+  EXPECT_THROW(average.update(), Error);
+  EXPECT_THROW(average.state(), Error);
+  average.swap();
+  EXPECT_EQ(model.values(), trained);
+  EXPECT_EQ(model.b.value().raw_data(), changed.raw_data());
+}
+
+TEST(ParameterAverage, GoesOnFromItsStateBitForBit) {
+  TwoParameters model(DType::f32);
+  ParameterAverage whole(model.parameters(), 0.9), resumed(model.parameters(), 0.9);
+  const auto change = [&](double value) {
+    model.b.set_value(Tensor::full({2}, value));
+    whole.update();
+  };
+  change(0.1);
+  change(0.7);
+  resumed.load_state(whole.state());
+  change(0.3);
+  resumed.update();
+  EXPECT_EQ(resumed.state().at("average.b").to_vector<float>(), whole.state().at("average.b").to_vector<float>());
+  EXPECT_EQ(resumed.state().at("updates").item(), 3);
+}
+
+}  // namespace
+}  // namespace tern

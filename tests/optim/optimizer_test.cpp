@@ -1,0 +1,211 @@
+#include "tern/optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "tern/core/error.h"
+#include "tern/optim/adam.h"
+#include "tern/optim/sgd.h"
+#include "tests/optim/two_parameters.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+using Make = std::function<std::unique_ptr<Optimizer>(TwoParameters&)>;
+
+template <class Kind>
+Make make(typename Kind::Options options, double clip_norm = 0) {
+  return [=](TwoParameters& model) {
+    auto optimizer = std::make_unique<Kind>(model.parameters(), options);
+    optimizer->set_clip_norm(clip_norm);
+    return optimizer;
+  };
+}
+
+std::unique_ptr<Optimizer> make_groups(TwoParameters& model) {
+  const std::vector<ParameterGroup> groups = {{.parameters = {{"a", &model.a}}},
+                                              {.parameters = {{"b", &model.b}}, .lr_scale = 0.5, .weight_decay = 0}};
+  return std::make_unique<Sgd>(groups, Sgd::Options{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05});
+}
+
+const std::map<std::string, Make> kOptimizers = {
+    {"sgd", make<Sgd>({.lr = 0.1})},
+    {"momentum", make<Sgd>({.lr = 0.1, .momentum = 0.9})},
+    {"momentum_decay", make<Sgd>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05})},
+    {"nesterov", make<Sgd>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true})},
+    {"adam", make<Adam>({.lr = 0.1, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3})},
+    {"adam_decay", make<Adam>({.lr = 0.1, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.05})},
+    {"adamw",
+     make<Adam>({.lr = 0.1, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.05, .decoupled = true})},
+    {"clipped", make<Sgd>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05}, 0.25)},
+    {"groups", make_groups},
+};
+
+// PyTorch's values after four steps, by tests/golden/make_optim.py.
+const std::map<std::string, std::vector<double>> kGolden = {
+    {"sgd", {-1.0, -0.725, -0.5125, -0.23750000000000002, -0.025, 0.25}},
+    {"momentum", {-0.94915, -0.6935, -0.550975, -0.2497625, -0.0566125, 0.30085000000000006}},
+    {"momentum_decay",
+     {-0.90520041625, -0.6602368098437499, -0.5275247659375, -0.23862569859375, -0.056162092187500005,
+      0.28867447515625}},
+    {"nesterov",
+     {-0.8964853679578749, -0.6303070803306718, -0.5263620098909686, -0.22230315173329684, -0.07487486410609374,
+      0.27868086905157813}},
+    {"adam",
+     {-0.8526626110932123, -0.6143404463642895, -0.6555026708736995, -0.19547833115728996, -0.18037589944332355,
+      0.3973373889067876}},
+    {"adam_decay",
+     {-0.7938445859823114, -0.4780584113377985, -0.6146507107438075, -0.18031031090653968, -0.17411802874766957,
+      0.3728759099764261}},
+    {"adamw",
+     {-0.834730219719032, -0.6003060440554736, -0.6435402557652212, -0.19143108028272027, -0.1787468543313393,
+      0.39045665606221797}},
+    {"clipped",
+     {-0.9291091624896082, -0.6833588531296321, -0.501017376222995, -0.24330355825980332, -0.030960832710461537,
+      0.2647657289166419}},
+    {"groups", {-0.90520041625, -0.6602368098437499, -0.5275247659375, -0.23862569859375, -0.02830625, 0.275425}},
+};
+
+void take_steps(TwoParameters& model, Optimizer& optimizer, int64_t first, int64_t last) {
+  for (int64_t t = first; t < last; ++t) {
+    model.set_gradients(t);
+    optimizer.step();
+  }
+}
+
+TEST(Optimizer, FollowsPyTorch) {
+  for (const auto& [dtype, tolerance] : {std::pair(DType::f64, 1e-14), std::pair(DType::f32, 1e-6)}) {
+    for (const auto& [name, make_optimizer] : kOptimizers) {
+      TwoParameters model(dtype);
+      const auto optimizer = make_optimizer(model);
+      take_steps(model, *optimizer, 0, 4);
+      const auto values = model.values();
+      for (size_t i = 0; i < values.size(); ++i)
+        EXPECT_NEAR(values[i], kGolden.at(name)[i], tolerance) << name << " " << to_string(dtype) << ", element " << i;
+    }
+  }
+}
+
+TEST(Optimizer, GoesOnFromItsStateBitForBit) {
+  for (const auto& [name, make_optimizer] : kOptimizers) {
+    TwoParameters whole(DType::f32), resumed(DType::f32);
+    const auto optimizer = make_optimizer(whole);
+    take_steps(whole, *optimizer, 0, 3);
+    const auto other = make_optimizer(resumed);
+    other->load_state(optimizer->state());
+    resumed.a.set_value(whole.a.value().clone());
+    resumed.b.set_value(whole.b.value().clone());
+    take_steps(whole, *optimizer, 3, 6);
+    take_steps(resumed, *other, 3, 6);
+    EXPECT_EQ(resumed.values(), whole.values()) << name;
+  }
+}
+
+TEST(Optimizer, NamesItsState) {
+  TwoParameters model;
+  const auto names = [](Optimizer& optimizer) {
+    std::string all;
+    for (const auto& [name, tensor] : optimizer.state()) all += name + " ";
+    return all;
+  };
+  EXPECT_EQ(names(*kOptimizers.at("sgd")(model)), "");
+  EXPECT_EQ(names(*kOptimizers.at("momentum")(model)), "momentum.a momentum.b ");
+  EXPECT_EQ(names(*kOptimizers.at("adam")(model)), "first.a first.b second.a second.b step ");
+}
+
+TEST(Optimizer, RefusesAnotherModelsStateAndChangesNothing) {
+  TwoParameters model;
+  Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  take_steps(model, optimizer, 0, 1);
+  const auto before = optimizer.state().at("momentum.a").to_vector<double>();
+  const auto load = [&](std::vector<std::pair<std::string, Shape>> tensors) {
+    StateDict state;
+    for (const auto& [name, shape] : tensors) state.add(name, Tensor::zeros(shape, {.dtype = DType::f64}));
+    return message_of<InputError>([&] { optimizer.load_state(state); });
+  };
+  EXPECT_EQ(load({{"momentum.a", {1, 4}}}),
+            "load: no tensor named 'momentum.b', the optimizer expects one of shape [2]");
+  EXPECT_EQ(load({{"momentum.a", {1, 4}}, {"momentum.b", {3}}}),
+            "load: 'momentum.b' is f64 [3], the optimizer expects f64 [2]");
+  EXPECT_EQ(load({{"momentum.a", {1, 4}}, {"momentum.b", {2}}, {"momentum.c", {5}}}),
+            "load: 'momentum.c' of shape [5] is not in the optimizer");
+  EXPECT_EQ(optimizer.state().at("momentum.a").to_vector<double>(), before);
+}
+
+TEST(Optimizer, LeavesAParameterWithoutGradientAsItIs) {
+  TwoParameters model, untouched;
+  Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});
+  model.set_gradients(0);
+  model.b.zero_gradient();
+  optimizer.step();
+  EXPECT_EQ(model.b.value().to_vector<double>(), untouched.b.value().to_vector<double>());
+  EXPECT_NE(model.a.value().to_vector<double>(), untouched.a.value().to_vector<double>());
+  optimizer.zero_gradients();
+  EXPECT_FALSE(model.a.gradient().defined());
+}
+
+TEST(Optimizer, BeginsNewStateForAParameterOfAnotherShape) {
+  TwoParameters model;
+  Sgd optimizer(model.parameters(), {.lr = 0.5, .momentum = 0.9});
+  take_steps(model, optimizer, 0, 2);
+  model.b.set_value(Tensor::full({1}, 1, {.dtype = DType::f64}));
+  model.b.set_gradient(Tensor::full({1}, 1, {.dtype = DType::f64}));
+  optimizer.step();
+  EXPECT_EQ(model.b.value().item(), 0.5);
+}
+
+TEST(Optimizer, UpdatesAcrossMemoryFormats) {
+  Parameter w;
+  w.set_value(Tensor::zeros({1, 2, 1, 2}, {.format = MemoryFormat::channels_last}));
+  w.set_gradient(Tensor::from<float>({1, 2, 1, 2}, std::vector<float>{1, 2, 3, 4}));
+  Sgd({{"w", &w}}, {.lr = 1}).step();
+  EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{-1, -2, -3, -4}));
+}
+
+TEST(Optimizer, ClipsByTheNormOverAllGroups) {
+  const auto clipped = [](double max_norm) {
+    TwoParameters model;
+    const std::vector<ParameterGroup> groups = {{.parameters = {{"a", &model.a}}}, {.parameters = {{"b", &model.b}}}};
+    Sgd optimizer(groups, {.lr = 1});
+    optimizer.set_clip_norm(max_norm);
+    const auto before = model.values();
+    take_steps(model, optimizer, 0, 1);
+    auto moved = model.values();
+    double sum = 0;
+    for (size_t i = 0; i < moved.size(); ++i) sum += (moved[i] - before[i]) * (moved[i] - before[i]);
+    return std::sqrt(sum);
+  };
+  const double norm = clipped(0);
+  EXPECT_GT(norm, 0.4);
+  EXPECT_EQ(clipped(10), norm);
+  EXPECT_NEAR(clipped(0.1), 0.1, 1e-6);
+}
+
+TEST(Optimizer, RefusesWhatMakesNoSense) {
+  TwoParameters model;
+  const auto sgd = [&](const Sgd::Options& options) {
+    return message_of<Error>([&] { Sgd(model.parameters(), options); });
+  };
+  EXPECT_EQ(sgd({.lr = -1}), "optimizer: learning rate -1, expected 0 or more");
+  EXPECT_EQ(sgd({.lr = std::nan("")}), "optimizer: learning rate nan, expected 0 or more");
+  EXPECT_EQ(sgd({.momentum = 1}), "sgd: momentum 1, expected [0, 1)");
+  EXPECT_EQ(sgd({.weight_decay = -0.5}), "optimizer: weight decay -0.5, expected 0 or more");
+  EXPECT_EQ(sgd({.nesterov = true}), "sgd: Nesterov's form needs momentum above 0");
+  EXPECT_EQ(message_of<Error>([&] { Adam(model.parameters(), {.beta2 = 1}); }), "adam: beta 1, expected [0, 1)");
+  EXPECT_EQ(message_of<Error>([&] {
+              Sgd({{"a", &model.a}, {"b", &model.a}}, {});
+            }),
+            "optimizer: parameter 'b' is there twice");
+  Sgd optimizer(model.parameters(), {});
+  model.a.set_gradient(Tensor::zeros({4}, {.dtype = DType::f64}));
+  EXPECT_EQ(message_of<Error>([&] { optimizer.step(); }),
+            "optimizer: the gradient of 'a' is [4], the parameter [1, 4]");
+}
+
+}  // namespace
+}  // namespace tern
