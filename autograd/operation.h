@@ -22,15 +22,19 @@ using Gradients = std::vector<Tensor>;
 /// One recorded operation: owns what it saved and the slots of its inputs, never its output.
 class Node {
  public:
-  explicit Node(std::vector<std::shared_ptr<GradientSlot>> inputs) : inputs_(std::move(inputs)) {}
+  Node(std::vector<std::shared_ptr<GradientSlot>> inputs, MemoryFormat format)
+      : inputs_(std::move(inputs)), format_(format) {}
   virtual ~Node() = default;
-  /// Called once; frees what was saved on return.
+  /// Called once, with a gradient in the output's shape, dtype and format; frees what was saved on return.
   virtual Gradients backward(const Tensor& dy) = 0;
   const std::vector<std::shared_ptr<GradientSlot>>& inputs() const { return inputs_; }
+  /// The output's.
+  MemoryFormat format() const { return format_; }
   Needs needs() const;
 
  private:
   std::vector<std::shared_ptr<GradientSlot>> inputs_;  // null where no gradient is wanted
+  MemoryFormat format_;
 };
 
 namespace detail {
@@ -38,8 +42,8 @@ namespace detail {
 template <class Operation>
 class OperationNode final : public Node {
  public:
-  OperationNode(Operation operation, std::vector<std::shared_ptr<GradientSlot>> inputs)
-      : Node(std::move(inputs)), operation_(std::move(operation)) {}
+  OperationNode(Operation operation, std::vector<std::shared_ptr<GradientSlot>> inputs, MemoryFormat format)
+      : Node(std::move(inputs), format), operation_(std::move(operation)) {}
   Gradients backward(const Tensor& dy) override {
     const Operation operation = std::move(operation_);
     return operation.backward(dy, needs());
@@ -60,7 +64,7 @@ Variable record(Operation operation, Tensor y, std::span<const Variable> inputs)
   }
   if (!wanted || !gradient_enabled()) return Variable(std::move(y));
   auto slot = std::make_shared<GradientSlot>();
-  slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(slots));
+  slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(slots), y.format());
   return Variable(std::move(y), std::move(slot));
 }
 
@@ -70,7 +74,8 @@ Variable record(Operation operation, Tensor y, std::span<const Variable> inputs)
 /// options and what it saves, with
 ///   Tensor forward(const Tensor& x, ...);                            // may save into fields
 ///   Gradients backward(const Tensor& dy, const Needs& needs) const;  // one gradient per input
-/// Both are pure but for the fields, so an operation is tested without a tape.
+/// Both are pure but for the fields, so an operation is tested without a tape. dy has y's shape, dtype and format;
+/// gradients have their input's shape and dtype, in any format.
 template <class Operation, class... Inputs>
 Variable apply(Operation operation, const Inputs&... inputs) {
   Tensor y = operation.forward(inputs.value()...);

@@ -1,5 +1,6 @@
 #include "tern/autograd/variable.h"
 
+#include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
 #include "tern/core/error.h"
 #include "tern/kernels/elementwise.h"
@@ -9,17 +10,32 @@ namespace {
 
 thread_local bool recording = true;
 
-/// Counts, for every slot that the graph above `root` reaches, the contributions `backward` will bring it.
-void count_contributions(const std::shared_ptr<GradientSlot>& root) {
-  std::vector<GradientSlot*> open{root.get()};
-  while (!open.empty()) {
-    GradientSlot* slot = open.back();
-    open.pop_back();
-    if (!slot->producer) continue;
-    for (const auto& input : slot->producer->inputs())
-      if (input && input->pending++ == 0) open.push_back(input.get());
+/// The slots that one `backward` reaches from `root`, each with the count of contributions it will get. Nothing stays
+/// pending after it, also where an operation throws.
+class Reached {
+ public:
+  explicit Reached(std::shared_ptr<GradientSlot> root) : slots_{std::move(root)} {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const auto producer = slots_[i]->producer;
+      if (!producer) continue;
+      for (const auto& input : producer->inputs())
+        if (input && input->pending++ == 0) slots_.push_back(input);
+    }
   }
-}
+  Reached(const Reached&) = delete;
+  Reached& operator=(const Reached&) = delete;
+  ~Reached() {
+    for (const auto& slot : slots_) slot->pending = 0;
+  }
+
+  void check_not_consumed() const {
+    for (const auto& slot : slots_)
+      check(!slot->consumed, "backward: the graph was freed by an earlier backward; run the forward again");
+  }
+
+ private:
+  std::vector<std::shared_ptr<GradientSlot>> slots_;
+};
 
 void add_contribution(GradientSlot& slot, Tensor contribution) {
   if (!slot.gradient.defined()) {
@@ -69,19 +85,25 @@ void Variable::backward(Tensor gradient) const {
   check(slot_ != nullptr, "backward: nothing below this value requires a gradient");
   check(gradient.shape() == value_.shape(), "backward: gradient of shape ", gradient.shape(), " for a value of shape ",
         value_.shape());
+  check(gradient.dtype() == value_.dtype(), "backward: gradient of ", gradient.dtype(), " for a value of ",
+        value_.dtype());
   NoGradient guard;
-  count_contributions(slot_);
+  const Reached reached(slot_);
+  reached.check_not_consumed();
   add_contribution(*slot_, std::move(gradient));
   std::vector<std::shared_ptr<GradientSlot>> ready{slot_};
   while (!ready.empty()) {
     const auto slot = std::move(ready.back());
     ready.pop_back();
     if (!slot->producer) {
+      // Exchanges write into the gradients of leaves, so each is a tensor of its own.
+      if (slot->gradient.is_shared()) slot->gradient = slot->gradient.clone();
       if (slot->on_gradient_ready) slot->on_gradient_ready();
       continue;
     }
     const auto node = std::move(slot->producer);
-    Gradients gradients = node->backward(std::exchange(slot->gradient, {}));
+    slot->consumed = true;
+    Gradients gradients = node->backward(in_format(std::exchange(slot->gradient, {}), node->format()));
     const auto& inputs = node->inputs();
     check(gradients.size() == inputs.size(), "backward: an operation returned ", gradients.size(), " gradients for ",
           inputs.size(), " inputs");

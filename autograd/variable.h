@@ -20,6 +20,7 @@ struct GradientSlot {
   std::shared_ptr<Node> producer;           ///< null for a leaf
   std::function<void()> on_gradient_ready;  ///< leaves: called in `backward` after the last contribution
   int pending = 0;                          ///< contributions still to come in the running `backward`
+  bool consumed = false;                    ///< `backward` has run and freed the producer
 };
 
 /// A value on the tape: a tensor and, where a gradient is wanted, the slot it gathers in. A cheap handle;

@@ -49,23 +49,23 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   virtual Variable forward(const Variable& x) = 0;
+  /// `forward`, then the output hook. An error names this module if its parameters have no values yet.
   Variable operator()(const Variable& x) {
-    Variable y = forward(x);
-    if (on_output_) on_output_(y);
-    return y;
+    return run([&] { return forward(x); });
   }
   /// `hook` sees every output of this module as it is made, after those of its submodules; an empty one ends that.
   void on_output(std::function<void(const Variable& y)> hook) { on_output_ = std::move(hook); }
 
-  /// Draws every parameter's first value, as `dtype`, from streams of `seed`, numbered in the order of
+  /// Draws every parameter's first value, as `dtype` (f32 or f64), from streams of `seed`, numbered in the order of
   /// `parameters()`, and sets every buffer. Call once before the first forward.
   void initialize(uint64_t seed, DType dtype = DType::f32, Device device = {});
 
   /// Training (the default) or evaluation, for this module and all below.
   void set_training(bool training);
   bool training() const { return training_; }
-  /// Tells all random layers below which step comes; the trainer calls it before each forward.
-  virtual void begin_step(const StepContext& context);
+  /// Tells all random layers below which step comes; the trainer calls it before each forward. They are numbered in
+  /// the order of `modules()`.
+  void begin_step(const StepContext& context);
 
   /// In the order of construction, depth first; own parameters before those of submodules.
   std::vector<NamedParameter> parameters();
@@ -91,21 +91,48 @@ class Module {
   Parameter& add_parameter(std::string name, const Shape& shape, Initializer initializer);
   /// A buffer of f32 (f64 beside f64 parameters) that starts at `value` everywhere.
   Tensor& add_buffer(std::string name, const Shape& shape, double value);
+  /// An i64 buffer of one element that starts at 0; on the CPU whatever the device.
+  Tensor& add_counter(std::string name);
+  /// What a random layer overrides to learn its step and its number.
+  virtual void on_step(const StepContext&, uint32_t /*number*/) {}
+
+  /// How a layer with another signature than `forward(x)` runs: `run([&] { return forward(x, residual); })`.
+  template <class Forward>
+  Variable run(Forward&& forward_here) {
+    check_initialized();
+    Variable y = forward_here();
+    if (on_output_) on_output_(y);
+    return y;
+  }
 
  private:
-  struct OwnParameter;
-  struct OwnBuffer;
+  struct OwnParameter {
+    std::string name;
+    Shape first_shape;
+    Initializer initializer;
+    Parameter parameter;
+  };
+  struct OwnBuffer {
+    std::string name;
+    Shape first_shape;
+    double value;
+    bool counter;
+    Tensor tensor;
+  };
   struct Child {
     std::string name;
     std::unique_ptr<Module> module;
   };
 
-  void collect_modules(const std::string& prefix, std::vector<NamedModule>& found);
+  void check_initialized() const;
+  template <class Visit>
+  void visit_modules(const std::string& path, const Visit& visit);
 
   std::vector<std::unique_ptr<OwnParameter>> parameters_;
   std::vector<std::unique_ptr<OwnBuffer>> buffers_;
   std::vector<Child> children_;
   std::function<void(const Variable&)> on_output_;
+  std::string path_;  // from the root, for messages
   bool training_ = true;
 };
 

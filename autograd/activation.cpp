@@ -1,0 +1,80 @@
+#include "tern/autograd/activation.h"
+
+#include "tern/autograd/operation.h"
+#include "tern/kernels/elementwise.h"
+
+namespace tern {
+namespace {
+
+struct Relu {
+  Tensor y;
+
+  Tensor forward(const Tensor& x) {
+    y = Tensor::empty_like(x);
+    kernels::relu(x, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const { return {relu_gradient(y, dy)}; }
+};
+
+struct LeakyRelu {
+  double slope;
+  Tensor x;
+
+  Tensor forward(const Tensor& input) {
+    x = input;
+    Tensor y = Tensor::empty_like(x);
+    kernels::leaky_relu(x, slope, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    Tensor dx = Tensor::empty_like(dy);
+    kernels::leaky_relu_backward(x, dy, slope, dx);
+    return {dx};
+  }
+};
+
+struct Sigmoid {
+  Tensor y;
+
+  Tensor forward(const Tensor& x) {
+    y = Tensor::empty_like(x);
+    kernels::sigmoid(x, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    Tensor dx = Tensor::empty_like(dy);
+    kernels::sigmoid_backward(y, dy, dx);
+    return {dx};
+  }
+};
+
+struct Tanh {
+  Tensor y;
+
+  Tensor forward(const Tensor& x) {
+    y = Tensor::empty_like(x);
+    kernels::tanh(x, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    Tensor dx = Tensor::empty_like(dy);
+    kernels::tanh_backward(y, dy, dx);
+    return {dx};
+  }
+};
+
+}  // namespace
+
+Variable relu(const Variable& x) { return apply(Relu{}, x); }
+Variable leaky_relu(const Variable& x, double slope) { return apply(LeakyRelu{.slope = slope, .x = {}}, x); }
+Variable sigmoid(const Variable& x) { return apply(Sigmoid{}, x); }
+Variable tanh(const Variable& x) { return apply(Tanh{}, x); }
+
+Tensor relu_gradient(const Tensor& y, const Tensor& dy) {
+  Tensor dx = Tensor::empty_like(dy);
+  kernels::relu_backward(y, dy, dx);
+  return dx;
+}
+
+}  // namespace tern

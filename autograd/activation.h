@@ -1,0 +1,19 @@
+#pragma once
+
+#include "tern/autograd/variable.h"
+
+// Elementwise functions of one value; outputs have its shape, dtype and format.
+
+namespace tern {
+
+/// max(x, 0)
+Variable relu(const Variable& x);
+/// x where x > 0, else slope·x
+Variable leaky_relu(const Variable& x, double slope = 0.01);
+Variable sigmoid(const Variable& x);
+Variable tanh(const Variable& x);
+
+/// dy where y > 0, else 0: the gradient through a relu that gave y.
+Tensor relu_gradient(const Tensor& y, const Tensor& dy);
+
+}  // namespace tern

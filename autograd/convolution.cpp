@@ -1,0 +1,50 @@
+#include "tern/autograd/convolution.h"
+
+#include "tern/autograd/activation.h"
+#include "tern/autograd/operation.h"
+
+namespace tern {
+namespace {
+
+struct Conv2dOperation {
+  kernels::ConvGeometry geometry;
+  bool relu;
+  Tensor x, w, y;
+
+  Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    const Shape shape = kernels::conv2d_output_shape(input.shape(), weight.shape(), geometry);
+    check(!bias.defined() || bias.shape() == Shape{weight.size(0)}, "conv2d: bias of shape ", bias.shape(),
+          ", weight of shape ", weight.shape(), ", expected [O] and [O, C/groups, kh, kw]");
+    check(weight.dtype() == parameter_dtype(input.dtype()), "conv2d: weight is ", weight.dtype(), " beside input of ",
+          input.dtype(), ", expected ", parameter_dtype(input.dtype()));
+    x = input;
+    w = weight;
+    Tensor result = Tensor::empty(shape, x.options());
+    kernels::conv2d(x, w, bias, geometry, relu, result);
+    if (relu) y = result;
+    return result;
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    const Tensor masked = relu ? relu_gradient(y, dy) : dy;
+    Gradients gradients(3);
+    if (needs[0]) {
+      gradients[0] = Tensor::empty_like(x);
+      kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
+    }
+    if (needs[1] || needs[2]) {
+      gradients[1] = Tensor::empty_like(w);
+      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, w.options());
+      kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], gradients[2]);
+    }
+    return gradients;
+  }
+};
+
+}  // namespace
+
+Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const kernels::ConvGeometry& geometry,
+                const Fused& fused) {
+  return apply(Conv2dOperation{.geometry = geometry, .relu = fused.relu, .x = {}, .w = {}, .y = {}}, x, w, bias);
+}
+
+}  // namespace tern

@@ -1,0 +1,31 @@
+#include "tern/autograd/dropout.h"
+
+#include "tern/autograd/operation.h"
+
+namespace tern {
+namespace {
+
+struct DropoutOperation {
+  kernels::DropoutDraw draw;
+  Tensor samples;
+
+  Tensor forward(const Tensor& x) const {
+    Tensor y = Tensor::empty_like(x);
+    kernels::dropout(x, samples, draw, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const { return {forward(dy)}; }
+};
+
+}  // namespace
+
+Variable dropout(const Variable& x, const Tensor& samples, const kernels::DropoutDraw& draw) {
+  check(draw.probability >= 0 && draw.probability < 1, "dropout: probability ", draw.probability, ", expected [0, 1)");
+  check(samples.defined() && x.shape().rank() > 0 && samples.shape() == Shape{x.shape()[0]},
+        "dropout: samples of shape ", samples.shape(), " for input of shape ", x.shape(),
+        ", expected one index per row");
+  if (draw.probability == 0) return x;
+  return apply(DropoutOperation{draw, samples}, x);
+}
+
+}  // namespace tern

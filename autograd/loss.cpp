@@ -1,0 +1,61 @@
+#include "tern/autograd/loss.h"
+
+#include "tern/autograd/layout.h"
+#include "tern/autograd/operation.h"
+#include "tern/kernels/softmax.h"
+
+namespace tern {
+namespace {
+
+struct CrossEntropy {
+  Tensor labels;
+  double smoothing;
+  TensorOptions x_options;
+  Tensor probabilities;
+
+  Tensor forward(const Tensor& x) {
+    check(x.rank() == 2 && labels.shape() == Shape{x.size(0)} && labels.dtype() == DType::i64,
+          "cross_entropy: logits of shape ", x.shape(), ", labels ", labels.dtype(), " of shape ", labels.shape(),
+          ", expected [N, C] and i64 [N]");
+    x_options = x.options();
+    const TensorOptions wide{parameter_dtype(x.dtype()), x.device()};
+    probabilities = Tensor::empty(x.shape(), wide);
+    Tensor loss = Tensor::empty({}, wide);
+    kernels::cross_entropy(x, labels, smoothing, loss, probabilities);
+    return loss;
+  }
+  Gradients backward(const Tensor& dloss, const Needs&) const {
+    Tensor dx = Tensor::empty(probabilities.shape(), x_options);
+    kernels::cross_entropy_backward(probabilities, labels, smoothing, dloss, dx);
+    return {dx};
+  }
+};
+
+struct MeanSquaredError {
+  Tensor target, x;
+
+  Tensor forward(const Tensor& input) {
+    check(input.shape() == target.shape() && input.dtype() == target.dtype(), "mse: input ", input.dtype(), " ",
+          input.shape(), ", target ", target.dtype(), " ", target.shape(), ", expected equal ones");
+    x = input;
+    target = in_format(target, x.format());
+    Tensor loss = Tensor::empty({}, {parameter_dtype(x.dtype()), x.device()});
+    kernels::mse(x, target, loss);
+    return loss;
+  }
+  Gradients backward(const Tensor& dloss, const Needs&) const {
+    Tensor dx = Tensor::empty_like(x);
+    kernels::mse_backward(x, target, dloss, dx);
+    return {dx};
+  }
+};
+
+}  // namespace
+
+Variable cross_entropy(const Variable& logits, const Tensor& labels, double smoothing) {
+  check(smoothing >= 0 && smoothing < 1, "cross_entropy: smoothing ", smoothing, ", expected [0, 1)");
+  return apply(CrossEntropy{.labels = labels, .smoothing = smoothing, .x_options = {}, .probabilities = {}}, logits);
+}
+Variable mse(const Variable& x, const Tensor& target) { return apply(MeanSquaredError{.target = target, .x = {}}, x); }
+
+}  // namespace tern

@@ -1,0 +1,106 @@
+#include "tern/autograd/matmul.h"
+
+#include <algorithm>
+
+#include "tern/autograd/activation.h"
+#include "tern/autograd/layout.h"
+#include "tern/autograd/operation.h"
+#include "tern/autograd/reduction.h"
+#include "tern/kernels/layout.h"
+
+namespace tern {
+namespace {
+
+Tensor product(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options) {
+  const auto inner = [](const Shape& shape, bool first) { return shape[first ? -2 : -1]; };
+  const bool ranks_fit = a.rank() >= 2 && a.rank() <= 4 && (b.rank() == a.rank() || b.rank() == 2);
+  check(ranks_fit && a.dtype() == b.dtype() &&
+            inner(a.shape(), options.transpose_a) == inner(b.shape(), !options.transpose_b) &&
+            (b.rank() == 2 || std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin())),
+        "matmul: ", a.dtype(), " ", a.shape(), options.transpose_a ? "ᵀ" : "", " times ", b.dtype(), " ", b.shape(),
+        options.transpose_b ? "ᵀ" : "", ", expected [..., m, k] times [..., k, n] or [k, n]");
+  Shape shape = a.shape();
+  shape[-2] = a.size(options.transpose_a ? -1 : -2);
+  shape[-1] = b.size(options.transpose_b ? -2 : -1);
+  Tensor y = Tensor::empty(shape, {a.dtype(), a.device()});
+  kernels::matmul(a, b, options, y);
+  return y;
+}
+
+struct Matmul {
+  kernels::MatmulOptions options;
+  Tensor a, b;
+
+  Tensor forward(const Tensor& left, const Tensor& right) {
+    a = in_format(left, MemoryFormat::row_major);
+    b = in_format(right, MemoryFormat::row_major);
+    return product(a, b, options);
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    return {needs[0] ? gradient_a(dy) : Tensor(), needs[1] ? gradient_b(dy) : Tensor()};
+  }
+
+  bool shares_b() const { return b.rank() < a.rank(); }
+
+  Tensor gradient_a(const Tensor& dy) const {
+    if (!options.transpose_a) return product(dy, b, {.transpose_b = !options.transpose_b});
+    if (!shares_b()) return product(b, dy, {options.transpose_b, true});
+    Tensor da = Tensor::empty_like(a);
+    kernels::transpose(product(dy, b, {.transpose_b = !options.transpose_b}), a.rank() - 2, a.rank() - 1, da);
+    return da;
+  }
+  Tensor gradient_b(const Tensor& dy) const {
+    // Without transposition the matrices of a shared b are one tall matrix.
+    const bool tall = shares_b() && !options.transpose_a;
+    const Tensor rows = tall ? a.reshape({-1, a.size(-1)}) : a;
+    const Tensor dy_rows = tall ? dy.reshape({-1, dy.size(-1)}) : dy;
+    const Tensor db = options.transpose_b ? product(dy_rows, rows, {true, options.transpose_a})
+                                          : product(rows, dy_rows, {.transpose_a = !options.transpose_a});
+    return sum_to(db, b.shape());
+  }
+};
+
+struct Linear {
+  bool relu;
+  Tensor x, w, y;
+
+  Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    check(input.rank() == 2 && weight.rank() == 2 && input.size(1) == weight.size(1), "linear: input of shape ",
+          input.shape(), ", weight of shape ", weight.shape(), ", expected [N, in] and [out, in]");
+    check(!bias.defined() || bias.shape() == Shape{weight.size(0)}, "linear: bias of shape ", bias.shape(),
+          ", weight of shape ", weight.shape(), ", expected [out] and [out, in]");
+    check(weight.dtype() == parameter_dtype(input.dtype()), "linear: weight is ", weight.dtype(), " beside input of ",
+          input.dtype(), ", expected ", parameter_dtype(input.dtype()));
+    x = input;
+    w = weight;
+    Tensor result = Tensor::empty({x.size(0), w.size(0)}, x.options());
+    kernels::linear(x, w, bias, relu, result);
+    if (relu) y = result;
+    return result;
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    const Tensor masked = relu ? relu_gradient(y, dy) : dy;
+    Gradients gradients(3);
+    if (needs[0]) {
+      gradients[0] = Tensor::empty_like(x);
+      kernels::linear_backward_data(masked, w, gradients[0]);
+    }
+    if (needs[1] || needs[2]) {
+      gradients[1] = Tensor::empty_like(w);
+      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, w.options());
+      kernels::linear_backward_weights(masked, x, gradients[1], gradients[2]);
+    }
+    return gradients;
+  }
+};
+
+}  // namespace
+
+Variable matmul(const Variable& a, const Variable& b, const kernels::MatmulOptions& options) {
+  return apply(Matmul{.options = options, .a = {}, .b = {}}, a, b);
+}
+Variable linear(const Variable& x, const Variable& w, const Variable& bias, const Fused& fused) {
+  return apply(Linear{.relu = fused.relu, .x = {}, .w = {}, .y = {}}, x, w, bias);
+}
+
+}  // namespace tern

@@ -1,0 +1,147 @@
+#include "tern/autograd/normalization.h"
+
+#include "tern/autograd/activation.h"
+#include "tern/autograd/layout.h"
+#include "tern/autograd/operation.h"
+#include "tern/autograd/reduction.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
+
+namespace tern {
+namespace {
+
+void check_arguments(const Tensor& x, const Tensor& gamma, const Tensor& running_mean, const Tensor& residual) {
+  check(x.rank() == 2 || x.rank() == 4, "batch_norm: input of shape ", x.shape(), ", expected [N, C] or [N, C, H, W]");
+  check(gamma.shape() == Shape{x.size(1)}, "batch_norm: input of shape ", x.shape(), ", weight of shape ",
+        gamma.shape(), ", expected [", x.size(1), "]");
+  check(running_mean.shape() == gamma.shape(), "batch_norm: running mean of shape ", running_mean.shape(),
+        ", weight of shape ", gamma.shape(), ", expected equal ones");
+  check(!residual.defined() || residual.shape() == x.shape(), "batch_norm: residual of shape ", residual.shape(),
+        ", input of shape ", x.shape(), ", expected equal ones");
+}
+
+struct BatchNormTraining {
+  kernels::BatchNormOptions options;
+  Tensor running_mean, running_variance;
+  kernels::BatchNormSaved saved;
+
+  Tensor forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& residual) {
+    check_arguments(x, gamma, running_mean, residual);
+    check(x.numel() > x.size(1), "batch_norm: input of shape ", x.shape(),
+          " has one value per channel, training expects more");
+    Tensor y = Tensor::empty_like(x);
+    saved = {.x = x,
+             .y = options.relu ? y : Tensor(),
+             .gamma = gamma,
+             .mean = Tensor::empty_like(gamma),
+             .inverse_deviation = Tensor::empty_like(gamma)};
+    const Tensor other = residual.defined() ? in_format(residual, x.format()) : residual;
+    kernels::batch_norm_training(x, other, {gamma, beta, running_mean, running_variance}, options, y, saved.mean,
+                                 saved.inverse_deviation);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    Tensor dx = Tensor::empty_like(saved.x);
+    Tensor dgamma = Tensor::empty_like(saved.gamma), dbeta = Tensor::empty_like(saved.gamma);
+    Tensor dresidual = needs[3] ? Tensor::empty_like(saved.x) : Tensor();
+    kernels::batch_norm_backward(dy, saved, options.relu, dx, dgamma, dbeta, dresidual);
+    return {dx, dgamma, dbeta, dresidual};
+  }
+};
+
+struct BatchNormInference {
+  kernels::BatchNormOptions options;
+  Tensor running_mean, running_variance;
+  Tensor x, y, gamma;
+
+  Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& beta, const Tensor& residual) {
+    check_arguments(input, weight, running_mean, residual);
+    x = input;
+    gamma = weight;
+    Tensor result = Tensor::empty_like(x);
+    const Tensor other = residual.defined() ? in_format(residual, x.format()) : residual;
+    kernels::batch_norm_inference(x, other, {gamma, beta, running_mean, running_variance}, options, result);
+    if (options.relu) y = result;
+    return result;
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    const Tensor masked = options.relu ? relu_gradient(y, dy) : dy;
+    const Tensor zeros = Tensor::zeros_like(gamma);
+    Gradients gradients(4);
+    if (needs[0]) {
+      // With mean and beta 0 the normalisation maps 1 to its slope gamma / sqrt(variance + epsilon).
+      Tensor one = Tensor::empty({1, gamma.size(0)}, {x.dtype(), x.device()});
+      kernels::fill(one, 1);
+      const Tensor slope = normalize(one, {gamma, zeros, zeros, running_variance});
+      gradients[0] = Tensor::empty_like(x);
+      kernels::multiply(masked, across_channels(slope), gradients[0]);
+    }
+    if (needs[1]) {
+      Tensor ones = Tensor::empty_like(gamma);
+      kernels::fill(ones, 1);
+      Tensor products = normalize(x, {ones, zeros, running_mean, running_variance});
+      kernels::multiply(masked, products, products);
+      gradients[1] = sum_per_channel(products);
+    }
+    if (needs[2]) gradients[2] = sum_per_channel(masked);
+    if (needs[3]) gradients[3] = masked;
+    return gradients;
+  }
+
+  Tensor normalize(const Tensor& input, const kernels::BatchNormParameters& parameters) const {
+    Tensor result = Tensor::empty_like(input);
+    kernels::batch_norm_inference(input, {}, parameters, {.epsilon = options.epsilon}, result);
+    return result;
+  }
+  Tensor across_channels(const Tensor& values) const {
+    return x.rank() == 4 ? values.reshape({1, -1, 1, 1}) : values.reshape({1, -1});
+  }
+  Tensor sum_per_channel(const Tensor& values) const {
+    Shape ones = x.shape();
+    for (int i = 0; i < ones.rank(); ++i) ones[i] = i == 1 ? ones[i] : 1;
+    return sum_to(values, ones).reshape(gamma.shape()).to(gamma.dtype());
+  }
+};
+
+struct LocalResponseNormOperation {
+  kernels::LocalResponseNormOptions options;
+  Tensor x, denominator;
+
+  Tensor forward(const Tensor& input) {
+    check(input.rank() == 4, "local_response_norm: shape ", input.shape(), ", expected [N, C, H, W]");
+    x = input;
+    denominator = Tensor::empty_like(x);
+    Tensor y = Tensor::empty_like(x);
+    kernels::local_response_norm(x, options, y, denominator);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    Tensor dx = Tensor::empty_like(x);
+    kernels::local_response_norm_backward(dy, x, denominator, options, dx);
+    return {dx};
+  }
+};
+
+template <class Operation>
+Variable normalize(const Variable& x, const BatchNormState& state, const kernels::BatchNormOptions& options,
+                   const Variable& residual) {
+  Operation operation;
+  operation.options = options;
+  operation.running_mean = state.running_mean;
+  operation.running_variance = state.running_variance;
+  return apply(std::move(operation), x, state.gamma, state.beta, residual);
+}
+
+}  // namespace
+
+Variable batch_norm(const Variable& x, const BatchNormState& state, const kernels::BatchNormOptions& options,
+                    bool training, const Variable& residual) {
+  return training ? normalize<BatchNormTraining>(x, state, options, residual)
+                  : normalize<BatchNormInference>(x, state, options, residual);
+}
+
+Variable local_response_norm(const Variable& x, const kernels::LocalResponseNormOptions& options) {
+  return apply(LocalResponseNormOperation{.options = options, .x = {}, .denominator = {}}, x);
+}
+
+}  // namespace tern

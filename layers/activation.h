@@ -1,0 +1,45 @@
+#pragma once
+
+#include "tern/autograd/activation.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// max(x, 0)
+class Relu final : public Module {
+ public:
+  struct Options {};
+  explicit Relu(const Options& = {}) {}
+  Variable forward(const Variable& x) override { return relu(x); }
+};
+
+/// x where x > 0, else slope·x
+class LeakyRelu final : public Module {
+ public:
+  struct Options {
+    double slope = 0.01;
+  };
+  explicit LeakyRelu(const Options& options) : slope_(options.slope) {}
+  Variable forward(const Variable& x) override { return leaky_relu(x, slope_); }
+
+ private:
+  double slope_;
+};
+
+/// 1 / (1 + exp(-x))
+class Sigmoid final : public Module {
+ public:
+  struct Options {};
+  explicit Sigmoid(const Options& = {}) {}
+  Variable forward(const Variable& x) override { return sigmoid(x); }
+};
+
+/// tanh(x)
+class Tanh final : public Module {
+ public:
+  struct Options {};
+  explicit Tanh(const Options& = {}) {}
+  Variable forward(const Variable& x) override { return tanh(x); }
+};
+
+}  // namespace tern

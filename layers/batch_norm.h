@@ -1,0 +1,41 @@
+#pragma once
+
+#include "tern/kernels/normalization.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// Batch normalisation of x [N, C] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d: the batch's statistics in
+/// training, the running ones in evaluation; then max(·, 0) with `relu`.
+class BatchNorm : public Module {
+ public:
+  struct Options {
+    int64_t features = 1;
+    double epsilon = 1e-5;
+    double momentum = 0.1;  ///< share of the newest batch in the running statistics
+    bool relu = false;
+  };
+  explicit BatchNorm(const Options& options);
+
+  using Module::operator();
+  /// The same plus `residual`, of x's shape, before the relu.
+  Variable operator()(const Variable& x, const Variable& residual) {
+    return run([&] { return forward(x, residual); });
+  }
+  Variable forward(const Variable& x) override { return forward(x, {}); }
+  Variable forward(const Variable& x, const Variable& residual);
+
+  Parameter& weight;
+  Parameter& bias;
+  Tensor& running_mean;
+  Tensor& running_var;
+  Tensor& num_batches_tracked;
+
+ private:
+  kernels::BatchNormOptions options_;
+};
+
+using BatchNorm1d = BatchNorm;
+using BatchNorm2d = BatchNorm;
+
+}  // namespace tern

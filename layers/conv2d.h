@@ -1,0 +1,35 @@
+#pragma once
+
+#include "tern/kernels/convolution.h"
+#include "tern/layers/initialize.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// A convolution of x [N, in, H, W], as torch.nn.Conv2d: [N, out, H', W']; then max(·, 0) with `relu`.
+class Conv2d final : public Module {
+ public:
+  struct Options {
+    int64_t in = 1, out = 1;
+    kernels::Extent2 kernel = 3;
+    kernels::Extent2 stride = 1;
+    kernels::Extent2 padding = 0;
+    kernels::Extent2 dilation = 1;
+    int64_t groups = 1;
+    bool bias = true;
+    bool relu = false;
+    Initializer weight_initializer = default_weight();
+    Initializer bias_initializer = {};  ///< empty: `default_bias`
+  };
+  explicit Conv2d(const Options& options);
+  Variable forward(const Variable& x) override;
+
+  Parameter& weight;
+  Parameter* const bias;  ///< null without
+
+ private:
+  kernels::ConvGeometry geometry_;
+  bool relu_;
+};
+
+}  // namespace tern

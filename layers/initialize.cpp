@@ -1,0 +1,102 @@
+#include "tern/layers/initialize.h"
+
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/core/visit.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kGrain = 1 << 13;
+
+/// tensor[i] = draw(i) for every element.
+template <class Draw>
+void fill_each(const Tensor& tensor, const Draw& draw) {
+  visit_floating(tensor.dtype(), "initialize", [&]<class T>(T) {
+    T* out = tensor.data<T>();
+    parallel_for(0, tensor.numel(), kGrain, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) out[i] = static_cast<T>(draw(static_cast<uint64_t>(i)));
+    });
+  });
+}
+
+struct Fans {
+  double in, out;
+};
+Fans fans(const Shape& shape) {
+  check(shape.rank() >= 2, "initialize: shape ", shape, " has no fan, expected [out, in, ...]");
+  const auto window = static_cast<double>(shape.numel_from(2));
+  return {static_cast<double>(shape[1]) * window, static_cast<double>(shape[0]) * window};
+}
+
+double kaiming_variance(const Shape& shape, const KaimingOptions& options) {
+  const auto [in, out] = fans(shape);
+  return 2 / (1 + options.slope * options.slope) / (options.fan == Fan::in ? in : out);
+}
+double xavier_variance(const Shape& shape, double gain) {
+  const auto [in, out] = fans(shape);
+  return gain * gain * 2 / (in + out);
+}
+
+void fill_uniform(const Tensor& tensor, const RandomStream& random, double low, double high) {
+  fill_each(tensor, [&](uint64_t i) { return static_cast<float>(low + (high - low) * random.uniform(i)); });
+}
+void fill_uniform(const Tensor& tensor, const RandomStream& random, double variance) {
+  const double bound = std::sqrt(3 * variance);
+  fill_uniform(tensor, random, -bound, bound);
+}
+void fill_normal(const Tensor& tensor, const RandomStream& random, double deviation, double mean) {
+  fill_each(tensor, [&](uint64_t i) { return static_cast<float>(mean + deviation * random.normal(i)); });
+}
+
+}  // namespace
+
+Initializer constant(double value) {
+  return [=](const Tensor& tensor, const RandomStream&) { tensor.fill(value); };
+}
+Initializer normal(double deviation, double mean) {
+  return [=](const Tensor& tensor, const RandomStream& random) { fill_normal(tensor, random, deviation, mean); };
+}
+Initializer truncated_normal(double deviation, double mean) {
+  return [=](const Tensor& tensor, const RandomStream& random) {
+    const auto count = static_cast<uint64_t>(tensor.numel());
+    fill_each(tensor, [&](uint64_t i) {
+      float draw = random.normal(i);
+      for (uint64_t again = i + count; std::abs(draw) > 2; again += count) draw = random.normal(again);
+      return static_cast<float>(mean + deviation * draw);
+    });
+  };
+}
+Initializer uniform(double low, double high) {
+  return [=](const Tensor& tensor, const RandomStream& random) { fill_uniform(tensor, random, low, high); };
+}
+Initializer xavier_uniform(double gain) {
+  return [=](const Tensor& tensor, const RandomStream& random) {
+    fill_uniform(tensor, random, xavier_variance(tensor.shape(), gain));
+  };
+}
+Initializer xavier_normal(double gain) {
+  return [=](const Tensor& tensor, const RandomStream& random) {
+    fill_normal(tensor, random, std::sqrt(xavier_variance(tensor.shape(), gain)), 0);
+  };
+}
+Initializer kaiming_uniform(const KaimingOptions& options) {
+  return [=](const Tensor& tensor, const RandomStream& random) {
+    fill_uniform(tensor, random, kaiming_variance(tensor.shape(), options));
+  };
+}
+Initializer kaiming_normal(const KaimingOptions& options) {
+  return [=](const Tensor& tensor, const RandomStream& random) {
+    fill_normal(tensor, random, std::sqrt(kaiming_variance(tensor.shape(), options)), 0);
+  };
+}
+
+Initializer default_weight() { return kaiming_uniform({.slope = std::sqrt(5.0)}); }
+Initializer default_bias(const Shape& weight_shape) {
+  const double bound = 1 / std::sqrt(fans(weight_shape).in);
+  return uniform(-bound, bound);
+}
+
+}  // namespace tern

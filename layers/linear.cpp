@@ -1,0 +1,19 @@
+#include "tern/layers/linear.h"
+
+#include "tern/autograd/matmul.h"
+
+namespace tern {
+
+Linear::Linear(const Options& options)
+    : weight(add_parameter("weight", {options.out, options.in}, options.weight_initializer)),
+      bias(options.bias ? &add_parameter("bias", {options.out},
+                                         options.bias_initializer ? options.bias_initializer
+                                                                  : default_bias({options.out, options.in}))
+                        : nullptr),
+      relu_(options.relu) {}
+
+Variable Linear::forward(const Variable& x) {
+  return linear(x, weight.variable(), bias ? bias->variable() : Variable(), {.relu = relu_});
+}
+
+}  // namespace tern

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "tern/layers/initialize.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// y = x · weightᵀ + bias for x [N, in]: [N, out], as torch.nn.Linear; then max(·, 0) with `relu`.
+class Linear final : public Module {
+ public:
+  struct Options {
+    int64_t in = 1, out = 1;
+    bool bias = true;
+    bool relu = false;
+    Initializer weight_initializer = default_weight();
+    Initializer bias_initializer = {};  ///< empty: `default_bias`
+  };
+  explicit Linear(const Options& options);
+  Variable forward(const Variable& x) override;
+
+  Parameter& weight;
+  Parameter* const bias;  ///< null without
+
+ private:
+  bool relu_;
+};
+
+}  // namespace tern

@@ -1,0 +1,133 @@
+#include "tern/layers/module.h"
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+std::string under(const std::string& path, const std::string& name) {
+  return path.empty() || name.empty() ? path + name : path + "." + name;
+}
+
+}  // namespace
+
+template <class Visit>
+void Module::visit_modules(const std::string& path, const Visit& visit) {
+  visit(path, *this);
+  for (const auto& child : children_) child.module->visit_modules(under(path, child.name), visit);
+}
+
+Module& Module::add_module(std::string name, std::unique_ptr<Module> module) {
+  check(!name.empty() && name.find('.') == std::string::npos, "module: name '", name, "', expected one without dots");
+  for (const auto& child : children_) check(child.name != name, "module: '", name, "' is there twice");
+  module->visit_modules(
+      {}, [&](const std::string&, Module& below) { below.path_ = under(under(path_, name), below.path_); });
+  children_.push_back({std::move(name), std::move(module)});
+  return *children_.back().module;
+}
+
+Parameter& Module::add_parameter(std::string name, const Shape& shape, Initializer initializer) {
+  auto own = std::make_unique<OwnParameter>();
+  own->name = std::move(name);
+  own->first_shape = shape;
+  own->initializer = std::move(initializer);
+  return parameters_.emplace_back(std::move(own))->parameter;
+}
+
+Tensor& Module::add_buffer(std::string name, const Shape& shape, double value) {
+  return buffers_.emplace_back(std::make_unique<OwnBuffer>(std::move(name), shape, value, false, Tensor()))->tensor;
+}
+
+Tensor& Module::add_counter(std::string name) {
+  return buffers_.emplace_back(std::make_unique<OwnBuffer>(std::move(name), Shape{}, 0.0, true, Tensor()))->tensor;
+}
+
+void Module::initialize(uint64_t seed, DType dtype, Device device) {
+  check(dtype == DType::f32 || dtype == DType::f64, "initialize: parameters of ", dtype, ", expected f32 or f64");
+  uint32_t number = 0;
+  visit_modules({}, [&](const std::string&, Module& module) {
+    for (const auto& own : module.parameters_) {
+      Tensor value = Tensor::empty(own->first_shape, {dtype});
+      own->initializer(value, RandomStream({.seed = seed, .purpose = Purpose::initialize, .tensor = number++}));
+      own->parameter.set_value(value.to(device));
+    }
+    for (const auto& own : module.buffers_) {
+      own->tensor = Tensor::full(own->first_shape, own->value, {own->counter ? DType::i64 : dtype});
+      if (!own->counter) own->tensor = own->tensor.to(device);
+    }
+  });
+}
+
+void Module::check_initialized() const {
+  for (const auto& own : parameters_)
+    check(own->parameter.value().defined(), path_.empty() ? "model" : path_, ": '", own->name,
+          "' has no value yet; call initialize(seed) on the model before its first forward");
+}
+
+void Module::set_training(bool training) {
+  visit_modules({}, [&](const std::string&, Module& module) { module.training_ = training; });
+}
+
+void Module::begin_step(const StepContext& context) {
+  uint32_t number = 0;
+  visit_modules({}, [&](const std::string&, Module& module) { module.on_step(context, number++); });
+}
+
+std::vector<NamedParameter> Module::parameters() {
+  std::vector<NamedParameter> found;
+  visit_modules({}, [&](const std::string& path, Module& module) {
+    for (const auto& own : module.parameters_) found.push_back({under(path, own->name), &own->parameter});
+  });
+  return found;
+}
+
+std::vector<NamedBuffer> Module::buffers() {
+  std::vector<NamedBuffer> found;
+  visit_modules({}, [&](const std::string& path, Module& module) {
+    for (const auto& own : module.buffers_) found.push_back({under(path, own->name), &own->tensor});
+  });
+  return found;
+}
+
+std::vector<NamedModule> Module::modules() {
+  std::vector<NamedModule> found;
+  visit_modules({}, [&](const std::string& path, Module& module) { found.push_back({path, &module}); });
+  return found;
+}
+
+StateDict Module::state() {
+  StateDict state;
+  for (const auto& [name, parameter] : parameters()) {
+    check(parameter->value().defined(), "state: '", name, "' has no value yet; call initialize(seed) first");
+    state.add(name, parameter->value());
+  }
+  for (const auto& [name, buffer] : buffers()) state.add(name, *buffer);
+  return state;
+}
+
+void Module::load_state(const StateDict& given) {
+  const StateDict own = state();
+  for (const auto& [name, tensor] : own) {
+    const Tensor* found = given.find(name);
+    check_input(found != nullptr, "load: no tensor named '", name, "', the model expects one of shape ",
+                tensor.shape());
+    check_input(found->shape() == tensor.shape() && is_floating(found->dtype()) == is_floating(tensor.dtype()),
+                "load: '", name, "' is ", found->dtype(), " ", found->shape(), ", the model expects ", tensor.dtype(),
+                " ", tensor.shape());
+  }
+  for (const auto& [name, tensor] : given)
+    check_input(own.find(name) != nullptr, "load: '", name, "' of shape ", tensor.shape(), " is not in the model");
+  for (const auto& [name, tensor] : own) tensor.copy_from(*given.find(name));
+}
+
+int64_t Module::parameter_count() {
+  int64_t count = 0;
+  for (const auto& [name, parameter] : parameters()) count += parameter->value().numel();
+  return count;
+}
+
+void Module::zero_gradients() {
+  for (const auto& [name, parameter] : parameters()) parameter->zero_gradient();
+}
+
+}  // namespace tern

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// Modules that run one after another, named "0", "1", ... as torch.nn.Sequential's; empty, it passes x through.
+class Sequential final : public Module {
+ public:
+  struct Options {};
+  explicit Sequential(const Options& = {}) {}
+
+  /// Appends a layer; returns this, so that calls chain.
+  template <class Layer>
+  Sequential& append(const typename Layer::Options& options = {}) {
+    layers_.push_back(&add<Layer>(std::to_string(layers_.size()), options));
+    return *this;
+  }
+  Variable forward(const Variable& x) override;
+
+  bool empty() const { return layers_.empty(); }
+
+ private:
+  std::vector<Module*> layers_;
+};
+
+}  // namespace tern
