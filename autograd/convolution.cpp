@@ -1,13 +1,14 @@
 #include "tern/autograd/convolution.h"
 
 #include "tern/autograd/activation.h"
+#include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
 
 namespace tern {
 namespace {
 
 struct Conv2dOperation {
-  kernels::ConvGeometry geometry;
+  ConvGeometry geometry;
   bool relu;
   Tensor x, w, y;
 
@@ -18,7 +19,7 @@ struct Conv2dOperation {
     check(weight.dtype() == parameter_dtype(input.dtype()), "conv2d: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
-    w = weight;
+    w = in_format(weight, MemoryFormat::row_major);
     Tensor result = Tensor::empty(shape, x.options());
     kernels::conv2d(x, w, bias, geometry, relu, result);
     if (relu) y = result;
@@ -42,7 +43,7 @@ struct Conv2dOperation {
 
 }  // namespace
 
-Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const kernels::ConvGeometry& geometry,
+Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry,
                 const Fused& fused) {
   return apply(Conv2dOperation{.geometry = geometry, .relu = fused.relu, .x = {}, .w = {}, .y = {}}, x, w, bias);
 }

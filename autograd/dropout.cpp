@@ -6,7 +6,7 @@ namespace tern {
 namespace {
 
 struct DropoutOperation {
-  kernels::DropoutDraw draw;
+  DropoutDraw draw;
   Tensor samples;
 
   Tensor forward(const Tensor& x) const {
@@ -19,7 +19,7 @@ struct DropoutOperation {
 
 }  // namespace
 
-Variable dropout(const Variable& x, const Tensor& samples, const kernels::DropoutDraw& draw) {
+Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw) {
   check(draw.probability >= 0 && draw.probability < 1, "dropout: probability ", draw.probability, ", expected [0, 1)");
   check(samples.defined() && x.shape().rank() > 0 && samples.shape() == Shape{x.shape()[0]},
         "dropout: samples of shape ", samples.shape(), " for input of shape ", x.shape(),

@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-Tensor product(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options) {
+Tensor product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   const auto inner = [](const Shape& shape, bool first) { return shape[first ? -2 : -1]; };
   const bool ranks_fit = a.rank() >= 2 && a.rank() <= 4 && (b.rank() == a.rank() || b.rank() == 2);
   check(ranks_fit && a.dtype() == b.dtype() &&
@@ -28,7 +28,7 @@ Tensor product(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& o
 }
 
 struct Matmul {
-  kernels::MatmulOptions options;
+  MatmulOptions options;
   Tensor a, b;
 
   Tensor forward(const Tensor& left, const Tensor& right) {
@@ -96,7 +96,7 @@ struct Linear {
 
 }  // namespace
 
-Variable matmul(const Variable& a, const Variable& b, const kernels::MatmulOptions& options) {
+Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options) {
   return apply(Matmul{.options = options, .a = {}, .b = {}}, a, b);
 }
 Variable linear(const Variable& x, const Variable& w, const Variable& bias, const Fused& fused) {

@@ -5,9 +5,11 @@
 
 namespace tern {
 
+using kernels::MatmulOptions;
+
 /// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n], where op exchanges the last two dimensions as `options` say.
 /// Ranks 2 to 4; the leading dimensions are equal, or b has rank 2 and serves every matrix of a.
-Variable matmul(const Variable& a, const Variable& b, const kernels::MatmulOptions& options = {});
+Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options = {});
 
 /// What an operation does last, in the same pass.
 struct Fused {

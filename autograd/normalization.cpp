@@ -21,7 +21,7 @@ void check_arguments(const Tensor& x, const Tensor& gamma, const Tensor& running
 }
 
 struct BatchNormTraining {
-  kernels::BatchNormOptions options;
+  BatchNormOptions options;
   Tensor running_mean, running_variance;
   kernels::BatchNormSaved saved;
 
@@ -50,7 +50,7 @@ struct BatchNormTraining {
 };
 
 struct BatchNormInference {
-  kernels::BatchNormOptions options;
+  BatchNormOptions options;
   Tensor running_mean, running_variance;
   Tensor x, y, gamma;
 
@@ -104,7 +104,7 @@ struct BatchNormInference {
 };
 
 struct LocalResponseNormOperation {
-  kernels::LocalResponseNormOptions options;
+  LocalResponseNormOptions options;
   Tensor x, denominator;
 
   Tensor forward(const Tensor& input) {
@@ -123,7 +123,7 @@ struct LocalResponseNormOperation {
 };
 
 template <class Operation>
-Variable normalize(const Variable& x, const BatchNormState& state, const kernels::BatchNormOptions& options,
+Variable normalize(const Variable& x, const BatchNormState& state, const BatchNormOptions& options,
                    const Variable& residual) {
   Operation operation;
   operation.options = options;
@@ -134,13 +134,13 @@ Variable normalize(const Variable& x, const BatchNormState& state, const kernels
 
 }  // namespace
 
-Variable batch_norm(const Variable& x, const BatchNormState& state, const kernels::BatchNormOptions& options,
-                    bool training, const Variable& residual) {
+Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
+                    const Variable& residual) {
   return training ? normalize<BatchNormTraining>(x, state, options, residual)
                   : normalize<BatchNormInference>(x, state, options, residual);
 }
 
-Variable local_response_norm(const Variable& x, const kernels::LocalResponseNormOptions& options) {
+Variable local_response_norm(const Variable& x, const LocalResponseNormOptions& options) {
   return apply(LocalResponseNormOperation{.options = options, .x = {}, .denominator = {}}, x);
 }
 

@@ -5,6 +5,9 @@
 
 namespace tern {
 
+using kernels::BatchNormOptions;
+using kernels::LocalResponseNormOptions;
+
 /// What a batch normalisation learns and remembers, each [C].
 struct BatchNormState {
   Variable gamma, beta;
@@ -14,10 +17,10 @@ struct BatchNormState {
 /// Ioffe and Szegedy, 2015, over every dimension of x [N, C] or [N, C, H, W] but C, plus `residual` (of x's shape)
 /// where defined, then max(·, 0) with `options.relu`. Training uses the batch's statistics and updates the running
 /// ones; inference uses the running ones.
-Variable batch_norm(const Variable& x, const BatchNormState& state, const kernels::BatchNormOptions& options,
-                    bool training, const Variable& residual = {});
+Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
+                    const Variable& residual = {});
 
 /// Across channels (Krizhevsky et al., 2012), x [N, C, H, W].
-Variable local_response_norm(const Variable& x, const kernels::LocalResponseNormOptions& options = {});
+Variable local_response_norm(const Variable& x, const LocalResponseNormOptions& options = {});
 
 }  // namespace tern

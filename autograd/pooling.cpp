@@ -6,7 +6,7 @@ namespace tern {
 namespace {
 
 struct MaxPool {
-  kernels::PoolGeometry geometry;
+  PoolGeometry geometry;
   Shape x_shape;
   Tensor where;
 
@@ -27,7 +27,7 @@ struct MaxPool {
 };
 
 struct AveragePool {
-  kernels::PoolGeometry geometry;
+  PoolGeometry geometry;
   Shape x_shape;
 
   Tensor forward(const Tensor& x) {
@@ -45,15 +45,15 @@ struct AveragePool {
 
 }  // namespace
 
-Variable max_pool2d(const Variable& x, const kernels::PoolGeometry& geometry) {
+Variable max_pool2d(const Variable& x, const PoolGeometry& geometry) {
   return apply(MaxPool{.geometry = geometry, .x_shape = {}, .where = {}}, x);
 }
-Variable average_pool2d(const Variable& x, const kernels::PoolGeometry& geometry) {
+Variable average_pool2d(const Variable& x, const PoolGeometry& geometry) {
   return apply(AveragePool{.geometry = geometry, .x_shape = {}}, x);
 }
 Variable global_average_pool2d(const Variable& x) {
   check(x.shape().rank() == 4, "global_average_pool2d: shape ", x.shape(), ", expected [N, C, H, W]");
-  const kernels::Extent2 all{x.shape()[2], x.shape()[3]};
+  const Extent2 all{x.shape()[2], x.shape()[3]};
   return average_pool2d(x, {.window = all, .stride = all});
 }
 

@@ -12,8 +12,8 @@ struct Sum {
   std::vector<int> dimensions;
   bool keep, mean;
   double factor = 1;
-  Shape x_shape, kept;
-  TensorOptions x_options;
+  Shape x_shape = {}, kept = {};
+  TensorOptions x_options = {};
 
   Tensor forward(const Tensor& x) {
     x_shape = kept = x.shape();

@@ -1,6 +1,5 @@
 #include "tern/layers/batch_norm.h"
 
-#include "tern/autograd/normalization.h"
 #include "tern/layers/initialize.h"
 
 namespace tern {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/kernels/normalization.h"
+#include "tern/autograd/normalization.h"
 #include "tern/layers/module.h"
 
 namespace tern {
@@ -32,7 +32,7 @@ class BatchNorm : public Module {
   Tensor& num_batches_tracked;
 
  private:
-  kernels::BatchNormOptions options_;
+  BatchNormOptions options_;
 };
 
 using BatchNorm1d = BatchNorm;

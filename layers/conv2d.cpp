@@ -1,6 +1,5 @@
 #include "tern/layers/conv2d.h"
 
-#include "tern/autograd/convolution.h"
 #include "tern/core/error.h"
 
 namespace tern {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/kernels/convolution.h"
+#include "tern/autograd/convolution.h"
 #include "tern/layers/initialize.h"
 #include "tern/layers/module.h"
 
@@ -11,10 +11,10 @@ class Conv2d final : public Module {
  public:
   struct Options {
     int64_t in = 1, out = 1;
-    kernels::Extent2 kernel = 3;
-    kernels::Extent2 stride = 1;
-    kernels::Extent2 padding = 0;
-    kernels::Extent2 dilation = 1;
+    Extent2 kernel = 3;
+    Extent2 stride = 1;
+    Extent2 padding = 0;
+    Extent2 dilation = 1;
     int64_t groups = 1;
     bool bias = true;
     bool relu = false;
@@ -28,7 +28,7 @@ class Conv2d final : public Module {
   Parameter* const bias;  ///< null without
 
  private:
-  kernels::ConvGeometry geometry_;
+  ConvGeometry geometry_;
   bool relu_;
 };
 

@@ -1,7 +1,5 @@
 #include "tern/layers/pooling.h"
 
-#include "tern/autograd/pooling.h"
-
 namespace tern {
 
 MaxPool2d::MaxPool2d(const Options& options)

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "tern/kernels/pooling.h"
+#include "tern/autograd/pooling.h"
 #include "tern/layers/module.h"
 
 namespace tern {
@@ -11,25 +11,25 @@ namespace tern {
 class MaxPool2d final : public Module {
  public:
   struct Options {
-    kernels::Extent2 window = 2;
-    std::optional<kernels::Extent2> stride = {};  ///< the window's extent where not given
-    kernels::Extent2 padding = 0;
+    Extent2 window = 2;
+    std::optional<Extent2> stride = {};  ///< the window's extent where not given
+    Extent2 padding = 0;
     bool ceil_mode = false;
   };
   explicit MaxPool2d(const Options& options);
   Variable forward(const Variable& x) override;
 
  private:
-  kernels::PoolGeometry geometry_;
+  PoolGeometry geometry_;
 };
 
 /// The mean of every window of x [N, C, H, W], as torch.nn.AvgPool2d.
 class AvgPool2d final : public Module {
  public:
   struct Options {
-    kernels::Extent2 window = 2;
-    std::optional<kernels::Extent2> stride = {};  ///< the window's extent where not given
-    kernels::Extent2 padding = 0;
+    Extent2 window = 2;
+    std::optional<Extent2> stride = {};  ///< the window's extent where not given
+    Extent2 padding = 0;
     bool ceil_mode = false;
     bool count_include_pad = true;
   };
@@ -37,7 +37,7 @@ class AvgPool2d final : public Module {
   Variable forward(const Variable& x) override;
 
  private:
-  kernels::PoolGeometry geometry_;
+  PoolGeometry geometry_;
 };
 
 /// The mean of every channel, [N, C, 1, 1] from [N, C, H, W], as torch.nn.AdaptiveAvgPool2d(1).

@@ -1,0 +1,34 @@
+#include <gtest/gtest.h>
+
+#include "tern/apps/models/lenet.h"
+#include "tern/autograd/loss.h"
+
+namespace tern {
+namespace {
+
+TEST(LeNet, HasTheParametersOfItsTwoSources) {
+  models::LeNet lenet;
+  lenet.initialize(1);
+  EXPECT_EQ(lenet.parameter_count(), 1'256'080);
+  models::CaffeLeNet caffe;
+  caffe.initialize(1);
+  EXPECT_EQ(caffe.parameter_count(), 431'080);
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : lenet.parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                                             "fc1.bias", "fc2.weight", "fc2.bias"}));
+}
+
+TEST(LeNet, GivesTheSameLogitsInBothFormats) {
+  models::LeNet lenet;
+  lenet.initialize(1, DType::f64);
+  const Tensor x = Tensor::empty({2, 1, 28, 28}, {DType::f64});
+  normal(1)(x, RandomStream({.seed = 3}));
+  const auto plain = lenet(x).value().to_vector<double>();
+  const auto other = lenet(x.to(MemoryFormat::channels_last)).value().to_vector<double>();
+  ASSERT_EQ(plain.size(), 20u);
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], other[i], 1e-12);
+}
+
+}  // namespace
+}  // namespace tern
