@@ -1,5 +1,6 @@
 #include "tern/kernels/provide.h"
 
+#include "tern/kernels/cpu/convolution.h"
 #include "tern/kernels/cpu/elementwise.h"
 #include "tern/kernels/cpu/matmul.h"
 #include "tern/kernels/cpu/pooling.h"
@@ -44,6 +45,10 @@ void provide_cpu_kernels() {
   kernels::adam_update.provide(cpu, tern::cpu::adam_update);
   kernels::average_update.provide(cpu, tern::cpu::average_update);
   kernels::squared_norm.provide(cpu, tern::cpu::squared_norm);
+
+  kernels::conv2d.provide(cpu, tern::cpu::conv2d);
+  kernels::conv2d_backward_data.provide(cpu, tern::cpu::conv2d_backward_data);
+  kernels::conv2d_backward_weights.provide(cpu, tern::cpu::conv2d_backward_weights);
 }
 
 }  // namespace tern

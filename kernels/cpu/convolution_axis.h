@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "tern/kernels/convolution.h"
+
+namespace tern::cpu {
+
+/// One direction, H or W, of a correlation: output `first_output + i·output_step` sums the inputs `i·step + taps[t]`
+/// times kernel entry `kernel[t]`, for i in [0, outputs) and every t. Inputs outside [0, inputs) are zero.
+struct CorrelationAxis {
+  int64_t inputs = 0, outputs = 0;
+  int64_t step = 1;
+  int64_t first_output = 0, output_step = 1;
+  std::vector<int64_t> taps;  ///< ascending
+  std::vector<int64_t> kernel;
+
+  /// The inputs that some output reads: [begin(), end()), perhaps beyond the borders.
+  int64_t begin() const { return taps.front(); }
+  int64_t end() const { return (outputs - 1) * step + taps.back() + 1; }
+  int64_t extent() const { return end() - begin(); }
+  /// Whether the taps are neighbours.
+  bool contiguous() const { return taps.back() - taps.front() + 1 == static_cast<int64_t>(taps.size()); }
+};
+
+/// The forward convolution along one axis.
+CorrelationAxis forward_axis(int64_t inputs, int64_t outputs, int64_t window, int64_t stride, int64_t padding,
+                             int64_t dilation);
+
+/// The gradient of the data along one axis, as correlations of dy with stride 1: one for every residue of dx's index
+/// by the stride. Residues that no tap meets are left out; their dx is zero.
+std::vector<CorrelationAxis> backward_axes(int64_t inputs, int64_t outputs, int64_t window, int64_t stride,
+                                           int64_t padding, int64_t dilation);
+
+}  // namespace tern::cpu

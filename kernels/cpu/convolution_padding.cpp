@@ -1,0 +1,50 @@
+#include "tern/kernels/cpu/convolution_padding.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tern::cpu {
+namespace {
+
+constexpr int64_t kBlockFloats = 1 << 16;
+
+bool inside(const CorrelationAxis& axis) { return axis.begin() >= 0 && axis.end() <= axis.inputs; }
+
+}  // namespace
+
+PaddedImages::PaddedImages(const Tensor& x, const CorrelationAxis& h, const CorrelationAxis& w)
+    : x_(x.data<float>()), h_(h), w_(w), channels_(x.size(1)) {
+  const bool padded = !inside(h) || !inside(w);
+  row_stride_ = (padded ? w.extent() : w.inputs) * channels_;
+  image_stride_ = row_stride_ * (padded ? h.extent() : h.inputs);
+  block_ = std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(image_stride_, 1), 1, x.size(0));
+  if (padded) scratch_ = Tensor::empty({block_ * image_stride_});
+}
+
+const float* PaddedImages::block(int64_t first, int64_t count) {
+  const int64_t source_stride = h_.inputs * w_.inputs * channels_;
+  if (!scratch_.defined()) {
+    return x_ + first * source_stride + (h_.begin() * w_.inputs + w_.begin()) * channels_;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    copy_image(x_ + (first + i) * source_stride, scratch_.data<float>() + i * image_stride_);
+  }
+  return scratch_.data<float>();
+}
+
+void PaddedImages::copy_image(const float* image, float* target) const {
+  const int64_t left = std::clamp<int64_t>(-w_.begin(), 0, w_.extent());
+  const int64_t right = std::max(std::min(w_.end(), w_.inputs) - w_.begin(), left);
+  for (int64_t row = h_.begin(); row < h_.end(); ++row, target += row_stride_) {
+    if (row < 0 || row >= h_.inputs) {
+      std::fill_n(target, row_stride_, 0.0f);
+      continue;
+    }
+    std::fill_n(target, left * channels_, 0.0f);
+    std::memcpy(target + left * channels_, image + (row * w_.inputs + w_.begin() + left) * channels_,
+                static_cast<size_t>((right - left) * channels_) * sizeof(float));
+    std::fill(target + right * channels_, target + row_stride_, 0.0f);
+  }
+}
+
+}  // namespace tern::cpu

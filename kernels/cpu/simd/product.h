@@ -1,0 +1,114 @@
+#pragma once
+
+#include "tern/kernels/cpu/simd/kernels.h"
+#include "tern/kernels/cpu/simd/vector.h"
+
+namespace tern::cpu::simd {
+
+/// The most rows of C that fit the registers beside two vectors of B: 6 of 16 registers, 12 of 32.
+template <int kWidth>
+inline constexpr int kMaxRows = kWidth == 16 ? 12 : 6;
+
+/// kRows rows and kVectors vectors of C, held in registers over the whole depth. kUnitDepth: a_depth is 1, else a_row
+/// is.
+template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
+inline void accumulate_tile(const Product& p, const float* a, const float* b, Vector<kWidth> (&sum)[kRows][kVectors]) {
+  const int64_t a_row = kUnitDepth ? p.a_row : 1, a_depth = kUnitDepth ? 1 : p.a_depth;
+  const int64_t b_row = p.b_row;
+  for (int64_t s = 0; s < p.segments; ++s) {
+    const float* from = a + (p.a_offsets ? p.a_offsets[s] : 0);
+#pragma GCC unroll 2
+    for (int64_t d = p.depth; d > 0; --d) {
+      Vector<kWidth> row[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) row[v] = load<kWidth>(b + v * kWidth);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const float scale = from[r * a_row];
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[r][v] += scale * row[v];
+      }
+      from += a_depth;
+      b += b_row;
+    }
+  }
+}
+
+/// The elements of a tile that lie inside C, with bias and relu; `columns` of them in each row.
+template <int kWidth, int kRows, int kVectors>
+inline void store_tile(const Product& p, const Vector<kWidth> (&sum)[kRows][kVectors], const float* bias, float* c,
+                       int64_t columns) {
+  if (columns == kVectors * kWidth) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        float* target = c + r * p.c_row + v * kWidth;
+        Vector<kWidth> value = sum[r][v];
+        if (p.accumulate) value += load<kWidth>(target);
+        if (bias) value += load<kWidth>(bias + v * kWidth);
+        if (p.relu) value = value > 0.0f ? value : Vector<kWidth>{};
+        store<kWidth>(target, value);
+      }
+    }
+    return;
+  }
+  for (int r = 0; r < kRows; ++r) {
+    float row[kVectors * kWidth];
+    for (int v = 0; v < kVectors; ++v) store<kWidth>(row + v * kWidth, sum[r][v]);
+    float* target = c + r * p.c_row;
+    for (int64_t k = 0; k < columns; ++k) {
+      float value = row[k] + (p.accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
+      target[k] = p.relu && !(value > 0.0f) ? 0.0f : value;
+    }
+  }
+}
+
+template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
+void multiply_tile(const Product& p, const float* a, const float* b, const float* bias, float* c, int64_t columns) {
+  Vector<kWidth> sum[kRows][kVectors] = {};
+  accumulate_tile<kWidth, kRows, kVectors, kUnitDepth>(p, a, b, sum);
+  store_tile<kWidth, kRows, kVectors>(p, sum, bias, c, columns);
+}
+
+/// `multiply_tile` for a number of rows known at run time, at most kRows.
+template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
+inline void multiply_rows(const Product& p, int64_t rows, const float* a, const float* b, const float* bias, float* c,
+                          int64_t columns) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply_rows<kWidth, kRows - 1, kVectors, kUnitDepth>(p, rows, a, b, bias, c, columns);
+  }
+  multiply_tile<kWidth, kRows, kVectors, kUnitDepth>(p, a, b, bias, c, columns);
+}
+
+template <int kWidth, bool kUnitDepth>
+void multiply_panels(const Product& p) {
+  constexpr int64_t kPanel = 2 * kWidth;
+  // Tiles of nearly equal height: a last tile of one or two rows would leave the multipliers waiting.
+  const int64_t tiles = (p.rows + kMaxRows<kWidth> - 1) / kMaxRows<kWidth>;
+  for (int64_t panel = 0; panel * kPanel < p.columns; ++panel) {
+    const int64_t first = panel * kPanel;
+    const int64_t columns = p.columns - first < kPanel ? p.columns - first : kPanel;
+    const float* b = p.b + panel * p.b_panel;
+    const float* bias = p.bias ? p.bias + first : nullptr;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t row = p.rows * tile / tiles, rows = p.rows * (tile + 1) / tiles - row;
+      const float* a = p.a + row * p.a_row;
+      float* c = p.c + row * p.c_row + first;
+      if (columns > kWidth)
+        multiply_rows<kWidth, kMaxRows<kWidth>, 2, kUnitDepth>(p, rows, a, b, bias, c, columns);
+      else
+        multiply_rows<kWidth, kMaxRows<kWidth>, 1, kUnitDepth>(p, rows, a, b, bias, c, columns);
+    }
+  }
+}
+
+template <int kWidth>
+void multiply(const Product& p) {
+  if (p.a_depth == 1)
+    multiply_panels<kWidth, true>(p);
+  else
+    multiply_panels<kWidth, false>(p);
+}
+
+}  // namespace tern::cpu::simd

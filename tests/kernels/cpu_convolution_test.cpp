@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tern/core/parallel.h"
+#include "tern/core/random.h"
+#include "tern/kernels/cpu/convolution.h"
+
+namespace tern {
+namespace {
+
+using kernels::ConvGeometry;
+
+struct Case {
+  std::string name;
+  Shape x, w;
+  ConvGeometry geometry;
+};
+
+std::vector<Case> cases() {
+  return {
+      {"Lenet1", {3, 1, 28, 28}, {20, 1, 5, 5}, {.padding = 2}},
+      {"Lenet2", {3, 20, 14, 14}, {50, 20, 5, 5}, {.padding = 2}},
+      {"Lenet2Valid", {2, 20, 12, 12}, {50, 20, 5, 5}, {}},
+      {"Stem", {2, 3, 16, 16}, {64, 3, 3, 3}, {.padding = 1}},
+      {"Square64", {5, 64, 8, 8}, {64, 64, 3, 3}, {.padding = 1}},
+      {"Wide512", {1, 512, 4, 4}, {512, 512, 3, 3}, {.padding = 1}},
+      {"RaggedTiles", {2, 19, 7, 9}, {33, 19, 3, 3}, {.padding = 1}},
+      {"OneImage", {1, 32, 13, 6}, {40, 32, 3, 3}, {.padding = {0, 1}}},
+      {"FiveTaps", {2, 64, 12, 11}, {64, 64, 5, 5}, {.padding = 2}},
+      {"Strided", {3, 16, 16, 16}, {32, 16, 3, 3}, {.stride = 2, .padding = 1}},
+      {"StridedOdd", {2, 8, 15, 13}, {24, 8, 3, 3}, {.stride = {2, 3}, .padding = {1, 0}}},
+      {"Shortcut", {2, 16, 8, 8}, {32, 16, 1, 1}, {.stride = 2}},
+      {"Pointwise", {2, 24, 5, 7}, {17, 24, 1, 1}, {}},
+      {"Alexnet1", {1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = 4, .padding = 2}},
+      {"Dilated", {2, 8, 12, 12}, {16, 8, 3, 3}, {.padding = 2, .dilation = 2}},
+      {"DilatedStrided", {2, 6, 17, 14}, {10, 6, 3, 2}, {.stride = 2, .padding = {3, 1}, .dilation = {3, 2}}},
+      {"Grouped", {2, 12, 9, 9}, {18, 4, 3, 3}, {.padding = 1, .groups = 3}},
+      {"Depthwise", {2, 16, 8, 8}, {16, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 16}},
+      {"WidePadding", {1, 4, 3, 3}, {5, 4, 3, 3}, {.stride = 2, .padding = 4}},
+  };
+}
+
+Tensor random(const Shape& shape, uint32_t which) {
+  const RandomStream stream({.seed = 7, .purpose = Purpose::test, .tensor = which});
+  std::vector<float> values(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = stream.normal(i);
+  return Tensor::from(shape, values);
+}
+
+/// |a - b| / |b| in the 2-norm.
+double distance(const Tensor& a, const Tensor& b) {
+  const auto found = a.to_vector<double>(), expected = b.to_vector<double>();
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    difference += (found[i] - expected[i]) * (found[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+constexpr double kTolerance = 1e-5;
+
+class CpuConvolution : public testing::TestWithParam<Case> {
+ protected:
+  void TearDown() override { set_thread_count(threads_); }
+
+  const ConvGeometry& geometry() const { return GetParam().geometry; }
+  Shape output_shape() const { return kernels::conv2d_output_shape(GetParam().x, GetParam().w, geometry()); }
+  /// Calls `compare(format)` in both formats, on one thread and on two.
+  template <class Compare>
+  void in_every_way(Compare compare) {
+    for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::row_major}) {
+      for (const int threads : {1, 2}) {
+        SCOPED_TRACE(to_string(format) + ", threads: " + std::to_string(threads));
+        set_thread_count(threads);
+        compare(format);
+      }
+    }
+  }
+  static Tensor wide(const Tensor& tensor) { return tensor.to(DType::f64); }
+  static Tensor wide(const Shape& shape) { return Tensor::empty(shape, {.dtype = DType::f64}); }
+
+ private:
+  int threads_ = thread_count();
+};
+
+TEST_P(CpuConvolution, Forward) {
+  const Tensor x = random(GetParam().x, 1), w = random(GetParam().w, 2), bias = random({GetParam().w[0]}, 3);
+  for (const bool relu : {false, true}) {
+    Tensor expected = wide(output_shape());
+    kernels::conv2d.on(Target::reference)(wide(x), wide(w), wide(bias), geometry(), relu, expected);
+    in_every_way([&](MemoryFormat format) {
+      Tensor y = Tensor::empty(output_shape(), {.format = format});
+      kernels::conv2d.on(Target::cpu)(x.to(format), w, bias, geometry(), relu, y);
+      EXPECT_LT(distance(y, expected), kTolerance);
+    });
+  }
+}
+
+TEST_P(CpuConvolution, BackwardData) {
+  const Tensor dy = random(output_shape(), 1), w = random(GetParam().w, 2);
+  Tensor expected = wide(GetParam().x);
+  kernels::conv2d_backward_data.on(Target::reference)(wide(dy), wide(w), geometry(), expected);
+  in_every_way([&](MemoryFormat format) {
+    Tensor dx = Tensor::full(GetParam().x, 99, {.format = format});
+    kernels::conv2d_backward_data.on(Target::cpu)(dy.to(format), w, geometry(), dx);
+    EXPECT_LT(distance(dx, expected), kTolerance);
+  });
+}
+
+TEST_P(CpuConvolution, BackwardWeights) {
+  const Tensor dy = random(output_shape(), 1), x = random(GetParam().x, 2);
+  Tensor expected = wide(GetParam().w), expected_db = wide(Shape{GetParam().w[0]});
+  kernels::conv2d_backward_weights.on(Target::reference)(wide(dy), wide(x), geometry(), expected, expected_db);
+  in_every_way([&](MemoryFormat format) {
+    Tensor dw = Tensor::empty(GetParam().w), db = Tensor::empty({GetParam().w[0]});
+    kernels::conv2d_backward_weights.on(Target::cpu)(dy.to(format), x.to(format), geometry(), dw, db);
+    EXPECT_LT(distance(dw, expected), kTolerance);
+    EXPECT_LT(distance(db, expected_db), kTolerance);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Geometries, CpuConvolution, testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tern
