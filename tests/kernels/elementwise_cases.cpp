@@ -1,0 +1,69 @@
+#include "tern/kernels/dropout.h"
+#include "tern/kernels/elementwise.h"
+#include "tests/kernels/parity_cases.h"
+
+namespace tern::test {
+namespace {
+
+const Shape kShapes[] = {{1}, {7}, {3, 33}, {2, 5, 3, 7}, {4, 16, 8, 8}, {1, 3, 1, 1}, {0, 4}, {70000}};
+
+struct BinaryCase {
+  Shape a, b;
+};
+const BinaryCase kBinaryCases[] = {
+    {{7}, {7}},
+    {{2, 5, 3, 7}, {2, 5, 3, 7}},
+    {{4, 33}, {33}},
+    {{4, 1}, {33}},
+    {{2, 5, 3, 7}, {5, 1, 1}},
+    {{5, 3, 7}, {2, 5, 3, 7}},
+    {{2, 5, 3, 7}, {2, 1, 3, 1}},
+    {{3, 9}, {}},
+    {{2, 8, 5, 5}, {1, 8, 1, 1}},
+};
+
+}  // namespace
+
+void add_elementwise_cases(ParityTable& table) {
+  using namespace kernels;
+  for (const Shape& shape : kShapes) {
+    const std::string name = to_string(shape);
+    for (const auto* kernel : {&relu, &sigmoid, &tanh})
+      table.push_back({kernel, name, [=](Run& run) { (run)(*kernel, run.input(shape, -4, 4), run.output(shape)); }});
+    for (const auto* kernel : {&relu_backward, &sigmoid_backward, &tanh_backward})
+      table.push_back({kernel, name, [=](Run& run) {
+                         const Tensor y = run.input(shape), dy = run.input(shape);
+                         run(*kernel, y, dy, run.output(shape));
+                       }});
+    table.push_back({&leaky_relu, name, [=](Run& run) { run(leaky_relu, run.input(shape), 0.1, run.output(shape)); }});
+    table.push_back({&leaky_relu_backward, name, [=](Run& run) {
+                       const Tensor x = run.input(shape), dy = run.input(shape);
+                       run(leaky_relu_backward, x, dy, 0.1, run.output(shape));
+                     }});
+    table.push_back({&scale, name, [=](Run& run) { run(scale, run.input(shape), -1.7, run.output(shape)); }});
+    table.push_back({&accumulate, name, [=](Run& run) {
+                       const Tensor x = run.input(shape);
+                       run(accumulate, x, run.changed(run.input(shape)));
+                     }});
+    if (shape.rank() == 1) continue;
+    table.push_back({&dropout, name, [=](Run& run) {
+                       const Tensor x = run.input(shape), samples = run.integers({shape[0]}, 1000);
+                       const DropoutDraw draw{.seed = 3, .step = 5, .layer = 2, .probability = 0.3};
+                       run(dropout, x, samples, draw, run.output(shape));
+                     }});
+  }
+  table.push_back({&accumulate, "row-major into the format under test", [](Run& run) {
+                     const Shape shape{2, 5, 3, 7};
+                     const Tensor x = run.input(shape).to(MemoryFormat::row_major);
+                     run(accumulate, x, run.changed(run.input(shape)));
+                   }});
+  for (const auto& [a_shape, b_shape] : kBinaryCases)
+    for (const auto* kernel : {&add, &subtract, &multiply, &divide})
+      table.push_back({kernel, to_string(a_shape) + " and " + to_string(b_shape),
+                       [=, a_shape = a_shape, b_shape = b_shape](Run& run) {
+                         const Tensor a = run.input(a_shape), b = run.input(b_shape, 0.5, 2);
+                         run(*kernel, a, b, run.output(broadcast(a_shape, b_shape, "case")));
+                       }});
+}
+
+}  // namespace tern::test

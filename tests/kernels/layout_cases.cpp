@@ -1,0 +1,69 @@
+#include "tern/kernels/layout.h"
+#include "tests/kernels/parity_cases.h"
+
+namespace tern::test {
+namespace {
+
+struct TransposeCase {
+  Shape x;
+  int first, second;
+};
+const TransposeCase kTransposeCases[] = {{{5, 7}, 0, 1},       {{2, 33, 65}, 1, 2}, {{3, 4, 5}, 0, 2},
+                                         {{2, 3, 4, 5}, 1, 3}, {{4, 4}, 1, 1},      {{2, 3, 4, 5}, 0, 1}};
+
+struct BlockCase {
+  Shape whole, block;
+  kernels::Offsets offsets;
+};
+const BlockCase kBlockCases[] = {
+    {{9}, {4}, {3}},
+    {{6, 5}, {2, 5}, {3, 0}},
+    {{6, 5}, {6, 2}, {0, 3}},
+    {{2, 6, 5, 7}, {2, 3, 5, 7}, {0, 2, 0, 0}},
+    {{2, 6, 5, 7}, {2, 6, 3, 4}, {0, 0, 1, 2}},
+    {{2, 6, 5, 7}, {1, 2, 3, 1}, {1, 4, 2, 6}},
+    {{3, 4, 5}, {3, 4, 5}, {}},
+    {{4, 3}, {0, 3}, {2, 0}},
+};
+
+const Shape kConvertShapes[] = {{7}, {3, 5}, {2, 5, 3, 7}, {2, 16, 8, 8}, {1, 3, 33, 31}};
+
+}  // namespace
+
+void add_layout_cases(ParityTable& table) {
+  using namespace kernels;
+  for (const Shape& shape : kConvertShapes) {
+    const std::string name = to_string(shape);
+    table.push_back({&convert, name + " to the other format", [=](Run& run) {
+                       const Tensor x = run.input(shape);
+                       const bool last = shape.rank() == 4 && x.format() == MemoryFormat::row_major;
+                       const auto format = last ? MemoryFormat::channels_last : MemoryFormat::row_major;
+                       run(convert, x, run.changed(Tensor::zeros(shape, {x.dtype(), x.device(), format})));
+                     }});
+    table.push_back({&convert, name + " to and from the dtype of parameters", [=](Run& run) {
+                       const Tensor x = run.input(shape), parameters = run.parameter(shape);
+                       run(convert, x, run.parameter_output(shape));
+                       run(convert, parameters, run.output(shape));
+                     }});
+    table.push_back({&fill, name, [=](Run& run) { run(fill, run.output(shape), 1.5); }});
+  }
+  for (const auto& c : kTransposeCases) {
+    Shape y = c.x;
+    std::swap(y[c.first], y[c.second]);
+    table.push_back({&transpose,
+                     to_string(c.x) + " to " + to_string(y),
+                     [=](Run& run) { run(transpose, run.input(c.x), c.first, c.second, run.output(y)); },
+                     {.channels_last = false}});
+  }
+  for (const auto& c : kBlockCases) {
+    const std::string name = to_string(c.block) + " in " + to_string(c.whole);
+    table.push_back(
+        {&extract, name, [=](Run& run) { run(extract, run.input(c.whole), c.offsets, run.output(c.block)); }});
+    table.push_back({&insert, name, [=](Run& run) {
+                       const Tensor x = run.input(c.block);
+                       run(insert, x, c.offsets, run.changed(run.input(c.whole)));
+                     }});
+  }
+}
+
+}  // namespace tern::test

@@ -1,0 +1,96 @@
+#include "tern/kernels/normalization.h"
+#include "tests/kernels/parity_cases.h"
+
+namespace tern::test {
+namespace {
+
+struct BatchNormCase {
+  Shape x;
+  bool relu = false, residual = false;
+};
+const BatchNormCase kBatchNormCases[] = {
+    {{8, 5}},
+    {{33, 65}, true},
+    {{2, 1}},
+    {{2, 8, 5, 7}},
+    {{2, 16, 8, 8}, true},
+    {{3, 13, 3, 5}, true, true},
+    {{4, 64, 4, 4}, false, true},
+    {{1, 3, 2, 1}},
+    {{16, 24, 16, 16}, true},
+};
+
+struct LocalResponseNormCase {
+  Shape x;
+  kernels::LocalResponseNormOptions options = {};
+};
+const LocalResponseNormCase kLocalResponseNormCases[] = {
+    {{2, 8, 5, 7}, {.alpha = 1}},
+    {{2, 3, 4, 4}, {.alpha = 1}},
+    {{1, 17, 3, 3}, {.size = 3, .alpha = 0.5, .beta = 0.5}},
+    {{2, 10, 3, 3}, {.size = 4, .alpha = 1, .k = 2}},
+    {{2, 96, 3, 3}, {.alpha = 1e-4, .k = 2}},
+    {{1, 1, 2, 2}, {.size = 1, .alpha = 1}},
+};
+
+kernels::BatchNormParameters batch_norm_parameters(Run& run, int64_t channels) {
+  return {.gamma = run.parameter({channels}, 0.5, 1.5),
+          .beta = run.parameter({channels}),
+          .running_mean = run.parameter({channels}),
+          .running_variance = run.parameter({channels}, 0.5, 2)};
+}
+
+void add_batch_norm_case(ParityTable& table, const BatchNormCase& c) {
+  using namespace kernels;
+  const std::string name = to_string(c.x) + (c.relu ? " relu" : "") + (c.residual ? " residual" : "");
+  const Shape channels{c.x[1]};
+  table.push_back({&batch_norm_training, name, [=](Run& run) {
+                     const Tensor x = run.input(c.x, 0, 3), residual = c.residual ? run.input(c.x) : Tensor();
+                     BatchNormParameters parameters = batch_norm_parameters(run, c.x[1]);
+                     Tensor& y = run.output(c.x);
+                     Tensor& mean = run.parameter_output(channels);
+                     Tensor& inverse_deviation = run.parameter_output(channels);
+                     run.changed(parameters.running_mean);
+                     run.changed(parameters.running_variance);
+                     run(batch_norm_training, x, residual, parameters, {.relu = c.relu}, y, mean, inverse_deviation);
+                   }});
+  table.push_back({&batch_norm_inference, name, [=](Run& run) {
+                     const Tensor x = run.input(c.x, 0, 3), residual = c.residual ? run.input(c.x) : Tensor();
+                     const BatchNormParameters parameters = batch_norm_parameters(run, c.x[1]);
+                     run(batch_norm_inference, x, residual, parameters, {.relu = c.relu}, run.output(c.x));
+                   }});
+  table.push_back({&batch_norm_backward, name, [=](Run& run) {
+                     const Tensor dy = run.input(c.x, -1, 2);
+                     const BatchNormSaved saved{.x = run.input(c.x, 0, 3),
+                                                .y = c.relu ? run.input(c.x) : Tensor(),
+                                                .gamma = run.parameter(channels, 0.5, 1.5),
+                                                .mean = run.parameter(channels, 1, 2),
+                                                .inverse_deviation = run.parameter(channels, 0.5, 2)};
+                     Tensor& dx = run.output(c.x);
+                     Tensor& dgamma = run.parameter_output(channels);
+                     Tensor& dbeta = run.parameter_output(channels);
+                     Tensor none;
+                     run(batch_norm_backward, dy, saved, c.relu, dx, dgamma, dbeta,
+                         c.residual ? run.output(c.x) : none);
+                   }});
+}
+
+}  // namespace
+
+void add_normalization_cases(ParityTable& table) {
+  using namespace kernels;
+  for (const auto& c : kBatchNormCases) add_batch_norm_case(table, c);
+  for (const auto& c : kLocalResponseNormCases) {
+    const std::string name = to_string(c.x) + " size " + std::to_string(c.options.size);
+    table.push_back({&local_response_norm, name, [=](Run& run) {
+                       const Tensor x = run.input(c.x, -2, 2);
+                       run(local_response_norm, x, c.options, run.output(c.x), run.output(c.x));
+                     }});
+    table.push_back({&local_response_norm_backward, name, [=](Run& run) {
+                       const Tensor dy = run.input(c.x), x = run.input(c.x, -2, 2), denominator = run.input(c.x, 1, 3);
+                       run(local_response_norm_backward, dy, x, denominator, c.options, run.output(c.x));
+                     }});
+  }
+}
+
+}  // namespace tern::test

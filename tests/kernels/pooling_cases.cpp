@@ -1,0 +1,64 @@
+#include "tern/kernels/pooling.h"
+#include "tests/kernels/parity_cases.h"
+
+namespace tern::test {
+namespace {
+
+struct PoolCase {
+  const char* name;
+  Shape x;
+  kernels::PoolGeometry geometry = {};
+};
+const PoolCase kCases[] = {
+    {"2x2", {2, 8, 8, 8}},
+    {"2x2 odd", {3, 5, 7, 9}},
+    {"2x2 ceil", {3, 5, 7, 9}, {.ceil_mode = true}},
+    {"3x3 overlapping", {2, 6, 9, 9}, {.window = 3}},
+    {"3x3 overlapping, ceil", {2, 17, 8, 8}, {.window = 3, .ceil_mode = true}},
+    {"3x3 padded", {2, 8, 7, 7}, {.window = 3, .padding = 1}},
+    {"3x3 padded, ceil", {1, 3, 6, 6}, {.window = 3, .padding = 1, .ceil_mode = true}},
+    {"3x3 padded, counted", {2, 8, 7, 7}, {.window = 3, .padding = 1, .count_include_pad = true}},
+    {"3x3 padded, counted, ceil",
+     {2, 8, 6, 6},
+     {.window = 3, .padding = 1, .ceil_mode = true, .count_include_pad = true}},
+    {"3x3 every pixel", {1, 4, 5, 6}, {.window = 3, .stride = 1, .padding = 1}},
+    {"uneven", {2, 5, 9, 8}, {.window = {3, 2}, .stride = {2, 3}, .padding = {1, 0}}},
+    {"window as large as the input", {2, 9, 6, 6}, {.window = 6, .stride = 6}},
+    {"strides that skip", {1, 3, 9, 9}, {.window = 2, .stride = 4}},
+    {"one element", {1, 1, 1, 1}, {.window = 1, .stride = 1}},
+};
+
+}  // namespace
+
+void add_pooling_cases(ParityTable& table) {
+  using namespace kernels;
+  for (const PoolCase& c : kCases) {
+    const Shape y = pool2d_output_shape(c.x, c.geometry);
+    table.push_back({&max_pool2d, c.name, [=](Run& run) {
+                       const Tensor x = run.input(c.x);
+                       run(max_pool2d, x, c.geometry, run.output(y), run.output_as(DType::u8, y));
+                     }});
+    table.push_back({&max_pool2d_backward, c.name, [=](Run& run) {
+                       const Tensor x = run.input(c.x), dy = run.input(y);
+                       Tensor winners = Tensor::empty(y, x.options());
+                       Tensor where =
+                           Tensor::empty(y, {.dtype = DType::u8, .device = x.device(), .format = x.format()});
+                       max_pool2d(x, c.geometry, winners, where);
+                       run(max_pool2d_backward, dy, where, c.geometry, run.output(c.x));
+                     }});
+    table.push_back({&average_pool2d, c.name, [=](Run& run) {
+                       const Tensor x = run.input(c.x);
+                       run(average_pool2d, x, c.geometry, run.output(y));
+                     }});
+    table.push_back({&average_pool2d_backward, c.name, [=](Run& run) {
+                       const Tensor dy = run.input(y);
+                       run(average_pool2d_backward, dy, c.geometry, run.output(c.x));
+                     }});
+  }
+  table.push_back({&max_pool2d, "equal elements: the first wins", [](Run& run) {
+                     const Tensor x = run.input({2, 5, 6, 6}, 1, 1);
+                     run(max_pool2d, x, {}, run.output({2, 5, 3, 3}), run.output_as(DType::u8, {2, 5, 3, 3}));
+                   }});
+}
+
+}  // namespace tern::test
