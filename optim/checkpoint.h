@@ -1,0 +1,60 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tern/core/error.h"
+#include "tern/core/safetensors.h"
+#include "tern/core/state_dict.h"
+
+namespace tern {
+
+/// All that a run needs to go on as if it had never stopped. Random state is `seed` and `step`: numbers are
+/// counter-based. In a file, section "model" holds the tensor "conv1.weight" as "model/conv1.weight".
+struct Checkpoint {
+  int64_t step = 0;      ///< steps taken
+  int64_t epoch = 0;     ///< epochs completed
+  int64_t position = 0;  ///< samples of the current epoch that were trained on
+  uint64_t seed = 0;
+  Metadata notes = {};  ///< the application's own, such as the model's name
+  std::vector<std::pair<std::string, StateDict>> sections =
+      {};                           ///< "model", "optimizer", "average", ...; no '/' in names
+  std::filesystem::path file = {};  ///< where it was read from
+
+  /// An InputError names the file where it has no such section.
+  const StateDict& section(std::string_view name) const;
+  /// Hands a section to `target.load_state`, whose InputErrors then name the file as well.
+  template <class Target>
+  void restore(std::string_view name, Target& target) const {
+    try {
+      target.load_state(section(name));
+    } catch (const InputError& error) {
+      fail_input({file.string(), ": ", name, ": ", error.what()});
+    }
+  }
+};
+
+/// Checkpoints live in a folder of their run's own as "step-00001234.tern": safetensors files with a checksum, written
+/// atomically. Makes the folder where it is absent and throws an InputError where no file can be written in it: for
+/// before the first step.
+void check_checkpoint_folder(const std::filesystem::path& folder);
+
+/// Writes a checkpoint, then removes all but the newest two up to its step, and what killed writers left. Returns the
+/// file.
+std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+
+/// The file of the most steps, whole or not. A run that does not resume should refuse a folder that has one.
+std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
+
+/// Reads the latest. An InputError says that there is none, or what is wrong with it (see read_safetensors) and which
+/// earlier one is whole.
+Checkpoint load_checkpoint(const std::filesystem::path& folder);
+
+/// Reads one file.
+Checkpoint read_checkpoint(const std::filesystem::path& file);
+
+}  // namespace tern
