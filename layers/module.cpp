@@ -105,20 +105,7 @@ StateDict Module::state() {
   return state;
 }
 
-void Module::load_state(const StateDict& given) {
-  const StateDict own = state();
-  for (const auto& [name, tensor] : own) {
-    const Tensor* found = given.find(name);
-    check_input(found != nullptr, "load: no tensor named '", name, "', the model expects one of shape ",
-                tensor.shape());
-    check_input(found->shape() == tensor.shape() && is_floating(found->dtype()) == is_floating(tensor.dtype()),
-                "load: '", name, "' is ", found->dtype(), " ", found->shape(), ", the model expects ", tensor.dtype(),
-                " ", tensor.shape());
-  }
-  for (const auto& [name, tensor] : given)
-    check_input(own.find(name) != nullptr, "load: '", name, "' of shape ", tensor.shape(), " is not in the model");
-  for (const auto& [name, tensor] : own) tensor.copy_from(*given.find(name));
-}
+void Module::load_state(const StateDict& given) { copy_state(given, state(), "the model"); }
 
 int64_t Module::parameter_count() {
   int64_t count = 0;
