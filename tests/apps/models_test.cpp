@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "tern/apps/models/lenet.h"
+#include "tern/apps/models/mlp.h"
+#include "tern/apps/models/resnet.h"
 #include "tern/autograd/loss.h"
 
 namespace tern {
@@ -28,6 +30,24 @@ TEST(LeNet, GivesTheSameLogitsInBothFormats) {
   const auto other = lenet(x.to(MemoryFormat::channels_last)).value().to_vector<double>();
   ASSERT_EQ(plain.size(), 20u);
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], other[i], 1e-12);
+}
+
+TEST(Mlp, HasALayerBetweenEveryTwoWidths) {
+  models::Mlp mlp({.widths = {6, 5, 4}});
+  mlp.initialize(1);
+  EXPECT_EQ(mlp.parameter_count(), 6 * 5 + 5 + 5 * 4 + 4);
+  EXPECT_EQ(mlp(Tensor::zeros({2, 1, 2, 3})).shape(), (Shape{2, 4}));
+}
+
+TEST(ResNet18, HasTorchvisionsNamesAndSizes) {
+  models::ResNet18 resnet({.classes = 10});
+  resnet.initialize(1);
+  EXPECT_EQ(resnet.parameter_count(), 11'173'962);
+  const StateDict state = resnet.state();
+  EXPECT_EQ(state.size(), 122u);
+  EXPECT_EQ(state.at("layer2.0.downsample.0.weight").shape(), (Shape{128, 64, 1, 1}));
+  EXPECT_EQ(state.at("layer4.1.bn2.num_batches_tracked").dtype(), DType::i64);
+  EXPECT_EQ(state.find("layer1.0.downsample.0.weight"), nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/autograd/convolution.h"
+#include "tern/autograd/dropout.h"
+#include "tern/autograd/layout.h"
+#include "tern/autograd/loss.h"
+#include "tern/autograd/matmul.h"
+#include "tern/autograd/normalization.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+Variable zeros(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, {dtype}); }
+
+/// A wrong call and the sentence it gets.
+struct Wrong {
+  std::function<void()> call;
+  const char* sentence;
+};
+
+TEST(Errors, NameTheOperationAndBothShapes) {
+  const std::vector<Wrong> table{
+      {[] {
+         zeros({2, 3}) + zeros({4});
+       },
+       "add: shapes [2, 3] and [4] do not broadcast"},
+      {[] { zeros({2}) * zeros({2}, DType::f64); },
+       "multiply: elements are f32 in [2] and f64 in [2], expected one dtype"},
+      {[] {
+         add_relu(zeros({2, 3}), zeros({3}));
+       },
+       "add_relu: shapes [2, 3] and [3], expected equal ones"},
+      {[] {
+         matmul(zeros({2, 3}), zeros({4, 5}));
+       },
+       "matmul: f32 [2, 3] times f32 [4, 5], expected [..., m, k] times [..., k, n] or [k, n]"},
+      {[] {
+         linear(zeros({2, 3}), zeros({5, 4}), {});
+       },
+       "linear: input of shape [2, 3], weight of shape [5, 4], expected [N, in] and [out, in]"},
+      {[] {
+         linear(zeros({2, 3}), zeros({5, 3}), zeros({4}));
+       },
+       "linear: bias of shape [4], weight of shape [5, 3], expected [out] and [out, in]"},
+      {[] {
+         conv2d(zeros({1, 3, 8, 8}), zeros({4, 3, 3, 3}), zeros({3}));
+       },
+       "conv2d: bias of shape [3], weight of shape [4, 3, 3, 3], expected [O] and [O, C/groups, kh, kw]"},
+      {[] {
+         concat({zeros({2, 3}), zeros({3, 3})}, 1);
+       },
+       "concat: f32 [3, 3] beside f32 [2, 3] along dimension 1"},
+      {[] {
+         slice(zeros({2, 3}), 1, 2, 5);
+       },
+       "slice: indices 2 to 5 of dimension 1 of shape [2, 3]"},
+      {[] {
+         pad(zeros({2, 3}), {{1, 1}});
+       },
+       "pad: 1 paddings for shape [2, 3], expected one per dimension"},
+      {[] {
+         reshape(zeros({2, 3}), {4, -1});
+       },
+       "reshape: [2, 3] has 6 elements, which do not divide by 4"},
+      {[] {
+         cross_entropy(zeros({2, 3}), Tensor::zeros({3}, {DType::i64}));
+       },
+       "cross_entropy: logits of shape [2, 3], labels i64 of shape [3], expected [N, C] and i64 [N]"},
+      {[] {
+         mse(zeros({2, 3}), Tensor::zeros({3, 2}));
+       },
+       "mse: input f32 [2, 3], target f32 [3, 2], expected equal ones"},
+      {[] {
+         dropout(zeros({2, 3}), Tensor::zeros({3}, {DType::i64}), {});
+       },
+       "dropout: samples of shape [3] for input of shape [2, 3], expected one index per row"},
+      {[] {
+         const Tensor four = Tensor::zeros({4});
+         batch_norm(zeros({2, 3}), {zeros({4}), zeros({4}), four, four}, {}, true);
+       },
+       "batch_norm: input of shape [2, 3], weight of shape [4], expected [3]"},
+      {[] {
+         const Tensor three = Tensor::zeros({3});
+         batch_norm(zeros({1, 3}), {zeros({3}), zeros({3}), three, three}, {}, true);
+       },
+       "batch_norm: input of shape [1, 3] has one value per channel, training expects more"},
+  };
+  for (const auto& [call, sentence] : table) EXPECT_EQ(message_of<Error>(call), sentence);
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,71 @@
+#include "tern/layers/initialize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+/// What an initialiser draws for a weight, and the moments and bound it should have.
+struct Case {
+  const char* name;
+  Initializer initializer;
+  double mean, deviation, bound;
+};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const Shape kShape{64, 32, 5, 5};
+constexpr double kFanIn = 32 * 25, kFanOut = 64 * 25;
+
+TEST(Initialize, DrawsWithTheMomentsOfItsDistribution) {
+  const double glorot = std::sqrt(2 / (kFanIn + kFanOut)), he = std::sqrt(2 / kFanIn);
+  // A normal cut at two deviations keeps this share of its deviation.
+  constexpr double kTruncated = 0.8796257;
+  const std::vector<Case> table{
+      {"normal", normal(0.3, 1), 1, 0.3, kInfinity},
+      {"truncated_normal", truncated_normal(0.3, 1), 1, 0.3 * kTruncated, 0.6},
+      {"uniform", uniform(-1, 3), 1, 4 / std::sqrt(12), 2},
+      {"xavier_uniform", xavier_uniform(), 0, glorot, glorot * std::sqrt(3)},
+      {"xavier_normal", xavier_normal(2), 0, 2 * glorot, kInfinity},
+      {"kaiming_uniform", kaiming_uniform(), 0, he, he * std::sqrt(3)},
+      {"kaiming_normal", kaiming_normal({.fan = Fan::out}), 0, std::sqrt(2 / kFanOut), kInfinity},
+      {"kaiming_slope", kaiming_normal({.slope = 2}), 0, he / std::sqrt(5), kInfinity},
+      {"default_weight", default_weight(), 0, 1 / std::sqrt(3 * kFanIn), 1 / std::sqrt(kFanIn)},
+      {"default_bias", default_bias(kShape), 0, 1 / std::sqrt(3 * kFanIn), 1 / std::sqrt(kFanIn)},
+  };
+  for (const auto& [name, initializer, mean, deviation, bound] : table) {
+    SCOPED_TRACE(name);
+    const Tensor weight = Tensor::empty(kShape);
+    initializer(weight, RandomStream({.seed = 1, .purpose = Purpose::initialize}));
+    const auto n = static_cast<double>(weight.numel());
+    double sum = 0, squares = 0, farthest = 0;
+    for (float value : weight.span<float>()) {
+      const double centered = value - mean;
+      sum += centered;
+      squares += centered * centered;
+      farthest = std::max(farthest, std::abs(centered));
+    }
+    EXPECT_NEAR(sum / n, 0, 5 * deviation / std::sqrt(n));
+    EXPECT_NEAR(std::sqrt(squares / n), deviation, 0.015 * deviation);
+    EXPECT_LE(farthest, bound * (1 + 1e-6));
+    EXPECT_TRUE(bound == kInfinity || farthest >= bound * 0.999) << farthest << " of " << bound;
+  }
+}
+
+TEST(Initialize, FillsWithAConstant) {
+  const Tensor bias = Tensor::empty({3}, {DType::f64});
+  constant(0.1)(bias, RandomStream({}));
+  EXPECT_EQ(bias.to_vector<double>(), (std::vector<double>{0.1, 0.1, 0.1}));
+}
+
+TEST(Initialize, NeedsAFan) {
+  EXPECT_EQ(message_of<Error>([] { xavier_normal()(Tensor::empty({3}), RandomStream({})); }),
+            "initialize: shape [3] has no fan, expected [out, in, ...]");
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,181 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tern/autograd/reduction.h"
+#include "tern/core/error.h"
+#include "tern/layers/activation.h"
+#include "tern/layers/batch_norm.h"
+#include "tern/layers/conv2d.h"
+#include "tern/layers/dropout.h"
+#include "tern/layers/linear.h"
+#include "tern/layers/residual.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+std::vector<std::string> names(const StateDict& state) {
+  std::vector<std::string> found;
+  for (const auto& [name, tensor] : state) found.push_back(name);
+  return found;
+}
+
+/// A small network of every kind of child.
+struct Network final : Module {
+  Network() {
+    blocks.append<Linear>({.in = 3, .out = 3}).append<Dropout>().append<BatchNorm1d>({.features = 3});
+    residual.body.append<Linear>({.in = 3, .out = 3, .bias = false});
+  }
+  Variable forward(const Variable& x) override { return head(residual(blocks(x))); }
+
+  Sequential& blocks = add<Sequential>("blocks");
+  Residual& residual = add<Residual>("residual");
+  Linear& head = add<Linear>("head", {.in = 3, .out = 2});
+};
+
+TEST(Module, NamesItsStateAsPyTorchDoes) {
+  Network network;
+  network.initialize(1);
+  EXPECT_EQ(names(network.state()),
+            (std::vector<std::string>{"blocks.0.weight", "blocks.0.bias", "blocks.2.weight", "blocks.2.bias",
+                                      "residual.body.0.weight", "head.weight", "head.bias", "blocks.2.running_mean",
+                                      "blocks.2.running_var", "blocks.2.num_batches_tracked"}));
+  EXPECT_EQ(network.parameter_count(), 12 + 6 + 9 + 8);
+}
+
+TEST(Module, DrawsTheSameValuesForTheSameSeedOnly) {
+  Network one, two, other;
+  one.initialize(7);
+  two.initialize(7);
+  other.initialize(8);
+  EXPECT_EQ(one.head.weight.value().to_vector<float>(), two.head.weight.value().to_vector<float>());
+  EXPECT_NE(one.head.weight.value().to_vector<float>(), other.head.weight.value().to_vector<float>());
+  Network wide;
+  wide.initialize(7, DType::f64);
+  EXPECT_EQ(wide.head.weight.value().dtype(), DType::f64);
+  EXPECT_EQ(wide.blocks.state().at("2.running_var").dtype(), DType::f64);
+  EXPECT_EQ(wide.head.weight.value().to_vector<float>(), one.head.weight.value().to_vector<float>());
+}
+
+TEST(Module, SaysWhichLayerHasNoValuesYet) {
+  Network network;
+  const Variable x = Tensor::zeros({2, 3});
+  EXPECT_EQ(message_of<Error>([&] { network(x); }),
+            "blocks.0: 'weight' has no value yet; call initialize(seed) on the model before its first forward");
+  EXPECT_EQ(message_of<Error>([&] { network.state(); }),
+            "state: 'blocks.0.weight' has no value yet; call initialize(seed) first");
+}
+
+TEST(Module, LoadsAllOrNothing) {
+  Network from, to;
+  from.initialize(1);
+  to.initialize(2);
+  to.load_state(from.state());
+  EXPECT_EQ(to.head.weight.value().to_vector<float>(), from.head.weight.value().to_vector<float>());
+
+  to.initialize(2);
+  const auto before = to.blocks.state().at("0.weight").to_vector<float>();
+  StateDict wrong, missing, more = from.state();
+  for (const auto& [name, tensor] : from.state()) {
+    wrong.add(name, name == "head.bias" ? Tensor::zeros({5}) : tensor);
+    if (name != "head.bias") missing.add(name, tensor);
+  }
+  more.add("extra", Tensor::zeros({4}));
+  EXPECT_EQ(message_of<InputError>([&] { to.load_state(wrong); }),
+            "load: 'head.bias' is f32 [5], the model expects f32 [2]");
+  EXPECT_EQ(message_of<InputError>([&] { to.load_state(missing); }),
+            "load: no tensor named 'head.bias', the model expects one of shape [2]");
+  EXPECT_EQ(message_of<InputError>([&] { to.load_state(more); }), "load: 'extra' of shape [4] is not in the model");
+  EXPECT_EQ(to.blocks.state().at("0.weight").to_vector<float>(), before);
+}
+
+TEST(Module, TakesItsWidthFromItsTensors) {
+  Conv2d conv({.in = 4, .out = 6, .kernel = 3, .padding = 1});
+  conv.initialize(1);
+  conv.weight.set_value(Tensor::full({2, 3, 3, 3}, 1));
+  conv.bias->set_value(Tensor::full({2}, 1));
+  EXPECT_EQ(conv(Tensor::zeros({1, 3, 5, 5})).shape(), (Shape{1, 2, 5, 5}));
+  BatchNorm2d norm({.features = 6});
+  norm.initialize(1);
+  for (Parameter* parameter : {&norm.weight, &norm.bias}) parameter->set_value(Tensor::full({2}, 1));
+  for (Tensor* buffer : {&norm.running_mean, &norm.running_var}) *buffer = Tensor::full({2}, 1);
+  EXPECT_EQ(norm(Tensor::zeros({1, 2, 5, 5})).shape(), (Shape{1, 2, 5, 5}));
+}
+
+TEST(Module, ShowsItsOutputsAsTheyAreMade) {
+  Network network;
+  network.initialize(1);
+  network.set_training(false);
+  std::vector<std::string> order;
+  for (const auto& [name, module] : network.modules())
+    module->on_output([&order, name = name](const Variable&) { order.push_back(name); });
+  network(Tensor::zeros({2, 3}));
+  EXPECT_EQ(order, (std::vector<std::string>{"blocks.0", "blocks.1", "blocks.2", "blocks", "residual.body.0",
+                                             "residual.body", "residual.shortcut", "residual", "head", ""}));
+}
+
+TEST(Module, RefusesANameTwice) {
+  struct Twice final : Module {
+    Variable forward(const Variable& x) override { return x; }
+    Relu& first = add<Relu>("relu");
+    Relu& second = add<Relu>("relu");
+  };
+  EXPECT_EQ(message_of<Error>([] { Twice(); }), "module: 'relu' is there twice");
+}
+
+TEST(Module, ZeroesGradients) {
+  Linear linear({.in = 2, .out = 1});
+  linear.initialize(1);
+  sum(linear(Tensor::full({1, 2}, 3))).backward();
+  EXPECT_EQ(linear.weight.gradient().to_vector<float>(), (std::vector<float>{3, 3}));
+  linear.zero_gradients();
+  EXPECT_FALSE(linear.weight.gradient().defined());
+}
+
+TEST(BatchNorm, CountsTrainingBatchesAndEvaluatesWithRunningStatistics) {
+  BatchNorm1d norm({.features = 1, .momentum = 0.5});
+  norm.initialize(1);
+  const Tensor x = Tensor::from<float>({2, 1}, std::vector<float>{1, 3});
+  norm(x);
+  EXPECT_EQ(norm.num_batches_tracked.item(), 1);
+  EXPECT_FLOAT_EQ(norm.running_mean.item(), 1);
+  EXPECT_FLOAT_EQ(norm.running_var.item(), 1.5);
+  norm.set_training(false);
+  const float y = norm(x).value().to_vector<float>()[1];
+  EXPECT_FLOAT_EQ(y, 2 / std::sqrt(1.5f + 1e-5f));
+  EXPECT_EQ(norm.num_batches_tracked.item(), 1);
+}
+
+/// Two dropouts in a row of layers.
+Sequential& fill(Sequential& layers) {
+  return layers.append<Dropout>({.probability = 0.25}).append<Relu>().append<Dropout>({.probability = 0.25});
+}
+
+TEST(Dropout, DrawsBySeedStepLayerAndSampleAlone) {
+  Sequential layers;
+  fill(layers);
+  const Tensor ones = Tensor::full({3, 1000}, 1);
+  const auto samples = [](std::vector<int64_t> indices) { return Tensor::from<int64_t>({3}, indices); };
+  EXPECT_EQ(message_of<Error>([&] { layers(ones); }),
+            "Dropout: call begin_step on the model before a forward in training");
+
+  layers.begin_step({.seed = 1, .step = 4, .samples = samples({5, 6, 7})});
+  const auto first = layers(ones).value().to_vector<float>();
+  EXPECT_EQ(layers(ones).value().to_vector<float>(), first);
+  layers.begin_step({.seed = 1, .step = 4, .samples = samples({7, 5, 6})});
+  const auto moved = layers(ones).value().to_vector<float>();
+  EXPECT_TRUE(std::equal(first.begin(), first.begin() + 2000, moved.begin() + 1000)) << "rows follow their samples";
+  layers.begin_step({.seed = 1, .step = 5, .samples = samples({5, 6, 7})});
+  EXPECT_NE(layers(ones).value().to_vector<float>(), first);
+
+  // The two layers draw apart: 9/16 of the elements pass both, not 3/4.
+  const auto kept = std::ranges::count_if(first, [](float value) { return value > 0; });
+  EXPECT_NEAR(static_cast<double>(kept) / 3000, 9.0 / 16, 0.04);
+  layers.set_training(false);
+  EXPECT_EQ(layers(ones).value().to_vector<float>(), ones.to_vector<float>());
+}
+
+}  // namespace
+}  // namespace tern
