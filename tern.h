@@ -5,3 +5,6 @@
 #include "tern/autograd/parameter.h"
 #include "tern/autograd/variable.h"
 #include "tern/core/tensor.h"
+#include "tern/data/digits.h"
+#include "tern/data/loader.h"
+#include "tern/data/mnist.h"
