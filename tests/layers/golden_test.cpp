@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "tern/autograd/loss.h"
+#include "tern/autograd/softmax.h"
+#include "tern/core/safetensors.h"
+#include "tern/layers/activation.h"
+#include "tern/layers/batch_norm.h"
+#include "tern/layers/conv2d.h"
+#include "tern/layers/dropout.h"
+#include "tern/layers/flatten.h"
+#include "tern/layers/linear.h"
+#include "tern/layers/local_response_norm.h"
+#include "tern/layers/pooling.h"
+#include "tern/layers/residual.h"
+
+// Every layer against PyTorch's values, which tests/golden/make_golden.py wrote.
+
+namespace tern {
+namespace {
+
+template <class Layer>
+std::unique_ptr<Module> make(const typename Layer::Options& options = {}) {
+  return std::make_unique<Layer>(options);
+}
+
+template <class Layer>
+std::unique_ptr<Module> evaluated(const typename Layer::Options& options = {}) {
+  auto layer = make<Layer>(options);
+  layer->set_training(false);
+  return layer;
+}
+
+std::unique_ptr<Module> sequential() {
+  auto layers = std::make_unique<Sequential>();
+  layers->append<Linear>({.in = 5, .out = 6}).append<Tanh>().append<Linear>({.in = 6, .out = 2});
+  return layers;
+}
+
+std::unique_ptr<Module> residual() {
+  auto block = std::make_unique<Residual>(Residual::Options{});
+  block->body.append<Conv2d>({.in = 3, .out = 4, .kernel = 3, .stride = 2, .padding = 1, .bias = false})
+      .append<BatchNorm2d>({.features = 4});
+  block->shortcut.append<Conv2d>({.in = 3, .out = 4, .kernel = 1, .stride = 2, .bias = false});
+  return block;
+}
+
+/// A function of its input alone as a layer.
+class Lambda final : public Module {
+ public:
+  explicit Lambda(Variable (*f)(const Variable&)) : f_(f) {}
+  Variable forward(const Variable& x) override { return f_(x); }
+
+ private:
+  Variable (*f_)(const Variable&);
+};
+std::unique_ptr<Module> lambda(Variable (*f)(const Variable&)) { return std::make_unique<Lambda>(f); }
+
+Tensor labels() { return Tensor::from<int64_t>({3}, std::vector<int64_t>{2, 0, 4}); }
+
+const std::map<std::string, std::function<std::unique_ptr<Module>()>> kLayers{
+    {"linear", [] { return make<Linear>({.in = 5, .out = 4}); }},
+    {"linear_without_bias", [] { return make<Linear>({.in = 5, .out = 4, .bias = false}); }},
+    {"linear_relu", [] { return make<Linear>({.in = 5, .out = 4, .relu = true}); }},
+    {"conv2d", [] { return make<Conv2d>({.in = 3, .out = 4, .kernel = 3}); }},
+    {"conv2d_relu", [] { return make<Conv2d>({.in = 3, .out = 4, .kernel = 5, .padding = 2, .relu = true}); }},
+    {"conv2d_geometry",
+     [] {
+       return make<Conv2d>({.in = 4,
+                            .out = 6,
+                            .kernel = {3, 2},
+                            .stride = {2, 1},
+                            .padding = {2, 1},
+                            .dilation = {1, 2},
+                            .groups = 2,
+                            .bias = false});
+     }},
+    {"conv2d_depthwise", [] { return make<Conv2d>({.in = 3, .out = 6, .kernel = 3, .padding = 1, .groups = 3}); }},
+    {"batch_norm_1d", [] { return make<BatchNorm1d>({.features = 3, .momentum = 0.3}); }},
+    {"batch_norm_2d", [] { return make<BatchNorm2d>({.features = 3, .epsilon = 1e-3}); }},
+    {"batch_norm_relu", [] { return make<BatchNorm2d>({.features = 3, .relu = true}); }},
+    {"batch_norm_evaluated", [] { return evaluated<BatchNorm2d>({.features = 3}); }},
+    {"local_response_norm", [] { return make<LocalResponseNorm>({.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2}); }},
+    {"max_pool2d", [] { return make<MaxPool2d>(); }},
+    {"max_pool2d_ceil", [] { return make<MaxPool2d>({.window = 3, .stride = 2, .padding = 1, .ceil_mode = true}); }},
+    {"avg_pool2d",
+     [] {
+       return make<AvgPool2d>({.window = {2, 3}});
+     }},
+    {"avg_pool2d_ceil", [] { return make<AvgPool2d>({.window = 3, .stride = 2, .padding = 1, .ceil_mode = true}); }},
+    {"avg_pool2d_inside",
+     [] { return make<AvgPool2d>({.window = 3, .stride = 2, .padding = 1, .count_include_pad = false}); }},
+    {"global_avg_pool2d", [] { return make<GlobalAvgPool2d>(); }},
+    {"relu", [] { return make<Relu>(); }},
+    {"leaky_relu", [] { return make<LeakyRelu>({.slope = 0.1}); }},
+    {"sigmoid", [] { return make<Sigmoid>(); }},
+    {"tanh", [] { return make<Tanh>(); }},
+    {"flatten", [] { return make<Flatten>(); }},
+    {"dropout_evaluated", [] { return evaluated<Dropout>(); }},
+    {"sequential", sequential},
+    {"residual", residual},
+    {"cross_entropy", [] { return lambda([](const Variable& x) { return cross_entropy(x, labels()); }); }},
+    {"cross_entropy_smoothing",
+     [] { return lambda([](const Variable& x) { return cross_entropy(x, labels(), 0.1); }); }},
+    {"mse", [] { return lambda([](const Variable& x) { return mse(x, Tensor::full(x.shape(), 1)); }); }},
+    {"softmax", [] { return lambda(softmax); }},
+    {"log_softmax", [] { return lambda(log_softmax); }},
+};
+
+const StateDict& golden() {
+  static const StateDict values = read_safetensors(TERN_GOLDEN_DIR "/layers.safetensors").tensors;
+  return values;
+}
+
+/// The entries under `prefix`, without it.
+StateDict under(const std::string& prefix) {
+  StateDict found;
+  for (const auto& [name, tensor] : golden())
+    if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
+  return found;
+}
+
+/// Within 1e-5 of the largest element.
+void expect_close(const Tensor& found, const Tensor& expected, const std::string& what) {
+  ASSERT_TRUE(found.defined()) << what;
+  ASSERT_EQ(found.shape(), expected.shape()) << what;
+  const auto f = found.to_vector<double>(), e = expected.to_vector<double>();
+  double largest = 0;
+  for (double value : e) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < e.size(); ++i) EXPECT_NEAR(f[i], e[i], 1e-5 * largest) << what << ", element " << i;
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, MatchesPyTorchForwardAndBackward) {
+  const std::string& name = GetParam();
+  for (const auto format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+    const Tensor x = golden().at(name + "/x");
+    if (x.rank() != 4 && format == MemoryFormat::channels_last) continue;
+    SCOPED_TRACE(to_string(format));
+    const auto layer = kLayers.at(name)();
+    layer->initialize(1);
+    layer->load_state(under(name + "/state/"));
+    const auto leaf = Variable::leaf(x.to(format));
+    const Variable y = (*layer)(leaf);
+    expect_close(y.value(), golden().at(name + "/y"), "output");
+    y.backward(golden().at(name + "/dy"));
+    expect_close(leaf.gradient(), golden().at(name + "/dx"), "gradient of the input");
+
+    const auto gradients = under(name + "/gradient/"), after = under(name + "/after/");
+    ASSERT_EQ(gradients.size(), layer->parameters().size());
+    for (const auto& [path, parameter] : layer->parameters())
+      expect_close(parameter->gradient(), gradients.at(path), "gradient of " + path);
+    ASSERT_EQ(after.size(), layer->buffers().size());
+    for (const auto& [path, buffer] : layer->buffers()) expect_close(*buffer, after.at(path), path + " afterwards");
+  }
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> found;
+  for (const auto& [name, layer] : kLayers) found.push_back(name);
+  return found;
+}
+INSTANTIATE_TEST_SUITE_P(Layers, Golden, testing::ValuesIn(names()), [](const auto& row) { return row.param; });
+
+TEST(GoldenFile, HoldsTheTablesLayersOnly) {
+  for (const auto& [name, tensor] : golden())
+    EXPECT_TRUE(kLayers.contains(name.substr(0, name.find('/')))) << name << " is tested by no row";
+}
+
+}  // namespace
+}  // namespace tern
