@@ -28,4 +28,15 @@ inline float exponential(float x) {
   return x < -87.3f ? 0.0f : x > 88.72284f ? std::bit_cast<float>(0x7f800000) : y;
 }
 
+/// log(x) for positive normal x, likewise: with x = 2^e · m, m in [sqrt(1/2), sqrt(2)), and s = (m - 1)/(m + 1),
+/// log m = 2·(s + s³/3 + s⁵/5 + ...). Absolute error below 1e-7 · max(1, |log x|).
+inline float logarithm(float x) {
+  const auto bits = std::bit_cast<int32_t>(x);
+  const int32_t e = (bits - 0x3f3504f3) >> 23;  // the bits of sqrt(1/2)
+  const float m = std::bit_cast<float>(bits - (e << 23));
+  const float s = (m - 1.0f) / (m + 1.0f), z = s * s;
+  const float series = s + s * z * (1.0f / 3 + z * (1.0f / 5 + z * (1.0f / 7 + z * (1.0f / 9))));
+  return 2.0f * series + static_cast<float>(e) * 0.693147181f;
+}
+
 }  // namespace tern::cpu

@@ -3,6 +3,7 @@
 #include "tern/kernels/cpu/convolution.h"
 #include "tern/kernels/cpu/elementwise.h"
 #include "tern/kernels/cpu/matmul.h"
+#include "tern/kernels/cpu/normalization.h"
 #include "tern/kernels/cpu/pooling.h"
 #include "tern/kernels/cpu/softmax.h"
 #include "tern/kernels/cpu/update.h"
@@ -33,6 +34,12 @@ void provide_cpu_kernels() {
   kernels::max_pool2d_backward.provide(cpu, tern::cpu::max_pool2d_backward);
   kernels::average_pool2d.provide(cpu, tern::cpu::average_pool2d);
   kernels::average_pool2d_backward.provide(cpu, tern::cpu::average_pool2d_backward);
+
+  kernels::batch_norm_training.provide(cpu, tern::cpu::batch_norm_training);
+  kernels::batch_norm_inference.provide(cpu, tern::cpu::batch_norm_inference);
+  kernels::batch_norm_backward.provide(cpu, tern::cpu::batch_norm_backward);
+  kernels::local_response_norm.provide(cpu, tern::cpu::local_response_norm);
+  kernels::local_response_norm_backward.provide(cpu, tern::cpu::local_response_norm_backward);
 
   kernels::softmax.provide(cpu, tern::cpu::softmax);
   kernels::softmax_backward.provide(cpu, tern::cpu::softmax_backward);
