@@ -17,15 +17,25 @@ enum class Purpose : uint8_t {
   test = 255
 };
 
+/// One round of Philox, and the key of the round after.
+constexpr std::array<uint32_t, 4> philox_round(const std::array<uint32_t, 4>& counter,
+                                               const std::array<uint32_t, 2>& key) {
+  const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0];
+  const uint64_t p1 = uint64_t{0xCD9E8D57u} * counter[2];
+  return {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
+          static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
+}
+constexpr std::array<uint32_t, 2> philox_next_key(const std::array<uint32_t, 2>& key) {
+  return {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+}
+inline constexpr int kPhiloxRounds = 10;
+
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): 128 random bits
 /// that are a pure function of counter and key. The same on every device.
 constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57u} * counter[2];
-    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
-               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
-    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    counter = philox_round(counter, key);
+    key = philox_next_key(key);
   }
   return counter;
 }
@@ -49,9 +59,10 @@ class RandomStream {
         tail_{key.owner, key.step, static_cast<uint32_t>(key.purpose) << 24 | (key.tensor & 0xffffffu)} {}
 
   /// Words 4·block to 4·block + 3.
-  constexpr std::array<uint32_t, 4> block(uint32_t block) const {
-    return philox({block, tail_[0], tail_[1], tail_[2]}, seed_);
-  }
+  constexpr std::array<uint32_t, 4> block(uint32_t block) const { return philox(counter(block), key()); }
+  /// What `block` gives Philox: for code that runs many blocks at once.
+  constexpr std::array<uint32_t, 4> counter(uint32_t block) const { return {block, tail_[0], tail_[1], tail_[2]}; }
+  constexpr std::array<uint32_t, 2> key() const { return seed_; }
   constexpr uint32_t word(uint64_t element) const { return block(static_cast<uint32_t>(element >> 2))[element & 3]; }
   /// Uniform in [0, 1) with 24 bits.
   constexpr float uniform(uint64_t element) const { return static_cast<float>(word(element) >> 8) * 0x1p-24f; }

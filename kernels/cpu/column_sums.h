@@ -7,21 +7,21 @@
 
 namespace tern::cpu {
 
-/// sums[c] = scale · Σ x[r, c] over the rows of x [rows, columns], each column in one fixed order: blocks of 64 rows,
-/// then the blocks' sums, so that rounding grows with the length of neither alone.
-template <class T>
-void column_sums(const T* x, int64_t rows, int64_t columns, float scale, float* sums) {
-  constexpr int64_t kWidth = 64, kBlock = 64;
+/// y[o, c] = scale · Σ over r of x[o, r, c], each in one fixed order: rows meet 64 at a time, then those sums, so that
+/// rounding grows with the length of neither alone.
+template <class From, class To>
+void column_sums(const From* x, int64_t outer, int64_t rows, int64_t columns, float scale, To* y) {
+  constexpr int64_t kWidth = 64, kRows = 64;
   const int64_t strips = (columns + kWidth - 1) / kWidth;
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * kWidth));
-  parallel_vectorized(strips, grain, [=](int64_t first, int64_t last) {
-    for (int64_t strip = first; strip < last; ++strip) {
-      const int64_t begin = strip * kWidth, width = std::min(kWidth, columns - begin);
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * std::min(columns, kWidth)));
+  parallel_vectorized(outer * strips, grain, [=](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t o = i / strips, begin = i % strips * kWidth, width = std::min(kWidth, columns - begin);
       float total[kWidth] = {};
-      for (int64_t block = 0; block < rows; block += kBlock) {
+      for (int64_t block = 0; block < rows; block += kRows) {
         float partial[kWidth] = {};
-        for (int64_t row = block; row < std::min(block + kBlock, rows); ++row) {
-          const T* in = x + row * columns + begin;
+        for (int64_t row = block; row < std::min(block + kRows, rows); ++row) {
+          const From* in = x + (o * rows + row) * columns + begin;
 #pragma omp simd
           for (int64_t c = 0; c < width; ++c) partial[c] += load(in + c);
         }
@@ -29,7 +29,7 @@ void column_sums(const T* x, int64_t rows, int64_t columns, float scale, float* 
         for (int64_t c = 0; c < width; ++c) total[c] += partial[c];
       }
 #pragma omp simd
-      for (int64_t c = 0; c < width; ++c) sums[begin + c] = scale * total[c];
+      for (int64_t c = 0; c < width; ++c) store(y + o * columns + begin + c, scale * total[c]);
     }
   });
 }

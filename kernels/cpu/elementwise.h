@@ -14,5 +14,9 @@ void tanh(const Tensor& x, Tensor& y);
 void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx);
 void scale(const Tensor& x, double scale, Tensor& y);
 void accumulate(const Tensor& x, Tensor& y);
+void add(const Tensor& a, const Tensor& b, Tensor& y);
+void subtract(const Tensor& a, const Tensor& b, Tensor& y);
+void multiply(const Tensor& a, const Tensor& b, Tensor& y);
+void divide(const Tensor& a, const Tensor& b, Tensor& y);
 
 }  // namespace tern::cpu

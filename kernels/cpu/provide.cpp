@@ -1,13 +1,17 @@
 #include "tern/kernels/provide.h"
 
 #include "tern/kernels/cpu/convolution.h"
+#include "tern/kernels/cpu/dropout.h"
 #include "tern/kernels/cpu/elementwise.h"
+#include "tern/kernels/cpu/layout.h"
 #include "tern/kernels/cpu/matmul.h"
 #include "tern/kernels/cpu/normalization.h"
 #include "tern/kernels/cpu/pooling.h"
+#include "tern/kernels/cpu/reduction.h"
 #include "tern/kernels/cpu/softmax.h"
 #include "tern/kernels/cpu/update.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/reduction.h"
 #include "tern/kernels/softmax.h"
 
 namespace tern {
@@ -24,6 +28,13 @@ void provide_cpu_kernels() {
   kernels::tanh_backward.provide(cpu, tern::cpu::tanh_backward);
   kernels::scale.provide(cpu, tern::cpu::scale);
   kernels::accumulate.provide(cpu, tern::cpu::accumulate);
+  kernels::add.provide(cpu, tern::cpu::add);
+  kernels::subtract.provide(cpu, tern::cpu::subtract);
+  kernels::multiply.provide(cpu, tern::cpu::multiply);
+  kernels::divide.provide(cpu, tern::cpu::divide);
+
+  kernels::sum.provide(cpu, tern::cpu::sum);
+  kernels::broadcast_to.provide(cpu, tern::cpu::broadcast_to);
 
   kernels::matmul.provide(cpu, tern::cpu::matmul);
   kernels::linear.provide(cpu, tern::cpu::linear);
@@ -47,6 +58,16 @@ void provide_cpu_kernels() {
   kernels::log_softmax_backward.provide(cpu, tern::cpu::log_softmax_backward);
   kernels::cross_entropy.provide(cpu, tern::cpu::cross_entropy);
   kernels::cross_entropy_backward.provide(cpu, tern::cpu::cross_entropy_backward);
+  kernels::mse.provide(cpu, tern::cpu::mse);
+  kernels::mse_backward.provide(cpu, tern::cpu::mse_backward);
+
+  kernels::dropout.provide(cpu, tern::cpu::dropout);
+
+  kernels::convert.provide(cpu, tern::cpu::convert);
+  kernels::transpose.provide(cpu, tern::cpu::transpose);
+  kernels::extract.provide(cpu, tern::cpu::extract);
+  kernels::insert.provide(cpu, tern::cpu::insert);
+  kernels::fill.provide(cpu, tern::cpu::fill);
 
   kernels::sgd_update.provide(cpu, tern::cpu::sgd_update);
   kernels::adam_update.provide(cpu, tern::cpu::adam_update);

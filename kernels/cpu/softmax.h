@@ -11,5 +11,7 @@ void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx);
 void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities);
 void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
                             Tensor& dx);
+void mse(const Tensor& x, const Tensor& target, Tensor& loss);
+void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx);
 
 }  // namespace tern::cpu

@@ -1,0 +1,72 @@
+#include "tern/kernels/cpu/dropout.h"
+
+#include <cmath>
+
+#include "tern/kernels/cpu/map.h"
+#include "tern/kernels/cpu/philox.h"
+
+namespace tern::cpu {
+namespace {
+
+constexpr int kBlocks = 64;  // of four words each, drawn at once
+constexpr int64_t kDraw = 4 * kBlocks;
+
+// An element drops where the upper 24 bits of its word are below `threshold`: where its uniform number is below p.
+
+/// One sample of `numel` elements whose logical order is their order in memory.
+template <class T>
+void drop_in_order(const RandomStream& stream, uint32_t threshold, float scale, int64_t numel, const T* x, T* y) {
+  uint32_t words[kDraw];
+  for (int64_t begin = 0; begin < numel; begin += kDraw) {
+    philox_words<kBlocks>(stream, static_cast<uint32_t>(begin / 4), words);
+    const int64_t count = std::min(kDraw, numel - begin);
+#pragma omp simd
+    for (int64_t e = 0; e < count; ++e) {
+      const float kept = scale * load(x + begin + e);
+      store(y + begin + e, words[e] >> 8 >= threshold ? kept : 0.0f);
+    }
+  }
+}
+
+/// One channels-last sample: element (c, p) of `channels` × `pixels` lies at p · channels + c.
+template <class T>
+void drop_channels_last(const RandomStream& stream, uint32_t threshold, float scale, int64_t channels, int64_t pixels,
+                        const T* x, T* y) {
+  uint32_t words[kDraw];
+  for (int64_t begin = 0; begin < channels * pixels; begin += kDraw) {
+    philox_words<kBlocks>(stream, static_cast<uint32_t>(begin / 4), words);
+    const int64_t end = std::min(begin + kDraw, channels * pixels);
+    for (int64_t e = begin; e < end; ++e) {
+      const int64_t i = e % pixels * channels + e / pixels;
+      store(y + i, words[e - begin] >> 8 >= threshold ? scale * load(x + i) : 0.0f);
+    }
+  }
+}
+
+}  // namespace
+
+void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw& draw, Tensor& y) {
+  visit_fast(x.dtype(), "dropout", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    const auto* sample = samples.data<int64_t>();
+    const int64_t numel = x.shape().numel_from(1);
+    const bool in_order = x.format() == MemoryFormat::row_major;
+    const int64_t channels = in_order ? 1 : x.size(1), pixels = numel / std::max<int64_t>(1, channels);
+    const auto scale = static_cast<float>(1 / (1 - draw.probability));
+    const auto threshold = static_cast<uint32_t>(std::ceil(draw.probability * 0x1p24));
+    const int64_t grain = std::max<int64_t>(1, kGrain / (8 * std::max<int64_t>(1, numel)));
+    parallel_vectorized(x.size(0), grain, [=](int64_t first, int64_t last) {
+      for (int64_t n = first; n < last; ++n) {
+        const RandomStream stream(
+            {draw.seed, Purpose::dropout, static_cast<uint32_t>(sample[n]), draw.step, draw.layer});
+        if (in_order)
+          drop_in_order(stream, threshold, scale, numel, in + n * numel, out + n * numel);
+        else
+          drop_channels_last(stream, threshold, scale, channels, pixels, in + n * numel, out + n * numel);
+      }
+    });
+  });
+}
+
+}  // namespace tern::cpu

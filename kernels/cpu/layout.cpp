@@ -1,0 +1,119 @@
+#include "tern/kernels/cpu/layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tern/core/visit.h"
+#include "tern/kernels/cpu/convert.h"
+#include "tern/kernels/cpu/loop_nest.h"
+#include "tern/kernels/cpu/map.h"
+
+namespace tern::cpu {
+namespace {
+
+constexpr int64_t kTile = 16;
+
+/// Writes matrices x [rows, columns] as y [columns, rows], tile by tile so that both sides stay in cache.
+template <class From, class To>
+void transpose_matrices(const From* x, int64_t matrices, int64_t rows, int64_t columns, To* y) {
+  const int64_t tiles = (rows + kTile - 1) / kTile;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, kTile * columns));
+  parallel_vectorized(matrices * tiles, grain, [=](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const From* from = x + i / tiles * rows * columns;
+      To* to = y + i / tiles * rows * columns;
+      const int64_t begin = i % tiles * kTile, height = std::min(kTile, rows - begin);
+      for (int64_t column = 0; column < columns; ++column)
+        for (int64_t r = 0; r < height; ++r)
+          store(to + column * rows + begin + r, load(from + (begin + r) * columns + column));
+    }
+  });
+}
+
+/// Copies the elements of an index space of `shape`, walked in `order`, between arrays of one element type.
+template <class T>
+void copy_nest(const LoopNest<2>& nest, const T* x, T* y) {
+  const int64_t x_step = nest.inner_step(0), y_step = nest.inner_step(1), inner = nest.inner;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner));
+  parallel_for(0, nest.outer, grain, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto at = nest.offsets(i);
+      if (x_step == 1 && y_step == 1)
+        std::copy_n(x + at[0], inner, y + at[1]);
+      else
+        for (int64_t j = 0; j < inner; ++j) y[at[1] + j * y_step] = x[at[0] + j * x_step];
+    }
+  });
+}
+
+/// Copies `shape` elements from x, read with `x_strides` from `x_origin` on, to y likewise.
+void copy_block(const Tensor& x, const Strides& x_strides, int64_t x_origin, const Tensor& y, const Strides& y_strides,
+                int64_t y_origin, const Shape& shape) {
+  if (shape.numel() == 0) return;
+  const LoopNest<2> nest(shape, storage_order(y), {x_strides, y_strides});
+  visit_dtype(x.dtype(), [&]<class T>(T) { copy_nest(nest, x.data<T>() + x_origin, y.data<T>() + y_origin); });
+}
+
+int64_t block_origin(const Strides& strides, const kernels::Offsets& offsets, const Shape& shape) {
+  int64_t origin = 0;
+  for (int d = 0; d < shape.rank(); ++d) origin += offsets[d] * strides[d];
+  return origin;
+}
+
+bool is_fast(const Tensor& tensor) { return tensor.dtype() == DType::f32 || tensor.dtype() == DType::bf16; }
+
+/// Strides of a tensor's own dimensions, an extent of 1 included.
+Strides own_strides(const Tensor& tensor) { return strides_in(tensor, tensor.shape()); }
+
+}  // namespace
+
+void convert(const Tensor& x, Tensor& y) {
+  if (!is_fast(x) || !is_fast(y) || x.numel() == 0) return y.copy_from(x);
+  if (x.format() == y.format()) return convert_elements(x, y);
+  const bool to_last = y.format() == MemoryFormat::channels_last;
+  const int64_t channels = x.size(1), pixels = x.size(2) * x.size(3);
+  visit_fast(x.dtype(), "convert", [&]<class From>(From) {
+    visit_fast(y.dtype(), "convert", [&]<class To>(To) {
+      transpose_matrices(x.data<From>(), x.size(0), to_last ? channels : pixels, to_last ? pixels : channels,
+                         y.data<To>());
+    });
+  });
+}
+
+void transpose(const Tensor& x, int first, int second, Tensor& y) {
+  Strides strides = own_strides(x);
+  std::swap(strides[x.shape().normalize(first)], strides[x.shape().normalize(second)]);
+  const bool last_two = std::min(x.shape().normalize(first), x.shape().normalize(second)) == x.rank() - 2;
+  if (last_two && first != second && is_fast(x) && x.numel() != 0) {
+    visit_fast(x.dtype(), "transpose", [&]<class T>(T) {
+      transpose_matrices(x.data<T>(), x.numel() / (x.size(-2) * x.size(-1)), x.size(-2), x.size(-1), y.data<T>());
+    });
+    return;
+  }
+  copy_block(x, strides, 0, y, own_strides(y), 0, y.shape());
+}
+
+void extract(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
+  const Strides strides = own_strides(x);
+  copy_block(x, strides, block_origin(strides, offsets, y.shape()), y, own_strides(y), 0, y.shape());
+}
+
+void insert(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
+  const Strides strides = own_strides(y);
+  copy_block(x, own_strides(x), 0, y, strides, block_origin(strides, offsets, x.shape()), x.shape());
+}
+
+void fill(Tensor& x, double value) {
+  if (!is_fast(x)) return x.fill(value);
+  visit_fast(x.dtype(), "fill", [&]<class T>(T) {
+    T* out = x.data<T>();
+    const auto number = static_cast<float>(value);
+    parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) store(out + i, number);
+    });
+  });
+}
+
+}  // namespace tern::cpu

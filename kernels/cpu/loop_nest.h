@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+
+#include "tern/core/tensor.h"
+
+namespace tern::cpu {
+
+using Strides = std::array<int64_t, Shape::kMaxRank>;
+
+/// Elements between neighbours along each dimension of `shape`, through which `tensor` is read: aligned at the last
+/// dimension, 0 where the tensor repeats.
+Strides strides_in(const Tensor& tensor, const Shape& shape);
+
+/// A walk over one index space that moves through several arrays at once: the dimensions from the slowest to the
+/// fastest, with those of extent 1 dropped and those that are one run in every array joined.
+template <int Arrays>
+struct LoopNest {
+  /// `order`: the dimensions of `shape` from slowest to fastest.
+  LoopNest(const Shape& shape, const std::array<int, Shape::kMaxRank>& order,
+           const std::array<Strides, Arrays>& strides) {
+    for (int place = 0; place < shape.rank(); ++place) {
+      const int d = order[place];
+      if (shape[d] == 1) continue;
+      bool joins = depth > 0;
+      for (int a = 0; a < Arrays && joins; ++a) joins = step[a][depth - 1] == strides[a][d] * shape[d];
+      if (!joins) extent[depth++] = 1;
+      extent[depth - 1] *= shape[d];
+      for (int a = 0; a < Arrays; ++a) step[a][depth - 1] = strides[a][d];
+    }
+    if (depth == 0) extent[depth++] = 1;
+    for (int d = 0; d + 1 < depth; ++d) outer *= extent[d];
+    inner = extent[depth - 1];
+  }
+
+  /// Where each array stands at the beginning of inner run `index` in [0, outer).
+  std::array<int64_t, Arrays> offsets(int64_t index) const {
+    std::array<int64_t, Arrays> result{};
+    for (int d = depth - 2; d >= 0; --d) {
+      for (int a = 0; a < Arrays; ++a) result[a] += index % extent[d] * step[a][d];
+      index /= extent[d];
+    }
+    return result;
+  }
+  /// Elements between neighbours of an inner run.
+  int64_t inner_step(int array) const { return step[array][depth - 1]; }
+
+  int depth = 0;
+  int64_t outer = 1, inner = 1;
+  std::array<int64_t, Shape::kMaxRank> extent{};
+  std::array<Strides, Arrays> step{};
+};
+
+/// The dimensions of `tensor` from slowest to fastest in its storage.
+std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor);
+
+}  // namespace tern::cpu

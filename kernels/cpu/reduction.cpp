@@ -1,0 +1,122 @@
+#include "tern/kernels/cpu/reduction.h"
+
+#include "tern/kernels/cpu/column_sums.h"
+#include "tern/kernels/cpu/loop_nest.h"
+#include "tern/kernels/cpu/map.h"
+#include "tern/kernels/reduction.h"
+
+namespace tern::cpu {
+namespace {
+
+constexpr int64_t kBlock = 4096;  // elements summed in f32 before the sums meet in f64
+
+/// Σ x over adjacent elements.
+template <class T>
+double run_sum(const T* x, int64_t count) {
+  double total = 0;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    float partial = 0;
+#pragma omp simd reduction(+ : partial)
+    for (int64_t i = begin; i < std::min(count, begin + kBlock); ++i) partial += load(x + i);
+    total += partial;
+  }
+  return total;
+}
+
+/// x's dimensions in storage order, joined where all are summed or all are kept. `regular` where these two kinds
+/// alternate in at most three dimensions and the kept ones lie in y in the same order.
+struct Reduction {
+  Reduction(const Tensor& x, const Tensor& y)
+      : nest(x.shape(), storage_order(x), {strides_in(x, x.shape()), strides_in(y, x.shape())}) {
+    regular = x.numel() > 0 && nest.depth <= 3;
+    int64_t dense = 1;
+    for (int d = nest.depth - 1; d >= 0 && regular; --d) {
+      regular = (sums(d) || nest.step[1][d] == dense) && (d == 0 || sums(d) != sums(d - 1));
+      if (!sums(d)) dense *= nest.extent[d];
+    }
+  }
+  bool sums(int d) const { return nest.step[1][d] == 0; }
+
+  LoopNest<2> nest;
+  bool regular;
+};
+
+/// Sums whose elements are adjacent: y[k] = Σ x[k, :] for `rows` rows.
+template <class T>
+void sum_rows(const T* x, int64_t rows, int64_t columns, float scale, T* y) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
+  parallel_vectorized(rows, grain, [=](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row)
+      store(y + row, static_cast<float>(scale * run_sum(x + row * columns, columns)));
+  });
+}
+
+/// All of x in one number: blocks in parallel, then their sums in order.
+template <class T>
+void sum_all(const T* x, int64_t count, float scale, T* y) {
+  const int64_t blocks = (count + kBlock - 1) / kBlock;
+  const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
+  double* partial = partials.data<double>();
+  parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block)
+      partial[block] = run_sum(x + block * kBlock, std::min(kBlock, count - block * kBlock));
+  });
+  double total = 0;
+  for (int64_t block = 0; block < blocks; ++block) total += partial[block];
+  store(y, static_cast<float>(scale * total));
+}
+
+/// y[k] = Σ over o and i of x[o, k, i].
+template <class T>
+void sum_around(const T* x, int64_t outer, int64_t kept, int64_t inner, float scale, T* y) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, outer * inner));
+  parallel_vectorized(kept, grain, [=](int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) {
+      double total = 0;
+      for (int64_t o = 0; o < outer; ++o) total += run_sum(x + (o * kept + k) * inner, inner);
+      store(y + k, static_cast<float>(scale * total));
+    }
+  });
+}
+
+}  // namespace
+
+void sum(const Tensor& x, double scale, Tensor& y) {
+  const Reduction reduction(x, y);
+  const auto& extent = reduction.nest.extent;
+  const int depth = reduction.nest.depth;
+  if (!reduction.regular) return kernels::sum.on(Target::reference)(x, scale, y);
+  visit_fast(x.dtype(), "sum", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    const auto factor = static_cast<float>(scale);
+    const bool summed_last = reduction.sums(depth - 1), summed_first = reduction.sums(0);
+    if (depth == 1 && summed_last) return sum_all(in, extent[0], factor, out);
+    if (depth == 1) return sum_rows(in, extent[0], 1, factor, out);
+    if (depth == 2 && summed_last) return sum_rows(in, extent[0], extent[1], factor, out);
+    if (depth == 2) return column_sums(in, 1, extent[0], extent[1], factor, out);
+    if (summed_first && summed_last) return sum_around(in, extent[0], extent[1], extent[2], factor, out);
+    return column_sums(in, extent[0], extent[1], extent[2], factor, out);
+  });
+}
+
+void broadcast_to(const Tensor& x, double scale, Tensor& y) {
+  const LoopNest<2> nest(y.shape(), storage_order(y), {strides_in(x, y.shape()), strides_in(y, y.shape())});
+  visit_fast(y.dtype(), "broadcast_to", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    const auto factor = static_cast<float>(scale);
+    const int64_t step = nest.inner_step(0), inner = nest.inner;
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner));
+    parallel_vectorized(nest.outer, grain, [=](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const T* from = in + nest.offsets(i)[0];
+        T* to = out + i * inner;
+#pragma omp simd
+        for (int64_t j = 0; j < inner; ++j) store(to + j, factor * load(from + j * step));
+      }
+    });
+  });
+}
+
+}  // namespace tern::cpu
