@@ -4,6 +4,7 @@
 
 #include "tern/core/parallel.h"
 #include "tern/kernels/cpu/convolution_direct.h"
+#include "tern/kernels/cpu/winograd.h"
 
 namespace tern::cpu {
 namespace {
@@ -41,20 +42,46 @@ void bias_gradient(const Tensor& dy, Tensor& db) {
   }
 }
 
+/// Whether Winograd's algorithm computes this convolution, by its geometry alone.
+bool by_winograd(ConvAlgorithm algorithm, const Shape& w, const ConvGeometry& geometry) {
+  const bool applies = winograd_applies(w, geometry);
+  check(applies || algorithm != ConvAlgorithm::winograd, "conv2d: Winograd's algorithm does not apply to weights ", w);
+  return applies && algorithm != ConvAlgorithm::direct;
+}
+
 }  // namespace
 
+void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y,
+            ConvAlgorithm algorithm) {
+  const auto compute = by_winograd(algorithm, w.shape(), geometry) ? winograd_forward : direct_forward;
+  write_through(y, [&](Tensor& out) { compute(readable(x), w, bias, geometry, relu, out); });
+}
+
+void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx,
+                          ConvAlgorithm algorithm) {
+  const auto compute = by_winograd(algorithm, w.shape(), geometry) ? winograd_backward_data : direct_backward_data;
+  write_through(dx, [&](Tensor& out) { compute(readable(dy), w, geometry, out); });
+}
+
+void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db,
+                             ConvAlgorithm algorithm) {
+  const Tensor gradient = readable(dy);
+  const auto compute =
+      by_winograd(algorithm, dw.shape(), geometry) ? winograd_backward_weights : direct_backward_weights;
+  compute(gradient, readable(x), geometry, dw);
+  if (db.defined()) bias_gradient(gradient, db);
+}
+
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y) {
-  write_through(y, [&](Tensor& out) { direct_forward(readable(x), w, bias, geometry, relu, out); });
+  conv2d(x, w, bias, geometry, relu, y, ConvAlgorithm::automatic);
 }
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx) {
-  write_through(dx, [&](Tensor& out) { direct_backward_data(readable(dy), w, geometry, out); });
+  conv2d_backward_data(dy, w, geometry, dx, ConvAlgorithm::automatic);
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db) {
-  const Tensor gradient = readable(dy);
-  direct_backward_weights(gradient, readable(x), geometry, dw);
-  if (db.defined()) bias_gradient(gradient, db);
+  conv2d_backward_weights(dy, x, geometry, dw, db, ConvAlgorithm::automatic);
 }
 
 }  // namespace tern::cpu

@@ -13,4 +13,11 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeom
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx);
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db);
 
+// The same by one algorithm, for tests and measurements; an error where it cannot compute this geometry.
+void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y,
+            ConvAlgorithm);
+void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx, ConvAlgorithm);
+void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db,
+                             ConvAlgorithm);
+
 }  // namespace tern::cpu

@@ -1,7 +1,7 @@
-#include "tern/kernels/cpu/simd/product.h"
+#include "tern/kernels/cpu/simd/make_kernels.h"
 
 namespace tern::cpu::simd {
 
-constinit const Kernels avx2_kernels{.width = 8, .multiply = multiply<8>};
+constinit const Kernels avx2_kernels = make_kernels<8>();
 
 }  // namespace tern::cpu::simd

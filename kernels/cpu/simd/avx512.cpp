@@ -1,7 +1,7 @@
-#include "tern/kernels/cpu/simd/product.h"
+#include "tern/kernels/cpu/simd/make_kernels.h"
 
 namespace tern::cpu::simd {
 
-constinit const Kernels avx512_kernels{.width = 16, .multiply = multiply<16>};
+constinit const Kernels avx512_kernels = make_kernels<16>();
 
 }  // namespace tern::cpu::simd

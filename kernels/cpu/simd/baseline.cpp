@@ -1,7 +1,7 @@
-#include "tern/kernels/cpu/simd/product.h"
+#include "tern/kernels/cpu/simd/make_kernels.h"
 
 namespace tern::cpu::simd {
 
-constinit const Kernels baseline_kernels{.width = 4, .multiply = multiply<4>};
+constinit const Kernels baseline_kernels = make_kernels<4>();
 
 }  // namespace tern::cpu::simd

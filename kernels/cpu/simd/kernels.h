@@ -22,10 +22,25 @@ struct Product {
   bool relu = false;            ///< max(·, 0) last
 };
 
+/// Winograd's transforms, `to_points` and `from_points` of winograd_transforms.h.
+using ToPoints = void (*)(const float* const* pixels, int64_t channels, float* points, int64_t stride);
+using FromPoints = void (*)(const float* points, int64_t stride, int64_t channels, const float* bias, bool relu,
+                            float* const* pixels);
+
+/// Those of F(outputs x outputs, taps x taps): the forward pass takes patch, filter and output; the gradient of the
+/// weights correlates the patch with dy instead of a filter and has `taps` outputs.
+struct WinogradTransforms {
+  int64_t outputs, taps;
+  ToPoints patch, filter, gradient;
+  FromPoints output, weights;
+};
+
 /// The loops of one instruction set.
 struct Kernels {
   int64_t width;  ///< floats in a vector
   void (*multiply)(const Product&);
+  WinogradTransforms winograd_3x3;  ///< F(4 x 4, 3 x 3)
+  WinogradTransforms winograd_5x5;  ///< F(2 x 2, 5 x 5)
 };
 
 /// Those for this processor.

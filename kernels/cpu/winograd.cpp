@@ -1,0 +1,195 @@
+#include "tern/kernels/cpu/winograd.h"
+
+#include <algorithm>
+
+#include "tern/core/parallel.h"
+#include "tern/kernels/cpu/winograd_points.h"
+#include "tern/kernels/cpu/winograd_tiles.h"
+
+namespace tern::cpu {
+namespace {
+
+/// Transformed patches and products up to this many floats stay in a thread's own cache.
+constexpr int64_t kBlockFloats = 1 << 17;
+/// Transformed weights above this many floats are read once by all threads together, each with points of its own.
+constexpr int64_t kSharedFloats = 1 << 21;
+constexpr int64_t kSharedTiles = 192;
+
+/// Weights as the points' right factors: [point][panel of out][in][2·width].
+class PointWeights {
+ public:
+  /// `backward`: the roles of w's first two dimensions exchanged, the kernel turned by half a circle.
+  PointWeights(const Tensor& w, bool backward);
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  int64_t numel() const { return packed_.numel(); }
+  simd::Product product(int64_t point) const;
+
+ private:
+  void transform(const Tensor& w, bool backward, int64_t panel);
+
+  int64_t in_, out_;
+  int64_t columns_ = 2 * simd::kernels().width;  ///< of a panel
+  int64_t panel_, point_;                        ///< strides
+  Tensor packed_;
+};
+
+PointWeights::PointWeights(const Tensor& w, bool backward)
+    : in_(w.size(backward ? 0 : 1)), out_(w.size(backward ? 1 : 0)), panel_(in_ * columns_) {
+  const int64_t panels = PointLayout::round_up(out_, columns_) / columns_;
+  point_ = PointLayout(panels * in_, columns_).point();
+  packed_ = Tensor::empty({kWinogradPoints * point_});
+  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) transform(w, backward, panel);
+  });
+}
+
+void PointWeights::transform(const Tensor& w, bool backward, int64_t panel) {
+  constexpr int64_t kMaxColumns = 32;
+  const int64_t window = w.size(2) * w.size(3);
+  const int64_t in_stride = window * (backward ? w.size(1) : 1), out_stride = window * (backward ? 1 : w.size(1));
+  const int64_t first = panel * columns_, valid = std::min(columns_, out_ - first);
+  float taps[25 * kMaxColumns] = {};
+  const float* pixels[25];
+  for (int64_t t = 0; t < window; ++t) pixels[t] = taps + t * columns_;
+  for (int64_t i = 0; i < in_; ++i) {
+    const float* source = w.data<float>() + i * in_stride + first * out_stride;
+    for (int64_t o = 0; o < valid; ++o) {
+      for (int64_t t = 0; t < window; ++t) {
+        taps[t * columns_ + o] = source[o * out_stride + (backward ? window - 1 - t : t)];
+      }
+    }
+    winograd_transforms(w.size(2)).filter(pixels, columns_, packed_.data<float>() + panel * panel_ + i * columns_,
+                                          point_);
+  }
+}
+
+simd::Product PointWeights::product(int64_t point) const {
+  return {.columns = PointLayout::round_up(out_, simd::kernels().width),
+          .depth = in_,
+          .b = packed_.data<float>() + point * point_,
+          .b_row = columns_,
+          .b_panel = panel_};
+}
+
+/// out = the correlation of `in` with `weights`, in three steps that each take a range of tiles.
+class WinogradCorrelation {
+ public:
+  WinogradCorrelation(const Tensor& in, const PointWeights& weights, int64_t taps, int64_t padding, Tensor& out)
+      : transforms_(winograd_transforms(taps)),
+        weights_(weights),
+        tiles_h_((out.size(2) + transforms_.outputs - 1) / transforms_.outputs),
+        tiles_w_((out.size(3) + transforms_.outputs - 1) / transforms_.outputs),
+        patches_(in, tiles_h_, tiles_w_, 6, transforms_.outputs, padding),
+        outputs_(out, tiles_h_, tiles_w_, transforms_.outputs, transforms_.outputs, 0) {}
+
+  int64_t tiles() const { return patches_.count(); }
+
+  void transform_patches(int64_t begin, int64_t end, const PointLayout& layout, float* points) const {
+    const float* pixels[TiledImages::kMaxPixels];
+    for (int64_t tile = begin; tile < end; ++tile, points += layout.row()) {
+      patches_.readable(tile, pixels);
+      transforms_.patch(pixels, weights_.in(), points, layout.point());
+    }
+  }
+  void multiply(int64_t point, int64_t tiles, const PointLayout& in, const float* patches, const PointLayout& out,
+                float* products) const {
+    simd::Product product = weights_.product(point);
+    product.rows = tiles;
+    product.a = patches + point * in.point();
+    product.a_row = in.row();
+    product.c = products + point * out.point();
+    product.c_row = out.row();
+    simd::kernels().multiply(product);
+  }
+  void transform_products(int64_t begin, int64_t end, const PointLayout& layout, const float* products,
+                          const float* bias, bool relu) const {
+    float* pixels[TiledImages::kMaxPixels];
+    const Tensor outside = Tensor::empty({weights_.out()});
+    for (int64_t tile = begin; tile < end; ++tile, products += layout.row()) {
+      outputs_.writable(tile, outside.data<float>(), pixels);
+      transforms_.output(products, layout.point(), weights_.out(), bias, relu, pixels);
+    }
+  }
+
+ private:
+  const simd::WinogradTransforms& transforms_;
+  const PointWeights& weights_;
+  int64_t tiles_h_, tiles_w_;
+  TiledImages patches_, outputs_;
+};
+
+/// Each thread takes blocks of tiles through all three steps within its own cache.
+void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
+  const int64_t per_tile = PointLayout(1, weights.in()).numel() + PointLayout(1, weights.out()).numel();
+  const int64_t block = std::clamp<int64_t>(kBlockFloats / per_tile / 12 * 12, 12, 48);
+  const PointLayout in(block, weights.in()), out(block, weights.out());
+  parallel_for(0, c.tiles(), block, [&](int64_t begin, int64_t end) {
+    const Tensor patches = Tensor::empty({in.numel()}), products = Tensor::empty({out.numel()});
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t last = std::min(first + block, end);
+      c.transform_patches(first, last, in, patches.data<float>());
+      for (int64_t point = 0; point < kWinogradPoints; ++point) {
+        c.multiply(point, last - first, in, patches.data<float>(), out, products.data<float>());
+      }
+      c.transform_products(first, last, out, products.data<float>(), bias, relu);
+    }
+  });
+}
+
+/// All threads take one larger block through each step together: every transformed weight is read by one of them.
+void correlate_by_points(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
+  const int64_t block = std::min(kSharedTiles, c.tiles());
+  const PointLayout in(block, weights.in()), out(block, weights.out());
+  const Tensor patches = Tensor::empty({in.numel()}), products = Tensor::empty({out.numel()});
+  float *const a = patches.data<float>(), *const b = products.data<float>();
+  for (int64_t first = 0; first < c.tiles(); first += block) {
+    const int64_t count = std::min(block, c.tiles() - first);
+    parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+      c.transform_patches(first + begin, first + end, in, a + begin * in.row());
+    });
+    parallel_for(0, kWinogradPoints, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t point = begin; point < end; ++point) c.multiply(point, count, in, a, out, b);
+    });
+    parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+      c.transform_products(first + begin, first + end, out, b + begin * out.row(), bias, relu);
+    });
+  }
+}
+
+void correlate(const Tensor& in, const Tensor& w, bool backward, int64_t padding, const Tensor& bias, bool relu,
+               Tensor& out) {
+  const PointWeights weights(w, backward);
+  const WinogradCorrelation correlation(in, weights, w.size(2), padding, out);
+  Tensor shift;  // the bias, readable in whole vectors
+  if (bias.defined()) {
+    shift = Tensor::zeros({weights.out() + simd::kernels().width});
+    std::copy_n(bias.data<float>(), weights.out(), shift.data<float>());
+  }
+  const float* readable = shift.defined() ? shift.data<float>() : nullptr;
+  if (weights.numel() > kSharedFloats)
+    correlate_by_points(correlation, weights, readable, relu);
+  else
+    correlate_by_tiles(correlation, weights, readable, relu);
+}
+
+}  // namespace
+
+bool winograd_applies(const Shape& w, const kernels::ConvGeometry& geometry) {
+  const auto& [stride, padding, dilation, groups] = geometry;
+  const int64_t taps = w[2];
+  return (taps == 3 || taps == 5) && w[3] == taps && stride == 1 && dilation == 1 && groups == 1 &&
+         padding.h == padding.w && padding.h < taps && std::min(w[0], w[1]) >= simd::kernels().width;
+}
+
+void winograd_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels::ConvGeometry& geometry,
+                      bool relu, Tensor& y) {
+  correlate(x, w, false, geometry.padding.h, bias, relu, y);
+}
+
+void winograd_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
+  correlate(dy, w, true, w.size(2) - 1 - geometry.padding.h, {}, false, dx);
+}
+
+}  // namespace tern::cpu
