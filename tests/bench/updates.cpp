@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "tern/core/parallel.h"
+#include "tern/kernels/update.h"
+#include "tests/bench/case.h"
+
+namespace tern::bench {
+namespace {
+
+using kernels::ParameterUpdate;
+
+constexpr int64_t kNumel = 16 << 20;
+
+/// One parameter with its gradient and state.
+ParameterUpdate make_update() {
+  return {Tensor::full({kNumel}, 1), Tensor::full({kNumel}, 1e-3), Tensor::zeros({kNumel}), Tensor::zeros({kNumel})};
+}
+
+template <class Run>
+void add_update(std::vector<Case>& cases, const char* name, Run run) {
+  for (const int threads : kThreads)
+    cases.push_back({fmt::format("update/{}/t{}", name, threads),
+                     threads,
+                     [=] { return [=, update = make_update()] { run(std::span(&update, 1)); }; },
+                     {kNumel * sizeof(float), "GB/s of one array"}});
+}
+
+}  // namespace
+
+// Rates count the bytes of one array: memcpy's source, an update's gradient.
+void add_updates(std::vector<Case>& cases) {
+  add_update(cases, "memcpy", [](std::span<const ParameterUpdate> updates) {
+    const auto* from = updates[0].g.data<float>();
+    auto* to = updates[0].w.data<float>();
+    parallel_for(0, kNumel, 1 << 16, [=](int64_t first, int64_t last) {
+      std::memcpy(to + first, from + first, static_cast<size_t>(last - first) * sizeof(float));
+    });
+  });
+  add_update(cases, "sgd_momentum", [](std::span<const ParameterUpdate> updates) {
+    kernels::sgd_update(updates, {.lr = 1e-3, .momentum = 0.9});
+  });
+  add_update(cases, "adam", [](std::span<const ParameterUpdate> updates) { kernels::adam_update(updates, {}); });
+  add_update(cases, "average",
+             [](std::span<const ParameterUpdate> updates) { kernels::average_update(updates, 0.999); });
+}
+
+}  // namespace tern::bench
