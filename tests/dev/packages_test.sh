@@ -2,10 +2,11 @@
 # ./dev on machines that lack packages, played by a PATH of stand-ins: what it says, whom it asks, where it stops.
 source "$(dirname -- "$0")/expect.sh"
 
-# A machine with nothing but the basics; `clang-format` is the package that `./dev format` misses.
+# A machine with nothing but the basics and a git that lists nothing; `clang-format` is the package that `./dev format` misses.
 tools=$scratch/tools
 mkdir "$tools"
-for tool in bash basename cat cp dirname env git grep mktemp paste readlink rm tail true; do ln -s "$(type -P $tool)" "$tools"; done
+for tool in bash basename cat cp dirname env grep mktemp paste readlink rm tail true; do ln -s "$(type -P $tool)" "$tools"; done
+cp "$tools/true" "$tools/git"
 stand_in() { printf '#!%s\n%s\n' "$(command -v bash)" "$2" >"$tools/$1" && chmod +x "$tools/$1"; }
 machine() { env -i HOME="$scratch" PATH="$tools" "$dev" "$@"; }
 
