@@ -5,7 +5,7 @@ add_test(NAME consume/install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINAR
 function(tern_consume_test way)
   add_test(NAME consume/${way} COMMAND ${CMAKE_CTEST_COMMAND}
     --build-and-test ${PROJECT_SOURCE_DIR}/tests/consume ${consume}/${way}
-    --build-generator ${CMAKE_GENERATOR}
+    --build-generator ${CMAKE_GENERATOR} --build-target consume
     --build-options -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
       -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -DTERN_CPU=${TERN_CPU} ${ARGN}
     --test-command ${consume}/${way}/consume)

@@ -41,7 +41,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"nmmintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"cpuid.h", {"core/x86/", "kernels/cpu/"}},
     {"zlib.h", {"data/"}},
-    {"stb/", {"data/"}},
+    {"stb/", {"data/", "apps/"}},
     {"CLI/", {"apps/"}},
 };
 const Prefixes kPosix = {"sys/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "termios.h"};
