@@ -33,7 +33,7 @@ const std::map<std::string, Prefixes> kHouse = {
 /// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
 const std::map<std::string, Prefixes> kLibraries = {
     {"omp.h", {"core/", "kernels/cpu/"}},
-    {"fmt/", {"core/", "data/", "dist/", "apps/"}},
+    {"fmt/", {"core/", "optim/", "data/", "dist/", "apps/"}},
     {"nlohmann/", {"core/", "apps/"}},
     {"oneapi/dnnl/", {"kernels/cpu/"}},
     {"cblas.h", {"kernels/cpu/"}},
