@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ranges>
 
 #include "tern/core/atomic_file.h"
 
@@ -22,6 +21,8 @@ bool parse(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
 }
+
+std::string file_name(int64_t step) { return fmt::format("{}{:08}{}", kPrefix, step, kSuffix); }
 
 struct Found {
   int64_t step;
@@ -47,10 +48,9 @@ std::vector<Found> scan(const fs::path& folder) {
 
 void remove_older(const fs::path& folder, int64_t step) {
   std::error_code ignored;
-  auto older = scan(folder) | std::views::filter([=](const Found& found) { return found.step <= step; });
   size_t kept = 0;
-  for (const auto& found : older)
-    if (++kept > kKept) fs::remove(found.file, ignored);
+  for (const auto& found : scan(folder))
+    if (found.step <= step && ++kept > kKept) fs::remove(found.file, ignored);
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kPrefix) && name.find(std::string(kSuffix) + ".tmp-") != std::string::npos)
@@ -94,7 +94,7 @@ void check_checkpoint_folder(const fs::path& folder) {
   fs::create_directories(folder, error);
   check_input(fs::is_directory(folder), folder.string(),
               ": no folder can be made there: ", error ? error.message() : "it is a file");
-  check_writable(folder / fmt::format("{}00000000{}", kPrefix, kSuffix));
+  check_writable(folder / file_name(0));
 }
 
 fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
@@ -112,7 +112,7 @@ fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
     metadata["sections"] += section + "/";  // a section may have no tensors
     for (const auto& [name, tensor] : state) tensors.add(section + "/" + name, tensor);
   }
-  const fs::path file = folder / fmt::format("{}{:08}{}", kPrefix, checkpoint.step, kSuffix);
+  const fs::path file = folder / file_name(checkpoint.step);
   write_safetensors(file, tensors, metadata);
   remove_older(folder, checkpoint.step);
   return file;
