@@ -1,7 +1,5 @@
 #include "tern/autograd/matmul.h"
 
-#include <algorithm>
-
 #include "tern/autograd/activation.h"
 #include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
@@ -12,16 +10,9 @@ namespace tern {
 namespace {
 
 Tensor product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
-  const auto inner = [](const Shape& shape, bool first) { return shape[first ? -2 : -1]; };
-  const bool ranks_fit = a.rank() >= 2 && a.rank() <= 4 && (b.rank() == a.rank() || b.rank() == 2);
-  check(ranks_fit && a.dtype() == b.dtype() &&
-            inner(a.shape(), options.transpose_a) == inner(b.shape(), !options.transpose_b) &&
-            (b.rank() == 2 || std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin())),
-        "matmul: ", a.dtype(), " ", a.shape(), options.transpose_a ? "ᵀ" : "", " times ", b.dtype(), " ", b.shape(),
-        options.transpose_b ? "ᵀ" : "", ", expected [..., m, k] times [..., k, n] or [k, n]");
-  Shape shape = a.shape();
-  shape[-2] = a.size(options.transpose_a ? -1 : -2);
-  shape[-1] = b.size(options.transpose_b ? -2 : -1);
+  check(a.dtype() == b.dtype(), "matmul: ", a.dtype(), " ", a.shape(), " times ", b.dtype(), " ", b.shape(),
+        ", expected one dtype");
+  const Shape shape = kernels::matmul_output_shape(a.shape(), b.shape(), options);
   Tensor y = Tensor::empty(shape, {a.dtype(), a.device()});
   kernels::matmul(a, b, options, y);
   return y;
@@ -65,15 +56,14 @@ struct Linear {
   Tensor x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-    check(input.rank() == 2 && weight.rank() == 2 && input.size(1) == weight.size(1), "linear: input of shape ",
-          input.shape(), ", weight of shape ", weight.shape(), ", expected [N, in] and [out, in]");
+    const Shape shape = kernels::linear_output_shape(input.shape(), weight.shape());
     check(!bias.defined() || bias.shape() == Shape{weight.size(0)}, "linear: bias of shape ", bias.shape(),
           ", weight of shape ", weight.shape(), ", expected [out] and [out, in]");
     check(weight.dtype() == parameter_dtype(input.dtype()), "linear: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
     w = weight;
-    Tensor result = Tensor::empty({x.size(0), w.size(0)}, x.options());
+    Tensor result = Tensor::empty(shape, x.options());
     kernels::linear(x, w, bias, relu, result);
     if (relu) y = result;
     return result;

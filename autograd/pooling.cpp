@@ -11,6 +11,8 @@ struct MaxPool {
   Tensor where;
 
   Tensor forward(const Tensor& x) {
+    check(geometry.window.h * geometry.window.w <= 255, "max_pool2d: window ", geometry.window.h, "x",
+          geometry.window.w, " over input of shape ", x.shape(), ", expected at most 255 elements");
     x_shape = x.shape();
     TensorOptions options = x.options();
     Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry), options);

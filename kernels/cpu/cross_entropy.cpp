@@ -1,14 +1,13 @@
 #include "tern/kernels/cpu/softmax.h"
 #include "tern/kernels/cpu/softmax_rows.h"
+#include "tern/kernels/softmax.h"
 
 namespace tern::cpu {
 
 void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
   const int64_t rows = x.size(0), columns = x.size(1);
   const int64_t* label = labels.data<int64_t>();
-  for (int64_t row = 0; row < rows; ++row)
-    check(label[row] >= 0 && label[row] < columns, "cross_entropy: label ", label[row], " of row ", row,
-          ", expected 0 to ", columns - 1);
+  for (int64_t row = 0; row < rows; ++row) kernels::check_label(label[row], row, columns);
   const Tensor row_losses = Tensor::empty({rows});
   visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
     const T* in = x.data<T>();
@@ -26,7 +25,8 @@ void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tens
         to[j] *= scale;
         shifted_sum += load(from + j) - shift;
       }
-      losses[row] = std::log(sum) - hit * (load(from + label[row]) - shift) - each * shifted_sum;
+      losses[row] = std::log(sum) - hit * (load(from + label[row]) - shift);
+      if (each > 0) losses[row] -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
     });
   });
   double total = 0;

@@ -39,13 +39,12 @@ void normalize_channel(const Tensor& x, const Tensor& residual, const kernels::B
 
 void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
                          const kernels::BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
-  const int64_t count = kernels::batch_norm_count(x.shape());
   kernels::check_alike("batch_norm_training", x, y);
   const Tensor x4 = with_pixels(x), residual4 = with_pixels(residual), y4 = with_pixels(y);
   visit_floating(x4.dtype(), "batch_norm_training", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const View4<T> in(x4);
-    const auto elements = static_cast<Wide>(count), momentum = static_cast<Wide>(options.momentum);
+    const auto elements = static_cast<Wide>(x4.numel() / x4.size(1)), momentum = static_cast<Wide>(options.momentum);
     for (int64_t c = 0; c < x4.size(1); ++c) {
       Wide sum = 0, squares = 0;
       for_each_in_channel(x4, [&](auto n, auto h, auto w) { sum += in(n, c, h, w); });
@@ -85,7 +84,6 @@ void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels
 // dbeta = Σ d, dgamma = Σ d · x', dx = gamma · inverse_deviation · (d - dbeta/m - x' · dgamma/m).
 void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved, bool relu, Tensor& dx, Tensor& dgamma,
                          Tensor& dbeta, Tensor& dresidual) {
-  const int64_t count = kernels::batch_norm_count(dy.shape());
   kernels::check_alike("batch_norm_backward", dy, saved.x);
   kernels::check_alike("batch_norm_backward", dy, dx);
   const Tensor dy4 = with_pixels(dy), x4 = with_pixels(saved.x), y4 = with_pixels(saved.y), dx4 = with_pixels(dx),
@@ -93,7 +91,7 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
   visit_floating(dy4.dtype(), "batch_norm_backward", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const View4<T> d_out(dy4), in(x4), d_in(dx4);
-    const auto elements = static_cast<Wide>(count);
+    const auto elements = static_cast<Wide>(dy4.numel() / dy4.size(1));
     for (int64_t c = 0; c < dy4.size(1); ++c) {
       const Wide mean = saved.mean.data<Wide>()[c], inverse = saved.inverse_deviation.data<Wide>()[c];
       const Wide gamma = saved.gamma.data<Wide>()[c];

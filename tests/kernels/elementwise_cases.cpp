@@ -1,5 +1,7 @@
+#include <limits>
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -52,6 +54,11 @@ void add_elementwise_cases(ParityTable& table) {
                        run(dropout, x, samples, draw, run.output(shape));
                      }});
   }
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> special{nan, infinity, -infinity, 0, -0.0f, 100, -100, 1e-30f, nan};
+  for (const auto* kernel : {&relu, &sigmoid, &tanh})
+    table.push_back({kernel, "NaN, infinities and saturation",
+                     [=](Run& run) { run(*kernel, run.given({9}, special), run.output({9})); }});
   table.push_back({&accumulate, "row-major into the format under test", [](Run& run) {
                      const Shape shape{2, 5, 3, 7};
                      const Tensor x = run.input(shape).to(MemoryFormat::row_major);

@@ -1,4 +1,6 @@
+#include <limits>
 #include "tern/kernels/pooling.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -55,6 +57,12 @@ void add_pooling_cases(ParityTable& table) {
                        run(average_pool2d_backward, dy, c.geometry, run.output(c.x));
                      }});
   }
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  table.push_back({&max_pool2d, "NaN wins, and infinities count", [=](Run& run) {
+                     const Tensor x = run.given({1, 2, 2, 4}, {1, nan, -infinity, -infinity, 3, nan, -infinity, 2,  //
+                                                               infinity, 1, nan, infinity, 3, 4, 5, infinity});
+                     run(max_pool2d, x, {}, run.output({1, 2, 1, 2}), run.output_as(DType::u8, {1, 2, 1, 2}));
+                   }});
   table.push_back({&max_pool2d, "equal elements: the first wins", [](Run& run) {
                      const Tensor x = run.input({2, 5, 6, 6}, 1, 1);
                      run(max_pool2d, x, {}, run.output({2, 5, 3, 3}), run.output_as(DType::u8, {2, 5, 3, 3}));

@@ -1,4 +1,6 @@
+#include <limits>
 #include "tern/kernels/softmax.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -37,6 +39,18 @@ void add_softmax_cases(ParityTable& table) {
                        run(mse_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
                      }});
   }
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> impossible{1, -infinity, 2, 0, 500, -400};
+  for (const auto* kernel : {&softmax, &log_softmax})
+    table.push_back({kernel, "an impossible class and a certain one", [=](Run& run) {
+                       run(*kernel, run.given({2, 3}, impossible), run.output({2, 3}));
+                     }});
+  table.push_back(
+      {&cross_entropy, "an impossible class and a certain one", [=](Run& run) {
+         const Tensor x = run.given({2, 3}, impossible), labels = Tensor::zeros({2}, {DType::i64, x.device()});
+         Tensor& loss = run.parameter_output({});
+         run(cross_entropy, x, labels, 0, loss, run.parameter_output({2, 3}));
+       }});
   for (const auto& c : kCrossEntropyCases) {
     const Shape shape{c.rows, c.classes};
     const std::string name = to_string(shape) + (c.smoothing > 0 ? " smoothed" : "");

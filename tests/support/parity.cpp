@@ -62,10 +62,17 @@ MemoryFormat Run::format_of(const Shape& shape) const { return shape.rank() == 4
 
 Device Run::device() const { return {target_ == Target::cuda ? DeviceType::cuda : DeviceType::cpu, 0}; }
 
+Tensor Run::activations(const Tensor& values) const {
+  const Tensor rounded = values.to(dtype_);
+  return (oracle_ ? rounded.to(DType::f64) : rounded).to(format_of(values.shape())).to(device());
+}
+
 Tensor Run::input(const Shape& shape, double low, double high) {
-  Tensor tensor = random(shape, low, high, draws_++).to(dtype_);
-  if (oracle_) tensor = tensor.to(DType::f64);
-  return tensor.to(format_of(shape)).to(device());
+  return activations(random(shape, low, high, draws_++));
+}
+
+Tensor Run::given(const Shape& shape, const std::vector<float>& values) {
+  return activations(Tensor::from(shape, values));
 }
 
 Tensor Run::parameter(const Shape& shape, double low, double high) {

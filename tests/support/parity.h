@@ -21,6 +21,8 @@ class Run {
   Tensor input(const Shape& shape, double low = -1, double high = 1);
   /// The same as a parameter or statistic: of `parameter_dtype`, row-major.
   Tensor parameter(const Shape& shape, double low = -1, double high = 1);
+  /// Activations with these values in row-major order: infinities, NaN, ties.
+  Tensor given(const Shape& shape, const std::vector<float>& values);
   /// i64 in [0, below).
   Tensor integers(const Shape& shape, uint32_t below);
 
@@ -40,6 +42,7 @@ class Run {
   const std::deque<Tensor>& outputs() const { return outputs_; }
 
  private:
+  Tensor activations(const Tensor& values) const;
   MemoryFormat format_of(const Shape& shape) const;
   Device device() const;
 

@@ -1,0 +1,69 @@
+#include "tern/kernels/elementwise.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+#include "tests/support/values.h"
+
+namespace tern::kernels {
+namespace {
+
+TEST(Elementwise, Broadcasts) {
+  const Tensor a = f64({2, 1}, {6, 12}), b = f64({3}, {1, 2, 3});
+  Tensor y = empty_f64({2, 3});
+  add(a, b, y);
+  expect_values(y, {7, 8, 9, 13, 14, 15});
+  subtract(a, b, y);
+  expect_values(y, {5, 4, 3, 11, 10, 9});
+  multiply(a, b, y);
+  expect_values(y, {6, 12, 18, 12, 24, 36});
+  divide(a, b, y);
+  expect_values(y, {6, 3, 2, 12, 6, 4});
+}
+
+TEST(Elementwise, ActivatesAndReturnsSlopes) {
+  const Tensor x = f64({3}, {-2, 0, 3}), dy = f64({3}, {1, 1, 1});
+  Tensor y = empty_f64({3}), dx = empty_f64({3});
+  relu(x, y);
+  expect_values(y, {0, 0, 3});
+  relu_backward(y, dy, dx);
+  expect_values(dx, {0, 0, 1});
+  leaky_relu(x, 0.1, y);
+  expect_values(y, {-0.2, 0, 3});
+  leaky_relu_backward(x, dy, 0.1, dx);
+  expect_values(dx, {0.1, 0.1, 1});
+  sigmoid(x, y);
+  expect_values(y, {0.119202922022118, 0.5, 0.952574126822433});
+  sigmoid_backward(y, dy, dx);
+  expect_values(dx, {0.104993585403507, 0.25, 0.045176659730912});
+  tanh(x, y);
+  expect_values(y, {-0.964027580075817, 0, 0.995054753686730});
+  tanh_backward(y, dy, dx);
+  expect_values(dx, {0.070650824853165, 1, 0.009866037165440});
+}
+
+TEST(Elementwise, WritesInPlace) {
+  Tensor x = f64({2}, {-1, 4});
+  scale(x, -2, x);
+  expect_values(x, {2, -8});
+  relu(x, x);
+  expect_values(x, {2, 0});
+}
+
+TEST(Elementwise, AccumulatesAcrossFormats) {
+  const Tensor x = f64({1, 2, 1, 2}, {1, 2, 3, 4});
+  Tensor y = f64({1, 2, 1, 2}, {10, 20, 30, 40}).to(MemoryFormat::channels_last);
+  accumulate(x, y);
+  expect_values(y, {11, 22, 33, 44});
+}
+
+TEST(Elementwise, NamesWhatDoesNotMatch) {
+  Tensor y = empty_f64({3});
+  EXPECT_EQ(message_of<Error>([&] { relu(empty_f64({2}), y); }),
+            "relu: f64 [2] (row_major) meets f64 [3] (row_major), expected one shape, dtype and format");
+  EXPECT_EQ(message_of<Error>([&] { add(empty_f64({2}), empty_f64({3}), y); }),
+            "add: shapes [2] and [3] do not broadcast");
+}
+
+}  // namespace
+}  // namespace tern::kernels

@@ -1,0 +1,63 @@
+#include "tern/kernels/normalization.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+#include "tests/support/values.h"
+
+namespace tern::kernels {
+namespace {
+
+TEST(BatchNorm, NormalizesAndUpdatesTheRunningStatistics) {
+  const Tensor x = f64({2, 1}, {1, 3});
+  const BatchNormParameters parameters{f64({1}, {2}), f64({1}, {1}), f64({1}, {0}), f64({1}, {1})};
+  Tensor y = empty_f64({2, 1}), mean = empty_f64({1}), inverse_deviation = empty_f64({1});
+  batch_norm_training(x, {}, parameters, {.epsilon = 0}, y, mean, inverse_deviation);
+  expect_values(y, {-1, 3});
+  expect_values(mean, {2});
+  expect_values(inverse_deviation, {1});
+  expect_values(parameters.running_mean, {0.2});
+  expect_values(parameters.running_variance, {0.9 + 0.1 * 2});  // the unbiased variance is 2
+  batch_norm_training(x, f64({2, 1}, {-5, 4}), parameters, {.epsilon = 3, .relu = true}, y, mean, inverse_deviation);
+  expect_values(y, {0, 2 * 0.5 + 1 + 4});
+}
+
+TEST(BatchNorm, InfersWithTheRunningStatistics) {
+  const BatchNormParameters parameters{f64({1}, {2}), f64({1}, {5}), f64({1}, {1}), f64({1}, {4})};
+  Tensor y = empty_f64({1, 1, 1, 2});
+  batch_norm_inference(f64({1, 1, 1, 2}, {3, -9}), {}, parameters, {.epsilon = 0, .relu = true}, y);
+  expect_values(y, {7, 0});
+  expect_values(parameters.running_mean, {1});
+}
+
+TEST(BatchNorm, SendsGradientsBack) {
+  const Tensor x = f64({4, 1}, {0, 0, 2, 2});
+  const BatchNormSaved saved{x, f64({4, 1}, {1, 1, 1, 0}), f64({1}, {1}), f64({1}, {1}), f64({1}, {1})};
+  Tensor dx = empty_f64({4, 1}), dgamma = empty_f64({1}), dbeta = empty_f64({1}), dresidual = empty_f64({4, 1});
+  batch_norm_backward(f64({4, 1}, {4, 0, 0, 7}), saved, true, dx, dgamma, dbeta, dresidual);
+  expect_values(dresidual, {4, 0, 0, 0});  // the last is behind the relu
+  expect_values(dbeta, {4});
+  expect_values(dgamma, {-4});
+  expect_values(dx, {4 - 1 - 1, -1 - 1, -1 + 1, -1 + 1});  // d - 4/4 + x'·4/4 with x' = -1, -1, 1, 1
+}
+
+TEST(LocalResponseNorm, DividesByItsNeighbors) {
+  const Tensor x = f64({1, 3, 1, 1}, {1, 2, 3});
+  Tensor y = empty_f64(x.shape()), denominator = empty_f64(x.shape());
+  local_response_norm(x, {.size = 3, .alpha = 3, .beta = 1, .k = 1}, y, denominator);
+  expect_values(denominator, {1 + 1 + 4, 1 + 1 + 4 + 9, 1 + 4 + 9});
+  expect_values(y, {1.0 / 6, 2.0 / 15, 3.0 / 14});
+  local_response_norm(x, {.size = 2, .alpha = 2, .beta = 0.5, .k = 2}, y, denominator);
+  expect_values(denominator, {2 + 1, 2 + 1 + 4, 2 + 4 + 9});  // an even size reaches further down
+}
+
+TEST(LocalResponseNorm, SendsGradientsBack) {
+  // One channel: y = x / (1 + x²), dy/dx = (1 - x²) / (1 + x²)².
+  const Tensor x = f64({1, 1, 1, 1}, {2});
+  Tensor dx = empty_f64(x.shape());
+  local_response_norm_backward(f64(x.shape(), {25}), x, f64(x.shape(), {5}), {.size = 1, .alpha = 1, .beta = 1}, dx);
+  expect_values(dx, {-3});
+}
+
+}  // namespace
+}  // namespace tern::kernels

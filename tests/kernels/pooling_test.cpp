@@ -1,0 +1,56 @@
+#include "tern/kernels/pooling.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+#include "tests/support/values.h"
+
+namespace tern::kernels {
+namespace {
+
+TEST(MaxPool2d, TakesTheFirstOfEquals) {
+  const Tensor x = f64({1, 1, 3, 3}, {1, 5, 2, 5, 0, 3, 4, 4, 9});
+  Tensor y = empty_f64({1, 1, 2, 2}), where = Tensor::empty(y.shape(), {.dtype = DType::u8});
+  Tensor dx = empty_f64(x.shape());
+  const PoolGeometry geometry{.window = 2, .stride = 1};
+  max_pool2d(x, geometry, y, where);
+  expect_values(y, {5, 5, 5, 9});
+  expect_values(where, {1, 0, 0, 3});
+  max_pool2d_backward(f64(y.shape(), {1, 2, 3, 4}), where, geometry, dx);
+  expect_values(dx, {0, 3, 0, 3, 0, 0, 0, 0, 4});
+}
+
+TEST(AveragePool2d, CountsWhatLiesInside) {
+  const Tensor x = f64({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Tensor y = empty_f64({1, 1, 2, 2}), dx = empty_f64(x.shape());
+  average_pool2d(x, {.ceil_mode = true}, y);
+  expect_values(y, {3, 4.5, 7.5, 9});
+  average_pool2d(x, {.padding = 1}, y);
+  expect_values(y, {1, 2.5, 5.5, 7});
+  average_pool2d(x, {.padding = 1, .count_include_pad = true}, y);
+  expect_values(y, {0.25, 1.25, 2.75, 7});
+  average_pool2d_backward(f64(y.shape(), {4, 2, 2, 1}), {.ceil_mode = true}, dx);
+  expect_values(dx, {1, 1, 1, 1, 1, 1, 1, 1, 1});
+}
+
+TEST(Pool2d, FindsTheOutputShapeAsPyTorchDoes) {
+  EXPECT_EQ(pool2d_output_shape({2, 3, 7, 7}, {}), (Shape{2, 3, 3, 3}));
+  EXPECT_EQ(pool2d_output_shape({2, 3, 7, 7}, {.ceil_mode = true}), (Shape{2, 3, 4, 4}));
+  EXPECT_EQ(pool2d_output_shape({2, 3, 6, 6}, {.padding = 1, .ceil_mode = true}), (Shape{2, 3, 4, 4}));
+  EXPECT_EQ(pool2d_output_shape({2, 3, 5, 5}, {.window = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
+            (Shape{2, 3, 3, 3}));
+  EXPECT_EQ(pool2d_output_shape({2, 3, 4, 4}, {.window = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
+            (Shape{2, 3, 2, 2}))
+      << "a window that would begin in the padding is dropped";
+  EXPECT_EQ(message_of<Error>([] {
+              pool2d_output_shape({2, 3, 4, 4}, {.window = 5});
+            }),
+            "pool2d: window 5x5 does not fit into input [2, 3, 4, 4] with padding 0x0");
+  EXPECT_EQ(message_of<Error>([] {
+              pool2d_output_shape({2, 3, 4, 4}, {.window = 3, .padding = 2});
+            }),
+            "pool2d: padding 2x2 for window 3x3, expected 0 to half the window");
+}
+
+}  // namespace
+}  // namespace tern::kernels
