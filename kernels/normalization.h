@@ -16,6 +16,9 @@ struct BatchNormOptions {
   bool relu = false;      ///< max(·, 0) last
 };
 
+/// N·H·W of x [N, C] or [N, C, H, W]; an error unless it is 2 or more, as training needs.
+int64_t batch_norm_count(const Shape& x);
+
 /// Ioffe and Szegedy, 2015, over every dimension of x [N, C] or [N, C, H, W] but C. `residual`, where defined,
 /// is added before the relu. Writes the batch's `mean` and `inverse_deviation` 1/sqrt(variance + epsilon), [C], and
 /// updates the running statistics. x, residual and y share shape, dtype and format.

@@ -6,7 +6,7 @@
 namespace tern::cpu {
 
 void relu(const Tensor& x, Tensor& y) {
-  map("relu", x, y, [](float v) { return v > 0 ? v : 0.0f; });
+  map("relu", x, y, [](float v) { return v < 0 ? 0.0f : v; });
 }
 
 void relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {

@@ -39,12 +39,13 @@ void normalize_channel(const Tensor& x, const Tensor& residual, const kernels::B
 
 void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
                          const kernels::BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
+  const auto count = kernels::batch_norm_count(x.shape());
   kernels::check_alike("batch_norm_training", x, y);
   const Tensor x4 = with_pixels(x), residual4 = with_pixels(residual), y4 = with_pixels(y);
   visit_floating(x4.dtype(), "batch_norm_training", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const View4<T> in(x4);
-    const auto elements = static_cast<Wide>(x4.numel() / x4.size(1)), momentum = static_cast<Wide>(options.momentum);
+    const auto elements = static_cast<Wide>(count), momentum = static_cast<Wide>(options.momentum);
     for (int64_t c = 0; c < x4.size(1); ++c) {
       Wide sum = 0, squares = 0;
       for_each_in_channel(x4, [&](auto n, auto h, auto w) { sum += in(n, c, h, w); });
@@ -96,7 +97,7 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
       const Wide mean = saved.mean.data<Wide>()[c], inverse = saved.inverse_deviation.data<Wide>()[c];
       const Wide gamma = saved.gamma.data<Wide>()[c];
       const auto through_relu = [&](auto n, auto h, auto w) {
-        return relu && View4<T>{y4}(n, c, h, w) <= 0 ? Wide(0) : Wide(d_out(n, c, h, w));
+        return relu && !(View4<T>{y4}(n, c, h, w) > 0) ? Wide(0) : Wide(d_out(n, c, h, w));
       };
       Wide sum = 0, product = 0;
       for_each_in_channel(dy4, [&](auto n, auto h, auto w) {

@@ -51,7 +51,6 @@ void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y,
 
 }  // namespace
 
-// NaN is not below 0, so it passes.
 void relu(const Tensor& x, Tensor& y) {
   map("relu", x, y, [](auto v) { return v < 0 ? decltype(v)(0) : v; });
 }

@@ -36,7 +36,7 @@ TEST(Errors, NameTheOperationAndBothShapes) {
       {[] {
          matmul(zeros({2, 3}), zeros({4, 5}));
        },
-       "matmul: f32 [2, 3] times f32 [4, 5], expected [..., m, k] times [..., k, n] or [k, n]"},
+       "matmul: [2, 3] times [4, 5], expected [..., m, k] times [..., k, n] or [k, n]"},
       {[] {
          linear(zeros({2, 3}), zeros({5, 4}), {});
        },
@@ -86,7 +86,7 @@ TEST(Errors, NameTheOperationAndBothShapes) {
          const Tensor three = Tensor::zeros({3});
          batch_norm(zeros({1, 3}), {zeros({3}), zeros({3}), three, three}, {}, true);
        },
-       "batch_norm: input of shape [1, 3] has one value per channel, training expects more"},
+       "batch_norm: input of shape [1, 3], values per channel: 1, training expects 2 or more"},
   };
   for (const auto& [call, sentence] : table) EXPECT_EQ(message_of<Error>(call), sentence);
 }

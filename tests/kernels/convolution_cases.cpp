@@ -1,4 +1,6 @@
+#include <limits>
 #include "tern/kernels/convolution.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -36,6 +38,11 @@ const ConvCase kCases[] = {
 
 void add_convolution_cases(ParityTable& table) {
   using namespace kernels;
+  table.push_back({&conv2d, "NaN passes the relu", [](Run& run) {
+                     const Tensor x = run.given({1, 1, 1, 2}, {std::numeric_limits<float>::quiet_NaN(), 1});
+                     const Tensor w = run.parameter({17, 1, 1, 1}), bias = run.parameter({17});
+                     run(conv2d, x, w, bias, {}, true, run.output({1, 17, 1, 2}));
+                   }});
   for (const ConvCase& c : kCases) {
     const Shape y = conv2d_output_shape(c.x, c.w, c.geometry);
     table.push_back({&conv2d, c.name, [=](Run& run) {

@@ -1,4 +1,6 @@
+#include <limits>
 #include "tern/kernels/matmul.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -50,6 +52,12 @@ void add_matmul_cases(ParityTable& table) {
                        run(matmul, a, b, c.options, run.output(matmul_output_shape(c.a, c.b, c.options)));
                      },
                      row_major});
+  table.push_back({&linear, "NaN passes the relu",
+                   [](Run& run) {
+                     const Tensor x = run.given({2, 1}, {std::numeric_limits<float>::quiet_NaN(), 1});
+                     run(linear, x, run.parameter({9, 1}), run.parameter({9}), true, run.output({2, 9}));
+                   },
+                   row_major});
   for (const auto& c : kLinearCases) {
     const std::string name = to_string(Shape{c.rows, c.in, c.out}) + (c.bias ? " bias" : "") + (c.relu ? " relu" : "");
     table.push_back({&linear, name,

@@ -1,4 +1,6 @@
+#include <limits>
 #include "tern/kernels/normalization.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -79,6 +81,12 @@ void add_batch_norm_case(ParityTable& table, const BatchNormCase& c) {
 
 void add_normalization_cases(ParityTable& table) {
   using namespace kernels;
+  table.push_back({&batch_norm_inference, "NaN passes the relu", [](Run& run) {
+                     const float nan = std::numeric_limits<float>::quiet_NaN();
+                     const Tensor x = run.given({9, 1}, {nan, 1, -1, 2, -2, 3, -3, 4, nan});
+                     const BatchNormParameters parameters = batch_norm_parameters(run, 1);
+                     run(batch_norm_inference, x, {}, parameters, {.relu = true}, run.output({9, 1}));
+                   }});
   for (const auto& c : kBatchNormCases) add_batch_norm_case(table, c);
   for (const auto& c : kLocalResponseNormCases) {
     const std::string name = to_string(c.x) + " size " + std::to_string(c.options.size);

@@ -37,7 +37,7 @@ TEST(Pool2d, FindsTheOutputShapeAsPyTorchDoes) {
   EXPECT_EQ(pool2d_output_shape({2, 3, 7, 7}, {}), (Shape{2, 3, 3, 3}));
   EXPECT_EQ(pool2d_output_shape({2, 3, 7, 7}, {.ceil_mode = true}), (Shape{2, 3, 4, 4}));
   EXPECT_EQ(pool2d_output_shape({2, 3, 6, 6}, {.padding = 1, .ceil_mode = true}), (Shape{2, 3, 4, 4}));
-  EXPECT_EQ(pool2d_output_shape({2, 3, 5, 5}, {.window = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
+  EXPECT_EQ(pool2d_output_shape({2, 3, 6, 6}, {.window = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
             (Shape{2, 3, 3, 3}));
   EXPECT_EQ(pool2d_output_shape({2, 3, 4, 4}, {.window = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
             (Shape{2, 3, 2, 2}))

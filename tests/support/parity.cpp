@@ -41,10 +41,11 @@ std::string difference(const Tensor& found, const Tensor& expected, const Tolera
   size_t worst = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
-    const double error = same ? 0 : std::abs(a[i] - b[i]);
-    if (!(error <= largest_error)) {  // also where one of the two is NaN
+    const bool comparable = std::isfinite(a[i]) && std::isfinite(b[i]);
+    const double error = same ? 0 : comparable ? std::abs(a[i] - b[i]) : std::numeric_limits<double>::infinity();
+    if (error > largest_error) {
       worst = i;
-      largest_error = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+      largest_error = error;
     }
     squared_error += error * error;
     if (std::isfinite(b[i])) {
