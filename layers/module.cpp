@@ -35,11 +35,12 @@ Parameter& Module::add_parameter(std::string name, const Shape& shape, Initializ
 }
 
 Tensor& Module::add_buffer(std::string name, const Shape& shape, double value) {
-  return buffers_.emplace_back(std::make_unique<OwnBuffer>(std::move(name), shape, value, false, Tensor()))->tensor;
+  return buffers_.emplace_back(std::make_unique<OwnBuffer>(OwnBuffer{std::move(name), shape, value, false, {}}))
+      ->tensor;
 }
 
 Tensor& Module::add_counter(std::string name) {
-  return buffers_.emplace_back(std::make_unique<OwnBuffer>(std::move(name), Shape{}, 0.0, true, Tensor()))->tensor;
+  return buffers_.emplace_back(std::make_unique<OwnBuffer>(OwnBuffer{std::move(name), {}, 0, true, {}}))->tensor;
 }
 
 void Module::initialize(uint64_t seed, DType dtype, Device device) {

@@ -32,6 +32,28 @@ TEST(LeNet, GivesTheSameLogitsInBothFormats) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], other[i], 1e-12);
 }
 
+TEST(LeNet, TrainsOnBfloat16ActivationsBesideF32Parameters) {
+  models::LeNet lenet;
+  lenet.initialize(1);
+  const Tensor x = Tensor::empty({4, 1, 28, 28}), labels = Tensor::zeros({4}, {DType::i64});
+  normal(1)(x, RandomStream({.seed = 3}));
+  const auto loss_on = [&](const Tensor& input) {
+    lenet.zero_gradients();
+    const Variable logits = lenet(input), loss = cross_entropy(logits, labels);
+    EXPECT_EQ(logits.value().dtype(), input.dtype());
+    EXPECT_EQ(loss.value().dtype(), DType::f32);
+    loss.backward();
+    for (const auto& [name, parameter] : lenet.parameters())
+      EXPECT_EQ(parameter->gradient().dtype(), DType::f32) << name;
+    return loss.value().item();
+  };
+  const double exact = loss_on(x);
+  const auto gradient = lenet.fc2.bias->gradient().to_vector<float>();
+  EXPECT_NEAR(loss_on(x.to(DType::bf16)), exact, 0.02 * exact);
+  const auto rounded = lenet.fc2.bias->gradient().to_vector<float>();
+  for (size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(rounded[i], gradient[i], 0.02) << "element " << i;
+}
+
 TEST(Mlp, HasALayerBetweenEveryTwoWidths) {
   models::Mlp mlp({.widths = {6, 5, 4}});
   mlp.initialize(1);
