@@ -1,0 +1,16 @@
+#include "tern/apps/models/lenet.h"
+#include "tern/apps/trainer/application.h"
+
+// Trains LeNet on handwritten digits: `train_lenet --data mnist --data-dir DIR`, or on drawn digits with no file.
+
+int main(int argc, char** argv) {
+  return tern::train(
+      argc, argv,
+      {.name = "train_lenet",
+       .model = [](const tern::ModelSpec& spec) -> std::unique_ptr<tern::Module> {
+         if (spec.choices.at("variant") == "caffe") return std::make_unique<tern::models::CaffeLeNet>();
+         return std::make_unique<tern::models::LeNet>();
+       },
+       .choices = {
+           {.flag = "variant", .values = {"terngrad", "caffe"}, .help = "LeNet of the TernGrad paper, or of Caffe"}}});
+}

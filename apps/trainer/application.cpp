@@ -1,0 +1,55 @@
+#include "tern/apps/trainer/application.h"
+
+#include <cstdio>
+
+#include "tern/apps/trainer/flags.h"
+#include "tern/apps/trainer/inference.h"
+#include "tern/apps/trainer/interrupt.h"
+#include "tern/apps/trainer/model_setup.h"
+#include "tern/apps/trainer/places.h"
+#include "tern/apps/trainer/trainer.h"
+#include "tern/apps/trainer/wait_policy.h"
+#include "tern/core/error.h"
+
+namespace tern {
+
+int run_application(const std::string& name, const std::function<int()>& body) {
+  const auto end = [&name](const char* sentence, ExitCode code) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), sentence);
+    return static_cast<int>(code);
+  };
+  try {
+    return body();
+  } catch (const Interrupted& stop) {
+    return end(stop.what(), kInterrupted);
+  } catch (const InputError& error) {
+    return end(error.what(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return end("out of memory", kInternalError);
+  } catch (const std::exception& error) {
+    return end(error.what(), kInternalError);
+  }
+}
+
+int train(int argc, char** argv, const Application& application) {
+  wait_passively(argv);
+  return run_application(application.name, [&]() -> int {
+    Invocation invocation = read_flags(argc, argv, application);
+    if (!invocation.run) {
+      std::fputs(invocation.text.c_str(), stdout);
+      return kDone;
+    }
+    TrainSettings& settings = invocation.settings;
+    check_places(settings);
+    prepare_machine(settings);
+    if (!settings.predict.empty())
+      predict(application, settings);
+    else if (settings.eval_only)
+      evaluate_only(application, settings);
+    else
+      Trainer(application, settings).train();
+    return kDone;
+  });
+}
+
+}  // namespace tern

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tern/apps/trainer/settings.h"
+#include "tern/data/dataset.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// What a model is built for: the images of the chosen data set, and the application's own choices.
+struct ModelSpec {
+  ImageSpec images;
+  std::map<std::string, std::string> choices;  ///< by flag without dashes: {"variant", "caffe"}
+};
+
+/// A flag of an application's own: one word out of a few.
+struct Choice {
+  std::string flag;                 ///< without dashes: "variant"
+  std::vector<std::string> values;  ///< the first is the default
+  std::string help;
+};
+
+/// A training program: a model under the trainer's flags.
+struct Application {
+  std::string name;  ///< as a person types it
+  std::function<std::unique_ptr<Module>(const ModelSpec&)> model;
+  TrainSettings defaults = {};
+  std::vector<Choice> choices = {};
+};
+
+/// How every application ends.
+enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2, kLostPeer = 3, kInterrupted = 130 };
+
+/// A whole program: reads the flags, trains, evaluates or predicts, writes what was asked for, and returns the exit
+/// code. Errors are one sentence on stderr. Call from `main`, before anything has used a thread: the process may
+/// start itself anew, once, with a passive OpenMP wait policy.
+int train(int argc, char** argv, const Application& application);
+
+/// Calls `body` and turns what it throws into a sentence on stderr, after `name`, and an exit code.
+int run_application(const std::string& name, const std::function<int()>& body);
+
+}  // namespace tern

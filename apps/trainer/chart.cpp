@@ -1,0 +1,168 @@
+#include "tern/apps/trainer/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tern {
+namespace {
+
+constexpr double kPanelWidth = 460, kPanelHeight = 300;
+constexpr double kLeft = 64, kRight = 24, kTop = 128, kBottom = 56;
+constexpr double kMostPoints = 1200;  // per line: more than a panel has pixels
+
+std::string escape(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+using Points = std::vector<std::pair<double, double>>;
+
+/// The lowest and highest point of each run of neighbours, so that a long noisy line keeps its outline.
+Points thin_out(const Points& points) {
+  if (points.size() <= kMostPoints) return points;
+  const size_t runs = static_cast<size_t>(kMostPoints) / 2;
+  Points kept;
+  for (size_t run = 0; run < runs; ++run) {
+    const auto begin = points.begin() + static_cast<std::ptrdiff_t>(points.size() * run / runs);
+    const auto end = points.begin() + static_cast<std::ptrdiff_t>(points.size() * (run + 1) / runs);
+    auto [low, high] = std::minmax_element(begin, end, [](auto& a, auto& b) { return a.second < b.second; });
+    if (low > high) std::swap(low, high);
+    kept.push_back(*low);
+    if (low != high) kept.push_back(*high);
+  }
+  return kept;
+}
+
+std::pair<double, double> range_of(const Chart& chart, double std::pair<double, double>::*coordinate) {
+  double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
+  for (const auto& series : chart.series)
+    for (const auto& point : series.points) {
+      low = std::min(low, point.*coordinate);
+      high = std::max(high, point.*coordinate);
+    }
+  return low <= high ? std::pair{low, high} : std::pair{0.0, 1.0};
+}
+
+/// Draws one chart with its panel's upper left corner at (left, top).
+class Panel {
+ public:
+  Panel(const Chart& chart, int index, double left, double top)
+      : chart_(chart), index_(index), left_(left), top_(top), x_(make_x(chart)), y_(make_y(chart)) {}
+
+  std::string draw() {
+    text_ = fmt::format("<clipPath id=\"panel{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
+                        index_, left_, top_ - 4, kPanelWidth + 5, kPanelHeight + 4);
+    label(left_, top_ - 34, chart_.title, "class=\"title\"");
+    draw_grid();
+    text_ += fmt::format("<g clip-path=\"url(#panel{})\">\n", index_);
+    for (const auto& series : chart_.series) draw_series(series);
+    text_ += "</g>\n";
+    draw_legend();
+    return text_;
+  }
+
+ private:
+  static Axis make_x(const Chart& chart) {
+    const auto [low, high] = chart.x_range.value_or(range_of(chart, &std::pair<double, double>::first));
+    return {low, high, Scale::linear};
+  }
+  static Axis make_y(const Chart& chart) {
+    const auto [low, high] = chart.y_range.value_or(range_of(chart, &std::pair<double, double>::second));
+    return {low, high, chart.y_scale};
+  }
+
+  double pixel_x(double x) const { return left_ + x_.position(x) * kPanelWidth; }
+  double pixel_y(double y) const { return top_ + (1 - y_.position(y)) * kPanelHeight; }
+
+  void label(double x, double y, const std::string& text, const char* attributes) {
+    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escape(text));
+  }
+
+  void line(double x1, double y1, double x2, double y2, const char* name) {
+    text_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2,
+                         y2, name);
+  }
+
+  void draw_grid() {
+    const double right = left_ + kPanelWidth, bottom = top_ + kPanelHeight;
+    for (const double tick : y_.ticks(5)) {
+      line(left_, pixel_y(tick), right, pixel_y(tick), "grid");
+      label(left_ - 10, pixel_y(tick) + 4, tick_label(tick) + chart_.y_suffix, "text-anchor=\"end\"");
+    }
+    for (const double tick : x_.ticks(5)) {
+      line(pixel_x(tick), bottom, pixel_x(tick), bottom + 5, "axis");
+      label(pixel_x(tick), bottom + 20, tick_label(tick), "text-anchor=\"middle\"");
+    }
+    line(left_, bottom, right, bottom, "axis");
+    label(right, bottom + 42, chart_.x_label, "text-anchor=\"end\"");
+  }
+
+  void draw_series(const Series& series) {
+    const Points points = thin_out(series.points);
+    text_ += fmt::format(
+        "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\" stroke-linejoin=\"round\" "
+        "points=\"",
+        series.color, series.width, series.opacity);
+    for (const auto& [x, y] : points) text_ += fmt::format("{:.1f},{:.1f} ", pixel_x(x), pixel_y(y));
+    text_ += "\"/>\n";
+    if (!series.markers) return;
+    for (const auto& [x, y] : points)
+      text_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>\n", pixel_x(x), pixel_y(y),
+                           series.color);
+  }
+
+  void draw_legend() {
+    double x = left_;
+    for (const auto& series : chart_.series) {
+      if (series.label.empty()) continue;
+      text_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"4\" rx=\"2\" fill=\"{}\" opacity=\"{}\"/>\n",
+                           x, top_ - 19, series.color, series.opacity);
+      label(x + 22, top_ - 13, series.label, "");
+      x += 44 + 6.6 * static_cast<double>(series.label.size());
+    }
+  }
+
+  const Chart& chart_;
+  int index_;
+  double left_, top_;
+  Axis x_, y_;
+  std::string text_;
+};
+
+constexpr const char* kStyle =
+    "text { font: 12px Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #475569; }\n"
+    ".heading { font-size: 20px; font-weight: 600; fill: #0f172a; }\n"
+    ".title { font-size: 14px; font-weight: 600; fill: #0f172a; }\n"
+    ".grid { stroke: #e2e8f0; }\n"
+    ".axis { stroke: #94a3b8; }\n";
+
+}  // namespace
+
+std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts) {
+  const double panel = kLeft + kPanelWidth + kRight;
+  const double width = panel * static_cast<double>(charts.size()), height = kTop + kPanelHeight + kBottom;
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
+      "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
+      "<text x=\"{3}\" y=\"34\" class=\"heading\">{4}</text>\n<text x=\"{3}\" y=\"54\">{5}</text>\n",
+      width, height, kStyle, kLeft, escape(heading), escape(subheading));
+  for (size_t i = 0; i < charts.size(); ++i)
+    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, kTop).draw();
+  return svg + "</svg>\n";
+}
+
+}  // namespace tern

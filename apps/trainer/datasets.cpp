@@ -1,0 +1,51 @@
+#include "tern/apps/trainer/datasets.h"
+
+#include <algorithm>
+
+#include "tern/apps/trainer/digit_image.h"
+#include "tern/core/error.h"
+#include "tern/data/digits.h"
+#include "tern/data/mnist.h"
+
+namespace tern {
+namespace {
+
+constexpr ImageSpec kDigitSpec = {.channels = 1, .height = 28, .width = 28, .classes = 10};
+
+std::unique_ptr<Dataset> load_digits(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(make_digits(static_cast<uint64_t>(settings.seed), split));
+}
+
+std::unique_ptr<Dataset> load_mnist_files(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(load_mnist(settings.data_dir, split));
+}
+
+}  // namespace
+
+std::span<const DatasetEntry> datasets() {
+  static const DatasetEntry entries[] = {
+      {.name = "digits",
+       .needs_folder = false,
+       .spec = kDigitSpec,
+       .load = load_digits,
+       .transform = {},
+       .adapt = adapt_digit},
+      {.name = "mnist",
+       .needs_folder = true,
+       .spec = kDigitSpec,
+       .load = load_mnist_files,
+       .transform = {},
+       .adapt = adapt_digit},
+  };
+  return entries;
+}
+
+const DatasetEntry& find_dataset(const std::string& name) {
+  const auto entry = std::ranges::find(datasets(), name, &DatasetEntry::name);
+  std::string names;
+  for (const DatasetEntry& known : datasets()) names += (names.empty() ? "" : "|") + std::string(known.name);
+  check_input(entry != datasets().end(), "--data: found '", name, "', expected ", names);
+  return *entry;
+}
+
+}  // namespace tern

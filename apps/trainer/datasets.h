@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tern/apps/trainer/image.h"
+#include "tern/apps/trainer/settings.h"
+#include "tern/data/dataset.h"
+#include "tern/data/transforms.h"
+
+namespace tern {
+
+/// A data set that --data names: where it comes from, and how a network sees it. Adding one is one more entry of the
+/// list in datasets.cpp.
+struct DatasetEntry {
+  const char* name;
+  bool needs_folder;  ///< reads the files of --data-dir
+  ImageSpec spec;     ///< of its examples, before the transform
+  std::unique_ptr<Dataset> (*load)(const TrainSettings& settings, Split split);
+  Transform transform;  ///< of training; evaluation takes `for_evaluation()`
+  /// A person's image as an example of this set: spec.numel() bytes in H, W, C order.
+  std::vector<uint8_t> (*adapt)(const Image& image, const ImageSpec& spec);
+};
+
+std::span<const DatasetEntry> datasets();
+/// An InputError that lists the names where `name` is none of them.
+const DatasetEntry& find_dataset(const std::string& name);
+
+}  // namespace tern

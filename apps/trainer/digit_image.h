@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tern/apps/trainer/image.h"
+#include "tern/data/dataset.h"
+
+namespace tern {
+
+/// Makes a picture of one digit into an example as MNIST was made (LeCun, Bottou, Bengio and Haffner, 1998, III.A):
+/// the ink, bright on black whichever way it was written, fitted into 20×20 with its proportions kept, and put into
+/// 28×28 with its centre of mass in the middle. A 28×28 picture on black is taken as it is.
+std::vector<uint8_t> adapt_digit(const Image& image, const ImageSpec& spec);
+
+}  // namespace tern

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "tern/core/dtype.h"
+#include "tern/data/loader.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// How a model does on a data set.
+struct Evaluation {
+  double accuracy = 0;  ///< share of images whose largest logit is their label's, 0 to 1
+  double loss = 0;      ///< mean cross-entropy, without label smoothing
+};
+
+/// Runs `model`, in evaluation mode, over one epoch of `loader`, images entering as `dtype`; its mode is as before
+/// on return. Nothing where `stop` returned true between two batches.
+std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::function<bool()>& stop);
+
+/// The index of the largest of each row of `logits` [N, C]; the first where several are.
+std::vector<int64_t> predicted_classes(const Tensor& logits);
+
+}  // namespace tern

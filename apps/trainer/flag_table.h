@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tern/apps/trainer/settings.h"
+
+namespace tern {
+
+/// How one setting appears to a person.
+struct Flag {
+  const char* group;
+  const char* name;   ///< without dashes
+  const char* value;  ///< what stands for the value in the help; nullptr for a switch
+  const char* help;
+  bool shapes_result = false;                ///< changes the losses: a resumed run must agree
+  std::vector<std::string_view> words = {};  ///< the values allowed, where they are few
+};
+
+/// Calls `visit(flag, field)` for every setting: the one list behind the command line, the help, the configuration
+/// file, the log and the comparison at a resume. `Settings` is TrainSettings, const or not.
+template <class Settings, class Visit>
+void visit_flags(Settings& s, Visit&& visit) {
+  const char* group = "Data";
+  visit(Flag{group, "data", "NAME", "Data set", true}, s.data);
+  visit(Flag{group, "data-dir", "DIR", "Folder with the data set's files"}, s.data_dir);
+  visit(Flag{group, "batch-size", "N", "Images per training step", true}, s.batch_size);
+  visit(Flag{group, "eval-batch-size", "N", "Images per evaluation step"}, s.eval_batch_size);
+  visit(Flag{group, "shuffle", nullptr, "Visit the images in a new order each epoch", true}, s.shuffle);
+  visit(Flag{group, "loader-threads", "N", "Threads that prepare batches ahead; 0: none"}, s.loader_threads);
+
+  group = "Training";
+  visit(Flag{group, "epochs", "N", "Passes over the training images (1 where neither is given)"}, s.epochs);
+  visit(Flag{group, "iterations", "N", "Training steps, instead of --epochs"}, s.iterations);
+  visit(Flag{group, "optimizer", "NAME", "Update rule", true, {"sgd", "momentum", "nesterov", "adam", "adamw"}},
+        s.optimizer);
+  visit(Flag{group, "lr", "X", "Learning rate", true}, s.lr);
+  visit(Flag{group, "lr-schedule", "NAME", "Its course", true, {"constant", "poly", "step", "cosine"}}, s.lr_schedule);
+  visit(Flag{group, "lr-power", "X", "poly: lr (1 - t/T)^X", true}, s.lr_power);
+  visit(Flag{group, "lr-steps", "N,N,...", "step: a tenth of the rate from each of these steps on", true}, s.lr_steps);
+  visit(Flag{group, "warmup", "N", "Steps in which the rate rises linearly to its course", true}, s.warmup);
+  visit(Flag{group, "momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v", true}, s.momentum);
+  visit(Flag{group, "weight-decay", "X", "X w is added to the gradient of every parameter w (adamw: decoupled)", true},
+        s.weight_decay);
+  visit(Flag{group, "ema-decay", "X", "Evaluate and save a moving average of the parameters; 0: off", true},
+        s.ema_decay);
+  visit(Flag{group, "label-smoothing", "X", "Share of each target spread over all classes", true}, s.label_smoothing);
+  visit(Flag{group, "clip-norm", "X", "Scale gradients down to this norm; 0: off", true}, s.clip_norm);
+
+  group = "Machine";
+  visit(Flag{group, "seed", "N", "Of every random number", true}, s.seed);
+  visit(Flag{group, "threads", "N", "Threads that compute; 0: one per core"}, s.threads);
+  visit(Flag{group, "device", "NAME", "Where to compute: cpu"}, s.device);
+  visit(Flag{group, "precision", "NAME", "Of activations; parameters stay fp32", true, {"fp32", "bf16"}}, s.precision);
+
+  group = "Record";
+  visit(Flag{group, "log", "FILE", "Write JSON lines"}, s.log);
+  visit(Flag{group, "tensorboard", "DIR", "Write event files for TensorBoard"}, s.tensorboard);
+  visit(Flag{group, "plot", "FILE.svg", "Draw loss and accuracy"}, s.plot);
+  visit(Flag{group, "quiet", nullptr, "Print errors only"}, s.quiet);
+
+  group = "Model";
+  visit(Flag{group, "checkpoint", "DIR", "Write checkpoints: after each epoch, at the end, and at Ctrl-C"},
+        s.checkpoint);
+  visit(Flag{group, "checkpoint-every", "N", "Steps between checkpoints; 0: an epoch"}, s.checkpoint_every);
+  visit(Flag{group, "resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR"}, s.resume);
+  visit(Flag{group, "init", "FILE", "Start from these parameters (safetensors)"}, s.init);
+  visit(Flag{group, "save", "FILE", "Write the parameters at the end (safetensors)"}, s.save);
+  visit(Flag{group, "eval-only", nullptr, "Evaluate the model of --init or --resume, without training"}, s.eval_only);
+  visit(Flag{group, "predict", "IMAGE...", "Classify these images with the model of --init or --resume"}, s.predict);
+}
+
+}  // namespace tern

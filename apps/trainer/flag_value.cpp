@@ -1,0 +1,51 @@
+#include "tern/apps/trainer/flag_value.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+template <class T>
+T read_number(const std::string& word, const char* expected) {
+  T value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  check_input(error == std::errc{} && end == word.data() + word.size(), "found '", word, "', expected ", expected);
+  return value;
+}
+
+}  // namespace
+
+void read_value(const std::vector<std::string>& words, std::string& value) { value = words.back(); }
+void read_value(const std::vector<std::string>& words, int64_t& value) {
+  value = read_number<int64_t>(words.back(), "a whole number");
+}
+void read_value(const std::vector<std::string>& words, double& value) {
+  value = read_number<double>(words.back(), "a number");
+}
+void read_value(const std::vector<std::string>& words, std::optional<int64_t>& value) {
+  read_value(words, value.emplace());
+}
+void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value) {
+  value.clear();
+  for (const auto& word : words) value.push_back(read_number<int64_t>(word, "whole numbers with commas between"));
+}
+void read_value(const std::vector<std::string>& words, std::vector<std::string>& value) { value = words; }
+
+std::string write_value(const std::string& value) { return value.empty() ? "" : fmt::format("\"{}\"", value); }
+std::string write_value(int64_t value) { return fmt::format("{}", value); }
+std::string write_value(double value) { return fmt::format("{}", value); }
+std::string write_value(bool value) { return value ? "true" : "false"; }
+std::string write_value(const std::optional<int64_t>& value) { return value ? write_value(*value) : ""; }
+std::string write_value(const std::vector<int64_t>& value) {
+  return value.empty() ? "" : fmt::format("[{}]", fmt::join(value, ","));
+}
+std::string write_value(const std::vector<std::string>& value) {
+  return value.empty() ? "" : fmt::format("[\"{}\"]", fmt::join(value, "\",\""));
+}
+
+}  // namespace tern

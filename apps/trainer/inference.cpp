@@ -1,0 +1,96 @@
+#include "tern/apps/trainer/inference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "tern/apps/trainer/datasets.h"
+#include "tern/apps/trainer/evaluate.h"
+#include "tern/apps/trainer/image.h"
+#include "tern/apps/trainer/interrupt.h"
+#include "tern/apps/trainer/listeners.h"
+#include "tern/apps/trainer/loaders.h"
+#include "tern/apps/trainer/machine.h"
+#include "tern/apps/trainer/model_setup.h"
+#include "tern/apps/trainer/run_checkpoint.h"
+#include "tern/autograd/softmax.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr size_t kShownClasses = 3;
+
+std::unique_ptr<Module> finished_model(const Application& application, const TrainSettings& settings) {
+  auto model = make_model(application, settings);
+  if (settings.resume) load_evaluated_model(settings.checkpoint, *model);
+  model->set_training(false);
+  return model;
+}
+
+/// One batch with one example per picture.
+Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry) {
+  const Transform transform = entry.transform.for_evaluation();
+  const ImageSpec spec = transform.output(entry.spec);
+  Tensor batch = Tensor::empty({static_cast<int64_t>(images.size()), spec.channels, spec.height, spec.width},
+                               {.format = MemoryFormat::channels_last});
+  auto place = batch.span<float>();
+  for (const Image& image : images) {
+    const auto pixels = entry.adapt(image, entry.spec);
+    const auto size = static_cast<size_t>(spec.numel());
+    transform.apply(entry.spec, transform.draw(entry.spec, 0, 0, 0), pixels, place.first(size));
+    place = place.subspan(size);
+  }
+  return batch;
+}
+
+/// "photo.png: 7 (99.31 %), 1 (0.52 %), 9 (0.10 %)"
+std::string answer(const std::string& path, std::span<const float> probabilities) {
+  std::vector<size_t> order(probabilities.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return probabilities[a] > probabilities[b]; });
+  std::string text = path + ": ";
+  for (size_t i = 0; i < std::min(order.size(), kShownClasses); ++i)
+    text += fmt::format("{}{} ({:.2f} %)", i == 0 ? "" : ", ", order[i], 100 * probabilities[order[i]]);
+  return text;
+}
+
+}  // namespace
+
+void evaluate_only(const Application& application, const TrainSettings& settings) {
+  const InterruptGuard interrupt;
+  const DatasetEntry& entry = find_dataset(settings.data);
+  const auto model = finished_model(application, settings);
+  const auto test = entry.load(settings, Split::test);
+  const auto loader = make_test_loader(settings, *test);
+  const auto listeners = make_listeners(settings);
+  for (const auto& listener : listeners)
+    listener->started({.application = application.name,
+                       .settings = settings,
+                       .test_images = test->size(),
+                       .parameters = model->parameter_count()});
+  const auto found =
+      evaluate(*model, *loader, activation_dtype(settings), [&interrupt] { return interrupt.interrupted(); });
+  if (!found) throw Interrupted("interrupted during the evaluation");
+  for (const auto& listener : listeners) {
+    listener->evaluated({.accuracy = found->accuracy, .loss = found->loss});
+    listener->ended({.accuracy = found->accuracy, .loss = found->loss, .peak_memory = peak_memory_bytes()});
+  }
+}
+
+void predict(const Application& application, const TrainSettings& settings) {
+  std::vector<Image> images;
+  for (const auto& path : settings.predict) images.push_back(read_image(path));
+  const auto model = finished_model(application, settings);
+  const NoGradient no_gradient;
+  const Tensor batch = batch_of(images, find_dataset(settings.data)).to(activation_dtype(settings));
+  const Variable logits = (*model)(Variable(batch));
+  const Tensor probabilities = softmax(Variable(logits.value().to(DType::f32))).value();
+  const auto classes = static_cast<size_t>(probabilities.size(1));
+  for (size_t i = 0; i < images.size(); ++i)
+    fmt::print("{}\n", answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes)));
+}
+
+}  // namespace tern

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/settings.h"
+
+namespace tern {
+
+/// --eval-only: how the model of --init or --resume does on the test images.
+void evaluate_only(const Application& application, const TrainSettings& settings);
+
+/// --predict: prints for each image its most likely classes with their probabilities. Reads all images before the
+/// first answer.
+void predict(const Application& application, const TrainSettings& settings);
+
+}  // namespace tern

@@ -1,0 +1,101 @@
+#include "tern/apps/trainer/json_log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tern/apps/trainer/flag_table.h"
+#include "tern/apps/trainer/machine.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A process that was killed may have left half a line, which would spoil the next one.
+void drop_unfinished_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return;
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t whole = text.rfind('\n') + 1;
+  if (whole < text.size()) std::filesystem::resize_file(path, whole);
+}
+
+Json to_json(const TrainSettings& settings) {
+  Json object;
+  visit_flags(settings, [&](const Flag& flag, const auto& field) {
+    std::string key = flag.name;
+    std::ranges::replace(key, '-', '_');
+    if constexpr (std::is_same_v<decltype(field), const std::optional<int64_t>&>)
+      object[key] = field ? Json(*field) : Json(nullptr);
+    else
+      object[key] = field;
+  });
+  for (const auto& [flag, value] : settings.choices) object[flag] = value;
+  return object;
+}
+
+}  // namespace
+
+JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(nullptr, &std::fclose) {
+  if (append) drop_unfinished_line(path);
+  file_.reset(std::fopen(path.c_str(), append ? "ae" : "we"));
+  check_input(file_ != nullptr, "--log: ", path, ": cannot be written: ", std::strerror(errno));
+}
+
+void JsonLog::started(const RunStart& run) {
+  Json line = {{"event", "start"}, {"application", run.application}};
+  line.update(to_json(run.settings));
+  for (const auto& [name, version] : versions()) line["versions"][name] = version;
+  line.update({{"processor", processor_name()},
+               {"training_images", run.training_images},
+               {"test_images", run.test_images},
+               {"steps_per_epoch", run.steps_per_epoch},
+               {"total_steps", run.total_steps},
+               {"first_step", run.first_step},
+               {"parameters", run.parameters}});
+  write_line(line.dump());
+}
+
+void JsonLog::stepped(const StepReport& report) {
+  write_line(Json{{"event", "step"},
+                  {"step", report.step},
+                  {"epoch", report.epoch},
+                  {"loss", report.loss},
+                  {"lr", report.lr},
+                  {"seconds", report.seconds}}
+                 .dump());
+}
+
+void JsonLog::evaluated(const EvaluationReport& report) {
+  write_line(Json{{"event", "eval"},
+                  {"step", report.step},
+                  {"epoch", report.epoch},
+                  {"accuracy", report.accuracy},
+                  {"loss", report.loss}}
+                 .dump());
+}
+
+void JsonLog::ended(const RunReport& report) {
+  write_line(Json{{"event", "done"},
+                  {"accuracy", report.accuracy},
+                  {"loss", report.loss},
+                  {"seconds", report.seconds},
+                  {"steps", report.steps},
+                  {"images_per_second", report.images_per_second},
+                  {"data_wait", report.data_wait},
+                  {"peak_memory", report.peak_memory}}
+                 .dump());
+}
+
+void JsonLog::write_line(const std::string& line) {
+  const bool written = std::fputs((line + '\n').c_str(), file_.get()) >= 0 && std::fflush(file_.get()) == 0;
+  check_input(written, "--log: ", path_, ": cannot be written: ", std::strerror(errno));
+}
+
+}  // namespace tern

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tern/apps/trainer/listener.h"
+
+namespace tern {
+
+/// Writes a run as JSON, one object per line, each flushed as it happens; numbers read back exactly. A resumed run
+/// appends, so that steps after its checkpoint may stand twice: the later ones count.
+class JsonLog final : public Listener {
+ public:
+  /// An InputError where `path` cannot be written.
+  JsonLog(const std::string& path, bool append);
+
+  void started(const RunStart& run) override;
+  void stepped(const StepReport& report) override;
+  void evaluated(const EvaluationReport& report) override;
+  void ended(const RunReport& report) override;
+
+ private:
+  void write_line(const std::string& line);
+
+  std::string path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+}  // namespace tern

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tern/apps/trainer/settings.h"
+
+namespace tern {
+
+/// What is known of a run before its first step.
+struct RunStart {
+  std::string application;
+  TrainSettings settings;  ///< threads and epochs resolved
+  int64_t training_images = 0;
+  int64_t test_images = 0;
+  int64_t steps_per_epoch = 0;
+  int64_t total_steps = 0;
+  int64_t first_step = 0;  ///< steps done before, where a run goes on
+  int64_t parameters = 0;  ///< numbers that training changes
+};
+
+/// One training step, after its update.
+struct StepReport {
+  int64_t step = 0;   ///< from 1, through all parts of a resumed run
+  int64_t epoch = 0;  ///< from 1
+  double loss = 0;    ///< mean over the batch
+  double lr = 0;
+  double seconds = 0;  ///< of training since the start of the run
+};
+
+struct EvaluationReport {
+  int64_t step = 0, epoch = 0;
+  double accuracy = 0;  ///< from 0 to 1
+  double loss = 0;
+};
+
+/// The whole run.
+struct RunReport {
+  double accuracy = 0, loss = 0;  ///< of the last evaluation
+  double seconds = 0;             ///< of training
+  int64_t steps = 0;
+  double images_per_second = 0;  ///< in training, by this process
+  double data_wait = 0;          ///< share of this process's training time spent waiting for data
+  int64_t peak_memory = 0;       ///< bytes
+};
+
+/// Hears what happens in a run, in this order, from the training thread: `started`, then `stepped` and `evaluated`,
+/// then `ended` where the run was not stopped before. What it writes must survive without `ended`.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void started(const RunStart&) {}
+  virtual void stepped(const StepReport&) {}
+  virtual void evaluated(const EvaluationReport&) {}
+  virtual void ended(const RunReport&) {}
+};
+
+}  // namespace tern

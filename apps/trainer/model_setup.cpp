@@ -1,0 +1,38 @@
+#include "tern/apps/trainer/model_setup.h"
+
+#include "tern/apps/trainer/datasets.h"
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/core/safetensors.h"
+
+namespace tern {
+
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings) {
+  const DatasetEntry& entry = find_dataset(settings.data);
+  auto model = application.model({.images = entry.transform.output(entry.spec), .choices = settings.choices});
+  model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
+  if (settings.init.empty()) return model;
+  try {
+    model->load_state(read_safetensors(settings.init).tensors);
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    throw InputError("--init: " + (text.starts_with(settings.init) ? text : settings.init + ": " + text));
+  }
+  return model;
+}
+
+DType activation_dtype(const TrainSettings& settings) {
+  return settings.precision == "bf16" ? DType::bf16 : DType::f32;
+}
+
+void prepare_machine(TrainSettings& settings) {
+  try {
+    device_backend(parse_device(settings.device));
+  } catch (const InputError& error) {
+    throw InputError(std::string("--device: ") + error.what());
+  }
+  if (settings.threads == 0) settings.threads = thread_count();
+  set_thread_count(static_cast<int>(settings.threads));
+}
+
+}  // namespace tern

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/settings.h"
+#include "tern/core/dtype.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// The application's model for the chosen data set, with the first values of the seed, or those of --init.
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings);
+
+/// Of activations, as --precision says.
+DType activation_dtype(const TrainSettings& settings);
+
+/// Finds the device, and sets the threads that compute; `settings.threads` becomes their number. An InputError names
+/// the flag.
+void prepare_machine(TrainSettings& settings);
+
+}  // namespace tern

@@ -1,0 +1,48 @@
+#include "tern/apps/trainer/places.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "tern/apps/trainer/run_checkpoint.h"
+#include "tern/core/atomic_file.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_file(const char* flag, const std::string& path) {
+  if (path.empty()) return;
+  try {
+    check_writable(path);
+  } catch (const InputError& error) {
+    throw InputError(join({flag, ": ", error.what()}));
+  }
+}
+
+/// The folder, or the nearest above it that exists, must take new files.
+void check_folder(const char* flag, const std::string& path) {
+  if (path.empty()) return;
+  fs::path nearest = fs::absolute(path);
+  while (!fs::exists(nearest)) nearest = nearest.parent_path();
+  check_input(fs::is_directory(nearest), flag, ": ", path, ": ", nearest.string(), " is not a folder");
+  check_input(access(nearest.c_str(), W_OK | X_OK) == 0, flag, ": ", path, ": ", nearest.string(),
+              " cannot be written");
+}
+
+}  // namespace
+
+void check_places(const TrainSettings& s) {
+  check_file("--log", s.log);
+  check_file("--plot", s.plot);
+  check_file("--save", s.save);
+  check_folder("--tensorboard", s.tensorboard);
+  if (!s.checkpoint.empty()) check_checkpoint_place(s.checkpoint, s.resume);
+  check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");
+}
+
+}  // namespace tern

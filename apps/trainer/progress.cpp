@@ -1,0 +1,102 @@
+#include "tern/apps/trainer/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tern/apps/trainer/machine.h"
+
+namespace tern {
+namespace {
+
+constexpr std::chrono::milliseconds kLiveInterval{100};
+constexpr std::chrono::seconds kPlainInterval{5};
+
+}  // namespace
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  const size_t first = number < 0 ? 1 : 0;
+  for (size_t place = digits.size(); place > first + 3;) digits.insert(place -= 3, ",");
+  return digits;
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+void Progress::started(const RunStart& run) {
+  run_ = run;
+  shown_step_ = run.first_step;
+  shown_at_ = Clock::now();
+  const TrainSettings& s = run.settings;
+  print_line(fmt::format("{}: {} ({} training and {} test images), {} parameters, {}, {} thread{} on {}",
+                         run.application, s.data, grouped(run.training_images), grouped(run.test_images),
+                         grouped(run.parameters), s.precision, s.threads, s.threads == 1 ? "" : "s", processor_name()));
+  if (run.first_step > 0) print_line(fmt::format("going on after step {}", run.first_step));
+}
+
+void Progress::stepped(const StepReport& report) {
+  const auto now = Clock::now();
+  if (shown_step_ == run_.first_step && shown_seconds_ == 0 && report.step == run_.first_step + 1)
+    shown_seconds_ = report.seconds;  // the first step also warms caches: not in the rate
+  const auto interval = live_ ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
+  if (now - shown_at_ < interval) return;
+  const std::string line = step_line(report);
+  shown_at_ = now;
+  if (!live_) return print_line(line);
+  fmt::print(file_, "\r{}\x1b[K", line);
+  std::fflush(file_);
+  line_open_ = true;
+}
+
+void Progress::evaluated(const EvaluationReport& report) {
+  if (report.step == 0) return;
+  print_line(fmt::format("epoch {}  step {}  test accuracy {:.2f} %  test loss {:.4f}", report.epoch, report.step,
+                         100 * report.accuracy, report.loss));
+}
+
+void Progress::ended(const RunReport& report) {
+  print_line("");
+  print_line(fmt::format("accuracy      {:.2f} %", 100 * report.accuracy));
+  print_line(fmt::format("loss          {:.4f}", report.loss));
+  if (report.steps > 0) {
+    print_line(fmt::format("training      {} steps in {:.1f} s", grouped(report.steps), report.seconds));
+    print_line(fmt::format("throughput    {} images/s", grouped(std::llround(report.images_per_second))));
+  }
+  print_line(fmt::format("parameters    {}", grouped(run_.parameters)));
+  print_line(fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20)));
+}
+
+std::string Progress::step_line(const StepReport& report) {
+  const double seconds = report.seconds - shown_seconds_;
+  const double rate = seconds > 0 ? static_cast<double>(report.step - shown_step_) / seconds : 0;
+  shown_step_ = report.step;
+  shown_seconds_ = report.seconds;
+  const double left = rate > 0 ? static_cast<double>(run_.total_steps - report.step) / rate : 0;
+  return fmt::format("epoch {}  step {}/{}  loss {:.4f}  lr {:.4g}  {} images/s  {} left", report.epoch, report.step,
+                     run_.total_steps, report.loss, report.lr,
+                     grouped(std::llround(rate * static_cast<double>(run_.settings.batch_size))), duration_text(left));
+}
+
+void Progress::print_line(const std::string& line) {
+  erase_live_line();
+  fmt::print(file_, "{}\n", line);
+  std::fflush(file_);
+}
+
+void Progress::end_live_line() {
+  if (line_open_) fmt::print(file_, "\n");
+  line_open_ = false;
+}
+
+void Progress::erase_live_line() {
+  if (line_open_) fmt::print(file_, "\r\x1b[K");
+  line_open_ = false;
+}
+
+}  // namespace tern

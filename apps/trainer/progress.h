@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "tern/apps/trainer/listener.h"
+
+namespace tern {
+
+/// Tells a person how a run goes: on a terminal one line that is drawn over itself, otherwise a plain line every few
+/// seconds; a line per evaluation, and a summary at the end.
+class Progress final : public Listener {
+ public:
+  /// `file` is not owned; `live`: whether it is a terminal.
+  Progress(std::FILE* file, bool live) : file_(file), live_(live) {}
+
+  ~Progress() override { end_live_line(); }
+
+  void started(const RunStart& run) override;
+  void stepped(const StepReport& report) override;
+  void evaluated(const EvaluationReport& report) override;
+  void ended(const RunReport& report) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string step_line(const StepReport& report);
+  void print_line(const std::string& line);
+  void erase_live_line();
+  void end_live_line();
+
+  std::FILE* file_;
+  bool live_;
+  RunStart run_;
+  bool line_open_ = false;
+  Clock::time_point shown_at_ = {};
+  int64_t shown_step_ = 0;
+  double shown_seconds_ = 0;
+};
+
+/// "8 s", "3 min 20 s", "2 h 05 min"
+std::string duration_text(double seconds);
+/// "1,256,080"
+std::string grouped(int64_t number);
+
+}  // namespace tern

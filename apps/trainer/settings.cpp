@@ -1,0 +1,90 @@
+#include "tern/apps/trainer/settings.h"
+
+#include <cmath>
+
+#include "tern/apps/trainer/datasets.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr double kUnbounded = HUGE_VAL;
+
+/// [low, high], or (low, ...) and (..., high) where an end is open.
+struct Range {
+  double low, high = kUnbounded;
+  bool low_open = false, high_open = false;
+
+  bool contains(double x) const {
+    return std::isfinite(x) && (low_open ? x > low : x >= low) && (high_open ? x < high : x <= high);
+  }
+};
+
+std::string to_string(const Range& range) {
+  std::string text = join({"a finite number ", range.low_open ? "above " : "from ", range.low});
+  if (range.high != kUnbounded) text += join({range.high_open ? " to below " : " to ", range.high});
+  return text;
+}
+
+void check_range(const char* flag, double value, const Range& range) {
+  check_input(range.contains(value), "--", flag, ": found ", value, ", expected ", range);
+}
+
+void check_count(const char* flag, int64_t value, int64_t least) {
+  check_input(value >= least, "--", flag, ": found ", value, ", expected ", least, " or more");
+}
+
+void validate_ranges(const TrainSettings& s) {
+  check_count("batch-size", s.batch_size, 1);
+  check_count("eval-batch-size", s.eval_batch_size, 1);
+  check_count("loader-threads", s.loader_threads, 0);
+  check_input(s.loader_threads <= 256, "--loader-threads: found ", s.loader_threads, ", expected 256 or fewer");
+  if (s.epochs) check_count("epochs", *s.epochs, 0);
+  if (s.iterations) check_count("iterations", *s.iterations, 0);
+  check_range("lr", s.lr, {.low = 0, .low_open = true});
+  check_range("lr-power", s.lr_power, {.low = 0, .low_open = true});
+  check_count("warmup", s.warmup, 0);
+  check_range("momentum", s.momentum, {.low = 0, .high = 1, .high_open = true});
+  check_range("weight-decay", s.weight_decay, {.low = 0});
+  check_range("ema-decay", s.ema_decay, {.low = 0, .high = 1, .high_open = true});
+  check_range("label-smoothing", s.label_smoothing, {.low = 0, .high = 1, .high_open = true});
+  check_range("clip-norm", s.clip_norm, {.low = 0});
+  check_count("seed", s.seed, 0);
+  check_count("threads", s.threads, 0);
+  check_input(s.threads <= 1024, "--threads: found ", s.threads, ", expected 1024 or fewer");
+  check_count("checkpoint-every", s.checkpoint_every, 0);
+  int64_t previous = 0;
+  for (const int64_t step : s.lr_steps) {
+    check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
+    previous = step;
+  }
+}
+
+}  // namespace
+
+std::string reason_without_effect(const std::string& name, const TrainSettings& s) {
+  if (name == "lr-power" && s.lr_schedule != "poly") return "it belongs to --lr-schedule poly";
+  if (name == "lr-steps" && s.lr_schedule != "step") return "it belongs to --lr-schedule step";
+  if (name == "momentum" && s.optimizer != "momentum" && s.optimizer != "nesterov")
+    return "--optimizer " + s.optimizer + " has none";
+  if (name == "data-dir" && !find_dataset(s.data).needs_folder) return "--data " + s.data + " reads no files";
+  if (name == "checkpoint-every" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
+  return "";
+}
+
+void validate(const TrainSettings& s) {
+  validate_ranges(s);
+  check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
+  check_input(s.optimizer != "nesterov" || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
+  check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps N,N,...");
+  const bool needs_folder = find_dataset(s.data).needs_folder && s.predict.empty();
+  check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
+  check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");
+  check_input(!s.resume || s.init.empty(), "--init and --resume contradict each other: give one");
+  check_input(!s.eval_only || s.predict.empty(), "--eval-only and --predict contradict each other: give one");
+  const char* reader = s.eval_only ? "--eval-only" : "--predict";
+  if (s.eval_only || !s.predict.empty())
+    check_input(s.resume || !s.init.empty(), reader, ": needs a model: --init FILE, or --checkpoint DIR --resume");
+}
+
+}  // namespace tern

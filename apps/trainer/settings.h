@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tern {
+
+/// Everything a training run is told; each field is the flag of its name, and its value here that flag's default. A
+/// plain value.
+struct TrainSettings {
+  std::string data = "digits";
+  std::string data_dir;
+  std::optional<int64_t> epochs;  ///< 1 where neither is given
+  std::optional<int64_t> iterations;
+  int64_t batch_size = 64;
+  int64_t eval_batch_size = 250;
+  bool shuffle = true;
+  int64_t loader_threads = 1;
+
+  std::string optimizer = "momentum";
+  double lr = 0.01;
+  std::string lr_schedule = "constant";
+  double lr_power = 0.5;
+  std::vector<int64_t> lr_steps;
+  int64_t warmup = 0;
+  double momentum = 0.9;
+  double weight_decay = 0;
+  double ema_decay = 0;
+  double label_smoothing = 0;
+  double clip_norm = 0;
+
+  int64_t seed = 1;
+  int64_t threads = 0;  ///< 0: one per core
+  std::string device = "cpu";
+  std::string precision = "fp32";
+
+  std::string log, tensorboard, plot;
+  bool quiet = false;
+
+  std::string checkpoint;
+  int64_t checkpoint_every = 0;  ///< 0: after each epoch
+  bool resume = false;
+  std::string init, save;
+
+  bool eval_only = false;
+  std::vector<std::string> predict;
+
+  std::map<std::string, std::string> choices;  ///< of the application's own flags
+};
+
+/// Throws an InputError that names the first flag out of its range or at odds with another.
+void validate(const TrainSettings& settings);
+
+/// Why the flag `name` would change nothing beside the other settings; empty where it acts.
+std::string reason_without_effect(const std::string& name, const TrainSettings& settings);
+
+}  // namespace tern

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/evaluate.h"
+#include "tern/apps/trainer/interrupt.h"
+#include "tern/apps/trainer/listener.h"
+#include "tern/apps/trainer/run_checkpoint.h"
+#include "tern/apps/trainer/settings.h"
+#include "tern/data/dataset.h"
+#include "tern/data/loader.h"
+#include "tern/optim/average.h"
+#include "tern/optim/optimizer.h"
+#include "tern/optim/schedule.h"
+
+namespace tern {
+
+/// One training run: the model, its data, its optimizer, and how many steps are done, on which all else (the place in
+/// the data, the learning rate, random numbers) depends. Used by one thread; one per process at a time.
+class Trainer {
+ public:
+  /// Loads data and model, and the checkpoint of --resume. An InputError names what a person has to put right.
+  Trainer(const Application& application, const TrainSettings& settings);
+
+  /// Trains to the end, evaluating after each epoch and at the end; writes what the settings ask for. Throws
+  /// Interrupted after the step in which a person stopped it, with a checkpoint written.
+  void train();
+
+ private:
+  RunParts parts();
+  void restore();
+  RunStart describe() const;
+  void start_loader();
+  void train_step();
+  void check_finite(double loss, const Variable& x);
+  void evaluate_model();
+  void write_checkpoint();
+  void save_model();
+  RunReport report() const;
+
+  int64_t epochs_done() const { return steps_ / loader_->batches(); }
+  bool at_epoch_end() const { return steps_ > 0 && steps_ % loader_->batches() == 0; }
+  bool ended() const { return steps_ == total_steps_; }
+  bool checkpoint_due() const;
+
+  TrainSettings settings_;
+  std::string name_;
+  InterruptGuard interrupt_;
+  std::unique_ptr<Dataset> training_, test_;
+  std::unique_ptr<DataLoader> loader_, test_loader_;
+  std::unique_ptr<Module> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
+  Schedule schedule_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+
+  int64_t total_steps_ = 0;
+  int64_t first_step_ = 0;  ///< done before this process
+  int64_t steps_ = 0;
+  double first_seconds_ = 0;
+  double seconds_ = 0;  ///< of training
+  Evaluation evaluation_;
+};
+
+}  // namespace tern

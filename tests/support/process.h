@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace tern {
+
+/// How a program ended, and what it wrote.
+struct Outcome {
+  int code = 0;  ///< exit code, or 128 + the signal that ended it
+  std::string out, err;
+};
+
+/// A program that runs beside the test; ended by SIGKILL with this object where it still runs.
+class Process {
+ public:
+  /// `arguments[0]` is the program's path.
+  explicit Process(const std::vector<std::string>& arguments);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void send(int signal) const;
+  bool running();
+  Outcome wait();
+
+ private:
+  pid_t id_ = -1;
+  bool ended_ = false;
+  int status_ = 0;
+  std::FILE* out_;
+  std::FILE* err_;
+};
+
+/// Runs a program to its end.
+inline Outcome run_program(const std::vector<std::string>& arguments) { return Process(arguments).wait(); }
+
+}  // namespace tern
