@@ -24,7 +24,7 @@ using Inputs = std::vector<Variable>;
 struct Case {
   const char* name;
   std::vector<Shape> shapes;
-  test::Function f;
+  Variable (*f)(const Inputs&);
 };
 
 void PrintTo(const Case& row, std::ostream* out) { *out << row.name; }
@@ -43,174 +43,188 @@ std::string name_of(const testing::TestParamInfo<Case>& info) { return info.para
 
 const Shape kImages{2, 3, 4, 5};
 
-INSTANTIATE_TEST_SUITE_P(
-    Activation, Gradcheck,
-    testing::Values(Case{"relu", {kImages}, [](const Inputs& in) { return relu(in[0]); }},
-                    Case{"leaky_relu", {kImages}, [](const Inputs& in) { return leaky_relu(in[0], 0.2); }},
-                    Case{"sigmoid", {kImages}, [](const Inputs& in) { return sigmoid(in[0]); }},
-                    Case{"tanh", {kImages}, [](const Inputs& in) { return tanh(in[0]); }}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Activation, Gradcheck,
+                         testing::ValuesIn(std::vector<Case>{
+                             {"relu", {kImages}, [](const Inputs& in) { return relu(in[0]); }},
+                             {"leaky_relu", {kImages}, [](const Inputs& in) { return leaky_relu(in[0], 0.2); }},
+                             {"sigmoid", {kImages}, [](const Inputs& in) { return sigmoid(in[0]); }},
+                             {"tanh", {kImages}, [](const Inputs& in) { return tanh(in[0]); }}}),
+                         name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Arithmetic, Gradcheck,
-    testing::Values(Case{"add", {kImages, kImages}, [](const Inputs& in) { return in[0] + in[1]; }},
-                    Case{"add_channels", {kImages, {3, 1, 1}}, [](const Inputs& in) { return in[0] + in[1]; }},
-                    Case{"add_both_repeat", {{2, 1, 4, 1}, {3, 1, 5}}, [](const Inputs& in) { return in[0] + in[1]; }},
-                    Case{"subtract", {kImages, kImages}, [](const Inputs& in) { return in[0] - in[1]; }},
-                    Case{"subtract_scalar", {{}, kImages}, [](const Inputs& in) { return in[0] - in[1]; }},
-                    Case{"multiply", {kImages, kImages}, [](const Inputs& in) { return in[0] * in[1]; }},
-                    Case{"multiply_row", {{4, 3}, {1, 3}}, [](const Inputs& in) { return in[0] * in[1]; }},
-                    Case{"multiply_images", {{2, 1, 1, 5}, kImages}, [](const Inputs& in) { return in[0] * in[1]; }},
-                    Case{"square", {kImages}, [](const Inputs& in) { return in[0] * in[0]; }},
-                    Case{"divide", {{3, 4}, {3, 4}}, [](const Inputs& in) { return in[0] / in[1]; }},
-                    Case{"divide_column", {{3, 4}, {3, 1}}, [](const Inputs& in) { return in[0] / in[1]; }},
-                    Case{"divide_repeated", {{4}, {3, 4}}, [](const Inputs& in) { return in[0] / in[1]; }},
-                    Case{"add_relu", {kImages, kImages}, [](const Inputs& in) { return add_relu(in[0], in[1]); }},
-                    Case{"scale", {kImages}, [](const Inputs& in) { return scale(in[0], -2.5); }}),
+    testing::ValuesIn(std::vector<Case>{
+        {"add", {kImages, kImages}, [](const Inputs& in) { return in[0] + in[1]; }},
+        {"add_channels", {kImages, {3, 1, 1}}, [](const Inputs& in) { return in[0] + in[1]; }},
+        {"add_both_repeat", {{2, 1, 4, 1}, {3, 1, 5}}, [](const Inputs& in) { return in[0] + in[1]; }},
+        {"subtract", {kImages, kImages}, [](const Inputs& in) { return in[0] - in[1]; }},
+        {"subtract_scalar", {{}, kImages}, [](const Inputs& in) { return in[0] - in[1]; }},
+        {"multiply", {kImages, kImages}, [](const Inputs& in) { return in[0] * in[1]; }},
+        {"multiply_row", {{4, 3}, {1, 3}}, [](const Inputs& in) { return in[0] * in[1]; }},
+        {"multiply_images", {{2, 1, 1, 5}, kImages}, [](const Inputs& in) { return in[0] * in[1]; }},
+        {"square", {kImages}, [](const Inputs& in) { return in[0] * in[0]; }},
+        {"divide", {{3, 4}, {3, 4}}, [](const Inputs& in) { return in[0] / in[1]; }},
+        {"divide_column", {{3, 4}, {3, 1}}, [](const Inputs& in) { return in[0] / in[1]; }},
+        {"divide_repeated", {{4}, {3, 4}}, [](const Inputs& in) { return in[0] / in[1]; }},
+        {"add_relu", {kImages, kImages}, [](const Inputs& in) { return add_relu(in[0], in[1]); }},
+        {"scale", {kImages}, [](const Inputs& in) { return scale(in[0], -2.5); }}}),
     name_of);
 
-INSTANTIATE_TEST_SUITE_P(
-    Reduction, Gradcheck,
-    testing::Values(Case{"sum", {kImages}, [](const Inputs& in) { return sum(in[0]); }},
-                    Case{"sum_dimensions",
-                         {kImages},
-                         [](const Inputs& in) {
-                           return sum(in[0], {0, -1});
-                         }},
-                    Case{"sum_keep", {kImages}, [](const Inputs& in) { return sum(in[0], {1}, true); }},
-                    Case{"mean", {kImages}, [](const Inputs& in) { return mean(in[0]); }},
-                    Case{"mean_pixels",
-                         {kImages},
-                         [](const Inputs& in) {
-                           return mean(in[0], {2, 3});
-                         }}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Reduction, Gradcheck,
+                         testing::ValuesIn(std::vector<Case>{
+                             {"sum", {kImages}, [](const Inputs& in) { return sum(in[0]); }},
+                             {"sum_dimensions",
+                              {kImages},
+                              [](const Inputs& in) {
+                                return sum(in[0], {0, -1});
+                              }},
+                             {"sum_keep", {kImages}, [](const Inputs& in) { return sum(in[0], {1}, true); }},
+                             {"mean", {kImages}, [](const Inputs& in) { return mean(in[0]); }},
+                             {"mean_pixels",
+                              {kImages},
+                              [](const Inputs& in) {
+                                return mean(in[0], {2, 3});
+                              }}}),
+                         name_of);
 
-INSTANTIATE_TEST_SUITE_P(
-    Layout, Gradcheck,
-    testing::Values(Case{"reshape",
-                         {kImages},
-                         [](const Inputs& in) {
-                           return reshape(in[0], {6, -1});
-                         }},
-                    Case{"flatten", {kImages}, [](const Inputs& in) { return flatten(in[0]); }},
-                    Case{"transpose", {{2, 3, 4}}, [](const Inputs& in) { return transpose(in[0], 0, -1); }},
-                    Case{"transpose_images", {kImages}, [](const Inputs& in) { return transpose(in[0], 1, 2); }},
-                    Case{"concat",
-                         {{2, 3, 2, 2}, {2, 1, 2, 2}, {2, 2, 2, 2}},
-                         [](const Inputs& in) {
-                           return concat({in[0], in[1], in[2]}, 1);
-                         }},
-                    Case{"concat_twice",
-                         {{2, 3}},
-                         [](const Inputs& in) {
-                           return concat({in[0], in[0]}, -1);
-                         }},
-                    Case{"slice", {kImages}, [](const Inputs& in) { return slice(in[0], 2, 1, 3); }},
-                    Case{"pad",
-                         {{2, 3, 2, 2}},
-                         [](const Inputs& in) {
-                           return pad(in[0], {{0, 0}, {1, 0}, {2, 1}, {0, 3}}, 0.5);
-                         }}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Layout, Gradcheck,
+                         testing::ValuesIn(std::vector<Case>{
+                             {"reshape",
+                              {kImages},
+                              [](const Inputs& in) {
+                                return reshape(in[0], {6, -1});
+                              }},
+                             {"flatten", {kImages}, [](const Inputs& in) { return flatten(in[0]); }},
+                             {"transpose", {{2, 3, 4}}, [](const Inputs& in) { return transpose(in[0], 0, -1); }},
+                             {"transpose_images", {kImages}, [](const Inputs& in) { return transpose(in[0], 1, 2); }},
+                             {"concat",
+                              {{2, 3, 2, 2}, {2, 1, 2, 2}, {2, 2, 2, 2}},
+                              [](const Inputs& in) {
+                                return concat({in[0], in[1], in[2]}, 1);
+                              }},
+                             {"concat_twice",
+                              {{2, 3}},
+                              [](const Inputs& in) {
+                                return concat({in[0], in[0]}, -1);
+                              }},
+                             {"slice", {kImages}, [](const Inputs& in) { return slice(in[0], 2, 1, 3); }},
+                             {"pad",
+                              {{2, 3, 2, 2}},
+                              [](const Inputs& in) {
+                                return pad(in[0], {{0, 0}, {1, 0}, {2, 1}, {0, 3}}, 0.5);
+                              }}}),
+                         name_of);
 
-INSTANTIATE_TEST_SUITE_P(
-    Matmul, Gradcheck,
-    testing::Values(
-        Case{"matmul", {{2, 3}, {3, 4}}, [](const Inputs& in) { return matmul(in[0], in[1]); }},
-        Case{"matmul_ta",
-             {{3, 2}, {3, 4}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {true, false});
-             }},
-        Case{"matmul_tb",
-             {{2, 3}, {4, 3}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {false, true});
-             }},
-        Case{"matmul_both",
-             {{3, 2}, {4, 3}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {true, true});
-             }},
-        Case{"matmul_batched", {{2, 2, 3}, {2, 3, 4}}, [](const Inputs& in) { return matmul(in[0], in[1]); }},
-        Case{"matmul_batched_both",
-             {{2, 2, 3, 2}, {2, 2, 4, 3}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {true, true});
-             }},
-        Case{"matmul_shared", {{2, 2, 3}, {3, 4}}, [](const Inputs& in) { return matmul(in[0], in[1]); }},
-        Case{"matmul_shared_tb",
-             {{2, 2, 3}, {4, 3}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {false, true});
-             }},
-        Case{"matmul_shared_ta",
-             {{2, 3, 2}, {3, 4}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {true, false});
-             }},
-        Case{"matmul_shared_both",
-             {{2, 3, 2}, {4, 3}},
-             [](const Inputs& in) {
-               return matmul(in[0], in[1], {true, true});
-             }},
-        Case{"linear", {{4, 3}, {5, 3}, {5}}, [](const Inputs& in) { return linear(in[0], in[1], in[2]); }},
-        Case{"linear_without_bias", {{4, 3}, {5, 3}}, [](const Inputs& in) { return linear(in[0], in[1], {}); }},
-        Case{"linear_relu",
-             {{4, 3}, {5, 3}, {5}},
-             [](const Inputs& in) { return linear(in[0], in[1], in[2], {.relu = true}); }}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Matmul, Gradcheck,
+                         testing::ValuesIn(std::vector<Case>{{"matmul",
+                                                              {{2, 3}, {3, 4}},
+                                                              [](const Inputs& in) { return matmul(in[0], in[1]); }},
+                                                             {"matmul_ta",
+                                                              {{3, 2}, {3, 4}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {true, false});
+                                                              }},
+                                                             {"matmul_tb",
+                                                              {{2, 3}, {4, 3}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {false, true});
+                                                              }},
+                                                             {"matmul_both",
+                                                              {{3, 2}, {4, 3}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {true, true});
+                                                              }},
+                                                             {"matmul_batched",
+                                                              {{2, 2, 3}, {2, 3, 4}},
+                                                              [](const Inputs& in) { return matmul(in[0], in[1]); }},
+                                                             {"matmul_batched_both",
+                                                              {{2, 2, 3, 2}, {2, 2, 4, 3}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {true, true});
+                                                              }},
+                                                             {"matmul_shared",
+                                                              {{2, 2, 3}, {3, 4}},
+                                                              [](const Inputs& in) { return matmul(in[0], in[1]); }},
+                                                             {"matmul_shared_tb",
+                                                              {{2, 2, 3}, {4, 3}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {false, true});
+                                                              }},
+                                                             {"matmul_shared_ta",
+                                                              {{2, 3, 2}, {3, 4}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {true, false});
+                                                              }},
+                                                             {"matmul_shared_both",
+                                                              {{2, 3, 2}, {4, 3}},
+                                                              [](const Inputs& in) {
+                                                                return matmul(in[0], in[1], {true, true});
+                                                              }},
+                                                             {"linear",
+                                                              {{4, 3}, {5, 3}, {5}},
+                                                              [](const Inputs&
+                                                                     in) { return linear(in[0], in[1], in[2]); }},
+                                                             {"linear_without_bias",
+                                                              {{4, 3}, {5, 3}},
+                                                              [](const Inputs& in) {
+                                                                return linear(in[0], in[1], {});
+                                                              }},
+                                                             {"linear_relu",
+                                                              {{4, 3}, {5, 3}, {5}},
+                                                              [](const Inputs& in) {
+                                                                return linear(in[0], in[1], in[2], {.relu = true});
+                                                              }}}),
+                         name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Convolution, Gradcheck,
-    testing::Values(
-        Case{"conv2d", {{2, 3, 5, 6}, {4, 3, 3, 3}, {4}}, [](const Inputs& in) { return conv2d(in[0], in[1], in[2]); }},
-        Case{"conv2d_without_bias",
-             {{2, 3, 4, 4}, {2, 3, 1, 1}},
-             [](const Inputs& in) { return conv2d(in[0], in[1], {}); }},
-        Case{"conv2d_stride_padding",
-             {{1, 2, 6, 7}, {3, 2, 3, 2}, {3}},
-             [](const Inputs& in) {
-               return conv2d(in[0], in[1], in[2], {.stride = {2, 3}, .padding = {1, 2}});
-             }},
-        Case{"conv2d_dilation",
-             {{1, 2, 7, 6}, {2, 2, 3, 2}, {2}},
-             [](const Inputs& in) {
-               return conv2d(in[0], in[1], in[2], {.padding = 1, .dilation = {2, 3}});
-             }},
-        Case{"conv2d_groups",
-             {{2, 4, 4, 4}, {6, 2, 3, 3}, {6}},
-             [](const Inputs& in) { return conv2d(in[0], in[1], in[2], {.padding = 1, .groups = 2}); }},
-        Case{"conv2d_depthwise",
-             {{1, 3, 4, 4}, {3, 1, 3, 3}, {3}},
-             [](const Inputs& in) { return conv2d(in[0], in[1], in[2], {.stride = 2, .padding = 1, .groups = 3}); }},
-        Case{"conv2d_relu",
-             {{1, 2, 4, 4}, {3, 2, 3, 3}, {3}},
-             [](const Inputs& in) { return conv2d(in[0], in[1], in[2], {.padding = 1}, {.relu = true}); }}),
+    testing::ValuesIn(std::vector<Case>{
+        {"conv2d", {{2, 3, 5, 6}, {4, 3, 3, 3}, {4}}, [](const Inputs& in) { return conv2d(in[0], in[1], in[2]); }},
+        {"conv2d_without_bias",
+         {{2, 3, 4, 4}, {2, 3, 1, 1}},
+         [](const Inputs& in) { return conv2d(in[0], in[1], {}); }},
+        {"conv2d_stride_padding",
+         {{1, 2, 6, 7}, {3, 2, 3, 2}, {3}},
+         [](const Inputs& in) {
+           return conv2d(in[0], in[1], in[2], {.stride = {2, 3}, .padding = {1, 2}});
+         }},
+        {"conv2d_dilation",
+         {{1, 2, 7, 6}, {2, 2, 3, 2}, {2}},
+         [](const Inputs& in) {
+           return conv2d(in[0], in[1], in[2], {.padding = 1, .dilation = {2, 3}});
+         }},
+        {"conv2d_groups",
+         {{2, 4, 4, 4}, {6, 2, 3, 3}, {6}},
+         [](const Inputs& in) { return conv2d(in[0], in[1], in[2], {.padding = 1, .groups = 2}); }},
+        {"conv2d_depthwise",
+         {{1, 3, 4, 4}, {3, 1, 3, 3}, {3}},
+         [](const Inputs& in) { return conv2d(in[0], in[1], in[2], {.stride = 2, .padding = 1, .groups = 3}); }},
+        {"conv2d_relu",
+         {{1, 2, 4, 4}, {3, 2, 3, 3}, {3}},
+         [](const Inputs& in) { return conv2d(in[0], in[1], in[2], {.padding = 1}, {.relu = true}); }}}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Pooling, Gradcheck,
-    testing::Values(
-        Case{"max_pool2d", {{2, 3, 4, 6}}, [](const Inputs& in) { return max_pool2d(in[0]); }},
-        Case{"max_pool2d_overlapping",
-             {{2, 2, 5, 7}},
-             [](const Inputs& in) { return max_pool2d(in[0], {.window = 3, .stride = 2, .padding = 1}); }},
-        Case{"max_pool2d_ceil",
-             {{1, 2, 6, 5}},
-             [](const Inputs& in) { return max_pool2d(in[0], {.window = 3, .stride = 2, .ceil_mode = true}); }},
-        Case{"average_pool2d", {{2, 3, 4, 6}}, [](const Inputs& in) { return average_pool2d(in[0]); }},
-        Case{"average_pool2d_padding",
-             {{1, 2, 5, 7}},
-             [](const Inputs& in) { return average_pool2d(in[0], {.window = 3, .stride = 2, .padding = 1}); }},
-        Case{"average_pool2d_ceil_include_pad",
-             {{1, 2, 6, 5}},
-             [](const Inputs& in) {
-               return average_pool2d(
-                   in[0], {.window = 3, .stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = true});
-             }},
-        Case{"global_average_pool2d", {kImages}, [](const Inputs& in) { return global_average_pool2d(in[0]); }}),
+    testing::ValuesIn(std::vector<Case>{
+        {"max_pool2d", {{2, 3, 4, 6}}, [](const Inputs& in) { return max_pool2d(in[0]); }},
+        {"max_pool2d_overlapping",
+         {{2, 2, 5, 7}},
+         [](const Inputs& in) { return max_pool2d(in[0], {.window = 3, .stride = 2, .padding = 1}); }},
+        {"max_pool2d_ceil",
+         {{1, 2, 6, 5}},
+         [](const Inputs& in) { return max_pool2d(in[0], {.window = 3, .stride = 2, .ceil_mode = true}); }},
+        {"average_pool2d", {{2, 3, 4, 6}}, [](const Inputs& in) { return average_pool2d(in[0]); }},
+        {"average_pool2d_padding",
+         {{1, 2, 5, 7}},
+         [](const Inputs& in) { return average_pool2d(in[0], {.window = 3, .stride = 2, .padding = 1}); }},
+        {"average_pool2d_ceil_include_pad",
+         {{1, 2, 6, 5}},
+         [](const Inputs& in) {
+           return average_pool2d(
+               in[0], {.window = 3, .stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = true});
+         }},
+        {"global_average_pool2d", {kImages}, [](const Inputs& in) { return global_average_pool2d(in[0]); }}}),
     name_of);
 
 /// Batch normalisation with running statistics that every call starts from anew.
@@ -223,55 +237,49 @@ Variable normalized(const Inputs& in, bool training, bool relu, const Variable& 
 
 INSTANTIATE_TEST_SUITE_P(
     Normalization, Gradcheck,
-    testing::Values(
-        Case{"batch_norm_1d", {{5, 3}, {3}, {3}}, [](const Inputs& in) { return normalized(in, true, false); }},
-        Case{"batch_norm_2d", {kImages, {3}, {3}}, [](const Inputs& in) { return normalized(in, true, false); }},
-        Case{"batch_norm_relu", {kImages, {3}, {3}}, [](const Inputs& in) { return normalized(in, true, true); }},
-        Case{"batch_norm_residual",
-             {kImages, {3}, {3}, kImages},
-             [](const Inputs& in) { return normalized(in, true, true, in[3]); }},
-        Case{"batch_norm_inference_1d",
-             {{5, 3}, {3}, {3}},
-             [](const Inputs& in) { return normalized(in, false, false); }},
-        Case{"batch_norm_inference_relu",
-             {kImages, {3}, {3}},
-             [](const Inputs& in) { return normalized(in, false, true); }},
-        Case{"batch_norm_inference_residual",
-             {kImages, {3}, {3}, kImages},
-             [](const Inputs& in) { return normalized(in, false, true, in[3]); }},
-        Case{"local_response_norm",
-             {{2, 7, 2, 3}},
-             [](const Inputs& in) {
-               return local_response_norm(in[0], {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2});
-             }},
-        Case{"local_response_norm_even",
-             {{1, 4, 2, 2}},
-             [](const Inputs& in) {
-               return local_response_norm(in[0], {.size = 4, .alpha = 0.5, .beta = 0.5, .k = 1});
-             }}),
+    testing::ValuesIn(std::vector<Case>{
+        {"batch_norm_1d", {{5, 3}, {3}, {3}}, [](const Inputs& in) { return normalized(in, true, false); }},
+        {"batch_norm_2d", {kImages, {3}, {3}}, [](const Inputs& in) { return normalized(in, true, false); }},
+        {"batch_norm_relu", {kImages, {3}, {3}}, [](const Inputs& in) { return normalized(in, true, true); }},
+        {"batch_norm_residual",
+         {kImages, {3}, {3}, kImages},
+         [](const Inputs& in) { return normalized(in, true, true, in[3]); }},
+        {"batch_norm_inference_1d", {{5, 3}, {3}, {3}}, [](const Inputs& in) { return normalized(in, false, false); }},
+        {"batch_norm_inference_relu",
+         {kImages, {3}, {3}},
+         [](const Inputs& in) { return normalized(in, false, true); }},
+        {"batch_norm_inference_residual",
+         {kImages, {3}, {3}, kImages},
+         [](const Inputs& in) { return normalized(in, false, true, in[3]); }},
+        {"local_response_norm",
+         {{2, 7, 2, 3}},
+         [](const Inputs& in) { return local_response_norm(in[0], {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2}); }},
+        {"local_response_norm_even",
+         {{1, 4, 2, 2}},
+         [](const Inputs& in) { return local_response_norm(in[0], {.size = 4, .alpha = 0.5, .beta = 0.5, .k = 1}); }}}),
     name_of);
 
 const Tensor kSamples = Tensor::from<int64_t>({4}, std::vector<int64_t>{7, 3, 900, 12});
 const Tensor kLabels = Tensor::from<int64_t>({4}, std::vector<int64_t>{2, 0, 4, 2});
 
 INSTANTIATE_TEST_SUITE_P(Dropout, Gradcheck,
-                         testing::Values(Case{"dropout",
-                                              {{4, 3, 2, 5}},
-                                              [](const Inputs& in) {
-                                                return dropout(in[0], kSamples,
-                                                               {.seed = 5, .step = 2, .layer = 1, .probability = 0.3});
-                                              }}),
+                         testing::ValuesIn(std::vector<Case>{
+                             {"dropout",
+                              {{4, 3, 2, 5}},
+                              [](const Inputs& in) {
+                                return dropout(in[0], kSamples, {.seed = 5, .step = 2, .layer = 1, .probability = 0.3});
+                              }}}),
                          name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Loss, Gradcheck,
-    testing::Values(
-        Case{"softmax", {{3, 4}}, [](const Inputs& in) { return softmax(in[0]); }},
-        Case{"softmax_images", {{2, 2, 2, 3}}, [](const Inputs& in) { return softmax(in[0]); }},
-        Case{"log_softmax", {{3, 4}}, [](const Inputs& in) { return log_softmax(in[0]); }},
-        Case{"cross_entropy", {{4, 5}}, [](const Inputs& in) { return cross_entropy(in[0], kLabels); }},
-        Case{"cross_entropy_smoothing", {{4, 5}}, [](const Inputs& in) { return cross_entropy(in[0], kLabels, 0.1); }},
-        Case{"mse", {kImages}, [](const Inputs& in) { return mse(in[0], test::random_tensor(kImages, 50)); }}),
+    testing::ValuesIn(std::vector<Case>{
+        {"softmax", {{3, 4}}, [](const Inputs& in) { return softmax(in[0]); }},
+        {"softmax_images", {{2, 2, 2, 3}}, [](const Inputs& in) { return softmax(in[0]); }},
+        {"log_softmax", {{3, 4}}, [](const Inputs& in) { return log_softmax(in[0]); }},
+        {"cross_entropy", {{4, 5}}, [](const Inputs& in) { return cross_entropy(in[0], kLabels); }},
+        {"cross_entropy_smoothing", {{4, 5}}, [](const Inputs& in) { return cross_entropy(in[0], kLabels, 0.1); }},
+        {"mse", {kImages}, [](const Inputs& in) { return mse(in[0], test::random_tensor(kImages, 50)); }}}),
     name_of);
 
 }  // namespace
