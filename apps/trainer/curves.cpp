@@ -13,12 +13,12 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-constexpr const char* kLossColor = "#2563eb";
+constexpr const char* kTrainingColor = "#2563eb";
 constexpr const char* kTestColor = "#ea580c";
 
 /// An exponential moving average over about a fiftieth of the points, without bias at the start.
 Points smooth(const Points& points) {
-  const double keep = 1 - 1 / (1 + static_cast<double>(points.size()) / 50);
+  const double keep = 1 - 1 / std::max(8.0, static_cast<double>(points.size()) / 50);
   double sum = 0, weight = 0;
   Points smoothed;
   for (const auto& [x, y] : points) {
@@ -29,15 +29,36 @@ Points smooth(const Points& points) {
   return smoothed;
 }
 
-/// From a little below the lowest to a little above the highest, for a logarithmic axis.
-std::pair<double, double> loss_range(std::initializer_list<const Points*> lines) {
-  double low = 1e30, high = 1e-6;
-  for (const Points* points : lines)
-    for (const auto& [x, y] : *points) {
-      low = std::min(low, std::max(y, 1e-6));
+/// Training as a faint line with a smooth one over it, and the evaluations.
+Chart make_chart(const char* title, const Points& training, const Points& test) {
+  return {.title = title,
+          .x_label = "step",
+          .series = {{.label = "each step", .color = kTrainingColor, .points = training, .width = 1, .opacity = 0.25},
+                     {.label = "smoothed", .color = kTrainingColor, .points = smooth(training)},
+                     {.label = "test", .color = kTestColor, .points = test, .markers = true}}};
+}
+
+/// The lowest and highest y of all lines but the faint one.
+std::pair<double, double> extremes(const Chart& chart, double low, double high) {
+  for (const Series& series : chart.series) {
+    if (series.opacity < 1) continue;
+    for (const auto& [x, y] : series.points) {
+      low = std::min(low, y);
       high = std::max(high, y);
     }
-  return low < high ? std::pair{low / 1.6, high * 1.3} : std::pair{1e-3, 10.0};
+  }
+  return {low, high};
+}
+
+std::pair<double, double> loss_range(const Chart& chart) {
+  const auto [low, high] = extremes(chart, 1e30, 1e-6);
+  return low < high ? std::pair{std::max(low, 1e-6) / 1.6, high * 1.3} : std::pair{1e-3, 10.0};
+}
+
+std::pair<double, double> accuracy_range(const Chart& chart) {
+  const auto [low, high] = extremes(chart, 100, 0);
+  const double margin = std::max(0.5, (high - low) * 0.05);
+  return {std::max(0.0, low - margin), std::min(100.0, high + margin)};
 }
 
 std::string describe(const TrainSettings& s) {
@@ -52,32 +73,24 @@ void Curves::started(const RunStart& run) {
   subheading_ = describe(run.settings);
 }
 
-void Curves::stepped(const StepReport& report) { losses_.emplace_back(static_cast<double>(report.step), report.loss); }
+void Curves::stepped(const StepReport& report) {
+  losses_.emplace_back(static_cast<double>(report.step), report.loss);
+  accuracies_.emplace_back(static_cast<double>(report.step), 100 * report.accuracy);
+}
 
 void Curves::evaluated(const EvaluationReport& report) {
-  const auto step = static_cast<double>(report.step);
-  test_losses_.emplace_back(step, report.loss);
-  accuracies_.emplace_back(step, 100 * report.accuracy);
+  test_losses_.emplace_back(static_cast<double>(report.step), report.loss);
+  test_accuracies_.emplace_back(static_cast<double>(report.step), 100 * report.accuracy);
   draw();
 }
 
 void Curves::draw() const {
-  const Points smoothed = smooth(losses_);
-  const Chart loss = {
-      .title = "Loss",
-      .x_label = "step",
-      .series = {{.label = "each step", .color = kLossColor, .points = losses_, .width = 1, .opacity = 0.25},
-                 {.label = "smoothed", .color = kLossColor, .points = smoothed},
-                 {.label = "test", .color = kTestColor, .points = test_losses_, .markers = true}},
-      .y_scale = Scale::logarithmic,
-      .y_range = loss_range({&smoothed, &test_losses_})};
-  Chart accuracy = {.title = "Accuracy",
-                    .x_label = "step",
-                    .series = {{.label = "test", .color = kTestColor, .points = accuracies_, .markers = true}},
-                    .y_suffix = " %"};
-  const auto [worst, best] = std::ranges::minmax(accuracies_, {}, &std::pair<double, double>::second);
-  const double margin = std::max(0.5, (best.second - worst.second) * 0.15);
-  accuracy.y_range = {std::max(0.0, worst.second - margin), std::min(100.0, best.second + margin)};
+  Chart loss = make_chart("Loss", losses_, test_losses_);
+  loss.y_scale = Scale::logarithmic;
+  loss.y_range = loss_range(loss);
+  Chart accuracy = make_chart("Accuracy", accuracies_, test_accuracies_);
+  accuracy.y_suffix = " %";
+  accuracy.y_range = accuracy_range(accuracy);
   Chart charts[] = {loss, accuracy};
   if (!losses_.empty())
     for (Chart& chart : charts) chart.x_range = {losses_.front().first - 1, losses_.back().first};

@@ -24,7 +24,8 @@ class Curves final : public Listener {
   void draw() const;
 
   std::string path_, heading_, subheading_;
-  Points losses_, test_losses_, accuracies_;
+  Points losses_, accuracies_;
+  Points test_losses_, test_accuracies_;
 };
 
 }  // namespace tern

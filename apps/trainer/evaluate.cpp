@@ -22,14 +22,16 @@ class EvaluationMode {
 
 }  // namespace
 
-std::vector<int64_t> predicted_classes(const Tensor& logits) {
+int64_t count_correct(const Tensor& logits, const Tensor& labels) {
   const Tensor rows = logits.to(DType::f32);
-  const auto values = rows.span<float>();
   const int64_t classes = rows.size(1);
-  std::vector<int64_t> largest;
-  for (auto row = values.begin(); row != values.end(); row += classes)
-    largest.push_back(std::max_element(row, row + classes) - row);
-  return largest;
+  const float* row = rows.data<float>();
+  int64_t correct = 0;
+  for (const int64_t label : labels.span<int64_t>()) {
+    correct += std::max_element(row, row + classes) - row == label;
+    row += classes;
+  }
+  return correct;
 }
 
 std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::function<bool()>& stop) {
@@ -42,9 +44,7 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtyp
     if (stop()) return std::nullopt;
     const Variable logits = model(Variable(batch->images.to(dtype)));
     loss += cross_entropy(logits, batch->labels).value().item() * static_cast<double>(batch->size());
-    const auto classes = predicted_classes(logits.value());
-    const auto labels = batch->labels.span<int64_t>();
-    for (size_t i = 0; i < classes.size(); ++i) correct += classes[i] == labels[i];
+    correct += count_correct(logits.value(), batch->labels);
     images += batch->size();
   }
   return Evaluation{.accuracy = static_cast<double>(correct) / static_cast<double>(images),

@@ -20,7 +20,7 @@ struct Evaluation {
 /// on return. Nothing where `stop` returned true between two batches.
 std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::function<bool()>& stop);
 
-/// The index of the largest of each row of `logits` [N, C]; the first where several are.
-std::vector<int64_t> predicted_classes(const Tensor& logits);
+/// How many rows of `logits` [N, C] are largest at their label; the first of several equals counts as the largest.
+int64_t count_correct(const Tensor& logits, const Tensor& labels);
 
 }  // namespace tern

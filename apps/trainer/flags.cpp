@@ -100,8 +100,12 @@ class CommandLine {
     };
     auto* option = app_.add_option(name, read, flag.help)->group(flag.group);
     option->type_name(flag.words.empty() ? flag.value : listed(flag.words))->default_str(shown_default(field));
-    if constexpr (std::is_same_v<T, std::vector<int64_t>>) option->delimiter(',')->expected(1, 1 << 20);
-    if constexpr (std::is_same_v<T, std::vector<std::string>>) option->expected(1, 1 << 20);
+    if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+      option->delimiter(',')->expected(1, 1 << 20);
+    else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+      option->expected(1, 1 << 20);
+    else
+      option->take_last();
   }
 
   void add_choice(const Choice& choice) {
@@ -115,7 +119,8 @@ class CommandLine {
     app_.add_option("--" + choice.flag, read, choice.help)
         ->group("Model")
         ->type_name(listed(choice.values))
-        ->default_str(field);
+        ->default_str(field)
+        ->take_last();
   }
 
   void refuse_unknown() const {

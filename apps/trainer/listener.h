@@ -25,7 +25,8 @@ struct StepReport {
   int64_t epoch = 0;  ///< from 1
   double loss = 0;    ///< mean over the batch
   double lr = 0;
-  double seconds = 0;  ///< of training since the start of the run
+  double seconds = 0;   ///< of training since the start of the run
+  double accuracy = 0;  ///< on the batch, before the update; 0 to 1
 };
 
 struct EvaluationReport {

@@ -34,9 +34,10 @@ void Progress::started(const RunStart& run) {
   shown_step_ = run.first_step;
   shown_at_ = Clock::now();
   const TrainSettings& s = run.settings;
-  print_line(fmt::format("{}: {} ({} training and {} test images), {} parameters, {}, {} thread{} on {}",
-                         run.application, s.data, grouped(run.training_images), grouped(run.test_images),
-                         grouped(run.parameters), s.precision, s.threads, s.threads == 1 ? "" : "s", processor_name()));
+  const std::string training = run.training_images > 0 ? grouped(run.training_images) + " training and " : "";
+  print_line(fmt::format("{}: {} ({}{} test images), {} parameters, {}, {} thread{} on {}", run.application, s.data,
+                         training, grouped(run.test_images), grouped(run.parameters), s.precision, s.threads,
+                         s.threads == 1 ? "" : "s", processor_name()));
   if (run.first_step > 0) print_line(fmt::format("going on after step {}", run.first_step));
 }
 

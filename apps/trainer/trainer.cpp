@@ -74,7 +74,8 @@ void Trainer::train_step() {
                       .step = static_cast<uint32_t>(steps_),
                       .samples = batch->indices});
   optimizer_->zero_gradients();
-  const Variable loss = cross_entropy((*model_)(x), batch->labels, settings_.label_smoothing);
+  const Variable logits = (*model_)(x);
+  const Variable loss = cross_entropy(logits, batch->labels, settings_.label_smoothing);
   const double value = loss.value().item();
   check_finite(value, x);
   loss.backward();
@@ -83,14 +84,16 @@ void Trainer::train_step() {
   if (average_) average_->update();
   ++steps_;
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double accuracy =
+      static_cast<double>(count_correct(logits.value(), batch->labels)) / static_cast<double>(batch->size());
   const int64_t epoch = (steps_ - 1) / loader_->batches() + 1;
-  for (const auto& listener : listeners_) listener->stepped({steps_, epoch, value, lr, seconds_});
+  for (const auto& listener : listeners_) listener->stepped({steps_, epoch, value, lr, seconds_, accuracy});
 }
 
 void Trainer::check_finite(double loss, const Variable& x) {
   if (std::isfinite(loss)) return;
-  throw InputError(join({"the loss is ", loss, " at step ", steps_ + 1, ": not finite first in ",
-                         first_not_finite(*model_, x), "; a smaller --lr may help"}));
+  throw InputError(join({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " at step ", steps_ + 1,
+                         ": not finite first in ", first_not_finite(*model_, x), "; a smaller --lr may help"}));
 }
 
 void Trainer::evaluate_model() {

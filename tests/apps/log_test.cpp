@@ -1,0 +1,104 @@
+#include <set>
+
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
+  const Outcome outcome = run({"--epochs", "2", "--log", place("log")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto events = read_log(place("log"));
+  ASSERT_EQ(events.size(), 1 + 24 + 2 + 1);
+
+  const auto& start = events.front();
+  EXPECT_EQ(start["event"], "start");
+  EXPECT_EQ(start["batch_size"], 16);
+  EXPECT_EQ(start["lr"], 0.01);
+  EXPECT_EQ(start["variant"], "caffe");
+  EXPECT_EQ(start["parameters"], 431080);
+  EXPECT_FALSE(start["processor"].get<std::string>().empty());
+  EXPECT_TRUE(start["versions"].contains("tern"));
+
+  double seconds = 0;
+  int64_t step = 0;
+  for (const auto& event : events) {
+    if (event["event"] == "step") {
+      EXPECT_EQ(event["step"], ++step);
+      EXPECT_EQ(event["epoch"], (step - 1) / 12 + 1);
+      EXPECT_GT(event["seconds"], seconds);
+      EXPECT_EQ(event["lr"], 0.01);
+      seconds = event["seconds"];
+    } else if (event["event"] == "eval") {
+      EXPECT_EQ(event["step"], step);
+      EXPECT_EQ(event["epoch"], step / 12);
+    }
+  }
+  EXPECT_EQ(step, 24);
+
+  const auto& eval = events[events.size() - 2];
+  const auto& done = events.back();
+  EXPECT_EQ(done["event"], "done");
+  EXPECT_EQ(done["steps"], 24);
+  EXPECT_EQ(done["seconds"], seconds);
+  EXPECT_EQ(done["accuracy"], eval["accuracy"]);
+  EXPECT_EQ(done["loss"], eval["loss"]);
+  EXPECT_GT(done["images_per_second"], 0);
+  // One of 50 test images is 0.02.
+  const double images = done["accuracy"].get<double>() * kTest;
+  EXPECT_NEAR(images, std::round(images), 1e-9);
+}
+
+TEST_F(TrainLenet, PrintsASummaryOrNothing) {
+  const Outcome outcome = run({"--iterations", "3"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  for (const char* line : {"accuracy ", "loss ", "images/s", "parameters    431,080", "peak memory "})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << " in: " << outcome.out;
+  EXPECT_EQ(outcome.out.find('\r'), std::string::npos) << "a live line in a pipe";
+  EXPECT_EQ(run({"--iterations", "3", "--quiet"}).out, "");
+}
+
+TEST_F(TrainLenet, LossesDependOnSeedAndDataAlone) {
+  const std::vector<std::string> few = {"--iterations", "15", "--ema-decay", "0.9"};
+  const auto with = [&few](std::vector<std::string> more) {
+    more.insert(more.begin(), few.begin(), few.end());
+    return more;
+  };
+  const auto first = train(with({}));
+  ASSERT_EQ(first.size(), 15);
+  EXPECT_EQ(train(with({})), first);
+  for (const char* threads : {"0", "2", "3"}) EXPECT_EQ(train(with({"--loader-threads", threads})), first) << threads;
+  EXPECT_NE(train(with({"--seed", "2"})), first);
+  EXPECT_NE(train(with({"--no-shuffle"})), first);
+}
+
+TEST_F(TrainLenet, EveryRecipeTrains) {
+  const std::vector<std::vector<std::string>> recipes = {
+      {"--optimizer", "sgd"},
+      {"--optimizer", "nesterov", "--lr-schedule", "cosine", "--warmup", "2"},
+      {"--optimizer", "adam", "--lr", "0.001", "--clip-norm", "1"},
+      {"--optimizer", "adamw", "--lr", "0.001", "--weight-decay", "0.01"},
+      {"--lr-schedule", "poly", "--weight-decay", "0.0005"},
+      {"--lr-schedule", "step", "--lr-steps", "3,6"},
+      {"--label-smoothing", "0.1", "--precision", "bf16"},
+  };
+  std::set<std::map<int64_t, double>> found;
+  for (auto recipe : recipes) {
+    recipe.insert(recipe.end(), {"--iterations", "8"});
+    found.insert(train(recipe));
+  }
+  EXPECT_EQ(found.size(), recipes.size()) << "a flag without effect";
+}
+
+TEST_F(TrainLenet, FollowsTheSchedule) {
+  train({"--iterations", "4", "--lr-schedule", "poly"});
+  std::vector<double> rates;
+  for (const auto& event : read_log(place("train.jsonl")))
+    if (event["event"] == "step") rates.push_back(event["lr"]);
+  ASSERT_EQ(rates.size(), 4);
+  for (int t = 0; t < 4; ++t) EXPECT_DOUBLE_EQ(rates[static_cast<size_t>(t)], 0.01 * std::sqrt(1 - t / 4.0));
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,136 @@
+#include <signal.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+/// Runs that are stopped and go on; all with every kind of state: momentum, averages, a schedule, shuffled epochs.
+class TrainLenetResume : public TrainLenet {
+ protected:
+  std::vector<std::string> recipe(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {"--epochs", "3", "--ema-decay", "0.99", "--lr-schedule", "poly", "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::vector<std::string> checkpointing(const std::vector<std::string>& more) const {
+    auto all = recipe({"--checkpoint", place("run"), "--checkpoint-every", "5", "--log", place("log")});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  bool has_checkpoint() const {
+    if (!std::filesystem::exists(place("run"))) return false;
+    for (const auto& entry : std::filesystem::directory_iterator(place("run")))
+      if (entry.path().extension() == ".tern") return true;
+    return false;
+  }
+  /// Starts a run, or goes on with it, and waits until its log has `lines` lines.
+  void wait_for_lines(size_t lines) const {
+    for (int i = 0; i < 3000; ++i) {
+      const std::string text = std::filesystem::exists(place("log")) ? read_file(place("log")) : "";
+      if (static_cast<size_t>(std::ranges::count(text, '\n')) >= lines) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    FAIL() << "the log never had " << lines << " lines";
+  }
+};
+
+TEST_F(TrainLenetResume, GivesTheLossesOfTheUnbrokenRunFromAnyCheckpoint) {
+  const auto unbroken = train(recipe({"--save", place("unbroken")}));
+  ASSERT_EQ(unbroken.size(), 36);
+  ASSERT_EQ(run(checkpointing({})).code, 0);
+  EXPECT_EQ(losses(place("log")), unbroken) << "writing checkpoints changed the losses";
+
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(place("run"))) files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 2);
+  for (const auto& file : files) {
+    std::filesystem::remove_all(place("again"));
+    std::filesystem::create_directory(place("again"));
+    std::filesystem::copy(file, place("again"));
+    const auto again =
+        recipe({"--checkpoint", place("again"), "--resume", "--log", place("rest"), "--save", place("m")});
+    std::filesystem::remove(place("rest"));
+    const Outcome outcome = run(again);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    for (const auto& [step, loss] : losses(place("rest"))) EXPECT_EQ(loss, unbroken.at(step)) << "step " << step;
+    EXPECT_EQ(read_file(place("m")), read_file(place("unbroken")));
+  }
+}
+
+TEST_F(TrainLenetResume, SurvivesSigkillAtRandomSteps) {
+  const auto unbroken = train(recipe({}));
+  std::mt19937 random(5);
+  size_t lines = 0;
+  int killed = 0;
+  for (int run = 0; run < 3; ++run) {
+    Process process(
+        words(checkpointing(has_checkpoint() ? std::vector<std::string>{"--resume"} : std::vector<std::string>{})));
+    wait_for_lines(lines += 3 + random() % 8);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 20));
+    process.send(SIGKILL);
+    killed += process.wait().code == 128 + SIGKILL;
+  }
+  ASSERT_GE(killed, 1);
+  ASSERT_TRUE(has_checkpoint());
+  const Outcome outcome = run(checkpointing({"--resume"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(losses(place("log")), unbroken);
+}
+
+TEST_F(TrainLenetResume, AnInterruptEndsTheStepWritesACheckpointAndGives130) {
+  const auto unbroken = train(recipe({}));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::filesystem::remove_all(place("run"));
+    std::filesystem::remove(place("log"));
+    Process process(words(checkpointing({"--checkpoint-every", "1000"})));
+    wait_for_lines(4);
+    process.send(signal);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    EXPECT_NE(outcome.err.find("interrupted after step "), std::string::npos) << outcome.err;
+    ASSERT_TRUE(has_checkpoint());
+    const size_t done = losses(place("log")).size();
+    EXPECT_LT(done, unbroken.size());
+    EXPECT_EQ(run(checkpointing({"--resume", "--checkpoint-every", "1000"})).code, 0);
+    EXPECT_EQ(losses(place("log")), unbroken);
+    EXPECT_EQ(std::ranges::count(read_file(place("log")), '\n'), 36 + 2 + 3 + 1) << "a step or evaluation stands twice";
+  }
+}
+
+TEST_F(TrainLenetResume, RefusesAnotherRun) {
+  ASSERT_EQ(run(checkpointing({})).code, 0);
+  const std::pair<std::vector<std::string>, std::string> table[] = {
+      {{"--resume", "--seed", "9"}, "--seed was 1 and is 9 now"},
+      {{"--resume", "--batch-size", "8"}, "--batch-size was 16 and is 8 now"},
+      {{"--resume", "--variant", "terngrad"}, "--variant was caffe and is terngrad now"},
+      {{"--resume", "--no-shuffle"}, "--shuffle was true and is false now"},
+      {{}, "holds a run already"},
+  };
+  for (const auto& [more, sentence] : table) {
+    const Outcome outcome = run(checkpointing(more));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+  }
+  const Outcome none = run({"--checkpoint", place("none"), "--resume"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find(place("none")), std::string::npos) << none.err;
+}
+
+TEST_F(TrainLenetResume, NamesThePreviousCheckpointWhereTheNewestIsBroken) {
+  ASSERT_EQ(run(checkpointing({})).code, 0);
+  std::string bytes = read_file(place("run/step-00000036.tern"));
+  bytes[bytes.size() / 2] ^= 1;
+  write_file(place("run/step-00000036.tern"), bytes);
+  const Outcome outcome = run(checkpointing({"--resume"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("step-00000036.tern"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("step-00000035.tern"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace tern

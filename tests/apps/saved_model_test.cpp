@@ -1,0 +1,35 @@
+#include "tern/core/safetensors.h"
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+TEST_F(TrainLenet, SavesTheInitialWeightsInPyTorchsLayout) {
+  ASSERT_EQ(run({"--iterations", "0", "--save", place("model"), "--quiet"}).code, 0);
+  const SafetensorsFile file = read_safetensors(place("model"));
+  const std::pair<const char*, Shape> expected[] = {
+      {"conv1.weight", {20, 1, 5, 5}}, {"conv1.bias", {20}}, {"conv2.weight", {50, 20, 5, 5}}, {"conv2.bias", {50}},
+      {"fc1.weight", {500, 800}},      {"fc1.bias", {500}},  {"fc2.weight", {10, 500}},        {"fc2.bias", {10}}};
+  EXPECT_EQ(file.tensors.size(), std::size(expected));
+  for (const auto& [name, shape] : expected) EXPECT_EQ(file.tensors.at(name).shape(), shape) << name;
+}
+
+TEST_F(TrainLenet, StartsFromASavedModel) {
+  const auto whole = train({"--iterations", "6", "--save", place("whole")});
+  ASSERT_EQ(run({"--iterations", "0", "--save", place("initial"), "--quiet"}).code, 0);
+  EXPECT_EQ(train({"--iterations", "6", "--init", place("initial")}), whole);
+  EXPECT_NE(train({"--iterations", "6", "--init", place("whole")}), whole);
+}
+
+TEST_F(TrainLenet, EvaluatesASavedModelAsTheTrainingDid) {
+  train({"--iterations", "20", "--ema-decay", "0.5", "--save", place("model"), "--checkpoint", place("run")});
+  const double trained = read_log(place("train.jsonl")).back()["loss"];
+  train({"--eval-only", "--init", place("model")});
+  EXPECT_EQ(read_log(place("train.jsonl")).back()["loss"], trained);
+  std::filesystem::remove(place("train.jsonl"));
+  train({"--eval-only", "--checkpoint", place("run"), "--resume"});
+  EXPECT_EQ(read_log(place("train.jsonl")).back()["loss"], trained);
+}
+
+}  // namespace
+}  // namespace tern

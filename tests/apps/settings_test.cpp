@@ -1,0 +1,82 @@
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+TEST_F(TrainLenet, PrintedConfigurationReadsBack) {
+  const std::vector<std::string> flags = {"--iterations", "7",       "--lr",          "0.0300000000000001",
+                                          "--optimizer",  "sgd",     "--seed",        "5",
+                                          "--no-shuffle", "--quiet", "--lr-schedule", "step",
+                                          "--lr-steps",   "3,5",     "--log",         place("log with spaces")};
+  std::vector<std::string> printing = flags;
+  printing.push_back("--print-config");
+  const Outcome printed = run(printing);
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  write_file(place("config"), printed.out);
+  const Outcome again = run_program({TERN_TRAIN_LENET, "--config", place("config"), "--print-config"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, printed.out);
+  ASSERT_EQ(run_program({TERN_TRAIN_LENET, "--config", place("config")}).code, 0);
+  const auto from_file = losses(place("log with spaces"));
+  EXPECT_EQ(from_file.size(), 7);
+  ASSERT_EQ(run(flags).code, 0);
+  EXPECT_EQ(losses(place("log with spaces")), from_file);
+}
+
+TEST_F(TrainLenet, TheCommandLineOverrulesTheFile) {
+  write_file(place("config"), "lr=0.5\nepochs=4\n");
+  const Outcome printed = run({"--config", place("config"), "--lr", "0.25", "--print-config"});
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  EXPECT_NE(printed.out.find("\nlr=0.25\n"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("\nepochs=4\n"), std::string::npos) << printed.out;
+}
+
+TEST_F(TrainLenet, HelpListsEveryFlag) {
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* flag : {"--data ",
+                           "--data-dir",
+                           "--epochs",
+                           "--iterations",
+                           "--batch-size",
+                           "--eval-batch-size",
+                           "--optimizer",
+                           "--lr ",
+                           "--lr-schedule",
+                           "--lr-power",
+                           "--lr-steps",
+                           "--warmup",
+                           "--momentum",
+                           "--weight-decay",
+                           "--ema-decay",
+                           "--label-smoothing",
+                           "--clip-norm",
+                           "--seed",
+                           "--shuffle,--no-shuffle",
+                           "--loader-threads",
+                           "--threads",
+                           "--device",
+                           "--precision",
+                           "--log",
+                           "--tensorboard",
+                           "--plot",
+                           "--checkpoint ",
+                           "--checkpoint-every",
+                           "--resume",
+                           "--init",
+                           "--save",
+                           "--eval-only",
+                           "--predict",
+                           "--quiet",
+                           "--config",
+                           "--print-config",
+                           "--version",
+                           "--variant"})
+    EXPECT_NE(help.out.find(std::string("  ") + flag), std::string::npos) << flag;
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.out.starts_with("train_lenet: tern ")) << version.out;
+}
+
+}  // namespace
+}  // namespace tern

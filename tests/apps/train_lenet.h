@@ -1,0 +1,90 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tern/data/digits.h"
+#include "tests/support/file_bytes.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern {
+
+/// Writes an IDX file in the canonical form: magic, extents, bytes.
+inline void write_idx(const std::string& path, const std::vector<uint32_t>& extents, const std::string& values) {
+  std::string bytes = {0, 0, 8, static_cast<char>(extents.size())};
+  for (const uint32_t extent : extents)
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(extent >> shift & 0xff);
+  write_file(path, bytes + values);
+}
+
+/// Runs the program on a data set like MNIST, so small that a run takes a moment.
+class TrainLenet : public testing::Test {
+ protected:
+  static constexpr uint32_t kTraining = 200, kTest = 50;  // batches of 16: 12 steps an epoch
+
+  TrainLenet() {
+    std::filesystem::create_directory(data_);
+    write_images("train", Split::train, kTraining);
+    write_images("t10k", Split::test, kTest);
+  }
+
+  std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  std::vector<std::string> words(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {TERN_TRAIN_LENET, "--data", "mnist",        "--data-dir", data_.string(),
+                                    "--threads",      "1",      "--batch-size", "16",         "--variant",
+                                    "caffe"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome run(const std::vector<std::string>& more) const { return run_program(words(more)); }
+
+  static std::vector<nlohmann::json> read_log(const std::string& path) {
+    std::vector<nlohmann::json> events;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) events.push_back(nlohmann::json::parse(line));
+    return events;
+  }
+  /// The loss of every step; the later one where a step stands twice.
+  static std::map<int64_t, double> losses(const std::string& log) {
+    std::map<int64_t, double> found;
+    for (const auto& event : read_log(log))
+      if (event["event"] == "step") found[event["step"]] = event["loss"];
+    return found;
+  }
+  /// Runs to a good end with a new log, and returns its losses.
+  std::map<int64_t, double> train(std::vector<std::string> more) const {
+    const std::string log = place("train.jsonl");
+    more.insert(more.end(), {"--log", log, "--quiet"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    return losses(log);
+  }
+
+  TemporaryFolder folder_;
+  const std::filesystem::path data_ = folder_.path() / "data";
+
+ private:
+  void write_images(const std::string& stem, Split split, uint32_t count) const {
+    constexpr size_t kPixels = kDigitSide * kDigitSide;
+    std::vector<uint8_t> image(kPixels);
+    std::string pixels, labels;
+    for (uint32_t i = 0; i < count; ++i) {
+      labels += static_cast<char>(draw_digit(7, split, i, image));
+      pixels.append(image.begin(), image.end());
+    }
+    write_idx((data_ / (stem + "-images-idx3-ubyte")).string(), {count, 28, 28}, pixels);
+    write_idx((data_ / (stem + "-labels-idx1-ubyte")).string(), {count}, labels);
+  }
+};
+
+}  // namespace tern
