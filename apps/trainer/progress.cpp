@@ -50,7 +50,8 @@ void Progress::stepped(const StepReport& report) {
   const std::string line = step_line(report);
   shown_at_ = now;
   if (!live_) return print_line(line);
-  fmt::print(file_, "\r{}\x1b[K", line);
+  // Without line wrapping, so that a narrow terminal cuts the line instead of scrolling.
+  fmt::print(file_, "\r\x1b[?7l{}\x1b[K\x1b[?7h", line);
   std::fflush(file_);
   line_open_ = true;
 }
