@@ -9,8 +9,9 @@
 namespace tern::cpu {
 namespace {
 
-/// Transformed patches and products up to this many floats stay in a thread's own cache.
-constexpr int64_t kBlockFloats = 1 << 17;
+/// Tiles that a thread takes through all steps at a time: multiples of every height of a product tile, and few enough
+/// that patches and products of middling layers stay in its own cache.
+constexpr int64_t kBlockTiles = 48;
 /// Transformed weights above this many floats are read once by all threads together, each with points of its own.
 constexpr int64_t kSharedFloats = 1 << 21;
 constexpr int64_t kSharedTiles = 192;
@@ -122,10 +123,9 @@ class WinogradCorrelation {
 
 /// Each thread takes blocks of tiles through all three steps within its own cache.
 void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
-  const int64_t per_tile = PointLayout(1, weights.in()).numel() + PointLayout(1, weights.out()).numel();
-  const int64_t block = std::clamp<int64_t>(kBlockFloats / per_tile / 12 * 12, 12, 48);
+  const int64_t block = std::min(kBlockTiles, c.tiles());
   const PointLayout in(block, weights.in()), out(block, weights.out());
-  parallel_for(0, c.tiles(), block, [&](int64_t begin, int64_t end) {
+  parallel_for(0, c.tiles(), 12, [&](int64_t begin, int64_t end) {
     const Tensor patches = Tensor::empty({in.numel()}), products = Tensor::empty({out.numel()});
     for (int64_t first = begin; first < end; first += block) {
       const int64_t last = std::min(first + block, end);

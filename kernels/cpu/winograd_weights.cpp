@@ -8,7 +8,8 @@
 namespace tern::cpu {
 namespace {
 
-constexpr int64_t kBlockFloats = 1 << 17;
+/// Tiles summed between two visits of the sums, which for middling layers exceed the second-level cache.
+constexpr int64_t kBlockTiles = 96;
 /// Sums at the points up to this many floats are held once per thread, larger ones once.
 constexpr int64_t kPrivateFloats = 1 << 20;
 constexpr int64_t kSharedTiles = 192;
@@ -90,8 +91,7 @@ void WinogradGradient::write_weights(const float* sums, Tensor& dw) const {
 
 /// Each thread sums blocks of its own tiles; the threads' sums are added last, in order.
 Tensor sum_by_tiles(const WinogradGradient& g) {
-  const int64_t per_tile = PointLayout(1, g.in()).numel() + PointLayout(1, g.out()).numel();
-  const int64_t block = std::clamp<int64_t>(kBlockFloats / per_tile / 12 * 12, 12, 48);
+  const int64_t block = std::min(kBlockTiles, g.tiles());
   const PointLayout x(block, g.in()), dy(block, g.out());
   const int64_t parts = std::clamp<int64_t>(g.tiles() / block, 1, thread_count());
   const Tensor sums = Tensor::empty({parts, g.sums().numel()});

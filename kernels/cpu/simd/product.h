@@ -47,59 +47,78 @@ inline void store_tile(const Product& p, const Vector<kWidth> (&sum)[kRows][kVec
         Vector<kWidth> value = sum[r][v];
         if (p.accumulate) value += load<kWidth>(target);
         if (bias) value += load<kWidth>(bias + v * kWidth);
-        if (p.relu) value = value < 0.0f ? Vector<kWidth>{} : value;
+        if (p.relu) value = value > 0.0f ? value : Vector<kWidth>{};
         store<kWidth>(target, value);
       }
     }
     return;
   }
+  // Sums are addressed by constants alone, here too, since otherwise they would live in memory.
+  float rest[kRows][kVectors * kWidth];
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    float row[kVectors * kWidth];
-    for (int v = 0; v < kVectors; ++v) store<kWidth>(row + v * kWidth, sum[r][v]);
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) store<kWidth>(rest[r] + v * kWidth, sum[r][v]);
+  }
+#pragma GCC unroll 1
+  for (int r = 0; r < kRows; ++r) {
     float* target = c + r * p.c_row;
     for (int64_t k = 0; k < columns; ++k) {
-      float value = row[k] + (p.accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
-      target[k] = p.relu && value < 0.0f ? 0.0f : value;
+      float value = rest[r][k] + (p.accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
+      target[k] = p.relu && !(value > 0.0f) ? 0.0f : value;
     }
   }
 }
 
+/// `tiles` tiles below each other.
 template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
-void multiply_tile(const Product& p, const float* a, const float* b, const float* bias, float* c, int64_t columns) {
-  Vector<kWidth> sum[kRows][kVectors] = {};
-  accumulate_tile<kWidth, kRows, kVectors, kUnitDepth>(p, a, b, sum);
-  store_tile<kWidth, kRows, kVectors>(p, sum, bias, c, columns);
+void multiply_tiles(const Product& p, int64_t tiles, const float* a, const float* b, const float* bias, float* c,
+                    int64_t columns) {
+  for (; tiles > 0; --tiles) {
+    Vector<kWidth> sum[kRows][kVectors];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = Vector<kWidth>{};
+    }
+    accumulate_tile<kWidth, kRows, kVectors, kUnitDepth>(p, a, b, sum);
+    store_tile<kWidth, kRows, kVectors>(p, sum, bias, c, columns);
+    a += kRows * p.a_row;
+    c += kRows * p.c_row;
+  }
 }
 
-/// `multiply_tile` for a number of rows known at run time, at most kRows.
+/// `multiply_tiles` for a height known at run time, at most kRows.
 template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
-inline void multiply_rows(const Product& p, int64_t rows, const float* a, const float* b, const float* bias, float* c,
-                          int64_t columns) {
+void multiply_height(const Product& p, int64_t height, int64_t tiles, const float* a, const float* b, const float* bias,
+                     float* c, int64_t columns) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_rows<kWidth, kRows - 1, kVectors, kUnitDepth>(p, rows, a, b, bias, c, columns);
+    if (height < kRows)
+      return multiply_height<kWidth, kRows - 1, kVectors, kUnitDepth>(p, height, tiles, a, b, bias, c, columns);
   }
-  multiply_tile<kWidth, kRows, kVectors, kUnitDepth>(p, a, b, bias, c, columns);
+  multiply_tiles<kWidth, kRows, kVectors, kUnitDepth>(p, tiles, a, b, bias, c, columns);
 }
 
 template <int kWidth, bool kUnitDepth>
 void multiply_panels(const Product& p) {
   constexpr int64_t kPanel = 2 * kWidth;
-  // Tiles of nearly equal height: a last tile of one or two rows would leave the multipliers waiting.
+  // Heights that differ by one at most: a last tile of one or two rows would leave the multipliers waiting.
   const int64_t tiles = (p.rows + kMaxRows<kWidth> - 1) / kMaxRows<kWidth>;
-  for (int64_t panel = 0; panel * kPanel < p.columns; ++panel) {
-    const int64_t first = panel * kPanel;
+  const int64_t height = p.rows / tiles, higher = p.rows % tiles;
+  for (int64_t first = 0; first < p.columns; first += kPanel) {
     const int64_t columns = p.columns - first < kPanel ? p.columns - first : kPanel;
-    const float* b = p.b + panel * p.b_panel;
+    const float* b = p.b + first / kPanel * p.b_panel;
     const float* bias = p.bias ? p.bias + first : nullptr;
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t row = p.rows * tile / tiles, rows = p.rows * (tile + 1) / tiles - row;
+    const auto rows = [&](int64_t row, int64_t of_height, int64_t count) {
       const float* a = p.a + row * p.a_row;
       float* c = p.c + row * p.c_row + first;
       if (columns > kWidth)
-        multiply_rows<kWidth, kMaxRows<kWidth>, 2, kUnitDepth>(p, rows, a, b, bias, c, columns);
+        multiply_height<kWidth, kMaxRows<kWidth>, 2, kUnitDepth>(p, of_height, count, a, b, bias, c, columns);
       else
-        multiply_rows<kWidth, kMaxRows<kWidth>, 1, kUnitDepth>(p, rows, a, b, bias, c, columns);
-    }
+        multiply_height<kWidth, kMaxRows<kWidth>, 1, kUnitDepth>(p, of_height, count, a, b, bias, c, columns);
+    };
+    if (higher > 0) rows(0, height + 1, higher);
+    rows(higher * (height + 1), height, tiles - higher);
   }
 }
 
