@@ -26,13 +26,15 @@ struct WeightSums {
   bool whole_rows() const { return groups == 1 && w.contiguous(); }
 };
 
-/// dy of a few images such that whole vectors can be read from every pixel and column of a group.
+/// dy of a few images such that whole vectors can be read from every pixel and column of a group, and that pixels do
+/// not all fall in the same few sets of the cache where products are many enough to pay for the copy.
 class ReadableGradient {
  public:
-  ReadableGradient(const Tensor& dy, int64_t group_channels, int64_t images)
+  ReadableGradient(const Tensor& dy, const WeightSums& sums, int64_t images)
       : dy_(dy), pixel_(dy.size(1)), image_(dy.size(2) * dy.size(3)) {
     const int64_t width = simd::kernels().width;
-    if (group_channels % width == 0) return;
+    const bool collides = pixel_ % 64 == 0 && sums.window() * sums.in >= 256;
+    if (sums.out % width == 0 && !collides) return;
     pixel_ += width;
     scratch_ = Tensor::empty({images * image_ * pixel_});
   }
@@ -65,7 +67,7 @@ int64_t unit_count(const WeightSums& s) {
 void sum_images(const Tensor& dy, const Tensor& x, const WeightSums& s, int64_t begin, int64_t end, int64_t first_unit,
                 int64_t last_unit, float* sums) {
   PaddedImages images(x, s.h, s.w);
-  ReadableGradient gradient(dy, s.out, images.images_per_block());
+  ReadableGradient gradient(dy, s, images.images_per_block());
   const int64_t pixel = x.size(1), taps_w = static_cast<int64_t>(s.w.taps.size());
   const int64_t rows_per_tile = std::max<int64_t>(1, kPixels / s.w.outputs);
   std::vector<int64_t> offsets(static_cast<size_t>(rows_per_tile));

@@ -6,7 +6,7 @@
 namespace tern::cpu {
 namespace {
 
-constexpr int64_t kBlockFloats = 1 << 16;
+constexpr int64_t kBlockFloats = 1 << 17;
 
 bool inside(const CorrelationAxis& axis) { return axis.begin() >= 0 && axis.end() <= axis.inputs; }
 

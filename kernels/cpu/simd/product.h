@@ -5,9 +5,9 @@
 
 namespace tern::cpu::simd {
 
-/// The most rows of C that fit the registers beside two vectors of B: 6 of 16 registers, 12 of 32.
-template <int kWidth>
-inline constexpr int kMaxRows = kWidth == 16 ? 12 : 6;
+/// The most rows of C, `kVectors` wide, that fit 16 or (AVX-512) 32 registers beside a row of B.
+template <int kWidth, int kVectors>
+inline constexpr int kMaxRows = (kWidth == 16 ? 24 : 12) / kVectors;
 
 /// kRows rows and kVectors vectors of C, held in registers over the whole depth. kUnitDepth: a_depth is 1, else a_row
 /// is.
@@ -22,7 +22,7 @@ inline void accumulate_tile(const Product& p, const float* a, const float* b, Ve
       Vector<kWidth> row[kVectors];
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) row[v] = load<kWidth>(b + v * kWidth);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
       for (int r = 0; r < kRows; ++r) {
         const float scale = from[r * a_row];
 #pragma GCC unroll 2
@@ -39,7 +39,7 @@ template <int kWidth, int kRows, int kVectors>
 inline void store_tile(const Product& p, const Vector<kWidth> (&sum)[kRows][kVectors], const float* bias, float* c,
                        int64_t columns) {
   if (columns == kVectors * kWidth) {
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
@@ -55,7 +55,7 @@ inline void store_tile(const Product& p, const Vector<kWidth> (&sum)[kRows][kVec
   }
   // Sums are addressed by constants alone, here too, since otherwise they would live in memory.
   float rest[kRows][kVectors * kWidth];
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) store<kWidth>(rest[r] + v * kWidth, sum[r][v]);
@@ -76,7 +76,7 @@ void multiply_tiles(const Product& p, int64_t tiles, const float* a, const float
                     int64_t columns) {
   for (; tiles > 0; --tiles) {
     Vector<kWidth> sum[kRows][kVectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sum[r][v] = Vector<kWidth>{};
@@ -99,26 +99,29 @@ void multiply_height(const Product& p, int64_t height, int64_t tiles, const floa
   multiply_tiles<kWidth, kRows, kVectors, kUnitDepth>(p, tiles, a, b, bias, c, columns);
 }
 
+/// One panel of C, kVectors wide; `columns` of it inside C.
+template <int kWidth, int kVectors, bool kUnitDepth>
+void multiply_panel(const Product& p, const float* b, const float* bias, float* c, int64_t columns) {
+  constexpr int kMax = kMaxRows<kWidth, kVectors>;
+  // Heights that differ by one at most: a last tile of one or two rows would leave the multipliers waiting.
+  const int64_t tiles = (p.rows + kMax - 1) / kMax;
+  const int64_t height = p.rows / tiles, higher = p.rows % tiles, row = higher * (height + 1);
+  if (higher > 0) multiply_height<kWidth, kMax, kVectors, kUnitDepth>(p, height + 1, higher, p.a, b, bias, c, columns);
+  multiply_height<kWidth, kMax, kVectors, kUnitDepth>(p, height, tiles - higher, p.a + row * p.a_row, b, bias,
+                                                      c + row * p.c_row, columns);
+}
+
 template <int kWidth, bool kUnitDepth>
 void multiply_panels(const Product& p) {
   constexpr int64_t kPanel = 2 * kWidth;
-  // Heights that differ by one at most: a last tile of one or two rows would leave the multipliers waiting.
-  const int64_t tiles = (p.rows + kMaxRows<kWidth> - 1) / kMaxRows<kWidth>;
-  const int64_t height = p.rows / tiles, higher = p.rows % tiles;
   for (int64_t first = 0; first < p.columns; first += kPanel) {
     const int64_t columns = p.columns - first < kPanel ? p.columns - first : kPanel;
     const float* b = p.b + first / kPanel * p.b_panel;
     const float* bias = p.bias ? p.bias + first : nullptr;
-    const auto rows = [&](int64_t row, int64_t of_height, int64_t count) {
-      const float* a = p.a + row * p.a_row;
-      float* c = p.c + row * p.c_row + first;
-      if (columns > kWidth)
-        multiply_height<kWidth, kMaxRows<kWidth>, 2, kUnitDepth>(p, of_height, count, a, b, bias, c, columns);
-      else
-        multiply_height<kWidth, kMaxRows<kWidth>, 1, kUnitDepth>(p, of_height, count, a, b, bias, c, columns);
-    };
-    if (higher > 0) rows(0, height + 1, higher);
-    rows(higher * (height + 1), height, tiles - higher);
+    if (columns > kWidth)
+      multiply_panel<kWidth, 2, kUnitDepth>(p, b, bias, p.c + first, columns);
+    else
+      multiply_panel<kWidth, 1, kUnitDepth>(p, b, bias, p.c + first, columns);
   }
 }
 
