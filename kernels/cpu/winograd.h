@@ -4,7 +4,8 @@
 
 // Winograd's convolutions (Lavin and Gray, 2015): with 36 products for 16 outputs of a 3x3 kernel, 4 of a 5x5, instead
 // of 144 and 100. f32; images channels-last, weights OIHW; stride, dilation and groups 1, padding below the kernel's
-// extent, at least a vector of channels on both sides. The rounding error is some ten times that of direct sums.
+// extent, at least a vector of channels on both sides. The rounding error is some ten times that of direct sums, and a
+// NaN or an infinity spreads over the tile it lies in.
 
 namespace tern::cpu {
 

@@ -47,7 +47,7 @@ inline void store_tile(const Product& p, const Vector<kWidth> (&sum)[kRows][kVec
         Vector<kWidth> value = sum[r][v];
         if (p.accumulate) value += load<kWidth>(target);
         if (bias) value += load<kWidth>(bias + v * kWidth);
-        if (p.relu) value = value > 0.0f ? value : Vector<kWidth>{};
+        if (p.relu) value = value < 0.0f ? Vector<kWidth>{} : value;
         store<kWidth>(target, value);
       }
     }
@@ -65,7 +65,7 @@ inline void store_tile(const Product& p, const Vector<kWidth> (&sum)[kRows][kVec
     float* target = c + r * p.c_row;
     for (int64_t k = 0; k < columns; ++k) {
       float value = rest[r][k] + (p.accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
-      target[k] = p.relu && !(value > 0.0f) ? 0.0f : value;
+      target[k] = p.relu && value < 0.0f ? 0.0f : value;
     }
   }
 }

@@ -121,7 +121,7 @@ void from_points(const float* points, int64_t stride, int64_t channels, const fl
 #pragma GCC unroll 6
       for (int j = 0; j < kOut; ++j) {
         Vector<kWidth> value = y[j] + shift;
-        if (relu) value = value > 0.0f ? value : Vector<kWidth>{};
+        if (relu) value = value < 0.0f ? Vector<kWidth>{} : value;
         store<kWidth>(whole ? pixels[i * kOut + j] + c : rest + (i * kOut + j) * kWidth, value);
       }
     }
