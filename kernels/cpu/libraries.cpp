@@ -17,8 +17,8 @@ std::string openblas_version() {
 
 std::vector<std::pair<std::string, std::string>> cpu_libraries() {
   const dnnl_version_t* onednn = dnnl_version();
-  return {{"onednn", std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' +
-                         std::to_string(onednn->patch)},
+  return {{"onednn",
+           std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' + std::to_string(onednn->patch)},
           {"openblas", openblas_version()}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tern/kernels/cpu/batch_product.h"
 #include "tern/kernels/cpu/column_sums.h"
 #include "tern/kernels/cpu/convert.h"
 #include "tern/kernels/cpu/gemm.h"
@@ -56,8 +57,13 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
 void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
   const Tensor input = as_f32(x);
   F32Result result(y);
-  sgemm({.m = x.size(0), .n = w.size(0), .k = w.size(1), .transpose_b = true}, input.data<float>(), w.data<float>(),
-        result.tensor().data<float>());
+  const BatchProduct shape{.batch = x.size(0), .in = w.size(1), .out = w.size(0)};
+  const float *from = input.data<float>(), *weights = w.data<float>();
+  float* to = result.tensor().data<float>();
+  if (suits_batch_product(shape))
+    batch_forward(shape, from, weights, to);
+  else
+    sgemm({.m = shape.batch, .n = shape.out, .k = shape.in, .transpose_b = true}, from, weights, to);
   if (bias.defined() || relu) add_bias(bias, relu, result.tensor());
 }
 

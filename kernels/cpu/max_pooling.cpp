@@ -60,9 +60,9 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const auto* place = winners.data<uint8_t>();
     T* to = dx.data<T>();
     for_each_grid_row(in, [=](int64_t plane, int64_t h) {
-      const Span rows = covering_span(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
-      for (int64_t w = 0; w < in.w; ++w) {
-        const Span columns = covering_span(w, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
+      const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
+      CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
+      for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
         T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
         for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
           const int64_t width = std::min(kPoolStrip, in.width - begin);

@@ -18,12 +18,26 @@ inline Span window_span(int64_t index, int64_t window, int64_t stride, int64_t p
   return {std::max<int64_t>(origin, 0), std::min(origin + window, extent), origin};
 }
 
-/// The output's elements whose windows hold the input's element `index` along one dimension.
-inline Span covering_span(int64_t index, int64_t window, int64_t stride, int64_t padding, int64_t outputs) {
-  const int64_t place = index + padding;
-  const int64_t first = place < window ? 0 : (place - window) / stride + 1;
-  return {first, std::min(place / stride + 1, outputs), 0};
-}
+/// The output's elements [first, last) whose windows hold the input's element `index` along one dimension; `advance`
+/// goes on to the next index.
+class CoveringSpan {
+ public:
+  CoveringSpan(int64_t index, int64_t window, int64_t stride, int64_t padding, int64_t outputs)
+      : place_(index + padding), window_(window), stride_(stride), outputs_(outputs) {
+    first = place_ < window ? 0 : (place_ - window) / stride + 1;
+    last = std::min(place_ / stride + 1, outputs);
+  }
+  void advance() {
+    ++place_;
+    if (first * stride_ + window_ <= place_) ++first;
+    if (last < outputs_ && last * stride_ <= place_) ++last;
+  }
+
+  int64_t first, last;
+
+ private:
+  int64_t place_, window_, stride_, outputs_;
+};
 
 /// How a rank-4 tensor is walked: `planes` · h · w points of `width` adjacent elements each. Channels-last: a plane is
 /// an image and a point all its channels; row-major: a plane is one channel of one image and a point one element.

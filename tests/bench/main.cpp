@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
 #include "tests/bench/measure.h"
 
@@ -65,6 +66,7 @@ int run(int argc, char** argv) {
 }  // namespace tern::bench
 
 int main(int argc, char** argv) {
+  tern::wait_passively(argv);
   try {
     return tern::bench::run(argc, argv);
   } catch (const tern::InputError& error) {
