@@ -1,74 +1,101 @@
 #include "tern/kernels/cpu/convolution.h"
 
-#include <algorithm>
-
-#include "tern/core/parallel.h"
+#include "tern/core/error.h"
+#include "tern/kernels/cpu/column_sums.h"
 #include "tern/kernels/cpu/convolution_direct.h"
+#include "tern/kernels/cpu/onednn.h"
+#include "tern/kernels/cpu/onednn_convolution.h"
 #include "tern/kernels/cpu/winograd.h"
 
 namespace tern::cpu {
 namespace {
 
-/// `tensor` as the kernels here read it: f32, channels-last.
-Tensor readable(const Tensor& tensor) { return tensor.to(DType::f32).to(MemoryFormat::channels_last); }
+Tensor channels_last(const Tensor& tensor, DType dtype) { return tensor.to(dtype).to(MemoryFormat::channels_last); }
 
-/// Calls `compute` with `tensor`, or with an f32 channels-last stand-in that is converted back.
+/// Calls `compute` with `tensor`, or with a channels-last stand-in of `dtype` that is converted back.
 template <class Compute>
-void write_through(Tensor& tensor, Compute compute) {
-  if (tensor.dtype() == DType::f32 && tensor.format() == MemoryFormat::channels_last) return compute(tensor);
-  Tensor stand_in = Tensor::empty(tensor.shape(), {.format = MemoryFormat::channels_last});
+void write_through(Tensor& tensor, DType dtype, Compute compute) {
+  if (tensor.dtype() == dtype && tensor.format() == MemoryFormat::channels_last) return compute(tensor);
+  Tensor stand_in = Tensor::empty(tensor.shape(), {.dtype = dtype, .format = MemoryFormat::channels_last});
   compute(stand_in);
   tensor.copy_from(stand_in);
 }
 
-/// db = the sum of dy over every pixel of every image.
+/// db = the sum of dy over the pixels of every image, then over the images.
 void bias_gradient(const Tensor& dy, Tensor& db) {
-  const int64_t images = dy.size(0), channels = dy.size(1), pixels = dy.size(2) * dy.size(3);
-  const int64_t parts = std::min<int64_t>(thread_count(), images);
-  const Tensor sums = Tensor::empty({parts, channels});
-  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      float* sum = sums.data<float>() + part * channels;
-      std::fill_n(sum, channels, 0.0f);
-      for (int64_t i = images * part / parts * pixels; i < images * (part + 1) / parts * pixels; ++i) {
-        const float* pixel = dy.data<float>() + i * channels;
-        for (int64_t c = 0; c < channels; ++c) sum[c] += pixel[c];
-      }
-    }
-  });
-  std::fill_n(db.data<float>(), channels, 0.0f);
-  for (int64_t part = 0; part < parts; ++part) {
-    for (int64_t c = 0; c < channels; ++c) db.data<float>()[c] += sums.data<float>()[part * channels + c];
-  }
+  const int64_t images = dy.size(0), channels = dy.size(1);
+  const Tensor sums = Tensor::empty({images, channels});
+  column_sums(dy.data<float>(), images, dy.size(2) * dy.size(3), channels, 1.0f, sums.data<float>());
+  column_sums(sums.data<float>(), 1, images, channels, 1.0f, db.data<float>());
 }
 
-/// Whether Winograd's algorithm computes this convolution, by its geometry alone.
-bool by_winograd(ConvAlgorithm algorithm, const Shape& w, const ConvGeometry& geometry) {
-  const bool applies = winograd_applies(w, geometry);
-  check(applies || algorithm != ConvAlgorithm::winograd, "conv2d: Winograd's algorithm does not apply to weights ", w);
-  return applies && algorithm != ConvAlgorithm::direct;
+/// The algorithm for images of `dtype`: oneDNN's bf16 products where the processor has them, else tern's own loops in
+/// f32, by Winograd's algorithm wherever that applies: on every shape measured it was the faster.
+ConvAlgorithm choose(ConvAlgorithm algorithm, DType dtype, const Shape& w, const ConvGeometry& geometry) {
+  const bool winograd = winograd_applies(w, geometry);
+  check(winograd || algorithm != ConvAlgorithm::winograd, "conv2d: Winograd's algorithm does not apply to weights ", w);
+  if (algorithm != ConvAlgorithm::automatic) return algorithm;
+  if (dtype == DType::bf16 && onednn::has_bf16()) return ConvAlgorithm::onednn;
+  return winograd ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
+}
+
+/// The dtype in which an algorithm computes.
+DType computing_dtype(ConvAlgorithm algorithm, DType dtype) {
+  return algorithm == ConvAlgorithm::onednn ? dtype : DType::f32;
+}
+
+/// For what oneDNN refuses.
+ConvAlgorithm fallback(const Shape& w, const ConvGeometry& geometry) {
+  return winograd_applies(w, geometry) ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
 }  // namespace
 
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y,
-            ConvAlgorithm algorithm) {
-  const auto compute = by_winograd(algorithm, w.shape(), geometry) ? winograd_forward : direct_forward;
-  write_through(y, [&](Tensor& out) { compute(readable(x), w, bias, geometry, relu, out); });
+            ConvAlgorithm wanted) {
+  const ConvAlgorithm algorithm = choose(wanted, x.dtype(), w.shape(), geometry);
+  const DType dtype = computing_dtype(algorithm, x.dtype());
+  bool done = true;
+  write_through(y, dtype, [&](Tensor& out) {
+    const Tensor in = channels_last(x, dtype);
+    switch (algorithm) {
+      case ConvAlgorithm::onednn: done = onednn_forward(in, w, bias, geometry, relu, out); break;
+      case ConvAlgorithm::winograd: winograd_forward(in, w, bias, geometry, relu, out); break;
+      default: direct_forward(in, w, bias, geometry, relu, out);
+    }
+  });
+  if (!done) conv2d(x, w, bias, geometry, relu, y, fallback(w.shape(), geometry));
 }
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx,
-                          ConvAlgorithm algorithm) {
-  const auto compute = by_winograd(algorithm, w.shape(), geometry) ? winograd_backward_data : direct_backward_data;
-  write_through(dx, [&](Tensor& out) { compute(readable(dy), w, geometry, out); });
+                          ConvAlgorithm wanted) {
+  const ConvAlgorithm algorithm = choose(wanted, dy.dtype(), w.shape(), geometry);
+  const DType dtype = computing_dtype(algorithm, dy.dtype());
+  bool done = true;
+  write_through(dx, dtype, [&](Tensor& out) {
+    const Tensor gradient = channels_last(dy, dtype);
+    switch (algorithm) {
+      case ConvAlgorithm::onednn: done = onednn_backward_data(gradient, w, geometry, out); break;
+      case ConvAlgorithm::winograd: winograd_backward_data(gradient, w, geometry, out); break;
+      default: direct_backward_data(gradient, w, geometry, out);
+    }
+  });
+  if (!done) conv2d_backward_data(dy, w, geometry, dx, fallback(w.shape(), geometry));
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db,
-                             ConvAlgorithm algorithm) {
-  const Tensor gradient = readable(dy);
-  const auto compute =
-      by_winograd(algorithm, dw.shape(), geometry) ? winograd_backward_weights : direct_backward_weights;
-  compute(gradient, readable(x), geometry, dw);
+                             ConvAlgorithm wanted) {
+  const ConvAlgorithm algorithm = choose(wanted, x.dtype(), dw.shape(), geometry);
+  const DType dtype = computing_dtype(algorithm, x.dtype());
+  const Tensor gradient = channels_last(dy, dtype), in = channels_last(x, dtype);
+  switch (algorithm) {
+    case ConvAlgorithm::onednn:
+      if (!onednn_backward_weights(gradient, in, geometry, dw, db))
+        conv2d_backward_weights(dy, x, geometry, dw, db, fallback(dw.shape(), geometry));
+      return;
+    case ConvAlgorithm::winograd: winograd_backward_weights(gradient, in, geometry, dw); break;
+    default: direct_backward_weights(gradient, in, geometry, dw);
+  }
   if (db.defined()) bias_gradient(gradient, db);
 }
 
