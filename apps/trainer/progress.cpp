@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPlainInterval{5};
 std::string grouped(int64_t number) {
   std::string digits = std::to_string(number);
   const size_t first = number < 0 ? 1 : 0;
-  for (size_t place = digits.size(); place > first + 3;) digits.insert(place -= 3, ",");
+  for (size_t place = digits.size(); place > first + 3;) digits.insert(place -= 3, 1, ',');
   return digits;
 }
 
