@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kPanelWidth = 460, kPanelHeight = 300;
 constexpr double kLeft = 64, kRight = 24, kTop = 128, kBottom = 56;
-constexpr double kMostPoints = 1200;  // per line: more than a panel has pixels
+constexpr size_t kMostPoints = 1200;  // per line: more than a panel has pixels
 
 std::string escape(const std::string& text) {
   std::string safe;
@@ -34,7 +34,7 @@ using Points = std::vector<std::pair<double, double>>;
 /// The lowest and highest point of each run of neighbours, so that a long noisy line keeps its outline.
 Points thin_out(const Points& points) {
   if (points.size() <= kMostPoints) return points;
-  const size_t runs = static_cast<size_t>(kMostPoints) / 2;
+  const size_t runs = kMostPoints / 2;
   Points kept;
   for (size_t run = 0; run < runs; ++run) {
     const auto begin = points.begin() + static_cast<std::ptrdiff_t>(points.size() * run / runs);
