@@ -39,20 +39,20 @@ struct Correlation {
 
 /// [group][panel][tap h][tap w][in][panel_columns()], with zeros beyond the last output channel.
 Tensor pack_weights(const Tensor& weights, const Correlation& correlation) {
-  const auto& [groups, in, out, in_stride, out_stride] = correlation.channels;
+  const Channels c = correlation.channels;
   const int64_t columns = correlation.panel_columns(), panels = correlation.panels();
-  const int64_t window_w = weights.size(3), group_stride = weights.numel() / groups;
-  Tensor packed = Tensor::empty({groups * panels, correlation.panel_rows(), columns});
-  parallel_for(0, groups * panels, 1, [&](int64_t begin, int64_t end) {
+  const int64_t window_w = weights.size(3), group_stride = weights.numel() / c.groups;
+  Tensor packed = Tensor::empty({c.groups * panels, correlation.panel_rows(), columns});
+  parallel_for(0, c.groups * panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t first = unit % panels * columns, valid = std::min(columns, out - first);
-      const float* source = weights.data<float>() + unit / panels * group_stride + first * out_stride;
+      const int64_t first = unit % panels * columns, valid = std::min(columns, c.out - first);
+      const float* source = weights.data<float>() + unit / panels * group_stride + first * c.out_stride;
       float* target = packed.data<float>() + unit * correlation.panel_rows() * columns;
       for (const int64_t kh : correlation.h.kernel) {
         for (const int64_t kw : correlation.w.kernel) {
-          for (int64_t i = 0; i < in; ++i, target += columns) {
-            const float* from = source + i * in_stride + kh * window_w + kw;
-            for (int64_t o = 0; o < valid; ++o) target[o] = from[o * out_stride];
+          for (int64_t i = 0; i < c.in; ++i, target += columns) {
+            const float* from = source + i * c.in_stride + kh * window_w + kw;
+            for (int64_t o = 0; o < valid; ++o) target[o] = from[o * c.out_stride];
             std::fill(target + valid, target + columns, 0.0f);
           }
         }

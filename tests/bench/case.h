@@ -27,5 +27,6 @@ void add_training_steps(std::vector<Case>& cases);
 void add_updates(std::vector<Case>& cases);
 void add_products(std::vector<Case>& cases);
 void add_layers(std::vector<Case>& cases);
+void add_convolutions(std::vector<Case>& cases);
 
 }  // namespace tern::bench
