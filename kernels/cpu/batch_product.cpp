@@ -22,7 +22,7 @@ bool suits_batch_product(const BatchProduct& shape) {
 
 // As yᵀ = w · xᵀ, so that w is read row by row where it lies.
 void batch_forward(const BatchProduct& shape, const float* x, const float* w, float* y) {
-  const auto [batch, in, out] = shape;
+  const int64_t batch = shape.batch, in = shape.in, out = shape.out;
   const auto& simd = simd::kernels();
   const int64_t width = 2 * simd.width, panels = divide_up(batch, width), padded = panels * width;
   // xᵀ as [panel][in][width], and yᵀ as [out][padded].
