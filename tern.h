@@ -32,6 +32,7 @@
 #include "tern/data/mnist.h"
 #include "tern/data/sampler.h"
 #include "tern/data/transforms.h"
+#include "tern/kernels/codec.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"

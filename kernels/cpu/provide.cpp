@@ -1,5 +1,6 @@
 #include "tern/kernels/provide.h"
 
+#include "tern/kernels/cpu/codec.h"
 #include "tern/kernels/cpu/convolution.h"
 #include "tern/kernels/cpu/dropout.h"
 #include "tern/kernels/cpu/elementwise.h"
@@ -77,6 +78,11 @@ void provide_cpu_kernels() {
   kernels::conv2d.provide(cpu, tern::cpu::conv2d);
   kernels::conv2d_backward_data.provide(cpu, tern::cpu::conv2d_backward_data);
   kernels::conv2d_backward_weights.provide(cpu, tern::cpu::conv2d_backward_weights);
+
+  kernels::gradient_statistics.provide(cpu, tern::cpu::gradient_statistics);
+  kernels::quantize.provide(cpu, tern::cpu::quantize);
+  kernels::norm_quantize.provide(cpu, tern::cpu::norm_quantize);
+  kernels::dequantize_add.provide(cpu, tern::cpu::dequantize_add);
 }
 
 }  // namespace tern

@@ -1,5 +1,6 @@
 #include "tern/kernels/provide.h"
 
+#include "tern/kernels/codec.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"
@@ -8,6 +9,7 @@
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
 #include "tern/kernels/reduction.h"
+#include "tern/kernels/reference/codec.h"
 #include "tern/kernels/reference/convolution.h"
 #include "tern/kernels/reference/dropout.h"
 #include "tern/kernels/reference/elementwise.h"
@@ -86,6 +88,11 @@ void provide_reference_kernels() {
   kernels::adam_update.provide(reference, tern::reference::adam_update);
   kernels::average_update.provide(reference, tern::reference::average_update);
   kernels::squared_norm.provide(reference, tern::reference::squared_norm);
+
+  kernels::gradient_statistics.provide(reference, tern::reference::gradient_statistics);
+  kernels::quantize.provide(reference, tern::reference::quantize);
+  kernels::norm_quantize.provide(reference, tern::reference::norm_quantize);
+  kernels::dequantize_add.provide(reference, tern::reference::dequantize_add);
 }
 
 }  // namespace tern

@@ -28,5 +28,6 @@ void add_updates(std::vector<Case>& cases);
 void add_products(std::vector<Case>& cases);
 void add_layers(std::vector<Case>& cases);
 void add_convolutions(std::vector<Case>& cases);
+void add_codecs(std::vector<Case>& cases);
 
 }  // namespace tern::bench

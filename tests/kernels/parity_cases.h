@@ -15,5 +15,6 @@ void add_normalization_cases(ParityTable& table);
 void add_softmax_cases(ParityTable& table);
 void add_layout_cases(ParityTable& table);
 void add_update_cases(ParityTable& table);
+void add_codec_cases(ParityTable& table);
 
 }  // namespace tern::test

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tern::cpu::codec {
+
+/// A chunk is 256 elements: 8 groups of 32, whose draws are the 8 halves of the words of 32 Philox blocks.
+inline constexpr int kChunk = 256, kGroup = 32, kLanes = 16;
+
+/// What Philox takes for the blocks of one random stream: the keys of the ten rounds, and the counter's last words.
+struct DrawKeys {
+  uint32_t key[10][2];
+  uint32_t counter[3];
+};
+
+/// The loops of one instruction set over whole chunks, groups and rows; the arithmetic is that of codec_arithmetic.h.
+struct Loops {
+  /// planes[bits·8 words] = the codes of a chunk whose draws begin at Philox block `block`. True where some element's
+  /// 16 random bits do not decide: then the codes are worthless.
+  bool (*quantize)(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
+                   uint32_t* planes);
+  /// y[32] += the values of a group's codes; units[32].
+  void (*dequantize_add)(const uint32_t* planes, int bits, const float* units, float* y);
+  /// Over `rows` rows of 16 elements, per column: largest |x|, Σx, Σx²; all [16].
+  void (*statistics)(const float* x, int64_t rows, double* largest, double* sums, double* squares);
+};
+
+/// Those for this processor.
+const Loops& loops();
+
+extern const Loops baseline_loops, avx2_loops, avx512_loops;
+
+}  // namespace tern::cpu::codec

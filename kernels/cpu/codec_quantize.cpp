@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "tern/core/parallel.h"
+#include "tern/kernels/cpu/codec.h"
+#include "tern/kernels/cpu/codec/chunks.h"
+#include "tern/kernels/cpu/codec/statistics.h"
+
+namespace tern::cpu {
+namespace {
+
+using namespace tern::kernels;
+using namespace tern::cpu::codec;
+
+DrawKeys draw_keys(const RandomStream& stream) {
+  DrawKeys keys;
+  auto key = stream.key();
+  for (auto& round : keys.key) {
+    std::ranges::copy(key, round);
+    key = philox_next_key(key);
+  }
+  const auto counter = stream.counter(0);
+  std::copy(counter.begin() + 1, counter.end(), keys.counter);
+  return keys;
+}
+
+/// One chunk or less, element by element, with every random bit.
+void quantize_exactly(const RandomStream& stream, int64_t first, int64_t count, const float* g, const float* factors,
+                      float limit, int bits, uint32_t* planes) {
+  std::fill_n(planes, kCodecChunk / kCodecGroup * bits, 0u);
+  for (int64_t lane = 0; lane < std::min(count, kCodecGroup); ++lane) {
+    const auto words = codec_block(stream, static_cast<uint64_t>(first + lane));
+    for (int64_t i = lane; i < count; i += kCodecGroup) {
+      const uint32_t level = codec_level(codec_scaled(g[i], factors[i], limit), codec_half(words, i / kCodecGroup),
+                                         [&] { return codec_further_draw(stream, static_cast<uint64_t>(first + i)); });
+      const uint32_t code = level << 1 | (level != 0 && std::signbit(g[i]) ? 1u : 0u);
+      uint32_t* plane = planes + i / kCodecGroup * bits;
+      for (int bit = 0; bit < bits; ++bit) plane[bit] |= (code >> bit & 1u) << lane;
+    }
+  }
+}
+
+/// Elements by which a loop asks for memory ahead: computing a chunk takes longer than the processor looks ahead.
+constexpr int64_t kAhead = 2048;
+
+/// Quantizes any chunks of one tensor.
+class Quantizer {
+ public:
+  Quantizer(const Tensor& g, const Tensor& units, int64_t bucket, int64_t levels, const RandomKey& key, Tensor& codes)
+      : n_(g.numel()),
+        width_(bucket_width(n_, bucket)),
+        bits_(code_bits(levels)),
+        limit_(65536.0f * static_cast<float>(levels)),
+        stream_(key),
+        keys_(draw_keys(stream_)),
+        x_(g.data<float>()),
+        units_(units.data<float>()),
+        bytes_(codes.data<uint8_t>()) {}
+
+  int64_t chunks() const { return (n_ + kCodecChunk - 1) / kCodecChunk; }
+
+  void operator()(int64_t begin, int64_t end) const {
+    BucketValues factors_of(units_, width_, codec_factor);
+    uint32_t planes[kMostPlanes];
+    const Loops& loop = loops();
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t first = chunk * kCodecChunk, count = std::min(kCodecChunk, n_ - first);
+      const float* factors = factors_of(first, count);
+      const float* x = x_ + first;
+      for (int64_t i = 0; i < kCodecChunk; i += 16) __builtin_prefetch(x + kAhead + i);
+      if (count < kCodecChunk ||
+          loop.quantize(keys_, static_cast<uint32_t>(chunk * kCodecGroup), x, factors, limit_, bits_, planes))
+        quantize_exactly(stream_, first, count, x, factors, limit_, bits_, planes);
+      uint8_t* target = bytes_ + code_bytes(first, bits_);
+      for_each_plane(count, bits_, [&](int64_t word, int64_t byte, int64_t size) {
+        std::memcpy(target + byte, planes + word, static_cast<size_t>(size));
+      });
+    }
+  }
+
+ private:
+  int64_t n_, width_;
+  int bits_;
+  float limit_;
+  RandomStream stream_;
+  DrawKeys keys_;
+  const float *x_, *units_;
+  uint8_t* bytes_;
+};
+
+}  // namespace
+
+void quantize(const Tensor& g, const Tensor& units, int64_t bucket, int64_t levels, const RandomKey& key,
+              Tensor& codes) {
+  check_quantize("quantize", g, units, bucket, levels, codes);
+  const Quantizer quantizer(g, units, bucket, levels, key, codes);
+  parallel_for(0, quantizer.chunks(), kChunksPerThread, quantizer);
+}
+
+void norm_quantize(const Tensor& g, BucketNorm norm, int64_t bucket, int64_t levels, const RandomKey& key,
+                   Tensor& units, Tensor& codes) {
+  check_quantize("norm_quantize", g, units, bucket, levels, codes);
+  const int64_t n = g.numel(), width = bucket_width(n, bucket);
+  if (width > kStatisticsRun) {
+    Tensor statistics = Tensor::empty({units.numel(), 3}, {.dtype = DType::f64});
+    cpu::gradient_statistics(g, bucket, statistics);
+    const auto* row = statistics.data<double>();
+    for (int64_t b = 0; b < units.numel(); ++b)
+      units.data<float>()[b] = codec_unit(norm, row[3 * b], row[3 * b + 2], levels);
+    return cpu::quantize(g, units, bucket, levels, key, codes);
+  }
+  // Blocks of whole buckets and whole chunks, small enough that the second pass finds them in the cache.
+  const int64_t common = std::lcm(width, kCodecChunk), block = common * std::max<int64_t>(1, 16384 / common);
+  const Quantizer quantizer(g, units, bucket, levels, key, codes);
+  const float* x = g.data<float>();
+  auto* unit = units.data<float>();
+  parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * block, last = std::min(n, first + block);
+      for (int64_t e = first; e < last; e += width) {
+        const CodecSums sums = run_sums(x + e, std::min(width, last - e));
+        unit[e / width] = codec_unit(norm, sums.largest, sums.squares, levels);
+      }
+      quantizer(first / kCodecChunk, (last + kCodecChunk - 1) / kCodecChunk);
+    }
+  });
+}
+
+}  // namespace tern::cpu

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tern/core/random.h"
+#include "tern/kernels/cpu/codec/loops.h"
+#include "tern/kernels/cpu/vector.h"
+
+namespace tern::cpu::codec {
+namespace {
+
+std::vector<const Loops*> runnable() {
+  std::vector<const Loops*> all{&baseline_loops};
+  if (vector_set() >= VectorSet::avx2) all.push_back(&avx2_loops);
+  if (vector_set() >= VectorSet::avx512) all.push_back(&avx512_loops);
+  return all;
+}
+
+/// A thousand chunks: some draws do not decide.
+TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
+  const RandomStream stream({.seed = 3, .purpose = Purpose::test});
+  DrawKeys keys{};
+  for (uint32_t i = 0; i < 20; ++i) keys.key[i / 2][i % 2] = stream.word(i);
+  float g[kChunk], factors[kChunk];
+  for (const int bits : {2, 3, 4, 5, 8, 9, 16}) {
+    const float levels = static_cast<float>((1 << (bits - 1)) - 1);
+    int undecided = 0;
+    for (uint32_t chunk = 0; chunk < 1000; ++chunk) {
+      for (uint32_t i = 0; i < kChunk; ++i) {
+        g[i] = stream.normal(chunk * kChunk + i);
+        factors[i] = 65536 * levels / (1 + stream.uniform(i));
+      }
+      std::vector<std::vector<uint32_t>> planes;
+      std::vector<std::vector<float>> values;
+      std::vector<std::vector<double>> sums;
+      std::vector<bool> ties;
+      for (const Loops* loop : runnable()) {
+        planes.emplace_back(static_cast<size_t>(8 * bits));
+        ties.push_back(loop->quantize(keys, 32 * chunk, g, factors, 65536 * levels, bits, planes.back().data()));
+        values.emplace_back(kGroup, 0.5f);
+        loop->dequantize_add(planes.back().data(), bits, g, values.back().data());
+        sums.emplace_back(3 * kLanes);
+        loop->statistics(g, 11, sums.back().data(), sums.back().data() + kLanes, sums.back().data() + 2 * kLanes);
+      }
+      for (size_t i = 1; i < planes.size(); ++i) {
+        EXPECT_EQ(planes[i], planes[0]);
+        EXPECT_EQ(values[i], values[0]);
+        EXPECT_EQ(sums[i], sums[0]);
+        EXPECT_EQ(ties[i], ties[0]);
+      }
+      undecided += ties[0] ? 1 : 0;
+    }
+    EXPECT_GT(undecided, 0) << bits << " bits";
+  }
+}
+
+}  // namespace
+}  // namespace tern::cpu::codec
