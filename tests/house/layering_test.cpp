@@ -43,8 +43,10 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"zlib.h", {"data/"}},
     {"stb/", {"data/", "apps/"}},
     {"CLI/", {"apps/"}},
+    {"openssl/", {"dist/"}},
 };
-const Prefixes kPosix = {"sys/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "termios.h"};
+const Prefixes kPosix = {"sys/",      "unistd.h", "fcntl.h",  "poll.h", "signal.h",
+                         "termios.h", "netdb.h",  "netinet/", "arpa/"};
 
 bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
   return std::ranges::any_of(prefixes, [&](const std::string& prefix) {

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tern/dist/transport.h"
+
+namespace tern {
+
+enum class Reduction : uint8_t { sum, max };
+
+}  // namespace tern
+
+namespace tern::detail {
+
+using Bytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;
+
+/// Elements [begin, end) of each rank's part, one after the other: part r is [cuts[r], cuts[r + 1]).
+using Cuts = std::vector<int64_t>;
+/// Parts that differ by one element at most: ⌊r·count/ranks⌋.
+Cuts even_cuts(int64_t count, int ranks);
+Cuts cuts_of(std::span<const int64_t> counts);
+
+/// One operation on one rank: where its messages go, and how they are labelled. Below, `x` and `y` are whole buffers of
+/// elements of the message's dtype. Collectives return once `y` is complete and `x` is no longer needed.
+struct Collective {
+  Transport& transport;
+  Message message;
+
+  int rank() const { return transport.rank(); }
+  int size() const { return transport.size(); }
+  size_t width() const { return size_of(message.dtype); }
+  template <class B>
+  B part(B bytes, int64_t begin, int64_t end) const {
+    return bytes.subspan(begin * width(), (end - begin) * width());
+  }
+  template <class B>
+  B part(B bytes, const Cuts& cuts, int of) const {
+    return part(bytes, cuts[of], cuts[of + 1]);
+  }
+};
+
+// Around the ring of ranks; a part travels in pieces, each passed on as soon as it is there.
+
+/// x = the reduction of all ranks' x, bit for bit the same on all: part c is summed from rank c on, upwards. Each rank
+/// sends all of x twice, but for two parts.
+void ring_all_reduce(const Collective& c, Bytes x, Reduction reduction);
+/// y = this rank's part of the sum of all ranks' x, summed from the next rank on, upwards.
+void ring_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
+/// y = all ranks' parts, of which this rank gives x.
+void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
+/// x = the root's x.
+void ring_broadcast(const Collective& c, Bytes x, int root);
+
+// Directly from rank to rank.
+
+/// Part r of y = part (this rank) of rank r's x.
+void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, const Cuts& receive);
+/// y = this rank's part of the root's x.
+void scatter(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
+/// The root's y = all ranks' x, in rank order.
+void gather(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
+/// Returns once all ranks have called it: ⌈log2 N⌉ rounds (Hensgen, Finkel, Manber 1988).
+void barrier(const Collective& c);
+
+}  // namespace tern::detail

@@ -1,0 +1,148 @@
+#include "tern/dist/communicator.h"
+
+#include <numeric>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+using detail::Collective;
+using Counts = std::vector<int64_t>;
+
+std::span<std::byte> bytes_of(const Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()};
+}
+
+void check_tensor(const Tensor& tensor, const char* operation, const char* name) {
+  check(tensor.defined(), operation, ": ", name, " is undefined");
+  check(tensor.device().type == DeviceType::cpu, operation, ": ", name, " is on ", tensor.device(), ", expected cpu");
+}
+
+void check_count(const Tensor& tensor, int64_t count, DType dtype, const char* operation, const char* name) {
+  check_tensor(tensor, operation, name);
+  check(tensor.numel() == count && tensor.dtype() == dtype, operation, ": ", name, " holds ", tensor.numel(), " ",
+        tensor.dtype(), ", expected ", count, " ", dtype);
+}
+
+void check_root(int root, int size, const char* operation) {
+  check(root >= 0 && root < size, operation, ": root is rank ", root, " of ", size);
+}
+
+int64_t total(const Counts& counts, int size, const char* operation) {
+  check(static_cast<int>(counts.size()) == size, operation, ": ", counts.size(), " counts for ", size, " ranks");
+  for (const int64_t count : counts) check(count >= 0, operation, ": a count is ", count);
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+Message label(Operation operation, const Tensor& x, int64_t count, Account account) {
+  return {0, operation, x.dtype(), static_cast<uint64_t>(count), account};
+}
+
+}  // namespace
+
+Work Communicator::start(Message message, std::function<void(const Collective&)> run) {
+  message.sequence = ++sequence_;
+  return queue_.add([this, message, run = std::move(run)] { run({*transport_, message}); });
+}
+
+Counts Communicator::equal_counts(const Tensor& part) const {
+  return Counts(size(), part.defined() ? part.numel() : 0);
+}
+
+Work Communicator::broadcast(const Tensor& x, int root, Account account) {
+  check_tensor(x, "broadcast", "x");
+  check_root(root, size(), "broadcast");
+  return start(label(Operation::broadcast, x, x.numel(), account),
+               [=](const Collective& c) { ring_broadcast(c, bytes_of(x), root); });
+}
+
+Work Communicator::all_reduce(const Tensor& x, Reduction reduction, Account account) {
+  check_tensor(x, "all_reduce", "x");
+  check(x.dtype() != DType::u8, "all_reduce: x holds u8, expected f32, f64, bf16 or i64");
+  const auto operation = reduction == Reduction::sum ? Operation::all_reduce_sum : Operation::all_reduce_max;
+  return start(label(operation, x, x.numel(), account),
+               [=](const Collective& c) { ring_all_reduce(c, bytes_of(x), reduction); });
+}
+
+Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account account) {
+  check_tensor(x, "reduce_scatter", "x");
+  check(x.dtype() != DType::u8, "reduce_scatter: x holds u8, expected f32, f64, bf16 or i64");
+  const detail::Cuts cuts = detail::even_cuts(x.numel(), size());
+  check_count(y, cuts[rank() + 1] - cuts[rank()], x.dtype(), "reduce_scatter", "y");
+  return start(label(Operation::reduce_scatter, x, x.numel(), account),
+               [=](const Collective& c) { ring_reduce_scatter(c, bytes_of(x), bytes_of(y), cuts); });
+}
+
+Work Communicator::all_gather(const Tensor& x, const Tensor& y, Account account) {
+  return all_gather(x, y, equal_counts(x), account);
+}
+
+Work Communicator::all_gather(const Tensor& x, const Tensor& y, const Counts& counts, Account account) {
+  const int64_t count = total(counts, size(), "all_gather");
+  check_tensor(x, "all_gather", "x");
+  check_count(x, counts[rank()], x.dtype(), "all_gather", "x");
+  check_count(y, count, x.dtype(), "all_gather", "y");
+  return start(
+      label(Operation::all_gather, x, count, account),
+      [=, cuts = detail::cuts_of(counts)](const Collective& c) { ring_all_gather(c, bytes_of(x), bytes_of(y), cuts); });
+}
+
+Work Communicator::all_to_all(const Tensor& x, const Tensor& y, Account account) {
+  check_tensor(x, "all_to_all", "x");
+  check(x.numel() % size() == 0, "all_to_all: x holds ", x.numel(), " elements, not a multiple of ", size(), " ranks");
+  const Counts counts(size(), x.numel() / size());
+  return all_to_all(x, counts, y, counts, account);
+}
+
+Work Communicator::all_to_all(const Tensor& x, const Counts& sends, const Tensor& y, const Counts& receives,
+                              Account account) {
+  check_tensor(x, "all_to_all", "x");
+  check_count(x, total(sends, size(), "all_to_all"), x.dtype(), "all_to_all", "x");
+  check_count(y, total(receives, size(), "all_to_all"), x.dtype(), "all_to_all", "y");
+  check(sends[rank()] == receives[rank()], "all_to_all: rank ", rank(), " sends itself ", sends[rank()],
+        " elements and expects ", receives[rank()]);
+  // Ranks may hold unlike totals here: the lengths of the parts are what must agree.
+  return start(label(Operation::all_to_all, x, 0, account),
+               [=, send = detail::cuts_of(sends), receive = detail::cuts_of(receives)](const Collective& c) {
+                 detail::all_to_all(c, bytes_of(x), send, bytes_of(y), receive);
+               });
+}
+
+Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, Account account) {
+  return scatter(x, y, root, equal_counts(y), account);
+}
+
+Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, const Counts& counts, Account account) {
+  const int64_t count = total(counts, size(), "scatter");
+  check_root(root, size(), "scatter");
+  check_tensor(y, "scatter", "y");
+  check_count(y, counts[rank()], y.dtype(), "scatter", "y");
+  if (rank() == root) check_count(x, count, y.dtype(), "scatter", "x");
+  return start(label(Operation::scatter, y, count, account), [=, cuts = detail::cuts_of(counts)](const Collective& c) {
+    detail::scatter(c, bytes_of(x), bytes_of(y), root, cuts);
+  });
+}
+
+Work Communicator::gather(const Tensor& x, const Tensor& y, int root, Account account) {
+  return gather(x, y, root, equal_counts(x), account);
+}
+
+Work Communicator::gather(const Tensor& x, const Tensor& y, int root, const Counts& counts, Account account) {
+  const int64_t count = total(counts, size(), "gather");
+  check_root(root, size(), "gather");
+  check_tensor(x, "gather", "x");
+  check_count(x, counts[rank()], x.dtype(), "gather", "x");
+  if (rank() == root) check_count(y, count, x.dtype(), "gather", "y");
+  return start(label(Operation::gather, x, count, account), [=, cuts = detail::cuts_of(counts)](const Collective& c) {
+    detail::gather(c, bytes_of(x), bytes_of(y), root, cuts);
+  });
+}
+
+Work Communicator::barrier() {
+  return start({.operation = Operation::barrier, .account = Account::overhead},
+               [](const Collective& c) { detail::barrier(c); });
+}
+
+}  // namespace tern

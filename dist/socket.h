@@ -1,0 +1,86 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "tern/dist/address.h"
+#include "tern/dist/ledger.h"
+#include "tern/dist/message.h"
+
+namespace tern::detail {
+
+/// What a socket's read or write came to.
+struct Moved {
+  size_t bytes = 0;
+  std::string ended;  // why nothing more will come; "" while the connection stands
+};
+
+/// A connected TCP socket that never waits, counted in a ledger; owns its descriptor. Used by one thread at a time,
+/// and by a second one only where one reads and the other writes.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+
+  int descriptor() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+  /// From now on bytes are counted there; before, they are kept and added at this call.
+  void count_in(Ledger& ledger);
+  /// The kernel gives up the connection where bytes go unanswered for that long.
+  void set_patience(Clock::duration patience) const;
+
+  /// As many bytes as the kernel takes or has, perhaps none.
+  Moved write(std::span<const iovec> parts);
+  Moved read(std::span<const iovec> parts);
+  /// All of them, by the deadline; false where that fails.
+  bool write_all(std::span<const std::byte> bytes, Clock::time_point deadline);
+  bool read_all(std::span<std::byte> bytes, Clock::time_point deadline);
+
+  /// The numeric addresses of the two ends.
+  Address local() const;
+  Address remote() const;
+
+ private:
+  template <class Move>
+  bool move_all(size_t bytes, short event, Clock::time_point deadline, const Move& move);
+
+  int descriptor_ = -1;
+  Ledger* ledger_ = nullptr;
+  size_t sent_before_ = 0;
+  size_t received_before_ = 0;
+};
+
+/// A socket that waits for others to connect.
+class Listener {
+ public:
+  /// Port 0: a free one, see `address`. InputError with the address and the system's reason where it cannot be had.
+  explicit Listener(const Address& address);
+  Listener(Listener&& other) noexcept : socket_(std::move(other.socket_)) {}
+
+  int descriptor() const { return socket_.descriptor(); }
+  Address address() const { return socket_.local(); }
+  /// Not open where nobody has come yet.
+  Socket accept();
+
+ private:
+  Socket socket_;
+};
+
+/// Tries the host's addresses until one answers; not open where none does by the deadline, and `why` says so.
+Socket connect(const Address& address, Clock::time_point deadline, std::string& why);
+
+/// Whether only this machine can reach the address. A host without an address is an InputError.
+bool is_loopback(const Address& address);
+
+/// Waits for `event` (poll.h) on one descriptor; false at the deadline.
+bool wait_for(int descriptor, short event, Clock::time_point deadline);
+/// What poll understands: milliseconds from now, rounded up.
+int poll_timeout(Clock::time_point deadline);
+
+}  // namespace tern::detail

@@ -1,0 +1,153 @@
+#include "tern/dist/tcp.h"
+
+#include <poll.h>
+
+#include "tern/core/error.h"
+#include "tern/dist/tcp/channel.h"
+#include "tern/dist/tcp/rendezvous.h"
+
+namespace tern {
+namespace {
+
+using detail::Channel;
+
+/// One rank's end of the mesh. Its one thread moves the data; the monitor has its own for the signs of life.
+class Tcp final : public Transport {
+ public:
+  Tcp(const TcpOptions& options, detail::Mesh mesh);
+
+  int rank() const override { return options_.rank; }
+  int size() const override { return options_.size; }
+  void send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point due) override;
+  Clock::time_point receive(int peer, const Message& message, std::span<std::byte> bytes) override;
+  void flush() override;
+  void idle_until(Clock::time_point time) override;
+  Traffic traffic() const override { return ledger_.traffic(); }
+
+ private:
+  Channel& begin(int peer, const Message& message);
+  template <class Move>
+  auto guarded(Channel& channel, const Move& move);
+  bool write_all_channels();
+  Channel* unsent();
+  void wait(Channel* source, Clock::time_point until);
+
+  TcpOptions options_;
+  Ledger ledger_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // by rank; none to this one
+  uint32_t sequence_ = 0;
+  detail::Monitor monitor_;
+};
+
+Tcp::Tcp(const TcpOptions& options, detail::Mesh mesh)
+    : options_(options),
+      monitor_(options.rank, options.epoch, std::move(mesh.control), std::move(mesh.names), options.deadlines,
+               ledger_) {
+  for (int peer = 0; peer < size(); ++peer) {
+    channels_.emplace_back();
+    if (peer == rank()) continue;
+    mesh.data[peer].set_patience(options.deadlines.dead_after);
+    channels_[peer] = std::make_unique<Channel>(std::move(mesh.data[peer]), options.epoch, rank(), peer, ledger_);
+  }
+}
+
+Channel& Tcp::begin(int peer, const Message& message) {
+  check(peer >= 0 && peer < size() && peer != rank(), message, ": rank ", rank(), " with rank ", peer, " of ", size());
+  if (message.sequence != sequence_) {
+    monitor_.throw_if_failed();
+    monitor_.reach(message);
+    sequence_ = message.sequence;
+  }
+  return *channels_[peer];
+}
+
+/// Turns a channel's error into the job's.
+template <class Move>
+auto Tcp::guarded(Channel& channel, const Move& move) {
+  std::string cause;
+  try {
+    return move();
+  } catch (const Error& error) {
+    cause = error.what();
+  }
+  for (const auto& each : channels_)
+    if (each) each->drop_queue();
+  monitor_.fail(channel.peer(), cause);
+}
+
+void Tcp::send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point due) {
+  Channel& channel = begin(peer, message);
+  channel.queue(message, bytes, due);
+  guarded(channel, [&] { return channel.write_some(); });
+}
+
+Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::byte> bytes) {
+  Channel& channel = begin(peer, message);
+  channel.expect(message, bytes);
+  auto deadline = Clock::now() + options_.deadlines.operation;
+  while (!channel.received()) {
+    if (guarded(channel, [&] { return channel.read_some(); }) || write_all_channels()) {
+      deadline = Clock::now() + options_.deadlines.operation;
+    } else {
+      if (Clock::now() >= deadline) monitor_.fail_stalled(peer);
+      wait(&channel, deadline);
+    }
+  }
+  return channel.due();
+}
+
+void Tcp::flush() {
+  auto deadline = Clock::now() + options_.deadlines.operation;
+  while (Channel* channel = unsent()) {
+    if (write_all_channels()) {
+      deadline = Clock::now() + options_.deadlines.operation;
+    } else {
+      if (Clock::now() >= deadline) monitor_.fail_stalled(channel->peer());
+      wait(nullptr, deadline);
+    }
+  }
+}
+
+void Tcp::idle_until(Clock::time_point time) {
+  while (Clock::now() < time) {
+    write_all_channels();
+    wait(nullptr, time);
+  }
+}
+
+/// Whether any byte left.
+bool Tcp::write_all_channels() {
+  bool wrote = false;
+  for (const auto& channel : channels_)
+    if (channel && channel->sending()) wrote |= guarded(*channel, [&] { return channel->write_some(); });
+  return wrote;
+}
+
+Channel* Tcp::unsent() {
+  for (const auto& channel : channels_)
+    if (channel && channel->sending()) return channel.get();
+  return nullptr;
+}
+
+/// Until `source` has bytes, a channel takes some, the job fails or the time comes.
+void Tcp::wait(Channel* source, Clock::time_point until) {
+  std::vector<pollfd> entries = {{monitor_.failed_descriptor(), POLLIN, 0}};
+  if (source) entries.push_back({source->descriptor(), POLLIN, 0});
+  for (const auto& channel : channels_)
+    if (channel && channel->sending()) entries.push_back({channel->descriptor(), POLLOUT, 0});
+  const timespec left = [&] {
+    const auto rest = std::max(Clock::duration::zero(), until - Clock::now());
+    const auto whole = std::chrono::floor<std::chrono::seconds>(rest);
+    return timespec{whole.count(), std::chrono::nanoseconds(rest - whole).count()};
+  }();
+  ::ppoll(entries.data(), entries.size(), &left, nullptr);
+  if (entries[0].revents != 0) monitor_.throw_if_failed();
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<detail::Listener> listener) {
+  return std::make_unique<Tcp>(options, detail::rendezvous(options, std::move(listener)));
+}
+
+}  // namespace tern

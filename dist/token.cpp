@@ -1,0 +1,42 @@
+#include "tern/dist/token.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr size_t kLeastCharacters = 16;
+
+JobToken checked(JobToken token, const std::string& source) {
+  check_input(token.size() >= kLeastCharacters, source, ": the job token has ", token.size(), " characters, expected ",
+              kLeastCharacters, " or more");
+  return token;
+}
+
+}  // namespace
+
+JobToken read_token(const std::filesystem::path& path) {
+  struct stat status = {};
+  check_input(::stat(path.c_str(), &status) == 0, path.string(),
+              ": the job token cannot be read: ", std::generic_category().message(errno));
+  check_input((status.st_mode & 077) == 0, path.string(), ": the job token is open to others, expected mode 0600");
+  std::ifstream stream(path);
+  JobToken token;
+  std::getline(stream, token);
+  return checked(token, path.string());
+}
+
+JobToken token_from_environment() {
+  if (const char* file = std::getenv("TERN_TOKEN_FILE")) return read_token(file);
+  if (const char* token = std::getenv("TERN_TOKEN")) return checked(token, "TERN_TOKEN");
+  return {};
+}
+
+}  // namespace tern

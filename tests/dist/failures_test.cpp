@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+
+#include "tern/dist/peer_error.h"
+#include "tests/dist/transports.h"
+
+namespace tern::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+const Deadlines kShort = {
+    .heartbeat = milliseconds(50), .dead_after = milliseconds(500), .operation = milliseconds(500)};
+
+class Failures : public testing::TestWithParam<TransportKind> {};
+
+/// Lets ranks wait for each other outside the job under test.
+class Latch {
+ public:
+  explicit Latch(int count) : count_(count) {}
+  void arrive_and_wait() {
+    std::unique_lock lock(mutex_);
+    if (--count_ == 0) changed_.notify_all();
+    changed_.wait(lock, [&] { return count_ <= 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_;
+};
+
+TEST_P(Failures, ARankThatLeavesEndsTheOthersWithOneCause) {
+  const auto begin = Clock::now();
+  const auto errors = with_communicators(GetParam().make(4, kShort), [](Communicator& c) {
+    const Tensor x = Tensor::full({100003}, 1);
+    c.all_reduce(x).wait();
+    if (c.rank() == 2) return;
+    c.all_reduce(x).wait();
+    ADD_FAILURE() << "rank " << c.rank() << " went on without rank 2";
+  });
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(errors[2], "");
+  EXPECT_NE(errors[0].find("rank 2"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("all_reduce_sum 2"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[1], errors[0]);
+  EXPECT_EQ(errors[3], errors[0]);
+}
+
+TEST_P(Failures, ARankThatHangsIsToldFromASlowOne) {
+  Latch ended(3);
+  const auto errors = with_communicators(GetParam().make(3, kShort), [&](Communicator& c) {
+    const Tensor x = Tensor::full({10}, 1);
+    c.all_reduce(x).wait();
+    if (c.rank() == 1) {
+      ended.arrive_and_wait();
+      return;
+    }
+    try {
+      c.all_reduce(x).wait();
+    } catch (const PeerError&) {
+      ended.arrive_and_wait();
+      throw;
+    }
+  });
+  EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("hangs"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[2], errors[0]);
+}
+
+TEST_P(Failures, RanksThatCallUnlikeOperationsAreToldSo) {
+  const auto errors = with_communicators(GetParam().make(2, kShort), [](Communicator& c) {
+    c.all_reduce(Tensor::full({c.rank() == 0 ? 10 : 12}, 1)).wait();
+  });
+  for (const auto& error : errors) {
+    EXPECT_NE(error.find("all_reduce_sum 1 of 10 f32"), std::string::npos) << error;
+    EXPECT_NE(error.find("all_reduce_sum 1 of 12 f32"), std::string::npos) << error;
+  }
+  EXPECT_EQ(errors[0], errors[1]);
+}
+
+TEST_P(Failures, PoisonTheCommunicator) {
+  with_communicators(GetParam().make(2, kShort), [](Communicator& c) {
+    if (c.rank() == 1) return;
+    const Tensor x = Tensor::full({10}, 1);
+    EXPECT_THROW(c.all_reduce(x).wait(), PeerError);
+    EXPECT_THROW(c.broadcast(x, 0).wait(), PeerError);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Failures, testing::ValuesIn(transport_kinds()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tern::test
