@@ -37,5 +37,14 @@ TEST(Crc32c, ContinuesAtAnyCut) {
       EXPECT_EQ(crc(bytes_of(text.substr(cut)), crc(bytes_of(text.substr(0, cut)), 0)), whole) << "cut at " << cut;
 }
 
+TEST(Crc32c, AgreesOnLongTexts) {
+  std::vector<std::byte> bytes(10'007);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i * 31 + i / 256);
+  for (const size_t length : {3071, 3072, 3073, 6144, 10'007})
+    for (auto crc : implementations())
+      EXPECT_EQ(crc(std::span(bytes).first(length), 7), detail::crc32c_table(std::span(bytes).first(length), 7))
+          << length;
+}
+
 }  // namespace
 }  // namespace tern
