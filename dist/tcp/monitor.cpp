@@ -143,8 +143,8 @@ void Monitor::handle(ControlLink& link, const Frame& frame, const std::string& t
 }
 
 void Monitor::lose(ControlLink& link, const std::string& cause) {
+  settle(link.peer, cause, rank_, current_);  // the peer itself is told too, if it can still hear
   link.left = true;
-  settle(link.peer, cause, rank_, current_);
 }
 
 void Monitor::settle(int peer, const std::string& cause, int witness, const Message& during) {

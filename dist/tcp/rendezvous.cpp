@@ -117,9 +117,8 @@ void Meeting::join_in() {
     return socket;
   }();
   listener_.emplace(Address{control.local().host, 0});
-  const auto limit = std::min(deadline_, Clock::now() + options_.deadlines.handshake);
   knock(control, make_hello(Purpose::control, options_.epoch, options_.rank, options_.size, listener_->address().port),
-        options_.token, options_.master, limit);
+        options_.token, options_.master, deadline_);
   mesh_.control.push_back({0, std::move(control)});
   const std::vector<Member> members = read_members();
   name(members);
@@ -148,8 +147,7 @@ Socket Meeting::call(const Address& where, Purpose purpose) {
   std::string why;
   Socket socket = connect(where, deadline_, why);
   if (!socket.open()) throw PeerError(join({"rank ", options_.rank, ": no rank answers at ", where, ": ", why}));
-  knock(socket, make_hello(purpose, options_.epoch, options_.rank, options_.size, 0), options_.token, where,
-        std::min(deadline_, Clock::now() + options_.deadlines.handshake));
+  knock(socket, make_hello(purpose, options_.epoch, options_.rank, options_.size, 0), options_.token, where, deadline_);
   return socket;
 }
 
