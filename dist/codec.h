@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/core/random.h"
+#include "tern/core/state_dict.h"
+#include "tern/core/tensor.h"
+
+namespace tern {
+
+/// Whose gradient this is: the tensor's name, for messages and state, and its random numbers (purpose codec; owner: the
+/// rank that encodes).
+struct GradientTag {
+  std::string name;
+  RandomKey key;
+};
+
+/// What a codec promises of the gradient that comes back.
+enum class CodecPromise : uint8_t {
+  exact,        ///< every bit
+  unbiased,     ///< the expectation is the gradient, clipped where the codec clips
+  contraction,  ///< biased; nearer to the gradient than zero is
+  feedback,     ///< what one message leaves out, later ones bring
+};
+std::string to_string(CodecPromise promise);
+
+struct CodecTraits {
+  CodecPromise promise = CodecPromise::unbiased;
+  double bits = 32;        ///< of one element, without scalers and headers; of variable codes, the most
+  bool fixed_size = true;  ///< every message of a tensor has `most_bytes`
+};
+
+class SharedScaleCodec;
+
+/// How a gradient becomes bytes and comes back: local mathematics of one rank, which cannot communicate. Gradients are
+/// f32, row-major, on the CPU; a tensor of no elements has no bytes. An error names the codec and the tensor. Not
+/// thread-safe: a codec may keep a residual per tensor.
+class GradientCodec {
+ public:
+  virtual ~GradientCodec() = default;
+
+  /// As a person would write it, with every parameter.
+  virtual std::string spec() const = 0;
+  virtual CodecTraits traits() const = 0;
+  /// The most bytes that a tensor of this shape takes.
+  virtual int64_t most_bytes(const Shape& shape) const = 0;
+
+  /// Appends the message for `gradient` to `bytes`. An error where an element is NaN or infinite.
+  void encode(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes);
+  /// sum += the gradient that `message` holds, in f32 without fused multiply-add: the same bits on every rank. An error
+  /// where `message` is none for this shape; then some elements of `sum` may have changed.
+  void decode_add(const GradientTag& tag, std::span<const std::byte> message, Tensor& sum) const;
+
+  /// ω of an unbiased codec: E‖decoded - g‖² is at most ω‖g‖² (of the clipped gradient where it clips). 0 for others.
+  virtual double omega(const GradientTag& tag, const Tensor& gradient) const;
+  /// The codec with its scalers apart, for exchanges that sum codes; null where it has none.
+  virtual const SharedScaleCodec* shared_scale() const { return nullptr; }
+
+  /// What it keeps from step to step, by tensor; empty where nothing. To be saved, and loaded into an equal codec.
+  virtual StateDict state() const { return {}; }
+  virtual void load_state(const StateDict& state);
+
+ protected:
+  virtual void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) = 0;
+  virtual void add(std::span<const std::byte> message, Tensor& sum) const = 0;
+};
+
+/// Whether ranks agree on one scaler: where the exchange needs it, always, or never.
+enum class ScalerSharing : uint8_t { automatic, on, off };
+
+/// A codec whose codes are small integers times one scaler a bucket: with the largest scaler of all ranks in each
+/// bucket, codes of several ranks can be summed as integers (TernGrad eq. 4).
+class SharedScaleCodec {
+ public:
+  virtual ~SharedScaleCodec() = default;
+  /// f32 [buckets]: this rank's own scalers.
+  virtual Tensor scalers(const GradientTag& tag, const Tensor& gradient) const = 0;
+  /// Appends the codes alone, with these scalers.
+  virtual void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
+                            std::vector<std::byte>& bytes) const = 0;
+  /// sum += scaler · code. With scalers of 1: the integers.
+  virtual void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const = 0;
+  virtual ScalerSharing sharing() const = 0;
+};
+
+/// The codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`. An InputError names the
+/// part that is wrong and what would be right.
+std::unique_ptr<GradientCodec> make_codec(std::string_view spec);
+
+/// The names that specs may begin with.
+std::vector<std::string> codec_names();
+
+/// Every codec with its parameters, bits per element and promise, for `--codec help`.
+std::string codec_help();
+
+}  // namespace tern

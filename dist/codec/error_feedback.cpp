@@ -1,0 +1,87 @@
+#include "tern/dist/codec/error_feedback.h"
+
+#include <cmath>
+#include <map>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/bytes.h"
+#include "tern/kernels/elementwise.h"
+
+namespace tern {
+namespace {
+
+class ErrorFeedback final : public GradientCodec {
+ public:
+  ErrorFeedback(std::string prefix, std::unique_ptr<GradientCodec> inner)
+      : prefix_(std::move(prefix)),
+        inner_(std::move(inner)),
+        scales_(inner_->traits().promise == CodecPromise::unbiased) {}
+
+  std::string spec() const override { return prefix_ + inner_->spec(); }
+  CodecTraits traits() const override {
+    CodecTraits traits = inner_->traits();
+    traits.promise = CodecPromise::feedback;
+    return traits;
+  }
+  int64_t most_bytes(const Shape& shape) const override {
+    return inner_->most_bytes(shape) + (scales_ && shape.numel() != 0 ? 4 : 0);
+  }
+
+  StateDict state() const override {
+    StateDict state;
+    for (const auto& [name, residual] : residuals_) state.add(name, residual.clone());
+    return state;
+  }
+  void load_state(const StateDict& state) override {
+    residuals_.clear();
+    for (const auto& [name, residual] : state) residuals_[name] = residual.clone();
+  }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
+    Tensor whole = gradient.clone();
+    const auto residual = residuals_.find(tag.name);
+    if (residual != residuals_.end()) {
+      check(residual->second.shape() == gradient.shape(), "error feedback: residual of '", tag.name, "' is ",
+            residual->second.shape(), ", gradient ", gradient.shape());
+      kernels::accumulate(residual->second, whole);
+    }
+    const size_t begin = bytes.size();
+    if (scales_) append_value(bytes, static_cast<float>(1 / (1 + inner_->omega(tag, whole))));
+    inner_->encode(tag, whole, bytes);
+    Tensor sent = Tensor::zeros(gradient.shape());
+    add(std::span(bytes).subspan(begin), sent);
+    kernels::subtract(whole, sent, whole);
+    residuals_[tag.name] = whole;
+  }
+  void add(std::span<const std::byte> message, Tensor& sum) const override {
+    if (!scales_) return inner_->decode_add({}, message, sum);
+    ByteReader reader(message);
+    const auto scale = reader.value<float>();
+    check(scale > 0 && scale <= 1, "message has a scale of ", scale, ", expected above 0, at most 1");
+    Tensor decoded = Tensor::zeros(sum.shape());
+    inner_->decode_add({}, reader.rest(), decoded);
+    kernels::scale(decoded, scale, decoded);
+    kernels::accumulate(decoded, sum);
+  }
+
+ private:
+  std::string prefix_;
+  std::unique_ptr<GradientCodec> inner_;
+  bool scales_;
+  std::map<std::string, Tensor> residuals_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec> codec) {
+  check_input(codec->traits().promise != CodecPromise::feedback, "codec ", codec->spec(),
+              " has error feedback already; leave out error-feedback:");
+  return std::make_unique<ErrorFeedback>("error-feedback:", std::move(codec));
+}
+
+std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec) {
+  return std::make_unique<ErrorFeedback>("", std::move(codec));
+}
+
+}  // namespace tern

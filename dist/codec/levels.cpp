@@ -1,0 +1,124 @@
+#include "tern/dist/codec/levels.h"
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/bytes.h"
+#include "tern/dist/codec/elias.h"
+#include "tern/dist/codec/rans.h"
+#include "tern/dist/codec/trits.h"
+#include "tern/kernels/codec.h"
+
+namespace tern {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Below this many elements a message's header decides; also Elias is tried.
+constexpr int64_t kShort = 1024;
+
+enum class Chosen : uint8_t { planes, elias, rans };
+
+int64_t plane_bytes(int64_t n, int64_t levels) { return kernels::code_bytes(n, kernels::code_bits(levels)); }
+
+std::vector<int32_t> levels_in(const Tensor& codes, int64_t n, int64_t levels) {
+  Tensor values = Tensor::zeros({n});
+  kernels::dequantize_add(codes, Tensor::full({kernels::bucket_count(n, 0)}, 1), 0, levels, values);
+  const auto floats = values.span<float>();
+  return {floats.begin(), floats.end()};
+}
+
+// Small levels first: 0, -1, 1, -2, 2, ...
+uint16_t symbol_of(int32_t level) { return static_cast<uint16_t>(level > 0 ? 2 * level : -2 * level - (level < 0)); }
+int32_t level_of(uint16_t symbol) { return symbol % 2 == 0 ? symbol / 2 : -(symbol + 1) / 2; }
+
+Bytes rans_bytes(std::span<const int32_t> levels) {
+  std::vector<uint16_t> symbols(levels.size());
+  std::ranges::transform(levels, symbols.begin(), symbol_of);
+  Bytes bytes;
+  append_rans(symbols, bytes);
+  return bytes;
+}
+
+void append_shortest(const Tensor& codes, std::span<const int32_t> levels, Bytes& bytes) {
+  Bytes best = rans_bytes(levels);
+  Chosen chosen = Chosen::rans;
+  if (static_cast<int64_t>(levels.size()) < kShort) {
+    Bytes elias;
+    append_elias(levels, elias);
+    if (elias.size() < best.size()) {
+      best = std::move(elias);
+      chosen = Chosen::elias;
+    }
+  }
+  if (static_cast<size_t>(codes.numel()) <= best.size()) {
+    best.clear();
+    append_values<uint8_t>(best, codes.span<uint8_t>());
+    chosen = Chosen::planes;
+  }
+  append_value(bytes, chosen);
+  append_values<std::byte>(bytes, best);
+}
+
+void add_planes(std::span<const std::byte> bytes, const Tensor& units, int64_t bucket, int64_t levels, Tensor& sum) {
+  Tensor codes = Tensor::empty({plane_bytes(sum.numel(), levels)}, {.dtype = DType::u8});
+  check(static_cast<int64_t>(bytes.size()) == codes.numel(), "codes have ", bytes.size(), " bytes, expected ",
+        codes.numel());
+  std::memcpy(codes.data<uint8_t>(), bytes.data(), bytes.size());
+  kernels::dequantize_add(codes, units, bucket, levels, sum);
+}
+
+void add_levels(std::span<const int32_t> levels, const Tensor& units, int64_t bucket, Tensor& sum) {
+  const auto width = static_cast<size_t>(bucket == 0 ? sum.numel() : bucket);
+  const auto y = sum.span<float>(), unit = units.span<float>();
+  for (size_t i = 0; i < y.size(); ++i) y[i] += static_cast<float>(levels[i]) * unit[i / width];
+}
+
+}  // namespace
+
+bool is_fixed_size(Packing packing) { return packing == Packing::fixed || packing == Packing::trits; }
+
+int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels) {
+  switch (packing) {
+    case Packing::fixed: return plane_bytes(n, levels);
+    case Packing::trits: return trit_bytes(n);
+    case Packing::elias: return most_elias_bytes(n, levels);
+    case Packing::entropy: return 1 + plane_bytes(n, levels);
+  }
+  return 0;
+}
+
+void append_packed(Packing packing, const Tensor& codes, int64_t n, int64_t levels, Bytes& bytes) {
+  if (packing == Packing::fixed) return append_values<uint8_t>(bytes, codes.span<uint8_t>());
+  const auto values = levels_in(codes, n, levels);
+  if (packing == Packing::trits) return append_trits(values, bytes);
+  if (packing == Packing::elias) return append_elias(values, bytes);
+  append_shortest(codes, values, bytes);
+}
+
+void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor& units, int64_t bucket, int64_t levels,
+                Tensor& sum) {
+  if (packing == Packing::fixed) return add_planes(bytes, units, bucket, levels, sum);
+  ByteReader reader(bytes);
+  const auto most = static_cast<int32_t>(levels);
+  Chosen chosen = Chosen::elias;
+  if (packing == Packing::entropy) {
+    const auto which = reader.value<uint8_t>();
+    check(which <= static_cast<uint8_t>(Chosen::rans), "message has packing ", which, ", expected 0 to 2");
+    chosen = static_cast<Chosen>(which);
+    if (chosen == Chosen::planes) return add_planes(reader.rest(), units, bucket, levels, sum);
+  }
+  std::vector<int32_t> values(static_cast<size_t>(sum.numel()));
+  if (packing == Packing::trits) {
+    read_trits(reader.rest(), values);
+  } else if (chosen == Chosen::elias) {
+    read_elias(reader.rest(), most, values);
+  } else {
+    std::vector<uint16_t> symbols(values.size());
+    read_rans(reader.rest(), static_cast<uint32_t>(2 * levels + 1), symbols);
+    std::ranges::transform(symbols, values.begin(), level_of);
+  }
+  add_levels(values, units, bucket, sum);
+}
+
+}  // namespace tern

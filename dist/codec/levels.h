@@ -1,0 +1,28 @@
+#pragma once
+
+#include "tern/core/random.h"
+#include "tern/core/tensor.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace tern {
+
+/// How whole numbers within ±levels become bytes.
+enum class Packing : uint8_t {
+  fixed,    ///< bit planes (kernels::code_bytes)
+  trits,    ///< five a byte; one level
+  elias,    ///< elias.h
+  entropy,  ///< a byte that tells which, then the shortest of rANS, bit planes and, of short messages, Elias
+};
+
+bool is_fixed_size(Packing packing);
+int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels);
+
+/// Appends the levels that `codes`, bit planes of n elements, hold.
+void append_packed(Packing packing, const Tensor& codes, int64_t n, int64_t levels, std::vector<std::byte>& bytes);
+/// sum += level · its bucket's unit. Units are f32 [buckets]. An error where `bytes` are no such levels.
+void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor& units, int64_t bucket, int64_t levels,
+                Tensor& sum);
+
+}  // namespace tern

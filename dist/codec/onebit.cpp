@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/bytes.h"
+#include "tern/dist/codec/error_feedback.h"
+#include "tern/dist/codec/finite.h"
+#include "tern/dist/codec/table.h"
+
+namespace tern {
+namespace {
+
+/// 1-bit SGD (Seide et al., 2014): of each element its sign, of each column (all weights of one output unit; a vector
+/// is one column) the mean of its negative elements and that of the others. A message is the pairs of means, then the
+/// signs, eight a byte, the first in the lowest bit.
+class OneBit final : public GradientCodec {
+ public:
+  std::string spec() const override { return "onebit"; }
+  CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 1}; }
+  int64_t most_bytes(const Shape& shape) const override {
+    return shape.numel() == 0 ? 0 : 8 * columns(shape) + (shape.numel() + 7) / 8;
+  }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
+    finite_statistics(tag, gradient, 0);
+    const auto g = gradient.span<float>();
+    const size_t width = g.size() / static_cast<size_t>(columns(gradient.shape()));
+    for (size_t first = 0; first < g.size(); first += width) {
+      double sums[2] = {}, counts[2] = {};
+      for (const float value : g.subspan(first, width)) {
+        const bool negative = value < 0;
+        sums[negative ? 0 : 1] += value;
+        counts[negative ? 0 : 1] += 1;
+      }
+      for (const int side : {0, 1})
+        append_value(bytes, static_cast<float>(counts[side] == 0 ? 0 : sums[side] / counts[side]));
+    }
+    for (size_t first = 0; first < g.size(); first += 8) {
+      uint8_t byte = 0;
+      for (size_t i = first; i < std::min(first + 8, g.size()); ++i)
+        if (g[i] < 0) byte |= static_cast<uint8_t>(1u << (i - first));
+      append_value(bytes, byte);
+    }
+  }
+  void add(std::span<const std::byte> message, Tensor& sum) const override {
+    ByteReader reader(message);
+    std::vector<float> means(static_cast<size_t>(2 * columns(sum.shape())));
+    reader.values(std::span(means));
+    check(std::ranges::all_of(means, [](float mean) { return std::isfinite(mean); }),
+          "message holds a mean that is not finite");
+    const auto signs = reader.rest();
+    const auto y = sum.span<float>();
+    const size_t width = y.size() / (means.size() / 2);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const bool negative = (static_cast<uint32_t>(signs[i / 8]) >> (i % 8) & 1u) != 0;
+      y[i] += means[2 * (i / width) + (negative ? 0 : 1)];
+    }
+  }
+
+ private:
+  static int64_t columns(const Shape& shape) { return shape.rank() < 2 ? 1 : shape[0]; }
+};
+
+std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+  options.finish();
+  return with_built_in_feedback(std::make_unique<OneBit>());
+}
+
+}  // namespace
+
+constinit const CodecEntry onebit_entry = {"onebit", "none", "1; and 64 a column (all weights of one output unit)",
+                                           "error feedback, built in", make};
+
+}  // namespace tern

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tern {
+
+/// The parameters of one codec in a spec, "clip=2.5,pack=2bit": each is asked for once, then `finish`. InputErrors name
+/// the codec, the parameter, and what would be right.
+class CodecOptions {
+ public:
+  CodecOptions(std::string codec, std::string_view parameters);
+
+  /// A number in [least, most].
+  double number(const char* name, double fallback, double least, double most);
+  int64_t integer(const char* name, int64_t fallback, int64_t least, int64_t most);
+  /// The index of the word given among `words`.
+  int choice(const char* name, int fallback, std::span<const char* const> words);
+  bool has(const char* name) const;
+  /// An error where a parameter was given that nobody asked for.
+  void finish() const;
+
+ private:
+  const std::string* take(const char* name);
+
+  std::string codec_;
+  std::vector<std::pair<std::string, std::string>> given_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace tern

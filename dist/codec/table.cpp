@@ -1,0 +1,60 @@
+#include "tern/dist/codec/table.h"
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/error_feedback.h"
+
+namespace tern {
+namespace {
+
+constexpr std::string_view kFeedback = "error-feedback";
+
+std::string all_names() {
+  std::string names;
+  for (const std::string& name : codec_names()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+}  // namespace
+
+std::span<const CodecEntry* const> codec_table() {
+  static constexpr const CodecEntry* kTable[] = {&none_entry, &fp16_entry,   &bf16_entry, &ternary_entry,
+                                                 &qsgd_entry, &onebit_entry, &topk_entry, &randk_entry};
+  return kTable;
+}
+
+std::unique_ptr<GradientCodec> make_codec(std::string_view spec) {
+  const size_t colon = std::min(spec.find(':'), spec.size());
+  const std::string_view name = spec.substr(0, colon), rest = spec.substr(std::min(colon + 1, spec.size()));
+  if (name == kFeedback) {
+    check_input(!rest.empty(), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
+    return with_error_feedback(make_codec(rest));
+  }
+  for (const CodecEntry* entry : codec_table()) {
+    if (name != entry->name) continue;
+    CodecOptions options{std::string(name), rest};
+    return entry->make(options);
+  }
+  fail_input({"no codec '", name, "'; there are ", all_names(), ", and error-feedback: before any of them"});
+}
+
+std::vector<std::string> codec_names() {
+  std::vector<std::string> names;
+  for (const CodecEntry* entry : codec_table()) names.emplace_back(entry->name);
+  return names;
+}
+
+std::string codec_help() {
+  std::string help = "A codec is NAME or NAME:PARAMETER=VALUE,...\n";
+  for (const CodecEntry* entry : codec_table()) {
+    help += join({"\n", entry->name, "\n  parameters  ", entry->parameters, "\n  bits        ", entry->bits,
+                  "\n  promise     ", entry->promise, "\n"});
+  }
+  return help +
+         "\nerror-feedback:CODEC\n  parameters  CODEC's\n  bits        CODEC's, and 32 a tensor\n"
+         "  promise     what one step leaves out is added to the next step's gradient; an unbiased codec is scaled by\n"
+         "              1/(1 + its variance factor), without which the remainder would grow for ever\n";
+}
+
+}  // namespace tern

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/bytes.h"
+#include "tern/dist/codec/finite.h"
+#include "tern/dist/codec/levels.h"
+#include "tern/dist/codec/table.h"
+#include "tern/kernels/codec.h"
+
+namespace tern {
+namespace {
+
+constexpr const char* kModes[] = {"paper", "reference"};
+constexpr const char* kShares[] = {"auto", "on", "off"};
+constexpr const char* kPacks[] = {"2bit", "5trit", "entropy"};
+constexpr Packing kPackings[] = {Packing::fixed, Packing::trits, Packing::entropy};
+
+struct TernarySettings {
+  double clip = 2.5;
+  int mode = 0, share = 0, pack = 0;
+  int64_t bucket = 0;
+};
+
+/// TernGrad (Wen et al., 2017, eq. 1-4 and 21): -1, 0 or 1 times a scaler S, ±1 with probability |g|/S. A message is
+/// the scalers, then the codes.
+class Ternary final : public GradientCodec, public SharedScaleCodec {
+ public:
+  explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kPackings[settings.pack]) {}
+
+  std::string spec() const override {
+    return join({"ternary:clip=", settings_.clip, ",clip-mode=", kModes[settings_.mode],
+                 ",share=", kShares[settings_.share], ",bucket=", settings_.bucket, ",pack=", kPacks[settings_.pack]});
+  }
+  CodecTraits traits() const override {
+    return {.bits = packing_ == Packing::trits ? 1.6 : 2, .fixed_size = is_fixed_size(packing_)};
+  }
+  int64_t most_bytes(const Shape& shape) const override {
+    const int64_t n = shape.numel();
+    return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + most_packed_bytes(packing_, n, 1);
+  }
+
+  const SharedScaleCodec* shared_scale() const override { return this; }
+  ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
+
+  Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
+    const Tensor statistics = finite_statistics(tag, gradient, settings_.bucket);
+    const int64_t n = gradient.numel(), width = settings_.bucket == 0 ? n : settings_.bucket;
+    Tensor scalers = Tensor::empty({statistics.size(0)});
+    const auto* row = statistics.data<double>();
+    for (int64_t b = 0; b < scalers.numel(); ++b, row += 3)
+      scalers.data<float>()[b] = scaler(row[0], row[1], row[2], std::min(width, n - b * width));
+    return scalers;
+  }
+  void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
+                    std::vector<std::byte>& bytes) const override {
+    Tensor codes = Tensor::empty({kernels::code_bytes(gradient.numel(), 2)}, {.dtype = DType::u8});
+    kernels::quantize(gradient, scalers, settings_.bucket, 1, tag.key, codes);
+    append_packed(packing_, codes, gradient.numel(), 1, bytes);
+  }
+  void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const override {
+    add_packed(packing_, codes, scalers, settings_.bucket, 1, sum);
+  }
+
+  /// E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
+  double omega(const GradientTag& tag, const Tensor& gradient) const override {
+    const Tensor scaler = scalers(tag, gradient);
+    const auto g = gradient.span<float>(), s = scaler.span<float>();
+    const size_t width = settings_.bucket == 0 ? g.size() : static_cast<size_t>(settings_.bucket);
+    double second_moment = 0, squares = 0;
+    for (size_t i = 0; i < g.size(); ++i) {
+      const double limit = s[i / width], clipped = std::min<double>(std::abs(g[i]), limit);
+      second_moment += limit * clipped;
+      squares += clipped * clipped;
+    }
+    return squares == 0 ? 0 : second_moment / squares - 1;
+  }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
+    const Tensor scaler = scalers(tag, gradient);
+    append_values<float>(bytes, scaler.span<float>());
+    append_codes(tag, gradient, scaler, bytes);
+  }
+  void add(std::span<const std::byte> message, Tensor& sum) const override {
+    ByteReader reader(message);
+    const Tensor scaler = Tensor::empty({kernels::bucket_count(sum.numel(), settings_.bucket)});
+    reader.values(scaler.span<float>());
+    check_scalers(scaler.span<float>());
+    add_codes(reader.rest(), scaler, sum);
+  }
+
+ private:
+  /// One value has no deviation to clip by.
+  float scaler(double largest, double sum, double squares, int64_t count) const {
+    if (settings_.clip == 0 || count == 1) return static_cast<float>(largest);
+    const double mean = sum / static_cast<double>(count);
+    const double variance = std::max(0.0, squares / static_cast<double>(count) - mean * mean);
+    const double limit = settings_.clip * std::sqrt(variance);
+    return static_cast<float>(settings_.mode == 0 ? std::min(largest, limit) : limit);
+  }
+
+  TernarySettings settings_;
+  Packing packing_;
+};
+
+std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+  TernarySettings settings;
+  settings.clip = options.number("clip", settings.clip, 0, 1e6);
+  settings.mode = options.choice("clip-mode", settings.mode, kModes);
+  settings.share = options.choice("share", settings.share, kShares);
+  settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
+  settings.pack = options.choice("pack", settings.pack, kPacks);
+  options.finish();
+  return std::make_unique<Ternary>(settings);
+}
+
+}  // namespace
+
+constinit const CodecEntry ternary_entry = {
+    "ternary",
+    "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference (S = min(max|g|, clip·σ) | clip·σ)\n"
+    "              share=auto|on|off (one scaler for all ranks)  bucket=0 (elements a scaler; 0: a tensor)\n"
+    "              pack=2bit|5trit|entropy",
+    "2 | 1.6 | about 1.2 for Gaussian gradients; and 32 a scaler", "unbiased for the clipped gradient", make};
+
+}  // namespace tern
