@@ -30,16 +30,19 @@ void GradientCodec::encode(const GradientTag& tag, const Tensor& gradient, std::
 
 void GradientCodec::decode_add(const GradientTag& tag, std::span<const std::byte> message, Tensor& sum) const {
   check_gradient(*this, tag, sum);
-  const auto most = static_cast<size_t>(most_bytes(sum.shape()));
-  check(traits().fixed_size ? message.size() == most : message.size() <= most, "codec ", spec(), ", tensor '", tag.name,
-        "' ", sum.shape(), ": message has ", message.size(), " bytes, expected ", traits().fixed_size ? "" : "at most ",
-        most);
-  if (sum.numel() == 0) return;
   try {
-    add(message, sum);
+    add_checked(*this, message, sum);
   } catch (const Error& error) {
     fail({"codec ", spec(), ", tensor '", tag.name, "' ", sum.shape(), ": ", error.what()});
   }
+}
+
+void GradientCodec::add_checked(const GradientCodec& codec, std::span<const std::byte> message, Tensor& sum) {
+  const auto most = static_cast<size_t>(codec.most_bytes(sum.shape()));
+  const bool fixed = codec.traits().fixed_size;
+  check(fixed ? message.size() == most : message.size() <= most, "message has ", message.size(), " bytes, expected ",
+        fixed ? "" : "at most ", most);
+  if (sum.numel() != 0) codec.add(message, sum);
 }
 
 double GradientCodec::omega(const GradientTag&, const Tensor&) const { return 0; }

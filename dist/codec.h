@@ -68,6 +68,8 @@ class GradientCodec {
  protected:
   virtual void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) = 0;
   virtual void add(std::span<const std::byte> message, Tensor& sum) const = 0;
+  /// `codec.add` on a message whose size is right, for codecs that wrap a codec.
+  static void add_checked(const GradientCodec& codec, std::span<const std::byte> message, Tensor& sum);
 };
 
 /// Whether ranks agree on one scaler: where the exchange needs it, always, or never.

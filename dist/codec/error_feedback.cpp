@@ -55,12 +55,12 @@ class ErrorFeedback final : public GradientCodec {
     residuals_[tag.name] = whole;
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
-    if (!scales_) return inner_->decode_add({}, message, sum);
+    if (!scales_) return add_checked(*inner_, message, sum);
     ByteReader reader(message);
     const auto scale = reader.value<float>();
     check(scale > 0 && scale <= 1, "message has a scale of ", scale, ", expected above 0, at most 1");
     Tensor decoded = Tensor::zeros(sum.shape());
-    inner_->decode_add({}, reader.rest(), decoded);
+    add_checked(*inner_, reader.rest(), decoded);
     kernels::scale(decoded, scale, decoded);
     kernels::accumulate(decoded, sum);
   }
