@@ -39,6 +39,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"cblas.h", {"kernels/cpu/"}},
     {"immintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"nmmintrin.h", {"core/x86/", "kernels/cpu/"}},
+    {"wmmintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"cpuid.h", {"core/x86/", "kernels/cpu/"}},
     {"zlib.h", {"data/"}},
     {"stb/", {"data/", "apps/"}},
