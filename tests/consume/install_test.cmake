@@ -8,7 +8,7 @@ function(tern_consume_test way)
     --build-generator ${CMAKE_GENERATOR} --build-target consume
     --build-options -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
       -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -DTERN_CPU=${TERN_CPU} ${ARGN}
-    --test-command ${consume}/${way}/consume)
+    --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure)
 endfunction()
 tern_consume_test(find_package -DCMAKE_PREFIX_PATH=${consume}/prefix)
 tern_consume_test(add_subdirectory -DTERN_SOURCE=${PROJECT_SOURCE_DIR})
