@@ -7,7 +7,10 @@
 namespace tern {
 
 void wait_passively(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0) return;
+  // Some microseconds of spinning: a wait between two loops of one training step is mostly shorter than a sleep.
+  constexpr const char* kSpins = "1000";
+  if (std::getenv("GOMP_SPINCOUNT")) return;
+  if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
   execv("/proc/self/exe", argv);
 }
 

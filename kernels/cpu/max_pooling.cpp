@@ -3,6 +3,7 @@
 
 namespace tern::cpu {
 
+using kernels::Extent2;
 using kernels::PoolGeometry;
 
 void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor& where) {
@@ -51,7 +52,42 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
   });
 }
 
-// Each element of dx gathers from the windows that hold it, so no two threads write one element.
+namespace {
+
+/// Whether the windows tile the input: each of its elements lies in exactly one.
+bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out) {
+  return geometry.window == geometry.stride && geometry.padding == Extent2(0) && in.h == out.h * geometry.window.h &&
+         in.w == out.w * geometry.window.w;
+}
+
+/// Each window hands its gradient to its winner and zeros to the rest. Eight elements at a time; the last eight may
+/// overlap those before, whose values they write again.
+template <class T>
+void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry& geometry, const PointGrid& in,
+                        const PointGrid& out, T* to) {
+  for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+    for (int64_t row = 0; row < geometry.window.h; ++row)
+      for (int64_t j = 0; j < out.w; ++j) {
+        const int64_t source = ((plane * out.h + i) * out.w + j) * out.width;
+        T* target = to + ((plane * in.h + i * geometry.window.h + row) * in.w + j * geometry.window.w) * in.width;
+        for (int64_t column = 0; column < geometry.window.w; ++column, target += in.width) {
+          const auto here = static_cast<int32_t>(row * geometry.window.w + column);
+          for (int64_t block = 0; block < in.width; block += 8) {
+            const int64_t begin = std::min(block, in.width - 8);
+#pragma omp simd
+            for (int64_t c = begin; c < begin + 8; ++c) {
+              const float d = load(from + source + c);  // before the choice, so that it is one plain load
+              store(target + c, int32_t{place[source + c]} == here ? d : 0.0f);
+            }
+          }
+        }
+      }
+  });
+}
+
+}  // namespace
+
+// Where windows overlap, each element of dx gathers from those that hold it, so no two threads write one element.
 void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeometry& geometry, Tensor& dx) {
   const Tensor d_out = dy.to(dx.format()), winners = where.to(dx.format());
   visit_fast(dy.dtype(), "max_pool2d_backward", [&]<class T>(T) {
@@ -59,6 +95,7 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const T* from = d_out.data<T>();
     const auto* place = winners.data<uint8_t>();
     T* to = dx.data<T>();
+    if (windows_tile(geometry, in, out) && in.width >= 8) return scatter_to_winners(from, place, geometry, in, out, to);
     for_each_grid_row(in, [=](int64_t plane, int64_t h) {
       const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
       CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
@@ -74,8 +111,10 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
               const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
               const auto here = static_cast<int32_t>(row * geometry.window.w + column);
 #pragma omp simd
-              for (int64_t c = 0; c < width; ++c)
-                sum[c] += int32_t{place[source + c]} == here ? load(from + source + c) : 0.0f;
+              for (int64_t c = 0; c < width; ++c) {
+                const float d = load(from + source + c);
+                sum[c] += int32_t{place[source + c]} == here ? d : 0.0f;
+              }
             }
 #pragma omp simd
           for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
