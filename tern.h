@@ -32,7 +32,6 @@
 #include "tern/data/mnist.h"
 #include "tern/data/sampler.h"
 #include "tern/data/transforms.h"
-<<<<<<< HEAD
 #include "tern/dist/address.h"
 #include "tern/dist/codec.h"
 #include "tern/dist/communicator.h"
@@ -46,8 +45,6 @@
 #include "tern/dist/token.h"
 #include "tern/dist/transport.h"
 #include "tern/dist/work.h"
-=======
->>>>>>> 445821b (Add gradient codecs: ternary, QSGD, 1-bit, top-k, random-k, error feedback)
 #include "tern/kernels/codec.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/dropout.h"
