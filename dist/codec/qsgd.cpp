@@ -15,6 +15,9 @@ constexpr const char* kNorms[] = {"l2", "max"};
 constexpr const char* kCodes[] = {"fixed", "elias", "entropy"};
 constexpr Packing kPackings[] = {Packing::fixed, Packing::elias, Packing::entropy};
 
+/// Of b bits one is the sign.
+int64_t levels_of(int64_t bits) { return (int64_t{1} << (bits - 1)) - 1; }
+
 struct QsgdSettings {
   int64_t levels = 7, bucket = 512;
   int norm = 0, code = 0;
@@ -27,8 +30,11 @@ class Qsgd final : public GradientCodec {
   explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kPackings[settings.code]) {}
 
   std::string spec() const override {
-    return join({"qsgd:levels=", settings_.levels, ",bucket=", settings_.bucket, ",norm=", kNorms[settings_.norm],
-                 ",code=", kCodes[settings_.code]});
+    const int64_t levels = settings_.levels;
+    const int bits = kernels::code_bits(levels);
+    const bool by_bits = levels == levels_of(bits);
+    return join({"qsgd:", by_bits ? "bits=" : "levels=", by_bits ? bits : levels, ",bucket=", settings_.bucket,
+                 ",norm=", kNorms[settings_.norm], ",code=", kCodes[settings_.code]});
   }
   CodecTraits traits() const override {
     return {.bits = static_cast<double>(kernels::code_bits(settings_.levels)), .fixed_size = is_fixed_size(packing_)};
@@ -77,7 +83,7 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
               "codec qsgd: bits and levels are two ways to say one thing; "
               "expected one of them");
   const int64_t bits = options.integer("bits", 4, 2, 16);
-  settings.levels = options.integer("levels", (int64_t{1} << (bits - 1)) - 1, 1, kernels::kMostLevels);
+  settings.levels = options.integer("levels", levels_of(bits), 1, kernels::kMostLevels);
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
   settings.norm = options.choice("norm", settings.norm, kNorms);
   settings.code = options.choice("code", settings.code, kCodes);

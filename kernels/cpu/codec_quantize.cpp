@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -6,7 +7,6 @@
 #include "tern/core/parallel.h"
 #include "tern/kernels/cpu/codec.h"
 #include "tern/kernels/cpu/codec/chunks.h"
-#include "tern/kernels/cpu/codec/statistics.h"
 
 namespace tern::cpu {
 namespace {
@@ -24,22 +24,6 @@ DrawKeys draw_keys(const RandomStream& stream) {
   const auto counter = stream.counter(0);
   std::copy(counter.begin() + 1, counter.end(), keys.counter);
   return keys;
-}
-
-/// One chunk or less, element by element, with every random bit.
-void quantize_exactly(const RandomStream& stream, int64_t first, int64_t count, const float* g, const float* factors,
-                      float limit, int bits, uint32_t* planes) {
-  std::fill_n(planes, kCodecChunk / kCodecGroup * bits, 0u);
-  for (int64_t lane = 0; lane < std::min(count, kCodecGroup); ++lane) {
-    const auto words = codec_block(stream, static_cast<uint64_t>(first + lane));
-    for (int64_t i = lane; i < count; i += kCodecGroup) {
-      const uint32_t level = codec_level(codec_scaled(g[i], factors[i], limit), codec_half(words, i / kCodecGroup),
-                                         [&] { return codec_further_draw(stream, static_cast<uint64_t>(first + i)); });
-      const uint32_t code = level << 1 | (level != 0 && std::signbit(g[i]) ? 1u : 0u);
-      uint32_t* plane = planes + i / kCodecGroup * bits;
-      for (int bit = 0; bit < bits; ++bit) plane[bit] |= (code >> bit & 1u) << lane;
-    }
-  }
 }
 
 /// Elements by which a loop asks for memory ahead: computing a chunk takes longer than the processor looks ahead.
@@ -70,9 +54,18 @@ class Quantizer {
       const float* factors = factors_of(first, count);
       const float* x = x_ + first;
       for (int64_t i = 0; i < kCodecChunk; i += 16) __builtin_prefetch(x + kAhead + i);
-      if (count < kCodecChunk ||
-          loop.quantize(keys_, static_cast<uint32_t>(chunk * kCodecGroup), x, factors, limit_, bits_, planes))
-        quantize_exactly(stream_, first, count, x, factors, limit_, bits_, planes);
+      uint32_t undecided[kCodecChunk / kCodecGroup];
+      if (count == kCodecChunk) {
+        loop.quantize(keys_, static_cast<uint32_t>(chunk * kCodecGroup), x, factors, limit_, bits_, planes, undecided);
+      } else {
+        std::fill(std::begin(planes), std::end(planes), 0u);
+        std::fill(std::begin(undecided), std::end(undecided), ~0u);
+      }
+      for (int64_t group = 0; group < kCodecChunk / kCodecGroup; ++group)
+        for (uint32_t left = undecided[group]; left != 0; left &= left - 1) {
+          const int64_t i = group * kCodecGroup + std::countr_zero(left);
+          if (i < count) quantize_element(first + i, factors[i], planes + group * bits_);
+        }
       uint8_t* target = bytes_ + code_bytes(first, bits_);
       for_each_plane(count, bits_, [&](int64_t word, int64_t byte, int64_t size) {
         std::memcpy(target + byte, planes + word, static_cast<size_t>(size));
@@ -81,6 +74,16 @@ class Quantizer {
   }
 
  private:
+  /// Puts the code of one element, from every random bit, into the planes of its group.
+  void quantize_element(int64_t e, float factor, uint32_t* planes) const {
+    const auto element = static_cast<uint64_t>(e);
+    const uint32_t level = codec_level(codec_scaled(x_[e], factor, limit_), codec_draw(stream_, element),
+                                       [&] { return codec_further_draw(stream_, element); });
+    const uint32_t code = level << 1 | (level != 0 && std::signbit(x_[e]) ? 1u : 0u);
+    const auto lane = static_cast<int>(e % kCodecGroup);
+    for (int bit = 0; bit < bits_; ++bit) planes[bit] = (planes[bit] & ~(1u << lane)) | (code >> bit & 1u) << lane;
+  }
+
   int64_t n_, width_;
   int bits_;
   float limit_;
@@ -112,16 +115,17 @@ void norm_quantize(const Tensor& g, BucketNorm norm, int64_t bucket, int64_t lev
     return cpu::quantize(g, units, bucket, levels, key, codes);
   }
   // Blocks of whole buckets and whole chunks, small enough that the second pass finds them in the cache.
-  const int64_t common = std::lcm(width, kCodecChunk), block = common * std::max<int64_t>(1, 16384 / common);
+  const int64_t common = std::lcm(width, kCodecChunk), block = common * std::max<int64_t>(1, 8192 / common);
   const Quantizer quantizer(g, units, bucket, levels, key, codes);
   const float* x = g.data<float>();
   auto* unit = units.data<float>();
   parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * block, last = std::min(n, first + block);
+      float* next = unit + first / width;
       for (int64_t e = first; e < last; e += width) {
         const CodecSums sums = run_sums(x + e, std::min(width, last - e));
-        unit[e / width] = codec_unit(norm, sums.largest, sums.squares, levels);
+        *next++ = codec_unit(norm, sums.largest, sums.squares, levels);
       }
       quantizer(first / kCodecChunk, (last + kCodecChunk - 1) / kCodecChunk);
     }

@@ -5,7 +5,6 @@
 #include "tern/core/parallel.h"
 #include "tern/kernels/cpu/codec.h"
 #include "tern/kernels/cpu/codec/chunks.h"
-#include "tern/kernels/cpu/codec/statistics.h"
 
 namespace tern::cpu {
 

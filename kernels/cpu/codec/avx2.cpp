@@ -23,6 +23,7 @@ struct Avx2 {
   static uint32_t top_bits_of_bytes(__m256i bytes, int shift) {
     return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_slli_epi16(bytes, shift)));
   }
+  static __m256d widen(const float* from) { return _mm256_cvtps_pd(_mm_loadu_ps(from)); }
   static Wide multiply(const Wide& a, const Wide& b) {
     return reinterpret_cast<Wide>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
   }

@@ -7,6 +7,7 @@ namespace {
 struct Baseline {
   static constexpr int kWidth = 4;
   using Words = Vector<uint32_t, kWidth>;
+  using Doubles = Vector<double, kWidth / 2>;
   using Wide = Vector<uint64_t, kWidth / 2>;
 
   static uint32_t top_bits(const Words& words) {
@@ -20,6 +21,7 @@ struct Baseline {
     for (int i = 0; i < kGroup; ++i) bits |= (lanes[i] << shift >> 7 & 1u) << i;
     return bits;
   }
+  static Doubles widen(const float* from) { return Doubles{double{from[0]}, double{from[1]}}; }
   static Wide multiply(const Wide& a, const Wide& b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 };
 

@@ -19,6 +19,13 @@ inline constexpr int64_t kMostPlanes = kCodecChunk / kCodecGroup * kernels::code
 /// Elements in a bucket, where `bucket` 0 is all n.
 inline int64_t bucket_width(int64_t n, int64_t bucket) { return bucket == 0 ? std::max<int64_t>(1, n) : bucket; }
 
+/// The sums of one run: at most kStatisticsRun elements.
+inline kernels::CodecSums run_sums(const float* x, int64_t count) {
+  kernels::CodecSums run;
+  loops().statistics(x, count, run.largest, run.sum, run.squares);
+  return run;
+}
+
 /// What each element of a chunk takes from its bucket: of(the bucket's value). Most chunks lie in the bucket of the one
 /// before, and cost nothing.
 template <class Of>

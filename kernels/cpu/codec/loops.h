@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tern::cpu::codec {
@@ -15,14 +16,14 @@ struct DrawKeys {
 
 /// The loops of one instruction set over whole chunks, groups and rows; the arithmetic is that of codec_arithmetic.h.
 struct Loops {
-  /// planes[bits·8 words] = the codes of a chunk whose draws begin at Philox block `block`. True where some element's
-  /// 16 random bits do not decide: then the codes are worthless.
-  bool (*quantize)(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
-                   uint32_t* planes);
+  /// planes[8·bits words] = the codes of a chunk whose draws begin at Philox block `block`. undecided[8 words], a bit
+  /// for each element: its 16 random bits do not decide, and its code is worthless.
+  void (*quantize)(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
+                   uint32_t* planes, uint32_t* undecided);
   /// y[32] += the values of a group's codes; units[32].
   void (*dequantize_add)(const uint32_t* planes, int bits, const float* units, float* y);
-  /// Over `rows` rows of 16 elements, per column: largest |x|, Σx, Σx²; all [16].
-  void (*statistics)(const float* x, int64_t rows, double* largest, double* sums, double* squares);
+  /// Largest |x|, Σx, Σx² of `count` elements: in 16 interleaved sums, folded in halves.
+  void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
 };
 
 /// Those for this processor.

@@ -4,7 +4,8 @@
 
 // Compiled once per instruction set, as simd/ is: only templates over `Isa`, a type of the including file's own, and no
 // library header with code. Isa gives kWidth, `top_bits` (the top bit of each lane), `pack` (32 lanes below 256 to
-// bytes), `top_bits_of_bytes` and `multiply` (the products of the lower halves of 64-bit lanes).
+// bytes), `top_bits_of_bytes`, `widen` (half a vector of floats to doubles) and `multiply` (the products of the lower
+// halves of 64-bit lanes).
 
 namespace tern::cpu::codec {
 
@@ -78,20 +79,20 @@ inline void split_bytes(const uint32_t* lanes, int bits, uint32_t* planes) {
 }
 
 template <class Isa>
-bool quantize(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
-              uint32_t* planes) {
+void quantize(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
+              uint32_t* planes, uint32_t* undecided) {
   using Words = Vector<uint32_t, Isa::kWidth>;
   using Floats = Vector<float, Isa::kWidth>;
   using Integers = Vector<int32_t, Isa::kWidth>;
   uint32_t words[4][kGroup], codes[kGroup];
   draw<Isa>(keys, block, words);
   const auto most = reinterpret_cast<Integers>(Floats{} + limit);
-  const bool narrow = bits > 2 && bits <= 8;
+  const bool narrow = bits <= 8;
   const int sign_shift = narrow ? 24 : 0;
-  Integers undecided{};
   for (int group = 0; group < kChunk / kGroup; ++group, planes += bits) {
     const float* x = g + group * kGroup;
     const int shift = group % 2 * 16;
+    uint32_t ties = 0;
 #pragma GCC unroll 8
     for (int i = 0; i < kGroup; i += Isa::kWidth) {
       const auto magnitude = reinterpret_cast<Floats>(load<Words>(x + i) & 0x7fffffffu);
@@ -99,15 +100,15 @@ bool quantize(const DrawKeys& keys, uint32_t block, const float* g, const float*
       scaled = scaled < most ? scaled : most;  // bits of floats that are not negative compare as integers; NaN is above
       const auto whole = reinterpret_cast<Words>(__builtin_convertvector(reinterpret_cast<Floats>(scaled), Integers));
       const Words sum = whole + (load<Words>(words[group / 2] + i) >> shift & 0xffffu);
-      undecided |= (sum & 0xffffu) == 0xffffu;
+      ties |= Isa::top_bits(reinterpret_cast<Words>((sum & 0xffffu) == 0xffffu)) << i;
       store(codes + i, sum >> 16 | (load<Words>(x + i) & 0x80000000u) >> sign_shift);
     }
+    undecided[group] = ties;
     if (narrow)
       split_bytes<Isa>(codes, bits, planes);
     else
       split<Isa>(codes, bits, planes);
   }
-  return Isa::top_bits(reinterpret_cast<Words>(undecided)) != 0;
 }
 
 /// kBits 0: as many as `bits` says.
@@ -137,31 +138,53 @@ void dequantize_add(const uint32_t* planes, int bits, const float* units, float*
   dequantize_add_bits<Isa, 0>(planes, bits, units, y);
 }
 
+/// Folds lanes in halves with `join`, first vectors, then the lanes of the last one.
+template <class V, int kCount, class Join>
+inline auto fold(V (&lanes)[kCount], Join join) {
+#pragma GCC unroll 3
+  for (int half = kCount / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+    for (int i = 0; i < half; ++i) lanes[i] = join(lanes[i], lanes[i + half]);
+  V last = lanes[0];
+#pragma GCC unroll 4
+  for (int half = static_cast<int>(sizeof(V) / sizeof(last[0])) / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) last[i] = join(last[i], last[i + half]);
+  return last[0];
+}
+
 template <class Isa>
-void statistics(const float* x, int64_t rows, double* largest, double* sums, double* squares) {
+void statistics(const float* x, int64_t count, double& largest, double& sum, double& squares) {
   constexpr int kHalf = Isa::kWidth / 2, kHalves = kLanes / kHalf, kWholes = kLanes / Isa::kWidth;
   using Doubles = Vector<double, kHalf>;
   using Integers = Vector<int32_t, Isa::kWidth>;
   Integers top[kWholes] = {};  // bits of magnitudes compare as integers
-  Doubles sum[kHalves] = {}, square[kHalves] = {};
-  for (; rows > 0; --rows, x += kLanes) {
+  Doubles sums[kHalves] = {}, products[kHalves] = {};
+  const auto row = [&](const float* values) {
 #pragma GCC unroll 4
     for (int v = 0; v < kWholes; ++v) {
-      const Integers magnitude = load<Integers>(x + v * Isa::kWidth) & 0x7fffffff;
+      const Integers magnitude = load<Integers>(values + v * Isa::kWidth) & 0x7fffffff;
       top[v] = top[v] > magnitude ? top[v] : magnitude;
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kHalves; ++v) {
-      const Doubles wide = __builtin_convertvector(load<Vector<float, kHalf>>(x + v * kHalf), Doubles);
-      sum[v] += wide;
-      square[v] += wide * wide;
+      const Doubles wide = Isa::widen(values + v * kHalf);
+      sums[v] += wide;
+      products[v] += wide * wide;
     }
+  };
+  int64_t rows = count / kLanes;
+  for (; rows > 0; --rows, x += kLanes) row(x);
+  if (count % kLanes != 0) {
+    float rest[kLanes] = {};
+    __builtin_memcpy(rest, x, static_cast<std::size_t>(count % kLanes) * sizeof(float));
+    row(rest);
   }
-  float tops[kLanes];
-  __builtin_memcpy(tops, top, sizeof tops);
-  for (int i = 0; i < kLanes; ++i) largest[i] = tops[i];
-  __builtin_memcpy(sums, sum, sizeof sum);
-  __builtin_memcpy(squares, square, sizeof square);
+  const auto larger = [](const auto& a, const auto& b) { return a > b ? a : b; };
+  const auto total = [](const auto& a, const auto& b) { return a + b; };
+  largest = static_cast<double>(__builtin_bit_cast(float, fold(top, larger)));
+  sum = fold(sums, total);
+  squares = fold(products, total);
 }
 
 template <class Isa>
