@@ -1,5 +1,6 @@
 #include "tern/autograd/activation.h"
 
+#include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
 #include "tern/kernels/elementwise.h"
 
@@ -72,8 +73,8 @@ Variable sigmoid(const Variable& x) { return apply(Sigmoid{}, x); }
 Variable tanh(const Variable& x) { return apply(Tanh{}, x); }
 
 Tensor relu_gradient(const Tensor& y, const Tensor& dy) {
-  Tensor dx = Tensor::empty_like(dy);
-  kernels::relu_backward(y, dy, dx);
+  Tensor dx = Tensor::empty_like(y);
+  kernels::relu_backward(y, in_format(dy, y.format()), dx);
   return dx;
 }
 

@@ -13,7 +13,7 @@ Variable leaky_relu(const Variable& x, double slope = 0.01);
 Variable sigmoid(const Variable& x);
 Variable tanh(const Variable& x);
 
-/// dy where y > 0, else 0: the gradient through a relu that gave y.
+/// dy where y > 0, else 0: the gradient through a relu that gave y, in y's format.
 Tensor relu_gradient(const Tensor& y, const Tensor& dy);
 
 }  // namespace tern

@@ -10,14 +10,21 @@
 namespace tern {
 namespace {
 
-void check_arguments(const Tensor& x, const Tensor& gamma, const Tensor& running_mean, const Tensor& residual) {
+void check_arguments(const Tensor& x, const kernels::BatchNormParameters& parameters, const Tensor& residual) {
   check(x.rank() == 2 || x.rank() == 4, "batch_norm: input of shape ", x.shape(), ", expected [N, C] or [N, C, H, W]");
-  check(gamma.shape() == Shape{x.size(1)}, "batch_norm: input of shape ", x.shape(), ", weight of shape ",
-        gamma.shape(), ", expected [", x.size(1), "]");
-  check(running_mean.shape() == gamma.shape(), "batch_norm: running mean of shape ", running_mean.shape(),
-        ", weight of shape ", gamma.shape(), ", expected equal ones");
-  check(!residual.defined() || residual.shape() == x.shape(), "batch_norm: residual of shape ", residual.shape(),
-        ", input of shape ", x.shape(), ", expected equal ones");
+  const auto check_parameter = [&](const char* name, const Tensor& parameter) {
+    const DType dtype = parameter_dtype(x.dtype());
+    check(parameter.shape() == Shape{x.size(1)} && parameter.dtype() == dtype, "batch_norm: input ", x.dtype(),
+          " of shape ", x.shape(), ", ", name, " ", parameter.dtype(), " of shape ", parameter.shape(), ", expected ",
+          dtype, " of shape [", x.size(1), "]");
+  };
+  check_parameter("weight", parameters.gamma);
+  check_parameter("bias", parameters.beta);
+  check_parameter("running mean", parameters.running_mean);
+  check_parameter("running variance", parameters.running_variance);
+  check(!residual.defined() || (residual.shape() == x.shape() && residual.dtype() == x.dtype()),
+        "batch_norm: residual ", residual.dtype(), " of shape ", residual.shape(), ", input ", x.dtype(), " of shape ",
+        x.shape(), ", expected equal ones");
 }
 
 struct BatchNormTraining {
@@ -26,7 +33,8 @@ struct BatchNormTraining {
   kernels::BatchNormSaved saved;
 
   Tensor forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& residual) {
-    check_arguments(x, gamma, running_mean, residual);
+    const kernels::BatchNormParameters parameters{gamma, beta, running_mean, running_variance};
+    check_arguments(x, parameters, residual);
     Tensor y = Tensor::empty_like(x);
     saved = {.x = x,
              .y = options.relu ? y : Tensor(),
@@ -34,8 +42,7 @@ struct BatchNormTraining {
              .mean = Tensor::empty_like(gamma),
              .inverse_deviation = Tensor::empty_like(gamma)};
     const Tensor other = residual.defined() ? in_format(residual, x.format()) : residual;
-    kernels::batch_norm_training(x, other, {gamma, beta, running_mean, running_variance}, options, y, saved.mean,
-                                 saved.inverse_deviation);
+    kernels::batch_norm_training(x, other, parameters, options, y, saved.mean, saved.inverse_deviation);
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
@@ -53,12 +60,13 @@ struct BatchNormInference {
   Tensor x, y, gamma;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& beta, const Tensor& residual) {
-    check_arguments(input, weight, running_mean, residual);
+    const kernels::BatchNormParameters parameters{weight, beta, running_mean, running_variance};
+    check_arguments(input, parameters, residual);
     x = input;
     gamma = weight;
     Tensor result = Tensor::empty_like(x);
     const Tensor other = residual.defined() ? in_format(residual, x.format()) : residual;
-    kernels::batch_norm_inference(x, other, {gamma, beta, running_mean, running_variance}, options, result);
+    kernels::batch_norm_inference(x, other, parameters, options, result);
     if (options.relu) y = result;
     return result;
   }

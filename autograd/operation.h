@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "tern/autograd/variable.h"
+#include "tern/core/error.h"
 
 namespace tern {
 
-/// Which inputs of an operation want a gradient; at most 64 inputs.
+/// Which inputs of an operation want a gradient.
 struct Needs {
+  static constexpr size_t kMaxInputs = 64;
   uint64_t bits = ~uint64_t{0};
   bool operator[](size_t input) const { return (bits >> input & 1) != 0; }
 };
@@ -63,6 +65,8 @@ Variable record(Operation operation, Tensor y, std::span<const Variable> inputs)
     wanted |= input.requires_gradient();
   }
   if (!wanted || !gradient_enabled()) return Variable(std::move(y));
+  check(inputs.size() <= Needs::kMaxInputs, "gradients of an operation over ", inputs.size(),
+        " inputs, expected at most ", Needs::kMaxInputs);
   auto slot = std::make_shared<GradientSlot>();
   slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(slots), y.format());
   return Variable(std::move(y), std::move(slot));
@@ -83,7 +87,8 @@ Variable apply(Operation operation, const Inputs&... inputs) {
   return detail::record(std::move(operation), std::move(y), variables);
 }
 
-/// The same for an operation over any number of inputs: `Tensor forward(std::span<const Tensor>)`.
+/// The same for an operation over any number of inputs, up to `Needs::kMaxInputs` where a gradient is wanted:
+/// `Tensor forward(std::span<const Tensor>)`.
 template <class Operation>
 Variable apply_list(Operation operation, std::span<const Variable> inputs) {
   std::vector<Tensor> values;

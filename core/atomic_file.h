@@ -9,8 +9,8 @@ namespace tern {
 
 /// A file that appears under its name whole or not at all: what is written goes to a temporary file in the same
 /// folder ("NAME.tmp-PID"), which `commit` puts in place. Until then, and after any failure, an older file of that
-/// name stays as it was; the temporary is removed. Used by one thread. Failures are InputErrors with the path and the
-/// system's reason.
+/// name stays as it was; the temporary is removed. The one exception is the last step of `commit`. Used by one thread.
+/// Failures are InputErrors with the path and the system's reason.
 class AtomicFile {
  public:
   /// A path that is there already must be a regular file; a symbolic link is followed.
@@ -23,7 +23,9 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   /// Overwrites bytes from `offset` on, all of them written before.
   void rewrite(uint64_t offset, std::span<const std::byte> bytes);
-  /// Makes the file durable and gives it its name: fsync, rename, fsync of the folder. Called once, last.
+  /// Makes the file durable and gives it its name: fsync, rename, fsync of the folder. Called once, last. Where the
+  /// folder's fsync fails, the error comes although the new file is in place, whole: after a loss of power, either the
+  /// old or the new one may stand there.
   void commit();
 
  private:

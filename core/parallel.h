@@ -5,8 +5,10 @@
 
 namespace tern {
 
-/// The threads that `parallel_for` uses; starts at the processor's count, or OMP_NUM_THREADS.
+/// The threads that `parallel_for` uses when the calling thread calls it. Every thread has a number of its own, which
+/// starts at the processor's count, or OMP_NUM_THREADS.
 int thread_count();
+/// Sets the calling thread's number alone.
 void set_thread_count(int threads);
 
 namespace detail {

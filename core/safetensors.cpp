@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
-#include <set>
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/crc32c.h"

@@ -24,12 +24,4 @@ Tensor as_f32(const Tensor& x) {
   return converted;
 }
 
-F32Result::F32Result(const Tensor& y)
-    : y_(y),
-      buffer_(y.dtype() == DType::f32 ? y : Tensor::empty(y.shape(), {.dtype = DType::f32, .format = y.format()})) {}
-
-F32Result::~F32Result() {
-  if (y_.dtype() != DType::f32) convert_elements(buffer_, y_);
-}
-
 }  // namespace tern::cpu

@@ -10,19 +10,13 @@ void convert_elements(const Tensor& x, const Tensor& y);
 /// x itself where it is f32, else a converted copy.
 Tensor as_f32(const Tensor& x);
 
-/// Where a kernel that computes in f32 writes its result: `y` itself where it is f32, else a buffer that is converted
-/// into y at the end of scope.
-class F32Result {
- public:
-  explicit F32Result(const Tensor& y);
-  ~F32Result();
-  F32Result(const F32Result&) = delete;
-  F32Result& operator=(const F32Result&) = delete;
-
-  const Tensor& tensor() const { return buffer_; }
-
- private:
-  Tensor y_, buffer_;
-};
+/// Calls `compute(out)` with `y` itself where it is f32, else with an f32 buffer that is then converted into y.
+template <class Compute>
+void write_as_f32(const Tensor& y, Compute compute) {
+  if (y.dtype() == DType::f32) return compute(y);
+  const Tensor buffer = Tensor::empty(y.shape(), {.dtype = DType::f32, .format = y.format()});
+  compute(buffer);
+  convert_elements(buffer, y);
+}
 
 }  // namespace tern::cpu

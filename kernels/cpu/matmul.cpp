@@ -33,7 +33,6 @@ void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
 
 void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
   const Tensor left = as_f32(a), right = as_f32(b);
-  F32Result result(y);
   const bool shared = b.rank() == 2 && a.rank() > 2;
   Gemm gemm{.m = y.size(-2),
             .n = y.size(-1),
@@ -43,35 +42,36 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
   if (shared && !options.transpose_a) gemm.m = y.numel() / std::max<int64_t>(1, gemm.n);
   const int64_t a_step = gemm.m * gemm.k, b_step = shared ? 0 : gemm.k * gemm.n, y_step = gemm.m * gemm.n;
   const int64_t matrices = y_step == 0 ? 0 : y.numel() / y_step;
-  const auto run = [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i)
-      sgemm(gemm, left.data<float>() + i * a_step, right.data<float>() + i * b_step,
-            result.tensor().data<float>() + i * y_step);
-  };
-  if (matrices >= thread_count())
-    parallel_for(0, matrices, 1, run);
-  else
-    run(0, matrices);
+  write_as_f32(y, [&](const Tensor& out) {
+    const auto run = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i)
+        sgemm(gemm, left.data<float>() + i * a_step, right.data<float>() + i * b_step, out.data<float>() + i * y_step);
+    };
+    if (matrices >= thread_count())
+      parallel_for(0, matrices, 1, run);
+    else
+      run(0, matrices);
+  });
 }
 
 void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
   const Tensor input = as_f32(x);
-  F32Result result(y);
   const BatchProduct shape{.batch = x.size(0), .in = w.size(1), .out = w.size(0)};
   const float *from = input.data<float>(), *weights = w.data<float>();
-  float* to = result.tensor().data<float>();
-  if (suits_batch_product(shape))
-    batch_forward(shape, from, weights, to);
-  else
-    sgemm({.m = shape.batch, .n = shape.out, .k = shape.in, .transpose_b = true}, from, weights, to);
-  if (bias.defined() || relu) add_bias(bias, relu, result.tensor());
+  write_as_f32(y, [&](const Tensor& out) {
+    if (suits_batch_product(shape))
+      batch_forward(shape, from, weights, out.data<float>());
+    else
+      sgemm({.m = shape.batch, .n = shape.out, .k = shape.in, .transpose_b = true}, from, weights, out.data<float>());
+    if (bias.defined() || relu) add_bias(bias, relu, out);
+  });
 }
 
 void linear_backward_data(const Tensor& dy, const Tensor& w, Tensor& dx) {
   const Tensor output = as_f32(dy);
-  F32Result result(dx);
-  sgemm({.m = dy.size(0), .n = w.size(1), .k = w.size(0)}, output.data<float>(), w.data<float>(),
-        result.tensor().data<float>());
+  write_as_f32(dx, [&](const Tensor& out) {
+    sgemm({.m = dy.size(0), .n = w.size(1), .k = w.size(0)}, output.data<float>(), w.data<float>(), out.data<float>());
+  });
 }
 
 void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tensor& db) {

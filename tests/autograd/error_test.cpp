@@ -81,7 +81,30 @@ TEST(Errors, NameTheOperationAndBothShapes) {
          const Tensor four = Tensor::zeros({4});
          batch_norm(zeros({2, 3}), {zeros({4}), zeros({4}), four, four}, {}, true);
        },
-       "batch_norm: input of shape [2, 3], weight of shape [4], expected [3]"},
+       "batch_norm: input f32 of shape [2, 3], weight f32 of shape [4], expected f32 of shape [3]"},
+      {[] {
+         const Tensor three = Tensor::zeros({3});
+         batch_norm(zeros({2, 3}), {zeros({3}), zeros({4}), three, three}, {}, true);
+       },
+       "batch_norm: input f32 of shape [2, 3], bias f32 of shape [4], expected f32 of shape [3]"},
+      {[] {
+         batch_norm(zeros({2, 3}), {zeros({3}), zeros({3}), Tensor::zeros({2}), Tensor::zeros({3})}, {}, false);
+       },
+       "batch_norm: input f32 of shape [2, 3], running mean f32 of shape [2], expected f32 of shape [3]"},
+      {[] {
+         batch_norm(zeros({2, 3}), {zeros({3}), zeros({3}), Tensor::zeros({3}), Tensor::zeros({2})}, {}, false);
+       },
+       "batch_norm: input f32 of shape [2, 3], running variance f32 of shape [2], expected f32 of shape [3]"},
+      {[] {
+         const Tensor wide = Tensor::zeros({3}, {DType::f64});
+         batch_norm(zeros({2, 3}), {zeros({3}), zeros({3}), wide, wide}, {}, true);
+       },
+       "batch_norm: input f32 of shape [2, 3], running mean f64 of shape [3], expected f32 of shape [3]"},
+      {[] {
+         const Tensor three = Tensor::zeros({3});
+         batch_norm(zeros({2, 3}), {zeros({3}), zeros({3}), three, three}, {}, true, zeros({2, 3}, DType::f64));
+       },
+       "batch_norm: residual f64 of shape [2, 3], input f32 of shape [2, 3], expected equal ones"},
       {[] {
          const Tensor three = Tensor::zeros({3});
          batch_norm(zeros({1, 3}), {zeros({3}), zeros({3}), three, three}, {}, true);

@@ -31,12 +31,12 @@ void PrintTo(const Case& row, std::ostream* out) { *out << row.name; }
 
 class Gradcheck : public testing::TestWithParam<Case> {};
 
-TEST_P(Gradcheck, MatchesCentralDifferencesInBothFormats) {
+TEST_P(Gradcheck, MatchesCentralDifferencesInEveryFormat) {
   const Case& row = GetParam();
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < row.shapes.size(); ++i)
     inputs.push_back(test::random_tensor(row.shapes[i], static_cast<uint32_t>(i)));
-  test::expect_gradients_in_both_formats(row.f, inputs);
+  test::expect_gradients_in_every_format(row.f, inputs);
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }

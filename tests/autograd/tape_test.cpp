@@ -124,6 +124,28 @@ TEST(Tape, BringsGradientsInTheFormatOfTheValue) {
   EXPECT_EQ(x.gradient().to_vector<float>(), dy.to_vector<float>());
 }
 
+TEST(ReluGradient, MeetsAGradientInAnotherFormat) {
+  const Tensor y = Tensor::from<float>({1, 2, 1, 2}, std::vector<float>{1, 0, 0, 4});
+  const Tensor dy = Tensor::from<float>({1, 2, 1, 2}, std::vector<float>{5, 6, 7, 8});
+  for (const auto format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+    for (const auto other : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+      const Tensor dx = relu_gradient(y.to(format), dy.to(other));
+      EXPECT_EQ(dx.format(), format);
+      EXPECT_EQ(dx.to_vector<float>(), (std::vector<float>{5, 0, 0, 8}));
+    }
+  }
+}
+
+TEST(Tape, RefusesMoreInputsThanNeedsCanTell) {
+  const std::vector<Variable> leaves(64, Variable::leaf(values({1})));
+  std::vector<Variable> more = leaves;
+  more.push_back(values({1}));
+  EXPECT_EQ(concat(leaves, 0).shape(), Shape{64});
+  EXPECT_EQ(message_of<Error>([&] { concat(more, 0); }),
+            "gradients of an operation over 65 inputs, expected at most 64");
+  EXPECT_EQ(concat(std::vector<Variable>(65, values({1})), 0).shape(), Shape{65}) << "no gradient, no limit";
+}
+
 TEST(Tape, RefusesWhatHasNoGradient) {
   const auto x = Variable::leaf(values({1, 2}));
   EXPECT_EQ(message_of<Error>([&] { x.backward(); }),

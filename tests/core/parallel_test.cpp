@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,12 @@ TEST(ParallelFor, RunsNestedCallsInTheCallingThread) {
   std::atomic<int> inner_ranges = 0;
   parallel_for(0, 2, 1, [&](int64_t, int64_t) { parallel_for(0, 100, 1, [&](int64_t, int64_t) { ++inner_ranges; }); });
   EXPECT_EQ(inner_ranges, 2) << "one range per outer part";
+}
+
+TEST(ParallelFor, CountsThreadsForTheCallingThreadAlone) {
+  Threads guard(3);
+  std::thread([] { set_thread_count(5); }).join();
+  EXPECT_EQ(thread_count(), 3);
 }
 
 TEST(ParallelFor, NeedsAThread) { EXPECT_THROW(set_thread_count(0), Error); }

@@ -17,7 +17,8 @@ using Function = std::function<Variable(const std::vector<Variable>&)>;
 /// central difference over ±1e-6, within 1e-7 of the largest. Inputs are f64; f is called often and must be pure.
 void expect_gradients(const Function& f, const std::vector<Tensor>& inputs);
 
-/// The same with rank-4 inputs in row-major and in channels-last order; both must also give the same values.
-void expect_gradients_in_both_formats(const Function& f, const std::vector<Tensor>& inputs);
+/// The same with rank-4 inputs all row-major, all channels-last, and every other one channels-last; each must also give
+/// the same values.
+void expect_gradients_in_every_format(const Function& f, const std::vector<Tensor>& inputs);
 
 }  // namespace tern::test
