@@ -75,6 +75,10 @@ void Socket::set_patience(Clock::duration patience) const {
   set(descriptor_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(limit.count()));
 }
 
+void Socket::queue_within_cache() const {
+  if (local().host == remote().host) set(descriptor_, SOL_SOCKET, SO_SNDBUF, 256 * 1024);
+}
+
 Moved Socket::write(std::span<const iovec> parts) {
   msghdr message = {};
   message.msg_iov = const_cast<iovec*>(parts.data());

@@ -34,6 +34,9 @@ class Socket {
   void count_in(Ledger& ledger);
   /// The kernel gives up the connection where bytes go unanswered for that long.
   void set_patience(Clock::duration patience) const;
+  /// Where both ends are on this machine, keeps the kernel from queueing more than a core's cache holds: the receiver's
+  /// copy finds the bytes there.
+  void queue_within_cache() const;
 
   /// As many bytes as the kernel takes or has, perhaps none.
   Moved write(std::span<const iovec> parts);

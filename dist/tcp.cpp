@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <thread>
+
 #include "tern/core/error.h"
 #include "tern/dist/tcp/channel.h"
 #include "tern/dist/tcp/rendezvous.h"
@@ -10,6 +12,9 @@ namespace tern {
 namespace {
 
 using detail::Channel;
+
+/// A wait begins awake, in case the peer is quicker than a sleeping thread wakes up.
+constexpr auto kSpin = std::chrono::microseconds(50);
 
 /// One rank's end of the mesh. Its one thread moves the data; the monitor has its own for the signs of life.
 class Tcp final : public Transport {
@@ -47,6 +52,7 @@ Tcp::Tcp(const TcpOptions& options, detail::Mesh mesh)
     channels_.emplace_back();
     if (peer == rank()) continue;
     mesh.data[peer].set_patience(options.deadlines.dead_after);
+    mesh.data[peer].queue_within_cache();
     channels_[peer] = std::make_unique<Channel>(std::move(mesh.data[peer]), options.epoch, rank(), peer, ledger_);
   }
 }
@@ -84,14 +90,19 @@ void Tcp::send(int peer, const Message& message, std::span<const std::byte> byte
 Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::byte> bytes) {
   Channel& channel = begin(peer, message);
   channel.expect(message, bytes);
-  auto deadline = Clock::now() + options_.deadlines.operation;
+  auto idle_since = Clock::now();
   while (!channel.received()) {
-    if (guarded(channel, [&] { return channel.read_some(); }) || write_all_channels()) {
-      deadline = Clock::now() + options_.deadlines.operation;
-    } else {
-      if (Clock::now() >= deadline) monitor_.fail_stalled(peer);
-      wait(&channel, deadline);
-    }
+    const bool read = guarded(channel, [&] { return channel.read_some(); });
+    const bool moved = write_all_channels() || read;
+    const auto now = Clock::now();
+    if (moved)
+      idle_since = now;
+    else if (now < idle_since + kSpin)
+      std::this_thread::yield();
+    else if (now < idle_since + options_.deadlines.operation)
+      wait(&channel, idle_since + options_.deadlines.operation);
+    else
+      monitor_.fail_stalled(peer);
   }
   return channel.due();
 }
