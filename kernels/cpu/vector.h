@@ -8,7 +8,7 @@
 
 namespace tern::cpu {
 
-/// The vector instructions that loops here are compiled for; the processor's choice, made once.
+/// The vector instructions that loops here are compiled for: the widest of the processor's.
 enum class VectorSet : uint8_t { baseline, avx2, avx512 };
 VectorSet vector_set();
 

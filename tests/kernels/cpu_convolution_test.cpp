@@ -8,6 +8,7 @@
 #include "tern/core/parallel.h"
 #include "tern/core/random.h"
 #include "tern/kernels/cpu/convolution.h"
+#include "tern/kernels/cpu/narrower_vectors.h"
 
 namespace tern {
 namespace {
@@ -70,9 +71,15 @@ class CpuConvolution : public testing::TestWithParam<Case> {
 
   const ConvGeometry& geometry() const { return GetParam().geometry; }
   Shape output_shape() const { return kernels::conv2d_output_shape(GetParam().x, GetParam().w, geometry()); }
-  /// Calls `compare(format)` in both formats, on one thread and on two.
+  /// Calls `compare(format)` in both formats, on one thread and on two; and with the vectors of lesser processors.
   template <class Compare>
   void in_every_way(Compare compare) {
+    for (const auto set : {cpu::VectorSet::baseline, cpu::VectorSet::avx2}) {
+      if (set >= cpu::vector_set()) break;
+      SCOPED_TRACE("vector set " + std::to_string(static_cast<int>(set)));
+      const cpu::NarrowerVectors narrower(set);
+      compare(MemoryFormat::channels_last);
+    }
     for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::row_major}) {
       for (const int threads : {1, 2}) {
         SCOPED_TRACE(to_string(format) + ", threads: " + std::to_string(threads));

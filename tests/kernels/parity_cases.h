@@ -17,4 +17,7 @@ void add_layout_cases(ParityTable& table);
 void add_update_cases(ParityTable& table);
 void add_codec_cases(ParityTable& table);
 
+/// All of them.
+const ParityTable& parity_table();
+
 }  // namespace tern::test

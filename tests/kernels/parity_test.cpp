@@ -5,7 +5,6 @@
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
-namespace {
 
 const ParityTable& parity_table() {
   static const ParityTable table = [] {
@@ -18,6 +17,8 @@ const ParityTable& parity_table() {
   }();
   return table;
 }
+
+namespace {
 
 class Parity : public testing::TestWithParam<const KernelBase*> {};
 
