@@ -26,8 +26,9 @@ DrawKeys draw_keys(const RandomStream& stream) {
   return keys;
 }
 
-/// Elements by which a loop asks for memory ahead: computing a chunk takes longer than the processor looks ahead.
-constexpr int64_t kAhead = 2048;
+/// Elements by which a loop asks for memory ahead, since computing a chunk takes longer than the processor looks ahead;
+/// in norm_quantize the block that comes next.
+constexpr int64_t kAhead = 8192;
 
 /// Quantizes any chunks of one tensor.
 class Quantizer {
@@ -115,7 +116,7 @@ void norm_quantize(const Tensor& g, BucketNorm norm, int64_t bucket, int64_t lev
     return cpu::quantize(g, units, bucket, levels, key, codes);
   }
   // Blocks of whole buckets and whole chunks, small enough that the second pass finds them in the cache.
-  const int64_t common = std::lcm(width, kCodecChunk), block = common * std::max<int64_t>(1, 8192 / common);
+  const int64_t common = std::lcm(width, kCodecChunk), block = common * std::max<int64_t>(1, kAhead / common);
   const Quantizer quantizer(g, units, bucket, levels, key, codes);
   const float* x = g.data<float>();
   auto* unit = units.data<float>();
