@@ -1,6 +1,8 @@
 #include "tern/apps/trainer/application.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <new>
 
 #include "tern/apps/trainer/flags.h"
 #include "tern/apps/trainer/inference.h"
@@ -10,6 +12,7 @@
 #include "tern/apps/trainer/trainer.h"
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
+#include "tern/dist/peer_error.h"
 
 namespace tern {
 
@@ -24,6 +27,10 @@ int run_application(const std::string& name, const std::function<int()>& body) {
     return end(stop.what(), kInterrupted);
   } catch (const InputError& error) {
     return end(error.what(), kBadInput);
+  } catch (const PeerError& error) {
+    return end(error.what(), kLostPeer);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return end((error.path1().string() + ": " + error.code().message()).c_str(), kBadInput);
   } catch (const std::bad_alloc&) {
     return end("out of memory", kInternalError);
   } catch (const std::exception& error) {

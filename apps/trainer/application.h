@@ -34,7 +34,7 @@ struct Application {
 };
 
 /// How every application ends.
-enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2, kInterrupted = 130 };
+enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2, kLostPeer = 3, kInterrupted = 130 };
 
 /// A whole program: reads the flags, trains, evaluates or predicts, writes what was asked for, and returns the exit
 /// code. Errors are one sentence on stderr. Call from `main`, before anything has used a thread: the process may

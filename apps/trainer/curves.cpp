@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "tern/apps/trainer/chart.h"
@@ -74,12 +75,12 @@ void Curves::started(const RunStart& run) {
 }
 
 void Curves::stepped(const StepReport& report) {
-  losses_.emplace_back(static_cast<double>(report.step), report.loss);
+  if (std::isfinite(report.loss)) losses_.emplace_back(static_cast<double>(report.step), report.loss);
   accuracies_.emplace_back(static_cast<double>(report.step), 100 * report.accuracy);
 }
 
 void Curves::evaluated(const EvaluationReport& report) {
-  test_losses_.emplace_back(static_cast<double>(report.step), report.loss);
+  if (std::isfinite(report.loss)) test_losses_.emplace_back(static_cast<double>(report.step), report.loss);
   test_accuracies_.emplace_back(static_cast<double>(report.step), 100 * report.accuracy);
   draw();
 }

@@ -35,4 +35,16 @@ std::string first_not_finite(Module& model, const Variable& x) {
   return found.empty() ? "the loss" : found;
 }
 
+void check_finite(double loss, const std::string& when, Module& model, const Variable& x) {
+  if (std::isfinite(loss)) return;
+  fail_input({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when, ": not finite first in ",
+              first_not_finite(model, x), "; a smaller --lr may help"});
+}
+
+void check_finite_state(Module& model, int64_t step) {
+  for (const auto& [name, tensor] : model.state())
+    check_input(tensor.dtype() != DType::f32 || all_finite(tensor), "the model diverged: ", name,
+                " is not finite after step ", step, "; a smaller --lr may help");
+}
+
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tern/apps/trainer/diagnosis.h"
 #include "tern/autograd/loss.h"
 
 namespace tern {
@@ -34,7 +35,8 @@ int64_t count_correct(const Tensor& logits, const Tensor& labels) {
   return correct;
 }
 
-std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::function<bool()>& stop) {
+std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::string& when,
+                                   const std::function<bool()>& stop) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
   int64_t images = 0, correct = 0;
@@ -42,8 +44,11 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtyp
   loader.start({});
   while (const auto batch = loader.next()) {
     if (stop()) return std::nullopt;
-    const Variable logits = model(Variable(batch->images.to(dtype)));
-    loss += cross_entropy(logits, batch->labels).value().item() * static_cast<double>(batch->size());
+    const Variable x(batch->images.to(dtype));
+    const Variable logits = model(x);
+    const double value = cross_entropy(logits, batch->labels).value().item();
+    check_finite(value, when, model, x);
+    loss += value * static_cast<double>(batch->size());
     correct += count_correct(logits.value(), batch->labels);
     images += batch->size();
   }

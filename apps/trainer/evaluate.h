@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "tern/core/dtype.h"
 #include "tern/data/loader.h"
@@ -17,8 +18,10 @@ struct Evaluation {
 };
 
 /// Runs `model`, in evaluation mode, over one epoch of `loader`, images entering as `dtype`; its mode is as before
-/// on return. Nothing where `stop` returned true between two batches.
-std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::function<bool()>& stop);
+/// on return. Nothing where `stop` returned true between two batches. An InputError with the diagnosis of
+/// `check_finite` where a loss is not finite; `when` is of it: "after step 5".
+std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::string& when,
+                                   const std::function<bool()>& stop);
 
 /// How many rows of `logits` [N, C] are largest at their label; the first of several equals counts as the largest.
 int64_t count_correct(const Tensor& logits, const Tensor& labels);

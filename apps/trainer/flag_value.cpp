@@ -18,6 +18,15 @@ T read_number(const std::string& word, const char* expected) {
   return value;
 }
 
+std::string quoted(const std::string& value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\' || c == '\n') text += '\\';
+    text += c == '\n' ? 'n' : c;
+  }
+  return text + '"';
+}
+
 }  // namespace
 
 void read_value(const std::vector<std::string>& words, std::string& value) { value = words.back(); }
@@ -36,7 +45,7 @@ void read_value(const std::vector<std::string>& words, std::vector<int64_t>& val
 }
 void read_value(const std::vector<std::string>& words, std::vector<std::string>& value) { value = words; }
 
-std::string write_value(const std::string& value) { return value.empty() ? "" : fmt::format("\"{}\"", value); }
+std::string write_value(const std::string& value) { return value.empty() ? "" : quoted(value); }
 std::string write_value(int64_t value) { return fmt::format("{}", value); }
 std::string write_value(double value) { return fmt::format("{}", value); }
 std::string write_value(bool value) { return value ? "true" : "false"; }
@@ -45,7 +54,9 @@ std::string write_value(const std::vector<int64_t>& value) {
   return value.empty() ? "" : fmt::format("[{}]", fmt::join(value, ","));
 }
 std::string write_value(const std::vector<std::string>& value) {
-  return value.empty() ? "" : fmt::format("[\"{}\"]", fmt::join(value, "\",\""));
+  std::string text;
+  for (const auto& each : value) text += (text.empty() ? "[" : ",") + quoted(each);
+  return value.empty() ? "" : text + ']';
 }
 
 }  // namespace tern

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "tern/apps/trainer/config_file.h"
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/flag_table.h"
 #include "tern/apps/trainer/flag_value.h"
@@ -51,6 +52,7 @@ class CommandLine {
     app_.name(application.name);
     app_.description("Trains a model, evaluates it, and writes down what happened.");
     app_.formatter(std::make_shared<HelpFormatter>());
+    app_.config_formatter(std::make_shared<ConfigFile>());
     app_.allow_extras();
     app_.allow_config_extras(CLI::config_extras_mode::capture);
     visit_flags(settings_, [&](const Flag& flag, auto& field) { add(flag, field); });
@@ -162,7 +164,7 @@ std::string config_text(const TrainSettings& settings) {
     const bool silent = value.empty() || !reason_without_effect(flag.name, settings).empty();
     text += (silent ? "# " : "") + std::string(flag.name) + '=' + value + '\n';
   });
-  for (const auto& [flag, value] : settings.choices) text += flag + "=\"" + value + "\"\n";
+  for (const auto& [flag, value] : settings.choices) text += flag + '=' + write_value(value) + '\n';
   return text;
 }
 

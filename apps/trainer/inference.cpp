@@ -71,8 +71,8 @@ void evaluate_only(const Application& application, const TrainSettings& settings
                        .settings = settings,
                        .test_images = test->size(),
                        .parameters = model->parameter_count()});
-  const auto found =
-      evaluate(*model, *loader, activation_dtype(settings), [&interrupt] { return interrupt.interrupted(); });
+  const auto found = evaluate(*model, *loader, activation_dtype(settings), "in the evaluation",
+                              [&interrupt] { return interrupt.interrupted(); });
   if (!found) throw Interrupted("interrupted during the evaluation");
   for (const auto& listener : listeners) {
     listener->evaluated({.accuracy = found->accuracy, .loss = found->loss});

@@ -40,6 +40,9 @@ Json to_json(const TrainSettings& settings) {
   return object;
 }
 
+/// A file's name may be any bytes: what is not UTF-8 is replaced.
+std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 }  // namespace
 
 JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(nullptr, &std::fclose) {
@@ -59,38 +62,35 @@ void JsonLog::started(const RunStart& run) {
                {"total_steps", run.total_steps},
                {"first_step", run.first_step},
                {"parameters", run.parameters}});
-  write_line(line.dump());
+  write_line(text_of(line));
 }
 
 void JsonLog::stepped(const StepReport& report) {
-  write_line(Json{{"event", "step"},
-                  {"step", report.step},
-                  {"epoch", report.epoch},
-                  {"loss", report.loss},
-                  {"lr", report.lr},
-                  {"seconds", report.seconds}}
-                 .dump());
+  write_line(text_of(Json{{"event", "step"},
+                          {"step", report.step},
+                          {"epoch", report.epoch},
+                          {"loss", report.loss},
+                          {"lr", report.lr},
+                          {"seconds", report.seconds}}));
 }
 
 void JsonLog::evaluated(const EvaluationReport& report) {
-  write_line(Json{{"event", "eval"},
-                  {"step", report.step},
-                  {"epoch", report.epoch},
-                  {"accuracy", report.accuracy},
-                  {"loss", report.loss}}
-                 .dump());
+  write_line(text_of(Json{{"event", "eval"},
+                          {"step", report.step},
+                          {"epoch", report.epoch},
+                          {"accuracy", report.accuracy},
+                          {"loss", report.loss}}));
 }
 
 void JsonLog::ended(const RunReport& report) {
-  write_line(Json{{"event", "done"},
-                  {"accuracy", report.accuracy},
-                  {"loss", report.loss},
-                  {"seconds", report.seconds},
-                  {"steps", report.steps},
-                  {"images_per_second", report.images_per_second},
-                  {"data_wait", report.data_wait},
-                  {"peak_memory", report.peak_memory}}
-                 .dump());
+  write_line(text_of(Json{{"event", "done"},
+                          {"accuracy", report.accuracy},
+                          {"loss", report.loss},
+                          {"seconds", report.seconds},
+                          {"steps", report.steps},
+                          {"images_per_second", report.images_per_second},
+                          {"data_wait", report.data_wait},
+                          {"peak_memory", report.peak_memory}}));
 }
 
 void JsonLog::write_line(const std::string& line) {

@@ -41,7 +41,9 @@ void check_places(const TrainSettings& s) {
   check_file("--plot", s.plot);
   check_file("--save", s.save);
   check_folder("--tensorboard", s.tensorboard);
-  if (!s.checkpoint.empty()) check_checkpoint_place(s.checkpoint, s.resume);
+  const bool trains = !s.eval_only && s.predict.empty();
+  if (trains) check_folder("--checkpoint", s.checkpoint);
+  if (trains && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
   check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");
 }
 

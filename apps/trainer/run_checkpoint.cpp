@@ -39,15 +39,18 @@ Metadata run_identity(const RunStart& run) {
   return identity;
 }
 
-void check_checkpoint_place(const std::string& folder, bool resume) {
+void check_no_run(const std::string& folder) {
+  const auto latest = latest_checkpoint(folder);
+  check_input(!latest, "--checkpoint: ", folder, " holds a run already (", latest ? latest->filename().string() : "",
+              "): go on with --resume, or name another folder");
+}
+
+void make_checkpoint_folder(const std::string& folder) {
   try {
     check_checkpoint_folder(folder);
   } catch (const InputError& error) {
     throw InputError(std::string("--checkpoint: ") + error.what());
   }
-  const auto latest = latest_checkpoint(folder);
-  check_input(resume || !latest, "--checkpoint: ", folder, " holds a run already (",
-              latest ? latest->filename().string() : "", "): go on with --resume, or name another folder");
 }
 
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts) {

@@ -27,8 +27,11 @@ struct RunParts {
 /// What two runs must share so that one goes on from the other's checkpoint, by name: "batch-size" → "64".
 Metadata run_identity(const RunStart& run);
 
-/// Throws an InputError where `folder` cannot take checkpoints, or has some that a run without --resume would mix with.
-void check_checkpoint_place(const std::string& folder, bool resume);
+/// Throws an InputError where `folder` has checkpoints, which a run without --resume would mix with.
+void check_no_run(const std::string& folder);
+
+/// Makes `folder` where there is none; an InputError where it cannot take checkpoints.
+void make_checkpoint_folder(const std::string& folder);
 
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts);
 

@@ -1,6 +1,9 @@
 #include "tern/apps/trainer/settings.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 
 #include "tern/apps/trainer/datasets.h"
 #include "tern/core/error.h"
@@ -9,6 +12,8 @@ namespace tern {
 namespace {
 
 constexpr double kUnbounded = HUGE_VAL;
+// So that products of two counts cannot overflow.
+constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000;
 
 /// [low, high], or (low, ...) and (..., high) where an end is open.
 struct Range {
@@ -30,28 +35,27 @@ void check_range(const char* flag, double value, const Range& range) {
   check_input(range.contains(value), "--", flag, ": found ", value, ", expected ", range);
 }
 
-void check_count(const char* flag, int64_t value, int64_t least) {
+void check_count(const char* flag, int64_t value, int64_t least, int64_t most = INT64_MAX) {
   check_input(value >= least, "--", flag, ": found ", value, ", expected ", least, " or more");
+  check_input(value <= most, "--", flag, ": found ", value, ", expected ", most, " or fewer");
 }
 
 void validate_ranges(const TrainSettings& s) {
-  check_count("batch-size", s.batch_size, 1);
-  check_count("eval-batch-size", s.eval_batch_size, 1);
-  check_count("loader-threads", s.loader_threads, 0);
-  check_input(s.loader_threads <= 256, "--loader-threads: found ", s.loader_threads, ", expected 256 or fewer");
-  if (s.epochs) check_count("epochs", *s.epochs, 0);
-  if (s.iterations) check_count("iterations", *s.iterations, 0);
+  check_count("batch-size", s.batch_size, 1, kMostImages);
+  check_count("eval-batch-size", s.eval_batch_size, 1, kMostImages);
+  check_count("loader-threads", s.loader_threads, 0, 256);
+  if (s.epochs) check_count("epochs", *s.epochs, 0, kMostSteps);
+  if (s.iterations) check_count("iterations", *s.iterations, 0, kMostSteps);
   check_range("lr", s.lr, {.low = 0, .low_open = true});
   check_range("lr-power", s.lr_power, {.low = 0, .low_open = true});
-  check_count("warmup", s.warmup, 0);
+  check_count("warmup", s.warmup, 0, kMostSteps);
   check_range("momentum", s.momentum, {.low = 0, .high = 1, .high_open = true});
   check_range("weight-decay", s.weight_decay, {.low = 0});
   check_range("ema-decay", s.ema_decay, {.low = 0, .high = 1, .high_open = true});
   check_range("label-smoothing", s.label_smoothing, {.low = 0, .high = 1, .high_open = true});
   check_range("clip-norm", s.clip_norm, {.low = 0});
   check_count("seed", s.seed, 0);
-  check_count("threads", s.threads, 0);
-  check_input(s.threads <= 1024, "--threads: found ", s.threads, ", expected 1024 or fewer");
+  check_count("threads", s.threads, 0, 1024);
   check_count("checkpoint-every", s.checkpoint_every, 0);
   int64_t previous = 0;
   for (const int64_t step : s.lr_steps) {
@@ -60,9 +64,20 @@ void validate_ranges(const TrainSettings& s) {
   }
 }
 
+/// What --eval-only and --predict use: the model, the kind of data, the machine.
+constexpr std::string_view kOfAModel[] = {"data",       "data-dir", "threads", "device",    "precision",
+                                          "checkpoint", "resume",   "init",    "eval-only", "predict"};
+/// What --eval-only uses besides.
+constexpr std::string_view kOfEvaluation[] = {"eval-batch-size", "loader-threads", "seed", "log",
+                                              "tensorboard",     "quiet"};
+
 }  // namespace
 
 std::string reason_without_effect(const std::string& name, const TrainSettings& s) {
+  const bool reads = std::ranges::count(kOfAModel, name) > 0;
+  if (s.eval_only && !reads && std::ranges::count(kOfEvaluation, name) == 0) return "--eval-only does not use it";
+  if (!s.predict.empty() && !reads) return "--predict does not use it";
+  if (name == "checkpoint" && (s.eval_only || !s.predict.empty()) && !s.resume) return "it needs --resume";
   if (name == "lr-power" && s.lr_schedule != "poly") return "it belongs to --lr-schedule poly";
   if (name == "lr-steps" && s.lr_schedule != "step") return "it belongs to --lr-schedule step";
   if (name == "momentum" && s.optimizer != "momentum" && s.optimizer != "nesterov")

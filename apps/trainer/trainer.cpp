@@ -1,7 +1,6 @@
 #include "tern/apps/trainer/trainer.h"
 
 #include <chrono>
-#include <cmath>
 
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/diagnosis.h"
@@ -23,7 +22,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings)
   test_ = entry.load(settings, Split::test);
   loader_ = make_training_loader(settings, *training_);
   test_loader_ = make_test_loader(settings, *test_);
-  total_steps_ = settings.iterations.value_or(settings.epochs.value_or(1) * loader_->batches());
+  if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
+  total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * loader_->batches();
   optimizer_ = make_optimizer(settings, *model_);
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
@@ -40,10 +40,12 @@ void Trainer::restore() {
 
 void Trainer::write_checkpoint() {
   if (settings_.checkpoint.empty()) return;
+  check_finite_state(*model_, steps_);
   write_run(settings_.checkpoint, describe(), {.steps = steps_, .seconds = seconds_}, parts());
 }
 
 void Trainer::train() {
+  if (!settings_.checkpoint.empty()) make_checkpoint_folder(settings_.checkpoint);
   listeners_ = make_listeners(settings_);
   for (const auto& listener : listeners_) listener->started(describe());
   if (!at_epoch_end()) start_loader();
@@ -54,9 +56,12 @@ void Trainer::train() {
     if (at_epoch_end() || ended()) evaluate_model();
     if (ended()) break;
     train_step();
-    if (checkpoint_due() || interrupt_.interrupted()) write_checkpoint();
-    if (interrupt_.interrupted()) throw Interrupted(join({"interrupted after step ", steps_}));
+    const bool stop = interrupt_.interrupted();
+    // The last one waits for the evaluation, which finds out whether the last update diverged.
+    if (stop || (checkpoint_due() && !ended())) write_checkpoint();
+    if (stop) throw Interrupted(join({"interrupted after step ", steps_}));
   }
+  if (steps_ > first_step_) write_checkpoint();
   save_model();
   for (const auto& listener : listeners_) listener->ended(report());
 }
@@ -77,7 +82,7 @@ void Trainer::train_step() {
   const Variable logits = (*model_)(x);
   const Variable loss = cross_entropy(logits, batch->labels, settings_.label_smoothing);
   const double value = loss.value().item();
-  check_finite(value, x);
+  check_finite(value, join({"at step ", steps_ + 1}), *model_, x);
   loss.backward();
   optimizer_->set_learning_rate(lr);
   optimizer_->step();
@@ -90,16 +95,10 @@ void Trainer::train_step() {
   for (const auto& listener : listeners_) listener->stepped({steps_, epoch, value, lr, seconds_, accuracy});
 }
 
-void Trainer::check_finite(double loss, const Variable& x) {
-  if (std::isfinite(loss)) return;
-  throw InputError(join({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " at step ", steps_ + 1,
-                         ": not finite first in ", first_not_finite(*model_, x), "; a smaller --lr may help"}));
-}
-
 void Trainer::evaluate_model() {
   if (average_) average_->swap();
-  const auto found =
-      evaluate(*model_, *test_loader_, activation_dtype(settings_), [this] { return interrupt_.interrupted(); });
+  const auto found = evaluate(*model_, *test_loader_, activation_dtype(settings_), join({"after step ", steps_}),
+                              [this] { return interrupt_.interrupted(); });
   if (average_) average_->swap();
   if (!found) {
     write_checkpoint();
@@ -111,13 +110,13 @@ void Trainer::evaluate_model() {
 }
 
 bool Trainer::checkpoint_due() const {
-  const bool due = settings_.checkpoint_every > 0 ? steps_ % settings_.checkpoint_every == 0 : at_epoch_end();
-  return due || ended();
+  return settings_.checkpoint_every > 0 ? steps_ % settings_.checkpoint_every == 0 : at_epoch_end();
 }
 
 void Trainer::save_model() {
   if (settings_.save.empty()) return;
   if (average_) average_->swap();
+  check_finite_state(*model_, steps_);
   write_safetensors(settings_.save, model_->state());
   if (average_) average_->swap();
 }

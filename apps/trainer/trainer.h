@@ -35,7 +35,6 @@ class Trainer {
   RunStart describe() const;
   void start_loader();
   void train_step();
-  void check_finite(double loss, const Variable& x);
   void evaluate_model();
   void write_checkpoint();
   void save_model();

@@ -1,6 +1,10 @@
 #include <fstream>
 #include <regex>
 
+#include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/interrupt.h"
+#include "tern/core/error.h"
+#include "tern/dist/peer_error.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {
@@ -39,6 +43,14 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--eval-batch-size", "0"}, "--eval-batch-size: found 0"},
       {{"--epochs", "-1"}, "--epochs: found -1"},
       {{"--iterations", "99999999999999999999"}, "--iterations: found '99999999999999999999'"},
+      {{"--iterations", "9000000000000000000"},
+       "--iterations: found 9000000000000000000, expected 1000000000 or fewer"},
+      {{"--epochs", "9000000000000000000"}, "--epochs: found 9000000000000000000, expected 1000000000 or fewer"},
+      {{"--batch-size", "9000000000000000000"}, "--batch-size: found 9000000000000000000, expected 1000000000 or"},
+      {{"--eval-batch-size", "9000000000000000000"}, "--eval-batch-size: found 9000000000000000000"},
+      {{"--warmup", "9000000000000000000"}, "--warmup: found 9000000000000000000"},
+      {{"--threads", "1025"}, "--threads: found 1025, expected 1024 or fewer"},
+      {{"--loader-threads", "257"}, "--loader-threads: found 257, expected 256 or fewer"},
       {{"--momentum", "1"}, "--momentum: found 1, expected a finite number from 0 to below 1"},
       {{"--weight-decay", "-0.1"}, "--weight-decay: found -0.1"},
       {{"--ema-decay", "1"}, "--ema-decay: found 1"},
@@ -73,11 +85,18 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--optimizer", "adam", "--momentum", "0.5"}, "--momentum would change nothing: --optimizer adam has none"},
       {{"--eval-only"}, "--eval-only: needs a model"},
       {{"--predict", "@x.png"}, "--predict: needs a model"},
+      {{"--eval-only", "--init", "@m", "--lr", "0.1"}, "--lr would change nothing: --eval-only does not use it"},
+      {{"--eval-only", "--init", "@m", "--save", "@n"}, "--save would change nothing: --eval-only does not use it"},
+      {{"--eval-only", "--init", "@m", "--checkpoint", "@ck"}, "--checkpoint would change nothing: it needs --resume"},
+      {{"--init", "@m", "--epochs", "2", "--predict", "@x"}, "--epochs would change nothing: --predict does not use"},
+      {{"--init", "@m", "--log", "@log", "--predict", "@x"}, "--log would change nothing: --predict does not use it"},
       {{"--config", "@none.ini"}, "none.ini"},
   };
   for (const BadInput& bad : table) expect_refused(bad);
   write_file(place("odd.ini"), "lr=0.1\nbath-size=4\n");
   expect_refused({{"--config", "@odd.ini"}, "bath-size"});
+  write_file(place("open.ini"), "lr=0.1\nlog=\"half\n");
+  expect_refused({{"--config", "@open.ini"}, "--config: line 2: expected a closing quote"});
 }
 
 TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
@@ -92,11 +111,37 @@ TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
       {{"--init", "@none"}, "--init: "},
   };
   for (const BadInput& bad : table) expect_refused(bad);
+  expect_refused({{"--log", "/dev/full"}, "/dev/full"});
+  expect_refused({{"--tensorboard", "@" + std::string(300, 'x')}, "File name too long"});
+}
+
+TEST_F(TrainLenetBadInput, ARefusedRunLeavesNoFolder) {
+  expect_refused({{"--checkpoint", "@ck", "--tensorboard", "@tb", "--batch-size", "201"}, "--batch-size"});
+  EXPECT_FALSE(std::filesystem::exists(place("ck")));
+  EXPECT_FALSE(std::filesystem::exists(place("tb")));
+  expect_refused({{"--eval-only", "--checkpoint", "@ck", "--resume"}, place("ck")});
+  EXPECT_FALSE(std::filesystem::exists(place("ck")));
 }
 
 TEST_F(TrainLenetBadInput, FullDisk) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this system";
-  expect_refused({{"--log", "/dev/full"}, "/dev/full"});
+  const auto run_within = [this](int kibibytes, const std::vector<std::string>& more) {
+    std::vector<std::string> limited = {"/bin/sh", "-c",
+                                        join({"trap '' XFSZ; ulimit -f ", 2 * kibibytes, "; exec \"$@\""}), "sh"};
+    for (const auto& word : words(more)) limited.push_back(word);
+    return run_program(limited);
+  };
+  write_file(place("model"), "the old file");
+  const Outcome saving = run_within(64, {"--iterations", "1", "--save", place("model"), "--quiet"});
+  EXPECT_EQ(saving.code, 2);
+  EXPECT_NE(saving.err.find(place("model") + ": writing failed: File too large"), std::string::npos) << saving.err;
+  EXPECT_EQ(read_file(place("model")), "the old file");
+
+  const Outcome logging = run_within(4, {"--iterations", "100", "--log", place("log"), "--quiet"});
+  EXPECT_EQ(logging.code, 2);
+  EXPECT_NE(logging.err.find("--log: " + place("log") + ": cannot be written: File too large"), std::string::npos)
+      << logging.err;
+  const auto files = std::filesystem::directory_iterator(folder_.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 3) << "more than the data, the model and the log";
 }
 
 TEST_F(TrainLenetBadInput, DataSetFiles) {
@@ -119,6 +164,39 @@ TEST_F(TrainLenetBadInput, LossThatIsNotFinite) {
                                                         "the output of layer '(conv|fc)[12]'")))
       << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(place("model")));
+}
+
+TEST_F(TrainLenetBadInput, ALastUpdateThatDivergesLeavesNothing) {
+  for (const char* lr : {"1e30", "1e300"}) {
+    const Outcome outcome = run({"--iterations", "1", "--lr", lr, "--save", place("model"), "--checkpoint", place("ck"),
+                                 "--plot", place("plot.svg"), "--quiet"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_TRUE(
+        std::regex_search(outcome.err, std::regex("the loss is (nan|infinite) after step 1: not finite first in "
+                                                  "the output of layer '(conv|fc)[12]'")))
+        << outcome.err;
+    for (const char* name : {"model", "ck/step-00000001.tern", "plot.svg"})
+      EXPECT_FALSE(std::filesystem::exists(place(name))) << name;
+  }
+}
+
+TEST_F(TrainLenetBadInput, ADivergedModelBecomesNoCheckpoint) {
+  const Outcome outcome =
+      run({"--iterations", "3", "--lr", "1e300", "--checkpoint", place("ck"), "--checkpoint-every", "1", "--quiet"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("the model diverged: conv1.weight is not finite after step 1"), std::string::npos)
+      << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(place("ck")));
+}
+
+TEST(RunApplication, TurnsWhatIsThrownIntoAnExitCode) {
+  const auto code_of = [](auto error) { return run_application("test", [&error]() -> int { throw error; }); };
+  EXPECT_EQ(run_application("test", [] { return 0; }), 0);
+  EXPECT_EQ(code_of(Error("a fault inside")), 1);
+  EXPECT_EQ(code_of(InputError("a wrong flag")), 2);
+  EXPECT_EQ(code_of(std::filesystem::filesystem_error("stat", "file", std::make_error_code(std::errc::io_error))), 2);
+  EXPECT_EQ(code_of(PeerError("rank 1 was lost")), 3);
+  EXPECT_EQ(code_of(Interrupted("interrupted")), 130);
 }
 
 }  // namespace

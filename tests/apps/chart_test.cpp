@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tern/apps/trainer/curves.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {
@@ -60,6 +61,16 @@ TEST(Chart, IsWellFormedAndSmallForAnyNumberOfPoints) {
     EXPECT_EQ(svg.find("nan"), std::string::npos);
     EXPECT_EQ(svg.find("inf"), std::string::npos);
   }
+}
+
+TEST_F(TrainLenet, CurvesLeaveOutWhatIsNotFinite) {
+  Curves curves(place("plot.svg"));
+  curves.started({.application = "test", .settings = {}});
+  for (int step = 1; step <= 3; ++step) curves.stepped({.step = step, .loss = step == 2 ? HUGE_VAL : 1.0 / step});
+  curves.evaluated({.step = 3, .loss = HUGE_VAL});
+  const std::string svg = read_file(place("plot.svg"));
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
 TEST_F(TrainLenet, PlotsAndWritesEventFiles) {

@@ -16,6 +16,7 @@ TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
   EXPECT_EQ(start["batch_size"], 16);
   EXPECT_EQ(start["lr"], 0.01);
   EXPECT_EQ(start["variant"], "caffe");
+  EXPECT_EQ(start["threads"], 1);
   EXPECT_EQ(start["parameters"], 431080);
   EXPECT_FALSE(start["processor"].get<std::string>().empty());
   EXPECT_TRUE(start["versions"].contains("tern"));
@@ -44,9 +45,25 @@ TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
   EXPECT_EQ(done["accuracy"], eval["accuracy"]);
   EXPECT_EQ(done["loss"], eval["loss"]);
   EXPECT_GT(done["images_per_second"], 0);
+  // Batches are prepared ahead: even on a busy machine the steps take longer than the waiting.
+  EXPECT_GE(done["data_wait"], 0);
+  EXPECT_LT(done["data_wait"], 0.5);
   // One of 50 test images is 0.02.
   const double images = done["accuracy"].get<double>() * kTest;
   EXPECT_NEAR(images, std::round(images), 1e-9);
+}
+
+TEST_F(TrainLenet, LogsTheOneEpochThatNobodyAskedFor) {
+  train({"--batch-size", "200"});
+  const auto events = read_log(place("train.jsonl"));
+  EXPECT_EQ(events.front()["epochs"], 1);
+  EXPECT_EQ(events.front()["iterations"], nullptr);
+  EXPECT_EQ(events.back()["steps"], 1);
+}
+
+TEST_F(TrainLenet, LogsFileNamesOfAnyBytes) {
+  train({"--iterations", "1", "--save", place("model-\xff")});
+  EXPECT_EQ(read_log(place("train.jsonl")).front()["save"], place("model-\uFFFD"));
 }
 
 TEST_F(TrainLenet, PrintsASummaryOrNothing) {

@@ -23,6 +23,23 @@ TEST_F(TrainLenet, PrintedConfigurationReadsBack) {
   EXPECT_EQ(losses(place("log with spaces")), from_file);
 }
 
+TEST_F(TrainLenet, PrintedPathsReadBackWhateverTheyHold) {
+  const std::vector<std::string> paths = {"a \"b\" 'c'", "ends in \\", "# no, a comment",
+                                          "x=[1,2]",     "two\nlines", " y "};
+  for (const auto& path : paths) {
+    SCOPED_TRACE(path);
+    const Outcome printed = run({"--log", path, "--print-config"});
+    ASSERT_EQ(printed.code, 0) << printed.err;
+    write_file(place("config"), printed.out);
+    ASSERT_EQ(run_program({TERN_TRAIN_LENET, "--config", place("config"), "--print-config"}).out, printed.out);
+    write_file(place("config"), printed.out + "iterations=1\nquiet\n");
+    std::filesystem::create_directory(place("here"));
+    const std::string command = "cd '" + place("here") + "' && exec '" TERN_TRAIN_LENET "' --config ../config";
+    ASSERT_EQ(run_program({"/bin/sh", "-c", command}).code, 0);
+    EXPECT_TRUE(std::filesystem::exists(place("here/" + path)));
+  }
+}
+
 TEST_F(TrainLenet, TheCommandLineOverrulesTheFile) {
   write_file(place("config"), "lr=0.5\nepochs=4\n");
   const Outcome printed = run({"--config", place("config"), "--lr", "0.25", "--print-config"});

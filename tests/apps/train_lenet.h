@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -39,9 +40,10 @@ class TrainLenet : public testing::Test {
   std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
 
   std::vector<std::string> words(const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {TERN_TRAIN_LENET, "--data", "mnist",        "--data-dir", data_.string(),
-                                    "--threads",      "1",      "--batch-size", "16",         "--variant",
-                                    "caffe"};
+    std::vector<std::string> all = {TERN_TRAIN_LENET, "--data", "mnist",     "--data-dir", data_.string(),
+                                    "--threads",      "1",      "--variant", "caffe"};
+    const bool trains = !std::ranges::count(more, "--eval-only") && !std::ranges::count(more, "--predict");
+    if (trains) all.insert(all.end(), {"--batch-size", "16"});
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

@@ -1,17 +1,27 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
+#include <span>
 
+#include "tern/apps/trainer/application.h"
 #include "tern/apps/trainer/wait_policy.h"
+#include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 #include "tests/bench/measure.h"
 
 namespace tern::bench {
 namespace {
+
+std::regex read_pattern(const std::string& filter) {
+  try {
+    return std::regex(filter);
+  } catch (const std::regex_error& error) {
+    throw InputError(join({"--filter '", filter, "': ", error.what()}));
+  }
+}
 
 std::vector<Case> cases_matching(const std::string& filter) {
   std::vector<Case> cases;
@@ -21,7 +31,7 @@ std::vector<Case> cases_matching(const std::string& filter) {
   add_layers(cases);
   add_convolutions(cases);
   add_codecs(cases);
-  const std::regex pattern(filter);
+  const std::regex pattern = read_pattern(filter);
   std::erase_if(cases, [&](const Case& each) { return !std::regex_search(each.name, pattern); });
   check_input(!cases.empty(), "--filter '", filter, "': no benchmark has such a name");
   return cases;
@@ -37,16 +47,16 @@ void print_table(const std::vector<Result>& results) {
   }
 }
 
-void write_json(const std::vector<Result>& results, const std::string& path) {
+void write_json(const std::vector<Result>& results, AtomicFile& file) {
   auto entries = nlohmann::json::array();
   for (const Result& result : results)
     entries.push_back({{"name", result.measured->name},
                        {"median_ms", result.median()},
                        {"min_ms", result.minimum()},
                        {"n", result.times.size()}});
-  std::ofstream file(path);
-  file << entries.dump(2) << '\n';
-  check_input(file.good(), "--json '", path, "': cannot be written");
+  const std::string text = entries.dump(2) + '\n';
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 int run(int argc, char** argv) {
@@ -56,12 +66,21 @@ int run(int argc, char** argv) {
   app.add_option("--filter", filter, "Only benchmarks whose name this regular expression finds");
   app.add_option("--json", json, "Also write the results to this file");
   app.add_option("--rounds", rounds, "How often all of them take their turn")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what());
+  }
   const auto cases = cases_matching(filter);
+  std::optional<AtomicFile> file;
+  if (!json.empty()) file.emplace(json);
   const auto results = measure(cases, rounds);
   print_table(results);
-  if (!json.empty()) write_json(results, json);
-  return 0;
+  if (file) write_json(results, *file);
+  return kDone;
 }
 
 }  // namespace
@@ -69,13 +88,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tern::wait_passively(argv);
-  try {
-    return tern::bench::run(argc, argv);
-  } catch (const tern::InputError& error) {
-    fmt::print(stderr, "bench: {}\n", error.what());
-    return 2;
-  } catch (const std::regex_error& error) {
-    fmt::print(stderr, "bench: --filter: {}\n", error.what());
-    return 2;
-  }
+  return tern::run_application("bench", [&] { return tern::bench::run(argc, argv); });
 }
