@@ -5,6 +5,7 @@
 #include "tern/core/parallel.h"
 #include "tern/kernels/cpu/convolution_padding.h"
 #include "tern/kernels/cpu/simd/kernels.h"
+#include "tern/kernels/cpu/thread_scratch.h"
 
 namespace tern::cpu {
 namespace {
@@ -76,8 +77,8 @@ std::vector<int64_t> segment_offsets(const Correlation& c, bool whole_rows, int6
 }
 
 void correlate_images(const Tensor& in, const Correlation& c, const Tensor& packed, Tensor& out, int64_t begin,
-                      int64_t end) {
-  PaddedImages images(in, c.h, c.w);
+                      int64_t end, float* scratch) {
+  PaddedImages images(in, c.h, c.w, scratch);
   const int64_t in_pixel = in.size(1), out_pixel = out.size(1);
   const int64_t out_height = out.size(2), out_width = out.size(3);
   const int64_t columns = c.panel_columns(), panels = c.panels();
@@ -114,8 +115,10 @@ void correlate_images(const Tensor& in, const Correlation& c, const Tensor& pack
 
 void correlate(const Tensor& in, const Tensor& weights, const Correlation& correlation, Tensor& out) {
   const Tensor packed = pack_weights(weights, correlation);
-  parallel_for(0, in.size(0), 1,
-               [&](int64_t begin, int64_t end) { correlate_images(in, correlation, packed, out, begin, end); });
+  ThreadScratch scratch(PaddedImages(in, correlation.h, correlation.w, nullptr).scratch_floats());
+  parallel_for(0, in.size(0), 1, [&](int64_t begin, int64_t end) {
+    correlate_images(in, correlation, packed, out, begin, end, scratch.take());
+  });
 }
 
 }  // namespace

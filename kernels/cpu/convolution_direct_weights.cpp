@@ -4,6 +4,7 @@
 #include "tern/kernels/cpu/convolution_direct.h"
 #include "tern/kernels/cpu/convolution_padding.h"
 #include "tern/kernels/cpu/simd/kernels.h"
+#include "tern/kernels/cpu/thread_scratch.h"
 
 namespace tern::cpu {
 namespace {
@@ -30,21 +31,22 @@ struct WeightSums {
 /// not all fall in the same few sets of the cache where products are many enough to pay for the copy.
 class ReadableGradient {
  public:
-  ReadableGradient(const Tensor& dy, const WeightSums& sums, int64_t images)
-      : dy_(dy), pixel_(dy.size(1)), image_(dy.size(2) * dy.size(3)) {
+  /// `scratch` has `scratch_floats(images)` where a block has at most `images`.
+  ReadableGradient(const Tensor& dy, const WeightSums& sums, float* scratch)
+      : dy_(dy), pixel_(dy.size(1)), image_(dy.size(2) * dy.size(3)), scratch_(scratch) {
     const int64_t width = simd::kernels().width;
     const bool collides = pixel_ % 64 == 0 && sums.window() * sums.in >= 256;
-    if (sums.out % width == 0 && !collides) return;
-    pixel_ += width;
-    scratch_ = Tensor::empty({images * image_ * pixel_});
+    copies_ = sums.out % width != 0 || collides;
+    if (copies_) pixel_ += width;
   }
 
+  int64_t scratch_floats(int64_t images) const { return copies_ ? images * image_ * pixel_ : 0; }
   int64_t pixel_stride() const { return pixel_; }
   const float* block(int64_t first, int64_t count) {
     const int64_t channels = dy_.size(1);
     const float* source = dy_.data<float>() + first * image_ * channels;
-    if (!scratch_.defined()) return source;
-    float* target = scratch_.data<float>();
+    if (!copies_) return source;
+    float* target = scratch_;
     for (int64_t i = 0; i < count * image_; ++i) {
       std::copy_n(source + i * channels, channels, target + i * pixel_);
       std::fill_n(target + i * pixel_ + channels, pixel_ - channels, 0.0f);
@@ -55,7 +57,8 @@ class ReadableGradient {
  private:
   const Tensor& dy_;
   int64_t pixel_, image_;
-  Tensor scratch_;
+  bool copies_;
+  float* scratch_;
 };
 
 /// One product for each group, kernel row (or entry) and panel of columns.
@@ -64,11 +67,9 @@ int64_t unit_count(const WeightSums& s) {
 }
 
 /// Adds the images [begin, end) to the sums of `units`.
-void sum_images(const Tensor& dy, const Tensor& x, const WeightSums& s, int64_t begin, int64_t end, int64_t first_unit,
-                int64_t last_unit, float* sums) {
-  PaddedImages images(x, s.h, s.w);
-  ReadableGradient gradient(dy, s, images.images_per_block());
-  const int64_t pixel = x.size(1), taps_w = static_cast<int64_t>(s.w.taps.size());
+void sum_images(PaddedImages images, ReadableGradient gradient, const WeightSums& s, int64_t begin, int64_t end,
+                int64_t first_unit, int64_t last_unit, float* sums) {
+  const int64_t pixel = s.groups * s.in, taps_w = static_cast<int64_t>(s.w.taps.size());
   const int64_t rows_per_tile = std::max<int64_t>(1, kPixels / s.w.outputs);
   std::vector<int64_t> offsets(static_cast<size_t>(rows_per_tile));
   simd::Product product{.rows = s.in * (s.whole_rows() ? taps_w : 1),
@@ -138,20 +139,26 @@ void direct_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
                      .in = dw.size(1),
                      .out = dw.size(0) / groups};
   const int64_t images = x.size(0);
+  const PaddedImages padded(x, s.h, s.w, nullptr);
+  ThreadScratch image_scratch(padded.scratch_floats());
+  ThreadScratch gradient_scratch(ReadableGradient(dy, s, nullptr).scratch_floats(padded.images_per_block()));
   if (s.numel() <= kPrivateFloats) {
     const int64_t parts = std::min<int64_t>(thread_count(), images);
     const Tensor sums = Tensor::empty({parts, s.numel()});
     parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+      float *const image_floats = image_scratch.take(), *const gradient_floats = gradient_scratch.take();
       for (int64_t part = begin; part < end; ++part) {
-        sum_images(dy, x, s, images * part / parts, images * (part + 1) / parts, 0, unit_count(s),
-                   sums.data<float>() + part * s.numel());
+        sum_images({x, s.h, s.w, image_floats}, {dy, s, gradient_floats}, s, images * part / parts,
+                   images * (part + 1) / parts, 0, unit_count(s), sums.data<float>() + part * s.numel());
       }
     });
     write_weights(s, sums, dw);
   } else {
     const Tensor sums = Tensor::empty({1, s.numel()});
-    parallel_for(0, unit_count(s), 1,
-                 [&](int64_t begin, int64_t end) { sum_images(dy, x, s, 0, images, begin, end, sums.data<float>()); });
+    parallel_for(0, unit_count(s), 1, [&](int64_t begin, int64_t end) {
+      sum_images({x, s.h, s.w, image_scratch.take()}, {dy, s, gradient_scratch.take()}, s, 0, images, begin, end,
+                 sums.data<float>());
+    });
     write_weights(s, sums, dw);
   }
 }

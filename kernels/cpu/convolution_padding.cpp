@@ -12,24 +12,22 @@ bool inside(const CorrelationAxis& axis) { return axis.begin() >= 0 && axis.end(
 
 }  // namespace
 
-PaddedImages::PaddedImages(const Tensor& x, const CorrelationAxis& h, const CorrelationAxis& w)
-    : x_(x.data<float>()), h_(h), w_(w), channels_(x.size(1)) {
-  const bool padded = !inside(h) || !inside(w);
-  row_stride_ = (padded ? w.extent() : w.inputs) * channels_;
-  image_stride_ = row_stride_ * (padded ? h.extent() : h.inputs);
+PaddedImages::PaddedImages(const Tensor& x, const CorrelationAxis& h, const CorrelationAxis& w, float* scratch)
+    : x_(x.data<float>()), h_(h), w_(w), channels_(x.size(1)), padded_(!inside(h) || !inside(w)), scratch_(scratch) {
+  row_stride_ = (padded_ ? w.extent() : w.inputs) * channels_;
+  image_stride_ = row_stride_ * (padded_ ? h.extent() : h.inputs);
   block_ = std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(image_stride_, 1), 1, x.size(0));
-  if (padded) scratch_ = Tensor::empty({block_ * image_stride_});
 }
 
 const float* PaddedImages::block(int64_t first, int64_t count) {
   const int64_t source_stride = h_.inputs * w_.inputs * channels_;
-  if (!scratch_.defined()) {
+  if (!padded_) {
     return x_ + first * source_stride + (h_.begin() * w_.inputs + w_.begin()) * channels_;
   }
   for (int64_t i = 0; i < count; ++i) {
-    copy_image(x_ + (first + i) * source_stride, scratch_.data<float>() + i * image_stride_);
+    copy_image(x_ + (first + i) * source_stride, scratch_ + i * image_stride_);
   }
-  return scratch_.data<float>();
+  return scratch_;
 }
 
 void PaddedImages::copy_image(const float* image, float* target) const {

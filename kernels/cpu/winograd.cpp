@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tern/core/parallel.h"
+#include "tern/kernels/cpu/thread_scratch.h"
 #include "tern/kernels/cpu/winograd_points.h"
 #include "tern/kernels/cpu/winograd_tiles.h"
 
@@ -104,12 +105,12 @@ class WinogradCorrelation {
     product.c_row = out.row();
     simd::kernels().multiply(product);
   }
+  /// `outside` takes the channels of pixels beyond the images.
   void transform_products(int64_t begin, int64_t end, const PointLayout& layout, const float* products,
-                          const float* bias, bool relu) const {
+                          const float* bias, bool relu, float* outside) const {
     float* pixels[TiledImages::kMaxPixels];
-    const Tensor outside = Tensor::empty({weights_.out()});
     for (int64_t tile = begin; tile < end; ++tile, products += layout.row()) {
-      outputs_.writable(tile, outside.data<float>(), pixels);
+      outputs_.writable(tile, outside, pixels);
       transforms_.output(products, layout.point(), weights_.out(), bias, relu, pixels);
     }
   }
@@ -125,15 +126,17 @@ class WinogradCorrelation {
 void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
   const int64_t block = std::min(kBlockTiles, c.tiles());
   const PointLayout in(block, weights.in()), out(block, weights.out());
+  ThreadScratch patch_scratch(in.numel()), product_scratch(out.numel()), outside_scratch(weights.out());
   parallel_for(0, c.tiles(), 12, [&](int64_t begin, int64_t end) {
-    const Tensor patches = Tensor::empty({in.numel()}), products = Tensor::empty({out.numel()});
+    float *const patches = patch_scratch.take(), *const products = product_scratch.take();
+    float* const outside = outside_scratch.take();
     for (int64_t first = begin; first < end; first += block) {
       const int64_t last = std::min(first + block, end);
-      c.transform_patches(first, last, in, patches.data<float>());
+      c.transform_patches(first, last, in, patches);
       for (int64_t point = 0; point < kWinogradPoints; ++point) {
-        c.multiply(point, last - first, in, patches.data<float>(), out, products.data<float>());
+        c.multiply(point, last - first, in, patches, out, products);
       }
-      c.transform_products(first, last, out, products.data<float>(), bias, relu);
+      c.transform_products(first, last, out, products, bias, relu, outside);
     }
   });
 }
@@ -152,8 +155,9 @@ void correlate_by_points(const WinogradCorrelation& c, const PointWeights& weigh
     parallel_for(0, kWinogradPoints, 1, [&](int64_t begin, int64_t end) {
       for (int64_t point = begin; point < end; ++point) c.multiply(point, count, in, a, out, b);
     });
+    ThreadScratch outside(weights.out());
     parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-      c.transform_products(first + begin, first + end, out, b + begin * out.row(), bias, relu);
+      c.transform_products(first + begin, first + end, out, b + begin * out.row(), bias, relu, outside.take());
     });
   }
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tern/core/parallel.h"
+#include "tern/kernels/cpu/thread_scratch.h"
 #include "tern/kernels/cpu/winograd.h"
 #include "tern/kernels/cpu/winograd_points.h"
 #include "tern/kernels/cpu/winograd_tiles.h"
@@ -96,16 +97,16 @@ Tensor sum_by_tiles(const WinogradGradient& g) {
   const int64_t parts = std::clamp<int64_t>(g.tiles() / block, 1, thread_count());
   const Tensor sums = Tensor::empty({parts, g.sums().numel()});
   float* const total = sums.data<float>();
+  ThreadScratch patch_scratch(x.numel()), gradient_scratch(dy.numel());
   parallel_for(0, parts, 1, [&](int64_t begin_part, int64_t end_part) {
-    const Tensor patches = Tensor::empty({x.numel()}), gradients = Tensor::empty({dy.numel()});
+    float *const patches = patch_scratch.take(), *const gradients = gradient_scratch.take();
     for (int64_t part = begin_part; part < end_part; ++part) {
       const int64_t begin = g.tiles() * part / parts, end = g.tiles() * (part + 1) / parts;
       for (int64_t first = begin; first < end; first += block) {
         const int64_t count = std::min(block, end - first);
-        g.transform(first, first + count, x, patches.data<float>(), dy, gradients.data<float>());
+        g.transform(first, first + count, x, patches, dy, gradients);
         for (int64_t point = 0; point < kWinogradPoints; ++point) {
-          g.multiply(point, count, x, patches.data<float>(), dy, gradients.data<float>(), first != begin,
-                     total + part * g.sums().numel());
+          g.multiply(point, count, x, patches, dy, gradients, first != begin, total + part * g.sums().numel());
         }
       }
     }
