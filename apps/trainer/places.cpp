@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <system_error>
+#include <utility>
 
 #include "tern/apps/trainer/run_checkpoint.h"
 #include "tern/core/atomic_file.h"
@@ -34,9 +36,25 @@ void check_folder(const char* flag, const std::string& path) {
               " cannot be written");
 }
 
+/// Two outputs in one place would destroy one another.
+void check_distinct(const TrainSettings& s) {
+  const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
+                                                               {"--plot", &s.plot},
+                                                               {"--save", &s.save},
+                                                               {"--tensorboard", &s.tensorboard},
+                                                               {"--checkpoint", &s.checkpoint}};
+  std::map<fs::path, const char*> taken;
+  for (const auto& [flag, path] : places) {
+    if (path->empty()) continue;
+    const auto [place, is_new] = taken.emplace(fs::weakly_canonical(*path), flag);
+    check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected a place for each");
+  }
+}
+
 }  // namespace
 
 void check_places(const TrainSettings& s) {
+  check_distinct(s);
   check_file("--log", s.log);
   check_file("--plot", s.plot);
   check_file("--save", s.save);

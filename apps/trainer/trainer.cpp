@@ -59,7 +59,7 @@ void Trainer::train() {
     const bool stop = interrupt_.interrupted();
     // The last one waits for the evaluation, which finds out whether the last update diverged.
     if (stop || (checkpoint_due() && !ended())) write_checkpoint();
-    if (stop) throw Interrupted(join({"interrupted after step ", steps_}));
+    if (stop) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
   }
   if (steps_ > first_step_) write_checkpoint();
   save_model();
@@ -102,11 +102,16 @@ void Trainer::evaluate_model() {
   if (average_) average_->swap();
   if (!found) {
     write_checkpoint();
-    throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation"}));
+    throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
   }
   evaluation_ = *found;
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
   for (const auto& listener : listeners_) listener->evaluated({steps_, epoch, found->accuracy, found->loss});
+}
+
+std::string Trainer::what_is_kept() const {
+  if (settings_.checkpoint.empty()) return "; nothing is kept without --checkpoint DIR";
+  return "; --checkpoint " + settings_.checkpoint + " --resume goes on from here";
 }
 
 bool Trainer::checkpoint_due() const {

@@ -44,6 +44,7 @@ class Trainer {
   bool at_epoch_end() const { return steps_ > 0 && steps_ % loader_->batches() == 0; }
   bool ended() const { return steps_ == total_steps_; }
   bool checkpoint_due() const;
+  std::string what_is_kept() const;
 
   TrainSettings settings_;
   std::string name_;

@@ -102,6 +102,8 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
 TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
   write_file(place("file"), "");
   const BadInput table[] = {
+      {{"--log", "@run", "--save", "@./run"}, "--log and --save: both name "},
+      {{"--log", "@a.svg", "--plot", "@a.svg"}, "--log and --plot: both name "},
       {{"--save", "@none/model"}, "--save: "},
       {{"--log", "@none/log"}, "--log: "},
       {{"--plot", "@none/plot.svg"}, "--plot: "},
