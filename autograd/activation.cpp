@@ -35,35 +35,24 @@ struct LeakyRelu {
   }
 };
 
-struct Sigmoid {
+/// An activation whose gradient is a function of its output.
+template <const auto& kForward, const auto& kBackward>
+struct OutputActivation {
   Tensor y;
 
   Tensor forward(const Tensor& x) {
     y = Tensor::empty_like(x);
-    kernels::sigmoid(x, y);
+    kForward(x, y);
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
     Tensor dx = Tensor::empty_like(dy);
-    kernels::sigmoid_backward(y, dy, dx);
+    kBackward(y, dy, dx);
     return {dx};
   }
 };
-
-struct Tanh {
-  Tensor y;
-
-  Tensor forward(const Tensor& x) {
-    y = Tensor::empty_like(x);
-    kernels::tanh(x, y);
-    return y;
-  }
-  Gradients backward(const Tensor& dy, const Needs&) const {
-    Tensor dx = Tensor::empty_like(dy);
-    kernels::tanh_backward(y, dy, dx);
-    return {dx};
-  }
-};
+using Sigmoid = OutputActivation<kernels::sigmoid, kernels::sigmoid_backward>;
+using Tanh = OutputActivation<kernels::tanh, kernels::tanh_backward>;
 
 }  // namespace
 

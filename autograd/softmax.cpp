@@ -7,39 +7,26 @@
 namespace tern {
 namespace {
 
-struct Softmax {
+/// A function of the last dimension whose gradient is one of its output.
+template <const auto& kForward, const auto& kBackward>
+struct RowOperation {
   Tensor y;
 
   Tensor forward(const Tensor& x) {
-    check(x.rank() > 0, "softmax: shape [], expected a last dimension");
+    check(x.rank() > 0, kForward.name(), ": shape [], expected a last dimension");
     const Tensor rows = in_format(x, MemoryFormat::row_major);
     y = Tensor::empty_like(rows);
-    kernels::softmax(rows, y);
+    kForward(rows, y);
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
     Tensor dx = Tensor::empty_like(y);
-    kernels::softmax_backward(y, dy, dx);
+    kBackward(y, dy, dx);
     return {dx};
   }
 };
-
-struct LogSoftmax {
-  Tensor y;
-
-  Tensor forward(const Tensor& x) {
-    check(x.rank() > 0, "log_softmax: shape [], expected a last dimension");
-    const Tensor rows = in_format(x, MemoryFormat::row_major);
-    y = Tensor::empty_like(rows);
-    kernels::log_softmax(rows, y);
-    return y;
-  }
-  Gradients backward(const Tensor& dy, const Needs&) const {
-    Tensor dx = Tensor::empty_like(y);
-    kernels::log_softmax_backward(y, dy, dx);
-    return {dx};
-  }
-};
+using Softmax = RowOperation<kernels::softmax, kernels::softmax_backward>;
+using LogSoftmax = RowOperation<kernels::log_softmax, kernels::log_softmax_backward>;
 
 }  // namespace
 
