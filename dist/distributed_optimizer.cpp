@@ -1,0 +1,7 @@
+#include "tern/dist/distributed_optimizer.h"
+
+namespace tern {
+
+void DistributedOptimizer::load_state(const StateDict& state) { copy_state(state, this->state(), "the method"); }
+
+}  // namespace tern

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tern/core/state_dict.h"
+#include "tern/layers/module.h"
+#include "tern/optim/optimizer.h"
+
+namespace tern {
+
+/// Seconds of one rank's training that were not its own computation.
+struct ExchangeTimes {
+  double encode = 0, wait = 0, decode = 0;
+};
+
+/// One rank's part in training a model with others: decorates the rank's own optimizer, so that one training loop
+/// serves every method. This base trains alone. Every rank calls the same methods in the same order, from one thread;
+/// model, optimizer and communicator belong to the caller and outlive it.
+class DistributedOptimizer {
+ public:
+  DistributedOptimizer(Module& model, Optimizer& local) : model_(model), local_(local) {}
+  virtual ~DistributedOptimizer() = default;
+  DistributedOptimizer(const DistributedOptimizer&) = delete;
+  DistributedOptimizer& operator=(const DistributedOptimizer&) = delete;
+
+  /// Before the forward pass of `step`, counted from 0 through all parts of a resumed run.
+  virtual void begin_step(int64_t /*step*/) {}
+  /// After `backward`: from this rank's gradients to updated parameters.
+  virtual void step() { local_.step(); }
+  /// Makes the full model, buffers included, current and the same on every rank: before evaluation and saving.
+  virtual void consolidate() {}
+
+  /// What the next step depends on beside the model and the local optimizer: residuals, the last synchronised values.
+  virtual StateDict state() { return {}; }
+  /// Copies a `state()` in.
+  virtual void load_state(const StateDict& state);
+  /// Since construction.
+  virtual ExchangeTimes times() const { return {}; }
+
+ protected:
+  Module& model_;
+  Optimizer& local_;
+};
+
+}  // namespace tern
