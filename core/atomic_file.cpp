@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "tern/core/error.h"
 
@@ -72,5 +73,21 @@ void AtomicFile::fail_system(const char* what, int error) const {
 }
 
 void check_writable(const fs::path& path) { const AtomicFile probe(path); }
+
+void check_writable_folder(const fs::path& folder) {
+  struct Made {
+    std::vector<fs::path> folders;
+    ~Made() {
+      std::error_code ignored;
+      for (const auto& path : folders) fs::remove(path, ignored);
+    }
+  } made;
+  std::error_code error;
+  for (fs::path path = fs::absolute(folder); !fs::exists(path, error); path = path.parent_path())
+    made.folders.push_back(path);
+  fs::create_directories(folder, error);
+  check_input(!error, folder.string(), ": no folder can be made there: ", error.message());
+  check_writable(folder / "probe");
+}
 
 }  // namespace tern

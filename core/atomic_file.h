@@ -40,5 +40,7 @@ class AtomicFile {
 
 /// Throws the InputError that an `AtomicFile` of this path would meet at its start: to be called before long work.
 void check_writable(const std::filesystem::path& path);
+/// As `check_writable`, for files in `folder`, which may be missing: makes it, and takes back what it made.
+void check_writable_folder(const std::filesystem::path& folder);
 
 }  // namespace tern

@@ -133,8 +133,8 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   const auto stated = header.metadata.extract(std::string(detail::kChecksumName));
   if (!stated.empty() && text.starts_with(detail::kChecksumPrefix)) {
     const std::string found = fmt::format("{:08x}", checksum);
-    check_input(found == stated.mapped(), source.file(), ": at byte ", kHeaderStart + detail::kChecksumPrefix.size(),
-                ": found checksum ", found, ", expected ", stated.mapped(), ": the file was changed after writing");
+    check_input(found == stated.mapped(), source.file(), ": the file's contents do not match its checksum: found ",
+                found, ", expected ", stated.mapped());
     file.checked = true;
   }
   for (const auto& entry : header.entries) file.tensors.add(entry.name, tensors.at(entry.name));

@@ -65,7 +65,7 @@ size_t ByteSource::read(std::span<uint8_t> bytes) {
       fail_input({path_.string(), ": truncated: the gzip stream goes on after the file's ", file_.size(), " bytes"});
     } else {
       check_input(status == Z_OK, path_.string(), ": damaged gzip stream before offset ", offset, ": ",
-                  stream.msg ? stream.msg : "zlib error", " (zlib ", status, ")");
+                  stream.msg ? stream.msg : zError(status));
     }
   }
   return count;

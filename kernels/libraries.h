@@ -10,4 +10,8 @@ namespace tern::kernels {
 /// the build has none.
 std::vector<std::pair<std::string, std::string>> cpu_libraries();
 
+/// Whether the CPU kernels compute bf16 products by the processor's own instructions, AVX512-BF16 or AMX. Without them
+/// bf16 is slower than f32.
+bool has_bf16_products();
+
 }  // namespace tern::kernels

@@ -89,14 +89,6 @@ const StateDict& Checkpoint::section(std::string_view name) const {
   fail_input({file.string(), ": no section '", name, "', expected one in this run's checkpoint"});
 }
 
-void check_checkpoint_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check_input(fs::is_directory(folder), folder.string(),
-              ": no folder can be made there: ", error ? error.message() : "it is a file");
-  check_writable(folder / file_name(0));
-}
-
 fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
   Metadata metadata = {{"format", std::string(kFormat)},
                        {"step", std::to_string(checkpoint.step)},
@@ -112,6 +104,7 @@ fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
     metadata["sections"] += section + "/";  // a section may have no tensors
     for (const auto& [name, tensor] : state) tensors.add(section + "/" + name, tensor);
   }
+  fs::create_directories(folder);
   const fs::path file = folder / file_name(checkpoint.step);
   write_safetensors(file, tensors, metadata);
   remove_older(folder, checkpoint.step);

@@ -39,12 +39,8 @@ struct Checkpoint {
 };
 
 /// Checkpoints live in a folder of their run's own as "step-00001234.tern": safetensors files with a checksum, written
-/// atomically. Makes the folder where it is absent and throws an InputError where no file can be written in it: for
-/// before the first step.
-void check_checkpoint_folder(const std::filesystem::path& folder);
-
-/// Writes a checkpoint, then removes all but the newest two up to its step, and what killed writers left. Returns the
-/// file.
+/// atomically. Writes one, in a new folder where there is none, then removes all but the newest two up to its step, and
+/// what killed writers left. Returns the file. Before a first step, `check_writable_folder` finds whether it will work.
 std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
 /// The file of the most steps, whole or not. A run that does not resume should refuse a folder that has one.

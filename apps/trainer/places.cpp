@@ -1,11 +1,8 @@
 #include "tern/apps/trainer/places.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <system_error>
 #include <utility>
 
 #include "tern/apps/trainer/run_checkpoint.h"
@@ -17,23 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_file(const char* flag, const std::string& path) {
+/// `check` is check_writable or check_writable_folder.
+void check_place(const char* flag, const std::string& path, void (*check)(const fs::path&)) {
   if (path.empty()) return;
   try {
-    check_writable(path);
+    check(path);
   } catch (const InputError& error) {
     throw InputError(join({flag, ": ", error.what()}));
   }
-}
-
-/// The folder, or the nearest above it that exists, must take new files.
-void check_folder(const char* flag, const std::string& path) {
-  if (path.empty()) return;
-  fs::path nearest = fs::absolute(path);
-  while (!fs::exists(nearest)) nearest = nearest.parent_path();
-  check_input(fs::is_directory(nearest), flag, ": ", path, ": ", nearest.string(), " is not a folder");
-  check_input(access(nearest.c_str(), W_OK | X_OK) == 0, flag, ": ", path, ": ", nearest.string(),
-              " cannot be written");
 }
 
 /// Two outputs in one place would destroy one another.
@@ -54,13 +42,13 @@ void check_distinct(const TrainSettings& s) {
 }  // namespace
 
 void check_places(const TrainSettings& s) {
-  check_distinct(s);
-  check_file("--log", s.log);
-  check_file("--plot", s.plot);
-  check_file("--save", s.save);
-  check_folder("--tensorboard", s.tensorboard);
+  check_place("--log", s.log, check_writable);
+  check_place("--plot", s.plot, check_writable);
+  check_place("--save", s.save, check_writable);
+  check_place("--tensorboard", s.tensorboard, check_writable_folder);
   const bool trains = !s.eval_only && s.predict.empty();
-  if (trains) check_folder("--checkpoint", s.checkpoint);
+  if (trains) check_place("--checkpoint", s.checkpoint, check_writable_folder);
+  check_distinct(s);
   if (trains && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
   check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");
 }

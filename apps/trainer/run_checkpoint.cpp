@@ -45,14 +45,6 @@ void check_no_run(const std::string& folder) {
               "): go on with --resume, or name another folder");
 }
 
-void make_checkpoint_folder(const std::string& folder) {
-  try {
-    check_checkpoint_folder(folder);
-  } catch (const InputError& error) {
-    throw InputError(std::string("--checkpoint: ") + error.what());
-  }
-}
-
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts) {
   Checkpoint checkpoint{.step = place.steps,
                         .epoch = place.steps / run.steps_per_epoch,

@@ -30,9 +30,6 @@ Metadata run_identity(const RunStart& run);
 /// Throws an InputError where `folder` has checkpoints, which a run without --resume would mix with.
 void check_no_run(const std::string& folder);
 
-/// Makes `folder` where there is none; an InputError where it cannot take checkpoints.
-void make_checkpoint_folder(const std::string& folder);
-
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts);
 
 /// Loads the newest checkpoint in `folder`. An InputError where there is none, or names the first flag by which the

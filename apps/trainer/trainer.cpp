@@ -45,7 +45,6 @@ void Trainer::write_checkpoint() {
 }
 
 void Trainer::train() {
-  if (!settings_.checkpoint.empty()) make_checkpoint_folder(settings_.checkpoint);
   listeners_ = make_listeners(settings_);
   for (const auto& listener : listeners_) listener->started(describe());
   if (!at_epoch_end()) start_loader();

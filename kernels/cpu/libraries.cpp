@@ -3,6 +3,8 @@
 #include <cblas.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include "tern/kernels/cpu/onednn.h"
+
 namespace tern::kernels {
 namespace {
 
@@ -21,5 +23,7 @@ std::vector<std::pair<std::string, std::string>> cpu_libraries() {
            std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' + std::to_string(onednn->patch)},
           {"openblas", openblas_version()}};
 }
+
+bool has_bf16_products() { return cpu::onednn::has_bf16(); }
 
 }  // namespace tern::kernels

@@ -99,6 +99,21 @@ TEST(AtomicFile, NamesThePathAndTheReasonItCannotBeWritten) {
   EXPECT_TRUE(names_in(folder.path()).empty());
 }
 
+TEST(AtomicFile, AFolderIsTriedAndLeftAsItWas) {
+  const TemporaryFolder folder;
+  const auto error = [](const fs::path& path) { return message_of<InputError>([&] { check_writable_folder(path); }); };
+  EXPECT_EQ(error(folder.path()), "");
+  EXPECT_EQ(error(folder.path() / "new/run/"), "");
+  EXPECT_TRUE(names_in(folder.path()).empty());
+  const fs::path longer = folder.path() / "new" / std::string(300, 'x');
+  EXPECT_EQ(error(longer), longer.string() + ": no folder can be made there: File name too long");
+  EXPECT_TRUE(names_in(folder.path()).empty());
+  write_file(folder.path() / "file", "");
+  EXPECT_EQ(error(folder.path() / "file"),
+            (folder.path() / "file").string() + ": no folder can be made there: Not a directory");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"file"});
+}
+
 TEST(AtomicFile, WithoutPermission) {
   if (::geteuid() == 0) GTEST_SKIP() << "the superuser may write everywhere";
   const TemporaryFolder folder;

@@ -6,6 +6,7 @@
 
 #include "tern/core/error.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern {
@@ -165,6 +166,22 @@ void for_each_corruption(const std::string& bytes, const auto& read) {
     read(flipped);
   }
   read(bytes + '\0');
+}
+
+TEST(Safetensors, SaysThatContentsDoNotMatchTheChecksum) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "f";
+  StateDict state;
+  state.add("a", Tensor::from<uint8_t>({1}, std::vector<uint8_t>{9}));
+  write_safetensors(file, state);
+  std::string bytes = read_file(file);
+  const std::string stated = bytes.substr(bytes.find("\"crc32c\":\"") + 10, 8);
+  bytes.back() ^= 1;
+  write_file(file, bytes);
+  const std::string message = message_of<InputError>([&] { read_safetensors(file); });
+  EXPECT_TRUE(message.starts_with(file.string() + ": the file's contents do not match its checksum: found "))
+      << message;
+  EXPECT_TRUE(message.ends_with(", expected " + stated)) << message;
 }
 
 TEST(Safetensors, EveryCorruptionOfACheckedFileIsFound) {

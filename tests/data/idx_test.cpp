@@ -133,8 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "3 bytes follow the end of the gzip stream at offset " + std::to_string(kPacked.size()) +
                     ", expected none"},
         BadFile{"GzipChecksumFlipped", flipped(kPacked, kPacked.size() - 7),
-                "damaged gzip stream before offset " + std::to_string(kPacked.size() - 4) +
-                    ": incorrect data check (zlib -3)"}),
+                "damaged gzip stream before offset " + std::to_string(kPacked.size() - 4) + ": incorrect data check"}),
     [](const auto& file) { return file.param.name; });
 
 TEST(Idx, NoticesEveryFlippedBitOfAGzipStream) {
