@@ -1,6 +1,11 @@
 #include "tern/apps/trainer/config_file.h"
 
+#include <CLI/StringTools.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include "tern/core/error.h"
@@ -62,26 +67,26 @@ class ValueReader {
 
 }  // namespace
 
-std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& file) const {
-  std::vector<CLI::ConfigItem> found;
+std::vector<ConfigLine> read_config(const std::string& path) {
+  check_input(!std::filesystem::is_directory(path), "--config: ", path, ": is a folder, expected a file of flags");
+  std::ifstream file(path);
+  check_input(file.is_open(), "--config: ", path, ": cannot be read: ", std::strerror(errno));
+  std::vector<ConfigLine> found;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string text; std::getline(file, text);) {
     ++number;
-    CLI::detail::trim(line);
-    if (line.empty() || line[0] == '#') continue;
-    const size_t equals = line.find('=');
-    CLI::ConfigItem item;
-    item.name = line.substr(0, equals);
-    CLI::detail::trim(item.name);
+    CLI::detail::trim(text);
+    if (text.empty() || text[0] == '#') continue;
+    const size_t equals = text.find('=');
+    ConfigLine line{.number = number, .flag = text.substr(0, equals), .values = {"true"}};
+    CLI::detail::trim(line.flag);
     try {
-      if (equals == std::string::npos)
-        item.inputs = {"true"};
-      else
-        item.inputs = ValueReader(CLI::detail::trim_copy(line.substr(equals + 1))).read();
+      if (equals != std::string::npos)
+        line.values = ValueReader(CLI::detail::trim_copy(text.substr(equals + 1))).read();
     } catch (const InputError& error) {
-      throw InputError(join({"--config: line ", number, ": ", error.what()}));
+      throw InputError(join({"--config: ", path, ": line ", number, ": ", error.what()}));
     }
-    found.push_back(std::move(item));
+    found.push_back(std::move(line));
   }
   return found;
 }

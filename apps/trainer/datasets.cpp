@@ -43,7 +43,7 @@ std::span<const DatasetEntry> datasets() {
 const DatasetEntry& find_dataset(const std::string& name) {
   const auto entry = std::ranges::find(datasets(), name, &DatasetEntry::name);
   std::string names;
-  for (const DatasetEntry& known : datasets()) names += (names.empty() ? "" : "|") + std::string(known.name);
+  for (const DatasetEntry& known : datasets()) names += join({names.empty() ? "" : "|", known.name});
   check_input(entry != datasets().end(), "--data: found '", name, "', expected ", names);
   return *entry;
 }

@@ -60,7 +60,7 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "quiet", nullptr, "Print errors only"}, s.quiet);
 
   group = "Model";
-  visit(Flag{group, "checkpoint", "DIR", "Write checkpoints: after each epoch, at the end, and at Ctrl-C"},
+  visit(Flag{group, "checkpoint", "DIR", "Checkpoint after each epoch, at the end and at Ctrl-C; keep the newest two"},
         s.checkpoint);
   visit(Flag{group, "checkpoint-every", "N", "Steps between checkpoints; 0: an epoch"}, s.checkpoint_every);
   visit(Flag{group, "resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR"}, s.resume);

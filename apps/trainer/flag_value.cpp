@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <limits>
 
 #include "tern/core/error.h"
 
@@ -14,6 +15,9 @@ template <class T>
 T read_number(const std::string& word, const char* expected) {
   T value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  using Limits = std::numeric_limits<T>;
+  check_input(error != std::errc::result_out_of_range, "found '", word, "', expected ", expected, " from ",
+              Limits::lowest(), " to ", Limits::max());
   check_input(error == std::errc{} && end == word.data() + word.size(), "found '", word, "', expected ", expected);
   return value;
 }
@@ -55,7 +59,7 @@ std::string write_value(const std::vector<int64_t>& value) {
 }
 std::string write_value(const std::vector<std::string>& value) {
   std::string text;
-  for (const auto& each : value) text += (text.empty() ? "[" : ",") + quoted(each);
+  for (const auto& each : value) text += join({text.empty() ? "[" : ",", quoted(each)});
   return value.empty() ? "" : text + ']';
 }
 

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <map>
 
 #include "tern/apps/trainer/config_file.h"
 #include "tern/apps/trainer/datasets.h"
@@ -16,9 +18,12 @@ namespace {
 
 std::string listed(const auto& words) {
   std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : "|") + std::string(word);
+  for (const auto& word : words) text += join({text.empty() ? "" : "|", word});
   return text;
 }
+
+/// The group of the flags that no configuration file sets.
+constexpr const char* kProgram = "Program";
 
 /// As the help shows it: without the quotes of a configuration file.
 std::string shown_default(const auto& field) { return write_value(field); }
@@ -38,10 +43,24 @@ class HelpFormatter final : public CLI::Formatter {
     const std::string& value = option->get_default_str();
     return option->get_description() + (value.empty() ? "" : join({" [", value, "]"}));
   }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (size_t gap; (gap = text.find("\n\n\n")) != std::string::npos;) text.erase(gap, 1);
+    return text;
+  }
 };
 
 void check_word(const std::string& word, const auto& allowed) {
   check_input(std::ranges::find(allowed, word) != std::end(allowed), "found '", word, "', expected ", listed(allowed));
+}
+
+/// Whether `flag` stands in `message`, and not as the start of a longer one.
+bool speaks_of(const std::string& message, const std::string& flag) {
+  for (size_t at = message.find(flag); at != std::string::npos; at = message.find(flag, at + 1)) {
+    const char next = message[at + flag.size()];
+    if (next != '-' && !std::isalpha(static_cast<unsigned char>(next))) return true;
+  }
+  return false;
 }
 
 /// The settings of one command line, bound to CLI11's parser.
@@ -52,18 +71,17 @@ class CommandLine {
     app_.name(application.name);
     app_.description("Trains a model, evaluates it, and writes down what happened.");
     app_.formatter(std::make_shared<HelpFormatter>());
-    app_.config_formatter(std::make_shared<ConfigFile>());
     app_.allow_extras();
-    app_.allow_config_extras(CLI::config_extras_mode::capture);
     visit_flags(settings_, [&](const Flag& flag, auto& field) { add(flag, field); });
     for (const Choice& choice : application.choices) add_choice(choice);
-    app_.set_config("--config", "", "Read flags from this file")->group("Program")->type_name("FILE");
-    app_.add_flag("--print-config", print_config_, "Print the settings as such a file")->group("Program");
-    app_.add_flag("--version", print_version_, "Print the versions of tern and what it uses")->group("Program");
-    app_.set_help_flag("--help,-h", "Print this help")->group("Program");
+    app_.add_option("--config", config_, "Read flags from this file")->group(kProgram)->type_name("FILE");
+    app_.add_flag("--print-config", print_config_, "Print the settings as such a file")->group(kProgram);
+    app_.add_flag("--version", print_version_, "Print the versions of tern and what it uses")->group(kProgram);
+    app_.set_help_flag("--help,-h", "Print this help")->group(kProgram);
   }
 
   Invocation read(int argc, const char* const* argv) {
+    check_words(argc, argv);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -73,13 +91,44 @@ class CommandLine {
     }
     if (print_version_) return {.settings = {}, .run = false, .text = version_text(application_.name)};
     refuse_unknown();
-    validate(settings_);
-    refuse_without_effect();
+    if (!config_.empty()) add_config();
+    try {
+      validate(settings_);
+      refuse_without_effect();
+    } catch (const InputError& error) {
+      throw InputError(error.what() + lines_of_flags_in(error.what()));
+    }
     if (print_config_) return {.settings = {}, .run = false, .text = config_text(settings_)};
     return {.settings = settings_, .run = true, .text = {}};
   }
 
  private:
+  /// Each flag once, none where another's value stands, and no value of a switch but true and false.
+  void check_words(int argc, const char* const* argv) {
+    const CLI::Option* waiting = nullptr;  // for its value
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      const size_t equals = word.find('=');
+      const std::string name = word.substr(0, equals);
+      const CLI::Option* option = app_.get_option_no_throw(name);
+      if (option && waiting)
+        fail_input({waiting->get_name(), ": found the flag '", word, "', expected ", waiting->get_type_name()});
+      if (option) {
+        const auto [first, is_new] = given_.emplace(option, name);
+        check_input(is_new, name, ": given ", first->second == name ? "twice" : "beside " + first->second,
+                    ", expected once");
+        if (is_switch(*option) && equals != std::string::npos) check_switch(*option, word.substr(equals + 1));
+      }
+      waiting = option && !is_switch(*option) && equals == std::string::npos ? option : nullptr;
+    }
+    if (waiting) fail_input({waiting->get_name(), ": found nothing after it, expected ", waiting->get_type_name()});
+  }
+
+  static bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+  static void check_switch(const CLI::Option& option, const std::string& word) {
+    check_input(word == "true" || word == "false", option.get_name(), ": found '", word, "', expected true or false");
+  }
+
   void add(const Flag& flag, bool& field) {
     const std::string name = std::string("--") + flag.name;
     app_.add_flag(field ? name + ",!--no-" + flag.name : name, field, flag.help)
@@ -106,8 +155,6 @@ class CommandLine {
       option->delimiter(',')->expected(1, 1 << 20);
     else if constexpr (std::is_same_v<T, std::vector<std::string>>)
       option->expected(1, 1 << 20);
-    else
-      option->take_last();
   }
 
   void add_choice(const Choice& choice) {
@@ -121,17 +168,61 @@ class CommandLine {
     app_.add_option("--" + choice.flag, read, choice.help)
         ->group("Model")
         ->type_name(listed(choice.values))
-        ->default_str(field)
-        ->take_last();
+        ->default_str(field);
   }
 
   void refuse_unknown() const {
     const std::vector<std::string> unknown = app_.remaining();
-    if (unknown.empty()) return;
+    if (!unknown.empty()) fail_unknown("argument", unknown.front().substr(0, unknown.front().find('=')), "--");
+  }
+
+  [[noreturn]] void fail_unknown(const char* kind, const std::string& word, const std::string& dashes) const {
     std::vector<std::string> names;
-    for (const CLI::Option* option : app_.get_options()) names.push_back(option->get_name());
-    const std::string word = unknown.front().substr(0, unknown.front().find('='));
-    throw InputError("unknown argument '" + word + "'" + suggestion(word, names));
+    for (const CLI::Option* option : app_.get_options()) names.push_back(dashes + option->get_lnames().front());
+    fail_input({"unknown ", kind, " '", word, "'", suggestion(word, names)});
+  }
+
+  /// What the file says and the command line does not.
+  void add_config() {
+    for (const ConfigLine& line : read_config(config_)) {
+      try {
+        CLI::Option* option = app_.get_option_no_throw("--" + line.flag);
+        if (!option || option->get_group() == kProgram) fail_unknown("flag", line.flag, "");
+        const auto [first, is_new] = config_lines_.emplace(option->get_name(), line.number);
+        check_input(is_new, option->get_name(), ": given in line ", first->second, " already, expected once");
+        if (!overruled(*option)) add_line(*option, line);
+      } catch (const InputError& error) {
+        throw InputError(join({"--config: ", config_, ": line ", line.number, ": ", error.what()}));
+      }
+    }
+  }
+
+  void add_line(CLI::Option& option, const ConfigLine& line) {
+    const size_t most = std::max(1, option.get_items_expected_max());
+    check_input(line.values.size() <= most, option.get_name(), ": found ", line.values.size(), " values, expected one");
+    if (is_switch(option)) {
+      check_switch(option, line.values.front());
+      option.add_result(option.get_flag_value(line.flag, line.values.front()));
+    } else {
+      option.add_result(line.values);
+    }
+    option.run_callback();
+  }
+
+  /// --epochs and --iterations say the same thing in two ways: on the command line either overrules both in the file.
+  bool overruled(const CLI::Option& option) const {
+    const auto given = [this](const char* name) { return given_.contains(app_.get_option(name)); };
+    const bool of_length = option.check_lname("epochs") || option.check_lname("iterations");
+    return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
+  }
+
+  /// Where the flags that `message` speaks of stand in the configuration file: " (--lr: run.ini, line 3)".
+  std::string lines_of_flags_in(const std::string& message) const {
+    std::string text;
+    for (const auto& [flag, line] : config_lines_)
+      if (speaks_of(message, flag) && !overruled(*app_.get_option(flag)))
+        text += join({text.empty() ? " (" : "; ", flag, ": ", config_, ", line ", line});
+    return text.empty() ? "" : text + ")";
   }
 
   void refuse_without_effect() {
@@ -145,6 +236,9 @@ class CommandLine {
   const Application& application_;
   TrainSettings settings_;
   CLI::App app_;
+  std::map<const CLI::Option*, std::string> given_;  ///< on the command line, as what
+  std::string config_;
+  std::map<std::string, int> config_lines_;  ///< by flag
   bool print_config_ = false;
   bool print_version_ = false;
 };

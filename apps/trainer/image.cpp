@@ -4,6 +4,7 @@
 #define STB_IMAGE_STATIC
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
+#define STBI_FAILURE_USERMSG
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -12,7 +13,10 @@
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "tern/core/error.h"
@@ -43,11 +47,14 @@ struct Coverage {
 }  // namespace
 
 Image read_image(const std::string& path) {
-  check_input(std::filesystem::is_regular_file(path), path, ": no such image file");
+  check_input(!std::filesystem::is_directory(path), path, ": is a folder, expected an image file");
+  const std::ifstream file(path);
+  check_input(file.is_open(), path, ": cannot be read: ", std::strerror(errno));
   int width = 0, height = 0, channels = 0;
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load(path.c_str(), &width, &height, &channels, 2), &stbi_image_free);
-  check_input(pixels != nullptr, path, ": cannot be read as an image: ", pixels ? "" : stbi_failure_reason());
+  check_input(pixels != nullptr, path, ": found no whole image (", pixels ? "" : stbi_failure_reason(),
+              "), expected PNG, JPEG, BMP, GIF or PNM");
   Image image{.width = width, .height = height, .grey = {}};
   const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height);
   image.grey.resize(count);

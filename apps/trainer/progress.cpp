@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tern/apps/trainer/machine.h"
+#include "tern/kernels/libraries.h"
 
 namespace tern {
 namespace {
@@ -38,13 +39,17 @@ void Progress::started(const RunStart& run) {
   print_line(fmt::format("{}: {} ({}{} test images), {} parameters, {}, {} thread{} on {}", run.application, s.data,
                          training, grouped(run.test_images), grouped(run.parameters), s.precision, s.threads,
                          s.threads == 1 ? "" : "s", processor_name()));
+  if (s.precision == "bf16" && s.device == "cpu" && !kernels::has_bf16_products())
+    print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
   if (run.first_step > 0) print_line(fmt::format("going on after step {}", run.first_step));
 }
 
 void Progress::stepped(const StepReport& report) {
   const auto now = Clock::now();
-  if (shown_step_ == run_.first_step && shown_seconds_ == 0 && report.step == run_.first_step + 1)
-    shown_seconds_ = report.seconds;  // the first step also warms caches: not in the rate
+  if (report.step == run_.first_step + 1) {  // it also warms caches: not in the rate
+    shown_step_ = report.step;
+    shown_seconds_ = report.seconds;
+  }
   const auto interval = live_ ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
   if (now - shown_at_ < interval) return;
   const std::string line = step_line(report);
@@ -66,23 +71,25 @@ void Progress::ended(const RunReport& report) {
   print_line("");
   print_line(fmt::format("accuracy      {:.2f} %", 100 * report.accuracy));
   print_line(fmt::format("loss          {:.4f}", report.loss));
-  if (report.steps > 0) {
+  if (report.steps > 0)
     print_line(fmt::format("training      {} steps in {:.1f} s", grouped(report.steps), report.seconds));
+  if (report.images_per_second > 0)
     print_line(fmt::format("throughput    {} images/s", grouped(std::llround(report.images_per_second))));
-  }
   print_line(fmt::format("parameters    {}", grouped(run_.parameters)));
   print_line(fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20)));
 }
 
 std::string Progress::step_line(const StepReport& report) {
   const double seconds = report.seconds - shown_seconds_;
-  const double rate = seconds > 0 ? static_cast<double>(report.step - shown_step_) / seconds : 0;
+  const auto steps = static_cast<double>(report.step - shown_step_);
   shown_step_ = report.step;
   shown_seconds_ = report.seconds;
-  const double left = rate > 0 ? static_cast<double>(run_.total_steps - report.step) / rate : 0;
-  return fmt::format("epoch {}  step {}/{}  loss {:.4f}  lr {:.4g}  {} images/s  {} left", report.epoch, report.step,
-                     run_.total_steps, report.loss, report.lr,
-                     grouped(std::llround(rate * static_cast<double>(run_.settings.batch_size))), duration_text(left));
+  std::string line = fmt::format("epoch {}  step {}/{}  loss {:.4f}  lr {:.4g}", report.epoch, report.step,
+                                 run_.total_steps, report.loss, report.lr);
+  if (seconds <= 0) return line;  // the first step
+  const double rate = steps * static_cast<double>(run_.settings.batch_size) / seconds;
+  const double left = static_cast<double>(run_.total_steps - report.step) * seconds / steps;
+  return line + fmt::format("  {} images/s  {} left", grouped(std::llround(rate)), duration_text(left));
 }
 
 void Progress::print_line(const std::string& line) {

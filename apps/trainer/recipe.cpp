@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tern/core/error.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/sgd.h"
 
@@ -27,6 +28,15 @@ Schedule make_course(const TrainSettings& s, int64_t total_steps) {
   return constant_schedule(s.lr);
 }
 
+/// A course that the run ends before is a mistake in one of the two; a run of no steps has none.
+void check_length(const TrainSettings& s, int64_t total_steps) {
+  if (total_steps == 0) return;
+  check_input(s.warmup <= total_steps, "--warmup: found ", s.warmup, ", expected at most the run's ", total_steps,
+              " steps");
+  check_input(s.lr_steps.empty() || s.lr_steps.back() < total_steps, "--lr-steps: found ",
+              s.lr_steps.empty() ? 0 : s.lr_steps.back(), ", expected less than the run's ", total_steps, " steps");
+}
+
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module& model) {
@@ -36,6 +46,7 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module&
 }
 
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
+  check_length(settings, total_steps);
   Schedule course = make_course(settings, total_steps);
   return settings.warmup > 0 ? warm_up(std::move(course), settings.warmup) : course;
 }

@@ -90,6 +90,8 @@ std::string reason_without_effect(const std::string& name, const TrainSettings& 
 void validate(const TrainSettings& s) {
   validate_ranges(s);
   check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
+  check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
+              "', expected a name ending in .svg");
   check_input(s.optimizer != "nesterov" || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
   check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps N,N,...");
   const bool needs_folder = find_dataset(s.data).needs_folder && s.predict.empty();

@@ -42,7 +42,10 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--batch-size", "201"}, "--batch-size: found 201, expected 200 or fewer"},
       {{"--eval-batch-size", "0"}, "--eval-batch-size: found 0"},
       {{"--epochs", "-1"}, "--epochs: found -1"},
-      {{"--iterations", "99999999999999999999"}, "--iterations: found '99999999999999999999'"},
+      {{"--iterations", "99999999999999999999"},
+       "--iterations: found '99999999999999999999', expected a whole number from -9223372036854775808 to "
+       "9223372036854775807"},
+      {{"--lr", "1e999"}, "--lr: found '1e999', expected a number from -1.79"},
       {{"--iterations", "9000000000000000000"},
        "--iterations: found 9000000000000000000, expected 1000000000 or fewer"},
       {{"--epochs", "9000000000000000000"}, "--epochs: found 9000000000000000000, expected 1000000000 or fewer"},
@@ -66,6 +69,9 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--device", "cuda:9"}, "--device: "},
       {{"--device", "tpu"}, "--device: "},
       {{"--lr-schedule", "step", "--lr-steps", "5,5"}, "--lr-steps: found 5 after 5"},
+      {{"--lr-schedule", "step", "--lr-steps", "5,12"}, "--lr-steps: found 12, expected less than the run's 12 steps"},
+      {{"--iterations", "5", "--warmup", "6"}, "--warmup: found 6, expected at most the run's 5 steps"},
+      {{"--plot", "@curves.txt"}, "curves.txt', expected a name ending in .svg"},
   };
   for (const BadInput& bad : table) expect_refused(bad);
 }
@@ -75,7 +81,14 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--bath-size", "32"}, "unknown argument '--bath-size', did you mean '--batch-size'?"},
       {{"--frobnicate"}, "unknown argument '--frobnicate'"},
       {{"leftover"}, "unknown argument 'leftover'"},
-      {{"--lr"}, "--lr"},
+      {{"--lr"}, "--lr: found nothing after it, expected X"},
+      {{"--log", "--quiet"}, "--log: found the flag '--quiet', expected FILE"},
+      {{"--predict", "--init", "@m"}, "--predict: found the flag '--init', expected IMAGE..."},
+      {{"--quiet=maybe"}, "--quiet: found 'maybe', expected true or false"},
+      {{"--lr", "0.1", "--lr=0.2"}, "--lr: given twice, expected once"},
+      {{"--variant", "caffe", "--variant", "caffe"}, "--variant: given twice, expected once"},
+      {{"--quiet", "--quiet"}, "--quiet: given twice, expected once"},
+      {{"--shuffle", "--no-shuffle"}, "--no-shuffle: given beside --shuffle, expected once"},
       {{"--epochs", "1", "--iterations", "5"}, "--epochs and --iterations contradict each other"},
       {{"--resume"}, "--resume: needs --checkpoint DIR"},
       {{"--resume", "--checkpoint", "@ck", "--init", "@m"}, "--init and --resume contradict each other"},
@@ -90,13 +103,40 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--eval-only", "--init", "@m", "--checkpoint", "@ck"}, "--checkpoint would change nothing: it needs --resume"},
       {{"--init", "@m", "--epochs", "2", "--predict", "@x"}, "--epochs would change nothing: --predict does not use"},
       {{"--init", "@m", "--log", "@log", "--predict", "@x"}, "--log would change nothing: --predict does not use it"},
-      {{"--config", "@none.ini"}, "none.ini"},
   };
   for (const BadInput& bad : table) expect_refused(bad);
-  write_file(place("odd.ini"), "lr=0.1\nbath-size=4\n");
-  expect_refused({{"--config", "@odd.ini"}, "bath-size"});
-  write_file(place("open.ini"), "lr=0.1\nlog=\"half\n");
-  expect_refused({{"--config", "@open.ini"}, "--config: line 2: expected a closing quote"});
+}
+
+TEST_F(TrainLenetBadInput, ConfigurationFiles) {
+  expect_refused({{"--config", "@none.ini"}, "none.ini: cannot be read: No such file or directory"});
+  expect_refused({{"--config", "@data"}, "data: is a folder, expected a file of flags"});
+  const std::pair<const char*, const char*> table[] = {
+      {"lr=0.1\nbath-size=4\n", ": line 2: unknown flag 'bath-size', did you mean 'batch-size'?"},
+      {"lr=0.1\nlog=\"half\n", ": line 2: expected a closing quote"},
+      {"# fast\nlr=fast\n", ": line 2: --lr: found 'fast', expected a number"},
+      {"lr=[0.1,0.2]\n", ": line 1: --lr: found 2 values, expected one"},
+      {"quiet=maybe\n", ": line 1: --quiet: found 'maybe', expected true or false"},
+      {"optimizer=lion\n", ": line 1: --optimizer: found 'lion', expected sgd|"},
+      {"lr=0.1\n\nlr=0.1\n", ": line 3: --lr: given in line 1 already, expected once"},
+      {"shuffle\nno-shuffle\n", ": line 2: --shuffle: given in line 1 already"},
+      {"config=\"more.ini\"\n", ": line 1: unknown flag 'config'"},
+  };
+  for (const auto& [text, sentence] : table) {
+    write_file(place("run.ini"), text);
+    expect_refused({{"--config", "@run.ini"}, "--config: " + place("run.ini") + sentence});
+  }
+}
+
+TEST_F(TrainLenetBadInput, WhatIsAtOddsWithAConfigurationFileNamesItsLine) {
+  const std::string file = place("run.ini");
+  write_file(file, "seed=3\nlr=-1\n");
+  expect_refused({{"--config", file}, "--lr: found -1, expected a finite number above 0 (--lr: " + file + ", line 2)"});
+  write_file(file, "epochs=2\niterations=5\n");
+  expect_refused(
+      {{"--config", file}, "contradict each other: give one (--epochs: " + file + ", line 1; --iterations: "});
+  write_file(file, "momentum=0.5\n");
+  expect_refused(
+      {{"--config", file, "--optimizer", "adam"}, "--optimizer adam has none (--momentum: " + file + ", line 1)\n"});
 }
 
 TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
@@ -117,7 +157,10 @@ TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
   expect_refused({{"--tensorboard", "@" + std::string(300, 'x')}, "File name too long"});
 }
 
-TEST_F(TrainLenetBadInput, ARefusedRunLeavesNoFolder) {
+TEST_F(TrainLenetBadInput, ARefusedRunLeavesNothing) {
+  expect_refused(
+      {{"--log", "@log", "--checkpoint", "@ck", "--tensorboard", "@" + std::string(300, 'x')}, "--tensorboard"});
+  EXPECT_FALSE(std::filesystem::exists(place("log")));
   expect_refused({{"--checkpoint", "@ck", "--tensorboard", "@tb", "--batch-size", "201"}, "--batch-size"});
   EXPECT_FALSE(std::filesystem::exists(place("ck")));
   EXPECT_FALSE(std::filesystem::exists(place("tb")));
@@ -177,8 +220,7 @@ TEST_F(TrainLenetBadInput, ALastUpdateThatDivergesLeavesNothing) {
         std::regex_search(outcome.err, std::regex("the loss is (nan|infinite) after step 1: not finite first in "
                                                   "the output of layer '(conv|fc)[12]'")))
         << outcome.err;
-    for (const char* name : {"model", "ck/step-00000001.tern", "plot.svg"})
-      EXPECT_FALSE(std::filesystem::exists(place(name))) << name;
+    for (const char* name : {"model", "ck", "plot.svg"}) EXPECT_FALSE(std::filesystem::exists(place(name))) << name;
   }
 }
 
@@ -188,7 +230,7 @@ TEST_F(TrainLenetBadInput, ADivergedModelBecomesNoCheckpoint) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("the model diverged: conv1.weight is not finite after step 1"), std::string::npos)
       << outcome.err;
-  EXPECT_TRUE(std::filesystem::is_empty(place("ck")));
+  EXPECT_FALSE(std::filesystem::exists(place("ck")));
 }
 
 TEST(RunApplication, TurnsWhatIsThrownIntoAnExitCode) {

@@ -1,5 +1,10 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
 #include <set>
+#include <thread>
 
+#include "tern/apps/trainer/progress.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {
@@ -74,6 +79,42 @@ TEST_F(TrainLenet, PrintsASummaryOrNothing) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << " in: " << outcome.out;
   EXPECT_EQ(outcome.out.find('\r'), std::string::npos) << "a live line in a pipe";
   EXPECT_EQ(run({"--iterations", "3", "--quiet"}).out, "");
+}
+
+TEST_F(TrainLenet, PrintsNoSpeedOfNoSteps) {
+  ASSERT_EQ(run({"--iterations", "3", "--checkpoint", place("ck"), "--quiet"}).code, 0);
+  const Outcome resumed = run({"--iterations", "3", "--checkpoint", place("ck"), "--resume"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("accuracy "), std::string::npos) << resumed.out;
+  EXPECT_EQ(resumed.out.find("images/s"), std::string::npos) << resumed.out;
+}
+
+TEST_F(TrainLenet, SaysWhereBf16IsSlow) {
+  const auto first_lines = [this](const char* precision) {
+    auto limited = words({"--iterations", "1", "--precision", precision});
+    limited.insert(limited.begin(), {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=AVX2"});
+    return run_program(limited).out;
+  };
+  EXPECT_NE(first_lines("bf16").find("bf16 is slower on it than fp32"), std::string::npos);
+  EXPECT_EQ(first_lines("fp32").find("bf16 is slower"), std::string::npos);
+}
+
+TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
+  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::tmpfile(), &std::fclose);
+  Progress progress(file.get(), true);
+  RunStart run;
+  run.first_step = 5;
+  progress.started(run);
+  for (const int64_t step : {6, 7}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(110));  // a live line is drawn each 100 ms
+    progress.stepped({.step = step, .seconds = 0.5 * static_cast<double>(step)});
+  }
+  std::string text(static_cast<size_t>(std::ftell(file.get())), '\0');
+  std::rewind(file.get());
+  ASSERT_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size());
+  const size_t second = text.find("step 7/");
+  EXPECT_EQ(text.substr(0, second).find("images/s"), std::string::npos) << text;
+  EXPECT_NE(text.substr(second).find("128 images/s"), std::string::npos) << text;
 }
 
 TEST_F(TrainLenet, LossesDependOnSeedAndDataAlone) {

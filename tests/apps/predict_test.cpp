@@ -76,11 +76,18 @@ TEST_F(TrainLenet, RefusesAnImageItCannotRead) {
   ASSERT_EQ(run({"--iterations", "0", "--save", place("model"), "--quiet"}).code, 0);
   write_as_drawing(place("good.png"), digit(1), 1);
   write_file(place("bad.png"), "not an image");
-  for (const char* name : {"bad.png", "none.png"}) {
+  const std::string whole = read_file(place("good.png"));
+  write_file(place("half.png"), whole.substr(0, whole.size() / 2));
+  const std::pair<const char*, const char*> table[] = {
+      {"bad.png", ": found no whole image (Image not of any known type, or corrupt), expected PNG, JPEG, "},
+      {"half.png", ": found no whole image (Corrupt PNG), expected PNG, JPEG, BMP, GIF or PNM\n"},
+      {"none.png", ": cannot be read: No such file or directory\n"},
+      {"data", ": is a folder, expected an image file\n"}};
+  for (const auto& [name, sentence] : table) {
     const Outcome outcome = run({"--init", place("model"), "--predict", place("good.png"), place(name)});
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "") << "an answer before the error";
-    EXPECT_NE(outcome.err.find(place(name)), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(place(name) + sentence), std::string::npos) << outcome.err;
   }
 }
 

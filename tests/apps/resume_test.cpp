@@ -13,14 +13,10 @@ namespace {
 class TrainLenetResume : public TrainLenet {
  protected:
   std::vector<std::string> recipe(const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {"--epochs", "3", "--ema-decay", "0.99", "--lr-schedule", "poly", "--quiet"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    return over({"--epochs", "3", "--ema-decay", "0.99", "--lr-schedule", "poly"}, more);
   }
   std::vector<std::string> checkpointing(const std::vector<std::string>& more) const {
-    auto all = recipe({"--checkpoint", place("run"), "--checkpoint-every", "5", "--log", place("log")});
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    return recipe(over({"--checkpoint", place("run"), "--checkpoint-every", "5", "--log", place("log")}, more));
   }
   bool has_checkpoint() const {
     if (!std::filesystem::exists(place("run"))) return false;

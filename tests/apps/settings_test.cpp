@@ -32,9 +32,9 @@ TEST_F(TrainLenet, PrintedPathsReadBackWhateverTheyHold) {
     ASSERT_EQ(printed.code, 0) << printed.err;
     write_file(place("config"), printed.out);
     ASSERT_EQ(run_program({TERN_TRAIN_LENET, "--config", place("config"), "--print-config"}).out, printed.out);
-    write_file(place("config"), printed.out + "iterations=1\nquiet\n");
+    write_file(place("config"), printed.out + "iterations=1\n");
     std::filesystem::create_directory(place("here"));
-    const std::string command = "cd '" + place("here") + "' && exec '" TERN_TRAIN_LENET "' --config ../config";
+    const std::string command = "cd '" + place("here") + "' && exec '" TERN_TRAIN_LENET "' --config ../config --quiet";
     ASSERT_EQ(run_program({"/bin/sh", "-c", command}).code, 0);
     EXPECT_TRUE(std::filesystem::exists(place("here/" + path)));
   }
@@ -46,6 +46,13 @@ TEST_F(TrainLenet, TheCommandLineOverrulesTheFile) {
   EXPECT_EQ(printed.code, 0) << printed.err;
   EXPECT_NE(printed.out.find("\nlr=0.25\n"), std::string::npos) << printed.out;
   EXPECT_NE(printed.out.find("\nepochs=4\n"), std::string::npos) << printed.out;
+
+  write_file(place("config"), "shuffle\niterations=500\nresume\n");
+  const Outcome other =
+      run({"--config", place("config"), "--epochs", "2", "--no-shuffle", "--resume=false", "--print-config"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  for (const char* line : {"\nepochs=2\n", "\n# iterations=\n", "\nshuffle=false\n", "\nresume=false\n"})
+    EXPECT_NE(other.out.find(line), std::string::npos) << line << " in: " << other.out;
 }
 
 TEST_F(TrainLenet, HelpListsEveryFlag) {
@@ -90,6 +97,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--version",
                            "--variant"})
     EXPECT_NE(help.out.find(std::string("  ") + flag), std::string::npos) << flag;
+  EXPECT_EQ(help.out.find("\n\n\n"), std::string::npos) << help.out;
   const Outcome version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_TRUE(version.out.starts_with("train_lenet: tern ")) << version.out;

@@ -40,10 +40,17 @@ class TrainLenet : public testing::Test {
   std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
 
   std::vector<std::string> words(const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {TERN_TRAIN_LENET, "--data", "mnist",     "--data-dir", data_.string(),
-                                    "--threads",      "1",      "--variant", "caffe"};
     const bool trains = !std::ranges::count(more, "--eval-only") && !std::ranges::count(more, "--predict");
-    if (trains) all.insert(all.end(), {"--batch-size", "16"});
+    auto all = over({"--data", "mnist", "--data-dir", data_.string(), "--threads", "1", "--variant", "caffe"},
+                    trains ? over({"--batch-size", "16"}, more) : more);
+    all.insert(all.begin(), TERN_TRAIN_LENET);
+    return all;
+  }
+  /// `more` after those of `defaults`, each a flag and its value, that it does not give itself.
+  static std::vector<std::string> over(const std::vector<std::string>& defaults, const std::vector<std::string>& more) {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < defaults.size(); i += 2)
+      if (!std::ranges::count(more, defaults[i])) all.insert(all.end(), {defaults[i], defaults[i + 1]});
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

@@ -48,6 +48,7 @@ says "there is no verb 'dance'"
 says "usage: ./dev VERB"
 run 0 "$dev" help
 says "applications: echo_app"
+says "./dev run train_lenet --epochs"
 
 run 0 "$dev" run echo_app
 says "configuring $project/build"
