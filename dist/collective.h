@@ -61,6 +61,8 @@ void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, co
 void scatter(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
 /// The root's y = all ranks' x, in rank order.
 void gather(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
+/// The next rank's y = x.
+void shift(const Collective& c, ConstBytes x, Bytes y);
 /// Returns once all ranks have called it: ⌈log2 N⌉ rounds (Hensgen, Finkel, Manber 1988).
 void barrier(const Collective& c);
 

@@ -140,6 +140,15 @@ Work Communicator::gather(const Tensor& x, const Tensor& y, int root, const Coun
   });
 }
 
+Work Communicator::shift(const Tensor& x, const Tensor& y, Account account) {
+  check_tensor(x, "shift", "x");
+  check_count(y, y.numel(), x.dtype(), "shift", "y");
+  check(size() > 1 || x.numel() == y.numel(), "shift: one rank passes on ", x.numel(), " elements and expects ",
+        y.numel());
+  return start(label(Operation::shift, x, 0, account),
+               [=](const Collective& c) { detail::shift(c, bytes_of(x), bytes_of(y)); });
+}
+
 Work Communicator::barrier() {
   return start({.operation = Operation::barrier, .account = Account::overhead},
                [](const Collective& c) { detail::barrier(c); });

@@ -48,6 +48,8 @@ class Communicator {
   Work gather(const Tensor& x, const Tensor& y, int root, Account account = Account::payload);
   Work gather(const Tensor& x, const Tensor& y, int root, const std::vector<int64_t>& counts,
               Account account = Account::payload);
+  /// x goes to the next rank of the ring, y comes from the one before; ranks may pass on unlike numbers of elements.
+  Work shift(const Tensor& x, const Tensor& y, Account account = Account::payload);
   /// Done once every rank has called it.
   Work barrier();
 

@@ -3,15 +3,11 @@
 #include <cstdint>
 
 #include "tern/core/state_dict.h"
+#include "tern/dist/exchange_times.h"
 #include "tern/layers/module.h"
 #include "tern/optim/optimizer.h"
 
 namespace tern {
-
-/// Seconds of one rank's training that were not its own computation.
-struct ExchangeTimes {
-  double encode = 0, wait = 0, decode = 0;
-};
 
 /// One rank's part in training a model with others: decorates the rank's own optimizer, so that one training loop
 /// serves every method. This base trains alone. Every rank calls the same methods in the same order, from one thread;

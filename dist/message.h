@@ -22,7 +22,8 @@ enum class Operation : uint8_t {
   scatter,
   gather,
   barrier,
-  last = barrier
+  shift,
+  last = shift
 };
 
 std::string to_string(Operation operation);

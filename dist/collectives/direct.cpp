@@ -38,6 +38,17 @@ void gather(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cu
   c.transport.flush();
 }
 
+void shift(const Collective& c, ConstBytes x, Bytes y) {
+  const int n = c.size(), me = c.rank();
+  if (n == 1) {
+    std::ranges::copy(x, y.begin());
+    return;
+  }
+  c.transport.send((me + 1) % n, c.message, x);
+  c.transport.receive((me + n - 1) % n, c.message, y);
+  c.transport.flush();
+}
+
 void barrier(const Collective& c) {
   const int n = c.size(), me = c.rank();
   for (int distance = 1; distance < n; distance *= 2) {

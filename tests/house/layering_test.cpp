@@ -47,7 +47,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"openssl/", {"dist/"}},
 };
 const Prefixes kPosix = {"sys/",      "unistd.h", "fcntl.h",  "poll.h", "signal.h",
-                         "termios.h", "netdb.h",  "netinet/", "arpa/"};
+                         "termios.h", "netdb.h",  "netinet/", "arpa/",  "fnmatch.h"};
 
 bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
   return std::ranges::any_of(prefixes, [&](const std::string& prefix) {

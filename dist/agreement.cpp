@@ -1,0 +1,28 @@
+#include "tern/dist/agreement.h"
+
+#include <algorithm>
+
+#include "tern/core/crc32c.h"
+#include "tern/core/error.h"
+#include "tern/dist/peer_error.h"
+
+namespace tern {
+
+void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step) {
+  uint32_t crc = 0;
+  for (const auto& [name, parameter] : parameters) {
+    const Tensor value = parameter->value().to(Device{});
+    crc = crc32c({static_cast<const std::byte*>(value.raw_data()), value.bytes()}, crc);
+  }
+  const Tensor all = Tensor::empty({communicator.size()}, {.dtype = DType::i64});
+  communicator.all_gather(Tensor::full({1}, crc, {.dtype = DType::i64}), all, Account::overhead).wait();
+  const auto crcs = all.span<int64_t>();
+  const auto votes = [&](int64_t candidate) { return std::ranges::count(crcs, candidate); };
+  const int64_t common = *std::ranges::max_element(crcs, {}, votes);
+  const auto odd = std::ranges::find_if(crcs, [=](int64_t other) { return other != common; });
+  if (odd == crcs.end()) return;
+  throw PeerError(join({"rank ", odd - crcs.begin(), ": its parameters are not those of rank ",
+                        std::ranges::find(crcs, common) - crcs.begin(), " after step ", step}));
+}
+
+}  // namespace tern

@@ -1,0 +1,105 @@
+#include "tern/dist/averaging.h"
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+
+namespace tern {
+
+Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options)
+    : rank_(communicator.rank()),
+      tensors_(std::move(tensors)),
+      seed_(options.seed),
+      codec_(make_codec(options.codec)),
+      floats_(make_codec("none")),
+      messages_(fuse(tensors_, options.fusion)),
+      means_(tensors_.size()) {
+  const std::string exchange =
+      options.exchange.empty() ? default_exchange(*codec_, communicator.size()) : options.exchange;
+  coded_exchange_ = make_exchange(exchange, *codec_, communicator);
+  float_exchange_ = make_exchange("ring", *floats_, communicator);
+  if (!options.overlap) return;
+  queue_ = std::make_unique<WorkQueue>();
+  queue_->add([] { set_thread_count(1); });  // the others compute
+}
+
+void Averaging::begin(int64_t step) {
+  step_ = step;
+  next_message_ = 0;
+  given_.assign(tensors_.size(), {});
+}
+
+void Averaging::give(size_t i, const Tensor& tensor) {
+  const AveragedTensor& expected = tensors_.at(i);
+  check(given_.size() == tensors_.size(), "averaging: '", expected.name, "' was given before the round began");
+  check(!given_[i].defined(), "averaging: '", expected.name, "' was given twice in step ", step_);
+  check(tensor.defined() && tensor.dtype() == DType::f32 && tensor.numel() == expected.elements, "averaging: '",
+        expected.name, "' has ", tensor.defined() ? tensor.numel() : 0, " elements of ",
+        tensor.defined() ? to_string(tensor.dtype()) : "nothing", ", expected ", expected.elements, " of f32");
+  given_[i] = tensor.to(Device{}).to(MemoryFormat::row_major);
+  for (; next_message_ < messages_.size() && is_complete(messages_[next_message_]); ++next_message_)
+    start(messages_[next_message_]);
+}
+
+bool Averaging::is_complete(const FusedMessage& message) const {
+  return std::ranges::all_of(message.members, [&](size_t i) { return given_[i].defined(); });
+}
+
+void Averaging::start(const FusedMessage& message) {
+  FusedGradients gradients;
+  for (const size_t i : message.members) {
+    const RandomKey key = {.seed = seed_,
+                           .purpose = Purpose::codec,
+                           .owner = static_cast<uint32_t>(rank_),
+                           .step = static_cast<uint32_t>(step_),
+                           .tensor = static_cast<uint32_t>(i)};
+    gradients.push_back({{tensors_[i].name, key}, given_[i]});
+  }
+  Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
+  if (queue_) {
+    works_.push_back(queue_->add(
+        [this, &message, &exchange, gradients = std::move(gradients)] { keep(message, exchange.start(gradients)()); }));
+  } else {
+    MeansToCome means = exchange.start(std::move(gradients));
+    finish_started();
+    started_ = [this, &message, means = std::move(means)] { keep(message, means()); };
+  }
+}
+
+void Averaging::keep(const FusedMessage& message, std::vector<Tensor> means) {
+  for (size_t k = 0; k < message.members.size(); ++k) means_[message.members[k]] = std::move(means[k]);
+}
+
+void Averaging::finish_started() {
+  if (started_) std::exchange(started_, {})();
+}
+
+std::vector<Tensor> Averaging::finish() {
+  for (size_t i = 0; i < given_.size(); ++i)
+    check(given_[i].defined(), "averaging: '", tensors_[i].name, "' was not given in step ", step_);
+  {
+    const Stopwatch waiting(waited_);
+    finish_started();
+    for (const Work& work : std::exchange(works_, {})) work.wait();
+  }
+  given_.clear();
+  return std::exchange(means_, std::vector<Tensor>(tensors_.size()));
+}
+
+void Averaging::load_state(const StateDict& state) {
+  for (const auto& [name, tensor] : state) {
+    const auto known = std::ranges::find(tensors_, name, &AveragedTensor::name);
+    check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model has not");
+    check_input(known->elements == tensor.numel(), "the codec's state of '", name, "' has ", tensor.numel(),
+                " elements, the model's ", known->elements);
+  }
+  codec_->load_state(state);
+}
+
+ExchangeTimes Averaging::times() const {
+  if (queue_) return {.wait = waited_};
+  return coded_exchange_->times() + float_exchange_->times();
+}
+
+}  // namespace tern

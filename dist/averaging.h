@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tern/core/state_dict.h"
+#include "tern/dist/exchange.h"
+#include "tern/dist/fusion.h"
+
+namespace tern {
+
+/// How tensors travel to become their means.
+struct AveragingOptions {
+  std::string codec = "none";  ///< a spec of `make_codec`
+  std::string exchange = {};   ///< one of `exchange_names`; empty: `default_exchange`
+  FusionOptions fusion = {};
+  uint64_t seed = 0;     ///< of the codec's random numbers
+  bool overlap = false;  ///< a thread of its own sends each message as soon as it is complete
+};
+
+/// Turns the ranks' tensors into their means, message by message in a fixed order: coded ones by the codec's exchange,
+/// the others as floats by the ring. Without overlap a message is started before the one before is finished; the bits
+/// are the same. Used by one thread; the communicator is the caller's and used by nobody else during a round.
+class Averaging {
+ public:
+  /// An InputError where codec, exchange or pattern do not fit.
+  Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options);
+
+  /// A new round, with the random numbers of `step`.
+  void begin(int64_t step);
+  /// This rank's tensor number i, f32, once a round in any order; not to be changed before `finish`.
+  void give(size_t i, const Tensor& tensor);
+  /// The means of all tensors, on the CPU, in their order and shapes; each must have been given.
+  std::vector<Tensor> finish();
+
+  /// What the codec keeps of each tensor on this rank.
+  StateDict state() const { return codec_->state(); }
+  void load_state(const StateDict& state);
+  /// Since construction. With overlap, what was not hidden counts as waiting.
+  ExchangeTimes times() const;
+
+ private:
+  bool is_complete(const FusedMessage& message) const;
+  void start(const FusedMessage& message);
+  void finish_started();
+  void keep(const FusedMessage& message, std::vector<Tensor> means);
+
+  int rank_;
+  std::vector<AveragedTensor> tensors_;
+  uint64_t seed_;
+  std::unique_ptr<GradientCodec> codec_, floats_;
+  std::unique_ptr<Exchange> coded_exchange_, float_exchange_;
+  std::vector<FusedMessage> messages_;
+  size_t next_message_ = 0;
+  int64_t step_ = 0;
+  std::vector<Tensor> given_, means_;
+  std::function<void()> started_;  // finishes the message under way
+  std::vector<Work> works_;
+  double waited_ = 0;
+  std::unique_ptr<WorkQueue> queue_;  // last: its thread uses the rest
+};
+
+}  // namespace tern

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "tern/dist/communicator.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// Every rank's buffers (batch-norm statistics) become the root's. Counts as overhead.
+void broadcast_buffers(Communicator& communicator, Module& model, int root);
+
+}  // namespace tern

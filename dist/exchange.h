@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/dist/codec.h"
+#include "tern/dist/communicator.h"
+#include "tern/dist/exchange_times.h"
+
+namespace tern {
+
+/// One rank's gradient of a tensor: f32, row-major, on the CPU.
+struct TaggedGradient {
+  GradientTag tag;  ///< key.owner: this rank
+  Tensor gradient;
+};
+
+/// Gradients that travel as one message. Scalers, tables and random numbers stay each tensor's own.
+using FusedGradients = std::vector<TaggedGradient>;
+
+/// Waits for the other ranks, then gives the means over all ranks, in the order and the shapes of the gradients.
+using MeansToCome = std::function<std::vector<Tensor>()>;
+
+/// How the ranks of a job turn their gradients into the mean, the same bits on every rank. All ranks start the same
+/// messages in the same order, and finish them in that order; one may be started before the last is finished. Used by
+/// one thread at a time; codec and communicator belong to the caller and outlive it.
+class Exchange {
+ public:
+  Exchange(GradientCodec& codec, Communicator& communicator) : codec_(codec), communicator_(communicator) {}
+  virtual ~Exchange() = default;
+
+  /// Encodes a message and sends it on its way; its tensors must not be changed before it is finished. Errors are the
+  /// codec's, and PeerErrors.
+  virtual MeansToCome start(FusedGradients message) = 0;
+  /// Since construction, in `start` and in finishing.
+  const ExchangeTimes& times() const { return times_; }
+
+ protected:
+  /// work.wait(), on the account of `times`.
+  void wait(const Work& work);
+
+  GradientCodec& codec_;
+  Communicator& communicator_;
+  ExchangeTimes times_;
+};
+
+/// An InputError where there is no exchange of this name, or it does not take the codec; names those that do.
+void check_exchange(std::string_view name, const GradientCodec& codec);
+/// The same check, then the exchange.
+std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator);
+
+/// The one that moves least: ring for floats; else allgather while ranks · bits < 64; beyond that server for ternary,
+/// reduce-scatter for other codes that it takes, and allgather.
+std::string default_exchange(const GradientCodec& codec, int ranks);
+
+std::vector<std::string> exchange_names();
+/// What each exchange moves, and which codecs it takes.
+std::string exchange_help();
+
+}  // namespace tern

@@ -1,0 +1,63 @@
+#include "tern/dist/exchange/coded.h"
+#include "tern/dist/exchange/hop_ring.h"
+#include "tern/dist/exchange/table.h"
+
+namespace tern {
+namespace {
+
+/// Floats as they are: the communicator's all-reduce.
+class FloatRing final : public Exchange {
+ public:
+  using Exchange::Exchange;
+
+  MeansToCome start(FusedGradients message) override {
+    const FlatTensors sums = copy(message);
+    return [this, sums, work = communicator_.all_reduce(sums.whole)] {
+      wait(work);
+      const Stopwatch decoding(times_.decode);
+      return means(sums, communicator_.size());
+    };
+  }
+
+ private:
+  FlatTensors copy(const FusedGradients& message) {
+    const Stopwatch encoding(times_.encode);
+    return FlatTensors::copy(message);
+  }
+};
+
+/// 16 bits on the wire; every hop adds them to f32.
+class HalfRing final : public HopRing {
+ public:
+  using HopRing::HopRing;
+
+ private:
+  Summands summands(const FusedGradients& message) override {
+    const Stopwatch encoding(times_.encode);
+    return {FlatTensors::copy(message), {}};
+  }
+  Tensor encode(const GradientTag& tag, const Tensor& sum, int) override {
+    return encode_all(codec_, {{tag, sum}}, {}).bytes;
+  }
+  int64_t bytes(int64_t count, int) const override { return codec_.most_bytes({count}); }
+  void decode_add(const GradientTag& tag, const Tensor& codes, int, Tensor& sum) const override {
+    codec_.decode_add(tag, std::as_bytes(codes.span<uint8_t>()), sum);
+  }
+  std::vector<Tensor> means_of(Summands sums) override { return means(std::move(sums.own), communicator_.size()); }
+};
+
+bool is_float(const GradientCodec& codec) {
+  const std::string spec = codec.spec();
+  return spec == "none" || spec == "fp16" || spec == "bf16";
+}
+
+}  // namespace
+
+constinit const ExchangeEntry ring_entry = {
+    "ring", "none, fp16 and bf16", "2(N-1)/N · n·b/8", is_float,
+    [](GradientCodec& codec, Communicator& communicator) -> std::unique_ptr<Exchange> {
+      if (codec.traits().promise == CodecPromise::exact) return std::make_unique<FloatRing>(codec, communicator);
+      return std::make_unique<HalfRing>(codec, communicator);
+    }};
+
+}  // namespace tern

@@ -1,0 +1,88 @@
+#include "tern/dist/exchange/table.h"
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// Names of the exchanges that pass `condition`.
+template <class Condition>
+std::string names_where(const Condition& condition) {
+  std::string names;
+  for (const ExchangeEntry* entry : exchange_table())
+    if (condition(*entry)) names += (names.empty() ? "" : ", ") + std::string(entry->name);
+  return names;
+}
+
+const ExchangeEntry* find(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(exchange_table(), [&](const ExchangeEntry* entry) { return name == entry->name; });
+  return found == exchange_table().end() ? nullptr : *found;
+}
+
+bool takes(std::string_view exchange, const GradientCodec& codec) {
+  const ExchangeEntry* entry = find(exchange);
+  return entry != nullptr && entry->valid(codec);
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+}  // namespace
+
+void Exchange::wait(const Work& work) {
+  const Stopwatch waiting(times_.wait);
+  work.wait();
+}
+
+std::span<const ExchangeEntry* const> exchange_table() {
+  static constexpr const ExchangeEntry* kTable[] = {&ring_entry, &allgather_entry};
+  return kTable;
+}
+
+void check_exchange(std::string_view name, const GradientCodec& codec) {
+  const ExchangeEntry* entry = find(name);
+  check_input(entry != nullptr, "no exchange '", name, "'; there are ",
+              names_where([](const ExchangeEntry&) { return true; }));
+  check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(),
+              "; that goes by ", names_where([&](const ExchangeEntry& other) { return other.valid(codec); }));
+}
+
+std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator) {
+  check_exchange(name, codec);
+  return find(name)->make(codec, communicator);
+}
+
+std::string default_exchange(const GradientCodec& codec, int ranks) {
+  if (takes("ring", codec)) return "ring";
+  if (ranks * codec.traits().bits < 64) return "allgather";
+  if (takes("ternary-ring", codec)) return "server";
+  return takes("reduce-scatter", codec) ? "reduce-scatter" : "allgather";
+}
+
+std::vector<std::string> exchange_names() {
+  std::vector<std::string> names;
+  for (const ExchangeEntry* entry : exchange_table()) names.emplace_back(entry->name);
+  return names;
+}
+
+std::string exchange_help() {
+  constexpr size_t kWidth = 16;
+  std::string help = "Exchanges, and the bytes that each rank sends for n elements of b bits on N ranks:\n";
+  for (const ExchangeEntry* entry : exchange_table())
+    help += join({"\n", entry->name, "\n  takes  ", entry->takes, "\n  bytes  ", entry->bytes, "\n"});
+  help += join({"\n", padded({}, kWidth)});
+  for (const std::string& codec : codec_names()) help += padded(codec, 9);
+  for (const ExchangeEntry* entry : exchange_table()) {
+    help += join({"\n", padded(entry->name, kWidth)});
+    for (const std::string& codec : codec_names()) help += padded(entry->valid(*make_codec(codec)) ? "yes" : "-", 9);
+    help.erase(help.find_last_not_of(' ') + 1);
+  }
+  return help + "\n";
+}
+
+}  // namespace tern
