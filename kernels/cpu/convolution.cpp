@@ -3,6 +3,7 @@
 #include "tern/core/error.h"
 #include "tern/kernels/cpu/column_sums.h"
 #include "tern/kernels/cpu/convolution_direct.h"
+#include "tern/kernels/cpu/elementwise.h"
 #include "tern/kernels/cpu/onednn.h"
 #include "tern/kernels/cpu/onednn_convolution.h"
 #include "tern/kernels/cpu/winograd.h"
@@ -59,7 +60,10 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeom
   write_through(y, dtype, [&](Tensor& out) {
     const Tensor in = channels_last(x, dtype);
     switch (algorithm) {
-      case ConvAlgorithm::onednn: done = onednn_forward(in, w, bias, geometry, relu, out); break;
+      case ConvAlgorithm::onednn:
+        done = onednn_forward(in, w, bias, geometry, out);
+        if (done && relu) cpu::relu(out, out);  // oneDNN's own loses NaN
+        break;
       case ConvAlgorithm::winograd: winograd_forward(in, w, bias, geometry, relu, out); break;
       default: direct_forward(in, w, bias, geometry, relu, out);
     }

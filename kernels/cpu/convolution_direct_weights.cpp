@@ -34,10 +34,10 @@ class ReadableGradient {
   /// `scratch` has `scratch_floats(images)` where a block has at most `images`.
   ReadableGradient(const Tensor& dy, const WeightSums& sums, float* scratch)
       : dy_(dy), pixel_(dy.size(1)), image_(dy.size(2) * dy.size(3)), scratch_(scratch) {
-    const int64_t width = simd::kernels().width;
+    const int64_t tail = simd::kernels().tail;
     const bool collides = pixel_ % 64 == 0 && sums.window() * sums.in >= 256;
-    copies_ = sums.out % width != 0 || collides;
-    if (copies_) pixel_ += width;
+    copies_ = sums.out % tail != 0 || collides;
+    if (copies_) pixel_ += tail;
   }
 
   int64_t scratch_floats(int64_t images) const { return copies_ ? images * image_ * pixel_ : 0; }

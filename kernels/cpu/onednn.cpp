@@ -35,18 +35,6 @@ dnnl::memory::desc vector_desc(const Tensor& vector) {
   return {{vector.numel()}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a};
 }
 
-void append_relu(dnnl::post_ops& operations) {
-  // oneDNN 2 takes a scale before the algorithm, oneDNN 3 does not.
-  const auto append = [](auto& ops) {
-    constexpr auto relu = dnnl::algorithm::eltwise_relu;
-    if constexpr (requires { ops.append_eltwise(1.0f, relu, 0.0f, 0.0f); })
-      ops.append_eltwise(1.0f, relu, 0.0f, 0.0f);
-    else
-      ops.append_eltwise(relu, 0.0f, 0.0f);
-  };
-  append(operations);
-}
-
 dnnl::memory memory(const Tensor& tensor, const dnnl::memory::desc& desc) {
   return {desc, engine(), tensor.raw_data()};
 }

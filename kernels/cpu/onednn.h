@@ -18,8 +18,6 @@ dnnl::memory::data_type data_type(DType dtype);
 dnnl::memory::desc image_desc(const Tensor& image);
 /// An f32 vector.
 dnnl::memory::desc vector_desc(const Tensor& vector);
-/// max(·, 0) after a primitive.
-void append_relu(dnnl::post_ops& operations);
 /// The elements of `tensor`, described otherwise; the tensor outlives it.
 dnnl::memory memory(const Tensor& tensor, const dnnl::memory::desc& desc);
 /// Uninitialised bytes for `desc`.

@@ -40,34 +40,27 @@ Description describe(const Tensor& x, const Shape& w, const Tensor& y, bool bias
           .padding = {padding.h, padding.w}};
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Description& d, bool relu) {
-  dnnl::primitive_attr attributes;
-  if (relu) {
-    dnnl::post_ops after;
-    onednn::append_relu(after);
-    attributes.set_post_ops(after);
-  }
-  return onednn::primitive_desc<dnnl::convolution_forward>(attributes, [&](auto make) {
+dnnl::convolution_forward::primitive_desc forward_desc(const Description& d) {
+  return onednn::primitive_desc<dnnl::convolution_forward>({}, [&](auto make) {
     return make(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.x, d.w, d.bias, d.y, d.stride,
                 d.dilation, d.padding, d.padding);
   });
 }
 
 onednn::CacheKey key_of(onednn::Operation operation, const Tensor& x, const Shape& w, const Tensor& y,
-                        const ConvGeometry& g, bool bias, bool relu) {
+                        const ConvGeometry& g, bool bias) {
   onednn::CacheKey key(operation, x.dtype());
-  key.add(x.shape()).add(w).add(y.shape()).add({int64_t(x.format()), int64_t(y.format()), bias, relu});
+  key.add(x.shape()).add(w).add(y.shape()).add({int64_t(x.format()), int64_t(y.format()), bias});
   key.add({g.stride.h, g.stride.w, g.padding.h, g.padding.w, g.dilation.h, g.dilation.w, g.groups});
   return key;
 }
 
 }  // namespace
 
-bool onednn_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu,
-                    Tensor& y) {
+bool onednn_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, Tensor& y) {
   const auto entry = onednn::cached(
-      key_of(onednn::Operation::forward, x, w.shape(), y, geometry, bias.defined(), relu), [&]() -> onednn::Cached {
-        const auto desc = forward_desc(describe(x, w.shape(), y, bias.defined(), x.dtype(), geometry), relu);
+      key_of(onednn::Operation::forward, x, w.shape(), y, geometry, bias.defined()), [&]() -> onednn::Cached {
+        const auto desc = forward_desc(describe(x, w.shape(), y, bias.defined(), x.dtype(), geometry));
         if (!desc) return {};
         const auto plain = plain_weights(w.shape(), geometry.groups);
         return {dnnl::convolution_forward(desc), desc.scratchpad_desc(), desc.weights_desc(), plain,
@@ -88,9 +81,9 @@ bool onednn_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
 
 bool onednn_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx) {
   const auto entry = onednn::cached(
-      key_of(onednn::Operation::backward_data, dx, w.shape(), dy, geometry, false, false), [&]() -> onednn::Cached {
+      key_of(onednn::Operation::backward_data, dx, w.shape(), dy, geometry, false), [&]() -> onednn::Cached {
         const Description d = describe(dx, w.shape(), dy, false, dy.dtype(), geometry);
-        const auto hint = forward_desc(d, false);
+        const auto hint = forward_desc(d);
         if (!hint) return {};
         const auto desc = onednn::primitive_desc<dnnl::convolution_backward_data>(
             {},
@@ -117,9 +110,8 @@ bool onednn_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&
 
 bool onednn_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db) {
   const auto entry = onednn::cached(
-      key_of(onednn::Operation::backward_weights, x, dw.shape(), dy, geometry, db.defined(), false),
-      [&]() -> onednn::Cached {
-        const auto hint = forward_desc(describe(x, dw.shape(), dy, db.defined(), x.dtype(), geometry), false);
+      key_of(onednn::Operation::backward_weights, x, dw.shape(), dy, geometry, db.defined()), [&]() -> onednn::Cached {
+        const auto hint = forward_desc(describe(x, dw.shape(), dy, db.defined(), x.dtype(), geometry));
         if (!hint) return {};
         const Description d = describe(x, dw.shape(), dy, db.defined(), DType::f32, geometry);
         const auto desc = onednn::primitive_desc<dnnl::convolution_backward_weights>(

@@ -7,8 +7,7 @@
 
 namespace tern::cpu {
 
-bool onednn_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels::ConvGeometry&, bool relu,
-                    Tensor& y);
+bool onednn_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels::ConvGeometry&, Tensor& y);
 bool onednn_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry&, Tensor& dx);
 /// db may be undefined.
 bool onednn_backward_weights(const Tensor& dy, const Tensor& x, const kernels::ConvGeometry&, Tensor& dw, Tensor& db);

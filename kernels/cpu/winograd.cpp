@@ -68,7 +68,7 @@ void PointWeights::transform(const Tensor& w, bool backward, int64_t panel) {
 }
 
 simd::Product PointWeights::product(int64_t point) const {
-  return {.columns = PointLayout::round_up(out_, simd::kernels().width),
+  return {.columns = PointLayout::round_up(out_, simd::kernels().tail),
           .depth = in_,
           .b = packed_.data<float>() + point * point_,
           .b_row = columns_,

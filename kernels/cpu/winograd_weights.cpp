@@ -48,7 +48,7 @@ class WinogradGradient {
                 const float* gradients, bool accumulate, float* sums) const {
     const int64_t width = simd::kernels().width;
     simd::kernels().multiply({.rows = in_,
-                              .columns = PointLayout::round_up(out_, width),
+                              .columns = PointLayout::round_up(out_, simd::kernels().tail),
                               .depth = tiles,
                               .a = patches + point * x.point(),
                               .a_row = 1,

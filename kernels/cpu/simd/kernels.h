@@ -6,7 +6,7 @@ namespace tern::cpu::simd {
 
 /// C [rows, columns] = Σ_s A_s [rows, depth] · B_s [depth, columns], by one thread; the inner loop of every
 /// convolution. A_s begins at a + a_offsets[s]. B is cut into panels of 2·width columns; within a panel the rows of
-/// B_0, B_1, ... follow each other, `b_row` floats apart. Every panel is readable up to a multiple of `width` columns.
+/// B_0, B_1, ... follow each other, `b_row` floats apart. Every panel is readable up to a multiple of `tail` columns.
 struct Product {
   int64_t rows = 0, columns = 0, depth = 0;
   const float* a = nullptr;
@@ -38,6 +38,7 @@ struct WinogradTransforms {
 /// The loops of one instruction set.
 struct Kernels {
   int64_t width;  ///< floats in a vector
+  int64_t tail;   ///< floats in the shorter vector that ends a row where it suffices
   void (*multiply)(const Product&);
   WinogradTransforms winograd_3x3;  ///< F(4 x 4, 3 x 3)
   WinogradTransforms winograd_5x5;  ///< F(2 x 2, 5 x 5)

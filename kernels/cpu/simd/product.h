@@ -4,10 +4,11 @@
 #include "tern/kernels/cpu/simd/vector.h"
 
 namespace tern::cpu::simd {
+namespace {
 
 /// The most rows of C, `kVectors` wide, that fit 16 or (AVX-512) 32 registers beside a row of B.
 template <int kWidth, int kVectors>
-inline constexpr int kMaxRows = (kWidth == 16 ? 24 : 12) / kVectors;
+constexpr int kMaxRows = (kWidth == 16 ? 24 : 12) / kVectors;
 
 /// kRows rows and kVectors vectors of C, held in registers over the whole depth. kUnitDepth: a_depth is 1, else a_row
 /// is.
@@ -114,14 +115,25 @@ void multiply_panel(const Product& p, const float* b, const float* bias, float* 
 template <int kWidth, bool kUnitDepth>
 void multiply_panels(const Product& p) {
   constexpr int64_t kPanel = 2 * kWidth;
+  constexpr int kTail = kTailWidth<kWidth>;
   for (int64_t first = 0; first < p.columns; first += kPanel) {
-    const int64_t columns = p.columns - first < kPanel ? p.columns - first : kPanel;
     const float* b = p.b + first / kPanel * p.b_panel;
     const float* bias = p.bias ? p.bias + first : nullptr;
-    if (columns > kWidth)
-      multiply_panel<kWidth, 2, kUnitDepth>(p, b, bias, p.c + first, columns);
-    else
-      multiply_panel<kWidth, 1, kUnitDepth>(p, b, bias, p.c + first, columns);
+    float* c = p.c + first;
+    int64_t columns = p.columns - first < kPanel ? p.columns - first : kPanel;
+    if (columns > kWidth + (kTail < kWidth ? kTail : 0)) {
+      multiply_panel<kWidth, 2, kUnitDepth>(p, b, bias, c, columns);
+      continue;
+    }
+    if (columns > kTail) {
+      const int64_t whole = columns < kWidth ? columns : kWidth;
+      multiply_panel<kWidth, 1, kUnitDepth>(p, b, bias, c, whole);
+      columns -= whole;
+      b += whole;
+      c += whole;
+      if (bias) bias += whole;
+    }
+    if (columns > 0) multiply_panel<kTail, 1, kUnitDepth>(p, b, bias, c, columns);
   }
 }
 
@@ -133,4 +145,5 @@ void multiply(const Product& p) {
     multiply_panels<kWidth, false>(p);
 }
 
+}  // namespace
 }  // namespace tern::cpu::simd

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// The files of this folder that are compiled once per instruction set hold only templates over the vector width, and
-// include no library header with code: so no function compiled for one processor can be linked into code for another.
+// The headers of this folder that are compiled once per instruction set keep all code to the file that includes them,
+// in unnamed namespaces, and include no library header with code: so no function compiled for one processor can be
+// linked into code for another.
 
 namespace tern::cpu::simd {
+namespace {
 
 template <int kWidth>
 struct VectorOf {
@@ -28,4 +30,10 @@ inline void store(float* p, Vector<kWidth> v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
+/// Vectors of half the width end rows where they suffice, from 16 floats on: some processors take such a vector in two
+/// halves.
+template <int kWidth>
+constexpr int kTailWidth = kWidth > 8 ? kWidth / 2 : kWidth;
+
+}  // namespace
 }  // namespace tern::cpu::simd
