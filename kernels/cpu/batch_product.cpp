@@ -17,7 +17,7 @@ int64_t divide_up(int64_t value, int64_t step) { return (value + step - 1) / ste
 }  // namespace
 
 bool suits_batch_product(const BatchProduct& shape) {
-  return shape.batch >= 8 && shape.batch <= 256 && shape.in * shape.out >= int64_t{4} << 20;
+  return shape.batch >= 8 && shape.batch <= 256 && shape.in * shape.out >= int64_t{1} << 20;
 }
 
 // As yᵀ = w · xᵀ, so that w is read row by row where it lies.
