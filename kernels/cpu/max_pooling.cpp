@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "tern/kernels/cpu/pool_windows.h"
 #include "tern/kernels/cpu/pooling.h"
 
@@ -5,6 +7,21 @@ namespace tern::cpu {
 
 using kernels::Extent2;
 using kernels::PoolGeometry;
+
+namespace {
+
+constexpr int64_t kBlock = 8;
+
+/// Calls strip(begin, count) for all `width` elements of a point: eight at a time where there are as many, the last
+/// eight overlapping those before, which are then computed again.
+template <class Strip>
+void for_each_strip(int64_t width, Strip strip) {
+  if (width < kBlock) return strip(0, width);
+  for (int64_t block = 0; block < width; block += kBlock)
+    strip(std::min(block, width - kBlock), std::integral_constant<int64_t, kBlock>());
+}
+
+}  // namespace
 
 void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor& where) {
   visit_fast(x.dtype(), "max_pool2d", [&]<class T>(T) {
@@ -16,17 +33,16 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
       const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
       for (int64_t j = 0; j < out.w; ++j) {
         const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
+        const auto first =
+            static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
+        const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
         const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
-        for (int64_t begin = 0; begin < out.width; begin += kPoolStrip) {
-          const int64_t width = std::min(kPoolStrip, out.width - begin);
-          float best[kPoolStrip];
-          int32_t winner[kPoolStrip];
-          const auto first =
-              static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
-          const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width + begin;
+        for_each_strip(out.width, [=](int64_t begin, auto count) {
+          float best[kBlock];
+          int32_t winner[kBlock];
 #pragma omp simd
-          for (int64_t c = 0; c < width; ++c) {
-            best[c] = load(corner + c);
+          for (int64_t c = 0; c < count; ++c) {
+            best[c] = load(corner + begin + c);
             winner[c] = first;
           }
           for (int64_t h = rows.first; h < rows.last; ++h)
@@ -34,7 +50,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
               const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
               const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
 #pragma omp simd
-              for (int64_t c = 0; c < width; ++c) {
+              for (int64_t c = 0; c < count; ++c) {
                 const float value = load(point + c);
                 const bool wins = (value > best[c]) | ((value != value) & (best[c] == best[c]));
                 best[c] = wins ? value : best[c];
@@ -42,11 +58,11 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
               }
             }
 #pragma omp simd
-          for (int64_t c = 0; c < width; ++c) {
+          for (int64_t c = 0; c < count; ++c) {
             store(to + target + begin + c, best[c]);
             place[target + begin + c] = static_cast<uint8_t>(winner[c]);
           }
-        }
+        });
       }
     });
   });
@@ -60,8 +76,7 @@ bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const Point
          in.w == out.w * geometry.window.w;
 }
 
-/// Each window hands its gradient to its winner and zeros to the rest. Eight elements at a time; the last eight may
-/// overlap those before, whose values they write again.
+/// Each window hands its gradient to its winner and zeros to the rest.
 template <class T>
 void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry& geometry, const PointGrid& in,
                         const PointGrid& out, T* to) {
@@ -72,14 +87,13 @@ void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry&
         T* target = to + ((plane * in.h + i * geometry.window.h + row) * in.w + j * geometry.window.w) * in.width;
         for (int64_t column = 0; column < geometry.window.w; ++column, target += in.width) {
           const auto here = static_cast<int32_t>(row * geometry.window.w + column);
-          for (int64_t block = 0; block < in.width; block += 8) {
-            const int64_t begin = std::min(block, in.width - 8);
+          for_each_strip(in.width, [=](int64_t begin, auto count) {
 #pragma omp simd
-            for (int64_t c = begin; c < begin + 8; ++c) {
+            for (int64_t c = begin; c < begin + count; ++c) {
               const float d = load(from + source + c);  // before the choice, so that it is one plain load
               store(target + c, int32_t{place[source + c]} == here ? d : 0.0f);
             }
-          }
+          });
         }
       }
   });
@@ -95,7 +109,8 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const T* from = d_out.data<T>();
     const auto* place = winners.data<uint8_t>();
     T* to = dx.data<T>();
-    if (windows_tile(geometry, in, out) && in.width >= 8) return scatter_to_winners(from, place, geometry, in, out, to);
+    if (windows_tile(geometry, in, out) && in.width >= kBlock)
+      return scatter_to_winners(from, place, geometry, in, out, to);
     for_each_grid_row(in, [=](int64_t plane, int64_t h) {
       const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
       CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
