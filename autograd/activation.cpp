@@ -15,7 +15,7 @@ struct Relu {
     kernels::relu(x, y);
     return y;
   }
-  Gradients backward(const Tensor& dy, const Needs&) const { return {relu_gradient(y, dy)}; }
+  Gradients backward(Tensor dy, const Needs&) const { return {relu_gradient(y, std::move(dy))}; }
 };
 
 struct LeakyRelu {
@@ -61,9 +61,10 @@ Variable leaky_relu(const Variable& x, double slope) { return apply(LeakyRelu{.s
 Variable sigmoid(const Variable& x) { return apply(Sigmoid{}, x); }
 Variable tanh(const Variable& x) { return apply(Tanh{}, x); }
 
-Tensor relu_gradient(const Tensor& y, const Tensor& dy) {
-  Tensor dx = Tensor::empty_like(y);
-  kernels::relu_backward(y, in_format(dy, y.format()), dx);
+Tensor relu_gradient(const Tensor& y, Tensor dy) {
+  dy = in_format(std::move(dy), y.format());
+  Tensor dx = dy.is_shared() ? Tensor::empty_like(y) : dy;
+  kernels::relu_backward(y, dy, dx);
   return dx;
 }
 

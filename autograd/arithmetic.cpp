@@ -89,8 +89,8 @@ struct AddRelu {
     kernels::relu(y, y);
     return y;
   }
-  Gradients backward(const Tensor& dy, const Needs&) const {
-    const Tensor dx = relu_gradient(y, dy);
+  Gradients backward(Tensor dy, const Needs&) const {
+    const Tensor dx = relu_gradient(y, std::move(dy));
     return {dx, dx};
   }
 };

@@ -25,8 +25,8 @@ struct Conv2dOperation {
     if (relu) y = result;
     return result;
   }
-  Gradients backward(const Tensor& dy, const Needs& needs) const {
-    const Tensor masked = relu ? relu_gradient(y, dy) : dy;
+  Gradients backward(Tensor dy, const Needs& needs) const {
+    const Tensor masked = relu ? relu_gradient(y, std::move(dy)) : dy;
     Gradients gradients(3);
     if (needs[0]) {
       gradients[0] = Tensor::empty_like(x);

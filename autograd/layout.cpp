@@ -144,7 +144,7 @@ struct Convert {
 
 }  // namespace
 
-Tensor in_format(const Tensor& x, MemoryFormat format) {
+Tensor in_format(Tensor x, MemoryFormat format) {
   if (x.format() == format) return x;
   Tensor y = Tensor::empty(x.shape(), {x.dtype(), x.device(), format});
   kernels::convert(x, y);

@@ -8,7 +8,7 @@
 namespace tern {
 
 /// `x` itself where it already lies in `format`; else a copy that does.
-Tensor in_format(const Tensor& x, MemoryFormat format);
+Tensor in_format(Tensor x, MemoryFormat format);
 
 /// The same elements in row-major order under another shape; one extent may be -1.
 Variable reshape(const Variable& x, std::initializer_list<int64_t> extents);

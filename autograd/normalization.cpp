@@ -70,8 +70,8 @@ struct BatchNormInference {
     if (options.relu) y = result;
     return result;
   }
-  Gradients backward(const Tensor& dy, const Needs& needs) const {
-    const Tensor masked = options.relu ? relu_gradient(y, dy) : dy;
+  Gradients backward(Tensor dy, const Needs& needs) const {
+    const Tensor masked = options.relu ? relu_gradient(y, std::move(dy)) : dy;
     const Tensor zeros = Tensor::zeros_like(gamma);
     Gradients gradients(4);
     if (needs[0]) {

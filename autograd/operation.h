@@ -28,7 +28,7 @@ class Node {
       : inputs_(std::move(inputs)), format_(format) {}
   virtual ~Node() = default;
   /// Called once, with a gradient in the output's shape, dtype and format; frees what was saved on return.
-  virtual Gradients backward(const Tensor& dy) = 0;
+  virtual Gradients backward(Tensor dy) = 0;
   const std::vector<std::shared_ptr<GradientSlot>>& inputs() const { return inputs_; }
   /// The output's.
   MemoryFormat format() const { return format_; }
@@ -46,9 +46,9 @@ class OperationNode final : public Node {
  public:
   OperationNode(Operation operation, std::vector<std::shared_ptr<GradientSlot>> inputs, MemoryFormat format)
       : Node(std::move(inputs), format), operation_(std::move(operation)) {}
-  Gradients backward(const Tensor& dy) override {
+  Gradients backward(Tensor dy) override {
     const Operation operation = std::move(operation_);
-    return operation.backward(dy, needs());
+    return operation.backward(std::move(dy), needs());
   }
 
  private:
@@ -79,7 +79,8 @@ Variable record(Operation operation, Tensor y, std::span<const Variable> inputs)
 ///   Tensor forward(const Tensor& x, ...);                            // may save into fields
 ///   Gradients backward(const Tensor& dy, const Needs& needs) const;  // one gradient per input
 /// Both are pure but for the fields, so an operation is tested without a tape. dy has y's shape, dtype and format;
-/// gradients have their input's shape and dtype, in any format.
+/// gradients have their input's shape and dtype, in any format. A backward that takes dy by value may write into it
+/// where it is not shared.
 template <class Operation, class... Inputs>
 Variable apply(Operation operation, const Inputs&... inputs) {
   Tensor y = operation.forward(inputs.value()...);

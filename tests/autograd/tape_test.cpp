@@ -136,6 +136,16 @@ TEST(ReluGradient, MeetsAGradientInAnotherFormat) {
   }
 }
 
+TEST(ReluGradient, WritesOnlyIntoWhatNobodyElseHolds) {
+  const Tensor y = Tensor::from<float>({2}, std::vector<float>{1, 0});
+  const Tensor dy = Tensor::from<float>({2}, std::vector<float>{5, 6});
+  EXPECT_EQ(relu_gradient(y, dy).to_vector<float>(), (std::vector<float>{5, 0}));
+  EXPECT_EQ(dy.to_vector<float>(), (std::vector<float>{5, 6}));
+  Tensor given = dy.clone();
+  const float* const place = given.data<float>();
+  EXPECT_EQ(relu_gradient(y, std::move(given)).data<float>(), place);
+}
+
 TEST(Tape, RefusesMoreInputsThanNeedsCanTell) {
   const std::vector<Variable> leaves(64, Variable::leaf(values({1})));
   std::vector<Variable> more = leaves;
