@@ -14,6 +14,8 @@ enum class Purpose : uint8_t {
   dropout = 4,
   digits = 5,
   codec = 6,
+  subnet = 7,
+  tones = 8,
   test = 255
 };
 

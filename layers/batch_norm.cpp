@@ -1,5 +1,6 @@
 #include "tern/layers/batch_norm.h"
 
+#include "tern/core/error.h"
 #include "tern/layers/initialize.h"
 
 namespace tern {
@@ -13,8 +14,13 @@ BatchNorm::BatchNorm(const Options& options)
       options_{.epsilon = options.epsilon, .momentum = options.momentum, .relu = options.relu} {}
 
 Variable BatchNorm::forward(const Variable& x, const Variable& residual) {
-  if (training()) ++*num_batches_tracked.data<int64_t>();
+  if (training() && options_.momentum > 0) ++*num_batches_tracked.data<int64_t>();
   return batch_norm(x, {weight.variable(), bias.variable(), running_mean, running_var}, options_, training(), residual);
+}
+
+void BatchNorm::set_momentum(double momentum) {
+  check(momentum >= 0 && momentum <= 1, "BatchNorm: momentum ", momentum, ", expected [0, 1]");
+  options_.momentum = momentum;
 }
 
 }  // namespace tern

@@ -25,6 +25,10 @@ class BatchNorm : public Module {
   Variable forward(const Variable& x) override { return forward(x, {}); }
   Variable forward(const Variable& x, const Variable& residual);
 
+  double momentum() const { return options_.momentum; }
+  /// In [0, 1]; 0: a batch leaves the running statistics as they are.
+  void set_momentum(double momentum);
+
   Parameter& weight;
   Parameter& bias;
   Tensor& running_mean;

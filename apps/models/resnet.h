@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tern/autograd/layout.h"
+#include "tern/dist/subnet_plan.h"
 #include "tern/layers/batch_norm.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"
@@ -37,6 +38,14 @@ struct BasicBlock final : Module {
   }
   Variable forward(const Variable& x) override { return bn2(conv2(bn1(conv1(x))), downsample(x)); }
 
+  /// The channels between the two convolutions of the block called `name`.
+  static HiddenLayer inner_channels(const std::string& name) {
+    HiddenLayer channels{name, {{name + ".conv1.weight", 0}, {name + ".conv2.weight", 1}}};
+    for (const char* tensor : {"weight", "bias", "running_mean", "running_var"})
+      channels.indices.push_back({name + ".bn1." + tensor, 0});
+    return channels;
+  }
+
   Conv2d& conv1;
   BatchNorm2d& bn1;
   Conv2d& conv2;
@@ -45,12 +54,16 @@ struct BasicBlock final : Module {
 };
 
 /// ResNet-18 for CIFAR: torchvision's with a 3×3 stem of stride 1 and no pooling after it; x [N, 3, 32, 32].
-struct ResNet18 final : Module {
+struct ResNet18 final : Module, SubnetModel {
   struct Options {
     int64_t classes = 10;
+    int64_t width = 64;  ///< channels of the stem; the last stage has eight times as many
   };
-  explicit ResNet18(const Options& options) : fc(add<Linear>("fc", {.in = 512, .out = options.classes})) {
-    int64_t in = 64;
+  explicit ResNet18(const Options& options)
+      : conv1(add<Conv2d>("conv1", BasicBlock::convolution(3, options.width, 3, 1))),
+        bn1(add<BatchNorm2d>("bn1", {.features = options.width, .relu = true})),
+        fc(add<Linear>("fc", {.in = 8 * options.width, .out = options.classes})) {
+    int64_t in = options.width;
     for (Sequential* layer : {&layer1, &layer2, &layer3, &layer4}) {
       const int64_t out = layer == &layer1 ? in : 2 * in;
       layer->append<BasicBlock>({.in = in, .out = out, .stride = out / in});
@@ -62,8 +75,18 @@ struct ResNet18 final : Module {
     return fc(flatten(pool(layer4(layer3(layer2(layer1(bn1(conv1(x)))))))));
   }
 
-  Conv2d& conv1 = add<Conv2d>("conv1", BasicBlock::convolution(3, 64, 3, 1));
-  BatchNorm2d& bn1 = add<BatchNorm2d>("bn1", {.features = 64, .relu = true});
+  /// The inner channels of every block; nothing fully connected is hidden.
+  SubnetPlan subnet_plan(SubnetScope scope) const override {
+    SubnetPlan plan;
+    if (scope != SubnetScope::filters) return plan;
+    for (const char* layer : {"layer1", "layer2", "layer3", "layer4"})
+      for (const char* block : {".0", ".1"})
+        plan.layers.push_back(BasicBlock::inner_channels(std::string(layer) + block));
+    return plan;
+  }
+
+  Conv2d& conv1;
+  BatchNorm2d& bn1;
   Sequential& layer1 = add<Sequential>("layer1");
   Sequential& layer2 = add<Sequential>("layer2");
   Sequential& layer3 = add<Sequential>("layer3");

@@ -61,6 +61,21 @@ TEST(Mlp, HasALayerBetweenEveryTwoWidths) {
   EXPECT_EQ(mlp(Tensor::zeros({2, 1, 2, 3})).shape(), (Shape{2, 4}));
 }
 
+TEST(Mlp, NormalisesBeforeEachReluWhereAsked) {
+  models::Mlp mlp({.widths = {6, 5, 4}, .norm = true});
+  mlp.initialize(1);
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : mlp.parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"layers.0.weight", "layers.1.weight", "layers.1.bias", "layers.2.weight",
+                                             "layers.2.bias"}));
+  const Tensor x = Tensor::empty({8, 1, 2, 3});
+  normal(100)(x, RandomStream({.seed = 3}));
+  std::vector<float> hidden;
+  mlp.layers.modules()[2].module->on_output([&](const Variable& y) { hidden = y.value().to_vector<float>(); });
+  mlp(x);
+  for (const float value : hidden) EXPECT_TRUE(value >= 0 && value < 3) << value;
+}
+
 TEST(ResNet18, HasTorchvisionsNamesAndSizes) {
   models::ResNet18 resnet({.classes = 10});
   resnet.initialize(1);

@@ -1,0 +1,52 @@
+#include "tern/layers/batch_statistics.h"
+
+namespace tern {
+namespace {
+
+/// Puts a module into evaluation mode, and back.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Module& model) : model_(model), was_training_(model.training()) { model.set_training(false); }
+  ~EvaluationMode() { model_.set_training(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  Module& model_;
+  bool was_training_;
+};
+
+}  // namespace
+
+BatchStatistics::BatchStatistics(Module& model) {
+  for (const auto& [name, module] : model.modules()) {
+    auto* norm = dynamic_cast<BatchNorm*>(module);
+    if (norm == nullptr) continue;
+    layers_.push_back({norm, norm->momentum(), norm->training()});
+    norm->set_training(true);
+    norm->set_momentum(0);
+  }
+}
+
+BatchStatistics::~BatchStatistics() {
+  for (const auto& [norm, momentum, training] : layers_) {
+    norm->set_momentum(momentum);
+    norm->set_training(training);
+  }
+}
+
+int64_t calibrate_batch_statistics(Module& model, const std::function<std::optional<Variable>()>& next_batch) {
+  const NoGradient no_gradient;
+  const EvaluationMode evaluation(model);
+  const BatchStatistics by_batch(model);
+  int64_t batches = 0;
+  while (const auto x = next_batch()) {
+    ++batches;
+    for (const auto& [name, module] : model.modules())
+      if (auto* norm = dynamic_cast<BatchNorm*>(module)) norm->set_momentum(1.0 / static_cast<double>(batches));
+    model(*x);
+  }
+  return batches;
+}
+
+}  // namespace tern

@@ -1,0 +1,61 @@
+#include "tern/layers/batch_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include "tern/layers/dropout.h"
+#include "tern/layers/sequential.h"
+
+namespace tern {
+namespace {
+
+struct Net final : Module {
+  Net() { layers.append<BatchNorm1d>({.features = 1}); }
+  Variable forward(const Variable& x) override { return layers(x); }
+  Sequential& layers = add<Sequential>("layers");
+};
+
+const Tensor kFirst = Tensor::from<float>({2, 1}, {1, 3}), kSecond = Tensor::from<float>({4, 1}, {10, 10, 14, 14});
+
+TEST(BatchStatistics, AreTheMeansOverTheBatchesAfterACalibration) {
+  Net net;
+  net.initialize(1);
+  std::vector<Tensor> batches = {kFirst, kSecond};
+  const int64_t used = calibrate_batch_statistics(net, [&]() -> std::optional<Variable> {
+    if (batches.empty()) return std::nullopt;
+    const Variable x(batches.back());
+    batches.pop_back();
+    return x;
+  });
+  EXPECT_EQ(used, 2);
+  const StateDict state = net.state();
+  EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], (2.f + 12.f) / 2);
+  EXPECT_FLOAT_EQ(state.at("layers.0.running_var").data<float>()[0], (2.f + 16.f / 3) / 2);
+  EXPECT_TRUE(net.training());
+  net(kFirst);  // the layer follows its batches again as before
+  EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], 0.9f * 7 + 0.1f * 2);
+}
+
+TEST(BatchStatistics, StayAsTheyAreWhereThereAreNoBatches) {
+  Net net;
+  net.initialize(1);
+  EXPECT_EQ(calibrate_batch_statistics(net, [] { return std::nullopt; }), 0);
+  EXPECT_EQ(net.state().at("layers.0.running_var").data<float>()[0], 1);
+}
+
+TEST(BatchStatistics, OfTheBatchItselfServeAnEvaluation) {
+  Net net;
+  net.initialize(1);
+  net.set_training(false);
+  const auto running = net(kFirst).value().to_vector<float>();
+  {
+    const BatchStatistics by_batch(net);
+    const auto y = net(kFirst).value().to_vector<float>();
+    EXPECT_NEAR(y[0], -1, 1e-4);
+    EXPECT_NEAR(y[1], 1, 1e-4);
+  }
+  EXPECT_EQ(net(kFirst).value().to_vector<float>(), running);
+  EXPECT_EQ(net.state().at("layers.0.num_batches_tracked").item(), 0);
+}
+
+}  // namespace
+}  // namespace tern
