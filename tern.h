@@ -43,6 +43,7 @@
 #include "tern/dist/independent_subnets.h"
 #include "tern/dist/ledger.h"
 #include "tern/dist/link.h"
+#include "tern/dist/local_sgd.h"
 #include "tern/dist/message.h"
 #include "tern/dist/peer_error.h"
 #include "tern/dist/subnet_plan.h"

@@ -16,6 +16,7 @@ enum class Purpose : uint8_t {
   codec = 6,
   subnet = 7,
   tones = 8,
+  requantize = 9,
   test = 255
 };
 

@@ -7,6 +7,16 @@
 
 namespace tern {
 
+std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method) {
+  std::vector<AveragedTensor> tensors;
+  for (const auto& [name, parameter] : model.parameters()) {
+    check_input(parameter->value().dtype() == DType::f32, method, ": parameter '", name, "' is ",
+                parameter->value().dtype(), ", expected f32");
+    tensors.push_back({name, parameter->value().numel()});
+  }
+  return tensors;
+}
+
 Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options)
     : rank_(communicator.rank()),
       tensors_(std::move(tensors)),

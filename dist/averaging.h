@@ -8,8 +8,12 @@
 #include "tern/core/state_dict.h"
 #include "tern/dist/exchange.h"
 #include "tern/dist/fusion.h"
+#include "tern/layers/module.h"
 
 namespace tern {
+
+/// The model's parameters, of which `method` averages something. An InputError where one is not f32.
+std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method);
 
 /// How tensors travel to become their means.
 struct AveragingOptions {

@@ -35,7 +35,7 @@ struct CodecTraits {
   bool fixed_size = true;  ///< every message of a tensor has `most_bytes`
 };
 
-class SharedScaleCodec;
+class ScaledCodec;
 
 /// How a gradient becomes bytes and comes back: local mathematics of one rank, which cannot communicate. Gradients are
 /// f32, row-major, on the CPU; a tensor of no elements has no bytes. An error names the codec and the tensor. Not
@@ -58,8 +58,8 @@ class GradientCodec {
 
   /// ω of an unbiased codec: E‖decoded - g‖² is at most ω‖g‖² (of the clipped gradient where it clips). 0 for others.
   virtual double omega(const GradientTag& tag, const Tensor& gradient) const;
-  /// The codec with its scalers apart, for exchanges that sum codes; null where it has none.
-  virtual const SharedScaleCodec* shared_scale() const { return nullptr; }
+  /// The codec with its scalers apart, for exchanges that cut or sum codes; null where it has none.
+  virtual const ScaledCodec* scaled() const { return nullptr; }
 
   /// What it keeps from step to step, by tensor; empty where nothing. To be saved, and loaded into an equal codec.
   virtual StateDict state() const { return {}; }
@@ -75,11 +75,11 @@ class GradientCodec {
 /// Whether ranks agree on one scaler: where the exchange needs it, always, or never.
 enum class ScalerSharing : uint8_t { automatic, on, off };
 
-/// A codec whose codes are small integers times one scaler a bucket: with the largest scaler of all ranks in each
-/// bucket, codes of several ranks can be summed as integers (TernGrad eq. 4).
-class SharedScaleCodec {
+/// A codec whose codes are whole numbers times one scaler a bucket. Codes of several ranks can be summed as integers
+/// where all use the largest scaler of all ranks in each bucket (TernGrad eq. 4), and codes of fixed size be cut.
+class ScaledCodec {
  public:
-  virtual ~SharedScaleCodec() = default;
+  virtual ~ScaledCodec() = default;
   /// f32 [buckets]: this rank's own scalers.
   virtual Tensor scalers(const GradientTag& tag, const Tensor& gradient) const = 0;
   /// Appends the codes alone, with these scalers.
@@ -87,7 +87,18 @@ class SharedScaleCodec {
                             std::vector<std::byte>& bytes) const = 0;
   /// sum += scaler · code. With scalers of 1: the integers.
   virtual void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const = 0;
+
   virtual ScalerSharing sharing() const = 0;
+  /// Elements of a scaler; 0: a tensor's.
+  virtual int64_t bucket() const = 0;
+  /// Codes are within ±levels.
+  virtual int64_t levels() const = 0;
+  /// Of n codes; the most where their size varies.
+  virtual int64_t code_bytes(int64_t n) const = 0;
+  /// Codes can be cut before each multiple of so many elements; 0: nowhere, their size varies.
+  virtual int64_t granule() const = 0;
+  /// The same codes for sums of decoded gradients: scaled by the largest magnitude, nothing clipped.
+  virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
 };
 
 /// The codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`. An InputError names the

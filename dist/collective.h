@@ -57,6 +57,8 @@ void ring_broadcast(const Collective& c, Bytes x, int root);
 
 /// Part r of y = part (this rank) of rank r's x.
 void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, const Cuts& receive);
+/// x = the root's x.
+void fan_out(const Collective& c, Bytes x, int root);
 /// y = this rank's part of the root's x.
 void scatter(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
 /// The root's y = all ranks' x, in rank order.

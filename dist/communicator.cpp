@@ -58,6 +58,13 @@ Work Communicator::broadcast(const Tensor& x, int root, Account account) {
                [=](const Collective& c) { ring_broadcast(c, bytes_of(x), root); });
 }
 
+Work Communicator::fan_out(const Tensor& x, int root, Account account) {
+  check_tensor(x, "fan_out", "x");
+  check_root(root, size(), "fan_out");
+  return start(label(Operation::fan_out, x, x.numel(), account),
+               [=](const Collective& c) { detail::fan_out(c, bytes_of(x), root); });
+}
+
 Work Communicator::all_reduce(const Tensor& x, Reduction reduction, Account account) {
   check_tensor(x, "all_reduce", "x");
   check(x.dtype() != DType::u8, "all_reduce: x holds u8, expected f32, f64, bf16 or i64");

@@ -26,6 +26,8 @@ class Communicator {
 
   /// x of `root` in everyone's x.
   Work broadcast(const Tensor& x, int root, Account account = Account::payload);
+  /// The same straight from the root, which sends (N-1) of x, the others nothing.
+  Work fan_out(const Tensor& x, int root, Account account = Account::payload);
   /// Everyone's x becomes the reduction of all, the same bits on every rank; f32, f64, bf16, i64. Each rank sends
   /// 2(N-1)/N of x.
   Work all_reduce(const Tensor& x, Reduction reduction = Reduction::sum, Account account = Account::payload);

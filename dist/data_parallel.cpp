@@ -6,26 +6,13 @@
 #include "tern/kernels/elementwise.h"
 
 namespace tern {
-namespace {
-
-std::vector<AveragedTensor> gradients_of(Module& model) {
-  std::vector<AveragedTensor> tensors;
-  for (const auto& [name, parameter] : model.parameters()) {
-    check_input(parameter->value().dtype() == DType::f32, "data-parallel: parameter '", name, "' is ",
-                parameter->value().dtype(), ", expected f32");
-    tensors.push_back({name, parameter->value().numel()});
-  }
-  return tensors;
-}
-
-}  // namespace
 
 DataParallel::DataParallel(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
     : DistributedOptimizer(model, local),
       communicator_(communicator),
       options_(options),
       parameters_(model.parameters()),
-      averaging_(communicator, gradients_of(model), options.averaging) {
+      averaging_(communicator, averaged_parameters(model, "data-parallel"), options.averaging) {
   if (!options.averaging.overlap) return;
   for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].parameter->on_gradient_ready([this, i] { give(i); });
 }

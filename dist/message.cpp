@@ -9,7 +9,7 @@ namespace tern {
 std::string to_string(Operation operation) {
   static constexpr std::array kNames = {"nothing",        "broadcast",  "all_reduce_sum", "all_reduce_max",
                                         "reduce_scatter", "all_gather", "all_to_all",     "scatter",
-                                        "gather",         "barrier",    "shift"};
+                                        "gather",         "barrier",    "shift",          "fan_out"};
   static_assert(kNames.size() == static_cast<size_t>(Operation::last) + 1);
   return kNames.at(static_cast<size_t>(operation));
 }

@@ -23,7 +23,8 @@ enum class Operation : uint8_t {
   gather,
   barrier,
   shift,
-  last = shift
+  fan_out,
+  last = fan_out
 };
 
 std::string to_string(Operation operation);

@@ -22,6 +22,8 @@ constexpr int code_bits(int64_t levels) {
 }
 inline constexpr int64_t kMostLevels = 32767;
 
+inline constexpr int64_t kCodesPerWord = 32;
+
 /// Bytes of n codes. Codes are bit planes: each 32 elements are a word (little-endian) of their signs, then one of each
 /// bit of their levels, the lowest first; the words of a last, short group are cut to whole bytes. Level 0 has sign 0.
 constexpr int64_t code_bytes(int64_t n, int bits) { return bits * (4 * (n / 32) + (n % 32 + 7) / 8); }

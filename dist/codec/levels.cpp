@@ -78,6 +78,10 @@ void add_levels(std::span<const int32_t> levels, const Tensor& units, int64_t bu
 
 bool is_fixed_size(Packing packing) { return packing == Packing::fixed || packing == Packing::trits; }
 
+int64_t packing_granule(Packing packing) {
+  return packing == Packing::fixed ? kernels::kCodesPerWord : packing == Packing::trits ? kTritsPerByte : 0;
+}
+
 int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels) {
   switch (packing) {
     case Packing::fixed: return plane_bytes(n, levels);

@@ -17,6 +17,8 @@ enum class Packing : uint8_t {
 };
 
 bool is_fixed_size(Packing packing);
+/// Elements that take whole bytes wherever a multiple of them begins; 0 where the size varies.
+int64_t packing_granule(Packing packing);
 int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels);
 
 /// Appends the levels that `codes`, bit planes of n elements, hold.

@@ -6,7 +6,7 @@
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/levels.h"
 #include "tern/dist/codec/table.h"
-#include "tern/kernels/codec.h"
+#include "tern/kernels/codec_arithmetic.h"
 
 namespace tern {
 namespace {
@@ -25,7 +25,7 @@ struct QsgdSettings {
 
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4): each bucket as whole numbers of its norm / levels, rounded at
 /// random. A message is the buckets' units, then the codes.
-class Qsgd final : public GradientCodec {
+class Qsgd final : public GradientCodec, public ScaledCodec {
  public:
   explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kPackings[settings.code]) {}
 
@@ -41,8 +41,7 @@ class Qsgd final : public GradientCodec {
   }
   int64_t most_bytes(const Shape& shape) const override {
     const int64_t n = shape.numel();
-    return n == 0 ? 0
-                  : 4 * kernels::bucket_count(n, settings_.bucket) + most_packed_bytes(packing_, n, settings_.levels);
+    return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + code_bytes(n);
   }
 
   /// Lemma 3.1 (ii) with the bucket's length; a bucket's maximum is at most its 2-norm.
@@ -53,13 +52,44 @@ class Qsgd final : public GradientCodec {
     return std::min(length / (s * s), std::sqrt(length) / s);
   }
 
+  const ScaledCodec* scaled() const override { return this; }
+  Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
+    const Tensor statistics = finite_statistics(tag, gradient, settings_.bucket);
+    Tensor units = Tensor::empty({statistics.size(0)});
+    const auto* row = statistics.data<double>();
+    for (float& unit : units.span<float>()) {
+      unit = kernels::codec_unit(norm(), row[0], row[2], settings_.levels);
+      row += 3;
+    }
+    check_finite(tag, units.span<float>());
+    return units;
+  }
+  void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& units,
+                    std::vector<std::byte>& bytes) const override {
+    Tensor codes = empty_codes(gradient.numel());
+    kernels::quantize(gradient, units, settings_.bucket, settings_.levels, tag.key, codes);
+    append_packed(packing_, codes, gradient.numel(), settings_.levels, bytes);
+  }
+  void add_codes(std::span<const std::byte> codes, const Tensor& units, Tensor& sum) const override {
+    add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
+  }
+  ScalerSharing sharing() const override { return ScalerSharing::off; }
+  int64_t bucket() const override { return settings_.bucket; }
+  int64_t levels() const override { return settings_.levels; }
+  int64_t code_bytes(int64_t n) const override { return most_packed_bytes(packing_, n, settings_.levels); }
+  int64_t granule() const override { return packing_granule(packing_); }
+  std::unique_ptr<GradientCodec> for_sums() const override {
+    QsgdSettings by_maximum = settings_;
+    by_maximum.norm = static_cast<int>(kernels::BucketNorm::max);
+    return std::make_unique<Qsgd>(by_maximum);
+  }
+
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     const int64_t n = gradient.numel(), levels = settings_.levels;
     Tensor units = Tensor::empty({kernels::bucket_count(n, settings_.bucket)});
-    Tensor codes = Tensor::empty({kernels::code_bytes(n, kernels::code_bits(levels))}, {.dtype = DType::u8});
-    kernels::norm_quantize(gradient, static_cast<kernels::BucketNorm>(settings_.norm), settings_.bucket, levels,
-                           tag.key, units, codes);
+    Tensor codes = empty_codes(n);
+    kernels::norm_quantize(gradient, norm(), settings_.bucket, levels, tag.key, units, codes);
     check_finite(tag, units.span<float>());
     append_values<float>(bytes, units.span<float>());
     append_packed(packing_, codes, n, levels, bytes);
@@ -69,10 +99,15 @@ class Qsgd final : public GradientCodec {
     const Tensor units = Tensor::empty({kernels::bucket_count(sum.numel(), settings_.bucket)});
     reader.values(units.span<float>());
     check_scalers(units.span<float>());
-    add_packed(packing_, reader.rest(), units, settings_.bucket, settings_.levels, sum);
+    add_codes(reader.rest(), units, sum);
   }
 
  private:
+  kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
+  Tensor empty_codes(int64_t n) const {
+    return Tensor::empty({kernels::code_bytes(n, kernels::code_bits(settings_.levels))}, {.dtype = DType::u8});
+  }
+
   QsgdSettings settings_;
   Packing packing_;
 };

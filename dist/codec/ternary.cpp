@@ -24,7 +24,7 @@ struct TernarySettings {
 
 /// TernGrad (Wen et al., 2017, eq. 1-4 and 21): -1, 0 or 1 times a scaler S, ±1 with probability |g|/S. A message is
 /// the scalers, then the codes.
-class Ternary final : public GradientCodec, public SharedScaleCodec {
+class Ternary final : public GradientCodec, public ScaledCodec {
  public:
   explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kPackings[settings.pack]) {}
 
@@ -37,11 +37,20 @@ class Ternary final : public GradientCodec, public SharedScaleCodec {
   }
   int64_t most_bytes(const Shape& shape) const override {
     const int64_t n = shape.numel();
-    return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + most_packed_bytes(packing_, n, 1);
+    return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + code_bytes(n);
   }
 
-  const SharedScaleCodec* shared_scale() const override { return this; }
+  const ScaledCodec* scaled() const override { return this; }
   ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
+  int64_t bucket() const override { return settings_.bucket; }
+  int64_t levels() const override { return 1; }
+  int64_t code_bytes(int64_t n) const override { return most_packed_bytes(packing_, n, 1); }
+  int64_t granule() const override { return packing_granule(packing_); }
+  std::unique_ptr<GradientCodec> for_sums() const override {
+    TernarySettings unclipped = settings_;
+    unclipped.clip = 0;
+    return std::make_unique<Ternary>(unclipped);
+  }
 
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
     const Tensor statistics = finite_statistics(tag, gradient, settings_.bucket);

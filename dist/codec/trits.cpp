@@ -7,7 +7,7 @@
 namespace tern {
 namespace {
 
-constexpr size_t kTrits = 5;
+constexpr auto kTrits = static_cast<size_t>(kTritsPerByte);
 
 }  // namespace
 

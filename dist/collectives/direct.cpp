@@ -16,6 +16,16 @@ void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, co
   c.transport.flush();
 }
 
+void fan_out(const Collective& c, Bytes x, int root) {
+  if (c.rank() == root) {
+    for (int peer = 0; peer < c.size(); ++peer)
+      if (peer != root) c.transport.send(peer, c.message, x);
+  } else {
+    c.transport.receive(root, c.message, x);
+  }
+  c.transport.flush();
+}
+
 void scatter(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts) {
   if (c.rank() == root) {
     for (int peer = 0; peer < c.size(); ++peer)

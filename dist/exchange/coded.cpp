@@ -1,7 +1,9 @@
 #include "tern/dist/exchange/coded.h"
 
-#include "tern/core/error.h"
+#include <numeric>
+
 #include "tern/dist/codec/bytes.h"
+#include "tern/dist/exchange/scalers.h"
 
 namespace tern {
 
@@ -14,7 +16,7 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
     if (scalers.empty())
       codec.encode(tag, gradient, bytes);
     else if (gradient.numel() != 0)
-      codec.shared_scale()->append_codes(tag, gradient, scalers[i], bytes);
+      codec.scaled()->append_codes(tag, gradient, scalers[i], bytes);
     coded.lengths.push_back(static_cast<int64_t>(bytes.size() - begin));
   }
   coded.bytes = Tensor::empty({static_cast<int64_t>(bytes.size())}, {.dtype = DType::u8});
@@ -30,23 +32,43 @@ void decode_add_all(const GradientCodec& codec, const FusedGradients& message, c
     if (scalers.empty())
       codec.decode_add(message[i].tag, bytes, sums.parts[i]);
     else if (sums.parts[i].numel() != 0)
-      codec.shared_scale()->add_codes(bytes, scalers[i], sums.parts[i]);
+      codec.scaled()->add_codes(bytes, scalers[i], sums.parts[i]);
   }
 }
 
-std::vector<std::vector<int64_t>> lengths_of_all(const GradientCodec& codec, const std::vector<int64_t>& lengths,
-                                                 Communicator& communicator) {
-  std::vector<std::vector<int64_t>> all(static_cast<size_t>(communicator.size()), lengths);
-  if (codec.traits().fixed_size) return all;
+std::vector<CodedMessage> CodedExchange::Encoded::split(const Tensor& all) const {
+  std::vector<CodedMessage> parts;
+  int64_t begin = 0;
+  for (size_t rank = 0; rank < counts.size(); begin += counts[rank++])
+    parts.push_back({all.slice(begin, begin + counts[rank]), lengths[rank]});
+  return parts;
+}
+
+CodedExchange::Encoded CodedExchange::encode(const FusedGradients& message, bool share_scalers) {
+  Encoded encoded;
+  if (share_scalers) encoded.scalers = shared_scalers(*codec_.scaled(), message, communicator_, times_);
+  {
+    const Stopwatch encoding(times_.encode);
+    const CodedMessage coded = encode_all(codec_, message, encoded.scalers);
+    encoded.bytes = coded.bytes;
+    encoded.lengths.push_back(coded.lengths);
+  }
+  encoded.lengths = lengths_of_all(encoded.lengths.front());
+  for (const auto& of_rank : encoded.lengths)
+    encoded.counts.push_back(std::accumulate(of_rank.begin(), of_rank.end(), int64_t{0}));
+  encoded.total = std::accumulate(encoded.counts.begin(), encoded.counts.end(), int64_t{0});
+  return encoded;
+}
+
+std::vector<std::vector<int64_t>> CodedExchange::lengths_of_all(const std::vector<int64_t>& lengths) {
+  std::vector<std::vector<int64_t>> all(static_cast<size_t>(communicator_.size()), lengths);
+  if (codec_.traits().fixed_size) return all;
   const auto tensors = static_cast<int64_t>(lengths.size());
   const Tensor mine = Tensor::from<int64_t>({tensors}, lengths);
-  const Tensor everyones = Tensor::empty({communicator.size(), tensors}, {.dtype = DType::i64});
-  communicator.all_gather(mine, everyones, Account::overhead).wait();
-  for (int64_t rank = 0; rank < communicator.size(); ++rank)
+  const Tensor everyones = Tensor::empty({communicator_.size(), tensors}, {.dtype = DType::i64});
+  wait(communicator_.all_gather(mine, everyones, Account::overhead));
+  for (int64_t rank = 0; rank < communicator_.size(); ++rank)
     all[static_cast<size_t>(rank)] = everyones.slice(rank, rank + 1).to_vector<int64_t>();
-  for (const auto& of_rank : all)
-    for (const int64_t length : of_rank)
-      check(length >= 0, "exchange: a tensor's message has ", length, " bytes, expected 0 or more");
   return all;
 }
 

@@ -17,8 +17,27 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
 void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const std::vector<Tensor>& scalers,
                     const CodedMessage& coded, FlatTensors& sums);
 
-/// The lengths of every rank's tensors, by rank. They travel, as overhead, only where the codec's size is not fixed.
-std::vector<std::vector<int64_t>> lengths_of_all(const GradientCodec& codec, const std::vector<int64_t>& lengths,
-                                                 Communicator& communicator);
+/// An exchange whose ranks send whole messages of the codec.
+class CodedExchange : public Exchange {
+ public:
+  using Exchange::Exchange;
+
+ protected:
+  /// This rank's message, and what it must know of the others'.
+  struct Encoded {
+    std::vector<Tensor> scalers;                ///< where ranks share them
+    Tensor bytes;                               ///< u8
+    std::vector<std::vector<int64_t>> lengths;  ///< of the tensors of each rank
+    std::vector<int64_t> counts;                ///< bytes of each rank
+    int64_t total = 0;
+    /// Every rank's part of `all`, which holds their bytes in rank order.
+    std::vector<CodedMessage> split(const Tensor& all) const;
+  };
+  /// Where the codec's size is not fixed, ranks tell each other their lengths, as overhead.
+  Encoded encode(const FusedGradients& message, bool share_scalers);
+
+ private:
+  std::vector<std::vector<int64_t>> lengths_of_all(const std::vector<int64_t>& lengths);
+};
 
 }  // namespace tern

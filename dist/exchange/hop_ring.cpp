@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "tern/kernels/codec.h"
+
 namespace tern {
 namespace {
 
-/// Parts begin at multiples of so many elements, which take whole bytes in every code.
-constexpr int64_t kGroup = 32;
+/// Parts begin at multiples of so many elements, which are whole bytes in every code.
+constexpr int64_t kGroup = kernels::kCodesPerWord;
 
 detail::Cuts group_cuts(int64_t count, int ranks) {
   detail::Cuts cuts = detail::even_cuts((count + kGroup - 1) / kGroup, ranks);

@@ -4,8 +4,8 @@
 
 namespace tern {
 
-std::vector<Tensor> shared_scalers(const SharedScaleCodec& codec, const FusedGradients& message,
-                                   Communicator& communicator, ExchangeTimes& times) {
+std::vector<Tensor> shared_scalers(const ScaledCodec& codec, const FusedGradients& message, Communicator& communicator,
+                                   ExchangeTimes& times) {
   std::vector<Tensor> each;
   int64_t count = 0;
   Tensor all;

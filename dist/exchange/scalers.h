@@ -6,7 +6,7 @@ namespace tern {
 
 /// The scalers of each tensor, f32 [buckets], each the largest of all ranks': one all-reduce of the message's
 /// (TernGrad eq. 4).
-std::vector<Tensor> shared_scalers(const SharedScaleCodec& codec, const FusedGradients& message,
-                                   Communicator& communicator, ExchangeTimes& times);
+std::vector<Tensor> shared_scalers(const ScaledCodec& codec, const FusedGradients& message, Communicator& communicator,
+                                   ExchangeTimes& times);
 
 }  // namespace tern

@@ -40,7 +40,8 @@ void Exchange::wait(const Work& work) {
 }
 
 std::span<const ExchangeEntry* const> exchange_table() {
-  static constexpr const ExchangeEntry* kTable[] = {&ring_entry, &allgather_entry};
+  static constexpr const ExchangeEntry* kTable[] = {&ring_entry, &allgather_entry, &reduce_scatter_entry, &server_entry,
+                                                    &ternary_ring_entry};
   return kTable;
 }
 
@@ -60,7 +61,7 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& co
 std::string default_exchange(const GradientCodec& codec, int ranks) {
   if (takes("ring", codec)) return "ring";
   if (ranks * codec.traits().bits < 64) return "allgather";
-  if (takes("ternary-ring", codec)) return "server";
+  if (takes("ternary-ring", codec)) return "server";  // which sends sums of codes back
   return takes("reduce-scatter", codec) ? "reduce-scatter" : "allgather";
 }
 

@@ -17,6 +17,12 @@ struct ExchangeEntry {
 
 std::span<const ExchangeEntry* const> exchange_table();
 
-extern const ExchangeEntry ring_entry, allgather_entry;
+/// An entry's `make`.
+template <class Kind>
+std::unique_ptr<Exchange> make_exchange_of(GradientCodec& codec, Communicator& communicator) {
+  return std::make_unique<Kind>(codec, communicator);
+}
+
+extern const ExchangeEntry ring_entry, allgather_entry, reduce_scatter_entry, server_entry, ternary_ring_entry;
 
 }  // namespace tern

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tern/core/error.h"
+#include "tern/dist/codec/bytes.h"
 #include "tests/dist/codec_support.h"
 #include "tests/support/message_of.h"
 
@@ -93,15 +94,29 @@ TEST_P(CodecConformance, RefusesNaNAndInfinityByTheTensorsName) {
 
 /// The gradient as the codec's promise means it: clipped to what the scaler lets through.
 Tensor target_of(const GradientCodec& codec, const Tensor& g) {
-  if (codec.shared_scale() == nullptr) return g;
-  const Tensor scalers = codec.shared_scale()->scalers(tag(), g);
+  if (codec.scaled() == nullptr) return g;
+  const Tensor scalers = codec.scaled()->scalers(tag(), g);
   Tensor target = g.clone();
-  const int64_t width = (g.numel() + scalers.numel() - 1) / scalers.numel();
+  const auto levels = static_cast<float>(codec.scaled()->levels());
+  const int64_t bucket = codec.scaled()->bucket(), width = bucket == 0 ? g.numel() : bucket;
   for (int64_t i = 0; i < g.numel(); ++i) {
-    const float limit = scalers.data<float>()[i / width];
+    const float limit = levels * scalers.data<float>()[i / width];
     target.data<float>()[i] = std::clamp(target.data<float>()[i], -limit, limit);
   }
   return target;
+}
+
+TEST_P(CodecConformance, GivesTheSameBytesWithScalersApart) {
+  const auto each = codec();
+  const ScaledCodec* const scaled = each->scaled();
+  if (scaled == nullptr) return;
+  const Tensor g = gaussian({4099});
+  const Tensor scalers = scaled->scalers(tag(), g);
+  std::vector<std::byte> apart;
+  append_values<float>(apart, scalers.span<float>());
+  scaled->append_codes(tag(), g, scalers, apart);
+  EXPECT_EQ(apart, encoded(*each, g));
+  EXPECT_EQ(scaled->granule() != 0, each->traits().fixed_size);
 }
 
 // Unbiased codecs: over M = 2000 draws of 1000 elements every mean lies within the empirical Bernstein bound (Maurer

@@ -9,9 +9,7 @@
 namespace tern::test {
 namespace {
 
-Tensor scalers_of(const std::string& spec, const Tensor& g) {
-  return make_codec(spec)->shared_scale()->scalers(tag(), g);
-}
+Tensor scalers_of(const std::string& spec, const Tensor& g) { return make_codec(spec)->scaled()->scalers(tag(), g); }
 
 TEST(Ternary, TakesTheScalersThatTheModesDefine) {
   // Mean 2, population deviation √(26/4) around it.
@@ -142,7 +140,7 @@ TEST(Ternary, RanksDrawIndependently) {
 TEST(Ternary, SumsCodesOfSeveralRanksAsIntegers) {
   const Tensor g = gaussian({777});
   const auto codec = make_codec("ternary:share=on,pack=5trit");
-  const SharedScaleCodec& shared = *codec->shared_scale();
+  const ScaledCodec& shared = *codec->scaled();
   EXPECT_EQ(shared.sharing(), ScalerSharing::on);
   const Tensor scalers = Tensor::full({1}, 3), ones = Tensor::full({1}, 1);
   Tensor levels = Tensor::zeros({777}), values = Tensor::zeros({777});

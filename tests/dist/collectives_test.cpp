@@ -64,6 +64,9 @@ void check_copies(Communicator& c, int64_t count) {
   const Tensor x = values(c.rank(), 0, count);
   c.broadcast(x, root).wait();
   EXPECT_EQ(x.to_vector<float>(), values(root, 0, count).to_vector<float>());
+  const Tensor y = values(c.rank(), 0, count);
+  c.fan_out(y, root).wait();
+  EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
 
   for (const Counts& counts : {Counts(n, count), uneven(n, count)}) {
     const bool equal = counts == Counts(n, count);
@@ -79,6 +82,14 @@ void check_copies(Communicator& c, int64_t count) {
     (equal ? c.scatter(at_root, back, root) : c.scatter(at_root, back, root, counts)).wait();
     EXPECT_EQ(back.to_vector<float>(), mine.to_vector<float>());
   }
+}
+
+void check_shift(Communicator& c, int64_t count) {
+  // Ranks pass on unlike numbers of elements.
+  const int previous = (c.rank() + c.size() - 1) % c.size();
+  const Tensor y = nothing(count + previous);
+  c.shift(values(c.rank(), 0, count + c.rank()), y).wait();
+  EXPECT_EQ(y.to_vector<float>(), values(previous, 0, count + previous).to_vector<float>());
 }
 
 void check_all_to_all(Communicator& c, int64_t count) {
@@ -113,6 +124,7 @@ TEST_P(Collectives, GiveTheirClosedForms) {
       check_reductions(c, count);
       check_copies(c, count);
       check_all_to_all(c, count);
+      check_shift(c, count);
       c.barrier().wait();
     }
   });
@@ -165,6 +177,8 @@ TEST_P(Collectives, CountPayloadByTheFormulas) {
     EXPECT_EQ(payload_of([&] { return c.all_gather(x, all); }), (n - 1) * 4u * count);
     EXPECT_EQ(payload_of([&] { return c.all_to_all(x, nothing(count)); }), (n - 1) * 840u * 4);
     EXPECT_EQ(payload_of([&] { return c.broadcast(x, 0); }), c.rank() == n - 1 ? 0u : 4u * count);
+    EXPECT_EQ(payload_of([&] { return c.fan_out(x, 0); }), c.rank() == 0 ? (n - 1) * 4u * count : 0u);
+    EXPECT_EQ(payload_of([&] { return c.shift(x, all.slice(0, count)); }), n == 1 ? 0u : 4u * count);
     EXPECT_EQ(payload_of([&] { return c.all_reduce(x, Reduction::max, Account::overhead); }), 0u);
   });
   EXPECT_EQ(errors, silence());

@@ -1,0 +1,65 @@
+#include "tern/dist/exchange/integers.h"
+#include "tern/dist/exchange/table.h"
+
+namespace tern {
+namespace {
+
+/// Rank 0 is the parameter server: takes everyone's message, its own too, and sends the sum to each. Codes that can be
+/// summed (TernGrad section 3.1) go back as whole numbers within ±N, others as floats.
+class Server final : public CodedExchange {
+ public:
+  using CodedExchange::CodedExchange;
+
+  MeansToCome start(FusedGradients message) override {
+    const Encoded mine = encode(message, sums_integers(codec_));
+    const Tensor all = Tensor::empty({is_server() ? mine.total : 0}, {.dtype = DType::u8});
+    const Work work = communicator_.gather(mine.bytes, all, 0, mine.counts);
+    return [this, message = std::move(message), mine, all, work] {
+      wait(work);
+      FlatTensors sums = FlatTensors::zeros(message);
+      if (is_server()) add_everyones(message, mine, all, sums);
+      return sums_integers(codec_) ? send_integers(mine.scalers, std::move(sums)) : send_floats(std::move(sums));
+    };
+  }
+
+ private:
+  bool is_server() const { return communicator_.rank() == 0; }
+
+  void add_everyones(const FusedGradients& message, const Encoded& mine, const Tensor& all, FlatTensors& sums) {
+    const Stopwatch decoding(times_.decode);
+    for (const CodedMessage& coded : mine.split(all)) {
+      if (sums_integers(codec_))
+        add_integers(codec_, message, coded, sums);
+      else
+        decode_add_all(codec_, message, {}, coded, sums);
+    }
+  }
+
+  std::vector<Tensor> send_floats(FlatTensors sums) {
+    wait(communicator_.fan_out(sums.whole, 0));
+    const Stopwatch decoding(times_.decode);
+    return means(std::move(sums), communicator_.size());
+  }
+
+  std::vector<Tensor> send_integers(const std::vector<Tensor>& scalers, FlatTensors sums) {
+    const int n = communicator_.size();
+    Tensor packed = Tensor::empty({packed_integer_bytes(sums.whole.numel(), n)}, {.dtype = DType::u8});
+    if (is_server()) {
+      const Stopwatch encoding(times_.encode);
+      packed = pack_integers(sums.whole, n);
+    }
+    wait(communicator_.fan_out(packed, 0));
+    const Stopwatch decoding(times_.decode);
+    if (!is_server()) add_packed_integers(packed, n, sums.whole);
+    return means_of_integers(*codec_.scaled(), scalers, std::move(sums), n);
+  }
+};
+
+}  // namespace
+
+constinit const ExchangeEntry server_entry = {
+    "server", "every codec",
+    "n·b/8 up; rank 0 (N-1) · n·⌈log2(2N+1)⌉/8 down where codes are summed, (N-1) · 4n where not",
+    [](const GradientCodec&) { return true; }, make_exchange_of<Server>};
+
+}  // namespace tern

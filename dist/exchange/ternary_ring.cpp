@@ -1,0 +1,39 @@
+#include "tern/dist/exchange/hop_ring.h"
+#include "tern/dist/exchange/integers.h"
+#include "tern/dist/exchange/scalers.h"
+#include "tern/dist/exchange/table.h"
+
+namespace tern {
+namespace {
+
+/// TernGrad with shared scalers, around a ring: the sum of k ranks' codes travels as whole numbers within ±k.
+class TernaryRing final : public HopRing {
+ public:
+  using HopRing::HopRing;
+
+ private:
+  Summands summands(const FusedGradients& message) override {
+    Summands summands = {{}, shared_scalers(*codec_.scaled(), message, communicator_, times_)};
+    const Stopwatch encoding(times_.encode);
+    summands.own = FlatTensors::zeros(message);
+    add_integers(codec_, message, encode_all(codec_, message, summands.scalers), summands.own);
+    return summands;
+  }
+  Tensor encode(const GradientTag&, const Tensor& sum, int ranks) override { return pack_integers(sum, ranks); }
+  int64_t bytes(int64_t count, int ranks) const override { return packed_integer_bytes(count, ranks); }
+  void decode_add(const GradientTag&, const Tensor& codes, int ranks, Tensor& sum) const override {
+    add_packed_integers(codes, ranks, sum);
+  }
+  std::vector<Tensor> means_of(Summands sums) override {
+    return means_of_integers(*codec_.scaled(), sums.scalers, std::move(sums.own), communicator_.size());
+  }
+};
+
+}  // namespace
+
+constinit const ExchangeEntry ternary_ring_entry = {
+    "ternary-ring", "ternary with share=auto or on",
+    "Σ ⌈log2(2k+1)⌉ · n/8N over hops k = 1 to N-1, and as many of ⌈log2(2N+1)⌉", sums_integers,
+    make_exchange_of<TernaryRing>};
+
+}  // namespace tern
