@@ -8,6 +8,7 @@
 
 #include "tern/core/parallel.h"
 #include "tern/core/random.h"
+#include "tern/data/chance.h"
 #include "tern/data/digit_strokes.h"
 
 // Only + − × ÷ and √ on floats, which IEEE 754 rounds in one way, and no contraction: the same bytes everywhere.
@@ -21,23 +22,6 @@ constexpr int kPointsPerSpan = 5;
 
 struct Point {
   float x, y;
-};
-
-/// The numbers that one digit is made of, drawn in a fixed order.
-class Chance {
- public:
-  explicit Chance(const RandomStream& random) : random_(random) {}
-  uint32_t below(uint32_t n) { return random_.below(next_++, n); }
-  float uniform(float low, float high) { return low + (high - low) * random_.uniform(next_++); }
-  /// Within ±spread, near 0 more often than far.
-  float around_zero(float spread) {
-    const float first = uniform(-0.5f, 0.5f), second = uniform(-0.5f, 0.5f);
-    return spread * (first + second);
-  }
-
- private:
-  RandomStream random_;
-  uint64_t next_ = 0;
 };
 
 /// From the grid of the strokes to pixels: scale, shear, rotation and shift of one writer's hand.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@ namespace tern {
 struct ModelSpec {
   ImageSpec images;
   std::map<std::string, std::string> choices;  ///< by flag without dashes: {"variant", "caffe"}
+  std::map<std::string, int64_t> counts;       ///< {"hidden", 512}
 };
 
 /// A flag of an application's own: one word out of a few.
@@ -25,12 +27,20 @@ struct Choice {
   std::string help;
 };
 
+/// A flag of an application's own: a number from 1 on.
+struct Count {
+  std::string flag;  ///< without dashes: "hidden"
+  int64_t value;     ///< the default
+  std::string help;
+};
+
 /// A training program: a model under the trainer's flags.
 struct Application {
   std::string name;  ///< as a person types it
   std::function<std::unique_ptr<Module>(const ModelSpec&)> model;
   TrainSettings defaults = {};
   std::vector<Choice> choices = {};
+  std::vector<Count> counts = {};
 };
 
 /// How every application ends.

@@ -6,6 +6,7 @@
 #include "tern/core/error.h"
 #include "tern/data/digits.h"
 #include "tern/data/mnist.h"
+#include "tern/data/tones.h"
 
 namespace tern {
 namespace {
@@ -18,6 +19,14 @@ std::unique_ptr<Dataset> load_digits(const TrainSettings& settings, Split split)
 
 std::unique_ptr<Dataset> load_mnist_files(const TrainSettings& settings, Split split) {
   return std::make_unique<MemoryDataset>(load_mnist(settings.data_dir, split));
+}
+
+std::unique_ptr<Dataset> load_tones(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
+}
+
+std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
+  fail_input({"its pixels are no melody: --data tones has spectrograms of its own making"});
 }
 
 }  // namespace
@@ -36,6 +45,12 @@ std::span<const DatasetEntry> datasets() {
        .load = load_mnist_files,
        .transform = {},
        .adapt = adapt_digit},
+      {.name = "tones",
+       .needs_folder = false,
+       .spec = {.channels = 1, .height = kToneBands, .width = kToneFrames, .classes = kToneClasses},
+       .load = load_tones,
+       .transform = {},
+       .adapt = refuse_pictures},
   };
   return entries;
 }

@@ -74,6 +74,8 @@ class CommandLine {
     app_.allow_extras();
     visit_flags(settings_, [&](const Flag& flag, auto& field) { add(flag, field); });
     for (const Choice& choice : application.choices) add_choice(choice);
+    for (const Count& count : application.counts)
+      add({"Model", count.flag.c_str(), "N", count.help.c_str()}, settings_.counts[count.flag] = count.value);
     app_.add_option("--config", config_, "Read flags from this file")->group(kProgram)->type_name("FILE");
     app_.add_flag("--print-config", print_config_, "Print the settings as such a file")->group(kProgram);
     app_.add_flag("--version", print_version_, "Print the versions of tern and what it uses")->group(kProgram);
@@ -259,6 +261,7 @@ std::string config_text(const TrainSettings& settings) {
     text += (silent ? "# " : "") + std::string(flag.name) + '=' + value + '\n';
   });
   for (const auto& [flag, value] : settings.choices) text += flag + '=' + write_value(value) + '\n';
+  for (const auto& [flag, value] : settings.counts) text += flag + '=' + write_value(value) + '\n';
   return text;
 }
 

@@ -37,6 +37,7 @@ Json to_json(const TrainSettings& settings) {
       object[key] = field;
   });
   for (const auto& [flag, value] : settings.choices) object[flag] = value;
+  for (const auto& [flag, value] : settings.counts) object[flag] = value;
   return object;
 }
 

@@ -36,6 +36,7 @@ Metadata run_identity(const RunStart& run) {
   const std::string& schedule = run.settings.lr_schedule;
   if (schedule == "poly" || schedule == "cosine") identity["number of steps"] = std::to_string(run.total_steps);
   for (const auto& [flag, word] : run.settings.choices) identity["--" + flag] = word;
+  for (const auto& [flag, count] : run.settings.counts) identity["--" + flag] = std::to_string(count);
   return identity;
 }
 

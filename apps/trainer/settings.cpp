@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kUnbounded = HUGE_VAL;
 // So that products of two counts cannot overflow.
-constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000;
+constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000, kMostWidth = 1'000'000;
 
 /// [low, high], or (low, ...) and (..., high) where an end is open.
 struct Range {
@@ -57,6 +57,7 @@ void validate_ranges(const TrainSettings& s) {
   check_count("seed", s.seed, 0);
   check_count("threads", s.threads, 0, 1024);
   check_count("checkpoint-every", s.checkpoint_every, 0);
+  for (const auto& [flag, value] : s.counts) check_count(flag.c_str(), value, 1, kMostWidth);
   int64_t previous = 0;
   for (const int64_t step : s.lr_steps) {
     check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");

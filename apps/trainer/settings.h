@@ -49,6 +49,7 @@ struct TrainSettings {
   std::vector<std::string> predict;
 
   std::map<std::string, std::string> choices;  ///< of the application's own flags
+  std::map<std::string, int64_t> counts;       ///< the same
 };
 
 /// Throws an InputError that names the first flag out of its range or at odds with another.

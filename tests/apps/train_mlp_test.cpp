@@ -1,0 +1,65 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+class TrainMlp : public testing::Test {
+ protected:
+  Outcome run(std::vector<std::string> words) const {
+    words.insert(words.begin(), TERN_TRAIN_MLP);
+    return run_program(words);
+  }
+  std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
+  const auto parameters = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--iterations", "0", "--log", place("log"), "--quiet", "--threads", "1"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::ifstream log(place("log"));
+    std::string line;
+    std::getline(log, line);
+    return nlohmann::json::parse(line)["parameters"].get<int64_t>();
+  };
+  EXPECT_EQ(parameters({}), 784 * 512 + 2 * 512 + 512 * 10 + 10);
+  EXPECT_EQ(parameters({"--hidden", "7", "--norm", "none"}), 784 * 7 + 7 + 7 * 10 + 10);
+  EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35 + 35);
+}
+
+TEST_F(TrainMlp, RefusesCountsThatAreNone) {
+  for (const auto& [value, message] :
+       {std::pair{"0", "--hidden: found 0, expected 1 or more"}, {"many", "--hidden: found 'many', expected"}}) {
+    const Outcome outcome = run({"--hidden", value});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(TrainMlp, PrintsItsCountsAsAConfiguration) {
+  const Outcome printed = run({"--hidden", "33", "--print-config"});
+  EXPECT_NE(printed.out.find("\nhidden=33\n"), std::string::npos) << printed.out;
+  write_file(place("config"), printed.out);
+  EXPECT_EQ(run({"--config", place("config"), "--print-config"}).out, printed.out);
+}
+
+TEST_F(TrainMlp, GoesOnOnlyWithTheNetworkThatItBegan) {
+  const std::vector<std::string> begin = {"--checkpoint",      place("run"), "--quiet", "--threads", "1",
+                                          "--eval-batch-size", "2000"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), begin.begin(), begin.end());
+    return run(more);
+  };
+  ASSERT_EQ(with({"--hidden", "8", "--iterations", "2"}).code, 0);
+  const Outcome other = with({"--hidden", "9", "--iterations", "3", "--resume"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("--hidden was 8 and is 9 now"), std::string::npos) << other.err;
+  EXPECT_EQ(with({"--hidden", "8", "--iterations", "3", "--resume"}).code, 0);
+}
+
+}  // namespace
+}  // namespace tern
