@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 
 #include "tern/core/bfloat16.h"
@@ -53,16 +55,37 @@ class FloatCodec final : public GradientCodec {
     const auto largest = static_cast<float>(finite_statistics(tag, gradient, 0).to_vector<double>()[0]);
     check(std::isfinite(Format::load(Format::store(largest))), "gradient of '", tag.name, "' reaches ", largest,
           ", beyond what ", Format::kName, " holds");
-    std::vector<typename Format::Stored> stored(static_cast<size_t>(gradient.numel()));
-    std::ranges::transform(gradient.span<float>(), stored.begin(), Format::store);
-    append_values(bytes, std::span<const typename Format::Stored>(stored));
+    bytes.reserve(bytes.size() + static_cast<size_t>(most_bytes(gradient.shape())));
+    for_blocks(std::span<const float>(gradient.span<float>()),
+               [&](std::span<const float> values, std::span<Stored> stored) {
+                 for (size_t i = 0; i < values.size(); ++i) stored[i] = Format::store(values[i]);
+                 append_values<Stored>(bytes, stored);
+               });
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     ByteReader reader(message);
-    for (float& total : sum.span<float>()) {
-      const float value = Format::load(reader.value<typename Format::Stored>());
-      check(std::isfinite(value), "message holds a value that is not finite");
-      total += value;
+    for_blocks(sum.span<float>(), [&](std::span<float> totals, std::span<Stored> stored) {
+      reader.values(stored);
+      uint32_t worst = 0;
+      for (size_t i = 0; i < totals.size(); ++i) {
+        const float value = Format::load(stored[i]);
+        worst = std::max(worst, std::bit_cast<uint32_t>(value) & 0x7f800000u);  // the exponent
+        totals[i] += value;
+      }
+      check(worst != 0x7f800000u, "message holds a value that is not finite");
+    });
+  }
+
+ private:
+  using Stored = typename Format::Stored;
+
+  /// Calls `body(values, stored)` on blocks of values, each beside as much room for their stored form.
+  template <class T, class Body>
+  static void for_blocks(std::span<T> values, const Body& body) {
+    std::array<Stored, 4096> room;
+    for (size_t first = 0; first < values.size(); first += room.size()) {
+      const size_t count = std::min(room.size(), values.size() - first);
+      body(values.subspan(first, count), std::span(room).first(count));
     }
   }
 };

@@ -9,14 +9,11 @@ namespace tern {
 constexpr uint16_t half_bits(float value) {
   const auto word = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = word & 0x7fffffffu, sign = word >> 16 & 0x8000u;
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and more
-  if (magnitude >= 0x38800000u) {
-    const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
-    return static_cast<uint16_t>(sign | (rounded - 0x38000000u) >> 13);
-  }
+  const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
   // Beside 0.5 the float's own rounding is that of a subnormal half.
-  const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
-  return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - 0x3f000000u));
+  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t finite = magnitude >= 0x38800000u ? normal : subnormal;
+  return static_cast<uint16_t>(sign | (magnitude >= 0x477ff000u ? 0x7c00u : finite));  // 65520 and more
 }
 
 constexpr float half_value(uint16_t bits) {

@@ -7,12 +7,16 @@
 namespace tern {
 namespace {
 
-/// Names of the exchanges that pass `condition`.
-template <class Condition>
-std::string names_where(const Condition& condition) {
+std::string names_of_takers(const GradientCodec& codec) {
   std::string names;
   for (const ExchangeEntry* entry : exchange_table())
-    if (condition(*entry)) names += (names.empty() ? "" : ", ") + std::string(entry->name);
+    if (entry->valid(codec)) names += (names.empty() ? "" : ", ") + std::string(entry->name);
+  return names;
+}
+
+std::string all_names() {
+  std::string names;
+  for (const std::string& name : exchange_names()) names += (names.empty() ? "" : ", ") + name;
   return names;
 }
 
@@ -47,10 +51,9 @@ std::span<const ExchangeEntry* const> exchange_table() {
 
 void check_exchange(std::string_view name, const GradientCodec& codec) {
   const ExchangeEntry* entry = find(name);
-  check_input(entry != nullptr, "no exchange '", name, "'; there are ",
-              names_where([](const ExchangeEntry&) { return true; }));
+  check_input(entry != nullptr, "no exchange '", name, "'; there are ", all_names());
   check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(),
-              "; that goes by ", names_where([&](const ExchangeEntry& other) { return other.valid(codec); }));
+              "; that goes by ", names_of_takers(codec));
 }
 
 std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator) {
@@ -76,14 +79,15 @@ std::string exchange_help() {
   std::string help = "Exchanges, and the bytes that each rank sends for n elements of b bits on N ranks:\n";
   for (const ExchangeEntry* entry : exchange_table())
     help += join({"\n", entry->name, "\n  takes  ", entry->takes, "\n  bytes  ", entry->bytes, "\n"});
-  help += join({"\n", padded({}, kWidth)});
-  for (const std::string& codec : codec_names()) help += padded(codec, 9);
-  for (const ExchangeEntry* entry : exchange_table()) {
-    help += join({"\n", padded(entry->name, kWidth)});
-    for (const std::string& codec : codec_names()) help += padded(entry->valid(*make_codec(codec)) ? "yes" : "-", 9);
+  const auto row = [&](std::string_view name, const auto& cell) {
+    help += join({"\n", padded(std::string(name), kWidth)});
+    for (const std::string& codec : codec_names()) help += padded(cell(codec), 9);
     help.erase(help.find_last_not_of(' ') + 1);
-  }
-  return help + "\n";
+  };
+  row("", [](const std::string& codec) { return codec; });
+  for (const ExchangeEntry* entry : exchange_table())
+    row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec)) ? "yes" : "-"; });
+  return help + "\n\nerror-feedback:CODEC goes by " + names_of_takers(*make_codec("error-feedback:ternary")) + "\n";
 }
 
 }  // namespace tern

@@ -33,7 +33,7 @@ class TernaryRing final : public HopRing {
 
 constinit const ExchangeEntry ternary_ring_entry = {
     "ternary-ring", "ternary with share=auto or on",
-    "Σ ⌈log2(2k+1)⌉ · n/8N over hops k = 1 to N-1, and as many of ⌈log2(2N+1)⌉", sums_integers,
+    "n/8N · ⌈log2(2k+1)⌉ in each hop k = 1 to N-1, then (N-1) · n/8N · ⌈log2(2N+1)⌉", sums_integers,
     make_exchange_of<TernaryRing>};
 
 }  // namespace tern

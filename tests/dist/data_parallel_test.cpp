@@ -26,13 +26,21 @@ DataParallel::Options with_codec(const std::string& codec, int64_t fusion_bytes 
   return {.averaging = {.codec = codec, .fusion = {.fusion_bytes = fusion_bytes}, .seed = 5}, .check_every = 1};
 }
 
-TEST(DataParallel, WithoutACodecIsOneProcessWithTheWholeBatch) {
-  const auto alone = train_on_ranks(make_in_process(1), [](const RankTraining& rank) {
+template <class Net>
+class DataParallelOf : public testing::Test {};
+using Nets = testing::Types<SmallNet, SmallConvNet>;
+TYPED_TEST_SUITE(DataParallelOf, Nets);
+
+TYPED_TEST(DataParallelOf, WithoutACodecIsOneProcessWithTheWholeBatch) {
+  const auto alone = train_on_ranks<TypeParam>(make_in_process(1), [](const RankTraining& rank) {
     DistributedOptimizer optimizer(rank.model, rank.local);
     rank.steps(optimizer, 0, 10);
   })[0];
   for (const int ranks : {1, 2, 3, 4, 8}) {
-    const auto together = data_parallel(make_in_process(ranks), with_codec("none"));
+    const auto together = train_on_ranks<TypeParam>(make_in_process(ranks), [](const RankTraining& rank) {
+      DataParallel optimizer(rank.model, rank.local, rank.communicator, with_codec("none"));
+      rank.steps(optimizer, 0, 10);
+    });
     double difference = 0, length = 0;
     for (size_t i = 0; i < alone.size(); ++i) {
       difference += std::pow(double{alone[i]} - together[0][i], 2);

@@ -130,6 +130,10 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
 TEST(ExchangeGrid, IsInTheHelp) {
   const std::string help = exchange_help();
   for (const std::string& name : exchange_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
+  for (const char* row : {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk\n",
+                          "reduce-scatter  -        -        -        yes      yes      -        -        -\n",
+                          "error-feedback:CODEC goes by allgather, server\n"})
+    EXPECT_NE(help.find(row), std::string::npos) << help;
 }
 
 TEST(DefaultExchange, MovesLeast) {

@@ -55,6 +55,24 @@ TEST(LocalSgd, AveragesModelsAndKeepsMomentumLocal) {
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[0][i], expected[i], 1e-5);
 }
 
+// Without momentum the mean of one step's models is one step by the mean gradient.
+TEST(LocalSgd, OfOneStepIsDataParallel) {
+  const auto parameters = [](bool local_sgd_of_one) {
+    return train_on_ranks<SmallConvNet>(make_in_process(3), [&](const RankTraining& rank) {
+      Sgd local(rank.model.parameters(), {.lr = 0.1});
+      std::unique_ptr<DistributedOptimizer> optimizer;
+      if (local_sgd_of_one)
+        optimizer = std::make_unique<LocalSgd>(rank.model, local, rank.communicator, every(1));
+      else
+        optimizer = std::make_unique<DataParallel>(rank.model, local, rank.communicator, DataParallel::Options{});
+      for (int64_t step = 0; step < 5; ++step)
+        small_step(rank.model, local, *optimizer, step, rank.communicator.rank(), 3);
+    })[0];
+  };
+  const auto one = parameters(true), other = parameters(false);
+  for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(one[i], other[i], 1e-5);
+}
+
 TEST(LocalSgd, IsTheSameOnAllRanksWhereItSynchronises) {
   for (const char* codec : {"none", "ternary", "error-feedback:topk:ratio=0.1"}) {
     const Results synchronised = local_sgd(make_in_process(3), every(4, codec), 8);

@@ -2,8 +2,10 @@
 
 #include <functional>
 
+#include "tern/autograd/layout.h"
 #include "tern/autograd/loss.h"
 #include "tern/dist/distributed_optimizer.h"
+#include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"
 #include "tern/optim/sgd.h"
 #include "tests/dist/transports.h"
@@ -15,6 +17,16 @@ struct SmallNet final : Module {
   Variable forward(const Variable& x) override { return last(first(x)); }
   Linear& first = add<Linear>("first", {.in = 20, .out = 33, .relu = true});
   Linear& last = add<Linear>("last", {.in = 33, .out = 5});
+};
+
+/// The same for images [N, 1, 4, 5].
+struct SmallConvNet final : Module {
+  Variable forward(const Variable& x) override {
+    return last(flatten(second(first(Variable(x.value().reshape({-1, 1, 4, 5}))))));
+  }
+  Conv2d& first = add<Conv2d>("first", {.in = 1, .out = 6, .padding = 1, .relu = true});
+  Conv2d& second = add<Conv2d>("second", {.in = 6, .out = 7, .relu = true});
+  Linear& last = add<Linear>("last", {.in = 7 * 2 * 3, .out = 5});
 };
 
 struct SmallBatch {
@@ -56,7 +68,7 @@ inline std::vector<float> parameters_of(Module& model) {
 /// A rank's part of a training.
 struct RankTraining {
   Communicator& communicator;
-  SmallNet& model;
+  Module& model;
   Sgd& local;
 
   void steps(DistributedOptimizer& optimizer, int64_t begin, int64_t end) const {
@@ -68,11 +80,11 @@ struct RankTraining {
 inline constexpr Sgd::Options kSmallSgd = {.lr = 0.1, .momentum = 0.9};
 
 /// Trains on every rank by `body(RankTraining)`; gives each rank's parameters.
-template <class Body>
+template <class Net = SmallNet, class Body>
 std::vector<std::vector<float>> train_on_ranks(Transports transports, const Body& body) {
   std::vector<std::vector<float>> results(transports.size());
   const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
-    SmallNet model;
+    Net model;
     model.initialize(1);
     Sgd local(model.parameters(), kSmallSgd);
     body(RankTraining{c, model, local});
