@@ -66,15 +66,16 @@ void Averaging::start(const FusedMessage& message) {
                            .tensor = static_cast<uint32_t>(i)};
     gradients.push_back({{tensors_[i].name, key}, given_[i]});
   }
-  Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
-  if (queue_) {
-    works_.push_back(queue_->add(
-        [this, &message, &exchange, gradients = std::move(gradients)] { keep(message, exchange.start(gradients)()); }));
-  } else {
-    MeansToCome means = exchange.start(std::move(gradients));
+  auto run = [this, &message, gradients = std::move(gradients)] {
+    Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
+    MeansToCome means = exchange.start(gradients);
     finish_started();
     started_ = [this, &message, means = std::move(means)] { keep(message, means()); };
-  }
+  };
+  if (queue_)
+    works_.push_back(queue_->add(std::move(run)));
+  else
+    run();
 }
 
 void Averaging::keep(const FusedMessage& message, std::vector<Tensor> means) {
@@ -90,8 +91,9 @@ std::vector<Tensor> Averaging::finish() {
     check(given_[i].defined(), "averaging: '", tensors_[i].name, "' was not given in step ", step_);
   {
     const Stopwatch waiting(waited_);
-    finish_started();
+    if (queue_) works_.push_back(queue_->add([this] { finish_started(); }));
     for (const Work& work : std::exchange(works_, {})) work.wait();
+    finish_started();
   }
   given_.clear();
   return std::exchange(means_, std::vector<Tensor>(tensors_.size()));

@@ -25,8 +25,8 @@ struct AveragingOptions {
 };
 
 /// Turns the ranks' tensors into their means, message by message in a fixed order: coded ones by the codec's exchange,
-/// the others as floats by the ring. Without overlap a message is started before the one before is finished; the bits
-/// are the same. Used by one thread; the communicator is the caller's and used by nobody else during a round.
+/// the others as floats by the ring. Each is started before the one before is finished. Used by one thread; the
+/// communicator is the caller's and used by nobody else during a round.
 class Averaging {
  public:
   /// An InputError where codec, exchange or pattern do not fit.
