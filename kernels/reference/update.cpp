@@ -25,22 +25,21 @@ void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels
     });
 }
 
-void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& settings) {
-  const auto& [lr, beta1, beta2, epsilon, weight_decay, decoupled, gradient_scale, step] = settings;
-  const double correction1 = 1 - std::pow(beta1, static_cast<double>(step));
-  const double correction2 = 1 - std::pow(beta2, static_cast<double>(step));
-  const double shrink = decoupled ? 1 - lr * weight_decay : 1;
+void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& s) {
+  const double correction1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
+  const double correction2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
+  const double shrink = s.decoupled ? 1 - s.lr * s.weight_decay : 1;
   for (const auto& update : updates)
     visit_floating(update.w.dtype(), "adam_update", [&]<class T>(T) {
       T *w = update.w.data<T>(), *first = update.first.data<T>(), *second = update.second.data<T>();
       const T* gradient = update.g.data<T>();
       for (int64_t i = 0; i < update.w.numel(); ++i) {
-        const double g = gradient_scale * gradient[i] + (decoupled ? 0 : weight_decay * w[i]);
-        const double m = beta1 * first[i] + (1 - beta1) * g;
-        const double v = beta2 * second[i] + (1 - beta2) * g * g;
+        const double g = s.gradient_scale * gradient[i] + (s.decoupled ? 0 : s.weight_decay * w[i]);
+        const double m = s.beta1 * first[i] + (1 - s.beta1) * g;
+        const double v = s.beta2 * second[i] + (1 - s.beta2) * g * g;
         first[i] = static_cast<T>(m);
         second[i] = static_cast<T>(v);
-        w[i] = static_cast<T>(shrink * w[i] - lr * (m / correction1) / (std::sqrt(v / correction2) + epsilon));
+        w[i] = static_cast<T>(shrink * w[i] - s.lr * (m / correction1) / (std::sqrt(v / correction2) + s.epsilon));
       }
     });
 }

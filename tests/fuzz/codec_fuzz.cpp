@@ -1,0 +1,51 @@
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec.h"
+
+// Any bytes as a message of any codec: they are decoded or refused with an Error. The first byte chooses the codec, the
+// second the number of elements; of the third, an odd one lays the rest over a good message, so that what lies behind
+// checks of sizes and sums is reached too.
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const char* const specs[] = {"none",
+                                      "fp16",
+                                      "bf16",
+                                      "ternary",
+                                      "ternary:pack=5trit,bucket=100",
+                                      "ternary:pack=entropy",
+                                      "qsgd",
+                                      "qsgd:bits=2,bucket=64,norm=max,code=elias",
+                                      "qsgd:levels=1,code=elias",
+                                      "qsgd:code=entropy",
+                                      "onebit",
+                                      "topk",
+                                      "randk",
+                                      "error-feedback:ternary"};
+  if (size < 3) return 0;
+  const auto codec = tern::make_codec(specs[data[0] % std::size(specs)]);
+  const tern::GradientTag tag = {"w", {.purpose = tern::Purpose::codec}};
+  tern::Tensor x = tern::Tensor::zeros({1, data[1] * 5 + 1});
+  const bool over_good = data[2] % 2 == 1;
+  data += 3;
+  size -= 3;
+  std::vector<std::byte> bytes;
+  if (over_good) {
+    for (int64_t i = 0; i < x.numel(); ++i) x.data<float>()[i] = static_cast<float>(i % 17 - 8);
+    codec->encode(tag, x, bytes);
+    for (size_t i = 0; i < std::min(size, bytes.size()); ++i) bytes[i] ^= static_cast<std::byte>(data[i]);
+  } else {
+    std::transform(data, data + size, std::back_inserter(bytes), [](uint8_t byte) { return std::byte{byte}; });
+  }
+  // A copy of its exact size, so that reading past its end is seen.
+  const std::unique_ptr<std::byte[]> message(new std::byte[bytes.size()]);
+  std::copy(bytes.begin(), bytes.end(), message.get());
+  try {
+    codec->decode_add(tag, {message.get(), bytes.size()}, x);
+  } catch (const tern::Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,26 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "tern/core/error.h"
+#include "tern/dist/tcp/frame.h"
+
+// Any bytes as a frame: the header is refused with an Error, or it is one that `encode` writes, and then no payload
+// passes whose checksum is wrong.
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tern::detail;
+  if (size < Frame::kBytes) return 0;
+  Frame::Header header;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(data);
+  std::copy_n(bytes, Frame::kBytes, header.begin());
+  const ConstBytes payload(bytes + Frame::kBytes, size - Frame::kBytes);
+  try {
+    const Frame frame = decode(header);
+    FrameCheck check(header);
+    check.add(payload);
+    const bool whole = frame.length == payload.size() && check.good();
+    if (whole && encode(frame, payload) != header) std::abort();
+  } catch (const tern::Error&) {
+  }
+  return 0;
+}
