@@ -73,9 +73,18 @@ void Averaging::start(const FusedMessage& message) {
     started_ = [this, &message, means = std::move(means)] { keep(message, means()); };
   };
   if (queue_)
-    works_.push_back(queue_->add(std::move(run)));
+    add(std::move(run));
   else
     run();
+}
+
+void Averaging::add(std::function<void()> operation) {
+  works_.push_back(queue_->add([this, operation = std::move(operation)] {
+    if (failed_) return;
+    failed_ = true;
+    operation();
+    failed_ = false;
+  }));
 }
 
 void Averaging::keep(const FusedMessage& message, std::vector<Tensor> means) {
@@ -91,7 +100,7 @@ std::vector<Tensor> Averaging::finish() {
     check(given_[i].defined(), "averaging: '", tensors_[i].name, "' was not given in step ", step_);
   {
     const Stopwatch waiting(waited_);
-    if (queue_) works_.push_back(queue_->add([this] { finish_started(); }));
+    if (queue_) add([this] { finish_started(); });
     for (const Work& work : std::exchange(works_, {})) work.wait();
     finish_started();
   }

@@ -169,6 +169,24 @@ TEST(DataParallel, RefusesWhatDoesNotFit) {
             "keep-float 'fc*' matches none of the model's parameters; the last is 'last.bias'");
 }
 
+TEST(DataParallel, EndsAtTheFirstBrokenGradient) {
+  for (const bool overlap : {false, true}) {
+    const auto errors = with_communicators(make_tcp_job(3, {}), [&](Communicator& c) {
+      SmallNet model;
+      model.initialize(1);
+      if (c.rank() == 1) model.last.bias->value().fill(NAN);
+      Sgd local(model.parameters(), kSmallSgd);
+      DataParallel::Options options = with_codec("ternary", 200);
+      options.averaging.overlap = overlap;
+      DataParallel optimizer(model, local, c, options);
+      small_step(model, local, optimizer, 0, c.rank(), 3);
+    });
+    EXPECT_EQ(errors[1], "gradient of 'last.bias' has NaN or infinite elements");
+    EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+    EXPECT_EQ(errors[2], errors[0]);
+  }
+}
+
 TEST(DataParallel, SaysThatARankIsLost) {
   const auto begin = Clock::now();
   const Deadlines deadlines = {.heartbeat = std::chrono::milliseconds(50),

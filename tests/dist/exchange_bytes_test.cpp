@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tern/kernels/codec.h"
 #include "tests/dist/exchange_support.h"
 
@@ -78,6 +80,38 @@ TEST_P(ExchangeBytes, AreTheFormulasOnTheLedger) {
 
 INSTANTIATE_TEST_SUITE_P(Table, ExchangeBytes,
                          testing::Combine(testing::ValuesIn(kFormulas), testing::Values(1, 2, 3, 4, 8)));
+
+// Parts of a tensor that ranks do not share evenly: whole groups of 32 codes, the last one short.
+struct Parts {
+  std::vector<int64_t> counts;
+  double bytes(int part, int bits) const {
+    const int64_t count = counts[static_cast<size_t>(part) % counts.size()];
+    return static_cast<double>(bits * (count / 32 * 4 + (count % 32 + 7) / 8));
+  }
+};
+
+TEST(ExchangeBytesOfUnevenParts, AreTheFormulasOfEachPart) {
+  constexpr int64_t n = 4099;  // 129 groups
+  for (const int ranks : {2, 3, 8}) {
+    Parts groups, elements;
+    for (int64_t r = 0; r < ranks; ++r) {
+      groups.counts.push_back(std::min(n, 129 * (r + 1) / ranks * 32) - 129 * r / ranks * 32);
+      elements.counts.push_back((r + 1 == ranks ? n : n * (r + 1) / ranks / 32 * 32) - n * r / ranks / 32 * 32);
+    }
+    const auto around = exchange_once(transport_kinds()[0], ranks, "ternary-ring", "ternary", {{n}});
+    const auto twice = exchange_once(transport_kinds()[0], ranks, "reduce-scatter", "ternary", {{n}});
+    for (int rank = 0; rank < ranks; ++rank) {
+      double ring = all_reduce_bytes(1, ranks, rank), scatter = 0;
+      for (int k = 1; k < ranks; ++k) {
+        ring +=
+            groups.bytes(rank + ranks - k, bits_of_sums(k)) + groups.bytes(rank + ranks - k + 1, bits_of_sums(ranks));
+        scatter += 4 + elements.bytes(rank + k, 2) + 4 + elements.bytes(rank + ranks - k + 1, 2);
+      }
+      EXPECT_EQ(static_cast<double>(around[static_cast<size_t>(rank)].traffic.sent_payload), ring);
+      EXPECT_EQ(static_cast<double>(twice[static_cast<size_t>(rank)].traffic.sent_payload), scatter);
+    }
+  }
+}
 
 TEST(ExchangeBytesOfTheTernaryRing, AreTheDefinitionsFigures) {
   EXPECT_EQ(ternary_ring_bits(2), 2.5);
