@@ -25,23 +25,31 @@ void cut(TensorSlice& slice, size_t axis, int64_t block, Indices indices) {
   if (axis == 1) slice.block = block;
 }
 
+size_t bytes_of(const StateDict& tensors) {
+  size_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
 void append(GradientCodec* codec, const GradientTag& tag, const Tensor& x, std::vector<std::byte>& message) {
   if (codec == nullptr) return append_values(message, std::span<const float>(x.span<float>()));
+  if (codec->traits().fixed_size) return codec->encode(tag, x, message);
   std::vector<std::byte> code;
   codec->encode(tag, x, code);
-  if (!codec->traits().fixed_size) append_value(message, static_cast<uint32_t>(code.size()));
+  append_value(message, static_cast<uint32_t>(code.size()));
   append_values(message, std::span<const std::byte>(code));
 }
 
 Tensor read(GradientCodec* codec, const GradientTag& tag, const Shape& shape, ByteReader& message) {
-  Tensor x = Tensor::zeros(shape);
+  Tensor x = Tensor::empty(shape);
   if (codec == nullptr) {
     message.values(x.span<float>());
-  } else {
-    const bool fixed = codec->traits().fixed_size;
-    const size_t size = fixed ? static_cast<size_t>(codec->most_bytes(shape)) : message.value<uint32_t>();
-    codec->decode_add(tag, message.take(size), x);
+    return x;
   }
+  x.fill(0);
+  const bool fixed = codec->traits().fixed_size;
+  const size_t size = fixed ? static_cast<size_t>(codec->most_bytes(shape)) : message.value<uint32_t>();
+  codec->decode_add(tag, message.take(size), x);
   return x;
 }
 
@@ -102,22 +110,26 @@ SubnetStore::Meeting SubnetStore::meeting(const Kept& kept, const SubnetParts& p
 
 StateDict SubnetStore::download(const SubnetParts& parts, GradientCodec* format) {
   const int me = communicator_->rank(), n = communicator_->size();
-  std::vector<Message> messages(static_cast<size_t>(n));
+  Leaving leaving;
   StateDict subnet;
   for (const Kept& kept : kept_) subnet.add(kept.name, Tensor::zeros(subnet_shape(kept.cut, kept.whole, parts, me)));
   {
     const Stopwatch encode(times_.encode);
-    for (int worker = 0; worker < n; ++worker)
+    leaving.bytes.reserve(bytes_of(state()));
+    for (int worker = 0; worker < n; ++worker) {
+      const size_t begin = leaving.bytes.size();
       for (const Kept& kept : kept_) {
         const auto [at_home, at_worker] = meeting(kept, parts, me, worker);
         const Tensor slice = take(kept.share, at_home);
         if (worker == me)
           put(slice, at_worker, subnet.at(kept.name));
         else
-          append(kept.parameter ? format : nullptr, {kept.name, {}}, slice, messages[static_cast<size_t>(worker)]);
+          append(kept.parameter ? format : nullptr, {kept.name, {}}, slice, leaving.bytes);
       }
+      leaving.counts.push_back(static_cast<int64_t>(leaving.bytes.size() - begin));
+    }
   }
-  const Arrived arrived = exchange(messages, Account::payload);
+  const Arrived arrived = exchange(leaving, Account::payload);
   const Stopwatch decode(times_.decode);
   for (int home = 0; home < n; ++home) {
     if (home == me) continue;
@@ -145,10 +157,12 @@ void SubnetStore::upload(const SubnetParts& parts, const StateDict& subnet, cons
              .step = how.step,
              .tensor = static_cast<uint32_t>(k * static_cast<size_t>(n) + static_cast<size_t>(home))}};
   };
-  std::vector<Message> messages(static_cast<size_t>(n));
+  Leaving leaving;
   {
     const Stopwatch encode(times_.encode);
-    for (int home = 0; home < n; ++home)
+    leaving.bytes.reserve(bytes_of(subnet));
+    for (int home = 0; home < n; ++home) {
+      const size_t begin = leaving.bytes.size();
       for (size_t k = 0; k < kept_.size(); ++k) {
         const Kept& kept = kept_[k];
         const auto [at_home, at_worker] = meeting(kept, parts, home, me);
@@ -158,10 +172,12 @@ void SubnetStore::upload(const SubnetParts& parts, const StateDict& subnet, cons
           continue;
         }
         if (changes(kept)) kernels::subtract(slice, take(how.received->at(kept.name), at_worker), slice);
-        append(codec(kept), tag(k, home, me), slice, messages[static_cast<size_t>(home)]);
+        append(codec(kept), tag(k, home, me), slice, leaving.bytes);
       }
+      leaving.counts.push_back(static_cast<int64_t>(leaving.bytes.size() - begin));
+    }
   }
-  const Arrived arrived = exchange(messages, how.account);
+  const Arrived arrived = exchange(leaving, how.account);
   const Stopwatch decode(times_.decode);
   for (int worker = 0; worker < n; ++worker) {
     if (worker == me) continue;
@@ -177,21 +193,18 @@ void SubnetStore::upload(const SubnetParts& parts, const StateDict& subnet, cons
   }
 }
 
-SubnetStore::Arrived SubnetStore::exchange(const std::vector<Message>& messages, Account account) {
+SubnetStore::Arrived SubnetStore::exchange(const Leaving& leaving, Account account) {
   const Stopwatch wait(times_.wait);
-  const auto n = static_cast<int64_t>(messages.size());
-  Indices sends, receives(messages.size());
-  for (const Message& message : messages) sends.push_back(static_cast<int64_t>(message.size()));
+  const auto n = static_cast<int64_t>(leaving.counts.size());
   const Tensor lengths = Tensor::empty({n}, {.dtype = DType::i64});
-  communicator_->all_to_all(Tensor::from<int64_t>({n}, sends), lengths, Account::overhead).wait();
-  std::ranges::copy(lengths.span<int64_t>(), receives.begin());
+  communicator_->all_to_all(Tensor::from<int64_t>({n}, leaving.counts), lengths, Account::overhead).wait();
+  const auto receives = lengths.to_vector<int64_t>();
 
-  const auto bytes = [](int64_t count) { return Tensor::empty({count}, {.dtype = DType::u8}); };
-  const Tensor leaving = bytes(std::accumulate(sends.begin(), sends.end(), int64_t{0}));
-  auto* end = reinterpret_cast<std::byte*>(leaving.data<uint8_t>());
-  for (const Message& message : messages) end = std::ranges::copy(message, end).out;
-  Arrived arrived{bytes(std::accumulate(receives.begin(), receives.end(), int64_t{0})), {}};
-  communicator_->all_to_all(leaving, sends, arrived.bytes, receives, account).wait();
+  const auto bytes = [](size_t count) { return Tensor::empty({static_cast<int64_t>(count)}, {.dtype = DType::u8}); };
+  const Tensor sent = bytes(leaving.bytes.size());
+  std::ranges::copy(leaving.bytes, reinterpret_cast<std::byte*>(sent.data<uint8_t>()));
+  Arrived arrived{bytes(std::accumulate(receives.begin(), receives.end(), size_t{0})), {}};
+  communicator_->all_to_all(sent, leaving.counts, arrived.bytes, receives, account).wait();
   auto rest = std::as_bytes(arrived.bytes.span<uint8_t>());
   for (const int64_t count : receives) {
     arrived.from.push_back(rest.first(static_cast<size_t>(count)));

@@ -63,7 +63,11 @@ class SubnetStore {
   struct Meeting {
     TensorSlice at_home, at_worker;
   };
-  using Message = std::vector<std::byte>;
+  /// One message for each rank, one after the other, the own one empty.
+  struct Leaving {
+    std::vector<std::byte> bytes;
+    std::vector<int64_t> counts;
+  };
   struct Arrived {
     Tensor bytes;
     std::vector<std::span<const std::byte>> from;
@@ -73,7 +77,7 @@ class SubnetStore {
   Shape share_shape(const Kept& kept, int home) const;
   TensorSlice share_slice(const Kept& kept, int home) const;
   Meeting meeting(const Kept& kept, const SubnetParts& parts, int home, int worker) const;
-  Arrived exchange(const std::vector<Message>& messages, Account account);
+  Arrived exchange(const Leaving& leaving, Account account);
 
   Communicator* communicator_;
   SubnetExchange exchange_;
