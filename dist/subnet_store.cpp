@@ -200,10 +200,10 @@ SubnetStore::Arrived SubnetStore::exchange(const Leaving& leaving, Account accou
   communicator_->all_to_all(Tensor::from<int64_t>({n}, leaving.counts), lengths, Account::overhead).wait();
   const auto receives = lengths.to_vector<int64_t>();
 
-  const auto bytes = [](size_t count) { return Tensor::empty({static_cast<int64_t>(count)}, {.dtype = DType::u8}); };
-  const Tensor sent = bytes(leaving.bytes.size());
+  const auto bytes = [](int64_t count) { return Tensor::empty({count}, {.dtype = DType::u8}); };
+  const Tensor sent = bytes(static_cast<int64_t>(leaving.bytes.size()));
   std::ranges::copy(leaving.bytes, reinterpret_cast<std::byte*>(sent.data<uint8_t>()));
-  Arrived arrived{bytes(std::accumulate(receives.begin(), receives.end(), size_t{0})), {}};
+  Arrived arrived{bytes(std::accumulate(receives.begin(), receives.end(), int64_t{0})), {}};
   communicator_->all_to_all(sent, leaving.counts, arrived.bytes, receives, account).wait();
   auto rest = std::as_bytes(arrived.bytes.span<uint8_t>());
   for (const int64_t count : receives) {

@@ -54,7 +54,7 @@ Shape TensorSlice::shape_in(const Shape& whole) const {
 }
 
 Tensor take(const Tensor& x, const TensorSlice& slice) {
-  const Tensor y = Tensor::empty(slice.shape_in(x.shape()));
+  Tensor y = Tensor::empty(slice.shape_in(x.shape()));
   const float* from = x.data<float>();
   float* to = y.data<float>();
   visit_runs(x.shape(), slice, [=](int64_t at, int64_t of, int64_t count) { std::copy_n(from + at, count, to + of); });

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
+#include <cstdlib>
 
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/mlp.h"
