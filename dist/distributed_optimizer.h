@@ -26,6 +26,8 @@ class DistributedOptimizer {
   /// Makes the full model, buffers included, current and the same on every rank: before evaluation and saving.
   virtual void consolidate() {}
 
+  /// Whether every rank has the same model and local optimizer after each step: one rank's speak for all.
+  virtual bool replicated() const { return true; }
   /// What the next step depends on beside the model and the local optimizer: residuals, the last synchronised values.
   virtual StateDict state() { return {}; }
   /// Copies a `state()` in.

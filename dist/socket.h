@@ -65,6 +65,8 @@ class Listener {
   /// Port 0: a free one, see `address`. InputError with the address and the system's reason where it cannot be had.
   explicit Listener(const Address& address);
   Listener(Listener&& other) noexcept : socket_(std::move(other.socket_)) {}
+  /// Takes over a listening socket, as one that another process has left open for this one.
+  static Listener adopt(int descriptor) { return Listener(Socket(descriptor)); }
 
   int descriptor() const { return socket_.descriptor(); }
   Address address() const { return socket_.local(); }
@@ -72,6 +74,8 @@ class Listener {
   Socket accept();
 
  private:
+  explicit Listener(Socket socket) : socket_(std::move(socket)) {}
+
   Socket socket_;
 };
 

@@ -1,7 +1,10 @@
 #include "tern/dist/token.h"
 
+#include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -37,6 +40,15 @@ JobToken token_from_environment() {
   if (const char* file = std::getenv("TERN_TOKEN_FILE")) return read_token(file);
   if (const char* token = std::getenv("TERN_TOKEN")) return checked(token, "TERN_TOKEN");
   return {};
+}
+
+JobToken make_token() {
+  std::array<unsigned char, 32> bytes;
+  check(::getrandom(bytes.data(), bytes.size(), 0) == std::ssize(bytes),
+        "job token: no random bytes: ", std::generic_category().message(errno));
+  std::string token;
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
 }
 
 }  // namespace tern

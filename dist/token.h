@@ -15,4 +15,7 @@ JobToken read_token(const std::filesystem::path& path);
 /// From the environment: the file that TERN_TOKEN_FILE names, else TERN_TOKEN itself, else none.
 JobToken token_from_environment();
 
+/// A new one, of 256 random bits.
+JobToken make_token();
+
 }  // namespace tern

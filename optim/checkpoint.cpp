@@ -14,7 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-", kSuffix = ".tern", kNote = "note.";
 constexpr std::string_view kFormat = "tern-checkpoint-1";
-constexpr size_t kKept = 2;
 
 template <class Number>
 bool parse(std::string_view text, Number& number) {
@@ -46,11 +45,11 @@ std::vector<Found> scan(const fs::path& folder) {
   return found;
 }
 
-void remove_older(const fs::path& folder, int64_t step) {
+void remove_older(const fs::path& folder, int64_t step, size_t kept) {
   std::error_code ignored;
-  size_t kept = 0;
+  size_t seen = 0;
   for (const auto& found : scan(folder))
-    if (found.step <= step && ++kept > kKept) fs::remove(found.file, ignored);
+    if (found.step <= step && ++seen > kept) fs::remove(found.file, ignored);
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kPrefix) && name.find(std::string(kSuffix) + ".tmp-") != std::string::npos)
@@ -89,7 +88,7 @@ const StateDict& Checkpoint::section(std::string_view name) const {
   fail_input({file.string(), ": no section '", name, "', expected one in this run's checkpoint"});
 }
 
-fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
+fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, size_t kept) {
   Metadata metadata = {{"format", std::string(kFormat)},
                        {"step", std::to_string(checkpoint.step)},
                        {"epoch", std::to_string(checkpoint.epoch)},
@@ -107,7 +106,7 @@ fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
   fs::create_directories(folder);
   const fs::path file = folder / file_name(checkpoint.step);
   write_safetensors(file, tensors, metadata);
-  remove_older(folder, checkpoint.step);
+  remove_older(folder, checkpoint.step, kept);
   return file;
 }
 

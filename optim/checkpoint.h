@@ -39,9 +39,11 @@ struct Checkpoint {
 };
 
 /// Checkpoints live in a folder of their run's own as "step-00001234.tern": safetensors files with a checksum, written
-/// atomically. Writes one, in a new folder where there is none, then removes all but the newest two up to its step, and
-/// what killed writers left. Returns the file. Before a first step, `check_writable_folder` finds whether it will work.
-std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+/// atomically. Writes one, in a new folder where there is none, then removes all but the newest `kept` up to its step,
+/// and what killed writers left. Returns the file. Before a first step, `check_writable_folder` finds whether it will
+/// work.
+std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
+                                      size_t kept = 2);
 
 /// The file of the most steps, whole or not. A run that does not resume should refuse a folder that has one.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);

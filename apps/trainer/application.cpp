@@ -7,9 +7,9 @@
 #include "tern/apps/trainer/flags.h"
 #include "tern/apps/trainer/inference.h"
 #include "tern/apps/trainer/interrupt.h"
+#include "tern/apps/trainer/job/launch.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/places.h"
-#include "tern/apps/trainer/trainer.h"
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
 #include "tern/dist/peer_error.h"
@@ -18,7 +18,7 @@ namespace tern {
 
 int run_application(const std::string& name, const std::function<int()>& body) {
   const auto end = [&name](const char* sentence, ExitCode code) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), sentence);
+    if (*sentence != '\0') std::fprintf(stderr, "%s: %s\n", name.c_str(), sentence);
     return static_cast<int>(code);
   };
   try {
@@ -47,14 +47,13 @@ int train(int argc, char** argv, const Application& application) {
       return kDone;
     }
     TrainSettings& settings = invocation.settings;
+    if (settings.predict.empty() && !settings.eval_only) return launch(application, settings, invocation.place, argv);
     check_places(settings);
     prepare_machine(settings);
     if (!settings.predict.empty())
       predict(application, settings);
-    else if (settings.eval_only)
-      evaluate_only(application, settings);
     else
-      Trainer(application, settings).train();
+      evaluate_only(application, settings);
     return kDone;
   });
 }

@@ -1,8 +1,11 @@
 #include "tern/apps/trainer/datasets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tern/apps/trainer/digit_image.h"
+#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/data/digits.h"
 #include "tern/data/mnist.h"
@@ -27,6 +30,17 @@ std::unique_ptr<Dataset> load_tones(const TrainSettings& settings, Split split) 
 
 std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
   fail_input({"its pixels are no melody: --data tones has spectrograms of its own making"});
+}
+
+std::string fingerprint(const Dataset& data) {
+  std::vector<uint8_t> pixels(static_cast<size_t>(data.spec().numel()));
+  uint32_t crc = 0;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const int64_t label = data.read(i, pixels);
+    crc = crc32c(std::as_bytes(std::span(pixels)), crc);
+    crc = crc32c(std::as_bytes(std::span(&label, 1)), crc);
+  }
+  return fmt::format("{:08x}", crc);
 }
 
 }  // namespace
@@ -61,6 +75,13 @@ const DatasetEntry& find_dataset(const std::string& name) {
   for (const DatasetEntry& known : datasets()) names += join({names.empty() ? "" : "|", known.name});
   check_input(entry != datasets().end(), "--data: found '", name, "', expected ", names);
   return *entry;
+}
+
+RunData load_run_data(const TrainSettings& settings) {
+  const DatasetEntry& entry = find_dataset(settings.data);
+  RunData data = {.training = entry.load(settings, Split::train), .test = entry.load(settings, Split::test)};
+  data.fingerprint = fingerprint(*data.training);
+  return data;
 }
 
 }  // namespace tern

@@ -25,6 +25,14 @@ struct DatasetEntry {
 };
 
 std::span<const DatasetEntry> datasets();
+
+/// The data of a run; ranks in one process share them.
+struct RunData {
+  std::shared_ptr<const Dataset> training, test;
+  std::string fingerprint = {};  ///< of `training`: the CRC-32C of its pixels and labels in eight hexadecimal digits
+};
+RunData load_run_data(const TrainSettings& settings);
+
 /// An InputError that lists the names where `name` is none of them.
 const DatasetEntry& find_dataset(const std::string& name);
 

@@ -39,8 +39,7 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtyp
                                    const std::function<bool()>& stop) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
-  int64_t images = 0, correct = 0;
-  double loss = 0;
+  Evaluation found;
   loader.start({});
   while (const auto batch = loader.next()) {
     if (stop()) return std::nullopt;
@@ -48,12 +47,11 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtyp
     const Variable logits = model(x);
     const double value = cross_entropy(logits, batch->labels).value().item();
     check_finite(value, when, model, x);
-    loss += value * static_cast<double>(batch->size());
-    correct += count_correct(logits.value(), batch->labels);
-    images += batch->size();
+    found.loss_sum += value * static_cast<double>(batch->size());
+    found.correct += count_correct(logits.value(), batch->labels);
+    found.images += batch->size();
   }
-  return Evaluation{.accuracy = static_cast<double>(correct) / static_cast<double>(images),
-                    .loss = loss / static_cast<double>(images)};
+  return found;
 }
 
 }  // namespace tern

@@ -11,10 +11,14 @@
 
 namespace tern {
 
-/// How a model does on a data set.
+/// How a model does on some images; counts, so that those of several shares of a data set add up.
 struct Evaluation {
-  double accuracy = 0;  ///< share of images whose largest logit is their label's, 0 to 1
-  double loss = 0;      ///< mean cross-entropy, without label smoothing
+  int64_t images = 0;
+  int64_t correct = 0;  ///< images whose largest logit is their label's
+  double loss_sum = 0;  ///< of their cross-entropies, without label smoothing
+
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(images); }
+  double loss() const { return loss_sum / static_cast<double>(images); }
 };
 
 /// Runs `model`, in evaluation mode, over one epoch of `loader`, images entering as `dtype`; its mode is as before

@@ -47,9 +47,42 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "label-smoothing", "X", "Share of each target spread over all classes", true}, s.label_smoothing);
   visit(Flag{group, "clip-norm", "X", "Scale gradients down to this norm; 0: off", true}, s.clip_norm);
 
+  group = "Workers";
+  visit(Flag{group, "workers", "N", "Ranks that train together, 1 to 64", true}, s.workers);
+  visit(Flag{group,
+             "transport",
+             "NAME",
+             "inproc: threads of one process (the default); socket: processes",
+             false,
+             {"inproc", "socket"}},
+        s.transport);
+  visit(Flag{group, "method", "NAME", "What they exchange, and when", true, {"data-parallel"}}, s.method);
+  visit(
+      Flag{group, "codec", "SPEC", "How it is coded; --codec help lists the codecs, and the exchanges they take", true},
+      s.codec);
+  visit(Flag{group, "exchange", "NAME", "How it travels; the one that moves least where none is given", true},
+        s.exchange);
+  visit(Flag{group, "min-compress", "N", "Tensors of fewer elements travel as floats", true}, s.min_compress);
+  visit(Flag{group, "keep-float", "PATTERN", "So do those whose names match: 'fc2.*'", true}, s.keep_float);
+  visit(Flag{group, "weight-decay-in-gradient", nullptr, "The weight decay is coded with the gradient", true},
+        s.weight_decay_in_gradient);
+  visit(Flag{group, "overlap", nullptr, "Send while the backward pass goes on"}, s.overlap);
+  visit(Flag{group, "check-every", "N", "Steps between comparisons of the ranks' parameters; 0: none"}, s.check_every);
+  visit(Flag{group, "link", "SPEC", "Imitate a network between them: rate=1gbit,latency=0.2ms"}, s.link);
+  visit(Flag{group, "dead-after", "X", "Seconds of silence after which a rank counts as lost"}, s.dead_after);
+  visit(Flag{group, "max-restarts", "N", "Go on from the last checkpoint where a rank was lost, N times at most"},
+        s.max_restarts);
+  visit(
+      Flag{group, "bind", "ADDR", "Where rank 0 listens, beyond this machine only with a job token (TERN_TOKEN_FILE)"},
+      s.bind);
+  visit(Flag{group, "rank", "R", "This process is rank R, started by hand or by a script"}, s.rank);
+  visit(Flag{group, "world-size", "N", "of N ranks"}, s.world_size);
+  visit(Flag{group, "master", "ADDR:PORT", "whose rank 0 is there"}, s.master);
+
   group = "Machine";
   visit(Flag{group, "seed", "N", "Of every random number", true}, s.seed);
-  visit(Flag{group, "threads", "N", "Threads that compute; 0: one per core"}, s.threads);
+  visit(Flag{group, "threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all"},
+        s.threads);
   visit(Flag{group, "device", "NAME", "Where to compute: cpu"}, s.device);
   visit(Flag{group, "precision", "NAME", "Of activations; parameters stay fp32", true, {"fp32", "bf16"}}, s.precision);
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 
 #include "tern/apps/trainer/config_file.h"
@@ -12,6 +13,7 @@
 #include "tern/apps/trainer/machine.h"
 #include "tern/apps/trainer/suggestion.h"
 #include "tern/core/error.h"
+#include "tern/dist/exchange.h"
 
 namespace tern {
 namespace {
@@ -87,21 +89,25 @@ class CommandLine {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      return {.settings = {}, .run = false, .text = app_.help()};
+      return {.run = false, .text = app_.help()};
     } catch (const CLI::ParseError& error) {
       throw InputError(error.what());
     }
-    if (print_version_) return {.settings = {}, .run = false, .text = version_text(application_.name)};
+    if (print_version_) return {.run = false, .text = version_text(application_.name)};
     refuse_unknown();
     if (!config_.empty()) add_config();
+    if (settings_.codec == "help") return {.run = false, .text = codec_help() + '\n' + exchange_help()};
+    std::optional<ClusterPlace> place;
     try {
+      place = find_place(settings_, [](const char* name) { return std::getenv(name); });
+      if (place) settle(settings_, *place);
       validate(settings_);
       refuse_without_effect();
     } catch (const InputError& error) {
       throw InputError(error.what() + lines_of_flags_in(error.what()));
     }
-    if (print_config_) return {.settings = {}, .run = false, .text = config_text(settings_)};
-    return {.settings = settings_, .run = true, .text = {}};
+    if (print_config_) return {.run = false, .text = config_text(settings_)};
+    return {.settings = settings_, .place = place, .run = true, .text = {}};
   }
 
  private:

@@ -1,21 +1,25 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/job/cluster_place.h"
 #include "tern/apps/trainer/settings.h"
 
 namespace tern {
 
 /// What a command line asks for: to run with these settings, or only to print `text`.
 struct Invocation {
-  TrainSettings settings;
+  TrainSettings settings = {};
+  std::optional<ClusterPlace> place = {};  ///< where this process is one of several ranks
   bool run = true;
-  std::string text;
+  std::string text = {};
 };
 
-/// Reads a command line, and the file of its --config, against the trainer's flags and the application's own. An
-/// InputError names the first flag that is unknown, unreadable, out of range or at odds with another.
+/// Reads a command line, the file of its --config and this process's place in a cluster against the trainer's flags and
+/// the application's own. An InputError names the first flag that is unknown, unreadable, out of range or at odds with
+/// another.
 Invocation read_flags(int argc, const char* const* argv, const Application& application);
 
 /// `settings` as a file for --config: one `flag=value` per line; what has no effect stands as a comment.

@@ -64,19 +64,20 @@ void evaluate_only(const Application& application, const TrainSettings& settings
   const DatasetEntry& entry = find_dataset(settings.data);
   const auto model = finished_model(application, settings);
   const auto test = entry.load(settings, Split::test);
-  const auto loader = make_test_loader(settings, *test);
+  const auto loader = make_test_loader(settings, *test, Team(nullptr));
   const auto listeners = make_listeners(settings);
   for (const auto& listener : listeners)
     listener->started({.application = application.name,
                        .settings = settings,
                        .test_images = test->size(),
-                       .parameters = model->parameter_count()});
+                       .parameters = model->parameter_count(),
+                       .images_per_step = 0});
   const auto found = evaluate(*model, *loader, activation_dtype(settings), "in the evaluation",
                               [&interrupt] { return interrupt.interrupted(); });
   if (!found) throw Interrupted("interrupted during the evaluation");
   for (const auto& listener : listeners) {
-    listener->evaluated({.accuracy = found->accuracy, .loss = found->loss});
-    listener->ended({.accuracy = found->accuracy, .loss = found->loss, .peak_memory = peak_memory_bytes()});
+    listener->evaluated({.accuracy = found->accuracy(), .loss = found->loss()});
+    listener->ended({.accuracy = found->accuracy(), .loss = found->loss(), .peak_memory = peak_memory_bytes()});
   }
 }
 

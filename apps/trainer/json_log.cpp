@@ -41,6 +41,11 @@ Json to_json(const TrainSettings& settings) {
   return object;
 }
 
+/// Of rank 0, which writes the log.
+Json sent(const Traffic& traffic) {
+  return {{"bytes_sent_payload", traffic.sent_payload}, {"bytes_sent_overhead", traffic.sent_overhead}};
+}
+
 /// A file's name may be any bytes: what is not UTF-8 is replaced.
 std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -53,6 +58,7 @@ JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(null
 }
 
 void JsonLog::started(const RunStart& run) {
+  team_ = run.settings.workers.has_value();
   Json line = {{"event", "start"}, {"application", run.application}};
   line.update(to_json(run.settings));
   for (const auto& [name, version] : versions()) line["versions"][name] = version;
@@ -63,16 +69,15 @@ void JsonLog::started(const RunStart& run) {
                {"total_steps", run.total_steps},
                {"first_step", run.first_step},
                {"parameters", run.parameters}});
+  if (!run.launcher.empty()) line["launcher"] = run.launcher;
   write_line(text_of(line));
 }
 
 void JsonLog::stepped(const StepReport& report) {
-  write_line(text_of(Json{{"event", "step"},
-                          {"step", report.step},
-                          {"epoch", report.epoch},
-                          {"loss", report.loss},
-                          {"lr", report.lr},
-                          {"seconds", report.seconds}}));
+  Json line = {{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
+               {"loss", report.loss}, {"lr", report.lr},     {"seconds", report.seconds}};
+  if (team_) line.update(sent(report.traffic));
+  write_line(text_of(line));
 }
 
 void JsonLog::evaluated(const EvaluationReport& report) {
@@ -84,14 +89,24 @@ void JsonLog::evaluated(const EvaluationReport& report) {
 }
 
 void JsonLog::ended(const RunReport& report) {
-  write_line(text_of(Json{{"event", "done"},
-                          {"accuracy", report.accuracy},
-                          {"loss", report.loss},
-                          {"seconds", report.seconds},
-                          {"steps", report.steps},
-                          {"images_per_second", report.images_per_second},
-                          {"data_wait", report.data_wait},
-                          {"peak_memory", report.peak_memory}}));
+  Json line = {{"event", "done"},
+               {"accuracy", report.accuracy},
+               {"loss", report.loss},
+               {"seconds", report.seconds},
+               {"steps", report.steps},
+               {"images_per_second", report.images_per_second},
+               {"data_wait", report.data_wait},
+               {"peak_memory", report.peak_memory}};
+  if (report.team) {
+    const TeamReport& team = *report.team;
+    line.update(sent(team.traffic));
+    line["bytes_ratio_float_ring"] = team.float_ring_ratio > 0 ? Json(team.float_ring_ratio) : Json(nullptr);
+    line.update({{"compute_seconds", team.compute},
+                 {"encode_seconds", team.times.encode},
+                 {"wait_seconds", team.times.wait},
+                 {"decode_seconds", team.times.decode}});
+  }
+  write_line(text_of(line));
 }
 
 void JsonLog::write_line(const std::string& line) {

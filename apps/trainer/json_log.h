@@ -24,6 +24,7 @@ class JsonLog final : public Listener {
   void write_line(const std::string& line);
 
   std::string path_;
+  bool team_ = false;  ///< several ranks train, and bytes are sent
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tern/apps/trainer/settings.h"
+#include "tern/dist/distributed_optimizer.h"
+#include "tern/dist/ledger.h"
 
 namespace tern {
 
@@ -17,6 +20,8 @@ struct RunStart {
   int64_t total_steps = 0;
   int64_t first_step = 0;  ///< steps done before, where a run goes on
   int64_t parameters = 0;  ///< numbers that training changes
+  int64_t images_per_step = 0;
+  std::string launcher = {};  ///< what told this rank its place, where something did
 };
 
 /// One training step, after its update.
@@ -27,12 +32,23 @@ struct StepReport {
   double lr = 0;
   double seconds = 0;   ///< of training since the start of the run
   double accuracy = 0;  ///< on the batch, before the update; 0 to 1
+  Traffic traffic;      ///< of this rank in this step
 };
 
 struct EvaluationReport {
   int64_t step = 0, epoch = 0;
   double accuracy = 0;  ///< from 0 to 1
   double loss = 0;
+};
+
+/// What training together has cost a rank since this process started.
+struct TeamReport {
+  Traffic traffic;                ///< of this rank
+  double sent_payload_mean = 0;   ///< bytes that a rank sends in a step, the mean over all ranks
+  double sent_overhead_mean = 0;  ///< on top
+  double float_ring_ratio = 0;    ///< what this rank would have sent in a ring of float32, over what it has; 0: nothing
+  double compute = 0;             ///< seconds of training that the exchange did not take
+  ExchangeTimes times;
 };
 
 /// The whole run.
@@ -43,10 +59,12 @@ struct RunReport {
   double images_per_second = 0;  ///< in training, by this process
   double data_wait = 0;          ///< share of this process's training time spent waiting for data
   int64_t peak_memory = 0;       ///< bytes
+  std::optional<TeamReport> team = {};
 };
 
-/// Hears what happens in a run, in this order, from the training thread: `started`, then `stepped` and `evaluated`,
-/// then `ended` where the run was not stopped before. What it writes must survive without `ended`.
+/// Hears what happens in a run, on the rank that leads it, in this order, from the training thread: `started`, then
+/// `stepped` and `evaluated`, then `ended` where the run was not stopped before. What it writes must survive without
+/// `ended`.
 class Listener {
  public:
   virtual ~Listener() = default;

@@ -1,5 +1,7 @@
 #include "tern/apps/trainer/model_setup.h"
 
+#include <algorithm>
+
 #include "tern/apps/trainer/datasets.h"
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -26,13 +28,13 @@ DType activation_dtype(const TrainSettings& settings) {
   return settings.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
-void prepare_machine(TrainSettings& settings) {
+void prepare_machine(TrainSettings& settings, int local_ranks) {
   try {
     device_backend(parse_device(settings.device));
   } catch (const InputError& error) {
     throw InputError(std::string("--device: ") + error.what());
   }
-  if (settings.threads == 0) settings.threads = thread_count();
+  if (settings.threads == 0) settings.threads = std::max(1, thread_count() / local_ranks);
   set_thread_count(static_cast<int>(settings.threads));
 }
 

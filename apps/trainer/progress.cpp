@@ -14,6 +14,14 @@ namespace {
 constexpr std::chrono::milliseconds kLiveInterval{100};
 constexpr std::chrono::seconds kPlainInterval{5};
 
+/// "4 workers (processes), data-parallel, codec ternary; torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
+std::string workers_line(const RunStart& run) {
+  const TrainSettings& s = run.settings;
+  return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s",
+                     s.transport == "socket" ? "processes" : "threads", s.method, s.codec,
+                     run.launcher.empty() ? "" : "; ", run.launcher);
+}
+
 }  // namespace
 
 std::string grouped(int64_t number) {
@@ -41,6 +49,7 @@ void Progress::started(const RunStart& run) {
                          s.threads == 1 ? "" : "s", processor_name()));
   if (s.precision == "bf16" && s.device == "cpu" && !kernels::has_bf16_products())
     print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
+  if (s.workers) print_line(workers_line(run));
   if (run.first_step > 0) print_line(fmt::format("going on after step {}", run.first_step));
 }
 
@@ -75,8 +84,22 @@ void Progress::ended(const RunReport& report) {
     print_line(fmt::format("training      {} steps in {:.1f} s", grouped(report.steps), report.seconds));
   if (report.images_per_second > 0)
     print_line(fmt::format("throughput    {} images/s", grouped(std::llround(report.images_per_second))));
+  if (report.team) print_team(*report.team);
   print_line(fmt::format("parameters    {}", grouped(run_.parameters)));
   print_line(fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20)));
+}
+
+void Progress::print_team(const TeamReport& team) {
+  const auto bytes = [](double count) { return grouped(std::llround(count)); };
+  print_line(fmt::format("bytes sent    {} payload, {} overhead per rank and step", bytes(team.sent_payload_mean),
+                         bytes(team.sent_overhead_mean)));
+  if (team.float_ring_ratio > 0)
+    print_line(fmt::format("float32 ring  {:.2f} times the bytes that rank 0 sent", team.float_ring_ratio));
+  const double whole = team.compute + team.times.encode + team.times.wait + team.times.decode;
+  const auto share = [whole](double seconds) { return whole > 0 ? 100 * seconds / whole : 0; };
+  print_line(fmt::format("time          compute {:.1f} %, encode {:.1f} %, wait {:.1f} %, decode {:.1f} %",
+                         share(team.compute), share(team.times.encode), share(team.times.wait),
+                         share(team.times.decode)));
 }
 
 std::string Progress::step_line(const StepReport& report) {
@@ -87,7 +110,7 @@ std::string Progress::step_line(const StepReport& report) {
   std::string line = fmt::format("epoch {}  step {}/{}  loss {:.4f}  lr {:.4g}", report.epoch, report.step,
                                  run_.total_steps, report.loss, report.lr);
   if (seconds <= 0) return line;  // the first step
-  const double rate = steps * static_cast<double>(run_.settings.batch_size) / seconds;
+  const double rate = steps * static_cast<double>(run_.images_per_step) / seconds;
   const double left = static_cast<double>(run_.total_steps - report.step) * seconds / steps;
   return line + fmt::format("  {} images/s  {} left", grouped(std::llround(rate)), duration_text(left));
 }

@@ -26,6 +26,7 @@ class Progress final : public Listener {
   using Clock = std::chrono::steady_clock;
 
   std::string step_line(const StepReport& report);
+  void print_team(const TeamReport& team);
   void print_line(const std::string& line);
   void erase_live_line();
   void end_live_line();

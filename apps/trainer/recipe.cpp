@@ -10,13 +10,14 @@ namespace tern {
 namespace {
 
 std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, std::vector<NamedParameter> parameters) {
+  const double weight_decay = s.weight_decay_in_gradient ? 0 : s.weight_decay;
   if (s.optimizer == "adam" || s.optimizer == "adamw")
     return std::make_unique<Adam>(
         std::move(parameters),
-        Adam::Options{.lr = s.lr, .weight_decay = s.weight_decay, .decoupled = s.optimizer == "adamw"});
+        Adam::Options{.lr = s.lr, .weight_decay = weight_decay, .decoupled = s.optimizer == "adamw"});
   return std::make_unique<Sgd>(std::move(parameters), Sgd::Options{.lr = s.lr,
                                                                    .momentum = s.optimizer == "sgd" ? 0 : s.momentum,
-                                                                   .weight_decay = s.weight_decay,
+                                                                   .weight_decay = weight_decay,
                                                                    .nesterov = s.optimizer == "nesterov"});
 }
 

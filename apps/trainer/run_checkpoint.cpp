@@ -15,13 +15,18 @@ namespace {
 
 constexpr const char* kSeconds = "seconds";
 constexpr const char* kAveragePrefix = "average.";
+// One more than of rank 0, whose newest may be missing: then the two before it are whole still.
+constexpr size_t kKeptOfRank = 3;
+
+/// As a person would say it.
+std::string shown(const std::string& value) { return value.empty() ? "not given" : value; }
 
 void check_same_run(const Checkpoint& checkpoint, const Metadata& identity) {
   for (const auto& [name, value] : identity) {
     const auto noted = checkpoint.notes.find(name);
     const std::string before = noted == checkpoint.notes.end() ? "" : noted->second;
-    check_input(before == value, "--resume: ", checkpoint.file.string(), ": ", name, " was ", before, " and is ", value,
-                " now; start from its parameters with --init, or in another folder");
+    check_input(before == value, "--resume: ", checkpoint.file.string(), ": ", name, " was ", shown(before), " and is ",
+                shown(value), " now; start from its parameters with --init, or in another folder");
   }
 }
 
@@ -46,29 +51,43 @@ void check_no_run(const std::string& folder) {
               "): go on with --resume, or name another folder");
 }
 
-void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts) {
+std::filesystem::path checkpoint_folder(const std::string& folder, int rank) {
+  return rank == 0 ? std::filesystem::path(folder) : std::filesystem::path(folder) / fmt::format("rank-{}", rank);
+}
+
+void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts,
+               const std::function<void()>& wait_for_all) {
   Checkpoint checkpoint{.step = place.steps,
                         .epoch = place.steps / run.steps_per_epoch,
-                        .position = place.steps % run.steps_per_epoch * run.settings.batch_size,
+                        .position = place.steps % run.steps_per_epoch * run.images_per_step,
                         .seed = static_cast<uint64_t>(run.settings.seed),
                         .notes = run_identity(run),
                         .sections = {}};
   checkpoint.notes[kSeconds] = fmt::format("{}", place.seconds);
-  checkpoint.sections.emplace_back("model", parts.model.state());
-  checkpoint.sections.emplace_back("optimizer", parts.optimizer.state());
-  if (parts.average) checkpoint.sections.emplace_back("average", parts.average->state());
-  save_checkpoint(folder, checkpoint);
+  if (parts.rank == 0 || !parts.method.replicated()) {
+    checkpoint.sections.emplace_back("model", parts.model.state());
+    checkpoint.sections.emplace_back("optimizer", parts.optimizer.state());
+    if (parts.average) checkpoint.sections.emplace_back("average", parts.average->state());
+  }
+  if (run.settings.workers) checkpoint.sections.emplace_back("method", parts.method.state());
+  if (parts.rank != 0) save_checkpoint(checkpoint_folder(folder, parts.rank), checkpoint, kKeptOfRank);
+  wait_for_all();
+  if (parts.rank == 0) save_checkpoint(folder, checkpoint);
 }
 
 RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts) {
-  const Checkpoint checkpoint = load_checkpoint(folder);
-  check_same_run(checkpoint, run_identity(run));
-  check_input(checkpoint.step <= run.total_steps, "--resume: ", checkpoint.file.string(), " is at step ",
-              checkpoint.step, ", this run ends at step ", run.total_steps);
-  checkpoint.restore("model", parts.model);
-  checkpoint.restore("optimizer", parts.optimizer);
-  if (parts.average) checkpoint.restore("average", *parts.average);
-  return {.steps = checkpoint.step, .seconds = std::strtod(checkpoint.notes.at(kSeconds).c_str(), nullptr)};
+  const Checkpoint first = load_checkpoint(folder);
+  check_same_run(first, run_identity(run));
+  check_input(first.step <= run.total_steps, "--resume: ", first.file.string(), " is at step ", first.step,
+              ", this run ends at step ", run.total_steps);
+  const Checkpoint own =
+      parts.rank == 0 ? first : read_checkpoint(checkpoint_folder(folder, parts.rank) / first.file.filename());
+  const Checkpoint& trained = parts.method.replicated() ? first : own;
+  trained.restore("model", parts.model);
+  trained.restore("optimizer", parts.optimizer);
+  if (parts.average) trained.restore("average", *parts.average);
+  if (run.settings.workers) own.restore("method", parts.method);
+  return {.steps = first.step, .seconds = std::strtod(first.notes.at(kSeconds).c_str(), nullptr)};
 }
 
 void load_evaluated_model(const std::string& folder, Module& model) {

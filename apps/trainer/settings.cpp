@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tern/apps/trainer/datasets.h"
+#include "tern/apps/trainer/worker_settings.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -85,11 +86,12 @@ std::string reason_without_effect(const std::string& name, const TrainSettings& 
     return "--optimizer " + s.optimizer + " has none";
   if (name == "data-dir" && !find_dataset(s.data).needs_folder) return "--data " + s.data + " reads no files";
   if (name == "checkpoint-every" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
-  return "";
+  return worker_reason_without_effect(name, s);
 }
 
 void validate(const TrainSettings& s) {
   validate_ranges(s);
+  validate_workers(s);
   check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");

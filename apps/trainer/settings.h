@@ -32,6 +32,21 @@ struct TrainSettings {
   double label_smoothing = 0;
   double clip_norm = 0;
 
+  std::optional<int64_t> workers;  ///< ranks that train together; unset: no distributed training
+  std::string transport;           ///< inproc, or socket where the ranks are processes
+  std::optional<int64_t> rank, world_size;
+  std::string master, bind, link;
+  double dead_after = 5;  ///< seconds
+  int64_t max_restarts = 0;
+  std::string method = "data-parallel";
+  std::string codec = "none";
+  std::string exchange;  ///< empty: the one that moves least
+  int64_t min_compress = 0;
+  std::string keep_float;
+  bool weight_decay_in_gradient = false;
+  bool overlap = false;
+  int64_t check_every = 100;
+
   int64_t seed = 1;
   int64_t threads = 0;  ///< 0: one per core
   std::string device = "cpu";

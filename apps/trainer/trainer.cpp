@@ -2,35 +2,43 @@
 
 #include <chrono>
 
-#include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/diagnosis.h"
 #include "tern/apps/trainer/listeners.h"
 #include "tern/apps/trainer/loaders.h"
 #include "tern/apps/trainer/machine.h"
+#include "tern/apps/trainer/method.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/recipe.h"
+#include "tern/apps/trainer/run_contract.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 
 namespace tern {
 
-Trainer::Trainer(const Application& application, const TrainSettings& settings)
-    : settings_(settings), name_(application.name), model_(make_model(application, settings)) {
-  const DatasetEntry& entry = find_dataset(settings.data);
-  training_ = entry.load(settings, Split::train);
-  test_ = entry.load(settings, Split::test);
-  loader_ = make_training_loader(settings, *training_);
-  test_loader_ = make_test_loader(settings, *test_);
+Trainer::Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources)
+    : settings_(settings),
+      name_(application.name),
+      resources_(resources),
+      team_(resources.communicator),
+      model_(make_model(application, settings)) {
+  loader_ = make_training_loader(settings, *resources_.data.training, team_);
+  test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
   total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * loader_->batches();
   optimizer_ = make_optimizer(settings, *model_);
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
+  method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
   if (settings.resume) restore();
+  if (resources_.communicator)
+    compare_contracts(*resources_.communicator, run_contract(describe(), *model_, resources_.data.fingerprint));
 }
 
-RunParts Trainer::parts() { return {.model = *model_, .optimizer = *optimizer_, .average = average_.get()}; }
+RunParts Trainer::parts() {
+  return {
+      .model = *model_, .optimizer = *optimizer_, .method = *method_, .average = average_.get(), .rank = team_.rank()};
+}
 
 void Trainer::restore() {
   const RunPlace place = read_run(settings_.checkpoint, describe(), parts());
@@ -41,11 +49,12 @@ void Trainer::restore() {
 void Trainer::write_checkpoint() {
   if (settings_.checkpoint.empty()) return;
   check_finite_state(*model_, steps_);
-  write_run(settings_.checkpoint, describe(), {.steps = steps_, .seconds = seconds_}, parts());
+  write_run(settings_.checkpoint, describe(), {.steps = steps_, .seconds = seconds_}, parts(),
+            [this] { team_.barrier(); });
 }
 
 void Trainer::train() {
-  listeners_ = make_listeners(settings_);
+  if (team_.leads()) listeners_ = make_listeners(settings_);
   for (const auto& listener : listeners_) listener->started(describe());
   if (!at_epoch_end()) start_loader();
   while (true) {
@@ -55,14 +64,14 @@ void Trainer::train() {
     if (at_epoch_end() || ended()) evaluate_model();
     if (ended()) break;
     train_step();
-    const bool stop = interrupt_.interrupted();
     // The last one waits for the evaluation, which finds out whether the last update diverged.
-    if (stop || (checkpoint_due() && !ended())) write_checkpoint();
-    if (stop) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
+    if (interrupted_ || (checkpoint_due() && !ended())) write_checkpoint();
+    if (interrupted_) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
   }
   if (steps_ > first_step_) write_checkpoint();
   save_model();
-  for (const auto& listener : listeners_) listener->ended(report());
+  const RunReport whole = report();
+  for (const auto& listener : listeners_) listener->ended(whole);
 }
 
 void Trainer::start_loader() {
@@ -71,41 +80,59 @@ void Trainer::start_loader() {
 
 void Trainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
+  const Traffic traffic = team_.traffic();
   const auto batch = loader_->next();
   const double lr = schedule_(steps_);
   const Variable x(batch->images.to(activation_dtype(settings_)));
   model_->begin_step({.seed = static_cast<uint64_t>(settings_.seed),
                       .step = static_cast<uint32_t>(steps_),
                       .samples = batch->indices});
+  method_->begin_step(steps_);
   optimizer_->zero_gradients();
   const Variable logits = (*model_)(x);
   const Variable loss = cross_entropy(logits, batch->labels, settings_.label_smoothing);
   const double value = loss.value().item();
   check_finite(value, join({"at step ", steps_ + 1}), *model_, x);
+  const auto correct = static_cast<double>(count_correct(logits.value(), batch->labels));
+  const bool stop = resources_.interrupt.interrupted();
+  const Team::Sum sum = team_.start_sum({value, correct, stop ? 1.0 : 0.0});  // travels beside the backward pass
   loss.backward();
   optimizer_->set_learning_rate(lr);
-  optimizer_->step();
+  method_->step();
   if (average_) average_->update();
   ++steps_;
+  const std::vector<double> sums = sum.wait();
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const double accuracy =
-      static_cast<double>(count_correct(logits.value(), batch->labels)) / static_cast<double>(batch->size());
-  const int64_t epoch = (steps_ - 1) / loader_->batches() + 1;
-  for (const auto& listener : listeners_) listener->stepped({steps_, epoch, value, lr, seconds_, accuracy});
+  interrupted_ = sums[2] > 0;
+  const StepReport report = {.step = steps_,
+                             .epoch = (steps_ - 1) / loader_->batches() + 1,
+                             .loss = sums[0] / team_.size(),
+                             .lr = lr,
+                             .seconds = seconds_,
+                             .accuracy = sums[1] / static_cast<double>(batch->size() * team_.size()),
+                             .traffic = team_.traffic() - traffic};
+  for (const auto& listener : listeners_) listener->stepped(report);
 }
 
+/// Every rank evaluates its share of the test images.
 void Trainer::evaluate_model() {
+  method_->consolidate();
   if (average_) average_->swap();
-  const auto found = evaluate(*model_, *test_loader_, activation_dtype(settings_), join({"after step ", steps_}),
-                              [this] { return interrupt_.interrupted(); });
+  const auto own = evaluate(*model_, *test_loader_, activation_dtype(settings_), join({"after step ", steps_}),
+                            [this] { return resources_.interrupt.interrupted(); });
   if (average_) average_->swap();
-  if (!found) {
+  const Evaluation share = own.value_or(Evaluation());
+  const std::vector<double> sums = team_.sum(
+      {static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0});
+  if (sums[3] > 0) {
     write_checkpoint();
     throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
   }
-  evaluation_ = *found;
+  evaluation_ = {
+      .images = static_cast<int64_t>(sums[0]), .correct = static_cast<int64_t>(sums[1]), .loss_sum = sums[2]};
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
-  for (const auto& listener : listeners_) listener->evaluated({steps_, epoch, found->accuracy, found->loss});
+  for (const auto& listener : listeners_)
+    listener->evaluated({steps_, epoch, evaluation_.accuracy(), evaluation_.loss()});
 }
 
 std::string Trainer::what_is_kept() const {
@@ -118,7 +145,7 @@ bool Trainer::checkpoint_due() const {
 }
 
 void Trainer::save_model() {
-  if (settings_.save.empty()) return;
+  if (settings_.save.empty() || !team_.leads()) return;
   if (average_) average_->swap();
   check_finite_state(*model_, steps_);
   write_safetensors(settings_.save, model_->state());
@@ -128,24 +155,44 @@ void Trainer::save_model() {
 RunStart Trainer::describe() const {
   return {.application = name_,
           .settings = settings_,
-          .training_images = training_->size(),
-          .test_images = test_->size(),
+          .training_images = resources_.data.training->size(),
+          .test_images = resources_.data.test->size(),
           .steps_per_epoch = loader_->batches(),
           .total_steps = total_steps_,
           .first_step = first_step_,
-          .parameters = model_->parameter_count()};
+          .parameters = model_->parameter_count(),
+          .images_per_step = images_per_rank(settings_, team_.size()) * team_.size(),
+          .launcher = resources_.launcher};
 }
 
-RunReport Trainer::report() const {
+RunReport Trainer::report() {
   const double seconds = seconds_ - first_seconds_;
-  const auto images = static_cast<double>((steps_ - first_step_) * settings_.batch_size);
-  return {.accuracy = evaluation_.accuracy,
-          .loss = evaluation_.loss,
-          .seconds = seconds_,
-          .steps = steps_,
-          .images_per_second = seconds > 0 ? images / seconds : 0,
-          .data_wait = seconds > 0 ? loader_->wait_seconds() / seconds : 0,
-          .peak_memory = peak_memory_bytes()};
+  const auto images = static_cast<double>((steps_ - first_step_) * describe().images_per_step);
+  RunReport whole = {.accuracy = evaluation_.accuracy(),
+                     .loss = evaluation_.loss(),
+                     .seconds = seconds_,
+                     .steps = steps_,
+                     .images_per_second = seconds > 0 ? images / seconds : 0,
+                     .data_wait = seconds > 0 ? loader_->wait_seconds() / seconds : 0,
+                     .peak_memory = peak_memory_bytes()};
+  if (resources_.communicator) whole.team = report_team(seconds);
+  return whole;
+}
+
+TeamReport Trainer::report_team(double seconds) const {
+  TeamReport report = {.traffic = team_.traffic(), .times = method_->times()};
+  const auto ranks = static_cast<double>(team_.size()), steps = static_cast<double>(steps_ - first_step_);
+  const auto payload = static_cast<double>(report.traffic.sent_payload);
+  const auto overhead = static_cast<double>(report.traffic.sent_overhead);
+  const std::vector<double> sent = team_.sum({payload, overhead});
+  if (steps > 0) {
+    report.sent_payload_mean = sent[0] / ranks / steps;
+    report.sent_overhead_mean = sent[1] / ranks / steps;
+  }
+  const double float_ring = steps * 8 * static_cast<double>(model_->parameter_count()) * (ranks - 1) / ranks;
+  if (payload + overhead > 0) report.float_ring_ratio = float_ring / (payload + overhead);
+  report.compute = seconds - report.times.encode - report.times.wait - report.times.decode;
+  return report;
 }
 
 }  // namespace tern

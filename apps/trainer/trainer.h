@@ -2,31 +2,43 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/listener.h"
 #include "tern/apps/trainer/run_checkpoint.h"
 #include "tern/apps/trainer/settings.h"
-#include "tern/data/dataset.h"
+#include "tern/apps/trainer/team.h"
 #include "tern/data/loader.h"
+#include "tern/dist/distributed_optimizer.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"
 
 namespace tern {
 
-/// One training run: the model, its data, its optimizer, and how many steps are done, on which all else (the place in
-/// the data, the learning rate, random numbers) depends. Used by one thread; one per process at a time.
+/// What a rank trains with; belongs to whoever started it.
+struct RankResources {
+  RunData data;
+  const InterruptGuard& interrupt;
+  Communicator* communicator = nullptr;  ///< null: it trains alone
+  std::string launcher = {};             ///< what told the rank its place
+};
+
+/// One rank's part in a training run: the model, its share of the data, its optimizer, and how many steps are done, on
+/// which all else (the place in the data, the learning rate, random numbers) depends. Used by one thread.
 class Trainer {
  public:
-  /// Loads data and model, and the checkpoint of --resume. An InputError names what a person has to put right.
-  Trainer(const Application& application, const TrainSettings& settings);
+  /// Builds the model and loads the checkpoint of --resume. An InputError names what a person has to put right, a
+  /// PeerError a setting by which the ranks differ.
+  Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources);
 
-  /// Trains to the end, evaluating after each epoch and at the end; writes what the settings ask for. Throws
-  /// Interrupted after the step in which a person stopped it, with a checkpoint written.
+  /// Trains to the end, evaluating after each epoch and at the end; the leading rank writes what the settings ask for.
+  /// Throws Interrupted after the step in which a person stopped any rank, with a checkpoint written.
   void train();
 
  private:
@@ -38,7 +50,8 @@ class Trainer {
   void evaluate_model();
   void write_checkpoint();
   void save_model();
-  RunReport report() const;
+  RunReport report();
+  TeamReport report_team(double seconds) const;
 
   int64_t epochs_done() const { return steps_ / loader_->batches(); }
   bool at_epoch_end() const { return steps_ > 0 && steps_ % loader_->batches() == 0; }
@@ -48,20 +61,22 @@ class Trainer {
 
   TrainSettings settings_;
   std::string name_;
-  InterruptGuard interrupt_;
-  std::unique_ptr<Dataset> training_, test_;
+  RankResources resources_;
+  Team team_;
   std::unique_ptr<DataLoader> loader_, test_loader_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Listener>> listeners_;  ///< none but on the leading rank
 
   int64_t total_steps_ = 0;
   int64_t first_step_ = 0;  ///< done before this process
   int64_t steps_ = 0;
   double first_seconds_ = 0;
-  double seconds_ = 0;  ///< of training
+  double seconds_ = 0;        ///< of training
+  bool interrupted_ = false;  ///< a person stopped one of the ranks, as all know
   Evaluation evaluation_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "tern/apps/trainer/program.h"
+
 namespace tern {
 
 void wait_passively(char** argv) {
@@ -11,7 +13,7 @@ void wait_passively(char** argv) {
   constexpr const char* kSpins = "1000";
   if (std::getenv("GOMP_SPINCOUNT")) return;
   if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
-  execv("/proc/self/exe", argv);
+  execv(program_path().c_str(), argv);
 }
 
 }  // namespace tern

@@ -104,6 +104,7 @@ TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
   Progress progress(file.get(), true);
   RunStart run;
   run.first_step = 5;
+  run.images_per_step = 64;
   progress.started(run);
   for (const int64_t step : {6, 7}) {
     std::this_thread::sleep_for(std::chrono::milliseconds(110));  // a live line is drawn each 100 ms

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "tern/apps/trainer/job/line_relay.h"
+
+namespace tern {
+
+/// How to start a rank: this program anew.
+struct ChildPlan {
+  int rank = 0;
+  char** argv = nullptr;
+  std::vector<std::string> environment = {};  ///< "NAME=value", beside this process's own
+  int keep_open = -1;                         ///< a descriptor that the child inherits
+};
+
+/// A rank that runs as a child of this process, in a process group of its own, so that a terminal's Ctrl-C reaches it
+/// through its parent alone. It ends with the thread that started it, even by SIGKILL. Rank 0 writes to this process's
+/// own output; what else ranks write is relayed behind "[rank 2] ".
+class Child {
+ public:
+  /// An Error where the system has no process left.
+  explicit Child(const ChildPlan& plan);
+  /// Sends SIGKILL where it still runs.
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int rank() const { return rank_; }
+  pid_t id() const { return id_; }
+  void send(int signal) const;
+  /// SIGKILL, because it does not end by itself.
+  void kill();
+  bool killed() const { return killed_; }
+  /// Looks whether it has stopped, gone on or ended; true where it has just ended.
+  bool look();
+  bool running() const { return running_; }
+  bool stopped() const { return stopped_; }
+  /// Once it has ended: by which signal, 0 where by itself, and then with which code.
+  int signal() const;
+  int code() const;
+
+  LineRelay out, err;
+
+ private:
+  int rank_ = 0;
+  pid_t id_ = -1;
+  bool running_ = false, stopped_ = false, killed_ = false;
+  int status_ = 0;
+};
+
+}  // namespace tern

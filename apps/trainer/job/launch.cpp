@@ -1,0 +1,128 @@
+#include "tern/apps/trainer/job/launch.h"
+
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tern/apps/trainer/job/supervisor.h"
+#include "tern/apps/trainer/model_setup.h"
+#include "tern/apps/trainer/places.h"
+#include "tern/apps/trainer/trainer.h"
+#include "tern/apps/trainer/worker_settings.h"
+#include "tern/core/parallel.h"
+#include "tern/dist/in_process.h"
+#include "tern/dist/link.h"
+#include "tern/dist/peer_error.h"
+#include "tern/dist/tcp.h"
+#include "tern/optim/checkpoint.h"
+
+namespace tern {
+namespace {
+
+std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr<Transport> transport) {
+  return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
+}
+
+/// What ended a job of several ranks; thread-safe.
+class FirstCause {
+ public:
+  /// Notes the exception under way. A PeerError tells of another rank's end: that rank's own error is the cause.
+  void note() {
+    const std::lock_guard lock(mutex_);
+    try {
+      throw;
+    } catch (const PeerError&) {
+      if (!lost_) lost_ = std::current_exception();
+    } catch (...) {
+      if (!own_) own_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (own_) std::rethrow_exception(own_);
+    if (lost_) std::rethrow_exception(lost_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr own_, lost_;
+};
+
+void train_threads(const Application& application, const TrainSettings& settings) {
+  const InterruptGuard interrupt;
+  const RunData data = load_run_data(settings);
+  auto transports = make_in_process(static_cast<int>(*settings.workers));
+  FirstCause cause;
+  std::vector<std::thread> ranks;
+  for (auto& transport : transports)
+    ranks.emplace_back([&, own = std::move(transport)]() mutable {
+      try {
+        set_thread_count(static_cast<int>(settings.threads));
+        Communicator communicator(shaped(settings, std::move(own)));
+        Trainer(application, settings, {data, interrupt, &communicator}).train();
+      } catch (...) {
+        cause.note();
+      }
+    });
+  for (auto& rank : ranks) rank.join();
+  cause.rethrow();
+}
+
+/// Rank 0's, where it is another than the address that the others know: inherited, or at --bind.
+std::optional<detail::Listener> find_listener(const TrainSettings& settings, const ClusterPlace& place) {
+  if (place.rank != 0) return {};
+  if (const char* inherited = std::getenv("TERN_LISTENER"); inherited && place.supervised)
+    return detail::Listener::adopt(std::atoi(inherited));
+  if (settings.bind.empty()) return {};
+  Address address = listening_address(settings);
+  if (address.port == 0) address.port = place.master.port;
+  return detail::Listener(address);
+}
+
+void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place) {
+  const InterruptGuard interrupt;
+  // A job that was started anew goes on from what its former ranks have left.
+  if (place.epoch > 0 && !settings.checkpoint.empty())
+    settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
+  if (place.rank == 0) check_places(settings);
+  prepare_machine(settings, place.local_size);
+  // First of all the ranks join, so that each hears at once where another fails in what follows.
+  Communicator communicator(shaped(settings, make_tcp({.rank = place.rank,
+                                                       .size = place.size,
+                                                       .master = place.master,
+                                                       .token = token_from_environment(),
+                                                       .epoch = place.epoch,
+                                                       .deadlines = rank_deadlines(settings)},
+                                                      find_listener(settings, place))));
+  const std::string told = join({place.source, ", rank 0 at ", place.master});
+  try {
+    Trainer(application, settings, {load_run_data(settings), interrupt, &communicator, place.supervised ? "" : told})
+        .train();
+  } catch (const Interrupted&) {
+    if (place.rank == 0) throw;
+    throw Interrupted("");  // rank 0 speaks for all
+  }
+}
+
+}  // namespace
+
+int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
+           char** argv) {
+  if (place) {
+    train_rank(application, settings, *place);
+    return kDone;
+  }
+  check_places(settings);
+  if (settings.transport == "socket") return Supervisor(application.name, settings, argv).run();
+  prepare_machine(settings, static_cast<int>(settings.workers.value_or(1)));
+  if (settings.workers) {
+    train_threads(application, settings);
+  } else {
+    const InterruptGuard interrupt;
+    Trainer(application, settings, {load_run_data(settings), interrupt}).train();
+  }
+  return kDone;
+}
+
+}  // namespace tern

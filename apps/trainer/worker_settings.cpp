@@ -1,0 +1,86 @@
+#include "tern/apps/trainer/worker_settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "tern/apps/trainer/loaders.h"
+#include "tern/core/error.h"
+#include "tern/dist/address.h"
+#include "tern/dist/exchange.h"
+#include "tern/dist/in_process.h"
+#include "tern/dist/link.h"
+#include "tern/dist/socket.h"
+#include "tern/dist/token.h"
+
+namespace tern {
+namespace {
+
+/// What only ranks that train together use.
+constexpr std::string_view kOfWorkers[] = {"transport",    "method",     "codec",   "exchange",
+                                           "min-compress", "keep-float", "overlap", "weight-decay-in-gradient",
+                                           "check-every",  "link"};
+/// What only ranks that are processes use.
+constexpr std::string_view kOfSockets[] = {"dead-after", "max-restarts", "bind"};
+
+/// Names the flag in what `check` throws.
+template <class Check>
+void check_part(const char* flag, const Check& check) {
+  try {
+    check();
+  } catch (const InputError& error) {
+    throw InputError(join({flag, ": ", error.what()}));
+  }
+}
+
+void check_bind(const TrainSettings& s) {
+  if (s.bind.empty()) return;
+  const Address address = listening_address(s);
+  check_input(detail::is_loopback(address) || !token_from_environment().empty(), "other machines can reach ",
+              address.host,
+              ", so that a job token is needed: in the file that TERN_TOKEN_FILE names, or in TERN_TOKEN");
+}
+
+}  // namespace
+
+Address listening_address(const TrainSettings& s) {
+  const bool has_port =
+      s.bind.starts_with('[') ? s.bind.find("]:") != std::string::npos : std::ranges::count(s.bind, ':') == 1;
+  if (has_port) return parse_address(s.bind);
+  return {.host = s.bind.starts_with('[') ? s.bind.substr(1, s.bind.size() - 2) : s.bind};
+}
+
+Deadlines rank_deadlines(const TrainSettings& s) {
+  Deadlines deadlines;
+  deadlines.dead_after = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s.dead_after));
+  deadlines.heartbeat = std::min(deadlines.heartbeat, deadlines.dead_after / 5);
+  return deadlines;
+}
+
+void validate_workers(const TrainSettings& s) {
+  if (!s.workers) return;
+  check_input(*s.workers >= 1 && *s.workers <= kMaxRanks, "--workers: found ", *s.workers, ", expected 1 to ",
+              kMaxRanks);
+  images_per_rank(s, static_cast<int>(*s.workers));
+  check_input(std::isfinite(s.dead_after) && s.dead_after > 0, "--dead-after: found ", s.dead_after,
+              ", expected above 0");
+  check_input(s.max_restarts >= 0, "--max-restarts: found ", s.max_restarts, ", expected 0 or more");
+  check_input(s.check_every >= 0, "--check-every: found ", s.check_every, ", expected 0 or more");
+  check_input(s.min_compress >= 0, "--min-compress: found ", s.min_compress, ", expected 0 or more");
+  check_part("--bind", [&] { check_bind(s); });
+  check_part("--link", [&] { parse_link(s.link); });
+  check_part("--codec", [&] { make_codec(s.codec); });
+  if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange(s.exchange, *make_codec(s.codec)); });
+}
+
+std::string worker_reason_without_effect(const std::string& name, const TrainSettings& s) {
+  const bool of_sockets = std::ranges::count(kOfSockets, name) > 0;
+  if (!s.workers && (of_sockets || std::ranges::count(kOfWorkers, name) > 0)) return "it needs --workers N";
+  if (of_sockets && s.transport != "socket") return "it belongs to --transport socket";
+  if (name == "max-restarts" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
+  if ((name == "min-compress" || name == "keep-float") && s.codec == "none") return "--codec none sends floats anyway";
+  if (name == "weight-decay-in-gradient" && s.weight_decay == 0) return "it needs --weight-decay X";
+  return "";
+}
+
+}  // namespace tern

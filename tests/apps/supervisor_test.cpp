@@ -1,0 +1,166 @@
+#include <signal.h>
+
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+std::vector<pid_t> children_of(pid_t id) {
+  const std::string process = std::to_string(id);
+  std::ifstream file("/proc/" + process + "/task/" + process + "/children");
+  std::vector<pid_t> found;
+  for (pid_t child; file >> child;) found.push_back(child);
+  return found;
+}
+
+bool runs(pid_t id) { return ::kill(id, 0) == 0; }
+
+/// Jobs of four processes, of which something befalls one.
+class TrainLenetSupervisor : public TrainLenet {
+ protected:
+  Words job(const Words& more) const {
+    Words all = words({"--workers", "4", "--transport", "socket", "--log", place("log"), "--quiet"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void wait_for_steps(int64_t steps) const {
+    for (int i = 0; i < 6000; ++i) {
+      const std::string text = std::filesystem::exists(place("log")) ? read_file(place("log")) : "";
+      if (text.find("\"step\":" + std::to_string(steps) + ",") != std::string::npos) return;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    FAIL() << "never came to step " << steps;
+  }
+  /// Sends a signal to one rank of a job in full course, which then ends within `limit`.
+  Outcome outcome_of_signal(int rank, int signal, Clock::duration limit) const {
+    std::filesystem::remove(place("log"));
+    Process supervisor(job({"--iterations", "1000000", "--dead-after", "1"}));
+    wait_for_steps(3);
+    const auto ranks = children_of(supervisor.id());
+    EXPECT_EQ(ranks.size(), 4);
+    const auto begin = Clock::now();
+    ::kill(ranks.at(static_cast<size_t>(rank)), signal);
+    const Outcome outcome = supervisor.wait();
+    EXPECT_LT(Clock::now() - begin, limit);
+    for (const pid_t id : ranks) EXPECT_FALSE(runs(id)) << "a rank outlived its supervisor";
+    return outcome;
+  }
+  /// What follows "[rank N] train_lenet: " on the lines of the ranks that tell of `rank`.
+  static std::vector<std::string> causes(const std::string& err, int rank) {
+    std::vector<std::string> found;
+    std::istringstream lines(err);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t cause = line.find("train_lenet: rank " + std::to_string(rank) + " (");
+      if (line.starts_with("[rank ") && cause != std::string::npos) found.push_back(line.substr(cause));
+    }
+    return found;
+  }
+};
+
+TEST_F(TrainLenetSupervisor, AKilledRankIsTheSameCauseToAll) {
+  for (const int rank : {2, 0})
+    for (const int signal : {SIGKILL, SIGSEGV}) {
+      const Outcome outcome = outcome_of_signal(rank, signal, std::chrono::seconds(5));
+      EXPECT_EQ(outcome.code, 3) << outcome.err;
+      const auto told = causes(outcome.err, rank);
+      ASSERT_EQ(told.size(), 3) << outcome.err;
+      for (const auto& cause : told) EXPECT_EQ(cause, told.front());
+      EXPECT_NE(told.front().find("closed its connection"), std::string::npos) << told.front();
+      EXPECT_NE(outcome.err.find("was ended by signal " + std::to_string(signal)), std::string::npos) << outcome.err;
+    }
+}
+
+TEST_F(TrainLenetSupervisor, AStoppedRankIsTheSameCauseToAllAndIsEnded) {
+  for (const int rank : {1, 0}) {
+    const Outcome outcome = outcome_of_signal(rank, SIGSTOP, std::chrono::seconds(8));
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    const auto told = causes(outcome.err, rank);
+    ASSERT_EQ(told.size(), 3) << outcome.err;
+    for (const auto& cause : told) EXPECT_EQ(cause, told.front());
+    EXPECT_NE(told.front().find("gave no sign of life for 1 s"), std::string::npos) << told.front();
+    EXPECT_NE(outcome.err.find("is stopped: killing it"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(TrainLenetSupervisor, RanksEndWithASupervisorThatIsKilled) {
+  Process supervisor(job({"--iterations", "1000000"}));
+  wait_for_steps(2);
+  const auto ranks = children_of(supervisor.id());
+  ASSERT_EQ(ranks.size(), 4);
+  supervisor.send(SIGKILL);
+  supervisor.wait();
+  for (int i = 0; i < 400 && std::ranges::any_of(ranks, runs); ++i) std::this_thread::sleep_for(milliseconds(5));
+  for (const pid_t id : ranks) EXPECT_FALSE(runs(id));
+}
+
+TEST_F(TrainLenetSupervisor, RanksBearTheProgramsName) {
+  Process supervisor(job({"--iterations", "1000000"}));
+  wait_for_steps(1);
+  for (const pid_t id : children_of(supervisor.id()))
+    EXPECT_EQ(read_file("/proc/" + std::to_string(id) + "/comm"), "train_lenet\n");
+}
+
+TEST_F(TrainLenetSupervisor, AnInterruptStopsAllRanksAtOneStep) {
+  const Words recipe = {"--workers", "4", "--epochs", "3", "--codec", "error-feedback:ternary"};
+  const auto unbroken = train(recipe);
+  const Words job_recipe = {"--epochs", "3", "--codec", "error-feedback:ternary", "--checkpoint", place("run")};
+  for (const auto& [to_one_rank, signal] : {std::pair(false, SIGINT), std::pair(true, SIGTERM)}) {
+    std::filesystem::remove_all(place("run"));
+    std::filesystem::remove(place("log"));
+    Process supervisor(job(job_recipe));
+    wait_for_steps(3);
+    if (to_one_rank)
+      ::kill(children_of(supervisor.id()).at(2), signal);
+    else
+      supervisor.send(signal);
+    const Outcome outcome = supervisor.wait();
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_LT(losses(place("log")).size(), unbroken.size());
+    Words again = job_recipe;
+    again.emplace_back("--resume");
+    ASSERT_EQ(run_program(job(again)).code, 0);
+    EXPECT_EQ(losses(place("log")), unbroken);
+  }
+}
+
+TEST_F(TrainLenetSupervisor, RestartsFromTheLastCheckpointBitForBit) {
+  const Words recipe = {"--epochs", "3", "--codec", "error-feedback:ternary", "--optimizer", "momentum"};
+  Words threads = {"--workers", "4", "--save", place("unbroken")};
+  threads.insert(threads.end(), recipe.begin(), recipe.end());
+  const auto unbroken = train(threads);
+  Words restarting = {"--checkpoint",   place("run"),  "--checkpoint-every", "5",
+                      "--max-restarts", "2",           "--dead-after",       "1",
+                      "--save",         place("saved")};
+  restarting.insert(restarting.end(), recipe.begin(), recipe.end());
+  Process supervisor(job(restarting));
+  wait_for_steps(13);
+  ::kill(children_of(supervisor.id()).at(3), SIGKILL);
+  wait_for_steps(24);
+  ::kill(children_of(supervisor.id()).at(0), SIGKILL);
+  const Outcome outcome = supervisor.wait();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("restart 1 of 2, from " + place("run/step-")), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("restart 2 of 2, from " + place("run/step-")), std::string::npos) << outcome.err;
+  EXPECT_EQ(losses(place("log")), unbroken);
+  EXPECT_EQ(read_file(place("saved")), read_file(place("unbroken")));
+}
+
+TEST_F(TrainLenetSupervisor, ARankThatFindsBadInputIsTheCause) {
+  std::filesystem::remove(data_ / "train-labels-idx1-ubyte");
+  const Outcome outcome = run_program(job({"--iterations", "3"}));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("train-labels-idx1-ubyte"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace tern

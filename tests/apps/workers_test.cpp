@@ -1,0 +1,234 @@
+#include <set>
+
+#include "tern/dist/socket.h"
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Several ranks train LeNet together.
+class TrainLenetWorkers : public TrainLenet {
+ protected:
+  static Words workers(int count, const Words& more) {
+    Words all = {"--workers", std::to_string(count)};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  static Words joined(Words a, const Words& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+  /// How ranks end that were started one by one, each with its own variables or flags.
+  std::vector<Outcome> run_ranks(const std::vector<Words>& variables, const std::vector<Words>& flags) const {
+    std::vector<std::unique_ptr<Process>> ranks;
+    for (size_t rank = 0; rank < variables.size(); ++rank)
+      ranks.push_back(std::make_unique<Process>(joined(joined({"/usr/bin/env"}, variables[rank]), words(flags[rank]))));
+    std::vector<Outcome> outcomes;
+    for (const auto& rank : ranks) outcomes.push_back(rank->wait());
+    return outcomes;
+  }
+};
+
+TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
+  const std::vector<Words> methods = {
+      {}, {"--codec", "ternary"}, {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"}};
+  for (const auto& method : methods) {
+    SCOPED_TRACE(method.empty() ? "none" : method[1]);
+    const Words common = joined(workers(4, {"--iterations", "8", "--check-every", "3"}), method);
+    const auto threads = train(joined(common, {"--save", place("threads")}));
+    ASSERT_EQ(threads.size(), 8);
+    EXPECT_EQ(train(joined(common, {"--transport", "socket", "--save", place("processes")})), threads);
+    EXPECT_EQ(read_file(place("processes")), read_file(place("threads")));
+  }
+}
+
+TEST_F(TrainLenetWorkers, FloatsOverAnyNumberAreOneProcessWithTheWholeBatch) {
+  const auto alone = train({"--iterations", "10"});
+  for (const int count : {1, 2, 4}) {
+    const auto together = train(workers(count, {"--iterations", "10"}));
+    ASSERT_EQ(together.size(), 10);
+    for (const auto& [step, loss] : together) EXPECT_NEAR(loss, alone.at(step), 1e-5 * alone.at(step)) << step;
+  }
+}
+
+TEST_F(TrainLenetWorkers, CodecsAndTheirFlagsAct) {
+  std::map<std::string, std::map<int64_t, double>> found;
+  for (const auto& flags : std::vector<Words>{{"none"},
+                                              {"ternary"},
+                                              {"ternary", "--min-compress", "1000"},
+                                              {"ternary", "--keep-float", "fc1.*"},
+                                              {"ternary", "--weight-decay", "0.01"},
+                                              {"ternary", "--weight-decay", "0.01", "--weight-decay-in-gradient"}}) {
+    std::string name;
+    for (const auto& flag : flags) name += flag + " ";
+    found[name] = train(joined(workers(2, {"--iterations", "4", "--codec"}), flags));
+    EXPECT_EQ(found[name].size(), 4);
+  }
+  std::set<std::map<int64_t, double>> different;
+  for (const auto& [name, losses] : found) different.insert(losses);
+  EXPECT_EQ(different.size(), found.size());
+}
+
+TEST_F(TrainLenetWorkers, LogsTheBytesOfEveryStepAndOfTheRun) {
+  constexpr int64_t kParameters = 431080, kSteps = 5;
+  for (const int ranks : {2, 4}) {
+    train(workers(ranks, {"--iterations", std::to_string(kSteps), "--transport", "socket"}));
+    const auto events = read_log(place("train.jsonl"));
+    EXPECT_EQ(events.front()["workers"], ranks);
+    EXPECT_EQ(events.front()["codec"], "none");
+    // A ring of f32 sends all of it twice, but for two parts.
+    const int64_t a_step = 8 * kParameters * (ranks - 1) / ranks;
+    for (const auto& event : events) {
+      if (event["event"] != "step") continue;
+      EXPECT_NEAR(event["bytes_sent_payload"].get<double>(), a_step, 64);
+      EXPECT_GT(event["bytes_sent_overhead"], 0);
+    }
+    const auto& done = events.back();
+    const double payload = done["bytes_sent_payload"], overhead = done["bytes_sent_overhead"];
+    EXPECT_NEAR(payload, kSteps * a_step, 64 * kSteps);
+    EXPECT_NEAR(done["bytes_ratio_float_ring"].get<double>(),
+                8.0 * kSteps * kParameters * (ranks - 1) / ranks / (payload + overhead), 1e-12);
+    const double parts = done["compute_seconds"].get<double>() + done["encode_seconds"].get<double>() +
+                         done["wait_seconds"].get<double>() + done["decode_seconds"].get<double>();
+    EXPECT_NEAR(parts, done["seconds"].get<double>(), 1e-9);
+    EXPECT_GT(done["wait_seconds"], 0);
+  }
+}
+
+TEST_F(TrainLenetWorkers, PrintsWhatWasSent) {
+  for (const char* transport : {"inproc", "socket"}) {
+    const Outcome outcome = run(workers(2, {"--iterations", "3", "--transport", transport, "--codec", "ternary"}));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    for (const char* part : {"2 workers", "codec ternary", "bytes sent ", "float32 ring ", "time  ", "accuracy "})
+      EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in: " << outcome.out;
+    EXPECT_EQ(outcome.out.find("[rank "), std::string::npos) << outcome.out;
+  }
+}
+
+TEST_F(TrainLenetWorkers, CodecHelpListsCodecsAndExchanges) {
+  const Outcome help = run({"--codec", "help"});
+  EXPECT_EQ(help.code, 0) << help.err;
+  for (const char* part : {"ternary", "qsgd", "error-feedback", "Exchanges", "allgather"})
+    EXPECT_NE(help.out.find(part), std::string::npos) << part;
+}
+
+TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
+  const std::pair<Words, std::string> table[] = {
+      {{"--workers", "3"}, "--batch-size: found 16, expected a multiple of 3"},
+      {{"--workers", "0"}, "--workers: found 0"},
+      {{"--workers", "65"}, "--workers: found 65"},
+      {{"--workers", "2", "--transport", "pigeon"}, "expected inproc|socket"},
+      {{"--workers", "2", "--codec", "morse"}, "--codec: "},
+      {{"--workers", "2", "--exchange", "mail"}, "--exchange: "},
+      {{"--workers", "2", "--codec", "ternary", "--exchange", "ring"}, "--exchange: "},
+      {{"--workers", "2", "--link", "rate=fast"}, "--link: "},
+      {{"--workers", "2", "--keep-float", "fc9.*", "--codec", "ternary"}, "fc9.*"},
+      {{"--workers", "2", "--keep-float", "fc2.*"}, "--keep-float would change nothing"},
+      {{"--workers", "2", "--dead-after", "1"}, "--dead-after would change nothing"},
+      {{"--workers", "2", "--transport", "socket", "--dead-after", "0"}, "--dead-after: found 0"},
+      {{"--workers", "2", "--transport", "socket", "--max-restarts", "1"}, "it needs --checkpoint DIR"},
+      {{"--workers", "2", "--weight-decay-in-gradient"}, "it needs --weight-decay"},
+      {{"--codec", "ternary"}, "--codec would change nothing: it needs --workers N"},
+      {{"--workers", "2", "--transport", "socket", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
+      {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
+      {{"--rank", "0", "--master", "127.0.0.1:9"}, "--world-size"},
+      {{"--rank", "2", "--world-size", "2", "--master", "127.0.0.1:9"}, "--rank: found 2"},
+      {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--workers", "4"}, "--workers: found 4"},
+      {{"--rank", "0", "--world-size", "2", "--master", "nowhere"}, "--master: "},
+  };
+  for (const auto& [flags, sentence] : table) {
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.code, 2) << sentence;
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err << "expected: " << sentence;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(TrainLenetWorkers, TakesItsPlaceFromTorchrunsAndMpirunsVariables) {
+  const Words flags = {"--iterations", "4", "--codec", "ternary", "--log", place("log")};
+  const auto expected = train(workers(2, {"--iterations", "4", "--codec", "ternary"}));
+  const std::string port = std::to_string(detail::Listener(Address{}).address().port);
+  const std::pair<std::vector<Words>, std::string> table[] = {
+      {{{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
+         "MASTER_PORT=" + port},
+        {"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
+         "MASTER_PORT=" + port}},
+       "torchrun (RANK, WORLD_SIZE)"},
+      {{{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+         "TERN_MASTER_PORT=" + port},
+        {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+         "TERN_MASTER_PORT=" + port}},
+       "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)"}};
+  for (const auto& [variables, source] : table) {
+    const auto outcomes = run_ranks(variables, {flags, flags});
+    for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcomes[0].out.find(source), std::string::npos) << outcomes[0].out;
+    EXPECT_EQ(outcomes[1].out, "");
+    EXPECT_EQ(losses(place("log")), expected);
+  }
+}
+
+TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
+  const std::string port = std::to_string(detail::Listener(Address{}).address().port);
+  const auto by_hand = [&](const char* rank, const Words& more) {
+    return joined({"--rank", rank, "--world-size", "3", "--master", "127.0.0.1:" + port, "--iterations", "3"}, more);
+  };
+  const std::pair<Words, std::string> table[] = {
+      {{"--lr", "0.02"}, "rank 2: lr=0.02, rank 0: lr=0.01"},
+      {{"--codec", "ternary"}, "rank 2: codec=\"ternary\", rank 0: codec=\"none\""},
+      {{"--seed", "9"}, "rank 2: seed=9, rank 0: seed=1"},
+      {{"--check-every", "7"}, "rank 2: check-every=7, rank 0: check-every=100"},
+  };
+  for (const auto& [more, sentence] : table) {
+    const Words batch = {"--batch-size", "24"};
+    const auto outcomes =
+        run_ranks({{}, {}, {}}, {by_hand("0", batch), by_hand("1", batch), joined(by_hand("2", batch), more)});
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.code, 3);
+      EXPECT_EQ(outcome.err, "train_lenet: " + sentence + "\n");
+    }
+  }
+}
+
+TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
+  const Words recipe = {"--epochs", "2", "--codec", "error-feedback:ternary", "--ema-decay", "0.9"};
+  const auto unbroken = train(workers(4, joined(recipe, {"--save", place("unbroken")})));
+  ASSERT_EQ(unbroken.size(), 24);
+  const Words run_in = {"--checkpoint", place("run"), "--checkpoint-every", "10"};
+  ASSERT_EQ(train(workers(4, joined(joined(recipe, {"--transport", "socket"}), run_in))), unbroken);
+  std::filesystem::remove(place("run/step-00000024.tern"));  // the rank that leads had not written it yet
+  const auto rest = train(workers(4, joined(joined(recipe, run_in), {"--resume", "--save", place("resumed")})));
+  EXPECT_EQ(rest.rbegin()->first, 24);
+  for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
+  EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
+
+  for (const char* transport : {"inproc", "socket"}) {
+    const Outcome outcome = run(workers(2, joined(joined(recipe, run_in), {"--resume", "--transport", transport})));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("--workers was 4 and is 2 now"), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(run({"--checkpoint", place("run"), "--resume", "--eval-only"}).code, 0);
+}
+
+TEST_F(TrainLenetWorkers, ARankWithoutItsFileNamesIt) {
+  const Words recipe = workers(2, {"--iterations", "4", "--checkpoint", place("run")});
+  ASSERT_EQ(run(recipe).code, 0);
+  std::filesystem::remove_all(place("run/rank-1"));
+  const Outcome outcome = run(joined(recipe, {"--resume"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("rank-1/step-00000004.tern"), std::string::npos) << outcome.err;
+}
+
+TEST_F(TrainLenetWorkers, ALinkSlowsTheStepsAndChangesNothing) {
+  const auto seconds = [&] { return read_log(place("train.jsonl")).back()["seconds"].get<double>(); };
+  const auto fast = train(workers(2, {"--iterations", "3"}));
+  // 1,724,320 bytes a step at 50 Mbit/s are 0.276 s.
+  EXPECT_EQ(train(workers(2, {"--iterations", "3", "--link", "rate=50mbit"})), fast);
+  EXPECT_GE(seconds(), 3 * 0.27);
+}
+
+}  // namespace
+}  // namespace tern
