@@ -51,6 +51,7 @@ class IndependentSubnets final : public DistributedOptimizer {
   /// the model says it all.
   StateDict state() override;
   void load_state(const StateDict& state) override;
+  bool replicated() const override { return false; }
   ExchangeTimes times() const override;
 
  private:

@@ -27,6 +27,7 @@ class LocalSgd final : public DistributedOptimizer {
   /// This rank's residuals, for a model that is consolidated: every rank saves its own, and its own local optimizer.
   StateDict state() override;
   void load_state(const StateDict& state) override;
+  bool replicated() const override { return false; }
   ExchangeTimes times() const override { return averaging_.times(); }
 
  private:

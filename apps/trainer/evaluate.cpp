@@ -4,6 +4,7 @@
 
 #include "tern/apps/trainer/diagnosis.h"
 #include "tern/autograd/loss.h"
+#include "tern/layers/batch_statistics.h"
 
 namespace tern {
 namespace {
@@ -35,15 +36,28 @@ int64_t count_correct(const Tensor& logits, const Tensor& labels) {
   return correct;
 }
 
-std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::string& when,
-                                   const std::function<bool()>& stop) {
+void calibrate(Module& model, DataLoader& loader, DType dtype, int64_t batches) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
+  loader.start({});
+  calibrate_batch_statistics(model, [&]() -> std::optional<Variable> {
+    if (loader.position().batch == batches) return {};
+    const auto batch = loader.next();
+    return batch ? std::optional(Variable(batch->images.to(dtype))) : std::nullopt;
+  });
+}
+
+std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const EvaluationOptions& options,
+                                   const std::string& when, const std::function<bool()>& stop) {
+  const NoGradient no_gradient;
+  const EvaluationMode mode(model);
+  std::optional<BatchStatistics> statistics;
+  if (options.batch_statistics) statistics.emplace(model);
   Evaluation found;
   loader.start({});
   while (const auto batch = loader.next()) {
     if (stop()) return std::nullopt;
-    const Variable x(batch->images.to(dtype));
+    const Variable x(batch->images.to(options.dtype));
     const Variable logits = model(x);
     const double value = cross_entropy(logits, batch->labels).value().item();
     check_finite(value, when, model, x);

@@ -21,11 +21,20 @@ struct Evaluation {
   double loss() const { return loss_sum / static_cast<double>(images); }
 };
 
-/// Runs `model`, in evaluation mode, over one epoch of `loader`, images entering as `dtype`; its mode is as before
-/// on return. Nothing where `stop` returned true between two batches. An InputError with the diagnosis of
-/// `check_finite` where a loss is not finite; `when` is of it: "after step 5".
-std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, DType dtype, const std::string& when,
-                                   const std::function<bool()>& stop);
+/// How images enter, and what batch normalisations go by.
+struct EvaluationOptions {
+  DType dtype = DType::f32;
+  bool batch_statistics = false;  ///< of each batch, instead of the running ones
+};
+
+/// Runs `model`, in evaluation mode, over one epoch of `loader`; its mode is as before on return. Nothing where `stop`
+/// returned true between two batches. An InputError with the diagnosis of `check_finite` where a loss is not finite;
+/// `when` is of it: "after step 5".
+std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const EvaluationOptions& options,
+                                   const std::string& when, const std::function<bool()>& stop);
+
+/// Sets the running statistics of `model`'s batch normalisations to the means over the first `batches` of `loader`.
+void calibrate(Module& model, DataLoader& loader, DType dtype, int64_t batches);
 
 /// How many rows of `logits` [N, C] are largest at their label; the first of several equals counts as the largest.
 int64_t count_correct(const Tensor& logits, const Tensor& labels);

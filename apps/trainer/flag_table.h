@@ -56,11 +56,37 @@ void visit_flags(Settings& s, Visit&& visit) {
              false,
              {"inproc", "socket"}},
         s.transport);
-  visit(Flag{group, "method", "NAME", "What they exchange, and when", true, {"data-parallel"}}, s.method);
+  visit(Flag{group,
+             "method",
+             "NAME",
+             "What they exchange: gradients, models now and then, or slices of one model",
+             true,
+             {"data-parallel", "local-sgd", "ist"}},
+        s.method);
+  visit(Flag{group, "local-steps", "N", "local-sgd and ist: steps on its own between two exchanges", true},
+        s.local_steps);
+  visit(Flag{group, "ist-scope", "NAME", "ist: what is sliced, hidden neurons or filters too", true, {"fc", "filters"}},
+        s.ist_scope);
+  visit(Flag{group,
+             "ist-momentum",
+             "NAME",
+             "ist: the optimizer's state goes with its neuron, or starts anew",
+             true,
+             {"travel", "drop"}},
+        s.ist_momentum);
+  visit(Flag{group,
+             "ist-eval",
+             "NAME",
+             "ist: the whole model's batch-norm statistics, from training batches or each test batch's own",
+             false,
+             {"calibrated", "batch"}},
+        s.ist_eval);
+  visit(Flag{group, "calibrate-batches", "N", "calibrated: from so many training batches"}, s.calibrate_batches);
   visit(
       Flag{group, "codec", "SPEC", "How it is coded; --codec help lists the codecs, and the exchanges they take", true},
       s.codec);
-  visit(Flag{group, "exchange", "NAME", "How it travels; the one that moves least where none is given", true},
+  visit(Flag{group, "exchange", "NAME",
+             "How it travels (ist: coordinator or peer); the least bytes where none is given", true},
         s.exchange);
   visit(Flag{group, "min-compress", "N", "Tensors of fewer elements travel as floats", true}, s.min_compress);
   visit(Flag{group, "keep-float", "PATTERN", "So do those whose names match: 'fc2.*'", true}, s.keep_float);

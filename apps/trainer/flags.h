@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/job/cluster_place.h"
+#include "tern/apps/trainer/cluster_place.h"
 #include "tern/apps/trainer/settings.h"
 
 namespace tern {

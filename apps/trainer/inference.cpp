@@ -72,7 +72,7 @@ void evaluate_only(const Application& application, const TrainSettings& settings
                        .test_images = test->size(),
                        .parameters = model->parameter_count(),
                        .images_per_step = 0});
-  const auto found = evaluate(*model, *loader, activation_dtype(settings), "in the evaluation",
+  const auto found = evaluate(*model, *loader, {.dtype = activation_dtype(settings)}, "in the evaluation",
                               [&interrupt] { return interrupt.interrupted(); });
   if (!found) throw Interrupted("interrupted during the evaluation");
   for (const auto& listener : listeners) {

@@ -26,6 +26,13 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
                     .transform = find_dataset(s.data).transform});
 }
 
+std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
+  return std::make_unique<DataLoader>(
+      data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
+      LoaderOptions{
+          .batch_size = s.batch_size, .threads = 0, .transform = find_dataset(s.data).transform.for_evaluation()});
+}
+
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
   return std::make_unique<DataLoader>(data, Sampler{.size = data.size(), .rank = team.rank(), .ranks = team.size()},
                                       LoaderOptions{.batch_size = s.eval_batch_size,

@@ -15,6 +15,9 @@ int64_t images_per_rank(const TrainSettings& settings, int ranks);
 /// This rank's batches for training; `data` must outlive the loader. An InputError where it has fewer images.
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& settings, const Dataset& data, const Team& team);
 
+/// The same training batches on every rank, as evaluation sees them: for statistics that all agree on.
+std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& settings, const Dataset& data);
+
 /// Batches of --eval-batch-size at most: all ranks together every image once.
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& settings, const Dataset& data, const Team& team);
 

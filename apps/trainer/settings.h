@@ -39,6 +39,11 @@ struct TrainSettings {
   double dead_after = 5;  ///< seconds
   int64_t max_restarts = 0;
   std::string method = "data-parallel";
+  int64_t local_steps = 10;
+  std::string ist_scope = "fc";
+  std::string ist_momentum = "travel";
+  std::string ist_eval = "calibrated";
+  int64_t calibrate_batches = 20;
   std::string codec = "none";
   std::string exchange;  ///< empty: the one that moves least
   int64_t min_compress = 0;

@@ -22,8 +22,11 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       resources_(resources),
       team_(resources.communicator),
       model_(make_model(application, settings)) {
+  parameters_ = model_->parameter_count();
   loader_ = make_training_loader(settings, *resources_.data.training, team_);
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
+  if (resources_.communicator && settings.method == "ist" && settings.ist_eval == "calibrated")
+    calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
   total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * loader_->batches();
   optimizer_ = make_optimizer(settings, *model_);
@@ -48,6 +51,7 @@ void Trainer::restore() {
 
 void Trainer::write_checkpoint() {
   if (settings_.checkpoint.empty()) return;
+  gather_model();
   check_finite_state(*model_, steps_);
   write_run(settings_.checkpoint, describe(), {.steps = steps_, .seconds = seconds_}, parts(),
             [this] { team_.barrier(); });
@@ -114,12 +118,21 @@ void Trainer::train_step() {
   for (const auto& listener : listeners_) listener->stepped(report);
 }
 
+/// The whole model on every rank, as it is evaluated and saved.
+void Trainer::gather_model() {
+  method_->consolidate();
+  if (calibration_loader_)
+    calibrate(*model_, *calibration_loader_, activation_dtype(settings_), settings_.calibrate_batches);
+}
+
 /// Every rank evaluates its share of the test images.
 void Trainer::evaluate_model() {
-  method_->consolidate();
+  gather_model();
   if (average_) average_->swap();
-  const auto own = evaluate(*model_, *test_loader_, activation_dtype(settings_), join({"after step ", steps_}),
-                            [this] { return resources_.interrupt.interrupted(); });
+  const auto own = evaluate(*model_, *test_loader_,
+                            {.dtype = activation_dtype(settings_),
+                             .batch_statistics = settings_.method == "ist" && settings_.ist_eval == "batch"},
+                            join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
   if (average_) average_->swap();
   const Evaluation share = own.value_or(Evaluation());
   const std::vector<double> sums = team_.sum(
@@ -160,7 +173,7 @@ RunStart Trainer::describe() const {
           .steps_per_epoch = loader_->batches(),
           .total_steps = total_steps_,
           .first_step = first_step_,
-          .parameters = model_->parameter_count(),
+          .parameters = parameters_,
           .images_per_step = images_per_rank(settings_, team_.size()) * team_.size(),
           .launcher = resources_.launcher};
 }
@@ -189,7 +202,7 @@ TeamReport Trainer::report_team(double seconds) const {
     report.sent_payload_mean = sent[0] / ranks / steps;
     report.sent_overhead_mean = sent[1] / ranks / steps;
   }
-  const double float_ring = steps * 8 * static_cast<double>(model_->parameter_count()) * (ranks - 1) / ranks;
+  const double float_ring = steps * 8 * static_cast<double>(parameters_) * (ranks - 1) / ranks;
   if (payload + overhead > 0) report.float_ring_ratio = float_ring / (payload + overhead);
   report.compute = seconds - report.times.encode - report.times.wait - report.times.decode;
   return report;

@@ -47,6 +47,7 @@ class Trainer {
   RunStart describe() const;
   void start_loader();
   void train_step();
+  void gather_model();
   void evaluate_model();
   void write_checkpoint();
   void save_model();
@@ -64,6 +65,7 @@ class Trainer {
   RankResources resources_;
   Team team_;
   std::unique_ptr<DataLoader> loader_, test_loader_;
+  std::unique_ptr<DataLoader> calibration_loader_;  ///< null but for --ist-eval calibrated
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<DistributedOptimizer> method_;
@@ -71,6 +73,7 @@ class Trainer {
   Schedule schedule_;
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< none but on the leading rank
 
+  int64_t parameters_ = 0;  ///< of the whole model, of which a rank may hold a part
   int64_t total_steps_ = 0;
   int64_t first_step_ = 0;  ///< done before this process
   int64_t steps_ = 0;

@@ -17,9 +17,21 @@ namespace tern {
 namespace {
 
 /// What only ranks that train together use.
-constexpr std::string_view kOfWorkers[] = {"transport",    "method",     "codec",   "exchange",
-                                           "min-compress", "keep-float", "overlap", "weight-decay-in-gradient",
-                                           "check-every",  "link"};
+constexpr std::string_view kOfWorkers[] = {"local-steps",
+                                           "ist-scope",
+                                           "ist-momentum",
+                                           "ist-eval",
+                                           "calibrate-batches",
+                                           "transport",
+                                           "method",
+                                           "codec",
+                                           "exchange",
+                                           "min-compress",
+                                           "keep-float",
+                                           "overlap",
+                                           "weight-decay-in-gradient",
+                                           "check-every",
+                                           "link"};
 /// What only ranks that are processes use.
 constexpr std::string_view kOfSockets[] = {"dead-after", "max-restarts", "bind"};
 
@@ -39,6 +51,12 @@ void check_bind(const TrainSettings& s) {
   check_input(detail::is_loopback(address) || !token_from_environment().empty(), "other machines can reach ",
               address.host,
               ", so that a job token is needed: in the file that TERN_TOKEN_FILE names, or in TERN_TOKEN");
+}
+
+void check_exchange_of(const TrainSettings& s) {
+  if (s.method != "ist") return check_exchange(s.exchange, *make_codec(s.codec));
+  check_input(s.exchange == "coordinator" || s.exchange == "peer", "found '", s.exchange,
+              "', expected coordinator|peer with --method ist");
 }
 
 }  // namespace
@@ -70,13 +88,24 @@ void validate_workers(const TrainSettings& s) {
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
   check_part("--codec", [&] { make_codec(s.codec); });
-  if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange(s.exchange, *make_codec(s.codec)); });
+  if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
+  check_input(s.calibrate_batches >= 1, "--calibrate-batches: found ", s.calibrate_batches, ", expected 1 or more");
+  check_input(s.local_steps >= 1, "--local-steps: found ", s.local_steps, ", expected 1 or more");
+  check_input(s.method == "data-parallel" || s.ema_decay == 0, "--ema-decay and --method ", s.method,
+              " contradict each other: each worker has a model of its own");
 }
 
 std::string worker_reason_without_effect(const std::string& name, const TrainSettings& s) {
   const bool of_sockets = std::ranges::count(kOfSockets, name) > 0;
   if (!s.workers && (of_sockets || std::ranges::count(kOfWorkers, name) > 0)) return "it needs --workers N";
   if (of_sockets && s.transport != "socket") return "it belongs to --transport socket";
+  if (name == "local-steps" && s.method == "data-parallel") return "--method data-parallel exchanges in every step";
+  if ((name.starts_with("ist-") || name == "calibrate-batches") && s.method != "ist")
+    return "it belongs to --method ist";
+  if (name == "calibrate-batches" && s.ist_eval != "calibrated") return "it belongs to --ist-eval calibrated";
+  if ((name == "min-compress" || name == "keep-float") && s.method == "ist") return "--method ist codes all of a slice";
+  if ((name == "overlap" || name == "weight-decay-in-gradient") && s.method != "data-parallel")
+    return "it belongs to --method data-parallel";
   if (name == "max-restarts" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
   if ((name == "min-compress" || name == "keep-float") && s.codec == "none") return "--codec none sends floats anyway";
   if (name == "weight-decay-in-gradient" && s.weight_decay == 0) return "it needs --weight-decay X";

@@ -31,6 +31,25 @@ TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
   EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35 + 35);
 }
 
+TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
+  const auto accuracy = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--workers", "2", "--method", "ist", "--local-steps", "5", "--iterations", "60",
+                             "--hidden", "64", "--lr", "0.1", "--log", place("log"), "--quiet", "--threads", "1"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::ifstream log(place("log"));
+    nlohmann::json last;
+    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
+    return last["accuracy"].get<double>();
+  };
+  const double calibrated = accuracy({}), batch = accuracy({"--ist-eval", "batch"});
+  EXPECT_GT(calibrated, 0.5);
+  EXPECT_GT(batch, 0.3);
+  EXPECT_NE(calibrated, batch);
+  EXPECT_NE(accuracy({"--calibrate-batches", "1"}), calibrated);
+  EXPECT_EQ(run({"--workers", "2", "--method", "ist", "--norm", "none", "--ist-scope", "filters"}).code, 2);
+}
+
 TEST_F(TrainMlp, RefusesCountsThatAreNone) {
   for (const auto& [value, message] :
        {std::pair{"0", "--hidden: found 0, expected 1 or more"}, {"many", "--hidden: found 'many', expected"}}) {

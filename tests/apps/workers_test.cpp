@@ -33,7 +33,12 @@ class TrainLenetWorkers : public TrainLenet {
 
 TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
   const std::vector<Words> methods = {
-      {}, {"--codec", "ternary"}, {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"}};
+      {},
+      {"--codec", "ternary"},
+      {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"},
+      {"--method", "local-sgd", "--local-steps", "3", "--codec", "ternary"},
+      {"--method", "ist", "--local-steps", "3"},
+      {"--method", "ist", "--local-steps", "3", "--exchange", "peer", "--codec", "fp16", "--ist-scope", "filters"}};
   for (const auto& method : methods) {
     SCOPED_TRACE(method.empty() ? "none" : method[1]);
     const Words common = joined(workers(4, {"--iterations", "8", "--check-every", "3"}), method);
@@ -131,6 +136,11 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "2", "--transport", "socket", "--dead-after", "0"}, "--dead-after: found 0"},
       {{"--workers", "2", "--transport", "socket", "--max-restarts", "1"}, "it needs --checkpoint DIR"},
       {{"--workers", "2", "--weight-decay-in-gradient"}, "it needs --weight-decay"},
+      {{"--workers", "2", "--local-steps", "3"}, "--local-steps would change nothing"},
+      {{"--workers", "2", "--method", "local-sgd", "--ist-scope", "fc"}, "it belongs to --method ist"},
+      {{"--workers", "2", "--method", "local-sgd", "--ema-decay", "0.9"}, "--ema-decay and --method local-sgd"},
+      {{"--workers", "2", "--method", "ist", "--exchange", "ring"}, "expected coordinator|peer"},
+      {{"--workers", "2", "--method", "local-sgd", "--overlap"}, "it belongs to --method data-parallel"},
       {{"--codec", "ternary"}, "--codec would change nothing: it needs --workers N"},
       {{"--workers", "2", "--transport", "socket", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
       {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
@@ -199,9 +209,10 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
   ASSERT_EQ(unbroken.size(), 24);
   const Words run_in = {"--checkpoint", place("run"), "--checkpoint-every", "10"};
   ASSERT_EQ(train(workers(4, joined(joined(recipe, {"--transport", "socket"}), run_in))), unbroken);
+  std::filesystem::remove(place("train.jsonl"));
   std::filesystem::remove(place("run/step-00000024.tern"));  // the rank that leads had not written it yet
   const auto rest = train(workers(4, joined(joined(recipe, run_in), {"--resume", "--save", place("resumed")})));
-  EXPECT_EQ(rest.rbegin()->first, 24);
+  ASSERT_EQ(rest.size(), 4);
   for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
   EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
 
@@ -211,6 +222,33 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
     EXPECT_NE(outcome.err.find("--workers was 4 and is 2 now"), std::string::npos) << outcome.err;
   }
   EXPECT_EQ(run({"--checkpoint", place("run"), "--resume", "--eval-only"}).code, 0);
+}
+
+TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
+  for (const char* method : {"local-sgd", "ist"}) {
+    SCOPED_TRACE(method);
+    std::filesystem::remove_all(place("run"));
+    const Words recipe = workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--batch-size", "8",
+                                     "--checkpoint", place("run"), "--checkpoint-every", "7"});
+    const auto unbroken = train(joined(recipe, {"--save", place("unbroken")}));
+    ASSERT_EQ(unbroken.size(), 18) << "an epoch is one pass over the 200 images by all workers together";
+    std::filesystem::remove(place("run/step-00000018.tern"));
+    std::filesystem::remove(place("train.jsonl"));
+    const auto rest = train(joined(recipe, {"--resume", "--save", place("resumed")}));
+    ASSERT_EQ(rest.size(), 4);
+    for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
+    EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
+  }
+}
+
+TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
+  const auto payload = [&](const Words& more) {
+    train(joined(workers(2, {"--iterations", "6"}), more));
+    return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<double>();
+  };
+  const double every_step = payload({});
+  EXPECT_NEAR(payload({"--method", "local-sgd", "--local-steps", "3"}), every_step / 3, every_step / 100);
+  EXPECT_LT(payload({"--method", "ist", "--local-steps", "3"}), every_step / 2);
 }
 
 TEST_F(TrainLenetWorkers, ARankWithoutItsFileNamesIt) {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/job/cluster_place.h"
+#include "tern/apps/trainer/cluster_place.h"
 #include "tern/apps/trainer/settings.h"
 
 namespace tern {

@@ -32,6 +32,7 @@ sigset_t watched_signals() {
 Supervisor::Supervisor(std::string name, const TrainSettings& settings, char** argv)
     : name_(std::move(name)), settings_(settings), argv_(argv), token_(token_from_environment()) {
   if (token_.empty()) token_ = make_token();
+  ::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how children end
   const sigset_t set = watched_signals();
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -1,4 +1,4 @@
-#include "tern/apps/trainer/job/cluster_place.h"
+#include "tern/apps/trainer/cluster_place.h"
 
 #include <charconv>
 #include <cstring>
