@@ -30,8 +30,8 @@ struct StepReport {
   int64_t epoch = 0;  ///< from 1
   double loss = 0;    ///< mean over the batch
   double lr = 0;
-  double seconds = 0;   ///< of training since the start of the run
-  double accuracy = 0;  ///< on the batch, before the update; 0 to 1
+  double seconds = 0;    ///< of training since the start of the run
+  double accuracy = 0;   ///< on the batch, before the update; 0 to 1
   Traffic traffic = {};  ///< of this rank in this step
 };
 
@@ -43,9 +43,10 @@ struct EvaluationReport {
 
 /// What training together has cost a rank since this process started.
 struct TeamReport {
-  Traffic traffic = {};            ///< of this rank
+  Traffic traffic = {};           ///< of this rank
   double sent_payload_mean = 0;   ///< bytes that a rank sends in a step, the mean over all ranks
   double sent_overhead_mean = 0;  ///< on top
+  double float_ring_bytes = 0;    ///< that a rank sends in a step of a ring of float32
   double float_ring_ratio = 0;    ///< what this rank would have sent in a ring of float32, over what it has; 0: nothing
   double compute = 0;             ///< seconds of training that the exchange did not take
   ExchangeTimes times;

@@ -93,8 +93,13 @@ void Progress::print_team(const TeamReport& team) {
   const auto bytes = [](double count) { return grouped(std::llround(count)); };
   print_line(fmt::format("bytes sent    {} payload, {} overhead per rank and step", bytes(team.sent_payload_mean),
                          bytes(team.sent_overhead_mean)));
-  if (team.float_ring_ratio > 0)
-    print_line(fmt::format("float32 ring  {:.2f} times the bytes that rank 0 sent", team.float_ring_ratio));
+  if (team.float_ring_ratio > 0) {
+    const double sent = team.sent_payload_mean + team.sent_overhead_mean;
+    const double mean_ratio = team.float_ring_bytes / sent;
+    const bool alike = std::abs(mean_ratio - team.float_ring_ratio) < 0.01 * mean_ratio;
+    print_line(fmt::format("float32 ring  {:.2f} times as many bytes{}", mean_ratio,
+                           alike ? "" : fmt::format(" ({:.2f} times those of rank 0)", team.float_ring_ratio)));
+  }
   const double whole = team.compute + team.times.encode + team.times.wait + team.times.decode;
   const auto share = [whole](double seconds) { return whole > 0 ? 100 * seconds / whole : 0; };
   print_line(fmt::format("time          compute {:.1f} %, encode {:.1f} %, wait {:.1f} %, decode {:.1f} %",

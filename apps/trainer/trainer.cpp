@@ -202,8 +202,8 @@ TeamReport Trainer::report_team(double seconds) const {
     report.sent_payload_mean = sent[0] / ranks / steps;
     report.sent_overhead_mean = sent[1] / ranks / steps;
   }
-  const double float_ring = steps * 8 * static_cast<double>(parameters_) * (ranks - 1) / ranks;
-  if (payload + overhead > 0) report.float_ring_ratio = float_ring / (payload + overhead);
+  report.float_ring_bytes = 8 * static_cast<double>(parameters_) * (ranks - 1) / ranks;
+  if (payload + overhead > 0) report.float_ring_ratio = steps * report.float_ring_bytes / (payload + overhead);
   report.compute = seconds - report.times.encode - report.times.wait - report.times.decode;
   return report;
 }
