@@ -103,12 +103,19 @@ class Panel {
       line(left_, pixel_y(tick), right, pixel_y(tick), "grid");
       label(left_ - 10, pixel_y(tick) + 4, tick_label(tick) + chart_.y_suffix, "text-anchor=\"end\"");
     }
-    for (const double tick : x_.ticks(5)) {
+    for (const auto& [tick, text] : x_ticks()) {
       line(pixel_x(tick), bottom, pixel_x(tick), bottom + 5, "axis");
-      label(pixel_x(tick), bottom + 20, tick_label(tick), "text-anchor=\"middle\"");
+      label(pixel_x(tick), bottom + 20, text, "text-anchor=\"middle\"");
     }
     line(left_, bottom, right, bottom, "axis");
     label(right, bottom + 42, chart_.x_label, "text-anchor=\"end\"");
+  }
+
+  std::vector<std::pair<double, std::string>> x_ticks() const {
+    if (!chart_.x_ticks.empty()) return chart_.x_ticks;
+    std::vector<std::pair<double, std::string>> ticks;
+    for (const double tick : x_.ticks(5)) ticks.emplace_back(tick, tick_label(tick));
+    return ticks;
   }
 
   void draw_series(const Series& series) {

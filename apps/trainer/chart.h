@@ -25,8 +25,9 @@ struct Chart {
   std::string title, x_label;
   std::vector<Series> series;
   Scale y_scale = Scale::linear;
-  std::string y_suffix = {};                              ///< after each label of the y axis: " %"
-  std::optional<std::pair<double, double>> x_range = {};  ///< otherwise what the lines need
+  std::string y_suffix = {};                                 ///< after each label of the y axis: " %"
+  std::vector<std::pair<double, std::string>> x_ticks = {};  ///< labels of the x axis; otherwise round numbers
+  std::optional<std::pair<double, double>> x_range = {};     ///< otherwise what the lines need
   std::optional<std::pair<double, double>> y_range = {};
 };
 

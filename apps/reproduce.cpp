@@ -1,0 +1,21 @@
+#include <cstdio>
+
+#include "tern/apps/reproduce/experiment.h"
+#include "tern/apps/reproduce/options.h"
+#include "tern/apps/reproduce/reproduction.h"
+#include "tern/apps/trainer/application.h"
+
+// Repeats tables and figures of the papers: `reproduce list` names them, `reproduce terngrad-fig3 --data-dir DIR` runs
+// one, and goes on with it where it was stopped.
+
+int main(int argc, char** argv) {
+  return tern::run_application("reproduce", [&]() -> int {
+    const tern::ReproduceCommand command = tern::read_command(argc, argv);
+    if (!command.text.empty()) {
+      std::fputs(command.text.c_str(), stdout);
+      return tern::kDone;
+    }
+    tern::Reproduction(tern::find_experiment(command.name), command).run();
+    return tern::kDone;
+  });
+}

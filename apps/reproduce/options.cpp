@@ -1,0 +1,72 @@
+#include "tern/apps/reproduce/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tern/apps/reproduce/shell.h"
+#include "tern/apps/trainer/flag_value.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+template <class T>
+CLI::Option* add(CLI::App& app, const char* flag, const char* value, T& field, const char* help) {
+  const CLI::callback_t read = [flag, &field](const CLI::results_t& words) {
+    try {
+      read_value(words, field);
+    } catch (const InputError& error) {
+      throw InputError(join({flag, ": ", error.what()}));
+    }
+    return true;
+  };
+  return app.add_option(flag, read, help)->type_name(value);
+}
+
+std::string list_text() {
+  std::string text;
+  for (const ExperimentEntry& entry : experiments())
+    text += fmt::format("{}\n  {}\n  data  {}\n  time  {}\n", entry.name, entry.title, entry.data, entry.time);
+  return text;
+}
+
+void check_options(const ExperimentOptions& options) {
+  check_input(options.iterations.value_or(1) >= 1, "--iterations: found ", options.iterations.value_or(0),
+              ", expected 1 or more");
+  check_input(options.seeds.value_or(1) >= 1, "--seeds: found ", options.seeds.value_or(0), ", expected 1 or more");
+}
+
+}  // namespace
+
+ReproduceCommand read_command(int argc, const char* const* argv) {
+  ReproduceCommand command;
+  command.line = shell_command({argv, argv + argc});
+  ExperimentOptions& options = command.options;
+  CLI::App app(
+      "Repeats a table or figure of a paper: many runs of tern's programs, and a page that compares them with "
+      "what was published. The same command goes on with a table that was stopped.",
+      "reproduce");
+  app.add_option("NAME", command.name, "Which; `reproduce list` names them all")->required()->type_name("");
+  add(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
+  add(app, "--data", "NAME", options.data, "Another data set than the paper's, to try it: digits needs no files");
+  app.add_flag("--quick", options.quick, "A short form, which takes minutes");
+  add(app, "--out", "DIR", command.folder, "Folder of the results [results/NAME, with --quick results/NAME-quick]");
+  add(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
+  add(app, "--seeds", "N", options.seeds, "Runs that differ in nothing but their random numbers");
+  add(app, "--workers", "N,N,...", options.workers, "Numbers of workers")->delimiter(',')->expected(1, 64);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    command.text = app.help();
+    return command;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what());
+  }
+  if (command.name == "list") command.text = list_text();
+  if (command.folder.empty()) command.folder = "results/" + command.name + (options.quick ? "-quick" : "");
+  check_options(options);
+  return command;
+}
+
+}  // namespace tern

@@ -1,0 +1,104 @@
+#include "tern/apps/reproduce/reproduction.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "tern/apps/reproduce/child_program.h"
+#include "tern/apps/reproduce/result_page.h"
+#include "tern/apps/reproduce/run_log.h"
+#include "tern/apps/reproduce/text_file.h"
+#include "tern/apps/trainer/application.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// A line on a terminal that the next one replaces.
+void show(const std::string& line) {
+  if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", line.c_str());
+}
+
+void say(const std::string& line) {
+  show("");
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+}  // namespace
+
+Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command)
+    : entry_(entry),
+      command_(command),
+      experiment_(entry.make(command.options)),
+      runs_(experiment_->runs()),
+      folder_(command.folder) {
+  lock();
+  for (const Run& run : runs_) {
+    folders_.emplace_back(folder_ / "runs" / run.name, run);
+    if (const auto result = folders_.back().result()) results_[run.name] = *result;
+  }
+}
+
+Reproduction::~Reproduction() { ::close(lock_); }
+
+void Reproduction::lock() {
+  std::filesystem::create_directories(folder_);
+  const std::string path = folder_ / "lock";
+  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  check_input(lock_ >= 0, path, ": cannot be written: ", std::strerror(errno));
+  check_input(::flock(lock_, LOCK_EX | LOCK_NB) == 0, folder_.string(), ": another reproduce is at work there");
+}
+
+void Reproduction::run() {
+  say(fmt::format("{}: {} runs, {} of them done before; see {}", entry_.name, runs_.size(), results_.size(),
+                  (folder_ / "README.md").string()));
+  write();
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    if (results_.contains(runs_[i].name)) continue;
+    make(i);
+    write();
+  }
+  std::fputs(experiment_->report(results_).text.c_str(), stdout);
+}
+
+void Reproduction::make(size_t number) {
+  const Run& run = runs_[number];
+  const RunFolder& folder = folders_[number];
+  const std::string title = fmt::format("[{}/{}] {}", number + 1, runs_.size(), run.name);
+  ChildProgram child(folder.prepare(), folder.output());
+  bool told = false;
+  std::optional<int> code;
+  while (!(code = child.wait(std::chrono::milliseconds(200)))) {
+    if (interrupt_.interrupted() && !told) child.send(SIGINT);
+    told = interrupt_.interrupted();
+    show(fmt::format("{}: step {} of {}", title, read_step(folder.log()).value_or(0), run.steps));
+  }
+  const auto result = folder.result();
+  if (result) {
+    results_[run.name] = *result;
+    folder.tidy();
+    say(fmt::format("{}: {:.2f} %, {:.0f} s", title, 100 * result->accuracy, result->seconds));
+  }
+  if (interrupt_.interrupted() || *code == kInterrupted)
+    throw Interrupted(join({"interrupted in ", title, "; the same command goes on from there"}));
+  if (!result) {
+    const std::string sentence =
+        join({run.name, " ended with code ", *code, ": ", folder.last_words(), " (", folder.output().string(), ")"});
+    check_input(*code != kBadInput, sentence);
+    throw Error(sentence);
+  }
+}
+
+void Reproduction::write() const {
+  const Report report = experiment_->report(results_);
+  write_text(folder_ / "README.md", result_page(entry_, command_.line, folders_, results_, report));
+  write_text(folder_ / "runs.csv", runs_csv(runs_, results_));
+  for (const auto& [name, svg] : report.figures) write_text(folder_ / name, svg);
+}
+
+}  // namespace tern
