@@ -10,7 +10,7 @@ std::span<const ExperimentEntry> experiments() {
       {.name = "terngrad-fig3",
        .title = "TernGrad, Figure 3: LeNet on MNIST, accuracy over the number of workers",
        .data = "MNIST: ./dev data mnist",
-       .time = "about 3 hours on 2 cores; with --quick about 5 minutes",
+       .time = "about 2.5 hours on 2 cores; with --quick 3 minutes",
        .make = make_terngrad_fig3},
   };
   return entries;
