@@ -41,9 +41,9 @@ struct EvaluationReport {
   double loss = 0;
 };
 
-/// What training together has cost a rank since this process started.
+/// What training together has cost a rank: bytes through all parts of a resumed run, times since this process started.
 struct TeamReport {
-  Traffic traffic = {};           ///< of this rank
+  Traffic traffic = {};           ///< that this rank has sent
   double sent_payload_mean = 0;   ///< bytes that a rank sends in a step, the mean over all ranks
   double sent_overhead_mean = 0;  ///< on top
   double float_ring_bytes = 0;    ///< that a rank sends in a step of a ring of float32

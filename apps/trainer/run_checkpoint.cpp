@@ -14,6 +14,8 @@ namespace tern {
 namespace {
 
 constexpr const char* kSeconds = "seconds";
+constexpr const char* kSentPayload = "bytes sent, payload";
+constexpr const char* kSentOverhead = "bytes sent, overhead";
 constexpr const char* kAveragePrefix = "average.";
 // One more than of rank 0, whose newest may be missing: then the two before it are whole still.
 constexpr size_t kKeptOfRank = 3;
@@ -64,6 +66,8 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
                         .notes = run_identity(run),
                         .sections = {}};
   checkpoint.notes[kSeconds] = fmt::format("{}", place.seconds);
+  checkpoint.notes[kSentPayload] = fmt::format("{}", place.sent_payload);
+  checkpoint.notes[kSentOverhead] = fmt::format("{}", place.sent_overhead);
   if (parts.rank == 0 || !parts.method.replicated()) {
     checkpoint.sections.emplace_back("model", parts.model.state());
     checkpoint.sections.emplace_back("optimizer", parts.optimizer.state());
@@ -87,7 +91,10 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
   trained.restore("optimizer", parts.optimizer);
   if (parts.average) trained.restore("average", *parts.average);
   if (run.settings.workers) own.restore("method", parts.method);
-  return {.steps = first.step, .seconds = std::strtod(first.notes.at(kSeconds).c_str(), nullptr)};
+  return {.steps = first.step,
+          .seconds = std::strtod(first.notes.at(kSeconds).c_str(), nullptr),
+          .sent_payload = std::strtoull(own.notes.at(kSentPayload).c_str(), nullptr, 10),
+          .sent_overhead = std::strtoull(own.notes.at(kSentOverhead).c_str(), nullptr, 10)};
 }
 
 void load_evaluated_model(const std::string& folder, Module& model) {

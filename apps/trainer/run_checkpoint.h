@@ -17,7 +17,8 @@ namespace tern {
 /// How far a run has come; random numbers and the place in the data follow from it and the settings.
 struct RunPlace {
   int64_t steps = 0;
-  double seconds = 0;  ///< of training
+  double seconds = 0;                            ///< of training
+  uint64_t sent_payload = 0, sent_overhead = 0;  ///< bytes, by this rank
 };
 
 /// The parts of a run that change as it goes, on one of its ranks; owned by the trainer.

@@ -47,14 +47,17 @@ void Trainer::restore() {
   const RunPlace place = read_run(settings_.checkpoint, describe(), parts());
   steps_ = first_step_ = place.steps;
   seconds_ = first_seconds_ = place.seconds;
+  first_sent_ = {.sent_payload = place.sent_payload, .sent_overhead = place.sent_overhead};
 }
 
 void Trainer::write_checkpoint() {
   if (settings_.checkpoint.empty()) return;
   gather_model();
   check_finite_state(*model_, steps_);
-  write_run(settings_.checkpoint, describe(), {.steps = steps_, .seconds = seconds_}, parts(),
-            [this] { team_.barrier(); });
+  const Traffic sent = sent_in_all();
+  const RunPlace place = {
+      .steps = steps_, .seconds = seconds_, .sent_payload = sent.sent_payload, .sent_overhead = sent.sent_overhead};
+  write_run(settings_.checkpoint, describe(), place, parts(), [this] { team_.barrier(); });
 }
 
 void Trainer::train() {
@@ -192,9 +195,15 @@ RunReport Trainer::report() {
   return whole;
 }
 
+Traffic Trainer::sent_in_all() const {
+  const Traffic now = team_.traffic();
+  return {.sent_payload = first_sent_.sent_payload + now.sent_payload,
+          .sent_overhead = first_sent_.sent_overhead + now.sent_overhead};
+}
+
 TeamReport Trainer::report_team(double seconds) const {
-  TeamReport report = {.traffic = team_.traffic(), .times = method_->times()};
-  const auto ranks = static_cast<double>(team_.size()), steps = static_cast<double>(steps_ - first_step_);
+  TeamReport report = {.traffic = sent_in_all(), .times = method_->times()};
+  const auto ranks = static_cast<double>(team_.size()), steps = static_cast<double>(steps_);
   const auto payload = static_cast<double>(report.traffic.sent_payload);
   const auto overhead = static_cast<double>(report.traffic.sent_overhead);
   const std::vector<double> sent = team_.sum({payload, overhead});

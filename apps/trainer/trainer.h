@@ -52,6 +52,7 @@ class Trainer {
   void write_checkpoint();
   void save_model();
   RunReport report();
+  Traffic sent_in_all() const;
   TeamReport report_team(double seconds) const;
 
   int64_t epochs_done() const { return steps_ / loader_->batches(); }
@@ -79,6 +80,7 @@ class Trainer {
   int64_t steps_ = 0;
   double first_seconds_ = 0;
   double seconds_ = 0;        ///< of training
+  Traffic first_sent_;        ///< by this rank before this process
   bool interrupted_ = false;  ///< a person stopped one of the ranks, as all know
   Evaluation evaluation_;
 };

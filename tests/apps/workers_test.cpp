@@ -209,12 +209,15 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
   ASSERT_EQ(unbroken.size(), 24);
   const Words run_in = {"--checkpoint", place("run"), "--checkpoint-every", "10"};
   ASSERT_EQ(train(workers(4, joined(joined(recipe, {"--transport", "socket"}), run_in))), unbroken);
+  const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
+  const int64_t sent_unbroken = sent();
   std::filesystem::remove(place("train.jsonl"));
   std::filesystem::remove(place("run/step-00000024.tern"));  // the rank that leads had not written it yet
   const auto rest = train(workers(4, joined(joined(recipe, run_in), {"--resume", "--save", place("resumed")})));
   ASSERT_EQ(rest.size(), 4);
   for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
   EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
+  EXPECT_EQ(sent(), sent_unbroken);
 
   for (const char* transport : {"inproc", "socket"}) {
     const Outcome outcome = run(workers(2, joined(joined(recipe, run_in), {"--resume", "--transport", transport})));
