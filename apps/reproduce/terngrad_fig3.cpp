@@ -15,7 +15,7 @@ constexpr int64_t kMany = 64;  ///< workers whose runs take so long that their d
 
 TernGradFigure3::Point make_point(const ExperimentOptions& options, int64_t workers) {
   const bool shorter = workers >= kMany;
-  const int64_t iterations = options.quick ? 500 : shorter ? 2000 : 10000;
+  const int64_t iterations = options.quick ? 500 : shorter ? 2000 : TernGradFigure3::kPaperIterations;
   const int64_t seeds = options.quick || shorter ? 1 : 3;
   return {.workers = workers,
           .iterations = options.iterations.value_or(iterations),

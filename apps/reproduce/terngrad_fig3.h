@@ -27,6 +27,8 @@ class TernGradFigure3 final : public Experiment {
     int64_t workers, iterations, seeds;
   };
 
+  static constexpr int64_t kPaperIterations = 10000;
+
   /// An InputError names the option that cannot be.
   explicit TernGradFigure3(const ExperimentOptions& options);
 

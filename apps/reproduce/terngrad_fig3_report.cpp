@@ -140,6 +140,9 @@ std::string TernGradFigure3::figure(const Results& results) const {
 
 Report TernGradFigure3::report(const Results& results) const {
   std::string text = setting() + '\n';
+  if (std::ranges::any_of(points_, [](const Point& point) { return point.iterations != kPaperIterations; }))
+    text += fmt::format("\nThe paper trains for {} steps: its range says nothing of rows of another length.\n",
+                        kPaperIterations);
   for (const Rule& rule : rules()) text += fmt::format("\n## {}\n\n{}", rule.title, table(rule, results));
   return {.text = text, .figures = {{"accuracy.svg", figure(results)}}};
 }

@@ -150,6 +150,7 @@ TEST_F(Reproduce, WritesWhatTheLogsSay) {
       containing(page,
                  "| 99.15 ± 0.07 | 99.11 ± 0.07 |            +0.04 ± 0.07 | −0.15 to +0.22 |             within |"),
       2);
+  EXPECT_EQ(containing(page, "The paper trains for 10000 steps"), 1);
   EXPECT_EQ(containing(page, "runs are done"), 0);
   EXPECT_EQ(calls().size(), 12);
   for (const auto& call : calls()) EXPECT_EQ(containing(page, call.substr(0, call.find("--log") + 5)), 1) << call;
