@@ -32,7 +32,8 @@ class TrainLenetSupervisor : public TrainLenet {
     return all;
   }
   void wait_for_steps(int64_t steps) const {
-    for (int i = 0; i < 6000; ++i) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+    while (std::chrono::steady_clock::now() < deadline) {
       const std::string text = std::filesystem::exists(place("log")) ? read_file(place("log")) : "";
       if (text.find("\"step\":" + std::to_string(steps) + ",") != std::string::npos) return;
       std::this_thread::sleep_for(milliseconds(5));
