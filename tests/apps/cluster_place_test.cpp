@@ -147,8 +147,8 @@ TEST(ClusterPlace, SettlesTheSettings) {
   EXPECT_EQ(settings.workers, 4);
   EXPECT_EQ(settings.transport, "socket");
   settings.workers = 2;
-  EXPECT_NE(message_of<InputError>([&] { settle(settings, {.size = 4, .source = "torchrun"}); }).find("expected 4"),
-            std::string::npos);
+  const ClusterPlace four = {.size = 4, .source = "torchrun"};
+  EXPECT_NE(message_of<InputError>([&] { settle(settings, four); }).find("expected 4"), std::string::npos);
 }
 
 }  // namespace
