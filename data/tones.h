@@ -18,8 +18,8 @@ inline constexpr int64_t kToneBands = 128, kToneFrames = 32, kToneClasses = 35;
 int64_t draw_tones(uint64_t seed, Split split, int64_t index, std::span<uint8_t> loudness);
 
 /// The generated data set: 24,500 melodies to train on or 3,500 to test on, drawn in parallel and kept in memory, with
-/// balanced labels. Only differences of pitch tell the classes apart, which puts it beyond a linear classifier (51 %); a
-/// perceptron of 512 hidden neurons finds 97 % in three epochs.
+/// balanced labels. Only differences of pitch tell the classes apart, which puts it beyond a linear classifier (51 %);
+/// a perceptron of 512 hidden neurons finds 97 % in three epochs.
 MemoryDataset make_tones(uint64_t seed, Split split);
 
 }  // namespace tern
