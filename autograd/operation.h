@@ -21,21 +21,27 @@ struct Needs {
 /// One gradient per input, in order; undefined where none is needed.
 using Gradients = std::vector<Tensor>;
 
+/// Where the gradient of an operation's input goes (null: nobody wants it), and what it must look like.
+struct NodeInput {
+  std::shared_ptr<GradientSlot> slot;
+  Shape shape;
+  DType dtype;
+};
+
 /// One recorded operation: owns what it saved and the slots of its inputs, never its output.
 class Node {
  public:
-  Node(std::vector<std::shared_ptr<GradientSlot>> inputs, MemoryFormat format)
-      : inputs_(std::move(inputs)), format_(format) {}
+  Node(std::vector<NodeInput> inputs, MemoryFormat format) : inputs_(std::move(inputs)), format_(format) {}
   virtual ~Node() = default;
   /// Called once, with a gradient in the output's shape, dtype and format; frees what was saved on return.
   virtual Gradients backward(Tensor dy) = 0;
-  const std::vector<std::shared_ptr<GradientSlot>>& inputs() const { return inputs_; }
+  const std::vector<NodeInput>& inputs() const { return inputs_; }
   /// The output's.
   MemoryFormat format() const { return format_; }
   Needs needs() const;
 
  private:
-  std::vector<std::shared_ptr<GradientSlot>> inputs_;  // null where no gradient is wanted
+  std::vector<NodeInput> inputs_;
   MemoryFormat format_;
 };
 
@@ -44,7 +50,7 @@ namespace detail {
 template <class Operation>
 class OperationNode final : public Node {
  public:
-  OperationNode(Operation operation, std::vector<std::shared_ptr<GradientSlot>> inputs, MemoryFormat format)
+  OperationNode(Operation operation, std::vector<NodeInput> inputs, MemoryFormat format)
       : Node(std::move(inputs), format), operation_(std::move(operation)) {}
   Gradients backward(Tensor dy) override {
     const Operation operation = std::move(operation_);
@@ -57,18 +63,19 @@ class OperationNode final : public Node {
 
 template <class Operation>
 Variable record(Operation operation, Tensor y, std::span<const Variable> inputs) {
-  std::vector<std::shared_ptr<GradientSlot>> slots;
-  slots.reserve(inputs.size());
+  std::vector<NodeInput> known;
+  known.reserve(inputs.size());
   bool wanted = false;
   for (const auto& input : inputs) {
-    slots.push_back(input.slot());
+    const Tensor& x = input.value();
+    known.push_back({input.slot(), x.shape(), x.dtype()});
     wanted |= input.requires_gradient();
   }
   if (!wanted || !gradient_enabled()) return Variable(std::move(y));
   check(inputs.size() <= Needs::kMaxInputs, "gradients of an operation over ", inputs.size(),
         " inputs, expected at most ", Needs::kMaxInputs);
   auto slot = std::make_shared<GradientSlot>();
-  slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(slots), y.format());
+  slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(known), y.format());
   return Variable(std::move(y), std::move(slot));
 }
 

@@ -19,7 +19,7 @@ class Reached {
       const auto producer = slots_[i]->producer;
       if (!producer) continue;
       for (const auto& input : producer->inputs())
-        if (input && input->pending++ == 0) slots_.push_back(input);
+        if (input.slot && input.slot->pending++ == 0) slots_.push_back(input.slot);
     }
   }
   Reached(const Reached&) = delete;
@@ -42,8 +42,6 @@ void add_contribution(GradientSlot& slot, Tensor contribution) {
     slot.gradient = std::move(contribution);
     return;
   }
-  check(contribution.shape() == slot.gradient.shape(), "backward: gradients of shapes ", contribution.shape(), " and ",
-        slot.gradient.shape(), " meet at one value");
   // Operations may return one tensor for several inputs, so only a tensor nobody else holds is written.
   if (slot.gradient.is_shared()) slot.gradient = slot.gradient.clone();
   kernels::accumulate(contribution, slot.gradient);
@@ -108,17 +106,21 @@ void Variable::backward(Tensor gradient) const {
     check(gradients.size() == inputs.size(), "backward: an operation returned ", gradients.size(), " gradients for ",
           inputs.size(), " inputs");
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i]) continue;
-      check(gradients[i].defined(), "backward: an operation returned no gradient for input ", i, ", which needs one");
-      add_contribution(*inputs[i], std::move(gradients[i]));
-      if (--inputs[i]->pending == 0) ready.push_back(inputs[i]);
+      const auto& [slot_of_input, shape, dtype] = inputs[i];
+      if (!slot_of_input) continue;
+      const Tensor& found = gradients[i];
+      check(found.defined(), "backward: an operation returned no gradient for input ", i, ", which needs one");
+      check(found.shape() == shape && found.dtype() == dtype, "backward: an operation returned a gradient of ",
+            found.dtype(), " ", found.shape(), " for input ", i, ", which is ", dtype, " ", shape);
+      add_contribution(*slot_of_input, std::move(gradients[i]));
+      if (--slot_of_input->pending == 0) ready.push_back(slot_of_input);
     }
   }
 }
 
 Needs Node::needs() const {
   Needs needs{0};
-  for (size_t i = 0; i < inputs_.size(); ++i) needs.bits |= uint64_t{inputs_[i] != nullptr} << i;
+  for (size_t i = 0; i < inputs_.size(); ++i) needs.bits |= uint64_t{inputs_[i].slot != nullptr} << i;
   return needs;
 }
 

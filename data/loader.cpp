@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "tern/core/error.h"
@@ -54,7 +55,13 @@ void DataLoader::start(const DataPosition& position) {
   slots_.resize(static_cast<size_t>(2 * options_.threads));
   const int64_t end = std::min(batches_, given_ + std::ssize(slots_));
   for (int64_t batch = given_; batch < end; ++batch) slot(batch).batch = allocate(batch);
-  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
+  try {
+    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
+  } catch (const std::system_error& error) {
+    const size_t started = threads_.size();
+    stop();
+    fail({"loader: the system gave ", started, " threads, expected ", options_.threads, ": ", error.what()});
+  }
 }
 
 std::optional<Batch> DataLoader::next() {

@@ -128,6 +128,11 @@ Checkpoint load_checkpoint(const fs::path& folder) {
   }
 }
 
+bool is_checkpoint(const SafetensorsFile& file) {
+  const auto format = file.metadata.find("format");
+  return format != file.metadata.end() && format->second == kFormat;
+}
+
 Checkpoint read_checkpoint(const fs::path& file) {
   SafetensorsFile read = read_safetensors(file);
   const auto format = read.metadata.extract("format");

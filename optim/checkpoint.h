@@ -52,6 +52,8 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 /// earlier one is whole.
 Checkpoint load_checkpoint(const std::filesystem::path& folder);
 
+/// Whether a file's contents are a checkpoint's.
+bool is_checkpoint(const SafetensorsFile& file);
 /// Reads one file.
 Checkpoint read_checkpoint(const std::filesystem::path& file);
 

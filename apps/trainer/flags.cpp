@@ -147,11 +147,14 @@ class CommandLine {
   template <class T>
   void add(const Flag& flag, T& field) {
     const std::string name = std::string("--") + flag.name;
-    const CLI::callback_t read = [name, words = flag.words, &field](const CLI::results_t& results) {
+    const CLI::callback_t read = [name, words = flag.words, expected = flag.value,
+                                  &field](const CLI::results_t& results) {
       try {
         read_value(results, field);
-        if constexpr (std::is_same_v<T, std::string>)
+        if constexpr (std::is_same_v<T, std::string>) {
+          check_input(!field.empty(), "found nothing, expected ", expected);
           if (!words.empty()) check_word(field, words);
+        }
       } catch (const InputError& error) {
         throw InputError(name + ": " + error.what());
       }

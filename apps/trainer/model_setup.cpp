@@ -6,6 +6,7 @@
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/core/safetensors.h"
+#include "tern/optim/checkpoint.h"
 
 namespace tern {
 
@@ -16,7 +17,11 @@ std::unique_ptr<Module> make_model(const Application& application, const TrainSe
   model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
   if (settings.init.empty()) return model;
   try {
-    model->load_state(read_safetensors(settings.init).tensors);
+    const SafetensorsFile file = read_safetensors(settings.init);
+    if (is_checkpoint(file))
+      read_checkpoint(settings.init).restore("model", *model);
+    else
+      model->load_state(file.tensors);
   } catch (const InputError& error) {
     const std::string text = error.what();
     throw InputError("--init: " + (text.starts_with(settings.init) ? text : settings.init + ": " + text));

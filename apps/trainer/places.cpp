@@ -32,9 +32,10 @@ void check_distinct(const TrainSettings& s) {
                                                                {"--tensorboard", &s.tensorboard},
                                                                {"--checkpoint", &s.checkpoint}};
   std::map<fs::path, const char*> taken;
+  if (!s.init.empty() && s.init != s.save) taken.emplace(fs::weakly_canonical(fs::absolute(s.init)), "--init");
   for (const auto& [flag, path] : places) {
     if (path->empty()) continue;
-    const auto [place, is_new] = taken.emplace(fs::weakly_canonical(*path), flag);
+    const auto [place, is_new] = taken.emplace(fs::weakly_canonical(fs::absolute(*path)), flag);
     check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected a place for each");
   }
 }

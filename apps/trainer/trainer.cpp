@@ -75,8 +75,6 @@ void Trainer::train() {
     if (interrupted_ || (checkpoint_due() && !ended())) write_checkpoint();
     if (interrupted_) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
   }
-  if (steps_ > first_step_) write_checkpoint();
-  save_model();
   const RunReport whole = report();
   for (const auto& listener : listeners_) listener->ended(whole);
 }
@@ -146,6 +144,10 @@ void Trainer::evaluate_model() {
   }
   evaluation_ = {
       .images = static_cast<int64_t>(sums[0]), .correct = static_cast<int64_t>(sums[1]), .loss_sum = sums[2]};
+  if (ended()) {  // what a run is for is kept before it is told of, which may fail
+    if (steps_ > first_step_) write_checkpoint();
+    save_model();
+  }
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
   for (const auto& listener : listeners_)
     listener->evaluated({steps_, epoch, evaluation_.accuracy(), evaluation_.loss()});

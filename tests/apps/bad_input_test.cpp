@@ -144,6 +144,8 @@ TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
   const BadInput table[] = {
       {{"--log", "@run", "--save", "@./run"}, "--log and --save: both name "},
       {{"--log", "@a.svg", "--plot", "@a.svg"}, "--log and --plot: both name "},
+      {{"--init", "@file", "--log", "@file"}, "--init and --log: both name "},
+      {{"--save", ""}, "--save: found nothing, expected FILE"},
       {{"--save", "@none/model"}, "--save: "},
       {{"--log", "@none/log"}, "--log: "},
       {{"--plot", "@none/plot.svg"}, "--plot: "},

@@ -21,6 +21,12 @@ TEST_F(TrainLenet, StartsFromASavedModel) {
   EXPECT_NE(train({"--iterations", "6", "--init", place("whole")}), whole);
 }
 
+TEST_F(TrainLenet, StartsFromTheParametersOfACheckpoint) {
+  train({"--iterations", "6", "--save", place("model"), "--checkpoint", place("run")});
+  const std::string file = place("run") + "/step-00000006.tern";
+  EXPECT_EQ(train({"--iterations", "6", "--init", file}), train({"--iterations", "6", "--init", place("model")}));
+}
+
 TEST_F(TrainLenet, EvaluatesASavedModelAsTheTrainingDid) {
   train({"--iterations", "20", "--ema-decay", "0.5", "--save", place("model"), "--checkpoint", place("run")});
   const double trained = read_log(place("train.jsonl")).back()["loss"];

@@ -146,6 +146,20 @@ TEST(ReluGradient, WritesOnlyIntoWhatNobodyElseHolds) {
   EXPECT_EQ(relu_gradient(y, std::move(given)).data<float>(), place);
 }
 
+TEST(Tape, RefusesGradientsOfAnotherShapeOrDtype) {
+  struct Wrong {
+    Tensor gradient;
+    Tensor forward(const Tensor& x) const { return x; }
+    Gradients backward(const Tensor&, const Needs&) const { return {gradient}; }
+  };
+  const auto x = Variable::leaf(Tensor::full({2, 3}, 1));
+  EXPECT_EQ(message_of<Error>([&] { apply(Wrong{Tensor::full({1, 1}, 1)}, x).backward(Tensor::full({2, 3}, 1)); }),
+            "backward: an operation returned a gradient of f32 [1, 1] for input 0, which is f32 [2, 3]");
+  const Tensor f64 = Tensor::full({2, 3}, 1, {.dtype = DType::f64});
+  EXPECT_EQ(message_of<Error>([&] { apply(Wrong{f64}, x).backward(Tensor::full({2, 3}, 1)); }),
+            "backward: an operation returned a gradient of f64 [2, 3] for input 0, which is f32 [2, 3]");
+}
+
 TEST(Tape, RefusesMoreInputsThanNeedsCanTell) {
   const std::vector<Variable> leaves(64, Variable::leaf(values({1})));
   std::vector<Variable> more = leaves;

@@ -16,6 +16,11 @@ TEST(Shape, CountsElementsAndIndexesFromBothEnds) {
   EXPECT_THROW(shape[3], Error);
 }
 
+TEST(Shape, RefusesMoreElementsThanCanBeCounted) {
+  EXPECT_THROW(Shape({int64_t{1} << 40, int64_t{1} << 40}), Error);
+  EXPECT_EQ(Shape({int64_t{1} << 40, 0, int64_t{1} << 40}).numel(), 0);
+}
+
 TEST(Shape, BroadcastsAlignedAtTheLastDimension) {
   EXPECT_EQ(broadcast({4, 1, 3}, {2, 1}, "add"), (Shape{4, 2, 3}));
   try {
