@@ -68,7 +68,7 @@ class TrainLenetSupervisor : public TrainLenet {
 
 TEST_F(TrainLenetSupervisor, AKilledRankIsTheSameCauseToAll) {
   for (const int rank : {2, 0})
-    for (const int signal : {SIGKILL, SIGSEGV}) {
+    for (const int signal : {SIGKILL, SIGABRT}) {
       const Outcome outcome = outcome_of_signal(rank, signal, std::chrono::seconds(5));
       EXPECT_EQ(outcome.code, 3) << outcome.err;
       const auto told = causes(outcome.err, rank);
