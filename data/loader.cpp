@@ -1,28 +1,13 @@
 #include "tern/data/loader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "tern/core/error.h"
+#include "tern/core/stopwatch.h"
 
 namespace tern {
-namespace {
-
-/// Adds the seconds of its own life to a sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& sum) : sum_(sum) {}
-  ~Stopwatch() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-
- private:
-  double& sum_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
-}  // namespace
-
 DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options)
     : dataset_(dataset),
       sampler_(sampler),

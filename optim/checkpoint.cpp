@@ -133,8 +133,7 @@ bool is_checkpoint(const SafetensorsFile& file) {
   return format != file.metadata.end() && format->second == kFormat;
 }
 
-Checkpoint read_checkpoint(const fs::path& file) {
-  SafetensorsFile read = read_safetensors(file);
+Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
   const auto format = read.metadata.extract("format");
   check_input(!format.empty() && format.mapped() == kFormat, file.string(), ": __metadata__ 'format': found '",
               format.empty() ? "" : format.mapped(), "', expected '", kFormat, "'");
@@ -157,5 +156,7 @@ Checkpoint read_checkpoint(const fs::path& file) {
   }
   return checkpoint;
 }
+
+Checkpoint read_checkpoint(const fs::path& file) { return to_checkpoint(read_safetensors(file), file); }
 
 }  // namespace tern

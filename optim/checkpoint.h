@@ -54,6 +54,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder);
 
 /// Whether a file's contents are a checkpoint's.
 bool is_checkpoint(const SafetensorsFile& file);
+/// The checkpoint in what was read from `file`.
+Checkpoint to_checkpoint(SafetensorsFile read, const std::filesystem::path& file);
 /// Reads one file.
 Checkpoint read_checkpoint(const std::filesystem::path& file);
 

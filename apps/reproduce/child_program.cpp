@@ -1,7 +1,6 @@
 #include "tern/apps/reproduce/child_program.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tern/apps/trainer/program.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -23,13 +23,7 @@ ChildProgram::ChildProgram(const std::vector<std::string>& words, const std::fil
   const pid_t parent = ::getpid();
   id_ = ::fork();
   if (id_ == 0) {
-    // Between fork and exec only what is safe in a signal handler.
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
-    ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-    ::dup2(file, STDOUT_FILENO);
-    ::dup2(file, STDERR_FILENO);
+    settle_child(parent, file, file);
     ::execv(arguments[0], arguments.data());
     ::_exit(127);
   }

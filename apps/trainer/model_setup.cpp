@@ -19,7 +19,7 @@ std::unique_ptr<Module> make_model(const Application& application, const TrainSe
   try {
     const SafetensorsFile file = read_safetensors(settings.init);
     if (is_checkpoint(file))
-      read_checkpoint(settings.init).restore("model", *model);
+      to_checkpoint(file, settings.init).restore("model", *model);
     else
       model->load_state(file.tensors);
   } catch (const InputError& error) {

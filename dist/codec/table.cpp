@@ -1,5 +1,7 @@
 #include "tern/dist/codec/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tern/core/error.h"
@@ -9,12 +11,6 @@ namespace tern {
 namespace {
 
 constexpr std::string_view kFeedback = "error-feedback";
-
-std::string all_names() {
-  std::string names;
-  for (const std::string& name : codec_names()) names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
 
 }  // namespace
 
@@ -36,7 +32,8 @@ std::unique_ptr<GradientCodec> make_codec(std::string_view spec) {
     CodecOptions options{std::string(name), rest};
     return entry->make(options);
   }
-  fail_input({"no codec '", name, "'; there are ", all_names(), ", and error-feedback: before any of them"});
+  fail_input({"no codec '", name, "'; there are ", fmt::format("{}", fmt::join(codec_names(), ", ")),
+              ", and error-feedback: before any of them"});
 }
 
 std::vector<std::string> codec_names() {

@@ -71,12 +71,9 @@ std::vector<Tensor> HopRing::finish(Run run, std::optional<Hop> hop) {
 
 void HopRing::gather(const Run& run) {
   const int n = communicator_.size();
-  detail::Cuts cuts = {0};
   std::vector<int64_t> counts;
-  for (int r = 0; r < n; ++r) {
-    counts.push_back(bytes(run.part(r).numel(), n));
-    cuts.push_back(cuts.back() + counts.back());
-  }
+  for (int r = 0; r < n; ++r) counts.push_back(bytes(run.part(r).numel(), n));
+  const detail::Cuts cuts = detail::cuts_of(counts);
   const Tensor all = Tensor::empty({cuts.back()}, {.dtype = DType::u8});
   wait([&] {
     const Stopwatch encoding(times_.encode);

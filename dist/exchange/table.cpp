@@ -1,5 +1,7 @@
 #include "tern/dist/exchange/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tern/core/error.h"
@@ -8,16 +10,10 @@ namespace tern {
 namespace {
 
 std::string names_of_takers(const GradientCodec& codec) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (const ExchangeEntry* entry : exchange_table())
-    if (entry->valid(codec)) names += (names.empty() ? "" : ", ") + std::string(entry->name);
-  return names;
-}
-
-std::string all_names() {
-  std::string names;
-  for (const std::string& name : exchange_names()) names += (names.empty() ? "" : ", ") + name;
-  return names;
+    if (entry->valid(codec)) names.emplace_back(entry->name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 const ExchangeEntry* find(std::string_view name) {
@@ -51,7 +47,8 @@ std::span<const ExchangeEntry* const> exchange_table() {
 
 void check_exchange(std::string_view name, const GradientCodec& codec) {
   const ExchangeEntry* entry = find(name);
-  check_input(entry != nullptr, "no exchange '", name, "'; there are ", all_names());
+  check_input(entry != nullptr, "no exchange '", name, "'; there are ",
+              fmt::format("{}", fmt::join(exchange_names(), ", ")));
   check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(),
               "; that goes by ", names_of_takers(codec));
 }

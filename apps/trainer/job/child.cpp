@@ -1,7 +1,6 @@
 #include "tern/apps/trainer/job/child.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,17 +53,11 @@ Child::Child(const ChildPlan& plan) : rank_(plan.rank) {
   id_ = ::fork();
   check(id_ >= 0, "rank ", plan.rank, " cannot be started: ", std::strerror(errno));
   if (id_ == 0) {
-    // Between fork and exec only what is safe in a signal handler.
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+    settle_child(parent, output.write, errors.write);
     ::signal(SIGTTOU, SIG_IGN);  // rank 0 may write to a terminal although it is in the background
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-    if (output.write >= 0) ::dup2(output.write, STDOUT_FILENO);
-    ::dup2(errors.write, STDERR_FILENO);
     if (plan.keep_open >= 0) ::fcntl(plan.keep_open, F_SETFD, 0);
     ::execve(program.c_str(), plan.argv, environment.data());
     ::_exit(127);
