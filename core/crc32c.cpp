@@ -43,8 +43,9 @@ uint32_t detail::crc32c_table(std::span<const std::byte> bytes, uint32_t crc) {
 }
 
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
-  static const detail::Crc32c instruction = detail::crc32c_instruction();
-  return instruction ? instruction(bytes, crc) : detail::crc32c_table(bytes, crc);
+  static const detail::Crc32c fastest =
+      detail::crc32c_instructions().empty() ? detail::crc32c_table : detail::crc32c_instructions().front();
+  return fastest(bytes, crc);
 }
 
 }  // namespace tern

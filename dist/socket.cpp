@@ -76,7 +76,7 @@ void Socket::set_patience(Clock::duration patience) const {
 }
 
 void Socket::queue_within_cache() const {
-  if (local().host == remote().host) set(descriptor_, SOL_SOCKET, SO_SNDBUF, 256 * 1024);
+  if (local().host == remote().host) set(descriptor_, SOL_SOCKET, SO_SNDBUF, 160 * 1024);
 }
 
 Moved Socket::write(std::span<const iovec> parts) {

@@ -2,6 +2,6 @@
 
 namespace tern {
 
-detail::Crc32c detail::crc32c_instruction() { return nullptr; }
+std::span<const detail::Crc32c> detail::crc32c_instructions() { return {}; }
 
 }  // namespace tern

@@ -1,60 +1,19 @@
-#include "tern/core/crc32c.h"
+#include "tern/core/x86/crc32c.h"
 
-#include <nmmintrin.h>
-#include <wmmintrin.h>
-
-#include <cstring>
+#include <vector>
 
 namespace tern {
-namespace {
 
-/// Three checksums run side by side, since the instruction takes three cycles to answer and one to be issued.
-constexpr size_t kLane = 1024;  // bytes
-
-/// x^n modulo the polynomial, the highest power in bit 0.
-constexpr uint32_t power_of_x(size_t n) {
-  uint32_t value = 0x80000000u;
-  for (; n > 0; --n) value = (value >> 1) ^ (value & 1 ? 0x82F63B78u : 0u);
-  return value;
-}
-
-/// `crc` as it stands `Bytes` zero bytes later. The product of two reflected words lies one place low and the
-/// instruction multiplies by x^32: hence 33.
-template <size_t Bytes>
-__attribute__((target("sse4.2,pclmul"))) uint64_t advance(uint64_t crc) {
-  static constexpr uint32_t kFactor = power_of_x(8 * Bytes - 33);
-  const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<int64_t>(crc)),
-                                               _mm_cvtsi64_si128(static_cast<int64_t>(kFactor)), 0);
-  return _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(product)));
-}
-
-uint64_t word_at(const std::byte* bytes) {
-  uint64_t word;
-  std::memcpy(&word, bytes, 8);
-  return word;
-}
-
-__attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_sse42(std::span<const std::byte> bytes, uint32_t crc) {
-  uint64_t sum = ~crc;
-  for (; bytes.size() >= 3 * kLane; bytes = bytes.subspan(3 * kLane)) {
-    uint64_t second = 0, third = 0;
-    for (const std::byte* at = bytes.data(); at != bytes.data() + kLane; at += 8) {
-      sum = _mm_crc32_u64(sum, word_at(at));
-      second = _mm_crc32_u64(second, word_at(at + kLane));
-      third = _mm_crc32_u64(third, word_at(at + 2 * kLane));
-    }
-    sum = advance<2 * kLane>(sum) ^ advance<kLane>(second) ^ third;
-  }
-  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) sum = _mm_crc32_u64(sum, word_at(bytes.data()));
-  auto tail = static_cast<uint32_t>(sum);
-  for (std::byte byte : bytes) tail = _mm_crc32_u8(tail, static_cast<uint8_t>(byte));
-  return ~tail;
-}
-
-}  // namespace
-
-detail::Crc32c detail::crc32c_instruction() {
-  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") ? crc32c_sse42 : nullptr;
+std::span<const detail::Crc32c> detail::crc32c_instructions() {
+  static const auto all = [] {
+    std::vector<Crc32c> found;
+    const bool sse42 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+    if (sse42 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
+      found.push_back(crc32c_avx512);
+    if (sse42) found.push_back(crc32c_sse42);
+    return found;
+  }();
+  return all;
 }
 
 }  // namespace tern

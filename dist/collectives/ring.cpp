@@ -7,8 +7,8 @@
 namespace tern::detail {
 namespace {
 
-/// Bytes of a piece: small enough to stay in a core's cache between arriving, being summed and leaving.
-constexpr int64_t kPieceBytes = 256 * 1024;
+/// Bytes of a piece: small enough to stay in the caches between arriving, being summed and leaving.
+constexpr int64_t kPieceBytes = 1024 * 1024;
 
 /// Calls `body(first, last)` on the pieces of elements [begin, end), in order.
 template <class Body>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 std::vector<detail::Crc32c> implementations() {
   std::vector<detail::Crc32c> all = {detail::crc32c_table};
-  if (detail::crc32c_instruction()) all.push_back(detail::crc32c_instruction());
+  std::ranges::copy(detail::crc32c_instructions(), std::back_inserter(all));
   return all;
 }
 
@@ -40,7 +41,7 @@ TEST(Crc32c, ContinuesAtAnyCut) {
 TEST(Crc32c, AgreesOnLongTexts) {
   std::vector<std::byte> bytes(10'007);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i * 31 + i / 256);
-  for (const size_t length : {3071, 3072, 3073, 6144, 10'007})
+  for (const size_t length : {255, 256, 257, 511, 512, 3071, 3072, 3073, 6144, 10'007})
     for (auto crc : implementations())
       EXPECT_EQ(crc(std::span(bytes).first(length), 7), detail::crc32c_table(std::span(bytes).first(length), 7))
           << length;
