@@ -94,6 +94,27 @@ TEST_F(TrainLenetSupervisor, AStoppedRankIsTheSameCauseToAllAndIsEnded) {
   }
 }
 
+// Nobody but the supervisor sees that these are stopped.
+TEST_F(TrainLenetSupervisor, ARankThatIsStoppedBeforeItHasJoinedEndsTheJob) {
+  for (const size_t first : {size_t{3}, size_t{0}}) {
+    Process supervisor(job({"--dead-after", "1"}));
+    std::vector<pid_t> ranks;
+    while (ranks.size() < 4) ranks = children_of(supervisor.id());
+    const auto begin = Clock::now();
+    std::for_each(ranks.begin() + static_cast<std::ptrdiff_t>(first), ranks.end(),
+                  [](pid_t id) { ::kill(id, SIGSTOP); });
+    const Outcome outcome = supervisor.wait();
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "1 s and what a busy machine takes";
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    for (size_t rank = first; rank < 4; ++rank)
+      EXPECT_NE(outcome.err.find("train_lenet: rank " + std::to_string(rank) + " (process " +
+                                 std::to_string(ranks[rank]) + ") is stopped: killing it"),
+                std::string::npos)
+          << outcome.err;
+    for (const pid_t id : ranks) EXPECT_FALSE(runs(id));
+  }
+}
+
 TEST_F(TrainLenetSupervisor, RanksEndWithASupervisorThatIsKilled) {
   Process supervisor(job({"--iterations", "1000000"}));
   wait_for_steps(2);

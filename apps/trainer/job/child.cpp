@@ -80,12 +80,14 @@ void Child::send(int signal) const {
 void Child::kill() {
   send(SIGKILL);
   killed_ = true;
+  stopped_since_.reset();
 }
 
 bool Child::look() {
   while (running_ && ::waitpid(id_, &status_, WNOHANG | WUNTRACED | WCONTINUED) == id_) {
-    stopped_ = WIFSTOPPED(status_);
-    running_ = stopped_ || WIFCONTINUED(status_);
+    stopped_since_.reset();
+    if (WIFSTOPPED(status_)) stopped_since_ = std::chrono::steady_clock::now();
+    running_ = stopped() || WIFCONTINUED(status_);
     if (!running_) return true;
   }
   return false;

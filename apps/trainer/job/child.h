@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +40,8 @@ class Child {
   /// Looks whether it has stopped, gone on or ended; true where it has just ended.
   bool look();
   bool running() const { return running_; }
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return stopped_since_.has_value(); }
+  std::optional<std::chrono::steady_clock::time_point> stopped_since() const { return stopped_since_; }
   /// Once it has ended: by which signal, 0 where by itself, and then with which code.
   int signal() const;
   int code() const;
@@ -48,7 +51,8 @@ class Child {
  private:
   int rank_ = 0;
   pid_t id_ = -1;
-  bool running_ = false, stopped_ = false, killed_ = false;
+  bool running_ = false, killed_ = false;
+  std::optional<std::chrono::steady_clock::time_point> stopped_since_;
   int status_ = 0;
 };
 

@@ -27,10 +27,20 @@ sigset_t watched_signals() {
   return set;
 }
 
+/// Time for ranks to hear of another's end, and to settle the cause where rank 0, which tells it, was lost itself.
+Clock::duration patience_of(const TrainSettings& settings) {
+  const Deadlines deadlines = rank_deadlines(settings);
+  return deadlines.dead_after + 2 * deadlines.heartbeat + std::chrono::seconds(1);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(std::string name, const TrainSettings& settings, char** argv)
-    : name_(std::move(name)), settings_(settings), argv_(argv), token_(token_from_environment()) {
+    : name_(std::move(name)),
+      settings_(settings),
+      patience_(patience_of(settings)),
+      argv_(argv),
+      token_(token_from_environment()) {
   if (token_.empty()) token_ = make_token();
   ::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how children end
   const sigset_t set = watched_signals();
@@ -111,7 +121,8 @@ void Supervisor::wait() const {
   std::vector<pollfd> entries = {{signals_, POLLIN, 0}};
   for (const auto& child : children_)
     for (const LineRelay* relay : {&child->out, &child->err}) entries.push_back({relay->descriptor(), POLLIN, 0});
-  ::poll(entries.data(), entries.size(), deadline_ ? detail::poll_timeout(*deadline_) : -1);
+  const auto time = due();
+  ::poll(entries.data(), entries.size(), time ? detail::poll_timeout(*time) : -1);
 }
 
 void Supervisor::take_signals() {
@@ -142,23 +153,35 @@ void Supervisor::note_end(const Child& child) {
     lost_ = true;
   else if (!cause_)
     cause_ = child.signal() != 0 ? kLostPeer : child.code();
-  // Time for the others to hear of it, and to settle the cause where rank 0, which tells it, was lost itself.
-  const Deadlines deadlines = rank_deadlines(settings_);
-  const auto patience = deadlines.dead_after + 2 * deadlines.heartbeat + std::chrono::seconds(1);
-  if (!deadline_) deadline_ = Clock::now() + patience;
+  if (!deadline_) deadline_ = Clock::now() + patience_;
+}
+
+/// When the ranks that are left are to be killed: never while all is well.
+std::optional<Supervisor::Clock::time_point> Supervisor::due() const {
+  if (deadline_) return deadline_;
+  // A rank that was stopped before it had joined is in no other rank's sight.
+  std::optional<Clock::time_point> earliest;
+  for (const auto& child : children_)
+    if (const auto since = child->stopped_since())
+      earliest = std::min(earliest.value_or(Clock::time_point::max()), *since + patience_);
+  return earliest;
 }
 
 /// Once a rank has failed, the others end by themselves, unless they hang or are stopped. One that is stopped is left
 /// alone while others may still be about to find out that it is.
 void Supervisor::end_stragglers() {
-  if (!deadline_) return;
-  const bool late = Clock::now() >= *deadline_ || std::ranges::all_of(children_, [](const auto& child) {
-                      return !child->running() || child->stopped();
-                    });
+  const auto time = due();
+  if (!time) return;
+  const bool nobody_ends = deadline_ && std::ranges::all_of(children_, [](const auto& child) {
+                             return !child->running() || child->stopped();
+                           });
+  if (Clock::now() < *time && !nobody_ends) return;
   for (const auto& child : children_) {
-    if (!late || !child->running() || child->killed()) continue;
-    say(fmt::format("rank {} (process {}) {}: killing it", child->rank(), child->id(),
-                    child->stopped() ? "is stopped" : "did not end with the others"));
+    if (!child->running() || child->killed()) continue;
+    if (child->stopped())
+      say(fmt::format("rank {} (process {}) is stopped: killing it", child->rank(), child->id()));
+    else if (deadline_)
+      say(fmt::format("rank {} (process {}) did not end with the others: killing it", child->rank(), child->id()));
     child->kill();
   }
 }

@@ -34,12 +34,14 @@ class Supervisor {
   void take_signals();
   void reap();
   void note_end(const Child& child);
+  std::optional<Clock::time_point> due() const;
   void end_stragglers();
   bool any_running() const;
   void say(const std::string& sentence) const;
 
   std::string name_;
   const TrainSettings& settings_;
+  const Clock::duration patience_;  ///< with ranks after one has failed
   char** argv_;
   std::string token_;
   int signals_ = -1;  ///< descriptor of the signals below
