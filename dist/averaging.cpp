@@ -21,7 +21,7 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
     : rank_(communicator.rank()),
       tensors_(std::move(tensors)),
       seed_(options.seed),
-      codec_(make_codec(options.codec)),
+      codec_(make_codec(options.codec, options.codecs)),
       floats_(make_codec("none")),
       messages_(fuse(tensors_, options.fusion)),
       means_(tensors_.size()) {

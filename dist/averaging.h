@@ -17,8 +17,9 @@ std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view 
 
 /// How tensors travel to become their means.
 struct AveragingOptions {
-  std::string codec = "none";  ///< a spec of `make_codec`
-  std::string exchange = {};   ///< one of `exchange_names`; empty: `default_exchange`
+  std::string codec = "none";           ///< a spec of `make_codec`
+  std::vector<CodecEntry> codecs = {};  ///< that specs can name, beside tern's
+  std::string exchange = {};            ///< one of `exchange_names`; empty: `default_exchange`
   FusionOptions fusion = {};
   uint64_t seed = 0;     ///< of the codec's random numbers
   bool overlap = false;  ///< a thread of its own sends each message as soon as it is complete

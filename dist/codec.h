@@ -66,7 +66,9 @@ class GradientCodec {
   virtual void load_state(const StateDict& state);
 
  protected:
+  /// `encode` of a tensor that has elements.
   virtual void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) = 0;
+  /// `decode_add` of a message of `most_bytes`, at most that many where the size is not fixed.
   virtual void add(std::span<const std::byte> message, Tensor& sum) const = 0;
   /// `codec.add` on a message whose size is right, for codecs that wrap a codec.
   static void add_checked(const GradientCodec& codec, std::span<const std::byte> message, Tensor& sum);
@@ -101,14 +103,26 @@ class ScaledCodec {
   virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
 };
 
-/// The codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`. An InputError names the
-/// part that is wrong and what would be right.
-std::unique_ptr<GradientCodec> make_codec(std::string_view spec);
+class CodecOptions;
+
+/// A codec that specs can name; the texts are for people.
+struct CodecEntry {
+  const char* name;
+  const char* parameters;  ///< with their defaults and choices
+  const char* bits;        ///< per element
+  const char* promise;
+  /// Asks for the parameters, each of which has a default, then for `options.finish()`.
+  std::unique_ptr<GradientCodec> (*make)(CodecOptions& options);
+};
+
+/// The codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`: one of tern's, or one of
+/// the caller's `own`. An InputError names the part that is wrong and what would be right.
+std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own = {});
 
 /// The names that specs may begin with.
-std::vector<std::string> codec_names();
+std::vector<std::string> codec_names(std::span<const CodecEntry> own = {});
 
 /// Every codec with its parameters, bits per element and promise, for `--codec help`.
-std::string codec_help();
+std::string codec_help(std::span<const CodecEntry> own = {});
 
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +58,7 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& co
 std::string default_exchange(const GradientCodec& codec, int ranks);
 
 std::vector<std::string> exchange_names();
-/// What each exchange moves, and which codecs it takes.
-std::string exchange_help();
+/// What each exchange moves, and which codecs it takes: tern's, and the caller's `own`.
+std::string exchange_help(std::span<const CodecEntry> own = {});
 
 }  // namespace tern

@@ -9,8 +9,8 @@
 namespace tern {
 namespace {
 
-std::unique_ptr<GradientCodec> upload_codec(const std::string& spec) {
-  auto codec = make_codec(spec);
+std::unique_ptr<GradientCodec> upload_codec(const std::string& spec, std::span<const CodecEntry> own) {
+  auto codec = make_codec(spec, own);
   check_input(codec->traits().promise != CodecPromise::feedback, "independent subnets: codec ", codec->spec(),
               " keeps a residual per tensor, but its neurons are others in every round; expected one without");
   return codec->traits().promise == CodecPromise::exact ? nullptr : std::move(codec);
@@ -33,7 +33,7 @@ IndependentSubnets::IndependentSubnets(Module& model, Optimizer& local, Communic
       communicator_(communicator),
       cuts_(plan, model),
       store_(communicator, options.exchange, cuts_),
-      codec_(upload_codec(options.codec)),
+      codec_(upload_codec(options.codec, options.codecs)),
       download_(download_format(options.download)),
       round_(Tensor::zeros({}, {.dtype = DType::i64})) {
   for (const auto& named : model.parameters()) {

@@ -36,8 +36,9 @@ class IndependentSubnets final : public DistributedOptimizer {
     SubnetMomentum momentum = SubnetMomentum::travel;
     int64_t check_every =
         100;  ///< steps between comparisons of the shared parameters, at the next round's end; 0: none
-    std::string codec = "none";     ///< of uploads: what parameters have changed by since they were received
-    std::string download = "none";  ///< parameters on their way out: none (f32), fp16 or bf16
+    std::string codec = "none";           ///< of uploads: what parameters have changed by since they were received
+    std::vector<CodecEntry> codecs = {};  ///< that specs can name, beside tern's
+    std::string download = "none";        ///< parameters on their way out: none (f32), fp16 or bf16
   };
   /// An InputError names a codec that does not fit: a residual of error feedback belongs to neurons that move away.
   IndependentSubnets(Module& model, Optimizer& local, Communicator& communicator, const SubnetPlan& plan,

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {

@@ -9,6 +9,7 @@
 
 #include "tern/apps/trainer/settings.h"
 #include "tern/data/dataset.h"
+#include "tern/dist/codec.h"
 #include "tern/layers/module.h"
 
 namespace tern {
@@ -41,6 +42,7 @@ struct Application {
   TrainSettings defaults = {};
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
+  std::vector<CodecEntry> codecs = {};  ///< that --codec takes beside tern's
 };
 
 /// How every application ends.

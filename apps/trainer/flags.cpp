@@ -70,6 +70,7 @@ class CommandLine {
  public:
   explicit CommandLine(const Application& application) : application_(application) {
     settings_ = application.defaults;
+    settings_.codecs = application.codecs;
     app_.name(application.name);
     app_.description("Trains a model, evaluates it, and writes down what happened.");
     app_.formatter(std::make_shared<HelpFormatter>());
@@ -96,7 +97,8 @@ class CommandLine {
     if (print_version_) return {.run = false, .text = version_text(application_.name)};
     refuse_unknown();
     if (!config_.empty()) add_config();
-    if (settings_.codec == "help") return {.run = false, .text = codec_help() + '\n' + exchange_help()};
+    if (settings_.codec == "help")
+      return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
     std::optional<ClusterPlace> place;
     try {
       place = find_place(settings_, [](const char* name) { return std::getenv(name); });

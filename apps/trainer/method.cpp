@@ -10,6 +10,7 @@ namespace {
 
 AveragingOptions averaging_options(const TrainSettings& s) {
   return {.codec = s.codec,
+          .codecs = s.codecs,
           .exchange = s.exchange,
           .fusion = {.min_compress = s.min_compress, .keep_float = s.keep_float},
           .seed = static_cast<uint64_t>(s.seed),
@@ -22,7 +23,8 @@ IndependentSubnets::Options subnet_options(const TrainSettings& s) {
           .exchange = s.exchange == "peer" ? SubnetExchange::peer : SubnetExchange::coordinator,
           .momentum = s.ist_momentum == "drop" ? SubnetMomentum::drop : SubnetMomentum::travel,
           .check_every = s.check_every,
-          .codec = s.codec};
+          .codec = s.codec,
+          .codecs = s.codecs};
 }
 
 SubnetPlan plan_of(const Module& model, const TrainSettings& s) {

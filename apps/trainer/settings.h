@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tern/dist/codec.h"
+
 namespace tern {
 
 /// Everything a training run is told; each field is the flag of its name, and its value here that flag's default. A
@@ -70,6 +72,7 @@ struct TrainSettings {
 
   std::map<std::string, std::string> choices;  ///< of the application's own flags
   std::map<std::string, int64_t> counts;       ///< the same
+  std::vector<CodecEntry> codecs;              ///< of the application's own
 };
 
 /// Throws an InputError that names the first flag out of its range or at odds with another.

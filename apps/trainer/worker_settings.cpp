@@ -54,7 +54,7 @@ void check_bind(const TrainSettings& s) {
 }
 
 void check_exchange_of(const TrainSettings& s) {
-  if (s.method != "ist") return check_exchange(s.exchange, *make_codec(s.codec));
+  if (s.method != "ist") return check_exchange(s.exchange, *make_codec(s.codec, s.codecs));
   check_input(s.exchange == "coordinator" || s.exchange == "peer", "found '", s.exchange,
               "', expected coordinator|peer with --method ist");
 }
@@ -87,7 +87,7 @@ void validate_workers(const TrainSettings& s) {
   check_input(s.min_compress >= 0, "--min-compress: found ", s.min_compress, ", expected 0 or more");
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
-  check_part("--codec", [&] { make_codec(s.codec); });
+  check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
   check_input(s.calibrate_batches >= 1, "--calibrate-batches: found ", s.calibrate_batches, ", expected 1 or more");
   check_input(s.local_steps >= 1, "--local-steps: found ", s.local_steps, ", expected 1 or more");

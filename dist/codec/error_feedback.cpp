@@ -4,7 +4,7 @@
 #include <map>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {

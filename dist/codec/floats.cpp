@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tern/core/bfloat16.h"
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/half.h"
 #include "tern/dist/codec/table.h"

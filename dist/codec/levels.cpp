@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/dist/codec/elias.h"
 #include "tern/dist/codec/rans.h"
 #include "tern/dist/codec/trits.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 
 namespace tern {
 namespace {

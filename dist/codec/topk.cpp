@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/table.h"
 

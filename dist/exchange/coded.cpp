@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/dist/exchange/scalers.h"
 
 namespace tern {

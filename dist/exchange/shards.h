@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/dist/codec/bytes.h"
+#include "tern/dist/bytes.h"
 #include "tern/dist/exchange.h"
 
 namespace tern {

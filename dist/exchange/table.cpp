@@ -71,19 +71,20 @@ std::vector<std::string> exchange_names() {
   return names;
 }
 
-std::string exchange_help() {
-  constexpr size_t kWidth = 16;
+std::string exchange_help(std::span<const CodecEntry> own) {
+  constexpr size_t kExchange = 16, kCodec = 9, kGap = 2;
   std::string help = "Exchanges, and the bytes that each rank sends for n elements of b bits on N ranks:\n";
   for (const ExchangeEntry* entry : exchange_table())
     help += join({"\n", entry->name, "\n  takes  ", entry->takes, "\n  bytes  ", entry->bytes, "\n"});
   const auto row = [&](std::string_view name, const auto& cell) {
-    help += join({"\n", padded(std::string(name), kWidth)});
-    for (const std::string& codec : codec_names()) help += padded(cell(codec), 9);
+    help += join({"\n", padded(std::string(name), kExchange)});
+    for (const std::string& codec : codec_names(own))
+      help += padded(cell(codec), std::max(kCodec, codec.size() + kGap));
     help.erase(help.find_last_not_of(' ') + 1);
   };
   row("", [](const std::string& codec) { return codec; });
   for (const ExchangeEntry* entry : exchange_table())
-    row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec)) ? "yes" : "-"; });
+    row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec, own)) ? "yes" : "-"; });
   return help + "\n\nerror-feedback:CODEC goes by " + names_of_takers(*make_codec("error-feedback:ternary")) + "\n";
 }
 

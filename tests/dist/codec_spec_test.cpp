@@ -2,6 +2,7 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/codec.h"
+#include "tern/dist/codec_options.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -54,6 +55,33 @@ TEST(CodecSpec, HelpNamesEveryCodec) {
   const std::string help = codec_help();
   for (const std::string& name : codec_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
   EXPECT_NE(help.find("error-feedback:CODEC"), std::string::npos);
+}
+
+std::unique_ptr<GradientCodec> make_half(CodecOptions& options) {
+  options.integer("bits", 16, 16, 16);
+  options.finish();
+  return make_codec("fp16");
+}
+
+TEST(CodecSpec, TakesACodecOfOnesOwn) {
+  const CodecEntry own[] = {{"a-half-of-a-float", "bits=16", "16", "nearest", make_half}};
+  EXPECT_EQ(make_codec("a-half-of-a-float", own)->spec(), "fp16");
+  EXPECT_EQ(make_codec("error-feedback:a-half-of-a-float:bits=16", own)->spec(), "error-feedback:fp16");
+  EXPECT_EQ(make_codec("topk", own)->spec(), make_codec("topk")->spec());
+  EXPECT_EQ(message_of<InputError>([&] { make_codec("a-half-of-a-float:bits=8", own); }),
+            "codec a-half-of-a-float: bits=8; expected a whole number from 16 to 16");
+  EXPECT_NE(message_of<InputError>([&] { make_codec("half", own); }).find("randk, a-half-of-a-float, and"),
+            std::string::npos);
+  EXPECT_NE(codec_help(own).find("\na-half-of-a-float\n  parameters  bits=16\n"), std::string::npos);
+  EXPECT_NE(exchange_help(own).find("  randk    a-half-of-a-float\nring "), std::string::npos) << exchange_help(own);
+}
+
+TEST(CodecSpec, RefusesTwoCodecsOfOneName) {
+  for (const char* name : {"topk", "error-feedback"}) {
+    const CodecEntry own[] = {{name, "none", "16", "nearest", make_half}};
+    EXPECT_EQ(message_of<Error>([&] { make_codec("fp16", own); }),
+              std::string("codec ") + name + ": another has this name already");
+  }
 }
 
 }  // namespace

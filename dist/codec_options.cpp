@@ -1,4 +1,4 @@
-#include "tern/dist/codec/options.h"
+#include "tern/dist/codec_options.h"
 
 #include <algorithm>
 #include <charconv>
