@@ -51,7 +51,8 @@ Tcp::Tcp(const TcpOptions& options, detail::Mesh mesh)
   for (int peer = 0; peer < size(); ++peer) {
     channels_.emplace_back();
     if (peer == rank()) continue;
-    mesh.data[peer].set_patience(options.deadlines.dead_after);
+    // Not shorter: a peer that computes does not read either. Who is dead, the signs of life tell.
+    mesh.data[peer].set_patience(options.deadlines.operation);
     mesh.data[peer].queue_within_cache();
     channels_[peer] = std::make_unique<Channel>(std::move(mesh.data[peer]), options.epoch, rank(), peer, ledger_);
   }

@@ -13,6 +13,7 @@
 #include "tern/autograd/loss.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
+#include "tern/core/stopwatch.h"
 
 namespace tern {
 
@@ -121,7 +122,10 @@ void Trainer::train_step() {
 
 /// The whole model on every rank, as it is evaluated and saved.
 void Trainer::gather_model() {
-  method_->consolidate();
+  {
+    const Stopwatch training(seconds_);  // local-sgd and ist put off what each step of others pays for
+    method_->consolidate();
+  }
   if (calibration_loader_)
     calibrate(*model_, *calibration_loader_, activation_dtype(settings_), settings_.calibrate_batches);
 }

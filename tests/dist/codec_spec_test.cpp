@@ -3,6 +3,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/codec.h"
 #include "tern/dist/codec_options.h"
+#include "tern/dist/exchange.h"
 #include "tests/support/message_of.h"
 
 namespace tern {

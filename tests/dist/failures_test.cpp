@@ -69,6 +69,19 @@ TEST_P(Failures, ARankThatHangsIsToldFromASlowOne) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
+TEST_P(Failures, ARankMayComputeForLongerThanTheDeadAreSilent) {
+  constexpr int64_t kMany = 8'000'000;  // more than sockets hold
+  Deadlines deadlines = kShort;
+  deadlines.operation = std::chrono::seconds(20);
+  const auto errors = with_communicators(GetParam().make(2, deadlines), [](Communicator& c) {
+    if (c.rank() == 1) std::this_thread::sleep_for(3 * kShort.dead_after);
+    const Tensor x = Tensor::full({kMany}, 1);
+    c.all_reduce(x).wait();
+    EXPECT_EQ(x.to_vector<float>()[kMany - 1], 2);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 TEST_P(Failures, RanksThatCallUnlikeOperationsAreToldSo) {
   const auto errors = with_communicators(GetParam().make(2, kShort), [](Communicator& c) {
     c.all_reduce(Tensor::full({c.rank() == 0 ? 10 : 12}, 1)).wait();
