@@ -39,6 +39,7 @@ class Tcp final : public Transport {
 
   TcpOptions options_;
   Ledger ledger_;
+  detail::LinkCounts links_;
   std::vector<std::unique_ptr<Channel>> channels_;  // by rank; none to this one
   uint32_t sequence_ = 0;
   detail::Monitor monitor_;
@@ -46,15 +47,17 @@ class Tcp final : public Transport {
 
 Tcp::Tcp(const TcpOptions& options, detail::Mesh mesh)
     : options_(options),
-      monitor_(options.rank, options.epoch, std::move(mesh.control), std::move(mesh.names), options.deadlines,
-               ledger_) {
+      links_(options.size),
+      monitor_(options.rank, options.epoch, std::move(mesh.control), std::move(mesh.names), options.deadlines, ledger_,
+               links_) {
   for (int peer = 0; peer < size(); ++peer) {
     channels_.emplace_back();
     if (peer == rank()) continue;
     // Not shorter: a peer that computes does not read either. Who is dead, the signs of life tell.
     mesh.data[peer].set_patience(options.deadlines.operation);
     mesh.data[peer].queue_within_cache();
-    channels_[peer] = std::make_unique<Channel>(std::move(mesh.data[peer]), options.epoch, rank(), peer, ledger_);
+    channels_[peer] =
+        std::make_unique<Channel>(std::move(mesh.data[peer]), options.epoch, rank(), peer, ledger_, links_);
   }
 }
 
@@ -92,6 +95,7 @@ Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::
   Channel& channel = begin(peer, message);
   channel.expect(message, bytes);
   auto idle_since = Clock::now();
+  links_.wait_for(peer);
   while (!channel.received()) {
     const bool read = guarded(channel, [&] { return channel.read_some(); });
     const bool moved = write_all_channels() || read;
@@ -105,6 +109,7 @@ Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::
     else
       monitor_.fail_stalled(peer);
   }
+  links_.wait_for(-1);
   return channel.due();
 }
 

@@ -11,7 +11,7 @@ namespace tern {
 /// How long ranks bear with each other.
 struct Deadlines {
   Clock::duration heartbeat = std::chrono::seconds(1);    ///< between two signs of life
-  Clock::duration dead_after = std::chrono::seconds(5);   ///< of silence
+  Clock::duration dead_after = std::chrono::seconds(5);   ///< of silence; thrice that of a data connection's
   Clock::duration operation = std::chrono::seconds(300);  ///< in which a wait must see progress
   Clock::duration handshake = std::chrono::seconds(5);    ///< in which a connection must have proved itself
   Clock::duration rendezvous = std::chrono::seconds(60);  ///< in which all ranks must have joined

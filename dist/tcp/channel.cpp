@@ -18,8 +18,8 @@ std::array<iovec, 2> rest(Frame::Header& header, Payload payload, size_t done) {
 
 }  // namespace
 
-Channel::Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger)
-    : socket_(std::move(socket)), epoch_(epoch), self_(self), peer_(peer), ledger_(ledger) {
+Channel::Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links)
+    : socket_(std::move(socket)), epoch_(epoch), self_(self), peer_(peer), ledger_(ledger), links_(links) {
   socket_.count_in(ledger);
 }
 
@@ -41,6 +41,7 @@ bool Channel::write_some() {
     if (moved.bytes == 0) break;
     wrote = true;
     sent_ += moved.bytes;
+    links_.sent(peer_, moved.bytes);
     if (sent_ < Frame::kBytes + first.bytes.size()) continue;
     if (first.message.account == Account::payload) ledger_.sent_payload(first.bytes.size());
     outgoing_.pop_front();
@@ -62,6 +63,7 @@ bool Channel::read_some() {
   if (moved.bytes == 0) return false;
   const size_t before = std::max(received_, Frame::kBytes);
   received_ += moved.bytes;
+  links_.received(peer_, moved.bytes);
   if (received_ < Frame::kBytes) return true;
   if (!check_) check_header();
   check_->add(bytes_.subspan(before - Frame::kBytes, received_ - before));

@@ -6,6 +6,7 @@
 
 #include "tern/dist/socket.h"
 #include "tern/dist/tcp/frame.h"
+#include "tern/dist/tcp/link_watch.h"
 
 namespace tern::detail {
 
@@ -13,7 +14,7 @@ namespace tern::detail {
 /// transport's thread. Its errors are plain Errors that say what the peer did.
 class Channel {
  public:
-  Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger);
+  Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links);
 
   int descriptor() const { return socket_.descriptor(); }
   int peer() const { return peer_; }
@@ -45,6 +46,7 @@ class Channel {
   uint32_t epoch_;
   int self_, peer_;
   Ledger& ledger_;
+  LinkCounts& links_;
 
   std::deque<Outgoing> outgoing_;
   Frame::Header out_header_{};  // of the first in the queue

@@ -16,6 +16,10 @@ namespace {
 constexpr auto kWriteLimit =
     std::chrono::milliseconds(100);  // control frames are small: a sane link takes them at once
 
+/// Of `dead_after`, that nothing arrives on a data connection before it counts as lost: lost packets are sent again
+/// only after ever longer pauses.
+constexpr int kLinkPatience = 3;
+
 void raise(int descriptor) {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
@@ -50,13 +54,15 @@ bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text
 }
 
 Monitor::Monitor(int rank, uint32_t epoch, std::vector<ControlLink> links, std::vector<std::string> names,
-                 const Deadlines& deadlines, Ledger& ledger)
+                 const Deadlines& deadlines, Ledger& ledger, const LinkCounts& own_links)
     : rank_(rank),
       epoch_(epoch),
       names_(std::move(names)),
       deadlines_(deadlines),
       links_(std::move(links)),
       progress_(names_.size()),
+      own_links_(own_links),
+      watch_(static_cast<int>(names_.size())),
       wake_(::eventfd(0, EFD_CLOEXEC)),
       failed_(::eventfd(0, EFD_CLOEXEC)) {
   check(wake_ >= 0 && failed_ >= 0, "no event descriptors left");
@@ -98,12 +104,18 @@ void Monitor::run() {
 }
 
 void Monitor::beat() {
+  const LinkReport report = own_links_.report();
+  const std::string text = rank_ == 0 ? "" : format(report);
   for (ControlLink& link : links_) {
     if (link.left) continue;
-    write(link, FrameType::heartbeat, "");
+    write(link, FrameType::heartbeat, text);
     if (Clock::now() - link.heard > deadlines_.dead_after)
       lose(link, "gave no sign of life for " + seconds(deadlines_.dead_after));
   }
+  if (rank_ != 0) return;
+  watch_.note(0, report);
+  if (const auto fault = watch_.find_lost(kLinkPatience * deadlines_.dead_after))
+    settle(fault->rank, fault->cause, 0, current_);
 }
 
 void Monitor::read(ControlLink& link) {
@@ -126,7 +138,10 @@ void Monitor::handle(ControlLink& link, const Frame& frame, const std::string& t
   check(frame.source == link.peer && frame.epoch == epoch_, "sent a control frame of rank ", frame.source, ", epoch ",
         frame.epoch);
   switch (frame.type) {
-    case FrameType::heartbeat: progress_[link.peer].reach(frame.message.sequence); break;
+    case FrameType::heartbeat:
+      progress_[link.peer].reach(frame.message.sequence);
+      if (rank_ == 0) watch_.note(link.peer, parse_link_report(text, static_cast<int>(names_.size())));
+      break;
     case FrameType::goodbye: link.left = true; break;
     case FrameType::abort: settle(text); break;
     case FrameType::report: {

@@ -10,6 +10,7 @@
 #include "tern/dist/socket.h"
 #include "tern/dist/stall.h"
 #include "tern/dist/tcp/frame.h"
+#include "tern/dist/tcp/link_watch.h"
 
 namespace tern::detail {
 
@@ -32,9 +33,9 @@ inline constexpr size_t kMaxControlText = 4000;
 /// 0, which hears of every failure, settles the first cause and tells it to all. Owned by a transport; thread-safe.
 class Monitor {
  public:
-  /// `names[r]` is what errors call rank r.
+  /// `names[r]` is what errors call rank r; `own_links` outlive it.
   Monitor(int rank, uint32_t epoch, std::vector<ControlLink> links, std::vector<std::string> names,
-          const Deadlines& deadlines, Ledger& ledger);
+          const Deadlines& deadlines, Ledger& ledger, const LinkCounts& own_links);
   /// Says goodbye.
   ~Monitor();
   Monitor(const Monitor&) = delete;
@@ -72,6 +73,8 @@ class Monitor {
   std::condition_variable settled_;
   std::vector<ControlLink> links_;
   std::vector<Progress> progress_;
+  const LinkCounts& own_links_;
+  LinkWatch watch_;  // rank 0's
   Message current_;
   std::string failure_;  // what all ranks say; empty while all is well
   bool ending_ = false;

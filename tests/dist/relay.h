@@ -21,6 +21,7 @@ class Relay {
     flip,        ///< one bit, once
     drop,        ///< all that comes this way is lost
     delay,       ///< everything on this way, for 0.2 s
+    slow,        ///< 64 KiB in 0.1 s, from now on
     truncate,    ///< half a buffer, then the connection ends
     reset,       ///< the connection ends
     half_close,  ///< this way ends, the other goes on
@@ -81,6 +82,7 @@ class Relay {
     if (fault == Fault::freeze) pair.held[direction] = Clock::time_point::max();
     if (fault == Fault::delay) pair.held[direction] = Clock::now() + std::chrono::milliseconds(200);
     if (fault == Fault::stall || fault == Fault::freeze || fault == Fault::delay) return;
+    if (fault == Fault::slow) pair.held[direction] = Clock::now() + std::chrono::milliseconds(100);
 
     char buffer[65536];
     ssize_t got = ::recv(from, buffer, sizeof buffer, 0);

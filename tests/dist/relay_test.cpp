@@ -53,8 +53,8 @@ TEST(Ledger, EqualsTheBytesThatARelayCounts) {
 constexpr auto kDeadAfter = std::chrono::milliseconds(500);
 
 /// What both ranks say once the relay does that harm.
-std::vector<std::string> errors_after(Relay::Fault fault, size_t connection) {
-  RelayedJob job({.heartbeat = std::chrono::milliseconds(50), .dead_after = kDeadAfter});
+std::vector<std::string> errors_after(Relay::Fault fault, size_t connection, Clock::duration dead_after = kDeadAfter) {
+  RelayedJob job({.heartbeat = std::chrono::milliseconds(50), .dead_after = dead_after});
   const auto begin = Clock::now();
   const auto errors = with_communicators(std::move(job.transports), [&](Communicator& c) {
     const Tensor x = Tensor::full({100003}, 1);
@@ -62,7 +62,7 @@ std::vector<std::string> errors_after(Relay::Fault fault, size_t connection) {
     if (c.rank() == 0) job.relay.harm(fault, connection);
     for (;;) c.all_reduce(x).wait();
   });
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(Clock::now() - begin, 10 * dead_after);
   return errors;
 }
 
@@ -84,6 +84,28 @@ TEST(Relayed, AFlippedBitAmongSignsOfLifeIsFound) {
 
 TEST(Relayed, AResetDataConnectionEndsBoth) {
   expect_one_cause(errors_after(Relay::Fault::reset, 1), "closed its connection");
+}
+
+TEST(Relayed, ADataConnectionThatStallsBetweenLivingRanksIsNamed) {
+  for (const auto fault : {Relay::Fault::freeze, Relay::Fault::drop}) {
+    const auto errors = errors_after(fault, 1, 2 * kDeadAfter);
+    EXPECT_TRUE(errors[0].starts_with("rank 1 (")) << errors[0];
+    expect_one_cause(errors, "bytes to rank 0 that do not arrive: none came for 3 s");
+  }
+}
+
+// Longer than a data connection may stand still, some of a message is always on its way.
+TEST(Relayed, ASlowDataConnectionIsWaitedFor) {
+  RelayedJob job({.heartbeat = std::chrono::milliseconds(50), .dead_after = kDeadAfter});
+  job.relay.harm(Relay::Fault::slow, 1);
+  const auto begin = Clock::now();
+  const auto errors = with_communicators(std::move(job.transports), [&](Communicator& c) {
+    const Tensor x = Tensor::full({300'000}, 1);
+    c.all_reduce(x).wait();
+    EXPECT_EQ(x.data<float>()[299'999], 2.0f);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_GT(Clock::now() - begin, 3 * kDeadAfter);
 }
 
 TEST(Relayed, AStalledNetworkIsSilence) {
