@@ -34,6 +34,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
+  if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
   if (resources_.communicator)
     compare_contracts(*resources_.communicator, run_contract(describe(), *model_, resources_.data.fingerprint));

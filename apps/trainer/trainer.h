@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/listener.h"
 #include "tern/apps/trainer/run_checkpoint.h"
+#include "tern/apps/trainer/run_lock.h"
 #include "tern/apps/trainer/settings.h"
 #include "tern/apps/trainer/team.h"
 #include "tern/data/loader.h"
@@ -72,6 +74,7 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
+  std::optional<RunLock> lock_;                       ///< of the leading rank with --checkpoint
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< none but on the leading rank
 
   int64_t parameters_ = 0;  ///< of the whole model, of which a rank may hold a part

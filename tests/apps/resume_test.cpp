@@ -35,6 +35,28 @@ class TrainLenetResume : public TrainLenet {
   }
 };
 
+TEST_F(TrainLenetResume, ARunIsAloneInItsFolder) {
+  const std::vector<std::string> endless = {"--iterations", "1000000",      "--checkpoint-every", "5",
+                                            "--quiet",      "--checkpoint", place("run")};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), endless.begin(), endless.end());
+    return more;
+  };
+  Process first(words(with({"--log", place("log")})));
+  wait_for_lines(10);
+  const auto again = with({"--log", place("other"), "--resume"});
+  const Outcome second = run(again);
+  EXPECT_EQ(second.code, 2);
+  EXPECT_NE(second.err.find("--checkpoint: " + place("run") + ": another run is at work there"), std::string::npos)
+      << second.err;
+  first.send(SIGKILL);
+  first.wait();
+  Process third(words(again));
+  for (int i = 0; i < 2000 && !std::filesystem::exists(place("other")); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(std::filesystem::exists(place("other"))) << "the lock outlived its run";
+}
+
 TEST_F(TrainLenetResume, GivesTheLossesOfTheUnbrokenRunFromAnyCheckpoint) {
   const auto unbroken = train(recipe({"--save", place("unbroken")}));
   ASSERT_EQ(unbroken.size(), 36);
