@@ -1,7 +1,9 @@
 #include "tern/dist/link.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,7 +56,7 @@ double read_quantity(const std::string& text, const std::vector<std::pair<std::s
   const double number = std::strtod(text.c_str(), &end);
   std::string names;
   for (const auto& [name, factor] : units) {
-    if (end != text.c_str() && name == end && number >= 0) return number * factor;
+    if (end != text.c_str() && name == end && number >= 0 && std::isfinite(number)) return number * factor;
     names += (names.empty() ? "" : ", ") + name;
   }
   fail_input({"link '", whole, "': '", text, "' is not a number and one of ", names});
@@ -63,18 +65,22 @@ double read_quantity(const std::string& text, const std::vector<std::pair<std::s
 }  // namespace
 
 Link parse_link(std::string_view text) {
+  constexpr double kMostLatency = 3600;
   Link link;
+  std::set<std::string_view> given;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     const size_t equals = std::min(part.find('='), part.size());
     const std::string_view name = part.substr(0, equals);
     const std::string value(part.substr(std::min(equals + 1, part.size())));
+    check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
     if (name == "rate") {
       link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);
       check_input(link.bytes_per_second > 0, "link '", text, "': the rate is 0");
     } else if (name == "latency") {
       const double seconds = read_quantity(value, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, text);
+      check_input(seconds <= kMostLatency, "link '", text, "': the latency is beyond ", kMostLatency, " s");
       link.latency = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     } else {
       fail_input({"link '", text, "': '", name, "' is unknown, expected rate=1gbit,latency=0.2ms"});

@@ -15,6 +15,7 @@ std::string to_string(Operation operation) {
 }
 
 std::string to_string(const Message& message) {
+  if (message.operation == Operation::none) return "no operation yet";
   return join({message.operation, " ", message.sequence, " of ", message.count, " ", message.dtype});
 }
 

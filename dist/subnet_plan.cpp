@@ -58,8 +58,8 @@ SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint3
   SubnetParts parts;
   for (size_t layer = 0; layer < cuts.widths().size(); ++layer) {
     const int64_t neurons = cuts.widths()[layer];
-    check(neurons >= ranks, "independent subnets: ", cuts.names()[layer], " has ", neurons, " neurons for ", ranks,
-          " ranks, expected as many or more");
+    check_input(neurons >= ranks, "independent subnets: ", cuts.names()[layer], " has ", neurons, " neurons for ",
+                ranks, " ranks, expected as many or more");
     const RandomStream random(
         {.seed = seed, .purpose = Purpose::subnet, .step = round, .tensor = static_cast<uint32_t>(layer)});
     const std::vector<int64_t> order = random_permutation(neurons, random);

@@ -57,6 +57,7 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const Eval
   loader.start({});
   while (const auto batch = loader.next()) {
     if (stop()) return std::nullopt;
+    if (options.batch_statistics && batch->size() == 1) continue;  // a last one, which has no statistics
     const Variable x(batch->images.to(options.dtype));
     const Variable logits = model(x);
     const double value = cross_entropy(logits, batch->labels).value().item();

@@ -65,7 +65,12 @@ void visit_flags(Settings& s, Visit&& visit) {
         s.method);
   visit(Flag{group, "local-steps", "N", "local-sgd and ist: steps on its own between two exchanges", true},
         s.local_steps);
-  visit(Flag{group, "ist-scope", "NAME", "ist: what is sliced, hidden neurons or filters too", true, {"fc", "filters"}},
+  visit(Flag{group,
+             "ist-scope",
+             "NAME",
+             "ist: what is sliced, neurons between linear layers or filters of convolutions",
+             true,
+             {"fc", "filters"}},
         s.ist_scope);
   visit(Flag{group,
              "ist-momentum",
@@ -119,7 +124,9 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "quiet", nullptr, "Print errors only"}, s.quiet);
 
   group = "Model";
-  visit(Flag{group, "checkpoint", "DIR", "Checkpoint after each epoch, at the end and at Ctrl-C; keep the newest two"},
+  visit(Flag{group, "checkpoint", "DIR",
+             "Checkpoint after each epoch, at the end and at Ctrl-C; keep the newest two. On several machines: one "
+             "folder that all see"},
         s.checkpoint);
   visit(Flag{group, "checkpoint-every", "N", "Steps between checkpoints; 0: an epoch"}, s.checkpoint_every);
   visit(Flag{group, "resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR"}, s.resume);

@@ -31,7 +31,10 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
   check_input(sliced != nullptr, "--method ist: this model does not say how it is cut into subnets");
   const SubnetPlan plan = sliced->subnet_plan(s.ist_scope == "fc" ? SubnetScope::fc : SubnetScope::filters);
-  check_input(!plan.layers.empty(), "--ist-scope ", s.ist_scope, ": this model has no hidden layer of that kind");
+  const bool fc = s.ist_scope == "fc";
+  check_input(!plan.layers.empty(), "--ist-scope ", s.ist_scope, ": this model has no ",
+              fc ? "neurons between linear layers" : "filters that can be sliced", "; expected ",
+              fc ? "filters" : "fc");
   return plan;
 }
 

@@ -31,6 +31,9 @@ Contract run_contract(const RunStart& run, Module& model, const std::string& dat
   contract.emplace_back("check-every", write_value(s.check_every));
   contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));
   contract.emplace_back("checkpoint-every", write_value(s.checkpoint_every));
+  // Each evaluates its share of the images, with the model that they make.
+  contract.emplace_back("ist-eval", s.ist_eval);
+  contract.emplace_back("calibrate-batches", write_value(s.calibrate_batches));
   contract.emplace_back("training data", data_fingerprint);
   for (const auto& [name, parameter] : model.parameters())
     contract.emplace_back(name, join({parameter->value().shape(), " ", parameter->value().dtype()}));

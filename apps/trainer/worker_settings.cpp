@@ -35,6 +35,9 @@ constexpr std::string_view kOfWorkers[] = {"local-steps",
 /// What only ranks that are processes use.
 constexpr std::string_view kOfSockets[] = {"dead-after", "max-restarts", "bind"};
 
+/// Seconds: below, a busy machine looks dead; a day says that nobody is waited for in vain.
+constexpr double kLeastSilence = 0.1, kMostSilence = 86400;
+
 /// Names the flag in what `check` throws.
 template <class Check>
 void check_part(const char* flag, const Check& check) {
@@ -80,8 +83,8 @@ void validate_workers(const TrainSettings& s) {
   check_input(*s.workers >= 1 && *s.workers <= kMaxRanks, "--workers: found ", *s.workers, ", expected 1 to ",
               kMaxRanks);
   images_per_rank(s, static_cast<int>(*s.workers));
-  check_input(std::isfinite(s.dead_after) && s.dead_after > 0, "--dead-after: found ", s.dead_after,
-              ", expected above 0");
+  check_input(s.dead_after >= kLeastSilence && s.dead_after <= kMostSilence, "--dead-after: found ", s.dead_after,
+              ", expected ", kLeastSilence, " to ", kMostSilence);
   check_input(s.max_restarts >= 0, "--max-restarts: found ", s.max_restarts, ", expected 0 or more");
   check_input(s.check_every >= 0, "--check-every: found ", s.check_every, ", expected 0 or more");
   check_input(s.min_compress >= 0, "--min-compress: found ", s.min_compress, ", expected 0 or more");
@@ -89,6 +92,8 @@ void validate_workers(const TrainSettings& s) {
   check_part("--link", [&] { parse_link(s.link); });
   check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
+  check_input(s.method != "ist" || s.ist_eval != "batch" || s.eval_batch_size >= 2, "--eval-batch-size: found ",
+              s.eval_batch_size, ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
   check_input(s.calibrate_batches >= 1, "--calibrate-batches: found ", s.calibrate_batches, ", expected 1 or more");
   check_input(s.local_steps >= 1, "--local-steps: found ", s.local_steps, ", expected 1 or more");
   check_input(s.method == "data-parallel" || s.ema_decay == 0, "--ema-decay and --method ", s.method,

@@ -46,6 +46,9 @@ TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
   EXPECT_GT(calibrated, 0.5);
   EXPECT_GT(batch, 0.3);
   EXPECT_NE(calibrated, batch);
+  // Of each rank's 4000 test images one is left, which has no statistics of its own.
+  EXPECT_GT(accuracy({"--ist-eval", "batch", "--eval-batch-size", "1333"}), 0.3);
+  EXPECT_EQ(run({"--workers", "2", "--method", "ist", "--ist-eval", "batch", "--eval-batch-size", "1"}).code, 2);
   EXPECT_NE(accuracy({"--calibrate-batches", "1"}), calibrated);
   EXPECT_EQ(run({"--workers", "2", "--method", "ist", "--norm", "none", "--ist-scope", "filters"}).code, 2);
 }

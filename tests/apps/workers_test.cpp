@@ -134,6 +134,7 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "2", "--keep-float", "fc2.*"}, "--keep-float would change nothing"},
       {{"--workers", "2", "--dead-after", "1"}, "--dead-after would change nothing"},
       {{"--workers", "2", "--transport", "socket", "--dead-after", "0"}, "--dead-after: found 0"},
+      {{"--workers", "2", "--transport", "socket", "--dead-after", "1e300"}, "expected 0.1 to 86400"},
       {{"--workers", "2", "--transport", "socket", "--max-restarts", "1"}, "it needs --checkpoint DIR"},
       {{"--workers", "2", "--weight-decay-in-gradient"}, "it needs --weight-decay"},
       {{"--workers", "2", "--local-steps", "3"}, "--local-steps would change nothing"},
