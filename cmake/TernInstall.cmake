@@ -13,6 +13,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ternConfigVersion.cmake C
 install(FILES
   ${PROJECT_BINARY_DIR}/ternConfig.cmake
   ${PROJECT_BINARY_DIR}/ternConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindcuBLASLt.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindcuDNN.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindoneDNN.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindOpenBLASOpenMP.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/NvidiaFolders.cmake
   DESTINATION ${package_folder})

@@ -22,6 +22,9 @@ function(tern_library name)
   target_include_directories(tern_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(tern_${name} PUBLIC cxx_std_20)
+  if(TERN_CUDA)
+    tern_cuda_options(tern_${name})
+  endif()
   target_link_libraries(tern_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
   tern_compile_options(tern_${name})
 
@@ -33,5 +36,6 @@ endfunction()
 
 # Warnings for tern's own code.
 function(tern_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>)
 endfunction()

@@ -4,8 +4,7 @@
 
 namespace tern {
 
-/// The CPU's caching allocator: freed blocks wait in lists by size class, so that a training step in
-/// steady state takes nothing from the system. Thread-safe; lives for the whole program.
+/// The CPU's caching allocator. Thread-safe; lives for the whole program.
 DeviceBackend& cpu_memory();
 
 }  // namespace tern

@@ -1,17 +1,15 @@
 #include "tern/core/device.h"
 
-#include <array>
-#include <atomic>
 #include <charconv>
 
 #include "tern/core/cpu_memory.h"
+#include "tern/core/cuda_device.h"
 #include "tern/core/error.h"
 
 namespace tern {
 namespace {
 
-constexpr int kMaxCudaDevices = 16;
-constinit std::array<std::atomic<DeviceBackend*>, kMaxCudaDevices> cuda_backends{};
+thread_local const char* operation = "none";
 
 }  // namespace
 
@@ -31,16 +29,10 @@ Device parse_device(std::string_view text) {
 }
 
 DeviceBackend& device_backend(Device device) {
-  if (device.type == DeviceType::cpu) return cpu_memory();
-  auto* backend = cuda_backends[static_cast<size_t>(device.index)].load(std::memory_order_acquire);
-  check_input(backend != nullptr, "device ", device, ": not available; this build or machine offers cpu");
-  return *backend;
+  return device.type == DeviceType::cpu ? cpu_memory() : cuda_device(device.index);
 }
 
-void provide_device_backend(Device device, DeviceBackend& backend) {
-  check(device.type == DeviceType::cuda && device.index >= 0 && device.index < kMaxCudaDevices,
-        "provide_device_backend: ", device, " is not a device another folder provides");
-  cuda_backends[static_cast<size_t>(device.index)].store(&backend, std::memory_order_release);
-}
+const char* last_operation() { return operation; }
+void set_last_operation(const char* name) { operation = name; }
 
 }  // namespace tern

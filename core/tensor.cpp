@@ -32,9 +32,7 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;
 
-void check_on_cpu(const Tensor& tensor, const char* operation) {
-  check(tensor.device().type == DeviceType::cpu, operation, ": tensor is on ", tensor.device(), ", expected cpu");
-}
+bool on_cpu(const Tensor& tensor) { return tensor.device().type == DeviceType::cpu; }
 
 template <class From, class To>
 void convert(const From* source, To* target, int64_t count) {
@@ -189,8 +187,13 @@ void Tensor::copy_from(const Tensor& source) const {
     backend.copy(raw_data(), here, source.raw_data(), there, bytes());
     return;
   }
-  check_on_cpu(source, "copy with conversion");
-  check_on_cpu(*this, "copy with conversion");
+  // Beside one dtype and format a copy converts, on the CPU: kernels::convert does it on the device.
+  if (!on_cpu(source)) return copy_from(source.to(Device{}));
+  if (!on_cpu(*this)) {
+    const Tensor converted = empty(shape_, {dtype_, Device{}, format_});
+    converted.copy_from(source);
+    return copy_from(converted);
+  }
   if (source.format_ != format_ && source.dtype_ != dtype_) {
     copy_from(source.to(dtype_));
   } else if (source.format_ != format_) {
@@ -203,7 +206,7 @@ void Tensor::copy_from(const Tensor& source) const {
 }
 
 void Tensor::fill(double value) const {
-  check_on_cpu(*this, "fill");
+  if (!on_cpu(*this)) return copy_from(full(shape_, value, {dtype_, Device{}, format_}));
   visit_dtype(dtype_, [&]<class T>(T) { std::ranges::fill(span<T>(), static_cast<T>(value)); });
 }
 

@@ -88,7 +88,8 @@ class Tensor {
   Tensor to(Device device) const;
   Tensor to(MemoryFormat format) const;
 
-  /// Overwrites this tensor's elements; same shape, any dtype, device and format.
+  /// Overwrites this tensor's elements; same shape, any dtype, device and format. Another dtype or format, and `fill`,
+  /// go through the CPU: within a training step kernels::convert and kernels::fill do it where the tensor lives.
   void copy_from(const Tensor& source) const;
   void fill(double value) const;
 

@@ -1,6 +1,6 @@
 #include "tern/kernels/cpu/elementwise.h"
-#include "tern/kernels/cpu/loop_nest.h"
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/loop_nest.h"
 
 namespace tern::cpu {
 namespace {
@@ -9,8 +9,9 @@ namespace {
 /// operand moves by one element or stays.
 template <class Function>
 void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y, Function function) {
-  const LoopNest<3> nest(y.shape(), storage_order(y),
-                         {strides_in(a, y.shape()), strides_in(b, y.shape()), strides_in(y, y.shape())});
+  const kernels::LoopNest<3> nest(
+      y.shape(), kernels::storage_order(y),
+      {kernels::strides_in(a, y.shape()), kernels::strides_in(b, y.shape()), kernels::strides_in(y, y.shape())});
   const int64_t a_step = nest.inner_step(0), b_step = nest.inner_step(1), inner = nest.inner;
   visit_fast(y.dtype(), operation, [&]<class T>(T) {
     const T *left = a.data<T>(), *right = b.data<T>();

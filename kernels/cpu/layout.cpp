@@ -6,8 +6,8 @@
 
 #include "tern/core/visit.h"
 #include "tern/kernels/cpu/convert.h"
-#include "tern/kernels/cpu/loop_nest.h"
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/loop_nest.h"
 
 namespace tern::cpu {
 namespace {
@@ -33,7 +33,7 @@ void transpose_matrices(const From* x, int64_t matrices, int64_t rows, int64_t c
 
 /// Copies the elements of an index space of `shape`, walked in `order`, between arrays of one element type.
 template <class T>
-void copy_nest(const LoopNest<2>& nest, const T* x, T* y) {
+void copy_nest(const kernels::LoopNest<2>& nest, const T* x, T* y) {
   const int64_t x_step = nest.inner_step(0), y_step = nest.inner_step(1), inner = nest.inner;
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner));
   parallel_for(0, nest.outer, grain, [&](int64_t first, int64_t last) {
@@ -48,14 +48,14 @@ void copy_nest(const LoopNest<2>& nest, const T* x, T* y) {
 }
 
 /// Copies `shape` elements from x, read with `x_strides` from `x_origin` on, to y likewise.
-void copy_block(const Tensor& x, const Strides& x_strides, int64_t x_origin, const Tensor& y, const Strides& y_strides,
-                int64_t y_origin, const Shape& shape) {
+void copy_block(const Tensor& x, const kernels::Strides& x_strides, int64_t x_origin, const Tensor& y,
+                const kernels::Strides& y_strides, int64_t y_origin, const Shape& shape) {
   if (shape.numel() == 0) return;
-  const LoopNest<2> nest(shape, storage_order(y), {x_strides, y_strides});
+  const kernels::LoopNest<2> nest(shape, kernels::storage_order(y), {x_strides, y_strides});
   visit_dtype(x.dtype(), [&]<class T>(T) { copy_nest(nest, x.data<T>() + x_origin, y.data<T>() + y_origin); });
 }
 
-int64_t block_origin(const Strides& strides, const kernels::Offsets& offsets, const Shape& shape) {
+int64_t block_origin(const kernels::Strides& strides, const kernels::Offsets& offsets, const Shape& shape) {
   int64_t origin = 0;
   for (int d = 0; d < shape.rank(); ++d) origin += offsets[d] * strides[d];
   return origin;
@@ -64,7 +64,7 @@ int64_t block_origin(const Strides& strides, const kernels::Offsets& offsets, co
 bool is_fast(const Tensor& tensor) { return tensor.dtype() == DType::f32 || tensor.dtype() == DType::bf16; }
 
 /// Strides of a tensor's own dimensions, an extent of 1 included.
-Strides own_strides(const Tensor& tensor) { return strides_in(tensor, tensor.shape()); }
+kernels::Strides own_strides(const Tensor& tensor) { return kernels::strides_in(tensor, tensor.shape()); }
 
 }  // namespace
 
@@ -82,7 +82,7 @@ void convert(const Tensor& x, Tensor& y) {
 }
 
 void transpose(const Tensor& x, int first, int second, Tensor& y) {
-  Strides strides = own_strides(x);
+  kernels::Strides strides = own_strides(x);
   std::swap(strides[x.shape().normalize(first)], strides[x.shape().normalize(second)]);
   const bool last_two = std::min(x.shape().normalize(first), x.shape().normalize(second)) == x.rank() - 2;
   if (last_two && first != second && is_fast(x) && x.numel() != 0) {
@@ -95,12 +95,12 @@ void transpose(const Tensor& x, int first, int second, Tensor& y) {
 }
 
 void extract(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
-  const Strides strides = own_strides(x);
+  const kernels::Strides strides = own_strides(x);
   copy_block(x, strides, block_origin(strides, offsets, y.shape()), y, own_strides(y), 0, y.shape());
 }
 
 void insert(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
-  const Strides strides = own_strides(y);
+  const kernels::Strides strides = own_strides(y);
   copy_block(x, own_strides(x), 0, y, strides, block_origin(strides, offsets, x.shape()), x.shape());
 }
 

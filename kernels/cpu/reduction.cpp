@@ -1,8 +1,8 @@
 #include "tern/kernels/cpu/reduction.h"
 
 #include "tern/kernels/cpu/column_sums.h"
-#include "tern/kernels/cpu/loop_nest.h"
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/loop_nest.h"
 #include "tern/kernels/reduction.h"
 
 namespace tern::cpu {
@@ -27,7 +27,8 @@ double run_sum(const T* x, int64_t count) {
 /// alternate in at most three dimensions and the kept ones lie in y in the same order.
 struct Reduction {
   Reduction(const Tensor& x, const Tensor& y)
-      : nest(x.shape(), storage_order(x), {strides_in(x, x.shape()), strides_in(y, x.shape())}) {
+      : nest(x.shape(), kernels::storage_order(x),
+             {kernels::strides_in(x, x.shape()), kernels::strides_in(y, x.shape())}) {
     regular = x.numel() > 0 && nest.depth <= 3;
     int64_t dense = 1;
     for (int d = nest.depth - 1; d >= 0 && regular; --d) {
@@ -37,7 +38,7 @@ struct Reduction {
   }
   bool sums(int d) const { return nest.step[1][d] == 0; }
 
-  LoopNest<2> nest;
+  kernels::LoopNest<2> nest;
   bool regular;
 };
 
@@ -101,7 +102,8 @@ void sum(const Tensor& x, double scale, Tensor& y) {
 }
 
 void broadcast_to(const Tensor& x, double scale, Tensor& y) {
-  const LoopNest<2> nest(y.shape(), storage_order(y), {strides_in(x, y.shape()), strides_in(y, y.shape())});
+  const kernels::LoopNest<2> nest(y.shape(), kernels::storage_order(y),
+                                  {kernels::strides_in(x, y.shape()), kernels::strides_in(y, y.shape())});
   visit_fast(y.dtype(), "broadcast_to", [&]<class T>(T) {
     const T* in = x.data<T>();
     T* out = y.data<T>();

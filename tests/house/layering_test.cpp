@@ -22,6 +22,7 @@ const std::map<std::string, Prefixes> kHouse = {
     {"kernels", {"core/", "kernels/="}},
     {"kernels/reference", {"core/", "kernels/=", "kernels/reference/"}},
     {"kernels/cpu", {"core/", "kernels/=", "kernels/cpu/"}},
+    {"kernels/cuda", {"core/", "kernels/=", "kernels/cuda/"}},
     {"autograd", {"core/", "kernels/=", "autograd/"}},
     {"layers", {"core/", "autograd/", "layers/"}},
     {"optim", {"core/", "kernels/=", "autograd/parameter.h", "optim/"}},
@@ -37,6 +38,9 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"nlohmann/", {"core/", "apps/"}},
     {"oneapi/dnnl/", {"kernels/cpu/"}},
     {"cblas.h", {"kernels/cpu/"}},
+    {"cuda_runtime.h", {"core/cuda/", "kernels/cuda/"}},
+    {"cublasLt.h", {"kernels/cuda/"}},
+    {"cudnn.h", {"kernels/cuda/"}},
     {"immintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"nmmintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"wmmintrin.h", {"core/x86/", "kernels/cpu/"}},
@@ -107,7 +111,7 @@ TEST(Layering, TheHouseIncludesDownwardsOnly) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp") continue;
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
       std::ifstream stream(entry.path());
       const std::string text{std::istreambuf_iterator<char>(stream), {}};
       for (const auto& rule : broken_rules(fs::relative(entry.path(), root), text)) ADD_FAILURE() << rule;

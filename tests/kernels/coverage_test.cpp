@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <iostream>
+#include <set>
 #include <string>
 
 #include "tern/kernels/kernel.h"
 
 namespace tern {
 namespace {
+
+/// Codecs of gradients on a device travel through the CPU for now.
+const std::set<std::string> kNotOnCudaYet = {"dequantize_add", "gradient_statistics", "norm_quantize", "quantize"};
 
 TEST(Coverage, HasNoHole) {
   const auto kernels = all_kernels();
@@ -24,7 +28,7 @@ TEST(Coverage, HasNoHole) {
     if (provides(Target::cpu)) {
       EXPECT_TRUE(kernel->has(Target::cpu)) << name;
     }
-    if (provides(Target::cuda)) {
+    if (provides(Target::cuda) && !kNotOnCudaYet.contains(name)) {
       EXPECT_TRUE(kernel->has(Target::cuda)) << name;
     }
   }

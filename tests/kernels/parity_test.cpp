@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/kernels/parity_cases.h"
+#include "tests/support/cuda.h"
 
 namespace tern::test {
 
@@ -22,7 +23,7 @@ namespace {
 
 class Parity : public testing::TestWithParam<const KernelBase*> {};
 
-TEST_P(Parity, EveryTargetAgreesWithTheReferenceInDoublePrecision) {
+TEST_P(Parity, EveryTargetOfTheCpuAgreesWithTheReferenceInDoublePrecision) {
   int cases = 0;
   for (const ParityCase& row : parity_table()) {
     if (row.kernel != GetParam()) continue;
@@ -33,6 +34,22 @@ TEST_P(Parity, EveryTargetAgreesWithTheReferenceInDoublePrecision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Parity, testing::ValuesIn(all_kernels()),
+                         [](const auto& parameter) { return std::string(parameter.param->name()); });
+
+class CudaParity : public Parity {
+  void SetUp() override {
+    if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+TEST_P(CudaParity, AgreesWithTheReferenceInDoublePrecision) {
+  if (!GetParam()->has(Target::cuda)) GTEST_SKIP() << GetParam()->name() << " is not on cuda yet";
+  for (const ParityCase& row : parity_table())
+    if (row.kernel == GetParam())
+      for (const std::string& line : parity_differences(row, {Target::cuda})) ADD_FAILURE() << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, CudaParity, testing::ValuesIn(all_kernels()),
                          [](const auto& parameter) { return std::string(parameter.param->name()); });
 
 TEST(ParityHarness, NamesTheWorstElement) {

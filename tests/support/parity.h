@@ -75,8 +75,9 @@ struct Tolerance {
 /// Empty where `found` is close enough to `expected`; else the errors and the worst element. NaN equals NaN alone.
 std::string difference(const Tensor& found, const Tensor& expected, const Tolerance& tolerance);
 
-/// Runs the case on every target this build provides, in every dtype and format it asks for, and compares with the
-/// reference in f64. Returns one line per difference: target, dtype, format, output, error and worst element.
-std::vector<std::string> parity_differences(const ParityCase& row);
+/// Runs the case on those of `targets` that this build provides, in every dtype and format it asks for, and compares
+/// with the reference in f64. Returns one line per difference: target, dtype, format, output, error and worst element.
+std::vector<std::string> parity_differences(const ParityCase& row,
+                                            const std::vector<Target>& targets = {Target::reference, Target::cpu});
 
 }  // namespace tern::test

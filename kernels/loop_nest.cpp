@@ -1,6 +1,6 @@
-#include "tern/kernels/cpu/loop_nest.h"
+#include "tern/kernels/loop_nest.h"
 
-namespace tern::cpu {
+namespace tern::kernels {
 
 Strides strides_in(const Tensor& tensor, const Shape& shape) {
   Strides own{}, result{};
@@ -20,4 +20,4 @@ std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor) {
   return {0, 1, 2, 3, 4, 5};
 }
 
-}  // namespace tern::cpu
+}  // namespace tern::kernels

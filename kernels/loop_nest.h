@@ -4,7 +4,7 @@
 
 #include "tern/core/tensor.h"
 
-namespace tern::cpu {
+namespace tern::kernels {
 
 using Strides = std::array<int64_t, Shape::kMaxRank>;
 
@@ -54,4 +54,4 @@ struct LoopNest {
 /// The dimensions of `tensor` from slowest to fastest in its storage.
 std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor);
 
-}  // namespace tern::cpu
+}  // namespace tern::kernels

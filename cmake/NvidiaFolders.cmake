@@ -1,0 +1,21 @@
+# tern_nvidia_folders(HEADERS LIBRARIES): where NVIDIA's libraries may stand beside the system's own places, in the
+# toolkit's folders and in those of pip's wheels (nvidia-cudnn-cu13, nvidia-cublas, ...) of the python3 on the PATH.
+function(tern_nvidia_folders headers libraries)
+  if(NOT DEFINED TERN_NVIDIA_WHEELS)
+    execute_process(
+      COMMAND python3 -c "import sys; print(';'.join(p + '/nvidia' for p in sys.path if p.endswith('-packages')))"
+      OUTPUT_VARIABLE wheels ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set(TERN_NVIDIA_WHEELS "${wheels}" CACHE STRING "Folders that hold NVIDIA's pip wheels")
+    mark_as_advanced(TERN_NVIDIA_WHEELS)
+  endif()
+  set(found_headers ${CUDAToolkit_INCLUDE_DIRS})
+  set(found_libraries ${CUDAToolkit_LIBRARY_DIR})
+  foreach(folder ${TERN_NVIDIA_WHEELS})
+    file(GLOB include_folders ${folder}/*/include)
+    file(GLOB library_folders ${folder}/*/lib)
+    list(APPEND found_headers ${include_folders})
+    list(APPEND found_libraries ${library_folders})
+  endforeach()
+  set(${headers} ${found_headers} PARENT_SCOPE)
+  set(${libraries} ${found_libraries} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "tern/core/device.h"
+
+namespace tern {
+
+/// A DeviceBackend that keeps freed blocks in lists by size class, so that a training step in steady state takes
+/// nothing from the system. A block is handed out again at once: right where the device runs its work in the order in
+/// which it was issued.
+class CachingBackend : public DeviceBackend {
+ public:
+  void* allocate(size_t bytes) final;
+  void deallocate(void* memory, size_t bytes) noexcept final;
+  MemoryStatistics statistics() const final;
+
+ protected:
+  static constexpr size_t kAlignment = 64;
+
+  /// A block of the system's, or nullptr where it has none left.
+  virtual void* take(size_t bytes) = 0;
+  virtual void give_back(void* memory) noexcept = 0;
+  /// Throws the error for a block that the system refused, although nothing cached was left.
+  [[noreturn]] virtual void refuse(size_t bytes, const MemoryStatistics& statistics) const = 0;
+
+ private:
+  void* take_cached(size_t size);
+  void* take_from_system(size_t size);
+  void release_cached() noexcept;
+
+  mutable std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_;
+  MemoryStatistics statistics_;
+};
+
+}  // namespace tern

@@ -1,0 +1,155 @@
+#include "tern/core/cuda_device.h"
+
+#include <array>
+#include <mutex>
+
+#include "tern/core/caching_backend.h"
+#include "tern/core/cuda/architecture.h"
+#include "tern/core/cuda/staging.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace cuda {
+namespace {
+
+/// A stream of its own for copies, between two places in the kernels' stream.
+class CudaUpload final : public Upload {
+ public:
+  explicit CudaUpload(cudaStream_t kernels) : kernels_(kernels) {
+    check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "upload");
+  }
+  ~CudaUpload() override {
+    cudaStreamSynchronize(copies_);
+    cudaStreamDestroy(copies_);
+  }
+  void follow() override {
+    issued_.record(kernels_);
+    issued_.hold(copies_);
+  }
+  void copy(void* target, const void* source, size_t bytes) override {
+    staging_.copy_in(target, source, bytes, copies_);
+  }
+  void join() override {
+    copied_.record(copies_);
+    copied_.hold(kernels_);
+  }
+
+ private:
+  cudaStream_t kernels_, copies_ = nullptr;
+  Event issued_, copied_;
+  Staging staging_;
+};
+
+class CudaDevice final : public CachingBackend {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    check_cuda(cudaSetDevice(index), "device");
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "device");
+    staging_ = std::make_unique<Staging>();
+  }
+
+  cudaStream_t enter() const {
+    check_cuda(cudaSetDevice(index_), "device");
+    return stream_;
+  }
+
+  void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) override {
+    if (bytes == 0) return;
+    const cudaStream_t stream = enter();
+    if (source_device.type == DeviceType::cpu) {
+      std::lock_guard lock(staging_mutex_);
+      staging_->copy_in(target, source, bytes, stream);
+    } else if (target_device.type == DeviceType::cpu) {
+      std::lock_guard lock(staging_mutex_);
+      staging_->copy_out(target, source, bytes, stream);
+    } else if (source_device == target_device) {
+      check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+    } else {
+      copy_from_peer(target, source, source_device, bytes, stream);
+    }
+  }
+
+  void fill_zero(void* memory, size_t bytes) override {
+    if (bytes != 0) check_cuda(cudaMemsetAsync(memory, 0, bytes, enter()), "fill_zero");
+  }
+
+  void synchronize() override { check_cuda(cudaStreamSynchronize(enter()), "synchronize"); }
+
+  std::unique_ptr<Upload> make_upload() override { return std::make_unique<CudaUpload>(enter()); }
+
+  std::string name() const override {
+    cudaDeviceProp properties;
+    check_cuda(cudaGetDeviceProperties(&properties, index_), "device");
+    return properties.name;
+  }
+
+ private:
+  void copy_from_peer(void* target, const void* source, Device peer, size_t bytes, cudaStream_t stream) const {
+    device_backend(peer).synchronize();
+    enter();
+    check_cuda(cudaMemcpyPeerAsync(target, index_, source, peer.index, bytes, stream), "copy");
+    check_cuda(cudaStreamSynchronize(stream), "copy");  // the source may be freed on return
+  }
+
+  void* take(size_t bytes) override {
+    enter();
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    check_cuda(status, "allocate");
+    return memory;
+  }
+  void give_back(void* memory) noexcept override { cudaFree(memory); }
+  void refuse(size_t bytes, const MemoryStatistics& statistics) const override {
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "allocate");
+    fail_input({"device cuda:", index_, ": out of memory: ", bytes,
+                " bytes were asked for (last operation: ", last_operation(), "), ", statistics.in_use, " are in use, ",
+                free, " of ", total, " are free; a smaller batch needs less"});
+  }
+
+  int index_;
+  cudaStream_t stream_ = nullptr;
+  std::mutex staging_mutex_;
+  std::unique_ptr<Staging> staging_;
+};
+
+/// How many devices there are; an InputError says why there are none.
+int device_count(Device wanted) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  check_input(status == cudaSuccess, "device ", wanted, ": CUDA finds none: ", cudaGetErrorString(status), " (",
+              cudaGetErrorName(status), ")");
+  return count;
+}
+
+CudaDevice& open(int index) {
+  const Device wanted{DeviceType::cuda, index};
+  const int count = device_count(wanted);
+  check_input(index < count, "device ", wanted, ": this machine has ", count, count == 1 ? " device" : " devices",
+              ", counted from cuda:0");
+  check_architecture(index);
+  return *new CudaDevice(index);  // never destroyed: tensors in static objects may outlive any order
+}
+
+CudaDevice& backend(int index) {
+  static std::array<std::once_flag, kMaxCudaDevices> once;
+  static std::array<CudaDevice*, kMaxCudaDevices> devices;
+  const auto place = static_cast<size_t>(index);
+  check(index >= 0 && index < kMaxCudaDevices, "device cuda:", index, ": expected 0 to ", kMaxCudaDevices - 1);
+  std::call_once(once[place], [&] { devices[place] = &open(index); });
+  return *devices[place];
+}
+
+}  // namespace
+
+cudaStream_t enter(Device device) { return backend(device.index).enter(); }
+
+}  // namespace cuda
+
+DeviceBackend& cuda_device(int index) { return cuda::backend(index); }
+
+}  // namespace tern

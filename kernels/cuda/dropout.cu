@@ -1,0 +1,78 @@
+#include "tern/kernels/cuda/dropout.h"
+
+#include <cmath>
+
+#include "tern/kernels/check.h"
+#include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/vector.h"
+#include "tern/kernels/divider.h"
+
+namespace tern::cuda {
+namespace {
+
+/// One block of four random words for four logical neighbours. Where channels are last these lie a pixel apart, and
+/// neighbouring threads take neighbouring channels, so that a warp still reads whole lines.
+struct DropoutPlan {
+  kernels::DropoutDraw draw;
+  uint32_t threshold;  ///< an element drops where the upper 24 bits of its word are below it
+  float scale;
+  int64_t samples, numel, channels, pixels;  ///< of one sample; row-major: one channel
+  kernels::Divider quads, by_channels;       ///< threads of a sample; of a row of channels
+  bool straddles;                            ///< a block of words crosses channels: every element draws its own
+};
+
+template <class T>
+__device__ void drop(const DropoutPlan& plan, const T* x, T* y, int64_t at, uint32_t word) {
+  y[at] = static_cast<T>(word >> 8 >= plan.threshold ? plan.scale * float(x[at]) : 0.0f);
+}
+
+template <class T>
+__global__ void dropout_kernel(DropoutPlan plan, const int64_t* samples, const T* x, T* y) {
+  const int64_t per_sample = plan.quads.divisor(), threads = plan.samples * per_sample;
+  for (int64_t i = global_thread(); i < threads; i += global_threads()) {
+    const int64_t n = plan.quads.quotient(static_cast<uint32_t>(i)), quad = i - n * per_sample;
+    const RandomStream stream(
+        {plan.draw.seed, Purpose::dropout, static_cast<uint32_t>(samples[n]), plan.draw.step, plan.draw.layer});
+    const int64_t base = n * plan.numel;
+    if (plan.straddles) {  // thread = place in memory
+      const int64_t pixel = plan.by_channels.quotient(static_cast<uint32_t>(quad)), c = quad - pixel * plan.channels;
+      drop(plan, x, y, base + quad, stream.word(static_cast<uint64_t>(c * plan.pixels + pixel)));
+    } else {
+      const int64_t first = plan.by_channels.quotient(static_cast<uint32_t>(quad)), c = quad - first * plan.channels;
+      const auto words = stream.block(static_cast<uint32_t>((c * plan.pixels + 4 * first) / 4));
+      for (int64_t k = 0; k < 4 && 4 * first + k < plan.pixels; ++k)
+        drop(plan, x, y, base + (4 * first + k) * plan.channels + c, words[static_cast<size_t>(k)]);
+    }
+  }
+}
+
+}  // namespace
+
+void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw& draw, Tensor& y) {
+  kernels::check_alike("dropout", x, y);
+  check(samples.shape() == Shape{x.size(0)}, "dropout: samples ", samples.shape(), " for input ", x.shape());
+  if (x.numel() == 0) return;
+  DropoutPlan plan{.draw = draw,
+                   .threshold = static_cast<uint32_t>(std::ceil(draw.probability * 0x1p24)),
+                   .scale = static_cast<float>(1 / (1 - draw.probability)),
+                   .samples = x.size(0),
+                   .numel = x.shape().numel_from(1),
+                   .channels = x.format() == MemoryFormat::channels_last ? x.size(1) : 1,
+                   .pixels = 0,
+                   .quads = {},
+                   .by_channels = {},
+                   .straddles = false};
+  plan.pixels = plan.numel / plan.channels;
+  plan.straddles = plan.channels > 1 && plan.pixels % 4 != 0;
+  const int64_t per_sample = plan.straddles ? plan.numel : plan.channels * ((plan.pixels + 3) / 4);
+  check(plan.samples * per_sample < int64_t{1} << 31, "dropout: ", x.shape(), " has ", x.numel(),
+        " elements, on CUDA expected below 2^31");
+  plan.quads = kernels::Divider(static_cast<uint32_t>(per_sample));
+  plan.by_channels = kernels::Divider(static_cast<uint32_t>(plan.channels));
+  visit_fast(x.dtype(), "dropout", [&]<class T>(T) {
+    launch("dropout", x.device(), grid_over(plan.samples * per_sample), dropout_kernel<T>, plan,
+           static_cast<const int64_t*>(samples.data<int64_t>()), static_cast<const T*>(x.data<T>()), y.data<T>());
+  });
+}
+
+}  // namespace tern::cuda

@@ -1,0 +1,88 @@
+#include "tern/kernels/cuda/elementwise.h"
+
+#include <cmath>
+
+#include "tern/kernels/check.h"
+#include "tern/kernels/cuda/map.h"
+
+namespace tern::cuda {
+namespace {
+
+struct Relu {
+  __device__ float operator()(float x) const { return x < 0 ? 0 : x; }  // NaN stays NaN
+};
+struct ReluBackward {
+  __device__ float operator()(float y, float dy) const { return y > 0 ? dy : 0; }
+};
+struct LeakyRelu {
+  float slope;
+  __device__ float operator()(float x) const { return x > 0 ? x : slope * x; }
+};
+struct LeakyReluBackward {
+  float slope;
+  __device__ float operator()(float x, float dy) const { return x > 0 ? dy : slope * dy; }
+};
+struct Sigmoid {
+  __device__ float operator()(float x) const { return 1 / (1 + expf(-x)); }
+};
+struct SigmoidBackward {
+  __device__ float operator()(float y, float dy) const { return dy * y * (1 - y); }
+};
+struct Tanh {
+  __device__ float operator()(float x) const { return tanhf(x); }
+};
+struct TanhBackward {
+  __device__ float operator()(float y, float dy) const { return dy * (1 - y * y); }
+};
+struct Scale {
+  float factor;
+  __device__ float operator()(float x) const { return factor * x; }
+};
+struct Add {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Subtract {
+  __device__ float operator()(float a, float b) const { return a - b; }
+};
+struct Multiply {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+struct Divide {
+  __device__ float operator()(float a, float b) const { return a / b; }
+};
+
+}  // namespace
+
+void relu(const Tensor& x, Tensor& y) { map("relu", Relu{}, y, x); }
+void relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) { map("relu_backward", ReluBackward{}, dx, y, dy); }
+
+void leaky_relu(const Tensor& x, double slope, Tensor& y) {
+  map("leaky_relu", LeakyRelu{static_cast<float>(slope)}, y, x);
+}
+void leaky_relu_backward(const Tensor& x, const Tensor& dy, double slope, Tensor& dx) {
+  map("leaky_relu_backward", LeakyReluBackward{static_cast<float>(slope)}, dx, x, dy);
+}
+
+void sigmoid(const Tensor& x, Tensor& y) { map("sigmoid", Sigmoid{}, y, x); }
+void sigmoid_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  map("sigmoid_backward", SigmoidBackward{}, dx, y, dy);
+}
+void tanh(const Tensor& x, Tensor& y) { map("tanh", Tanh{}, y, x); }
+void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx) { map("tanh_backward", TanhBackward{}, dx, y, dy); }
+
+void scale(const Tensor& x, double scale, Tensor& y) { map("scale", Scale{static_cast<float>(scale)}, y, x); }
+void accumulate(const Tensor& x, Tensor& y) {
+  const Tensor sum = y;
+  map("accumulate", Add{}, y, sum, x);
+}
+
+void add(const Tensor& a, const Tensor& b, Tensor& y) { map("add", Add{}, y, a, b); }
+void subtract(const Tensor& a, const Tensor& b, Tensor& y) { map("subtract", Subtract{}, y, a, b); }
+void multiply(const Tensor& a, const Tensor& b, Tensor& y) { map("multiply", Multiply{}, y, a, b); }
+void divide(const Tensor& a, const Tensor& b, Tensor& y) { map("divide", Divide{}, y, a, b); }
+
+void broadcast_to(const Tensor& x, double scale, Tensor& y) {
+  map("broadcast_to", Scale{static_cast<float>(scale)}, y, x);
+}
+
+}  // namespace tern::cuda

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <utility>
+
+#include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/vector.h"
+#include "tern/kernels/cuda/walk.h"
+
+namespace tern::cuda {
+
+/// Elements from place `at` of an array on: adjacent ones, or one repeated.
+template <int Width, class T>
+__device__ Pack<T, Width> load_run(const T* x, int64_t at, bool repeats) {
+  if (!repeats) return load_pack<T, Width>(x + at);
+  Pack<T, Width> pack;
+  for (T& value : pack.values) value = x[at];
+  return pack;
+}
+
+/// y = function(x...), `Width` elements at a time; array 0 of the walk is y.
+template <int Width, class Function, class T, class... X, size_t... Input>
+__device__ void map_elements(std::index_sequence<Input...>, Function function, const Walk<1 + sizeof...(X)>& walk, T* y,
+                             const X*... x) {
+  for (int64_t i = global_thread() * Width; i < walk.count; i += global_threads() * Width) {
+    int64_t at[1 + sizeof...(X)] = {};
+    walk.find(i, at);
+    if (i + Width <= walk.count) {
+      const auto run = [&](const Pack<X, Width>&... packs) {
+        Pack<T, Width> result;
+#pragma unroll
+        for (int j = 0; j < Width; ++j) result.values[j] = static_cast<T>(function(wider_t<X>(packs.values[j])...));
+        return result;
+      };
+      store_pack<T, Width>(y + at[0],
+                           run(load_run<Width>(x, at[Input + 1], Width > 1 && walk.inner_step(Input + 1) == 0)...));
+    } else {
+      for (int64_t j = 0; i + j < walk.count; ++j)
+        y[at[0] + j] = static_cast<T>(function(wider_t<X>(x[at[Input + 1] + j * walk.inner_step(Input + 1)])...));
+    }
+  }
+}
+template <int Width, class Function, class T, class... X>
+__global__ void map_kernel(Function function, Walk<1 + sizeof...(X)> walk, T* y, const X*... x) {
+  map_elements<Width>(std::index_sequence_for<X...>{}, function, walk, y, x...);
+}
+
+/// Runs `function` over the walk, whose array 0 is y and then each x in turn.
+template <class Function, class T, class... X>
+void map_walk(const char* operation, Device device, const Walk<1 + sizeof...(X)>& walk, Function function, T* y,
+              const X*... x) {
+  constexpr int kWidth = kPackBytes / static_cast<int>(std::max({sizeof(T), sizeof(X)...}));
+  bool packs = walk.takes_packs(kWidth) && is_aligned(y, sizeof(T) * kWidth) && walk.inner_step(0) == 1;
+  ((packs = packs && is_aligned(x, sizeof(X) * kWidth)), ...);
+  if (packs)
+    launch(operation, device, grid_over((walk.count + kWidth - 1) / kWidth), map_kernel<kWidth, Function, T, X...>,
+           function, walk, y, x...);
+  else
+    launch(operation, device, grid_over(walk.count), map_kernel<1, Function, T, X...>, function, walk, y, x...);
+}
+
+/// y = function(x...) elementwise in f32; inputs repeat to y's shape, formats may differ.
+template <class Function, class... Inputs>
+void map(const char* operation, Function function, Tensor& y, const Inputs&... x) {
+  if (y.numel() == 0) return;
+  const kernels::LoopNest<1 + sizeof...(Inputs)> nest(
+      y.shape(), kernels::storage_order(y), {kernels::strides_in(y, y.shape()), kernels::strides_in(x, y.shape())...});
+  const Walk<1 + sizeof...(Inputs)> walk(nest, operation);
+  visit_fast(y.dtype(), operation, [&]<class T>(T) {
+    map_walk(operation, y.device(), walk, function, y.template data<T>(),
+             static_cast<const T*>(x.template data<T>())...);
+  });
+}
+
+}  // namespace tern::cuda

@@ -1,0 +1,135 @@
+#include "tern/kernels/cuda/product.h"
+
+#include <cublasLt.h>
+
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "tern/core/cuda/runtime.h"
+#include "tern/core/error.h"
+
+namespace tern::cuda {
+namespace {
+
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA advises for Hopper
+
+void check_cublas(cublasStatus_t status, const char* operation) {
+  if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
+    return;
+  fail({operation, ": cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ")"});
+}
+
+/// What an algorithm was chosen for.
+struct Problem {
+  Product product;
+  DType read, written;
+  uint32_t a_alignment, b_alignment, y_alignment;  ///< bytes
+
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+/// One device's cuBLASLt, and the algorithms chosen for it.
+struct Blas {
+  struct Entry {
+    Problem problem;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+  std::mutex mutex;
+  cublasLtHandle_t handle = nullptr;
+  std::vector<Entry> chosen;
+};
+
+Blas& blas_of(Device device) {
+  static auto& devices = *new std::array<Blas, kMaxCudaDevices>;  // never destroyed, as the devices' own objects
+  return devices[static_cast<size_t>(device.index)];
+}
+
+cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+uint32_t alignment_of(const Tensor& tensor) {
+  uint32_t alignment = 256;
+  while (reinterpret_cast<uintptr_t>(tensor.raw_data()) % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+/// A row-major matrix is a column-major one transposed, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b stands first.
+struct Layouts {
+  Layouts(const char* operation, const Problem& problem) {
+    const Product& p = problem.product;
+    check_cublas(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), operation);
+    const auto transpose = [&](cublasLtMatmulDescAttributes_t side, bool transposed) {
+      const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+      check_cublas(cublasLtMatmulDescSetAttribute(&product, side, &value, sizeof value), operation);
+    };
+    transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
+    transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+    const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, int64_t rows, int64_t columns,
+                            int64_t step) {
+      check_cublas(cublasLtMatrixLayoutInit(&matrix, data_type(dtype), static_cast<uint64_t>(columns),
+                                            static_cast<uint64_t>(rows), columns),
+                   operation);
+      const auto count = static_cast<int32_t>(p.matrices);
+      check_cublas(cublasLtMatrixLayoutSetAttribute(&matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                   operation);
+      check_cublas(
+          cublasLtMatrixLayoutSetAttribute(&matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+          operation);
+    };
+    layout(first, problem.read, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_step);
+    layout(second, problem.read, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_step);
+    layout(result, problem.written, p.m, p.n, p.m * p.n);
+  }
+
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t first, second, result;
+};
+
+const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Problem& problem, Layouts& layouts) {
+  for (const auto& entry : blas.chosen)
+    if (entry.problem == problem) return entry.algorithm;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  check_cublas(cublasLtMatmulPreferenceInit(&preference), operation);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
+    check_cublas(cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value), operation);
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.b_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.a_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.y_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.y_alignment);
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  check_cublas(cublasLtMatmulAlgoGetHeuristic(blas.handle, &layouts.product, &layouts.first, &layouts.second,
+                                              &layouts.result, &layouts.result, &preference, 1, &found, &count),
+               operation);
+  check(count == 1, operation, ": cuBLASLt has no algorithm for ", problem.product.m, "x", problem.product.k, " by ",
+        problem.product.k, "x", problem.product.n, " of ", problem.read);
+  blas.chosen.push_back({problem, found.algo});
+  return blas.chosen.back().algorithm;
+}
+
+}  // namespace
+
+void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y) {
+  check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",
+        a.dtype(), " and ", b.dtype(), ", on CUDA expected f32 or bf16");
+  if (product.m * product.n * product.matrices == 0) return;
+  if (product.k == 0) return device_backend(y.device()).fill_zero(y.raw_data(), y.bytes());
+  const Problem problem{product, a.dtype(), y.dtype(), alignment_of(a), alignment_of(b), alignment_of(y)};
+  Layouts layouts(operation, problem);
+  const cudaStream_t stream = enter(y.device());
+  Blas& blas = blas_of(y.device());
+  const std::lock_guard lock(blas.mutex);
+  if (blas.handle == nullptr) check_cublas(cublasLtCreate(&blas.handle), operation);
+  const auto& algorithm = choose(operation, blas, problem, layouts);
+  const Tensor workspace = Tensor::empty({kWorkspaceBytes}, {.dtype = DType::u8, .device = y.device()});
+  const float one = 1, zero = 0;
+  check_cublas(cublasLtMatmul(blas.handle, &layouts.product, &one, b.raw_data(), &layouts.first, a.raw_data(),
+                              &layouts.second, &zero, y.raw_data(), &layouts.result, y.raw_data(), &layouts.result,
+                              &algorithm, workspace.raw_data(), kWorkspaceBytes, stream),
+               operation);
+  if (waits_after_each()) check_cuda(cudaStreamSynchronize(stream), operation);
+}
+
+}  // namespace tern::cuda

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "tern/kernels/update.h"
+
+namespace tern::cuda {
+
+void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels::SgdSettings& settings);
+void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& settings);
+void average_update(std::span<const kernels::ParameterUpdate> updates, double decay);
+void squared_norm(std::span<const kernels::ParameterUpdate> updates, Tensor& sum);
+
+}  // namespace tern::cuda

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+
+// CUDA as far as tern's kernels use it, played on the CPU: one block after the other, each thread a fiber that runs
+// until it has to wait for the others. It shows wrong indices, missing barriers that all must reach, and unwritten
+// outputs (fresh memory is NaN); it cannot show races between warps, nor how fast anything is.
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace emulation {
+
+void wait_for_block();
+/// Gives every lane of the warp the others' `value`: slot i is lane i's.
+const uint64_t* exchange(uint64_t value);
+void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
+
+template <class T>
+T shuffle(T value, int lane) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  const uint64_t* slots = exchange(bits);
+  std::memcpy(&value, &slots[lane], sizeof(T));
+  return value;
+}
+int lane();
+
+}  // namespace emulation
+
+/// The running fiber's.
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+inline void __syncthreads() { emulation::wait_for_block(); }
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return emulation::shuffle(value, emulation::lane() ^ mask);
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return emulation::shuffle(value, lane & 31);
+}
+inline unsigned __ballot_sync(unsigned, bool vote) {
+  const uint64_t* slots = emulation::exchange(vote ? 1 : 0);
+  unsigned bits = 0;
+  for (int i = 0; i < 32; ++i) bits |= static_cast<unsigned>(slots[i]) << i;
+  return bits;
+}
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorUnsupportedPtxVersion = 222,
+};
+using cudaStream_t = void*;
+using cudaEvent_t = void*;
+enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+
+struct cudaFuncAttributes {};
+struct cudaDeviceProp {
+  char name[256];
+  int major, minor;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+const char* cudaGetErrorString(cudaError_t);
+const char* cudaGetErrorName(cudaError_t);
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count);
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::strcpy(properties->name, "emulated device");
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** memory, size_t bytes);
+cudaError_t cudaMallocHost(void** memory, size_t bytes);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t);
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t);
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t);
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  emulation::run(config->gridDim, config->blockDim, [&] { kernel(arguments...); });
+  return cudaSuccess;
+}

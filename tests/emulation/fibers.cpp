@@ -1,0 +1,166 @@
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+namespace emulation {
+namespace {
+
+constexpr size_t kStackBytes = 64 << 10;
+constexpr int kWarp = 32;
+
+enum class State { ready, at_warp, at_block, done };
+
+struct Fiber {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack{new char[kStackBytes]};
+  State state = State::done;
+  dim3 thread;
+};
+
+struct Block {
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<uint64_t> slots;
+  int count = 0;
+  Fiber* current = nullptr;
+  ucontext_t scheduler;
+  const std::function<void()>* kernel = nullptr;
+};
+Block block;
+std::mutex one_launch;
+
+int own_index() { return static_cast<int>((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x); }
+
+void fiber_main() {
+  (*block.kernel)();
+  block.current->state = State::done;
+  swapcontext(&block.current->context, &block.scheduler);
+}
+
+void start(Fiber& fiber, dim3 thread) {
+  fiber.thread = thread;
+  fiber.state = State::ready;
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = kStackBytes;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, fiber_main, 0);
+}
+
+void wait_as(State state) {
+  block.current->state = state;
+  swapcontext(&block.current->context, &block.scheduler);
+}
+
+/// Releases fibers [first, last) where all that still live wait in `state`; whether any did.
+bool release(int first, int last, State state) {
+  bool any = false;
+  for (int i = first; i < last; ++i) {
+    const State now = block.fibers[i]->state;
+    if (now != state && now != State::done) return false;
+    any |= now == state;
+  }
+  for (int i = first; i < last; ++i)
+    if (block.fibers[i]->state == state) block.fibers[i]->state = State::ready;
+  return any;
+}
+
+void run_block() {
+  for (;;) {
+    bool ran = false;
+    for (int i = 0; i < block.count; ++i) {
+      Fiber& fiber = *block.fibers[i];
+      if (fiber.state != State::ready) continue;
+      block.current = &fiber;
+      threadIdx = fiber.thread;
+      swapcontext(&block.scheduler, &fiber.context);
+      ran = true;
+    }
+    for (int first = 0; first < block.count; first += kWarp)
+      ran |= release(first, std::min(first + kWarp, block.count), State::at_warp);
+    ran |= release(0, block.count, State::at_block);
+    if (ran) continue;
+    const auto done = [](const auto& fiber) { return fiber->state == State::done; };
+    if (std::all_of(block.fibers.begin(), block.fibers.begin() + block.count, done)) return;
+    std::fprintf(stderr, "emulation: threads of one block wait at different barriers\n");
+    std::abort();
+  }
+}
+
+}  // namespace
+
+int lane() { return own_index() % kWarp; }
+void wait_for_block() { wait_as(State::at_block); }
+
+const uint64_t* exchange(uint64_t value) {
+  const int index = own_index(), first = index / kWarp * kWarp;
+  static thread_local std::vector<uint64_t> copies(1024 * kWarp);
+  block.slots[index] = value;
+  wait_as(State::at_warp);
+  uint64_t* own = copies.data() + index * kWarp;
+  std::copy_n(block.slots.data() + first, kWarp, own);
+  wait_as(State::at_warp);
+  return own;
+}
+
+void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
+  const std::lock_guard lock(one_launch);
+  block.count = static_cast<int>(threads.x * threads.y * threads.z);
+  block.kernel = &kernel;
+  block.slots.resize(1024 + kWarp);
+  while (static_cast<int>(block.fibers.size()) < block.count) block.fibers.push_back(std::make_unique<Fiber>());
+  blockDim = threads;
+  gridDim = blocks;
+  for (blockIdx.z = 0; blockIdx.z < blocks.z; ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < blocks.y; ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < blocks.x; ++blockIdx.x) {
+        for (int i = 0; i < block.count; ++i) {
+          const auto number = static_cast<unsigned>(i), row = number / threads.x;
+          start(*block.fibers[i], {number % threads.x, row % threads.y, row / threads.y});
+        }
+        run_block();
+      }
+}
+
+}  // namespace emulation
+
+const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
+const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, 0xff, bytes);  // NaN: shows what nobody wrote
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaMalloc(memory, bytes); }
+cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = *total = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}

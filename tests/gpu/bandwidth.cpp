@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "tern/apps/trainer/application.h"
+#include "tern/core/error.h"
+#include "tern/kernels/dropout.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
+#include "tern/kernels/normalization.h"
+#include "tern/kernels/pooling.h"
+#include "tern/kernels/reduction.h"
+#include "tern/kernels/softmax.h"
+#include "tern/kernels/update.h"
+
+// How near kernels that move memory come to a copy on the same device: bytes each has to read and write, once, over its
+// time, divided by the same of a device-to-device copy, in interleaved rounds.
+
+namespace tern {
+namespace {
+
+constexpr Device kCuda{DeviceType::cuda, 0};
+constexpr int kRounds = 7, kRuns = 20;
+
+struct Row {
+  const char* name;
+  double bytes;
+  std::function<void()> run;
+  std::vector<double> seconds = {};
+};
+
+double time_of(const std::function<void()>& run) {
+  DeviceBackend& backend = device_backend(kCuda);
+  run();
+  backend.synchronize();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRuns; ++i) run();
+  backend.synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kRuns;
+}
+
+/// Values that differ, as zeros can be moved faster.
+Tensor noise(const Shape& shape, DType dtype = DType::f32) {
+  const RandomStream random({.seed = 7, .purpose = Purpose::test});
+  Tensor values = Tensor::empty({1 << 16});
+  for (size_t i = 0; i < values.span<float>().size(); ++i) values.span<float>()[i] = random.uniform(i) - 0.5f;
+  const MemoryFormat format = shape.rank() == 4 ? MemoryFormat::channels_last : MemoryFormat::row_major;
+  Tensor there = Tensor::empty(shape, {dtype, kCuda, format});
+  const Tensor some = values.to(dtype).to(kCuda);
+  DeviceBackend& backend = device_backend(kCuda);
+  for (size_t at = 0; at < there.bytes(); at += some.bytes())
+    backend.copy(static_cast<std::byte*>(there.raw_data()) + at, kCuda, some.raw_data(), kCuda,
+                 std::min(some.bytes(), there.bytes() - at));
+  return there;
+}
+
+std::vector<Row> rows_of(DType dtype) {
+  using namespace kernels;
+  const Shape images{256, 64, 56, 56};  // 196 MiB in f32
+  const Tensor x = noise(images, dtype), dy = noise(images, dtype), y = noise(images, dtype);
+  const auto bytes = static_cast<double>(x.bytes());
+  const Shape channels{64};
+  const auto each = [&](double value) { return Tensor::full(channels, value, {.device = kCuda}); };
+  const BatchNormParameters norm{each(1), each(0), each(0), each(1)};
+  const Tensor mean = each(0), deviation = each(1), bias = noise({1, 64, 1, 1}, dtype);
+  const PoolGeometry pool{.window = 2, .stride = 2};
+  const Tensor pooled = noise({256, 64, 28, 28}, dtype),
+               where = Tensor::zeros(pooled.shape(), {DType::u8, kCuda, MemoryFormat::channels_last});
+  const Tensor plain = Tensor::empty(images, {dtype, kCuda}), sums = Tensor::empty({1, 64, 1, 1}, {dtype, kCuda});
+  const Tensor samples = Tensor::zeros({256}, {DType::i64, kCuda});
+  const Tensor logits = noise({65536, 1000}, dtype), probabilities = Tensor::empty_like(logits);
+  const auto share = static_cast<double>(pooled.bytes()), marks = static_cast<double>(where.bytes());
+  std::vector<Row> rows{
+      {"copy", 2 * bytes, [=] { y.copy_from(x); }},
+      {"relu", 2 * bytes, [=, o = y]() mutable { relu(x, o); }},
+      {"relu_backward", 3 * bytes, [=, o = y]() mutable { relu_backward(x, dy, o); }},
+      {"add", 3 * bytes, [=, o = y]() mutable { add(x, dy, o); }},
+      {"add bias", 2 * bytes, [=, o = y]() mutable { add(x, bias, o); }},
+      {"sum to channels", bytes, [=, o = sums]() mutable { sum(x, 1, o); }},
+      {"batch_norm_training", 3 * bytes,
+       [=, o = y, m = mean, d = deviation]() mutable { batch_norm_training(x, {}, norm, {.relu = true}, o, m, d); }},
+      {"batch_norm_backward", 7 * bytes,
+       [=, o = y, a = each(0), b = each(0)]() mutable {
+         Tensor none;
+         batch_norm_backward(dy, {x, x, norm.gamma, mean, deviation}, true, o, a, b, none);
+       }},
+      {"local_response_norm", 3 * bytes, [=, o = y, d = dy.clone()]() mutable { local_response_norm(x, {}, o, d); }},
+      {"local_response_norm_backward", 4 * bytes,
+       [=, o = y]() mutable { local_response_norm_backward(dy, x, x, {}, o); }},
+      {"max_pool2d", bytes + share + marks, [=, o = pooled, w = where]() mutable { max_pool2d(x, pool, o, w); }},
+      {"max_pool2d_backward", bytes + share + marks,
+       [=, o = y]() mutable { max_pool2d_backward(pooled, where, pool, o); }},
+      {"average_pool2d", bytes + share, [=, o = pooled]() mutable { average_pool2d(x, pool, o); }},
+      {"dropout", 2 * bytes, [=, o = y]() mutable { dropout(x, samples, {.seed = 1}, o); }},
+      {"convert to row_major", 2 * bytes, [=, o = plain]() mutable { convert(x, o); }},
+      {"softmax of 1000", 2 * static_cast<double>(logits.bytes()),
+       [=, o = probabilities]() mutable { softmax(logits, o); }},
+  };
+  if (dtype == DType::f32) {
+    const Tensor w = noise({50'000'000}), g = noise({50'000'000}), v = noise({50'000'000}), s = noise({50'000'000});
+    const auto size = static_cast<double>(w.bytes());
+    const std::vector<ParameterUpdate> all{{w, g, v, s}};
+    rows.push_back({"sgd_update with momentum", 5 * size, [=] { sgd_update(all, {.lr = 1e-6, .momentum = 0.9}); }});
+    rows.push_back({"adam_update", 7 * size, [=] { adam_update(all, {.lr = 1e-6}); }});
+  }
+  return rows;
+}
+
+void print_table(DType dtype) {
+  auto rows = rows_of(dtype);
+  for (int round = 0; round < kRounds; ++round)
+    for (Row& row : rows) row.seconds.push_back(time_of(row.run));
+  fmt::print("{:<30} {:>10} {:>10} {:>8}\n", to_string(dtype), "ms", "GB/s", "of copy");
+  double copy = 0;
+  for (Row& row : rows) {
+    std::ranges::sort(row.seconds);
+    const double median = row.seconds[kRounds / 2], rate = row.bytes / median;
+    if (copy == 0) copy = rate;
+    fmt::print("{:<30} {:>10.3f} {:>10.1f} {:>8.2f}\n", row.name, 1e3 * median, 1e-9 * rate, rate / copy);
+  }
+}
+
+}  // namespace
+}  // namespace tern
+
+int main() {
+  return tern::run_application("bandwidth", [] {
+    fmt::print("{}\n", tern::device_backend(tern::kCuda).name());
+    for (const tern::DType dtype : {tern::DType::f32, tern::DType::bf16}) tern::print_table(dtype);
+    return 0;
+  });
+}

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "tern/kernels/cuda/convolution_plan.h"
+
+// cuDNN makes plans for a device that is not here, from its properties. That every convolution of the models has one,
+// fp32 without tensor cores included, is checked on machines without a GPU too.
+
+namespace tern::cuda {
+namespace {
+
+/// As cuDNN writes an H200's properties down.
+constexpr std::string_view kH200 = R"({
+  "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
+  "isTccDriver": 0, "supportCoopLaunch": 1, "totalGlobalMem": 150754820096, "multiProcessorCount": 132,
+  "l2CacheSize": 62914560, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "warpSize": 32,
+  "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxThreadsPerBlock": 1024,
+  "maxThreadsPerSM": 2048, "maxCtasPerSM": 32, "regsPerBlock": 65536, "maxRegistersPerSM": 65536,
+  "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024})";
+
+Descriptor h200() {
+  Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "test");
+  properties
+      .set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+           std::span<const char>(kH200.data(), kH200.size()))
+      .finish();
+  return properties;
+}
+
+struct PlannedCase {
+  const char* name;
+  Shape x, w;
+  kernels::ConvGeometry geometry = {};
+};
+const PlannedCase kPlannedCases[] = {
+    {"LeNet conv1", {64, 1, 28, 28}, {20, 1, 5, 5}},
+    {"LeNet conv2", {64, 20, 12, 12}, {50, 20, 5, 5}},
+    {"CifarNet conv1", {128, 3, 24, 24}, {64, 3, 5, 5}, {.padding = 2}},
+    {"ResNet stem", {128, 3, 32, 32}, {16, 3, 3, 3}, {.padding = 1}},
+    {"ResNet strided", {128, 16, 32, 32}, {32, 16, 3, 3}, {.stride = 2, .padding = 1}},
+    {"ResNet-18 block", {128, 64, 32, 32}, {64, 64, 3, 3}, {.padding = 1}},
+    {"ResNet-18 shortcut", {128, 64, 32, 32}, {128, 64, 1, 1}, {.stride = 2}},
+    {"AlexNet conv1", {256, 3, 224, 224}, {64, 3, 11, 11}, {.stride = 4, .padding = 2}},
+    {"AlexNet conv2 in groups", {128, 96, 27, 27}, {256, 48, 5, 5}, {.padding = 2, .groups = 2}},
+    {"odd channels", {1, 3, 11, 9}, {5, 3, 3, 3}, {.padding = 1}},
+    {"groups", {2, 12, 7, 7}, {18, 4, 3, 3}, {.padding = 1, .groups = 3}},
+    {"depthwise", {2, 9, 7, 7}, {9, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 9}},
+    {"dilated unevenly", {1, 3, 10, 9}, {4, 3, 2, 3}, {.stride = 2, .dilation = {3, 2}}},
+    {"rows that no window reaches", {1, 2, 8, 8}, {2, 2, 3, 3}, {.stride = 4}},
+    {"one element", {1, 1, 1, 1}, {1, 1, 1, 1}},
+};
+
+TEST(CudnnPlan, EveryConvolutionHasOneForAnH200) {
+  const Descriptor properties = h200();
+  for (const auto& [name, x, w, geometry] : kPlannedCases)
+    for (const auto pass :
+         {ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_weights})
+      for (const DType dtype : {DType::f32, DType::bf16})
+        for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::row_major}) {
+          const ConvolutionProblem problem{.pass = pass,
+                                           .x = x,
+                                           .w = w,
+                                           .y = kernels::conv2d_output_shape(x, w, geometry),
+                                           .geometry = geometry,
+                                           .format = format,
+                                           .dtype = dtype};
+          try {
+            const GraphPlan plan = plan_convolution(problem, {.properties = &properties});
+            EXPECT_LT(plan.workspace_bytes(), int64_t{2} << 30) << name;
+          } catch (const Error& error) {
+            ADD_FAILURE() << name << ", pass " << static_cast<int>(pass) << ", " << to_string(dtype) << ", "
+                          << to_string(format) << ": " << error.what();
+          }
+        }
+}
+
+TEST(CudnnPlan, RefusesWhatCannotBe) {
+  const Descriptor properties = h200();
+  const ConvolutionProblem problem{.pass = ConvolutionPass::forward,
+                                   .x = {1, 3, 8, 8},
+                                   .w = {4, 2, 3, 3},
+                                   .y = {1, 4, 6, 6},
+                                   .geometry = {},
+                                   .format = MemoryFormat::channels_last,
+                                   .dtype = DType::f32};
+  EXPECT_THROW(plan_convolution(problem, {.properties = &properties}), Error) << "3 channels meet 2";
+}
+
+}  // namespace
+}  // namespace tern::cuda
