@@ -36,6 +36,9 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const Eval
 /// Sets the running statistics of `model`'s batch normalisations to the means over the first `batches` of `loader`.
 void calibrate(Module& model, DataLoader& loader, DType dtype, int64_t batches);
 
+/// Where the model's parameters lie; the CPU where it has none.
+Device device_of(Module& model);
+
 /// How many rows of `logits` [N, C] are largest at their label; the first of several equals counts as the largest.
 int64_t count_correct(const Tensor& logits, const Tensor& labels);
 

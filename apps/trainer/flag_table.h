@@ -114,7 +114,7 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "seed", "N", "Of every random number", true}, s.seed);
   visit(Flag{group, "threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all"},
         s.threads);
-  visit(Flag{group, "device", "NAME", "Where to compute: cpu"}, s.device);
+  visit(Flag{group, "device", "NAME", "Where to compute: cpu, cuda or cuda:N"}, s.device);
   visit(Flag{group, "precision", "NAME", "Of activations; parameters stay fp32", true, {"fp32", "bf16"}}, s.precision);
 
   group = "Record";

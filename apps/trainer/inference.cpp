@@ -15,6 +15,7 @@
 #include "tern/apps/trainer/machine.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/run_checkpoint.h"
+#include "tern/autograd/layout.h"
 #include "tern/autograd/softmax.h"
 #include "tern/core/error.h"
 
@@ -86,9 +87,9 @@ void predict(const Application& application, const TrainSettings& settings) {
   for (const auto& path : settings.predict) images.push_back(read_image(path));
   const auto model = finished_model(application, settings);
   const NoGradient no_gradient;
-  const Tensor batch = batch_of(images, find_dataset(settings.data)).to(activation_dtype(settings));
-  const Variable logits = (*model)(Variable(batch));
-  const Tensor probabilities = softmax(Variable(logits.value().to(DType::f32))).value();
+  const Tensor batch = batch_of(images, find_dataset(settings.data)).to(parse_device(settings.device));
+  const Variable logits = (*model)(convert(Variable(batch), activation_dtype(settings)));
+  const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});
   const auto classes = static_cast<size_t>(probabilities.size(1));
   for (size_t i = 0; i < images.size(); ++i)
     fmt::print("{}\n", answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes)));

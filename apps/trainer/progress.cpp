@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tern/apps/trainer/machine.h"
+#include "tern/core/device.h"
 #include "tern/kernels/libraries.h"
 
 namespace tern {
@@ -20,6 +21,13 @@ std::string workers_line(const RunStart& run) {
   return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s",
                      s.transport == "socket" ? "processes" : "threads", s.method, s.codec,
                      run.launcher.empty() ? "" : "; ", run.launcher);
+}
+
+/// ", computing on cuda:0 (NVIDIA H200)"; empty for the CPU.
+std::string device_text(const std::string& name) {
+  const Device device = parse_device(name);
+  if (device.type == DeviceType::cpu) return "";
+  return fmt::format(", computing on {} ({})", to_string(device), device_backend(device).name());
 }
 
 }  // namespace
@@ -44,9 +52,9 @@ void Progress::started(const RunStart& run) {
   shown_at_ = Clock::now();
   const TrainSettings& s = run.settings;
   const std::string training = run.training_images > 0 ? grouped(run.training_images) + " training and " : "";
-  print_line(fmt::format("{}: {} ({}{} test images), {} parameters, {}, {} thread{} on {}", run.application, s.data,
+  print_line(fmt::format("{}: {} ({}{} test images), {} parameters, {}, {} thread{} on {}{}", run.application, s.data,
                          training, grouped(run.test_images), grouped(run.parameters), s.precision, s.threads,
-                         s.threads == 1 ? "" : "s", processor_name()));
+                         s.threads == 1 ? "" : "s", processor_name(), device_text(s.device)));
   if (s.precision == "bf16" && s.device == "cpu" && !kernels::has_bf16_products())
     print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
   if (s.workers) print_line(workers_line(run));

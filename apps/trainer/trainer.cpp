@@ -10,6 +10,7 @@
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/recipe.h"
 #include "tern/apps/trainer/run_contract.h"
+#include "tern/autograd/layout.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
@@ -25,6 +26,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       model_(make_model(application, settings)) {
   parameters_ = model_->parameter_count();
   loader_ = make_training_loader(settings, *resources_.data.training, team_);
+  feed_ = std::make_unique<BatchFeed>(*loader_, parse_device(settings.device));
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
   if (resources_.communicator && settings.method == "ist" && settings.ist_eval == "calibrated")
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
@@ -82,15 +84,17 @@ void Trainer::train() {
 }
 
 void Trainer::start_loader() {
-  if (!ended()) loader_->start({.epoch = epochs_done(), .batch = steps_ % loader_->batches()});
+  if (ended()) return;
+  feed_->reset();
+  loader_->start({.epoch = epochs_done(), .batch = steps_ % loader_->batches()});
 }
 
 void Trainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
   const Traffic traffic = team_.traffic();
-  const auto batch = loader_->next();
+  const auto batch = feed_->next();
   const double lr = schedule_(steps_);
-  const Variable x(batch->images.to(activation_dtype(settings_)));
+  const Variable x = convert(Variable(batch->images), activation_dtype(settings_));
   model_->begin_step({.seed = static_cast<uint64_t>(settings_.seed),
                       .step = static_cast<uint32_t>(steps_),
                       .samples = batch->indices});
@@ -100,10 +104,11 @@ void Trainer::train_step() {
   const Variable loss = cross_entropy(logits, batch->labels, settings_.label_smoothing);
   const double value = loss.value().item();
   check_finite(value, join({"at step ", steps_ + 1}), *model_, x);
-  const auto correct = static_cast<double>(count_correct(logits.value(), batch->labels));
+  const auto correct = static_cast<double>(count_correct(logits.value(), batch->cpu_labels));
   const bool stop = resources_.interrupt.interrupted();
   const Team::Sum sum = team_.start_sum({value, correct, stop ? 1.0 : 0.0});  // travels beside the backward pass
   loss.backward();
+  feed_->prefetch();
   optimizer_->set_learning_rate(lr);
   method_->step();
   if (average_) average_->update();

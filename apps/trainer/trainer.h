@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/batch_feed.h"
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/apps/trainer/interrupt.h"
@@ -68,6 +69,7 @@ class Trainer {
   RankResources resources_;
   Team team_;
   std::unique_ptr<DataLoader> loader_, test_loader_;
+  std::unique_ptr<BatchFeed> feed_;                 ///< of loader_
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null but for --ist-eval calibrated
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;

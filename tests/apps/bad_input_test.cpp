@@ -66,7 +66,7 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--precision", "fp8"}, "--precision: found 'fp8', expected fp32|bf16"},
       {{"--variant", "google"}, "--variant: found 'google', expected terngrad|caffe"},
       {{"--data", "imagenet"}, "--data: found 'imagenet', expected digits|mnist"},
-      {{"--device", "cuda:9"}, "--device: "},
+      {{"--device", "cuda:9"}, "--device: device cuda:9: "},
       {{"--device", "tpu"}, "--device: "},
       {{"--lr-schedule", "step", "--lr-steps", "5,5"}, "--lr-steps: found 5 after 5"},
       {{"--lr-schedule", "step", "--lr-steps", "5,12"}, "--lr-steps: found 12, expected less than the run's 12 steps"},

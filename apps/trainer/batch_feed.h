@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "tern/core/device.h"
+#include "tern/data/loader.h"
+
+namespace tern {
+
+/// A batch as a model reads it; labels stay on the CPU as well, where answers are counted.
+struct FedBatch {
+  Tensor images, labels, indices;
+  Tensor cpu_labels;
+
+  int64_t size() const { return images.size(0); }
+};
+
+/// Brings a loader's batches to the device that computes, the next one beside the kernels that work on this one. The
+/// loader, which must outlive it, is started by its owner. Used by one thread.
+class BatchFeed {
+ public:
+  BatchFeed(DataLoader& loader, Device device);
+  ~BatchFeed();
+
+  /// The loader's next batch on the device, or nothing where the epoch has ended. It holds until the call after the
+  /// next.
+  std::optional<FedBatch> next();
+  /// Begins to bring the batch after it; call once the work on this one is issued. Without this call `next` does it.
+  void prefetch() {
+    if (upload_) fetch();
+  }
+  /// Forgets what was brought ahead: before the loader is started anew.
+  void reset();
+
+ private:
+  void fetch();
+  Tensor bring(Tensor& buffer, const Tensor& source);
+
+  struct Buffers {
+    Tensor images, labels, indices;
+  };
+  DataLoader& loader_;
+  Device device_;
+  std::unique_ptr<Upload> upload_;  ///< null on the CPU
+  std::array<Buffers, 2> buffers_;
+  size_t turn_ = 0;
+  std::optional<FedBatch> ahead_;
+};
+
+}  // namespace tern
