@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# What a machine with an NVIDIA GPU has to show, in order and within 9 minutes: versions, GPU tests, LeNet on CUDA beside
+# the CPU, and the tables beside PyTorch where it is installed. Results also as files in OUT (results-gpu by default).
+#
+#   tests/gpu/run.sh --pack    on a machine with every build tool: puts the programs and the libraries that a bare machine
+#                              lacks into build-gpu/, to be brought along
+#   tests/gpu/run.sh           on the machine with the GPU: runs build-gpu/ where that works, else builds it there
+#
+# A build there needs cmake, ninja, nvcc, cuDNN 9 (pip's nvidia-cudnn-cu13 will do), and the headers and libraries of fmt,
+# nlohmann-json, CLI11, zlib, OpenSSL, stb and GoogleTest; neither oneDNN nor OpenBLAS. TERN_TEST_DATA/mnist: real digits.
+set -uo pipefail
+root=$(dirname -- "$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")")
+cd -- "$root" || exit 2
+out=${OUT:-$root/results-gpu}
+pack=$root/build-gpu
+deadline=$((SECONDS + 540))
+programs=(tests/core_test tests/kernels_test tests/gpu/bandwidth apps/train_lenet)
+
+build() {
+  cmake --preset cuda -DTERN_CPU=OFF -DCMAKE_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" &&
+    cmake --build --preset cuda --target core_test kernels_test bandwidth train_lenet
+}
+
+# The programs, and the libraries they load beside the system's own and NVIDIA's.
+collect() {
+  local program
+  rm -rf "$pack"
+  mkdir -p "$pack/lib"
+  for program in "${programs[@]}"; do cp "build-cuda/$program" "$pack/" || return 1; done
+  ldd "$pack"/* 2>/dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u |
+    grep -Ev '/lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt|cudnn[a-z_]*|nccl|cuda)\.so' | xargs -r cp -L -t "$pack/lib"
+  strip "$pack"/{core_test,kernels_test,bandwidth,train_lenet} "$pack"/lib/*.so*
+}
+
+# Folders with NVIDIA's libraries: the toolkit's and those of pip's wheels.
+nvidia_folders() {
+  python3 -c 'import glob, sys; print("\n".join(f for p in sys.path for f in glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null
+  ls -d /usr/local/cuda/lib64 2>/dev/null
+}
+
+if [ "${1:-}" = --pack ]; then
+  build && collect && du -sh "$pack"
+  exit
+fi
+
+mkdir -p "$out"
+LD_LIBRARY_PATH=$pack/lib:$(nvidia_folders | paste -sd:):${LD_LIBRARY_PATH:-}
+export LD_LIBRARY_PATH OMP_WAIT_POLICY=PASSIVE
+if ! "$pack/core_test" --gtest_list_tests >/dev/null 2>"$out/why-built.txt"; then
+  echo "build-gpu/ does not run here ($(tail -n 1 "$out/why-built.txt")): building"
+  build >"$out/build.txt" 2>&1 && collect || { tail -n 20 "$out/build.txt"; exit 1; }
+fi
+
+failed=0
+# show NAME SECONDS COMMAND...: its output on the screen and in a file; a failure does not stop what follows.
+show() {
+  local name=$1 limit=$2 left=$((deadline - SECONDS)) status
+  shift 2
+  echo "== $name"
+  [ "$left" -gt 5 ] || { echo "left out: the 9 minutes are over"; failed=1; return; }
+  timeout "$((limit < left ? limit : left))" bash -c '"$@"' show "$@" 2>&1 | tee "$out/$name.txt" | tail -n 60
+  status=${PIPESTATUS[0]}
+  [ "$status" = 0 ] || { echo "ended with $status"; failed=1; }
+}
+
+versions() {
+  date -u
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  "$pack/train_lenet" --version
+  nvcc --version 2>/dev/null | tail -n 2
+  python3 -c 'import torch; print("torch", torch.__version__)' 2>/dev/null || echo "no PyTorch"
+}
+
+train() {
+  local data=(--data digits)
+  [ ! -d "${TERN_TEST_DATA:-}/mnist" ] || data=(--data mnist --data-dir "$TERN_TEST_DATA/mnist")
+  "$pack/train_lenet" "${data[@]}" --lr 0.01 --log "$out/$1.jsonl" --device "${@:2}"
+}
+export -f versions train
+export pack out
+
+show versions 30 versions
+show memory 60 "$pack/core_test" --gtest_filter='CudaMemory*:Device*'
+show parity 150 "$pack/kernels_test" --gtest_brief=1 --gtest_filter='*CudaParity*:Cuda*:Coverage*'
+show lenet-cuda 60 train lenet-cuda cuda --iterations 1000
+show lenet-cuda-bf16 60 train lenet-cuda-bf16 cuda --iterations 1000 --precision bf16
+show lenet-cpu 120 train lenet-cpu cpu --iterations 100
+show bandwidth 90 "$pack/bandwidth"
+show torch 120 python3 tests/gpu/torch_lenet.py 64
+[ "$failed" = 0 ] && echo "all of it ran" || echo "something failed, see above"
+exit "$failed"
