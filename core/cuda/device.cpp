@@ -119,6 +119,9 @@ class CudaDevice final : public CachingBackend {
 
 /// How many devices there are; an InputError says why there are none.
 int device_count(Device wanted) {
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  check_input(driver != 0, "device ", wanted, ": no NVIDIA driver is loaded on this machine");
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   check_input(status == cudaSuccess, "device ", wanted, ": CUDA finds none: ", cudaGetErrorString(status), " (",

@@ -90,6 +90,10 @@ const char* cudaGetErrorString(cudaError_t);
 const char* cudaGetErrorName(cudaError_t);
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count);
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::strcpy(properties->name, "emulated device");
