@@ -128,10 +128,12 @@ void Trainer::train_step() {
 
 /// The whole model on every rank, as it is evaluated and saved.
 void Trainer::gather_model() {
+  double seconds = 0;
   {
-    const Stopwatch training(seconds_);  // local-sgd and ist put off what each step of others pays for
+    const Stopwatch watch(seconds);
     method_->consolidate();
   }
+  if (!method_->replicated()) seconds_ += seconds;  // what other methods pay for in each step
   if (calibration_loader_)
     calibrate(*model_, *calibration_loader_, activation_dtype(settings_), settings_.calibrate_batches);
 }
