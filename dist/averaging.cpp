@@ -30,8 +30,7 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
   coded_exchange_ = make_exchange(exchange, *codec_, communicator);
   float_exchange_ = make_exchange("ring", *floats_, communicator);
   if (!options.overlap) return;
-  queue_ = std::make_unique<WorkQueue>();
-  queue_->add([] { set_thread_count(1); });  // the others compute
+  queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // the others compute
 }
 
 void Averaging::begin(int64_t step) {

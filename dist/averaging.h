@@ -49,7 +49,7 @@ class Averaging {
  private:
   bool is_complete(const FusedMessage& message) const;
   void start(const FusedMessage& message);
-  /// Runs it on the queue's thread; after one that has thrown the others are not run.
+  /// Runs it in the queue's order; after one that has thrown the others are not run.
   void add(std::function<void()> operation);
   void finish_started();
   void keep(const FusedMessage& message, std::vector<Tensor> means);
@@ -65,7 +65,7 @@ class Averaging {
   std::vector<Tensor> given_, means_;
   std::function<void()> started_;  // finishes the message under way
   std::vector<Work> works_;
-  bool failed_ = false;  // the queue's alone
+  bool failed_ = false;  // touched in the queue's order alone
   double waited_ = 0;
   std::unique_ptr<WorkQueue> queue_;  // last: its thread uses the rest
 };

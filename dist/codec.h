@@ -50,7 +50,7 @@ class GradientCodec {
   /// The most bytes that a tensor of this shape takes.
   virtual int64_t most_bytes(const Shape& shape) const = 0;
 
-  /// Appends the message for `gradient` to `bytes`. An error where an element is NaN or infinite.
+  /// Appends the message for `gradient` to `bytes`. An InputError where an element is NaN or infinite.
   void encode(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes);
   /// sum += the gradient that `message` holds, in f32 without fused multiply-add: the same bits on every rank. An error
   /// where `message` is none for this shape; then some elements of `sum` may have changed.

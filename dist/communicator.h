@@ -11,10 +11,10 @@
 namespace tern {
 
 /// The collective operations of one rank on CPU tensors, over any transport. All ranks call the same operations in the
-/// same order; each returns at once, runs on the communicator's own thread in that order, and keeps its tensors alive.
-/// They must not be touched (inputs: not changed) before the Work is done. Elements travel in storage order. What does
-/// not fit the call is an Error; what goes wrong between ranks a PeerError from `Work::wait`, then and ever after.
-/// Called from one thread; destruction waits for what is under way.
+/// same order; each returns at once, runs in that order beside the caller or in its `wait`, and keeps its tensors
+/// alive. They must not be touched (inputs: not changed) before the Work is done. Elements travel in storage order.
+/// What does not fit the call is an Error; what goes wrong between ranks a PeerError from `Work::wait`, then and ever
+/// after. Called from one thread; destruction waits for what is under way.
 class Communicator {
  public:
   explicit Communicator(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}

@@ -53,8 +53,9 @@ void check_exchange(std::string_view name, const GradientCodec& codec);
 /// The same check, then the exchange.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator);
 
-/// The one that moves least: ring for floats; else allgather while ranks · bits < 64; beyond that server for ternary,
-/// reduce-scatter for other codes that it takes, and allgather.
+/// Ring for floats; for codes allgather, which is over in one round, while ranks · bits < 64, so that it moves fewer
+/// bytes than floats around a ring; beyond that server for ternary, reduce-scatter for other codes that it takes, else
+/// allgather.
 std::string default_exchange(const GradientCodec& codec, int ranks);
 
 std::vector<std::string> exchange_names();

@@ -42,7 +42,7 @@ struct Group {
   Mailbox& box(int from, int to) { return boxes[static_cast<size_t>(from * size + to)]; }
 };
 
-/// One rank's end of the group; used by that rank's thread alone.
+/// One rank's end of the group; used by one of that rank's threads at a time.
 class InProcess final : public Transport {
  public:
   InProcess(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}

@@ -16,7 +16,7 @@ using detail::Channel;
 /// A wait begins awake, in case the peer is quicker than a sleeping thread wakes up.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
-/// One rank's end of the mesh. Its one thread moves the data; the monitor has its own for the signs of life.
+/// One rank's end of the mesh. Whoever calls moves the data; the monitor has a thread for the signs of life.
 class Tcp final : public Transport {
  public:
   Tcp(const TcpOptions& options, detail::Mesh mesh);

@@ -27,8 +27,8 @@ JobToken checked(JobToken token, const std::string& source) {
 
 JobToken read_token(const std::filesystem::path& path) {
   struct stat status = {};
-  check_input(::stat(path.c_str(), &status) == 0, path.string(),
-              ": the job token cannot be read: ", std::generic_category().message(errno));
+  const int error = ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+  check_input(error == 0, path.string(), ": the job token cannot be read: ", std::generic_category().message(error));
   check_input((status.st_mode & 077) == 0, path.string(), ": the job token is open to others, expected mode 0600");
   std::ifstream stream(path);
   JobToken token;
@@ -44,8 +44,8 @@ JobToken token_from_environment() {
 
 JobToken make_token() {
   std::array<unsigned char, 32> bytes;
-  check(::getrandom(bytes.data(), bytes.size(), 0) == std::ssize(bytes),
-        "job token: no random bytes: ", std::generic_category().message(errno));
+  const int error = ::getrandom(bytes.data(), bytes.size(), 0) == std::ssize(bytes) ? 0 : errno;
+  check(error == 0, "job token: no random bytes: ", std::generic_category().message(error));
   std::string token;
   for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
   return token;

@@ -18,8 +18,9 @@ struct Deadlines {
 };
 
 /// Moves ordered bytes between the ranks of a job and knows no tensors: between two ranks, messages arrive in the order
-/// in which they were sent. Used by one thread, apart from `traffic`. Every wait has a deadline; whatever goes wrong is
-/// a PeerError, the same on all ranks, that names the rank and the cause, and every later call throws it again.
+/// in which they were sent. Used by one thread at a time, apart from `traffic`. Every wait has a deadline; whatever
+/// goes wrong is a PeerError, the same on all ranks, that names the rank and the cause, and every later call throws it
+/// again.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -13,7 +13,7 @@ uint64_t Tasks::add(std::packaged_task<void()> task) {
 void Tasks::help(uint64_t number) {
   std::unique_lock lock(mutex_);
   while (!running_ && added_ - waiting_.size() < number) run_first(lock);
-  if (!running_ && !waiting_.empty()) changed_.notify_one();
+  if (!running_ && (ending_ || !waiting_.empty())) changed_.notify_one();
 }
 
 void Tasks::run() {

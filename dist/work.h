@@ -58,7 +58,13 @@ class Work {
 /// one that waits for them. Destruction waits for all of them.
 class WorkQueue {
  public:
-  WorkQueue() : thread_([tasks = tasks_] { tasks->run(); }) {}
+  WorkQueue() : WorkQueue([] {}) {}
+  /// `begin` runs first of all, on the queue's own thread.
+  explicit WorkQueue(std::function<void()> begin)
+      : thread_([tasks = tasks_, begin = std::move(begin)] {
+          begin();
+          tasks->run();
+        }) {}
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;

@@ -22,15 +22,16 @@ BatchStatistics::BatchStatistics(Module& model) {
   for (const auto& [name, module] : model.modules()) {
     auto* norm = dynamic_cast<BatchNorm*>(module);
     if (norm == nullptr) continue;
-    layers_.push_back({norm, norm->momentum(), norm->training()});
+    layers_.push_back({norm, norm->momentum(), *norm->num_batches_tracked.data<int64_t>(), norm->training()});
     norm->set_training(true);
     norm->set_momentum(0);
   }
 }
 
 BatchStatistics::~BatchStatistics() {
-  for (const auto& [norm, momentum, training] : layers_) {
+  for (const auto& [norm, momentum, batches, training] : layers_) {
     norm->set_momentum(momentum);
+    *norm->num_batches_tracked.data<int64_t>() = batches;  // they count what was trained on
     norm->set_training(training);
   }
 }

@@ -21,6 +21,7 @@ class BatchStatistics {
   struct Layer {
     BatchNorm* norm;
     double momentum;
+    int64_t batches;
     bool training;
   };
   std::vector<Layer> layers_;

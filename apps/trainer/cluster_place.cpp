@@ -174,6 +174,8 @@ void settle(TrainSettings& s, const ClusterPlace& place) {
   check_input(s.transport != "inproc", "--transport inproc: found ranks that are processes, by ", place.source);
   check_input(place.supervised || s.max_restarts == 0,
               "--max-restarts would change nothing: the ranks were started by ", place.source);
+  check_input(s.link.empty() || place.local_size == place.size, "--link imitates a network on one machine: found ",
+              place.local_size, " of ", place.size, " ranks here, as started by ", place.source);
   s.workers = place.size;
   s.transport = "socket";
 }

@@ -91,7 +91,7 @@ void visit_flags(Settings& s, Visit&& visit) {
       Flag{group, "codec", "SPEC", "How it is coded; --codec help lists the codecs, and the exchanges they take", true},
       s.codec);
   visit(Flag{group, "exchange", "NAME",
-             "How it travels (ist: coordinator or peer); the least bytes where none is given", true},
+             "How it travels (ist: coordinator or peer); --codec help tells what is chosen where none is given", true},
         s.exchange);
   visit(Flag{group, "min-compress", "N", "Tensors of fewer elements travel as floats", true}, s.min_compress);
   visit(Flag{group, "keep-float", "PATTERN", "So do those whose names match: 'fc2.*'", true}, s.keep_float);
@@ -99,7 +99,8 @@ void visit_flags(Settings& s, Visit&& visit) {
         s.weight_decay_in_gradient);
   visit(Flag{group, "overlap", nullptr, "Send while the backward pass goes on"}, s.overlap);
   visit(Flag{group, "check-every", "N", "Steps between comparisons of the ranks' parameters; 0: none"}, s.check_every);
-  visit(Flag{group, "link", "SPEC", "Imitate a network between them: rate=1gbit,latency=0.2ms"}, s.link);
+  visit(Flag{group, "link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms"},
+        s.link);
   visit(Flag{group, "dead-after", "X", "Seconds of silence after which a rank counts as lost"}, s.dead_after);
   visit(Flag{group, "max-restarts", "N", "Go on from the last checkpoint where a rank was lost, N times at most"},
         s.max_restarts);

@@ -47,7 +47,7 @@ struct TrainSettings {
   std::string ist_eval = "calibrated";
   int64_t calibrate_batches = 20;
   std::string codec = "none";
-  std::string exchange;  ///< empty: the one that moves least
+  std::string exchange;  ///< empty: see default_exchange
   int64_t min_compress = 0;
   std::string keep_float;
   bool weight_decay_in_gradient = false;

@@ -13,13 +13,13 @@ Tensor finite_statistics(const GradientTag& tag, const Tensor& gradient, int64_t
   kernels::gradient_statistics(gradient, bucket, statistics);
   const auto values = statistics.span<double>();
   for (size_t b = 0; b < values.size(); b += 3)
-    check(std::isfinite(values[b + 2]), "gradient of '", tag.name, "' has NaN or infinite elements");
+    check_input(std::isfinite(values[b + 2]), "gradient of '", tag.name, "' has NaN or infinite elements");
   return statistics;
 }
 
 void check_finite(const GradientTag& tag, std::span<const float> numbers) {
-  check(std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); }), "gradient of '", tag.name,
-        "' has NaN or infinite elements, or a norm beyond f32");
+  check_input(std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); }), "gradient of '", tag.name,
+              "' has NaN or infinite elements, or a norm beyond f32");
 }
 
 void check_scalers(std::span<const float> scalers) {

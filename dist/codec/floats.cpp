@@ -53,8 +53,8 @@ class FloatCodec final : public GradientCodec {
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     const auto largest = static_cast<float>(finite_statistics(tag, gradient, 0).to_vector<double>()[0]);
-    check(std::isfinite(Format::load(Format::store(largest))), "gradient of '", tag.name, "' reaches ", largest,
-          ", beyond what ", Format::kName, " holds");
+    check_input(std::isfinite(Format::load(Format::store(largest))), "gradient of '", tag.name, "' reaches ", largest,
+                ", beyond what ", Format::kName, " holds");
     bytes.reserve(bytes.size() + static_cast<size_t>(most_bytes(gradient.shape())));
     for_blocks(std::span<const float>(gradient.span<float>()),
                [&](std::span<const float> values, std::span<Stored> stored) {

@@ -158,7 +158,8 @@ bool Gate::advance(Pending& pending) {
   const Bytes awaited = pending.challenged ? writable(pending.proof) : writable(pending.hello);
   const iovec part = {awaited.data() + pending.got, awaited.size() - pending.got};
   const Moved moved = pending.socket.read({&part, 1});
-  if (!moved.ended.empty()) return refuse(moved.ended);
+  if (!moved.ended.empty())
+    return refuse(pending.challenged ? "left at the proof of the job token: does it hold another?" : moved.ended);
   pending.got += moved.bytes;
   if (pending.got < awaited.size())
     return Clock::now() > pending.deadline ? refuse("did not prove itself in time") : false;

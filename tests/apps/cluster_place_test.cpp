@@ -141,14 +141,29 @@ TEST(ClusterPlace, ReadsSlurmsLists) {
   EXPECT_THROW(tasks_on_node("2(x3),1", 4), InputError);
 }
 
+ClusterPlace one_of_four(int local_size) {
+  ClusterPlace place;
+  place.size = 4;
+  place.local_size = local_size;
+  place.source = "torchrun";
+  return place;
+}
+
 TEST(ClusterPlace, SettlesTheSettings) {
   TrainSettings settings;
-  settle(settings, {.rank = 1, .size = 4, .source = "torchrun"});
+  settle(settings, one_of_four(1));
   EXPECT_EQ(settings.workers, 4);
   EXPECT_EQ(settings.transport, "socket");
   settings.workers = 2;
-  const ClusterPlace four = {.size = 4, .source = "torchrun"};
-  EXPECT_NE(message_of<InputError>([&] { settle(settings, four); }).find("expected 4"), std::string::npos);
+  EXPECT_NE(message_of<InputError>([&] { settle(settings, one_of_four(1)); }).find("expected 4"), std::string::npos);
+}
+
+TEST(ClusterPlace, RefusesALinkBetweenMachines) {
+  TrainSettings settings;
+  settings.link = "rate=1gbit";
+  settle(settings, one_of_four(4));
+  const std::string refusal = message_of<InputError>([&] { settle(settings, one_of_four(2)); });
+  EXPECT_NE(refusal.find("found 2 of 4 ranks here"), std::string::npos) << refusal;
 }
 
 }  // namespace

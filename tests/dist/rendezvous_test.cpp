@@ -66,6 +66,7 @@ TEST(Rendezvous, AnotherTokenIsNamedOnBothSides) {
     if (options.rank == 1) options.token = kOther;
   });
   EXPECT_TRUE(names(errors[0], "rank 1 did not join rank 0 within 0.5 s")) << errors[0];
+  EXPECT_TRUE(names(errors[0], "left at the proof of the job token")) << errors[0];
   EXPECT_TRUE(names(errors[1], "holds another job token than rank 1")) << errors[1];
 }
 

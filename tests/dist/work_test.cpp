@@ -49,6 +49,33 @@ TEST(WorkQueue, TellsEveryWaiterWhatWentWrong) {
   queue.add([] {}).wait();
 }
 
+TEST(WorkQueue, BeginsOnItsOwnThread) {
+  for (int i = 0; i < 200; ++i) {
+    std::thread::id begun;
+    {
+      WorkQueue queue([&] { begun = std::this_thread::get_id(); });
+      queue.add([] {}).wait();
+    }
+    EXPECT_NE(begun, std::thread::id());
+    EXPECT_NE(begun, std::this_thread::get_id());
+  }
+}
+
+TEST(WorkQueue, EndsWhileAnotherThreadDoesItsLastOperation) {
+  std::promise<void> begin;
+  const auto begun = begin.get_future().share();
+  auto queue = std::make_unique<WorkQueue>([&] { begun.wait(); });  // so that the waiter has to do it
+  const Work work = queue->add([&] {
+    begin.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  });
+  std::thread waiter([&] { work.wait(); });
+  begun.wait();
+  queue.reset();
+  waiter.join();
+  EXPECT_TRUE(work.done());
+}
+
 TEST(WorkQueue, EndsWithWhatWasAsked) {
   int done = 0;
   {

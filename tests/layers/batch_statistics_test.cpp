@@ -30,6 +30,7 @@ TEST(BatchStatistics, AreTheMeansOverTheBatchesAfterACalibration) {
   const StateDict state = net.state();
   EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], (2.f + 12.f) / 2);
   EXPECT_FLOAT_EQ(state.at("layers.0.running_var").data<float>()[0], (2.f + 16.f / 3) / 2);
+  EXPECT_EQ(state.at("layers.0.num_batches_tracked").item(), 0);  // which counts training
   EXPECT_TRUE(net.training());
   net(kFirst);  // the layer follows its batches again as before
   EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], 0.9f * 7 + 0.1f * 2);

@@ -20,7 +20,8 @@ struct Pipe {
 
 Pipe make_pipe() {
   int ends[2];
-  check(::pipe2(ends, O_CLOEXEC) == 0, "a pipe for a rank's output: ", std::strerror(errno));
+  const int error = ::pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+  check(error == 0, "a pipe for a rank's output: ", std::strerror(error));
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {ends[0], ends[1]};
 }
