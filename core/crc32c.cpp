@@ -16,7 +16,7 @@ constexpr Tables make_tables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0x82F63B78u : 0u);
+    for (int bit = 0; bit < 8; ++bit) crc = detail::times_x(crc);
     tables[0][byte] = crc;
   }
   for (size_t k = 1; k < 8; ++k)

@@ -11,6 +11,8 @@ namespace tern {
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 namespace detail {
+/// A polynomial modulo Castagnoli's, times x; the highest power is in bit 0.
+constexpr uint32_t times_x(uint32_t value) { return (value >> 1) ^ (value & 1 ? 0x82F63B78u : 0u); }
 /// The same from tables, eight bytes at a time.
 uint32_t crc32c_table(std::span<const std::byte> bytes, uint32_t crc);
 using Crc32c = uint32_t (*)(std::span<const std::byte> bytes, uint32_t crc);

@@ -1,5 +1,7 @@
 #include "tern/dist/codec_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,10 +11,12 @@
 namespace tern {
 namespace {
 
-std::string join_words(const auto& words, const char* between) {
-  std::string all;
-  for (const auto& word : words) all += (all.empty() ? "" : between) + std::string(word);
-  return all;
+/// Whether the whole of `text` is a number from `least` to `most`; if so, `value`.
+template <class Number>
+bool read(const std::string& text, Number least, Number most, Number& value) {
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last && value >= least && value <= most;
 }
 
 }  // namespace
@@ -45,9 +49,8 @@ double CodecOptions::number(const char* name, double fallback, double least, dou
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   double value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  check_input(error == std::errc() && end == text->data() + text->size() && value >= least && value <= most, "codec ",
-              codec_, ": ", name, "=", *text, "; expected a number from ", least, " to ", most);
+  check_input(read(*text, least, most, value), "codec ", codec_, ": ", name, "=", *text, "; expected a number from ",
+              least, " to ", most);
   return value;
 }
 
@@ -55,9 +58,8 @@ int64_t CodecOptions::integer(const char* name, int64_t fallback, int64_t least,
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   int64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  check_input(error == std::errc() && end == text->data() + text->size() && value >= least && value <= most, "codec ",
-              codec_, ": ", name, "=", *text, "; expected a whole number from ", least, " to ", most);
+  check_input(read(*text, least, most, value), "codec ", codec_, ": ", name, "=", *text,
+              "; expected a whole number from ", least, " to ", most);
   return value;
 }
 
@@ -65,14 +67,15 @@ int CodecOptions::choice(const char* name, int fallback, std::span<const char* c
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   const auto found = std::ranges::find(words, std::string_view(*text));
-  check_input(found != words.end(), "codec ", codec_, ": ", name, "=", *text, "; expected ", join_words(words, " or "));
+  check_input(found != words.end(), "codec ", codec_, ": ", name, "=", *text, "; expected ",
+              fmt::format("{}", fmt::join(words, " or ")));
   return static_cast<int>(found - words.begin());
 }
 
 void CodecOptions::finish() const {
   for (const auto& [name, value] : given_)
     check_input(std::ranges::find(known_, name) != known_.end(), "codec ", codec_, ": no parameter '", name,
-                "'; it has ", known_.empty() ? "none" : join_words(known_, ", "));
+                "'; it has ", known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
 }
 
 }  // namespace tern

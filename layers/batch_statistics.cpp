@@ -1,23 +1,8 @@
 #include "tern/layers/batch_statistics.h"
 
+#include "tern/layers/evaluation_mode.h"
+
 namespace tern {
-namespace {
-
-/// Puts a module into evaluation mode, and back.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Module& model) : model_(model), was_training_(model.training()) { model.set_training(false); }
-  ~EvaluationMode() { model_.set_training(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  Module& model_;
-  bool was_training_;
-};
-
-}  // namespace
-
 BatchStatistics::BatchStatistics(Module& model) {
   for (const auto& [name, module] : model.modules()) {
     auto* norm = dynamic_cast<BatchNorm*>(module);

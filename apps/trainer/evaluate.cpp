@@ -7,24 +7,9 @@
 #include "tern/autograd/layout.h"
 #include "tern/autograd/loss.h"
 #include "tern/layers/batch_statistics.h"
+#include "tern/layers/evaluation_mode.h"
 
 namespace tern {
-namespace {
-
-/// Puts a model into evaluation mode, and back.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Module& model) : model_(model), was_training_(model.training()) {
-    model_.set_training(false);
-  }
-  ~EvaluationMode() { model_.set_training(was_training_); }
-
- private:
-  Module& model_;
-  bool was_training_;
-};
-
-}  // namespace
 
 int64_t count_correct(const Tensor& logits, const Tensor& labels) {
   const Tensor rows = logits.to(Device{}).to(DType::f32);

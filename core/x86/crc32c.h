@@ -15,7 +15,7 @@ uint32_t crc32c_avx512(std::span<const std::byte> bytes, uint32_t crc);
 /// x^n modulo the polynomial, the highest power in bit 0.
 constexpr uint32_t power_of_x(size_t n) {
   uint32_t value = 0x80000000u;
-  for (; n > 0; --n) value = (value >> 1) ^ (value & 1 ? 0x82F63B78u : 0u);
+  for (; n > 0; --n) value = times_x(value);
   return value;
 }
 

@@ -19,9 +19,8 @@ struct AveragePool {
         for (int k = 0; k < Width; ++k) sums[k] += float(here.values[k]);
       }
     const auto divisor = static_cast<float>(axes.h.divisor(i, axes.counted) * axes.w.divisor(j, axes.counted));
-    Pack<T, Width> result;
-    for (int k = 0; k < Width; ++k) result.values[k] = static_cast<T>(sums[k] / divisor);
-    store_pack(y + out.offset(at.n, at.c, at.h, at.w), result);
+    for (float& sum : sums) sum /= divisor;
+    store_pack(y + out.offset(at.n, at.c, at.h, at.w), sums);
   }
 };
 
@@ -40,9 +39,7 @@ struct AveragePoolBackward {
         const auto divisor = static_cast<float>(axes.h.divisor(i, axes.counted) * axes.w.divisor(j, axes.counted));
         for (int k = 0; k < Width; ++k) sums[k] += float(gradient.values[k]) / divisor;
       }
-    Pack<T, Width> result;
-    for (int k = 0; k < Width; ++k) result.values[k] = static_cast<T>(sums[k]);
-    store_pack(dx + in.offset(at.n, at.c, at.h, at.w), result);
+    store_pack(dx + in.offset(at.n, at.c, at.h, at.w), sums);
   }
 };
 

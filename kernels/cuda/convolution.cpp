@@ -6,6 +6,7 @@
 
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
+#include "tern/kernels/cuda/alignment.h"
 #include "tern/kernels/cuda/bias.h"
 #include "tern/kernels/cuda/convolution_plan.h"
 #include "tern/kernels/cuda/layout.h"
@@ -37,13 +38,6 @@ const GraphPlan& plan_of(Dnn& dnn, const ConvolutionProblem& problem) {
   return dnn.plans.back().plan;
 }
 
-int64_t alignment_of(std::initializer_list<const Tensor*> tensors) {
-  int64_t alignment = 16;
-  for (const Tensor* tensor : tensors)
-    while (reinterpret_cast<uintptr_t>(tensor->raw_data()) % static_cast<uintptr_t>(alignment) != 0) alignment /= 2;
-  return alignment;
-}
-
 /// Runs one pass; x, w and y are what it reads and writes, all of one format.
 void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w,
          const Tensor& y) {
@@ -54,7 +48,7 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
                                    .geometry = geometry,
                                    .format = x.format(),
                                    .dtype = x.dtype(),
-                                   .alignment = alignment_of({&x, &w, &y})};
+                                   .alignment = alignment_of(x, alignment_of(w, alignment_of(y, 16)))};
   const cudaStream_t stream = enter(x.device());
   Dnn& dnn = dnn_of(x.device());
   const std::lock_guard lock(dnn.mutex);

@@ -56,9 +56,7 @@ struct MaxPoolBackward {
 #pragma unroll
         for (int k = 0; k < Width; ++k) sums[k] += winner.values[k] == place ? float(gradient.values[k]) : 0;
       }
-    Pack<T, Width> result;
-    for (int k = 0; k < Width; ++k) result.values[k] = static_cast<T>(sums[k]);
-    store_pack(dx + in.offset(at.n, at.c, at.h, at.w), result);
+    store_pack(dx + in.offset(at.n, at.c, at.h, at.w), sums);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
+#include "tern/kernels/cuda/alignment.h"
 
 namespace tern::cuda {
 namespace {
@@ -46,12 +47,6 @@ Blas& blas_of(Device device) {
 }
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
-
-uint32_t alignment_of(const Tensor& tensor) {
-  uint32_t alignment = 256;
-  while (reinterpret_cast<uintptr_t>(tensor.raw_data()) % alignment != 0) alignment /= 2;
-  return alignment;
-}
 
 /// A row-major matrix is a column-major one transposed, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b stands first.
 struct Layouts {
@@ -116,7 +111,9 @@ void multiply(const char* operation, const Product& product, const Tensor& a, co
         a.dtype(), " and ", b.dtype(), ", on CUDA expected f32 or bf16");
   if (product.m * product.n * product.matrices == 0) return;
   if (product.k == 0) return device_backend(y.device()).fill_zero(y.raw_data(), y.bytes());
-  const Problem problem{product, a.dtype(), y.dtype(), alignment_of(a), alignment_of(b), alignment_of(y)};
+  constexpr uint32_t kMost = 256;
+  const Problem problem{
+      product, a.dtype(), y.dtype(), alignment_of(a, kMost), alignment_of(b, kMost), alignment_of(y, kMost)};
   Layouts layouts(operation, problem);
   const cudaStream_t stream = enter(y.device());
   Blas& blas = blas_of(y.device());

@@ -7,6 +7,7 @@
 #include "tern/core/error.h"
 #include "tern/core/tensor.h"
 #include "tern/core/visit.h"
+#include "tern/kernels/cuda/alignment.h"
 
 namespace tern::cuda {
 
@@ -25,8 +26,13 @@ template <class T, int Width>
 __device__ void store_pack(T* to, const Pack<T, Width>& pack) {
   *reinterpret_cast<Pack<T, Width>*>(to) = pack;
 }
-
-inline bool is_aligned(const void* memory, size_t bytes) { return reinterpret_cast<uintptr_t>(memory) % bytes == 0; }
+/// Rounded to T.
+template <class T, int Width>
+__device__ void store_pack(T* to, const float (&values)[Width]) {
+  Pack<T, Width> rounded;
+  for (int k = 0; k < Width; ++k) rounded.values[k] = static_cast<T>(values[k]);
+  store_pack(to, rounded);
+}
 
 /// As `visit_floating` over f32 and bf16, the dtypes that kernels compute in.
 template <class Function>

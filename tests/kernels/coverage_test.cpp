@@ -10,7 +10,7 @@
 namespace tern {
 namespace {
 
-/// Codecs of gradients on a device travel through the CPU for now.
+/// The codecs refuse gradients on a device.
 const std::set<std::string> kNotOnCudaYet = {"dequantize_add", "gradient_statistics", "norm_quantize", "quantize"};
 
 TEST(Coverage, HasNoHole) {
