@@ -1,74 +1,54 @@
 #include "tern/data/byte_source.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 
 #include "tern/core/error.h"
+#include "tern/data/packed_source.h"
 
 namespace tern {
+namespace {
 
-struct ByteSource::Inflater {
-  z_stream stream = {};
-  bool ended = false;
+class PlainSource final : public ByteSource {
+ public:
+  PlainSource(std::string name, std::vector<uint8_t> file) : ByteSource(std::move(name)), file_(std::move(file)) {}
 
-  Inflater() {
-    constexpr int kGzipOnly = 15 + 16;
-    check(inflateInit2(&stream, kGzipOnly) == Z_OK, "zlib: inflateInit2 failed");
-  }
-  ~Inflater() { inflateEnd(&stream); }
-};
-
-ByteSource::ByteSource(const std::filesystem::path& path) : path_(path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  check_input(!error, path.string(), ": ", error.message());
-  std::ifstream stream(path, std::ios::binary);
-  file_.resize(size);
-  stream.read(reinterpret_cast<char*>(file_.data()), static_cast<std::streamsize>(size));
-  check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,
-              " bytes");
-  if (size < 2 || file_[0] != 0x1f || file_[1] != 0x8b) return;
-  inflater_ = std::make_unique<Inflater>();
-  inflater_->stream.next_in = file_.data();
-  inflater_->stream.avail_in = static_cast<uInt>(size);
-  check_input(inflater_->stream.avail_in == size, path.string(), ": ", size,
-              " bytes, expected less than 4 GiB of gzip");
-}
-
-ByteSource::~ByteSource() = default;
-
-uint64_t ByteSource::most_bytes() const { return inflater_ ? file_.size() * 1032 : file_.size(); }
-
-size_t ByteSource::read(std::span<uint8_t> bytes) {
-  if (!inflater_) {
+  uint64_t most_bytes() const override { return file_.size(); }
+  size_t read(std::span<uint8_t> bytes) override {
     const size_t count = std::min(bytes.size(), file_.size() - position_);
     std::copy_n(file_.begin() + static_cast<std::ptrdiff_t>(position_), count, bytes.begin());
     position_ += count;
     return count;
   }
-  auto& stream = inflater_->stream;
-  size_t count = 0;
-  while (count < bytes.size() && !inflater_->ended) {
-    const auto room = static_cast<uInt>(std::min<size_t>(bytes.size() - count, 1u << 30));
-    stream.next_out = bytes.data() + count;
-    stream.avail_out = room;
-    const int status = inflate(&stream, Z_NO_FLUSH);
-    count += room - stream.avail_out;
-    const size_t offset = file_.size() - stream.avail_in;
-    if (status == Z_STREAM_END) {
-      inflater_->ended = true;
-      check_input(stream.avail_in == 0, path_.string(), ": ", stream.avail_in,
-                  " bytes follow the end of the gzip stream at offset ", offset, ", expected none");
-    } else if (status == Z_BUF_ERROR || (status == Z_OK && stream.avail_in == 0 && stream.avail_out != 0)) {
-      fail_input({path_.string(), ": truncated: the gzip stream goes on after the file's ", file_.size(), " bytes"});
-    } else {
-      check_input(status == Z_OK, path_.string(), ": damaged gzip stream before offset ", offset, ": ",
-                  stream.msg ? stream.msg : zError(status));
-    }
-  }
-  return count;
+
+ private:
+  std::vector<uint8_t> file_;
+  size_t position_ = 0;
+};
+
+bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t> magic) {
+  return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file) {
+  if (begins_with(file, {0x1f, 0x8b})) return gzip_source(std::move(name), std::move(file));
+  if (begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0})) return xz_source(std::move(name), std::move(file));
+  return std::make_unique<PlainSource>(std::move(name), std::move(file));
+}
+
+std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  check_input(!error, path.string(), ": ", error.message());
+  std::ifstream stream(path, std::ios::binary);
+  std::vector<uint8_t> file(size);
+  stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(size));
+  check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,
+              " bytes");
+  return open_source(path.string(), std::move(file));
 }
 
 }  // namespace tern

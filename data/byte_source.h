@@ -4,30 +4,32 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace tern {
 
-/// The bytes of a file from first to last, unpacked where the file is gzip (by its content, not its name). Every
-/// error is an InputError that names the file, and where it matters the offset in it.
+/// Bytes from first to last, whatever holds them. Used by one thread.
 class ByteSource {
  public:
-  explicit ByteSource(const std::filesystem::path& path);
-  ~ByteSource();
+  explicit ByteSource(std::string name) : name_(std::move(name)) {}
+  virtual ~ByteSource() = default;
 
-  /// Reads up to bytes.size() bytes and returns how many there were: fewer only at the end of a whole file. A gzip
-  /// stream that is cut off or damaged is an error.
-  size_t read(std::span<uint8_t> bytes);
-  /// Bytes that the whole file can unpack to at most: 1032 to 1 is the most that deflate reaches.
-  uint64_t most_bytes() const;
+  /// Reads up to bytes.size() bytes and returns how many there were: fewer only at the end of what is whole. What is
+  /// cut off or damaged is an InputError that says where.
+  virtual size_t read(std::span<uint8_t> bytes) = 0;
+  /// Bytes that there are at most in all.
+  virtual uint64_t most_bytes() const = 0;
+  /// How errors call it: the file's path, and the path within an archive.
+  const std::string& name() const { return name_; }
 
  private:
-  struct Inflater;
-
-  std::filesystem::path path_;
-  std::vector<uint8_t> file_;
-  size_t position_ = 0;
-  std::unique_ptr<Inflater> inflater_;  ///< null for a plain file
+  std::string name_;
 };
+
+/// The bytes of a file, unpacked where it is gzip or xz (by its content, not its name).
+std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path);
+/// Likewise of a file that is in memory already.
+std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file);
 
 }  // namespace tern

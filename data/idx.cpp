@@ -24,9 +24,9 @@ std::string hexadecimal(uint32_t word) { return fmt::format("0x{:08x}", word); }
 
 IdxArray read_idx(const std::filesystem::path& path, int rank) {
   const std::string name = path.string();
-  ByteSource source(path);
+  const auto source = open_source(path);
   std::vector<uint8_t> header(4 + 4 * static_cast<size_t>(rank));
-  const size_t found = source.read(header);
+  const size_t found = source->read(header);
   const uint32_t expected_magic = 0x800u + static_cast<uint32_t>(rank);
   if (found >= 4) {
     const uint32_t magic = big_endian(header.data());
@@ -41,7 +41,7 @@ IdxArray read_idx(const std::filesystem::path& path, int rank) {
     check_input(array.extents.back() > 0, name, ": an extent of 0 at offset ", at, ", expected 1 or more");
   }
   const std::string declared = fmt::format("{}", fmt::join(array.extents, "x"));
-  const uint64_t room = source.most_bytes() - header.size();
+  const uint64_t room = source->most_bytes() - header.size();
   uint64_t size = 1;
   for (const int64_t extent : array.extents) {
     check_input(size <= room / static_cast<uint64_t>(extent), name, ": truncated: the header declares ", declared,
@@ -52,12 +52,12 @@ IdxArray read_idx(const std::filesystem::path& path, int rank) {
   // Memory grows with what is really there: a small gzip file may declare a thousand times its size.
   for (size_t values = 0; values < size;) {
     array.values.resize(std::min<size_t>(size, std::max<size_t>(kFirstRead, 2 * values)));
-    values += source.read(std::span(array.values).subspan(values));
+    values += source->read(std::span(array.values).subspan(values));
     check_input(values == array.values.size(), name, ": truncated: data end at offset ", header.size() + values,
                 ", the header declares ", header.size() + size, " bytes");
   }
   uint8_t extra;
-  check_input(source.read({&extra, 1}) == 0, name, ": trailing bytes at offset ", header.size() + size,
+  check_input(source->read({&extra, 1}) == 0, name, ": trailing bytes at offset ", header.size() + size,
               ", where the header says that the data end");
   return array;
 }

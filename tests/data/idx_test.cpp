@@ -1,22 +1,19 @@
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <string>
 
 #include "tern/core/error.h"
 #include "tern/data/idx.h"
 #include "tern/data/mnist.h"
+#include "tests/data/packed_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern {
 namespace {
-
-using Bytes = std::vector<uint8_t>;
 
 Bytes idx(uint32_t magic, const std::vector<uint32_t>& extents, const Bytes& values) {
   Bytes bytes;
@@ -36,40 +33,6 @@ Bytes images(uint32_t count) {
 }
 
 Bytes labels(const Bytes& values) { return idx(0x801, {static_cast<uint32_t>(values.size())}, values); }
-
-Bytes gzip(Bytes bytes) {
-  z_stream stream = {};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  Bytes packed(deflateBound(&stream, bytes.size()));
-  stream.next_in = bytes.data();
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = packed.data();
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-
-Bytes cut(Bytes bytes, size_t size) {
-  bytes.resize(size);
-  return bytes;
-}
-
-Bytes with(Bytes bytes, const Bytes& more) {
-  bytes.insert(bytes.end(), more.begin(), more.end());
-  return bytes;
-}
-
-Bytes flipped(Bytes bytes, size_t byte) {
-  bytes[byte] ^= 4;
-  return bytes;
-}
-
-void write(const std::filesystem::path& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-}
 
 TEST(Idx, ReadsPlainAndGzipByContent) {
   const TemporaryFolder folder;

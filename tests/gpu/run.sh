@@ -7,7 +7,7 @@
 #   tests/gpu/run.sh           on the machine with the GPU: runs build-gpu/ where that works, else builds it there
 #
 # A build there needs cmake, ninja, nvcc, cuDNN 9 (pip's nvidia-cudnn-cu13 will do), and the headers and libraries of fmt,
-# nlohmann-json, CLI11, zlib, OpenSSL, stb and GoogleTest; neither oneDNN nor OpenBLAS. TERN_TEST_DATA/mnist: real digits.
+# nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest; neither oneDNN nor OpenBLAS. TERN_TEST_DATA/mnist: real digits.
 set -uo pipefail
 root=$(dirname -- "$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")")
 cd -- "$root" || exit 2

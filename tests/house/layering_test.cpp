@@ -46,6 +46,8 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"wmmintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"cpuid.h", {"core/x86/", "kernels/cpu/"}},
     {"zlib.h", {"data/"}},
+    {"lzma.h", {"data/"}},
+    {"archive", {"data/"}},
     {"stb/", {"data/", "apps/"}},
     {"CLI/", {"apps/"}},
     {"openssl/", {"dist/"}},
