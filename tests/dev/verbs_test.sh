@@ -33,8 +33,11 @@ END
 # On this machine every package is installed.
 mkdir "$scratch/tools"
 # shellcheck disable=SC2016
-printf '#!%s\n%s\n' "$(type -P bash)" 'printf "installed %s\n" "$@"' >"$scratch/tools/dpkg-query"
-chmod +x "$scratch/tools/dpkg-query"
+tool() { printf '#!%s\n%s\n' "$(type -P bash)" "$2" >"$scratch/tools/$1" && chmod +x "$scratch/tools/$1"; }
+tool dpkg-query 'printf "installed %s\n" "$@"'
+# It has the CUDA toolkit, and for now no driver.
+tool nvcc true
+tool nvidia-smi 'exit 9'
 export PATH=$scratch/tools:$PATH
 
 cd "$scratch/elsewhere"
@@ -51,7 +54,7 @@ says "applications: echo_app"
 says "./dev run train_lenet --epochs"
 
 run 0 "$dev" run echo_app
-says "configuring $project/build"
+says "configuring $project/build without CUDA: no NVIDIA driver is loaded"
 run 0 "$dev" run echo_app 0 "two words" '*' --flag
 [ "$output" = '0|two words|*|--flag|' ] || fail "a second call: flags and nothing else"
 run 7 "$dev" run echo_app 7
@@ -63,6 +66,26 @@ started=$(date +%s%N)
 run 0 "$dev" run echo_app
 elapsed_ms=$((($(date +%s%N) - started) / 1000000))
 [ "$elapsed_ms" -lt 2000 ] || fail "a second call took $elapsed_ms ms"
+
+run 4 "$dev" run --cuda echo_app 4 --cuda
+says "configuring $project/build with CUDA"
+says "4|--cuda|"
+grep -qxF TERN_CUDA:BOOL=ON "$project/build/CMakeCache.txt" || fail "TERN_CUDA is not set"
+run 4 "$dev" run --cuda echo_app 4
+[ "$output" = '4|' ] || fail "configured again"
+rm -r "$project/build"
+tool nvidia-smi 'printf "9.0\n8.0\n9.0\n"'
+run 0 "$dev" run echo_app
+says "configuring $project/build with CUDA for architecture 80;90"
+# Where CUDA was not asked for, it is not insisted on.
+sed -i 's/^add_sub.*/option(TERN_CUDA "" OFF)\nif(TERN_CUDA)\n  message(FATAL_ERROR "no cuDNN")\nendif()\n&/' "$project/CMakeLists.txt"
+rm -r "$project/build"
+run 0 "$dev" run echo_app
+says "no cuDNN"
+says "without CUDA, since with it the configuration failed"
+run 2 "$dev" run --cuda echo_app
+says "the configuration failed, see above"
+run 0 "$dev" run echo_app
 
 # A signal reaches the application: ./dev is no longer in between.
 mkfifo "$scratch/words"
