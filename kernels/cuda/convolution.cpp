@@ -2,6 +2,7 @@
 
 #include <array>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tern/core/cuda/runtime.h"
@@ -9,8 +10,11 @@
 #include "tern/kernels/cuda/alignment.h"
 #include "tern/kernels/cuda/bias.h"
 #include "tern/kernels/cuda/convolution_plan.h"
+#include "tern/kernels/cuda/engine_file.h"
+#include "tern/kernels/cuda/engine_timing.h"
 #include "tern/kernels/cuda/layout.h"
 #include "tern/kernels/cuda/reduction.h"
+#include "tern/kernels/library_rules.h"
 
 namespace tern::cuda {
 namespace {
@@ -24,6 +28,7 @@ struct Dnn {
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
   std::vector<Entry> plans;
+  std::optional<EngineFile> engines;
 };
 
 Dnn& dnn_of(Device device) {
@@ -31,16 +36,46 @@ Dnn& dnn_of(Device device) {
   return devices[static_cast<size_t>(device.index)];
 }
 
-const GraphPlan& plan_of(Dnn& dnn, const ConvolutionProblem& problem) {
+/// A convolution's arrays, by `kConvolutionIds`.
+struct Arrays {
+  const Tensor &x, &w, &y;
+
+  void run(const GraphPlan& plan, cudnnHandle_t handle) const {
+    const Tensor workspace = Tensor::empty({plan.workspace_bytes()}, {.dtype = DType::u8, .device = x.device()});
+    const std::array<void*, 3> arrays{x.raw_data(), w.raw_data(), y.raw_data()};
+    plan.run(handle, kConvolutionIds, arrays, workspace.raw_data());
+  }
+};
+
+/// The heuristics' first engine where runs have to be alike; else the fastest of the best few, which is remembered.
+GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
+  constexpr size_t kCandidates = 8;
+  const auto graph = convolution_graph(problem, {.handle = dnn.handle});
+  const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32, .deterministic = deterministic};
+  if (deterministic) return std::move(graph.plans(rules, 1).front());
+  const Device device = arrays.x.device();
+  if (!dnn.engines) dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion()));
+  const std::string key = to_string(problem);
+  if (const Engine* engine = dnn.engines->find(key))
+    if (auto plan = graph.plan(*engine)) return std::move(*plan);
+  auto plans = graph.plans(rules, kCandidates);
+  GraphPlan& fastest =
+      plans[fastest_of(plans.size(), enter(device), [&](size_t i) { arrays.run(plans[i], dnn.handle); })];
+  dnn.engines->add(key, fastest.engine());
+  return std::move(fastest);
+}
+
+const GraphPlan& plan_of(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   for (const auto& entry : dnn.plans)
     if (entry.problem == problem) return entry.plan;
-  dnn.plans.push_back({problem, plan_convolution(problem, {.handle = dnn.handle})});
+  dnn.plans.push_back({problem, choose(dnn, problem, arrays, deterministic)});
   return dnn.plans.back().plan;
 }
 
 /// Runs one pass; x, w and y are what it reads and writes, all of one format.
 void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w,
          const Tensor& y) {
+  const auto rules = kernels::library_rules(x.device());
   const ConvolutionProblem problem{.pass = pass,
                                    .x = x.shape(),
                                    .w = w.shape(),
@@ -48,6 +83,7 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
                                    .geometry = geometry,
                                    .format = x.format(),
                                    .dtype = x.dtype(),
+                                   .tf32 = x.dtype() == DType::f32 && rules.tf32,
                                    .alignment = alignment_of(x, alignment_of(w, alignment_of(y, 16)))};
   const cudaStream_t stream = enter(x.device());
   Dnn& dnn = dnn_of(x.device());
@@ -56,10 +92,8 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
     check_cudnn(cudnnCreate(&dnn.handle), "conv2d");
     check_cudnn(cudnnSetStream(dnn.handle, stream), "conv2d");
   }
-  const GraphPlan& plan = plan_of(dnn, problem);
-  const Tensor workspace = Tensor::empty({plan.workspace_bytes()}, {.dtype = DType::u8, .device = x.device()});
-  const std::array<void*, 3> arrays{x.raw_data(), w.raw_data(), y.raw_data()};
-  plan.run(dnn.handle, kConvolutionIds, arrays, workspace.raw_data());
+  const Arrays arrays{x, w, y};
+  arrays.run(plan_of(dnn, problem, arrays, rules.deterministic), dnn.handle);
   if (waits_after_each()) check_cuda(cudaStreamSynchronize(stream), last_operation());
 }
 

@@ -65,21 +65,32 @@ Descriptor convolution(const char* operation, const kernels::ConvGeometry& geome
 
 }  // namespace
 
-GraphPlan plan_convolution(const ConvolutionProblem& problem, const PlanTarget& target) {
+std::string to_string(const ConvolutionProblem& p) {
+  std::string text = join({names_of(p.pass).operation, " ", p.dtype, p.tf32 ? " as tf32 " : " ", p.format});
+  text += join({" x ", p.x, " w ", p.w, " y ", p.y, " groups ", p.geometry.groups, " alignment ", p.alignment});
+  const auto add = [&](const char* name, kernels::Extent2 extent) { text += join({name, extent.h, "x", extent.w}); };
+  add(" stride ", p.geometry.stride);
+  add(" padding ", p.geometry.padding);
+  add(" dilation ", p.geometry.dilation);
+  return text;
+}
+
+OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTarget& target) {
   const PassNames& names = names_of(problem.pass);
   const Descriptor x = tensor(names.operation, kConvolutionIds[0], problem.x, problem),
                    w = tensor(names.operation, kConvolutionIds[1], problem.w, problem),
                    y = tensor(names.operation, kConvolutionIds[2], problem.y, problem),
                    geometry = convolution(names.operation, problem.geometry);
-  Descriptor operation(names.type, names.operation);
-  operation.set(names.convolution, geometry)
+  std::vector<Descriptor> operations;
+  operations.emplace_back(names.type, names.operation)
+      .set(names.convolution, geometry)
       .set(names.x, x)
       .set(names.w, w)
       .set(names.y, y)
       .set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
       .set(names.beta, CUDNN_TYPE_FLOAT, 0.0f)
       .finish();
-  return {names.operation, {&operation}, target, {.tensor_cores = problem.dtype == DType::bf16}};
+  return {names.operation, std::move(operations), target};
 }
 
 }  // namespace tern::cuda

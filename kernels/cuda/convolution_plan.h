@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <tuple>
 
 #include "tern/kernels/convolution.h"
@@ -16,18 +17,21 @@ struct ConvolutionProblem {
   kernels::ConvGeometry geometry;
   MemoryFormat format;
   DType dtype;             ///< of every array: cuDNN has no engine that leaves dw of bf16 in f32
+  bool tf32 = false;       ///< f32 may be read so
   int64_t alignment = 16;  ///< of every array, bytes
 
   auto fields() const {
     return std::tie(pass, x, w, y, geometry.stride, geometry.padding, geometry.dilation, geometry.groups, format, dtype,
-                    alignment);
+                    tf32, alignment);
   }
   friend bool operator==(const ConvolutionProblem& a, const ConvolutionProblem& b) { return a.fields() == b.fields(); }
 };
+/// All of it in a line: "conv2d f32 channels_last x [64, 20, 12, 12] w [50, 20, 5, 5] ...".
+std::string to_string(const ConvolutionProblem& problem);
 
 inline constexpr int64_t kConvolutionIds[] = {'x', 'w', 'y'};
 
-/// The plan; its tensors have the ids of `kConvolutionIds`.
-GraphPlan plan_convolution(const ConvolutionProblem& problem, const PlanTarget& target);
+/// The convolution for cuDNN; its tensors have the ids of `kConvolutionIds`.
+OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTarget& target);
 
 }  // namespace tern::cuda

@@ -28,9 +28,9 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttrib
   return *this;
 }
 
-Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::initializer_list<const Descriptor*> others) {
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::span<const Descriptor> others) {
   std::vector<cudnnBackendDescriptor_t> handles;
-  for (const Descriptor* other : others) handles.push_back(other->descriptor_);
+  for (const Descriptor& other : others) handles.push_back(other.descriptor_);
   return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(handles.size()), handles.data());
 }
 
@@ -45,11 +45,12 @@ int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
   return values<int64_t>(name, CUDNN_TYPE_INT64, 1).at(0);
 }
 
-std::vector<Descriptor> Descriptor::children(cudnnBackendAttributeName_t name,
-                                             cudnnBackendDescriptorType_t element) const {
-  int64_t count = 0;
-  check_cudnn(cudnnBackendGetAttribute(descriptor_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
-              operation_);
+std::vector<Descriptor> Descriptor::children(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t element,
+                                             int64_t most) const {
+  int64_t count = most;
+  if (most == 0)
+    check_cudnn(cudnnBackendGetAttribute(descriptor_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+                operation_);
   std::vector<Descriptor> found;
   std::vector<cudnnBackendDescriptor_t> handles;
   for (int64_t i = 0; i < count; ++i) handles.push_back(found.emplace_back(element, operation_).descriptor_);
@@ -57,7 +58,7 @@ std::vector<Descriptor> Descriptor::children(cudnnBackendAttributeName_t name,
     check_cudnn(
         cudnnBackendGetAttribute(descriptor_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, handles.data()),
         operation_);
-  while (static_cast<int64_t>(found.size()) > count) found.pop_back();
+  found.erase(found.begin() + count, found.end());
   return found;
 }
 

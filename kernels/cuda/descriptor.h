@@ -3,7 +3,6 @@
 #include <cudnn.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,7 +19,11 @@ class Descriptor {
   ~Descriptor();
   Descriptor(Descriptor&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, nullptr)), operation_(other.operation_) {}
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(operation_, other.operation_);
+    return *this;
+  }
 
   template <class T>
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<const T> values) {
@@ -30,15 +33,16 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     return set(name, type, 1, &value);
   }
-  Descriptor& set(cudnnBackendAttributeName_t name, std::initializer_list<const Descriptor*> others);
-  Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) { return set(name, {&other}); }
+  Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> others);
+  Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) { return set(name, std::span(&other, 1)); }
   /// An error names the operation where cuDNN refuses; `try_finish` returns false then.
   Descriptor& finish();
   bool try_finish();
 
   int64_t integer(cudnnBackendAttributeName_t name) const;
-  /// The descriptors that `name` holds, of type `element`.
-  std::vector<Descriptor> children(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t element) const;
+  /// The descriptors that `name` holds, of type `element`; the count is asked for unless `most` are expected.
+  std::vector<Descriptor> children(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t element,
+                                   int64_t most = 0) const;
   /// The values of an attribute of up to `most` values.
   template <class T>
   std::vector<T> values(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most) const {

@@ -39,9 +39,11 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
 void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
   check(y.shape() == kernels::linear_output_shape(x.shape(), w.shape()), "linear: output of shape ", y.shape(), " for ",
         x.shape(), " and ", w.shape());
+  // cuBLASLt adds a bias of y's dtype by itself. Its relu is not taken: whether NaN passes that is not said.
+  const bool apart = relu || x.size(1) == 0 || (bias.defined() && bias.dtype() != y.dtype());
   multiply("linear", {.m = x.size(0), .n = w.size(0), .k = x.size(1), .transpose_b = true}, x, weights_as(w, x.dtype()),
-           y);
-  add_bias("linear", bias, relu, y);
+           y, apart ? Tensor() : bias);
+  if (apart) add_bias("linear", bias, relu, y);
 }
 
 void linear_backward_data(const Tensor& dy, const Tensor& w, Tensor& dx) {

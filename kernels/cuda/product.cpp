@@ -9,6 +9,7 @@
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
 #include "tern/kernels/cuda/alignment.h"
+#include "tern/kernels/library_rules.h"
 
 namespace tern::cuda {
 namespace {
@@ -25,6 +26,7 @@ void check_cublas(cublasStatus_t status, const char* operation) {
 struct Problem {
   Product product;
   DType read, written;
+  bool tf32, biased;
   uint32_t a_alignment, b_alignment, y_alignment;  ///< bytes
 
   friend bool operator==(const Problem&, const Problem&) = default;
@@ -50,15 +52,22 @@ cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16B
 
 /// A row-major matrix is a column-major one transposed, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b stands first.
 struct Layouts {
-  Layouts(const char* operation, const Problem& problem) {
+  Layouts(const char* operation, const Problem& problem, const Tensor& bias) {
     const Product& p = problem.product;
-    check_cublas(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), operation);
+    const auto compute = problem.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check_cublas(cublasLtMatmulDescInit(&product, compute, CUDA_R_32F), operation);
+    const auto describe = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
+      check_cublas(cublasLtMatmulDescSetAttribute(&product, name, &value, sizeof value), operation);
+    };
     const auto transpose = [&](cublasLtMatmulDescAttributes_t side, bool transposed) {
-      const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-      check_cublas(cublasLtMatmulDescSetAttribute(&product, side, &value, sizeof value), operation);
+      describe(side, transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     };
     transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
     transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+    if (bias.defined()) {
+      describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.raw_data()));
+    }
     const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, int64_t rows, int64_t columns,
                             int64_t step) {
       check_cublas(cublasLtMatrixLayoutInit(&matrix, data_type(dtype), static_cast<uint64_t>(columns),
@@ -106,15 +115,22 @@ const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Prob
 
 }  // namespace
 
-void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y) {
+void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
+              const Tensor& bias) {
   check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",
         a.dtype(), " and ", b.dtype(), ", on CUDA expected f32 or bf16");
   if (product.m * product.n * product.matrices == 0) return;
   if (product.k == 0) return device_backend(y.device()).fill_zero(y.raw_data(), y.bytes());
   constexpr uint32_t kMost = 256;
-  const Problem problem{
-      product, a.dtype(), y.dtype(), alignment_of(a, kMost), alignment_of(b, kMost), alignment_of(y, kMost)};
-  Layouts layouts(operation, problem);
+  const Problem problem{.product = product,
+                        .read = a.dtype(),
+                        .written = y.dtype(),
+                        .tf32 = a.dtype() == DType::f32 && kernels::library_rules(y.device()).tf32,
+                        .biased = bias.defined(),
+                        .a_alignment = alignment_of(a, kMost),
+                        .b_alignment = alignment_of(b, kMost),
+                        .y_alignment = alignment_of(y, kMost)};
+  Layouts layouts(operation, problem, bias);
   const cudaStream_t stream = enter(y.device());
   Blas& blas = blas_of(y.device());
   const std::lock_guard lock(blas.mutex);

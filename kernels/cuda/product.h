@@ -15,8 +15,10 @@ struct Product {
   friend bool operator==(const Product&, const Product&) = default;
 };
 
-/// Runs a product on cuBLASLt, summed in f32. a and b share a dtype, f32 or bf16; y is of it, or f32. An error names
-/// `operation`.
-void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y);
+/// Runs a product on cuBLASLt, summed in f32. a and b share a dtype, f32 (tf32 where the device's LibraryRules say so)
+/// or bf16; y is of it, or f32. `bias` [n], of y's dtype, is added to every row where it is defined (k above 0).
+/// An error names `operation`.
+void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
+              const Tensor& bias = {});
 
 }  // namespace tern::cuda

@@ -30,6 +30,11 @@ void wait_for_block();
 const uint64_t* exchange(uint64_t value);
 void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
+/// What a captured stream was given, in order.
+struct Graph;
+/// Does `work` at once, or with every launch of the graph where this thread captures one.
+void issue(std::function<void()> work);
+
 template <class T>
 T shuffle(T value, int lane) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
@@ -72,8 +77,11 @@ enum cudaError_t {
 };
 using cudaStream_t = void*;
 using cudaEvent_t = void*;
+using cudaGraph_t = emulation::Graph*;
+using cudaGraphExec_t = emulation::Graph*;
 enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 
 struct cudaFuncAttributes {};
 struct cudaDeviceProp {
@@ -120,9 +128,18 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode);
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGraphDestroy(graph); }
+
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  emulation::run(config->gridDim, config->blockDim, [&] { kernel(arguments...); });
+  emulation::issue([blocks = config->gridDim, threads = config->blockDim, kernel, arguments...] {
+    emulation::run(blocks, threads, [&] { kernel(arguments...); });
+  });
   return cudaSuccess;
 }

@@ -128,7 +128,42 @@ void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
       }
 }
 
+struct Graph {
+  std::vector<std::function<void()>> work;
+};
+namespace {
+thread_local std::unique_ptr<Graph> captured;
+}  // namespace
+
+void issue(std::function<void()> work) {
+  if (captured)
+    captured->work.push_back(std::move(work));
+  else
+    work();
+}
+
 }  // namespace emulation
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  emulation::captured = std::make_unique<emulation::Graph>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  *graph = emulation::captured.release();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  *executable = new emulation::Graph(*graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+  for (const auto& work : graph->work) work();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
 
 const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
 const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
@@ -153,7 +188,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t) {
-  std::memcpy(to, from, bytes);
+  emulation::issue([=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t) {
@@ -161,6 +196,6 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  std::memset(to, value, bytes);
+  emulation::issue([=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }

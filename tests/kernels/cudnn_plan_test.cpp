@@ -66,8 +66,13 @@ TEST(CudnnPlan, EveryConvolutionHasOneForAnH200) {
                                            .format = format,
                                            .dtype = dtype};
           try {
-            const GraphPlan plan = plan_convolution(problem, {.properties = &properties});
-            EXPECT_LT(plan.workspace_bytes(), int64_t{2} << 30) << name;
+            const bool tensor_cores = dtype == DType::bf16;
+            const auto plans = convolution_graph(problem, {.properties = &properties})
+                                   .plans({.tensor_cores = tensor_cores, .deterministic = true}, 1);
+            ASSERT_EQ(plans.size(), 1);
+            EXPECT_LT(plans[0].workspace_bytes(), int64_t{2} << 30) << name;
+            EXPECT_FALSE(plans[0].has_note(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) << name;
+            EXPECT_TRUE(tensor_cores || !plans[0].has_note(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) << name;
           } catch (const Error& error) {
             ADD_FAILURE() << name << ", pass " << static_cast<int>(pass) << ", " << to_string(dtype) << ", "
                           << to_string(format) << ": " << error.what();
@@ -84,8 +89,54 @@ TEST(CudnnPlan, RefusesWhatCannotBe) {
                                    .geometry = {},
                                    .format = MemoryFormat::channels_last,
                                    .dtype = DType::f32};
-  EXPECT_THROW(plan_convolution(problem, {.properties = &properties}), Error) << "3 channels meet 2";
+  const auto plan = [&] { return convolution_graph(problem, {.properties = &properties}).plans({}, 1); };
+  EXPECT_THROW(plan(), Error) << "3 channels meet 2";
 }
+
+class CudnnEngines : public testing::TestWithParam<ConvolutionPass> {
+ protected:
+  std::vector<GraphPlan> plans(const EngineRules& rules, size_t most = 8) const { return graph_.plans(rules, most); }
+  ConvolutionProblem problem_{.pass = GetParam(),
+                              .x = {128, 64, 32, 32},
+                              .w = {64, 64, 3, 3},
+                              .y = {128, 64, 32, 32},
+                              .geometry = {.padding = 1},
+                              .format = MemoryFormat::channels_last,
+                              .dtype = DType::f32};
+  const Descriptor properties_ = h200();
+  const OperationGraph graph_ = convolution_graph(problem_, {.properties = &properties_});
+};
+
+TEST_P(CudnnEngines, AreMadeAnewFromWhatIsRememberedOfThem) {
+  bool any_knobs = false;
+  for (const bool tensor_cores : {false, true})
+    for (const GraphPlan& plan : plans({.tensor_cores = tensor_cores})) {
+      any_knobs |= !plan.engine().knobs.empty();
+      const auto again = graph_.plan(parse_engine(to_string(plan.engine())).value());
+      ASSERT_TRUE(again) << to_string(plan.engine());
+      EXPECT_EQ(again->engine(), plan.engine());
+      EXPECT_EQ(again->workspace_bytes(), plan.workspace_bytes()) << to_string(plan.engine());
+    }
+  EXPECT_TRUE(any_knobs);
+  EXPECT_FALSE(graph_.plan({.index = 9999, .knobs = {}})) << "an engine that this cuDNN has not";
+}
+
+TEST_P(CudnnEngines, SeveralAreThereToBeTimed) {
+  const auto strict = plans({.tensor_cores = false}), tf32 = plans({});
+  EXPECT_GT(tf32.size(), 1);
+  EXPECT_FALSE(strict.empty());
+  for (const auto& plan : strict) EXPECT_FALSE(plan.has_note(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  EXPECT_TRUE(tf32.front().has_note(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) << "the best engine for tf32 is one of these";
+  EXPECT_EQ(plans({}, 1).front().engine(), tf32.front().engine());
+}
+
+TEST_P(CudnnEngines, KeepToTheWorkspaceWhereTheyCan) {
+  for (const auto& plan : plans({.workspace_bytes = 1 << 20})) EXPECT_LE(plan.workspace_bytes(), 1 << 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, CudnnEngines,
+                         testing::Values(ConvolutionPass::forward, ConvolutionPass::backward_data,
+                                         ConvolutionPass::backward_weights));
 
 }  // namespace
 }  // namespace tern::cuda
