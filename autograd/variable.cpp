@@ -4,6 +4,7 @@
 #include "tern/autograd/operation.h"
 #include "tern/core/error.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -76,7 +77,9 @@ const Tensor& Variable::gradient() const {
 
 void Variable::backward() const {
   check(value_.numel() == 1, "backward: value of shape ", value_.shape(), ", expected one element; pass a gradient");
-  backward(Tensor::full(value_.shape(), 1.0, {.dtype = value_.dtype()}).to(value_.device()));
+  Tensor one = Tensor::empty(value_.shape(), value_.options());
+  kernels::fill(one, 1);
+  backward(std::move(one));
 }
 
 void Variable::backward(Tensor gradient) const {

@@ -18,8 +18,9 @@ size_t size_class(size_t bytes, size_t alignment) {
 void* CachingBackend::allocate(size_t bytes) {
   const size_t size = size_class(bytes, kAlignment);
   std::lock_guard lock(mutex_);
-  void* memory = take_cached(size);
+  void* memory = take_cached(recording_ ? free_for_recordings_ : free_, size);
   if (!memory) memory = take_from_system(size);
+  if (recording_) of_recordings_.insert(memory);
   statistics_.in_use += static_cast<int64_t>(size);
   statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
   return memory;
@@ -29,7 +30,23 @@ void CachingBackend::deallocate(void* memory, size_t bytes) noexcept {
   const size_t size = size_class(bytes, kAlignment);
   std::lock_guard lock(mutex_);
   statistics_.in_use -= static_cast<int64_t>(size);
-  free_[size].push_back(memory);
+  (of_recordings_.contains(memory) ? free_for_recordings_ : free_)[size].push_back(memory);
+}
+
+void CachingBackend::begin_recording() {
+  std::lock_guard lock(mutex_);
+  release_cached();  // what the same work took before it was recorded
+  recording_ = true;
+}
+
+void CachingBackend::end_recording() {
+  std::lock_guard lock(mutex_);
+  recording_ = false;
+}
+
+bool CachingBackend::recording() const {
+  std::lock_guard lock(mutex_);
+  return recording_;
 }
 
 MemoryStatistics CachingBackend::statistics() const {
@@ -37,9 +54,9 @@ MemoryStatistics CachingBackend::statistics() const {
   return statistics_;
 }
 
-void* CachingBackend::take_cached(size_t size) {
-  const auto list = free_.find(size);
-  if (list == free_.end() || list->second.empty()) return nullptr;
+void* CachingBackend::take_cached(FreeLists& lists, size_t size) {
+  const auto list = lists.find(size);
+  if (list == lists.end() || list->second.empty()) return nullptr;
   void* memory = list->second.back();
   list->second.pop_back();
   return memory;

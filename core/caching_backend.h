@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "tern/core/device.h"
@@ -17,6 +18,12 @@ class CachingBackend : public DeviceBackend {
   void deallocate(void* memory, size_t bytes) noexcept final;
   MemoryStatistics statistics() const final;
 
+  /// From here to the next `end_recording` work is recorded that will run again, at any time between other work: the
+  /// blocks it gets serve recorded work alone from then on.
+  void begin_recording();
+  void end_recording();
+  bool recording() const;
+
  protected:
   static constexpr size_t kAlignment = 64;
 
@@ -27,12 +34,16 @@ class CachingBackend : public DeviceBackend {
   [[noreturn]] virtual void refuse(size_t bytes, const MemoryStatistics& statistics) const = 0;
 
  private:
-  void* take_cached(size_t size);
+  using FreeLists = std::map<size_t, std::vector<void*>>;  ///< by size
+
+  static void* take_cached(FreeLists& lists, size_t size);
   void* take_from_system(size_t size);
   void release_cached() noexcept;
 
   mutable std::mutex mutex_;
-  std::map<size_t, std::vector<void*>> free_;
+  FreeLists free_, free_for_recordings_;
+  std::unordered_set<void*> of_recordings_;
+  bool recording_ = false;
   MemoryStatistics statistics_;
 };
 

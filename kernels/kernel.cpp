@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "tern/kernels/operation_clock.h"
 #include "tern/kernels/provide.h"
 
 namespace tern {
@@ -51,6 +52,7 @@ KernelBase::AnyFunction KernelBase::at(Target target) const {
 KernelBase::AnyFunction KernelBase::select(const Tensor& tensor) const {
   check(tensor.defined(), name_, ": the first argument is undefined, expected a tensor");
   set_last_operation(name_);
+  if (OperationClock* clock = operation_clock()) clock->begin(name_);
   if (tensor.device().type == DeviceType::cuda) return at(Target::cuda);
   const bool fast = tensor.dtype() != DType::f64 && has(Target::cpu);
   return at(fast ? Target::cpu : Target::reference);

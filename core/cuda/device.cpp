@@ -3,8 +3,8 @@
 #include <array>
 #include <mutex>
 
-#include "tern/core/caching_backend.h"
 #include "tern/core/cuda/architecture.h"
+#include "tern/core/cuda/memory.h"
 #include "tern/core/cuda/staging.h"
 #include "tern/core/error.h"
 
@@ -56,6 +56,8 @@ class CudaDevice final : public CachingBackend {
   void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) override {
     if (bytes == 0) return;
     const cudaStream_t stream = enter();
+    check(source_device == target_device || !recording(), "copy: from ", source_device, " to ", target_device,
+          " in work that is being recorded, of which only the device may be part");
     if (source_device.type == DeviceType::cpu) {
       std::lock_guard lock(staging_mutex_);
       staging_->copy_in(target, source, bytes, stream);
@@ -150,6 +152,8 @@ CudaDevice& backend(int index) {
 }  // namespace
 
 cudaStream_t enter(Device device) { return backend(device.index).enter(); }
+
+CachingBackend& memory(Device device) { return backend(device.index); }
 
 }  // namespace cuda
 

@@ -4,6 +4,7 @@
 
 #include "tern/kernels/check.h"
 #include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/recorded_step.h"
 #include "tern/kernels/cuda/vector.h"
 #include "tern/kernels/divider.h"
 
@@ -14,7 +15,8 @@ namespace {
 /// neighbouring threads take neighbouring channels, so that a warp still reads whole lines.
 struct DropoutPlan {
   kernels::DropoutDraw draw;
-  uint32_t threshold;  ///< an element drops where the upper 24 bits of its word are below it
+  const int64_t* recorded_step;  ///< holds instead of the draw's where it is not null
+  uint32_t threshold;            ///< an element drops where the upper 24 bits of its word are below it
   float scale;
   int64_t samples, numel, channels, pixels;  ///< of one sample; row-major: one channel
   kernels::Divider quads, by_channels;       ///< threads of a sample; of a row of channels
@@ -29,10 +31,11 @@ __device__ void drop(const DropoutPlan& plan, const T* x, T* y, int64_t at, uint
 template <class T>
 __global__ void dropout_kernel(DropoutPlan plan, const int64_t* samples, const T* x, T* y) {
   const int64_t per_sample = plan.quads.divisor(), threads = plan.samples * per_sample;
+  const auto step = plan.recorded_step != nullptr ? static_cast<uint32_t>(*plan.recorded_step) : plan.draw.step;
   for (int64_t i = global_thread(); i < threads; i += global_threads()) {
     const int64_t n = plan.quads.quotient(static_cast<uint32_t>(i)), quad = i - n * per_sample;
     const RandomStream stream(
-        {plan.draw.seed, Purpose::dropout, static_cast<uint32_t>(samples[n]), plan.draw.step, plan.draw.layer});
+        {plan.draw.seed, Purpose::dropout, static_cast<uint32_t>(samples[n]), step, plan.draw.layer});
     const int64_t base = n * plan.numel;
     if (plan.straddles) {  // thread = place in memory
       const int64_t pixel = plan.by_channels.quotient(static_cast<uint32_t>(quad)), c = quad - pixel * plan.channels;
@@ -53,6 +56,7 @@ void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw&
   check(samples.shape() == Shape{x.size(0)}, "dropout: samples ", samples.shape(), " for input ", x.shape());
   if (x.numel() == 0) return;
   DropoutPlan plan{.draw = draw,
+                   .recorded_step = recorded_step(),
                    .threshold = static_cast<uint32_t>(std::ceil(draw.probability * 0x1p24)),
                    .scale = static_cast<float>(1 / (1 - draw.probability)),
                    .samples = x.size(0),

@@ -41,6 +41,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"cuda_runtime.h", {"core/cuda/", "kernels/cuda/"}},
     {"cublasLt.h", {"kernels/cuda/"}},
     {"cudnn.h", {"kernels/cuda/"}},
+    {"nvtx3/", {"kernels/cuda/"}},
     {"immintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"nmmintrin.h", {"core/x86/", "kernels/cpu/"}},
     {"wmmintrin.h", {"core/x86/", "kernels/cpu/"}},

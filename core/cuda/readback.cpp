@@ -1,0 +1,55 @@
+#include "tern/core/readback.h"
+
+#include <cstring>
+
+#include "tern/core/cuda/runtime.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// Through pinned memory, which alone the device writes by itself.
+class CudaReadback final : public Readback {
+ public:
+  ~CudaReadback() override { cudaFreeHost(memory_); }
+
+  void start(const Tensor& source) override {
+    if (source.bytes() > bytes_) grow(source.bytes());
+    source_ = source;
+    const cudaStream_t stream = cuda::enter(source.device());
+    cuda::check_cuda(cudaMemcpyAsync(memory_, source.raw_data(), source.bytes(), cudaMemcpyDeviceToHost, stream),
+                     "readback");
+    copied_.record(stream);
+  }
+  Tensor wait() override {
+    check(source_.defined(), "readback: waited for before a start");
+    copied_.synchronize();
+    const Tensor result = Tensor::empty(source_.shape(), {.dtype = source_.dtype(), .format = source_.format()});
+    std::memcpy(result.raw_data(), memory_, result.bytes());
+    return result;
+  }
+
+ private:
+  void grow(size_t bytes) {
+    if (memory_ != nullptr) copied_.synchronize();
+    cudaFreeHost(memory_);
+    memory_ = nullptr;
+    bytes_ = 0;
+    cuda::check_cuda(cudaMallocHost(&memory_, bytes), "pinned memory");
+    bytes_ = bytes;
+  }
+
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+  cuda::Event copied_;
+  Tensor source_;
+};
+
+}  // namespace
+
+std::unique_ptr<Readback> make_readback(Device device) {
+  cuda::enter(device);
+  return std::make_unique<CudaReadback>();
+}
+
+}  // namespace tern

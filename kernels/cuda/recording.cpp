@@ -1,0 +1,85 @@
+#include "tern/kernels/recording.h"
+
+#include <utility>
+
+#include "tern/core/cuda/memory.h"
+#include "tern/core/cuda/runtime.h"
+#include "tern/core/error.h"
+#include "tern/core/tensor.h"
+#include "tern/kernels/cuda/recorded_step.h"
+
+namespace tern {
+namespace cuda {
+namespace {
+
+/// Of the recording that this thread makes.
+struct StepCell {
+  const int64_t* memory = nullptr;
+  bool used = false;
+};
+thread_local StepCell step_cell;
+
+class Graph final : public Recording {
+ public:
+  Graph(Device device, const std::function<void()>& work)
+      : device_(device), step_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})) {
+    check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, which none that is recorded may");
+    capture(work);
+  }
+  ~Graph() override {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+
+  void replay(uint32_t step) override {
+    if (draws_) step_.copy_from(Tensor::full({}, step, {.dtype = DType::i64}));
+    check_cuda(cudaGraphLaunch(graph_, enter(device_)), "replay");
+  }
+
+ private:
+  void capture(const std::function<void()>& work) {
+    const cudaStream_t stream = enter(device_);
+    cudaGraph_t recorded = nullptr;
+    memory(device_).begin_recording();
+    step_cell = {.memory = step_.data<int64_t>()};
+    const auto end = [&] {
+      draws_ = std::exchange(step_cell, {}).used;
+      memory(device_).end_recording();
+      return cudaStreamEndCapture(stream, &recorded);
+    };
+    try {
+      // Relaxed: a block for a tensor may have to be taken from the system meanwhile.
+      check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "record");
+      work();
+    } catch (...) {
+      end();
+      cudaGetLastError();
+      if (recorded != nullptr) cudaGraphDestroy(recorded);
+      throw;
+    }
+    check_cuda(end(), "record");
+    const cudaError_t status = cudaGraphInstantiate(&graph_, recorded, 0);
+    cudaGraphDestroy(recorded);
+    check_cuda(status, "record");
+  }
+
+  Device device_;
+  Tensor step_;
+  bool draws_ = false;  ///< random numbers, which depend on the step
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+}  // namespace
+
+const int64_t* recorded_step() {
+  step_cell.used = step_cell.memory != nullptr;
+  return step_cell.memory;
+}
+
+}  // namespace cuda
+
+std::unique_ptr<Recording> record(Device device, const std::function<void()>& work) {
+  check(device.type == DeviceType::cuda, "record: device ", device, ", expected one of CUDA");
+  return std::make_unique<cuda::Graph>(device, work);
+}
+
+}  // namespace tern
