@@ -116,12 +116,23 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all"},
         s.threads);
   visit(Flag{group, "device", "NAME", "Where to compute: cpu, cuda or cuda:N"}, s.device);
-  visit(Flag{group, "precision", "NAME", "Of activations; parameters stay fp32", true, {"fp32", "bf16"}}, s.precision);
+  visit(Flag{group,
+             "precision",
+             "NAME",
+             "Of activations, or of products alone (tf32: CUDA); parameters stay fp32",
+             true,
+             {"fp32", "tf32", "bf16"}},
+        s.precision);
+  visit(Flag{group, "deterministic", nullptr, "CUDA: the same losses from run to run: no engine is chosen by timing"},
+        s.deterministic);
+  visit(Flag{group, "cuda-graph", nullptr, "CUDA, one rank: record a training step once and run it again as a whole"},
+        s.cuda_graph);
 
   group = "Record";
   visit(Flag{group, "log", "FILE", "Write JSON lines"}, s.log);
   visit(Flag{group, "tensorboard", "DIR", "Write event files for TensorBoard"}, s.tensorboard);
   visit(Flag{group, "plot", "FILE.svg", "Draw loss and accuracy"}, s.plot);
+  visit(Flag{group, "profile", nullptr, "Time the operations of training steps, for a table at the end"}, s.profile);
   visit(Flag{group, "quiet", nullptr, "Print errors only"}, s.quiet);
 
   group = "Model";

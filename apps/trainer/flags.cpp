@@ -36,7 +36,8 @@ class HelpFormatter final : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(30); }
   std::string make_option_name(const CLI::Option* option, bool) const override {
-    return option->check_lname("no-shuffle") ? "--shuffle,--no-shuffle" : option->get_name(false, true);
+    const std::string name = "--" + option->get_lnames().front();
+    return option->get_default_str() == "on" ? name + ",--no-" + name.substr(2) : option->get_name(false, true);
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 ? "" : ' ' + option->get_type_name();

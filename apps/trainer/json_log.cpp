@@ -73,6 +73,8 @@ void JsonLog::started(const RunStart& run) {
   write_line(text_of(line));
 }
 
+void JsonLog::noted(const std::string& note) { write_line(text_of(Json{{"event", "note"}, {"text", note}})); }
+
 void JsonLog::stepped(const StepReport& report) {
   Json line = {{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
                {"loss", report.loss}, {"lr", report.lr},     {"seconds", report.seconds}};
@@ -97,6 +99,9 @@ void JsonLog::ended(const RunReport& report) {
                {"images_per_second", report.images_per_second},
                {"data_wait", report.data_wait},
                {"peak_memory", report.peak_memory}};
+  if (report.peak_device_memory) line["peak_device_memory"] = *report.peak_device_memory;
+  for (const auto& [name, calls, seconds] : report.operations)
+    line["operations"][name] = {{"calls", calls}, {"seconds", seconds}};
   if (report.team) {
     const TeamReport& team = *report.team;
     line.update(sent(team.traffic));

@@ -16,6 +16,7 @@ class JsonLog final : public Listener {
   JsonLog(const std::string& path, bool append);
 
   void started(const RunStart& run) override;
+  void noted(const std::string& note) override;
   void stepped(const StepReport& report) override;
   void evaluated(const EvaluationReport& report) override;
   void ended(const RunReport& report) override;

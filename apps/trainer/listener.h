@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tern/apps/trainer/settings.h"
 #include "tern/dist/distributed_optimizer.h"
 #include "tern/dist/ledger.h"
+#include "tern/kernels/operation_clock.h"
 
 namespace tern {
 
@@ -57,10 +59,12 @@ struct RunReport {
   double accuracy = 0, loss = 0;  ///< of the last evaluation
   double seconds = 0;             ///< of training
   int64_t steps = 0;
-  double images_per_second = 0;  ///< in training, by this process
-  double data_wait = 0;          ///< share of this process's training time spent waiting for data
-  int64_t peak_memory = 0;       ///< bytes
+  double images_per_second = 0;                    ///< in training, by this process
+  double data_wait = 0;                            ///< share of this process's training time spent waiting for data
+  int64_t peak_memory = 0;                         ///< bytes
+  std::optional<int64_t> peak_device_memory = {};  ///< bytes of tensors on a device that is not the CPU
   std::optional<TeamReport> team = {};
+  std::vector<OperationTime> operations = {};  ///< of training steps, with --profile; the longest first
 };
 
 /// Hears what happens in a run, on the rank that leads it, in this order, from the training thread: `started`, then
@@ -70,6 +74,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void started(const RunStart&) {}
+  /// At any time: what a person may want to know of how the run is done.
+  virtual void noted(const std::string&) {}
   virtual void stepped(const StepReport&) {}
   virtual void evaluated(const EvaluationReport&) {}
   virtual void ended(const RunReport&) {}

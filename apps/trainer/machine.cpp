@@ -21,6 +21,7 @@ std::string processor_name() {
 std::vector<std::pair<std::string, std::string>> versions() {
   std::vector<std::pair<std::string, std::string>> found = {{"tern", TERN_VERSION}};
   for (auto& library : kernels::cpu_libraries()) found.push_back(std::move(library));
+  for (auto& library : kernels::cuda_libraries()) found.push_back(std::move(library));
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/core/safetensors.h"
+#include "tern/kernels/library_rules.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {
@@ -35,7 +36,11 @@ DType activation_dtype(const TrainSettings& settings) {
 
 void prepare_machine(TrainSettings& settings, int local_ranks) {
   try {
-    device_backend(parse_device(settings.device));
+    const Device device = parse_device(settings.device);
+    device_backend(device);
+    if (device.type == DeviceType::cuda)
+      kernels::set_library_rules(device,
+                                 {.tf32 = settings.precision == "tf32", .deterministic = settings.deterministic});
   } catch (const InputError& error) {
     throw InputError(std::string("--device: ") + error.what());
   }

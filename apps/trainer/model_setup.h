@@ -16,8 +16,9 @@ std::unique_ptr<Module> make_model(const Application& application, const TrainSe
 /// Of activations, as --precision says.
 DType activation_dtype(const TrainSettings& settings);
 
-/// Finds the device, and sets the threads that compute in this thread's name; `settings.threads` becomes their number,
-/// where none was given this process's share of the cores among `local_ranks`. An InputError names the flag.
+/// Finds the device, tells its libraries what they may do, and sets the threads that compute in this thread's name;
+/// `settings.threads` becomes their number, where none was given this process's share of the cores among `local_ranks`.
+/// An InputError names the flag.
 void prepare_machine(TrainSettings& settings, int local_ranks = 1);
 
 }  // namespace tern

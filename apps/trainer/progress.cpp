@@ -95,6 +95,19 @@ void Progress::ended(const RunReport& report) {
   if (report.team) print_team(*report.team);
   print_line(fmt::format("parameters    {}", grouped(run_.parameters)));
   print_line(fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20)));
+  if (report.peak_device_memory)
+    print_line(
+        fmt::format("              {} MiB on {}", grouped(*report.peak_device_memory >> 20), run_.settings.device));
+  if (!report.operations.empty()) print_operations(report.operations);
+}
+
+void Progress::print_operations(const std::vector<OperationTime>& operations) {
+  double whole = 0;
+  for (const auto& operation : operations) whole += operation.seconds;
+  print_line(fmt::format("\n{:30} {:>10} {:>10} {:>10} {:>7}", "operation", "calls", "total s", "each us", "share"));
+  for (const auto& [name, calls, seconds] : operations)
+    print_line(fmt::format("{:30} {:>10} {:>10.3f} {:>10.1f} {:>5.1f} %", name, grouped(calls), seconds,
+                           1e6 * seconds / static_cast<double>(calls), whole > 0 ? 100 * seconds / whole : 0));
 }
 
 void Progress::print_team(const TeamReport& team) {

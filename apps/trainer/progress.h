@@ -18,6 +18,7 @@ class Progress final : public Listener {
   ~Progress() override { end_live_line(); }
 
   void started(const RunStart& run) override;
+  void noted(const std::string& note) override { print_line("note: " + note); }
   void stepped(const StepReport& report) override;
   void evaluated(const EvaluationReport& report) override;
   void ended(const RunReport& report) override;
@@ -27,6 +28,7 @@ class Progress final : public Listener {
 
   std::string step_line(const StepReport& report);
   void print_team(const TeamReport& team);
+  void print_operations(const std::vector<OperationTime>& operations);
   void print_line(const std::string& line);
   void erase_live_line();
   void end_live_line();

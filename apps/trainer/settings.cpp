@@ -67,8 +67,9 @@ void validate_ranges(const TrainSettings& s) {
 }
 
 /// What --eval-only and --predict use: the model, the kind of data, the machine.
-constexpr std::string_view kOfAModel[] = {"data",       "data-dir", "threads", "device",    "precision",
-                                          "checkpoint", "resume",   "init",    "eval-only", "predict"};
+constexpr std::string_view kOfAModel[] = {"data",      "data-dir",      "threads",    "device",
+                                          "precision", "deterministic", "checkpoint", "resume",
+                                          "init",      "eval-only",     "predict"};
 /// What --eval-only uses besides.
 constexpr std::string_view kOfEvaluation[] = {"eval-batch-size", "loader-threads", "seed", "log",
                                               "tensorboard",     "quiet"};
@@ -84,6 +85,10 @@ std::string reason_without_effect(const std::string& name, const TrainSettings& 
   if (name == "lr-steps" && s.lr_schedule != "step") return "it belongs to --lr-schedule step";
   if (name == "momentum" && s.optimizer != "momentum" && s.optimizer != "nesterov")
     return "--optimizer " + s.optimizer + " has none";
+  if (name == "cuda-graph" && s.device == "cpu") return "it needs --device cuda";
+  if (name == "cuda-graph" && s.workers) return "the exchange of several ranks is part of each step";
+  if (name == "cuda-graph" && s.profile) return "--profile times operations that run one by one";
+  if (name == "deterministic" && s.device == "cpu") return "on the CPU losses are the same from run to run";
   if (name == "data-dir" && !find_dataset(s.data).needs_folder) return "--data " + s.data + " reads no files";
   if (name == "checkpoint-every" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
   return worker_reason_without_effect(name, s);
@@ -97,6 +102,8 @@ void validate(const TrainSettings& s) {
               "', expected a name ending in .svg");
   check_input(s.optimizer != "nesterov" || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
   check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps N,N,...");
+  check_input(s.precision != "tf32" || s.device != "cpu",
+              "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
   const bool needs_folder = find_dataset(s.data).needs_folder && s.predict.empty();
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
   check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");

@@ -58,6 +58,9 @@ struct TrainSettings {
   int64_t threads = 0;  ///< 0: one per core
   std::string device = "cpu";
   std::string precision = "fp32";
+  bool deterministic = false;
+  bool cuda_graph = true;
+  bool profile = false;
 
   std::string log, tensorboard, plot;
   bool quiet = false;

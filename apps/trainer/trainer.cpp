@@ -1,6 +1,7 @@
 #include "tern/apps/trainer/trainer.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "tern/apps/trainer/diagnosis.h"
 #include "tern/apps/trainer/listeners.h"
@@ -35,6 +36,13 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   optimizer_ = make_optimizer(settings, *model_);
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
+  if (settings.profile) clock_ = make_operation_clock(parse_device(settings.device));
+  if (reason_without_effect("cuda-graph", settings).empty() && settings.cuda_graph)
+    graph_ = std::make_unique<StepGraph>(*model_, [this](const FedBatch& batch) {
+      const ForwardPass pass = forward(batch);
+      pass.loss.backward();
+      return StepGraph::Output{pass.loss.value(), pass.logits.value()};
+    });
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
@@ -91,39 +99,88 @@ void Trainer::start_loader() {
 
 void Trainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
+  const OperationTiming timing(clock_.get());
   const Traffic traffic = team_.traffic();
+  if (clock_) clock_->begin("next_batch");
   const auto batch = feed_->next();
   const double lr = schedule_(steps_);
-  const Variable x = convert(Variable(batch->images), activation_dtype(settings_));
-  model_->begin_step({.seed = static_cast<uint64_t>(settings_.seed),
-                      .step = static_cast<uint32_t>(steps_),
-                      .samples = batch->indices});
   method_->begin_step(steps_);
   optimizer_->zero_gradients();
-  const Variable logits = (*model_)(x);
-  const Variable loss = cross_entropy(logits, batch->labels, settings_.label_smoothing);
-  const double value = loss.value().item();
-  check_finite(value, join({"at step ", steps_ + 1}), *model_, x);
-  const auto correct = static_cast<double>(count_correct(logits.value(), batch->cpu_labels));
   const bool stop = resources_.interrupt.interrupted();
-  const Team::Sum sum = team_.start_sum({value, correct, stop ? 1.0 : 0.0});  // travels beside the backward pass
-  loss.backward();
+  const bool recorded = runs_as_graph(*batch);
+  Sums sums = recorded ? replay(*batch, stop) : issue(*batch, stop);
   feed_->prefetch();
   optimizer_->set_learning_rate(lr);
   method_->step();
   if (average_) average_->update();
   ++steps_;
-  const std::vector<double> sums = sum.wait();
+  IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / loader_->batches() + 1, .lr = lr},
+                  .images = static_cast<double>(batch->size() * team_.size()),
+                  .sums = std::move(sums)};
+  std::vector<StepReport> reports;
+  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
+  if (recorded && !stop && !at_epoch_end() && !ended() && !checkpoint_due())
+    issued_ = std::move(step);
+  else
+    reports.push_back(finish(std::move(step)));
+  if (clock_) clock_->begin(nullptr);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (StepReport& report : reports) {
+    report.seconds = seconds_;
+    report.traffic = team_.traffic() - traffic;
+    for (const auto& listener : listeners_) listener->stepped(report);
+  }
+}
+
+bool Trainer::runs_as_graph(const FedBatch& batch) {
+  if (!graph_) return false;
+  try {
+    return graph_->takes(batch);
+  } catch (const Error& error) {
+    graph_.reset();
+    for (const auto& listener : listeners_)
+      listener->noted(join({"steps run operation by operation, since none could be recorded: ", error.what()}));
+    return false;
+  }
+}
+
+Trainer::ForwardPass Trainer::forward(const FedBatch& batch) {
+  const Variable x = convert(Variable(batch.images), activation_dtype(settings_));
+  model_->begin_step(
+      {.seed = static_cast<uint64_t>(settings_.seed), .step = static_cast<uint32_t>(steps_), .samples = batch.indices});
+  const Variable logits = (*model_)(x);
+  return {x, logits, cross_entropy(logits, batch.labels, settings_.label_smoothing)};
+}
+
+/// Operation by operation.
+Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
+  const ForwardPass pass = forward(batch);
+  const double value = pass.loss.value().item();
+  check_finite(value, join({"at step ", steps_ + 1}), *model_, pass.x);
+  const auto correct = static_cast<double>(count_correct(pass.logits.value(), batch.cpu_labels));
+  const Team::Sum sum = team_.start_sum({value, correct, stop ? 1.0 : 0.0});  // travels beside the backward pass
+  pass.loss.backward();
+  return [sum] { return sum.wait(); };
+}
+
+/// By the recorded graph, alone. Nothing here waits for the device.
+Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
+  const auto result = graph_->run(batch, static_cast<uint32_t>(steps_));
+  return [=, this, step = steps_ + 1, images = batch.images, labels = batch.cpu_labels]() -> std::vector<double> {
+    const auto [loss, logits] = result();
+    const double value = loss.item();
+    if (!std::isfinite(value))
+      check_finite(value, join({"at step ", step}), *model_, convert(Variable(images), activation_dtype(settings_)));
+    return {value, static_cast<double>(count_correct(logits, labels)), stop ? 1.0 : 0.0};
+  };
+}
+
+StepReport Trainer::finish(IssuedStep step) {
+  const std::vector<double> sums = step.sums();
   interrupted_ = sums[2] > 0;
-  const StepReport report = {.step = steps_,
-                             .epoch = (steps_ - 1) / loader_->batches() + 1,
-                             .loss = sums[0] / team_.size(),
-                             .lr = lr,
-                             .seconds = seconds_,
-                             .accuracy = sums[1] / static_cast<double>(batch->size() * team_.size()),
-                             .traffic = team_.traffic() - traffic};
-  for (const auto& listener : listeners_) listener->stepped(report);
+  step.report.loss = sums[0] / team_.size();
+  step.report.accuracy = sums[1] / step.images;
+  return step.report;
 }
 
 /// The whole model on every rank, as it is evaluated and saved.
@@ -205,6 +262,9 @@ RunReport Trainer::report() {
                      .images_per_second = seconds > 0 ? images / seconds : 0,
                      .data_wait = seconds > 0 ? loader_->wait_seconds() / seconds : 0,
                      .peak_memory = peak_memory_bytes()};
+  if (const Device device = parse_device(settings_.device); device.type != DeviceType::cpu)
+    whole.peak_device_memory = device_backend(device).statistics().peak_in_use;
+  if (clock_) whole.operations = clock_->times();
   if (resources_.communicator) whole.team = report_team(seconds);
   return whole;
 }

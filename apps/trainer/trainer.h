@@ -15,6 +15,7 @@
 #include "tern/apps/trainer/run_checkpoint.h"
 #include "tern/apps/trainer/run_lock.h"
 #include "tern/apps/trainer/settings.h"
+#include "tern/apps/trainer/step_graph.h"
 #include "tern/apps/trainer/team.h"
 #include "tern/data/loader.h"
 #include "tern/dist/distributed_optimizer.h"
@@ -48,8 +49,25 @@ class Trainer {
   RunParts parts();
   void restore();
   RunStart describe() const;
+  /// What a step adds to the ranks' sums: its loss, its correct answers, and whether a person stopped the rank.
+  using Sums = std::function<std::vector<double>()>;
+  /// A step whose work is all issued; what it gave may still be on its way.
+  struct IssuedStep {
+    StepReport report;
+    double images;
+    Sums sums;  ///< waits
+  };
+  struct ForwardPass {
+    Variable x, logits, loss;
+  };
+
   void start_loader();
   void train_step();
+  bool runs_as_graph(const FedBatch& batch);
+  ForwardPass forward(const FedBatch& batch);
+  Sums issue(const FedBatch& batch, bool stop);
+  Sums replay(const FedBatch& batch, bool stop);
+  StepReport finish(IssuedStep step);
   void gather_model();
   void evaluate_model();
   void write_checkpoint();
@@ -76,6 +94,9 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
+  std::unique_ptr<StepGraph> graph_;                  ///< null where steps are not recorded
+  std::unique_ptr<OperationClock> clock_;             ///< null without --profile
+  std::optional<IssuedStep> issued_;                  ///< the last one, where the next does not wait for it
   std::optional<RunLock> lock_;                       ///< of the leading rank with --checkpoint
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< none but on the leading rank
 

@@ -48,6 +48,7 @@ struct Arrays {
 };
 
 /// The heuristics' first engine where runs have to be alike; else the fastest of the best few, which is remembered.
+/// Each process chooses for itself: ranks may round their own gradients differently, and share the same sum of them.
 GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   constexpr size_t kCandidates = 8;
   const auto graph = convolution_graph(problem, {.handle = dnn.handle});

@@ -89,6 +89,23 @@ TEST_F(TrainLenet, PrintsNoSpeedOfNoSteps) {
   EXPECT_EQ(resumed.out.find("images/s"), std::string::npos) << resumed.out;
 }
 
+TEST_F(TrainLenet, ProfilesTheOperationsOfItsSteps) {
+  const Outcome outcome = run({"--iterations", "3", "--profile", "--log", place("log")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("operation "), std::string::npos) << outcome.out;
+  const auto done = read_log(place("log")).back();
+  ASSERT_TRUE(done.contains("operations")) << done;
+  EXPECT_EQ(done["operations"]["conv2d"]["calls"], 6) << "two layers, three steps, and no evaluation";
+  EXPECT_EQ(done["operations"]["sgd_update"]["calls"], 3);
+  double sum = 0;
+  for (const auto& [name, operation] : done["operations"].items()) {
+    EXPECT_NE(outcome.out.find("\n" + name + " "), std::string::npos) << name;
+    sum += operation["seconds"].get<double>();
+  }
+  EXPECT_LE(sum, done["seconds"].get<double>());
+  EXPECT_GT(sum, 0.5 * done["seconds"].get<double>()) << "most of a step is in some operation";
+}
+
 TEST_F(TrainLenet, SaysWhereBf16IsSlow) {
   const auto first_lines = [this](const char* precision) {
     auto limited = words({"--iterations", "1", "--precision", precision});

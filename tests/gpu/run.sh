@@ -76,15 +76,39 @@ train() {
   [ ! -d "${TERN_TEST_DATA:-}/mnist" ] || data=(--data mnist --data-dir "$TERN_TEST_DATA/mnist")
   "$pack/train_lenet" "${data[@]}" --lr 0.01 --log "$out/$1.jsonl" --device "${@:2}"
 }
-export -f versions train
+losses() { sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p' "$out/$1.jsonl"; }
+
+# Steps as a CUDA graph give the losses of operations one by one, bit for bit.
+as_graph() {
+  train graph cuda --iterations 200 --deterministic
+  train one-by-one cuda --iterations 200 --deterministic --no-cuda-graph
+  diff <(losses graph) <(losses one-by-one) >/dev/null && echo "the same $(losses graph | wc -l) losses"
+}
+
+# The first 20 losses within 1e-3 of the CPU's, the mean over 100 steps within 5 %.
+as_cpu() {
+  train lenet-cuda-fp32 cuda --iterations 100 --deterministic
+  train lenet-cpu cpu --iterations 100
+  paste <(losses lenet-cpu) <(losses lenet-cuda-fp32) | awk '
+    function apart(a, b) { return (a > b ? a - b : b - a) / a }
+    { cpu += $1; cuda += $2; if (NR <= 20 && apart($1, $2) > most) most = apart($1, $2) }
+    END { printf "first 20 losses apart by %.2g at most, means over %d by %.2g\n", most, NR, apart(cpu, cuda)
+          exit !(NR == 100 && most < 1e-3 && apart(cpu, cuda) < 0.05) }'
+}
+export -f versions train losses as_graph as_cpu
 export pack out
+# Engines are timed anew, and remembered for the runs that follow.
+export TERN_CACHE=$out/cache
 
 show versions 30 versions
 show memory 60 "$pack/core_test" --gtest_filter='CudaMemory*:Device*'
-show parity 150 "$pack/kernels_test" --gtest_brief=1 --gtest_filter='*CudaParity*:Cuda*:Coverage*'
+show parity 150 "$pack/kernels_test" --gtest_brief=1 --gtest_filter='*CudaParity*:Cuda*:*Cudnn*:Coverage*'
 show lenet-cuda 60 train lenet-cuda cuda --iterations 1000
+show lenet-cuda-tf32 60 train lenet-cuda-tf32 cuda --iterations 1000 --precision tf32
 show lenet-cuda-bf16 60 train lenet-cuda-bf16 cuda --iterations 1000 --precision bf16
-show lenet-cpu 120 train lenet-cpu cpu --iterations 100
+show profile 60 train lenet-cuda-profile cuda --iterations 200 --profile
+show as-graph 60 as_graph
+show as-cpu 120 as_cpu
 show bandwidth 90 "$pack/bandwidth"
 show torch 120 python3 tests/gpu/torch_lenet.py 64
 [ "$failed" = 0 ] && echo "all of it ran" || echo "something failed, see above"

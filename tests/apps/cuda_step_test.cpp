@@ -1,0 +1,80 @@
+#include "tests/apps/train_lenet.h"
+#include "tests/support/cuda.h"
+
+namespace tern {
+namespace {
+
+/// Trains a narrow network with batch normalisation on a CUDA device.
+class CudaStep : public TrainLenet {
+ protected:
+  void SetUp() override {
+    if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  }
+  Outcome run_on_cuda(std::vector<std::string> more) const {
+    more.insert(more.begin(), {TERN_TRAIN_MLP, "--data", "mnist", "--data-dir", data_.string(), "--threads", "1",
+                               "--hidden", "8", "--batch-size", "16", "--device", "cuda", "--deterministic"});
+    return run_program(more);
+  }
+  /// Its step, evaluation and done lines, without times.
+  std::vector<nlohmann::json> events(std::vector<std::string> more) const {
+    const std::string log = place("train.jsonl");
+    more.insert(more.end(), {"--log", log, "--quiet"});
+    const Outcome outcome = run_on_cuda(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<nlohmann::json> found;
+    for (auto& event : read_log(log)) {
+      for (const char* key : {"seconds", "images_per_second", "data_wait", "peak_memory", "peak_device_memory"})
+        event.erase(key);
+      if (event["event"] != "start") found.push_back(event);
+    }
+    return found;
+  }
+};
+
+TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
+  const std::vector<std::vector<std::string>> runs = {
+      {"--epochs", "2"},
+      {"--iterations", "17", "--optimizer", "adam", "--lr-schedule", "cosine", "--lr", "0.002", "--clip-norm", "0.5"},
+      {"--iterations", "14", "--ema-decay", "0.9", "--precision", "bf16", "--lr-schedule", "poly"}};
+  for (const auto& flags : runs) {
+    SCOPED_TRACE(testing::PrintToString(flags));
+    auto one_by_one = flags;
+    one_by_one.push_back("--no-cuda-graph");
+    const auto found = events(flags);
+    EXPECT_EQ(found, events(one_by_one));
+    for (const auto& event : found) EXPECT_NE(event["event"], "note") << event;
+  }
+}
+
+TEST_F(CudaStep, AsAGraphGoesOnAfterACheckpoint) {
+  const auto whole = events({"--iterations", "16"});
+  const std::vector<std::string> kept = {"--checkpoint", place("ck"), "--checkpoint-every", "7"};
+  auto half = kept, rest = kept;
+  half.insert(half.end(), {"--iterations", "9"});
+  rest.insert(rest.end(), {"--iterations", "16", "--resume"});
+  events(half);
+  const auto resumed = events(rest);
+  ASSERT_FALSE(resumed.empty());
+  EXPECT_EQ(resumed.back()["loss"], whole.back()["loss"]);
+  EXPECT_EQ(resumed.back()["accuracy"], whole.back()["accuracy"]);
+}
+
+TEST_F(CudaStep, AsAGraphSaysWhereItDiverged) {
+  const Outcome outcome = run_on_cuda({"--iterations", "40", "--lr", "1e30", "--norm", "none", "--quiet"});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("the loss is"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("a smaller --lr may help"), std::string::npos) << outcome.err;
+}
+
+TEST_F(CudaStep, SaysWhyItIsNoGraph) {
+  setenv("TERN_CUDA_SYNC", "1", 1);
+  const Outcome outcome = run_on_cuda({"--iterations", "6"});
+  unsetenv("TERN_CUDA_SYNC");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("note: steps run operation by operation, since none could be recorded: record: TERN_CUDA"),
+            std::string::npos)
+      << outcome.out;
+}
+
+}  // namespace
+}  // namespace tern
