@@ -1,3 +1,4 @@
+#include <csignal>
 #include <set>
 
 #include "tern/dist/socket.h"
@@ -202,6 +203,15 @@ TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
       EXPECT_EQ(outcome.err, "train_lenet: " + sentence + "\n");
     }
   }
+}
+
+TEST_F(TrainLenetWorkers, ARankThatWaitsForOthersEndsAtCtrlC) {
+  const Address master{"127.0.0.1", detail::Listener(Address{}).address().port};
+  Process rank(words({"--rank", "0", "--world-size", "2", "--master", to_string(master)}));
+  std::string why;
+  ASSERT_TRUE(detail::connect(master, Clock::now() + std::chrono::minutes(1), why).open()) << why;
+  rank.send(SIGINT);
+  EXPECT_EQ(rank.wait().code, 128 + SIGINT);
 }
 
 TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {

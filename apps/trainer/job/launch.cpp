@@ -81,7 +81,8 @@ std::optional<detail::Listener> find_listener(const TrainSettings& settings, con
 }
 
 void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place) {
-  const InterruptGuard interrupt;
+  std::optional<InterruptGuard> interrupt;
+  if (place.supervised) interrupt.emplace();  // a rank on its own ends at Ctrl-C while it waits for others to join
   // A job that was started anew goes on from what its former ranks have left.
   if (place.epoch > 0 && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
@@ -95,9 +96,10 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
                                                        .epoch = place.epoch,
                                                        .deadlines = rank_deadlines(settings)},
                                                       find_listener(settings, place))));
+  if (!interrupt) interrupt.emplace();
   const std::string told = join({place.source, ", rank 0 at ", place.master});
   try {
-    Trainer(application, settings, {load_run_data(settings), interrupt, &communicator, place.supervised ? "" : told})
+    Trainer(application, settings, {load_run_data(settings), *interrupt, &communicator, place.supervised ? "" : told})
         .train();
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;
