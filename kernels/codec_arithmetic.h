@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "tern/core/random.h"
 #include "tern/kernels/codec.h"
@@ -37,9 +38,7 @@ constexpr uint32_t codec_further_draw(const RandomStream& stream, uint64_t eleme
 
 /// Units below this count as zero: beside them 65536 / unit would leave f32.
 inline constexpr float kSmallestUnit = 0x1p-110f;
-constexpr float codec_factor(float unit) {
-  return unit < kSmallestUnit ? 0.0f : static_cast<float>(65536.0 / static_cast<double>(unit));
-}
+constexpr float codec_factor(float unit) { return unit < kSmallestUnit ? 0.0f : 65536.0f / unit; }
 
 /// |x| in units, in 16.16 fixed point with a float's fraction beyond it; `limit` = 65536·levels. NaN gives `limit`.
 constexpr float codec_scaled(float x, float factor, float limit) {
@@ -47,15 +46,37 @@ constexpr float codec_scaled(float x, float factor, float limit) {
   return scaled < limit ? scaled : limit;
 }
 
+/// Whether the sum of a scaled element and its 16 random bits settles its level: unless it ends in ones, to which the
+/// bits that follow can carry.
+constexpr bool codec_decides(uint32_t sum) { return (sum & 0xffffu) != 0xffffu; }
+
 /// Stochastic rounding to a level: floor(scaled / 65536 + U), U uniform in [0, 1). `draw` holds the first 16 bits of U;
-/// only where their sum with `scaled` ends in ones can the rest of it carry, and then `further()` gives 32 bits more.
+/// where they do not decide, `further()` gives 32 bits more.
 template <class Further>
 constexpr uint32_t codec_level(float scaled, uint32_t draw, Further&& further) {
   const auto whole = static_cast<uint32_t>(scaled);
   const uint32_t sum = whole + draw;
-  if ((sum & 0xffffu) != 0xffffu) return sum >> 16;
+  if (codec_decides(sum)) return sum >> 16;
   const double rest = static_cast<double>(scaled - static_cast<float>(whole));
   return (sum + (rest + further() * 0x1p-32 >= 1 ? 1u : 0u)) >> 16;
+}
+
+/// Sign and level of x as a code.
+constexpr uint32_t codec_code(float x, uint32_t level) {
+  return level == 0 ? 0 : level << 1 | std::bit_cast<uint32_t>(x) >> 31;
+}
+
+/// Where bit `bit` of a group's codes stands among those of n elements, and of how many elements; none beyond the last.
+struct CodecPlane {
+  int64_t at;
+  int elements;
+
+  constexpr int bytes() const { return (elements + 7) / 8; }
+  constexpr uint32_t mask() const { return static_cast<uint32_t>((uint64_t{1} << elements) - 1); }
+};
+constexpr CodecPlane codec_plane(int64_t n, int bits, int64_t group, int bit) {
+  const auto elements = static_cast<int>(std::clamp<int64_t>(n - group * kCodecGroup, 0, kCodecGroup));
+  return {group * 4 * bits + bit * ((elements + 7) / 8), elements};
 }
 
 /// Statistics are summed over runs of this many elements, each in `kStatisticsLanes` interleaved sums (the last row of
@@ -72,8 +93,9 @@ constexpr CodecSums operator+(const CodecSums& a, const CodecSums& b) {
 }
 
 /// f32(norm / levels). NaN and infinities reach Σx² whatever becomes of them in a maximum.
-inline float codec_unit(BucketNorm norm, double largest, double squares, int64_t levels) {
-  const double length = norm == BucketNorm::l2 || !std::isfinite(squares) ? std::sqrt(squares) : largest;
+constexpr float codec_unit(BucketNorm norm, double largest, double squares, int64_t levels) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const double length = norm == BucketNorm::l2 || !(squares <= kMost) ? sqrt(squares) : largest;
   return static_cast<float>(length / static_cast<double>(levels));
 }
 

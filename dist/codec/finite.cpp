@@ -10,7 +10,8 @@ namespace tern {
 
 Tensor finite_statistics(const GradientTag& tag, const Tensor& gradient, int64_t bucket) {
   Tensor statistics = Tensor::empty({kernels::bucket_count(gradient.numel(), bucket), 3}, {.dtype = DType::f64});
-  kernels::gradient_statistics(gradient, bucket, statistics);
+  const kernels::MeasuredGradient measured = {gradient, statistics};
+  kernels::gradient_statistics({&measured, 1}, bucket);
   const auto values = statistics.span<double>();
   for (size_t b = 0; b < values.size(); b += 3)
     check_input(std::isfinite(values[b + 2]), "gradient of '", tag.name, "' has NaN or infinite elements");

@@ -23,7 +23,9 @@ int64_t plane_bytes(int64_t n, int64_t levels) { return kernels::code_bytes(n, k
 
 std::vector<int32_t> levels_in(const Tensor& codes, int64_t n, int64_t levels) {
   Tensor values = Tensor::zeros({n});
-  kernels::dequantize_add(codes, Tensor::full({kernels::bucket_count(n, 0)}, 1), 0, levels, values);
+  const kernels::DecodedGradient decoded = {values};
+  kernels::dequantize_add({&decoded, 1}, codes.reshape({1, codes.numel()}),
+                          Tensor::full({kernels::bucket_count(n, 0)}, 1), 0, levels);
   const auto floats = values.span<float>();
   return {floats.begin(), floats.end()};
 }
@@ -61,11 +63,12 @@ void append_shortest(const Tensor& codes, std::span<const int32_t> levels, Bytes
 }
 
 void add_planes(std::span<const std::byte> bytes, const Tensor& units, int64_t bucket, int64_t levels, Tensor& sum) {
-  Tensor codes = Tensor::empty({plane_bytes(sum.numel(), levels)}, {.dtype = DType::u8});
+  const Tensor codes = Tensor::empty({1, plane_bytes(sum.numel(), levels)}, {.dtype = DType::u8});
   check(static_cast<int64_t>(bytes.size()) == codes.numel(), "codes have ", bytes.size(), " bytes, expected ",
         codes.numel());
   std::memcpy(codes.data<uint8_t>(), bytes.data(), bytes.size());
-  kernels::dequantize_add(codes, units, bucket, levels, sum);
+  const kernels::DecodedGradient decoded = {sum};
+  kernels::dequantize_add({&decoded, 1}, codes, units, bucket, levels);
 }
 
 void add_levels(std::span<const int32_t> levels, const Tensor& units, int64_t bucket, Tensor& sum) {

@@ -66,9 +66,9 @@ class Qsgd final : public GradientCodec, public ScaledCodec {
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& units,
                     std::vector<std::byte>& bytes) const override {
-    Tensor codes = empty_codes(gradient.numel());
-    kernels::quantize(gradient, units, settings_.bucket, settings_.levels, tag.key, codes);
-    append_packed(packing_, codes, gradient.numel(), settings_.levels, bytes);
+    const kernels::CodedGradient coded = {gradient, units, empty_codes(gradient.numel()), tag.key};
+    kernels::quantize({&coded, 1}, settings_.bucket, settings_.levels);
+    append_packed(packing_, coded.codes, gradient.numel(), settings_.levels, bytes);
   }
   void add_codes(std::span<const std::byte> codes, const Tensor& units, Tensor& sum) const override {
     add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
@@ -87,12 +87,12 @@ class Qsgd final : public GradientCodec, public ScaledCodec {
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     const int64_t n = gradient.numel(), levels = settings_.levels;
-    Tensor units = Tensor::empty({kernels::bucket_count(n, settings_.bucket)});
-    Tensor codes = empty_codes(n);
-    kernels::norm_quantize(gradient, norm(), settings_.bucket, levels, tag.key, units, codes);
-    check_finite(tag, units.span<float>());
-    append_values<float>(bytes, units.span<float>());
-    append_packed(packing_, codes, n, levels, bytes);
+    const kernels::CodedGradient coded = {gradient, Tensor::empty({kernels::bucket_count(n, settings_.bucket)}),
+                                          empty_codes(n), tag.key};
+    kernels::norm_quantize({&coded, 1}, norm(), settings_.bucket, levels);
+    check_finite(tag, coded.units.span<float>());
+    append_values<float>(bytes, coded.units.span<float>());
+    append_packed(packing_, coded.codes, n, levels, bytes);
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     ByteReader reader(message);

@@ -63,9 +63,10 @@ class Ternary final : public GradientCodec, public ScaledCodec {
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
                     std::vector<std::byte>& bytes) const override {
-    Tensor codes = Tensor::empty({kernels::code_bytes(gradient.numel(), 2)}, {.dtype = DType::u8});
-    kernels::quantize(gradient, scalers, settings_.bucket, 1, tag.key, codes);
-    append_packed(packing_, codes, gradient.numel(), 1, bytes);
+    const kernels::CodedGradient coded = {
+        gradient, scalers, Tensor::empty({kernels::code_bytes(gradient.numel(), 2)}, {.dtype = DType::u8}), tag.key};
+    kernels::quantize({&coded, 1}, settings_.bucket, 1);
+    append_packed(packing_, coded.codes, gradient.numel(), 1, bytes);
   }
   void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const override {
     add_packed(packing_, codes, scalers, settings_.bucket, 1, sum);

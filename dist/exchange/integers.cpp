@@ -25,12 +25,15 @@ int64_t packed_integer_bytes(int64_t count, int64_t most) {
 Tensor pack_integers(const Tensor& x, int64_t most) {
   Tensor packed = Tensor::empty({packed_integer_bytes(x.numel(), most)}, {.dtype = DType::u8});
   // A whole number of units is its own rounding, whatever is drawn.
-  if (x.numel() != 0) kernels::quantize(x, Tensor::full({1}, 1), 0, most, {}, packed);
+  const kernels::CodedGradient coded = {x, Tensor::full({kernels::bucket_count(x.numel(), 0)}, 1), packed, {}};
+  kernels::quantize({&coded, 1}, 0, most);
   return packed;
 }
 
 void add_packed_integers(const Tensor& packed, int64_t most, Tensor& sum) {
-  if (sum.numel() != 0) kernels::dequantize_add(packed, Tensor::full({1}, 1), 0, most, sum);
+  const kernels::DecodedGradient decoded = {sum};
+  kernels::dequantize_add({&decoded, 1}, packed.reshape({1, packed.numel()}),
+                          Tensor::full({kernels::bucket_count(sum.numel(), 0)}, 1), 0, most);
 }
 
 std::vector<Tensor> means_of_integers(const ScaledCodec& codec, const std::vector<Tensor>& scalers, FlatTensors sums,

@@ -4,11 +4,11 @@
 
 namespace tern::cpu {
 
-void gradient_statistics(const Tensor& g, int64_t bucket, Tensor& statistics);
-void quantize(const Tensor& g, const Tensor& units, int64_t bucket, int64_t levels, const RandomKey& key,
-              Tensor& codes);
-void norm_quantize(const Tensor& g, kernels::BucketNorm norm, int64_t bucket, int64_t levels, const RandomKey& key,
-                   Tensor& units, Tensor& codes);
-void dequantize_add(const Tensor& codes, const Tensor& units, int64_t bucket, int64_t levels, Tensor& sum);
+void gradient_statistics(std::span<const kernels::MeasuredGradient> message, int64_t bucket);
+void quantize(std::span<const kernels::CodedGradient> message, int64_t bucket, int64_t levels);
+void norm_quantize(std::span<const kernels::CodedGradient> message, kernels::BucketNorm norm, int64_t bucket,
+                   int64_t levels);
+void dequantize_add(std::span<const kernels::DecodedGradient> message, const Tensor& messages, const Tensor& units,
+                    int64_t bucket, int64_t levels);
 
 }  // namespace tern::cpu

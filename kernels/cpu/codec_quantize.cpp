@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -33,16 +32,16 @@ constexpr int64_t kAhead = 8192;
 /// Quantizes any chunks of one tensor.
 class Quantizer {
  public:
-  Quantizer(const Tensor& g, const Tensor& units, int64_t bucket, int64_t levels, const RandomKey& key, Tensor& codes)
-      : n_(g.numel()),
+  Quantizer(const CodedGradient& gradient, int64_t bucket, int64_t levels)
+      : n_(gradient.g.numel()),
         width_(bucket_width(n_, bucket)),
         bits_(code_bits(levels)),
         limit_(65536.0f * static_cast<float>(levels)),
-        stream_(key),
+        stream_(gradient.key),
         keys_(draw_keys(stream_)),
-        x_(g.data<float>()),
-        units_(units.data<float>()),
-        bytes_(codes.data<uint8_t>()) {}
+        x_(gradient.g.data<float>()),
+        units_(gradient.units.data<float>()),
+        bytes_(gradient.codes.data<uint8_t>()) {}
 
   int64_t chunks() const { return (n_ + kCodecChunk - 1) / kCodecChunk; }
 
@@ -80,7 +79,7 @@ class Quantizer {
     const auto element = static_cast<uint64_t>(e);
     const uint32_t level = codec_level(codec_scaled(x_[e], factor, limit_), codec_draw(stream_, element),
                                        [&] { return codec_further_draw(stream_, element); });
-    const uint32_t code = level << 1 | (level != 0 && std::signbit(x_[e]) ? 1u : 0u);
+    const uint32_t code = codec_code(x_[e], level);
     const auto lane = static_cast<int>(e % kCodecGroup);
     for (int bit = 0; bit < bits_; ++bit) planes[bit] = (planes[bit] & ~(1u << lane)) | (code >> bit & 1u) << lane;
   }
@@ -94,32 +93,18 @@ class Quantizer {
   uint8_t* bytes_;
 };
 
-}  // namespace
-
-void quantize(const Tensor& g, const Tensor& units, int64_t bucket, int64_t levels, const RandomKey& key,
-              Tensor& codes) {
-  check_quantize("quantize", g, units, bucket, levels, codes);
-  const Quantizer quantizer(g, units, bucket, levels, key, codes);
+void quantize_all(const CodedGradient& gradient, int64_t bucket, int64_t levels) {
+  const Quantizer quantizer(gradient, bucket, levels);
   parallel_for(0, quantizer.chunks(), kChunksPerThread, quantizer);
 }
 
-void norm_quantize(const Tensor& g, BucketNorm norm, int64_t bucket, int64_t levels, const RandomKey& key,
-                   Tensor& units, Tensor& codes) {
-  check_quantize("norm_quantize", g, units, bucket, levels, codes);
-  const int64_t n = g.numel(), width = bucket_width(n, bucket);
-  if (width > kStatisticsRun) {
-    Tensor statistics = Tensor::empty({units.numel(), 3}, {.dtype = DType::f64});
-    cpu::gradient_statistics(g, bucket, statistics);
-    const auto* row = statistics.data<double>();
-    for (int64_t b = 0; b < units.numel(); ++b)
-      units.data<float>()[b] = codec_unit(norm, row[3 * b], row[3 * b + 2], levels);
-    return cpu::quantize(g, units, bucket, levels, key, codes);
-  }
-  // Blocks of whole buckets and whole chunks, small enough that the second pass finds them in the cache.
-  const int64_t common = std::lcm(width, kCodecChunk), block = common * std::max<int64_t>(1, kAhead / common);
-  const Quantizer quantizer(g, units, bucket, levels, key, codes);
-  const float* x = g.data<float>();
-  auto* unit = units.data<float>();
+/// In blocks of whole buckets and whole chunks, small enough that the second pass finds them in the cache.
+void norm_quantize_in_blocks(const CodedGradient& gradient, BucketNorm norm, int64_t width, int64_t levels) {
+  const int64_t n = gradient.g.numel(), common = std::lcm(width, kCodecChunk);
+  const int64_t block = common * std::max<int64_t>(1, kAhead / common);
+  const Quantizer quantizer(gradient, width, levels);
+  const float* x = gradient.g.data<float>();
+  auto* unit = gradient.units.data<float>();
   parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * block, last = std::min(n, first + block);
@@ -131,6 +116,33 @@ void norm_quantize(const Tensor& g, BucketNorm norm, int64_t bucket, int64_t lev
       quantizer(first / kCodecChunk, (last + kCodecChunk - 1) / kCodecChunk);
     }
   });
+}
+
+}  // namespace
+
+void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
+  check_quantize("quantize", message, bucket, levels);
+  for (const CodedGradient& gradient : message) quantize_all(gradient, bucket, levels);
+}
+
+void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
+  check_quantize("norm_quantize", message, bucket, levels);
+  for (const CodedGradient& gradient : message) {
+    const auto& [g, units, codes, key] = gradient;
+    const int64_t width = bucket_width(g.numel(), bucket);
+    if (width <= kStatisticsRun) {
+      norm_quantize_in_blocks(gradient, norm, width, levels);
+      continue;
+    }
+    const MeasuredGradient measured = {g, Tensor::empty({units.numel(), 3}, {.dtype = DType::f64})};
+    cpu::gradient_statistics({&measured, 1}, bucket);
+    const auto* row = measured.statistics.data<double>();
+    for (float& unit : units.span<float>()) {
+      unit = codec_unit(norm, row[0], row[2], levels);
+      row += 3;
+    }
+    quantize_all(gradient, bucket, levels);
+  }
 }
 
 }  // namespace tern::cpu

@@ -1,5 +1,6 @@
 #include "tern/kernels/provide.h"
 
+#include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/cuda/convolution.h"
 #include "tern/kernels/cuda/dropout.h"
 #include "tern/kernels/cuda/elementwise.h"
@@ -73,6 +74,11 @@ void provide_cuda_kernels() {
   kernels::adam_update.provide(cuda, tern::cuda::adam_update);
   kernels::average_update.provide(cuda, tern::cuda::average_update);
   kernels::squared_norm.provide(cuda, tern::cuda::squared_norm);
+
+  kernels::gradient_statistics.provide(cuda, tern::cuda::gradient_statistics);
+  kernels::quantize.provide(cuda, tern::cuda::quantize);
+  kernels::norm_quantize.provide(cuda, tern::cuda::norm_quantize);
+  kernels::dequantize_add.provide(cuda, tern::cuda::dequantize_add);
 
   kernels::conv2d.provide(cuda, tern::cuda::conv2d);
   kernels::conv2d_backward_data.provide(cuda, tern::cuda::conv2d_backward_data);

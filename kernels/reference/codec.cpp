@@ -1,7 +1,6 @@
 #include "tern/kernels/reference/codec.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "tern/kernels/codec_arithmetic.h"
@@ -11,14 +10,11 @@ namespace {
 
 using namespace tern::kernels;
 
-/// Where bit `bit` of the code of element e stands: byte and mask.
+/// The byte that holds a bit of the code of element e, and the mask of that bit in it.
 struct CodeBit {
-  CodeBit(int64_t n, int bits, int64_t e, int bit) {
-    const int64_t group = e / kCodecGroup, in_group = e % kCodecGroup;
-    const int64_t plane = (std::min(kCodecGroup, n - group * kCodecGroup) + 7) / 8;
-    byte = group * 4 * bits + bit * plane + in_group / 8;
-    mask = static_cast<uint8_t>(1u << (in_group % 8));
-  }
+  CodeBit(int64_t n, int bits, int64_t e, int bit)
+      : byte(codec_plane(n, bits, e / kCodecGroup, bit).at + e % kCodecGroup / 8),
+        mask(static_cast<uint8_t>(1u << (e % 8))) {}
   int64_t byte;
   uint8_t mask;
 };
@@ -35,17 +31,16 @@ CodecSums run_sums(const float* x, int64_t count) {
   return lanes[0];
 }
 
-}  // namespace
+int64_t bucket_width(int64_t n, int64_t bucket) { return bucket == 0 ? n : bucket; }
 
-void gradient_statistics(const Tensor& g, int64_t bucket, Tensor& statistics) {
-  check_gradient_statistics(g, bucket, statistics);
-  const int64_t n = g.numel(), width = bucket == 0 ? n : bucket;
-  auto* row = statistics.data<double>();
+void measure(const MeasuredGradient& gradient, int64_t bucket) {
+  const int64_t n = gradient.g.numel(), width = bucket_width(n, bucket);
+  auto* row = gradient.statistics.data<double>();
   for (int64_t first = 0; first < n; first += width, row += 3) {
     const int64_t last = std::min(first + width, n);
     std::vector<CodecSums> runs;
     for (int64_t i = first; i < last; i += kStatisticsRun)
-      runs.push_back(run_sums(g.data<float>() + i, std::min(kStatisticsRun, last - i)));
+      runs.push_back(run_sums(gradient.g.data<float>() + i, std::min(kStatisticsRun, last - i)));
     const CodecSums sums = codec_tree(runs.data(), static_cast<int64_t>(runs.size()));
     row[0] = sums.largest;
     row[1] = sums.sum;
@@ -53,55 +48,75 @@ void gradient_statistics(const Tensor& g, int64_t bucket, Tensor& statistics) {
   }
 }
 
-void quantize(const Tensor& g, const Tensor& units, int64_t bucket, int64_t levels, const RandomKey& key,
-              Tensor& codes) {
-  check_quantize("quantize", g, units, bucket, levels, codes);
-  const int64_t n = g.numel(), width = bucket == 0 ? n : bucket;
+void encode(const CodedGradient& gradient, int64_t bucket, int64_t levels) {
+  const int64_t n = gradient.g.numel(), width = bucket_width(n, bucket);
   const int bits = code_bits(levels);
-  const RandomStream stream(key);
-  auto* bytes = codes.data<uint8_t>();
-  std::fill_n(bytes, codes.numel(), uint8_t{0});
+  const RandomStream stream(gradient.key);
+  const auto bytes = gradient.codes.span<uint8_t>();
+  std::ranges::fill(bytes, uint8_t{0});
   for (int64_t e = 0; e < n; ++e) {
-    const float x = g.data<float>()[e];
+    const float x = gradient.g.data<float>()[e];
     const auto element = static_cast<uint64_t>(e);
     const float scaled =
-        codec_scaled(x, codec_factor(units.data<float>()[e / width]), 65536.0f * static_cast<float>(levels));
+        codec_scaled(x, codec_factor(gradient.units.data<float>()[e / width]), 65536.0f * static_cast<float>(levels));
     const uint32_t level =
         codec_level(scaled, codec_draw(stream, element), [&] { return codec_further_draw(stream, element); });
-    const uint32_t code = level << 1 | (level != 0 && std::signbit(x) ? 1u : 0u);
+    const uint32_t code = codec_code(x, level);
     for (int bit = 0; bit < bits; ++bit) {
       const CodeBit place(n, bits, e, bit);
-      if ((code >> bit & 1u) != 0) bytes[place.byte] |= place.mask;
+      if ((code >> bit & 1u) != 0) bytes[static_cast<size_t>(place.byte)] |= place.mask;
     }
   }
 }
 
-void norm_quantize(const Tensor& g, BucketNorm norm, int64_t bucket, int64_t levels, const RandomKey& key,
-                   Tensor& units, Tensor& codes) {
-  check_quantize("norm_quantize", g, units, bucket, levels, codes);
-  Tensor statistics = Tensor::empty({bucket_count(g.numel(), bucket), 3}, {.dtype = DType::f64});
-  reference::gradient_statistics(g, bucket, statistics);
-  const auto* row = statistics.data<double>();
-  for (float& unit : units.span<float>()) {
-    unit = codec_unit(norm, row[0], row[2], levels);
-    row += 3;
-  }
-  reference::quantize(g, units, bucket, levels, key, codes);
-}
-
-void dequantize_add(const Tensor& codes, const Tensor& units, int64_t bucket, int64_t levels, Tensor& sum) {
-  check_quantize("dequantize_add", sum, units, bucket, levels, codes);
-  const int64_t n = sum.numel(), width = bucket == 0 ? n : bucket;
+void decode_add(const uint8_t* codes, const float* units, int64_t bucket, int64_t levels, const Tensor& sum) {
+  const int64_t n = sum.numel(), width = bucket_width(n, bucket);
   const int bits = code_bits(levels);
   for (int64_t e = 0; e < n; ++e) {
     uint32_t code = 0;
     for (int bit = 0; bit < bits; ++bit) {
       const CodeBit place(n, bits, e, bit);
-      if ((codes.data<uint8_t>()[place.byte] & place.mask) != 0) code |= 1u << bit;
+      if ((codes[place.byte] & place.mask) != 0) code |= 1u << bit;
     }
-    const float magnitude = static_cast<float>(code >> 1) * units.data<float>()[e / width];
+    const float magnitude = static_cast<float>(code >> 1) * units[e / width];
     sum.data<float>()[e] += (code & 1u) != 0 ? -magnitude : magnitude;
   }
+}
+
+}  // namespace
+
+void gradient_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
+  check_statistics(message, bucket);
+  for (const MeasuredGradient& gradient : message) measure(gradient, bucket);
+}
+
+void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
+  check_quantize("quantize", message, bucket, levels);
+  for (const CodedGradient& gradient : message) encode(gradient, bucket, levels);
+}
+
+void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
+  check_quantize("norm_quantize", message, bucket, levels);
+  for (const CodedGradient& gradient : message) {
+    const Tensor statistics = Tensor::empty({gradient.units.numel(), 3}, {.dtype = DType::f64});
+    measure({gradient.g, statistics}, bucket);
+    const auto* row = statistics.data<double>();
+    for (float& unit : gradient.units.span<float>()) {
+      unit = codec_unit(norm, row[0], row[2], levels);
+      row += 3;
+    }
+    encode(gradient, bucket, levels);
+  }
+}
+
+void dequantize_add(std::span<const DecodedGradient> message, const Tensor& messages, const Tensor& units,
+                    int64_t bucket, int64_t levels) {
+  check_dequantize(message, messages, units, bucket, levels);
+  const Tensor rows = units_of(message, messages, units, bucket);
+  for (const auto& [sum, first_unit, codes_at] : message)
+    for (int64_t i = 0; i < messages.size(0); ++i)
+      decode_add(messages.data<uint8_t>() + i * messages.size(1) + codes_at,
+                 rows.data<float>() + i % rows.size(0) * rows.size(1) + first_unit, bucket, levels, sum);
 }
 
 }  // namespace tern::reference

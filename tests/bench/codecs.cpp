@@ -22,6 +22,19 @@ void add(std::vector<Case>& cases, const char* name, std::function<std::function
   cases.push_back({name, 1, std::move(prepare), {kNumel * sizeof(float), "GB/s of float32"}});
 }
 
+kernels::CodedGradient coded(const Tensor& units, int bits) {
+  return {gradient(), units, Tensor::zeros({kernels::code_bytes(kNumel, bits)}, {.dtype = DType::u8}), kKey};
+}
+
+/// Adds one message with these units.
+std::function<void()> decode_add(const Tensor& units, int64_t bucket, int64_t levels) {
+  const kernels::CodedGradient message = coded(units, kernels::code_bits(levels));
+  kernels::quantize({&message, 1}, bucket, levels);
+  return [=, codes = message.codes.reshape({1, -1}), sum = kernels::DecodedGradient{Tensor::zeros({kNumel})}] {
+    kernels::dequantize_add({&sum, 1}, codes, units, bucket, levels);
+  };
+}
+
 }  // namespace
 
 // One thread; every rate counts the bytes of the float32 array once, so that ratios to memcpy are those of the times.
@@ -32,36 +45,23 @@ void add_codecs(std::vector<Case>& cases) {
     };
   });
   add(cases, "codec/ternary_encode/25m", [] {
-    return [g = gradient(), statistics = Tensor::empty({1, 3}, {.dtype = DType::f64}),
-            codes = Tensor::zeros({kernels::code_bytes(kNumel, 2)}, {.dtype = DType::u8})]() mutable {
-      kernels::gradient_statistics(g, 0, statistics);
-      const auto* s = statistics.data<double>();
+    const kernels::CodedGradient message = coded(Tensor::zeros({1}), 2);
+    return [message, measured = kernels::MeasuredGradient{message.g, Tensor::empty({1, 3}, {.dtype = DType::f64})}] {
+      kernels::gradient_statistics({&measured, 1}, 0);
+      const auto* s = measured.statistics.data<double>();
       const double mean = s[1] / kNumel, deviation = std::sqrt(s[2] / kNumel - mean * mean);
-      kernels::quantize(g, Tensor::full({1}, std::min(s[0], 2.5 * deviation)), 0, 1, kKey, codes);
+      message.units.fill(std::min(s[0], 2.5 * deviation));
+      kernels::quantize({&message, 1}, 0, 1);
     };
   });
-  add(cases, "codec/ternary_decode_add/25m", [] {
-    const Tensor units = Tensor::full({1}, 2.5e-3);
-    Tensor codes = Tensor::empty({kernels::code_bytes(kNumel, 2)}, {.dtype = DType::u8});
-    kernels::quantize(gradient(), units, 0, 1, kKey, codes);
-    return
-        [units, codes, sum = Tensor::zeros({kNumel})]() mutable { kernels::dequantize_add(codes, units, 0, 1, sum); };
-  });
+  add(cases, "codec/ternary_decode_add/25m", [] { return decode_add(Tensor::full({1}, 2.5e-3), 0, 1); });
   constexpr int64_t kBucket = 512, kLevels = 7, kBuckets = kernels::bucket_count(kNumel, kBucket);
   add(cases, "codec/qsgd4_encode/25m", [] {
-    return [g = gradient(), units = Tensor::zeros({kBuckets}),
-            codes = Tensor::zeros({kernels::code_bytes(kNumel, 4)}, {.dtype = DType::u8})]() mutable {
-      kernels::norm_quantize(g, kernels::BucketNorm::l2, kBucket, kLevels, kKey, units, codes);
+    return [message = coded(Tensor::zeros({kBuckets}), 4)] {
+      kernels::norm_quantize({&message, 1}, kernels::BucketNorm::l2, kBucket, kLevels);
     };
   });
-  add(cases, "codec/qsgd4_decode_add/25m", [] {
-    const Tensor units = Tensor::full({kBuckets}, 3e-3);
-    Tensor codes = Tensor::empty({kernels::code_bytes(kNumel, 4)}, {.dtype = DType::u8});
-    kernels::quantize(gradient(), units, kBucket, kLevels, kKey, codes);
-    return [units, codes, sum = Tensor::zeros({kNumel})]() mutable {
-      kernels::dequantize_add(codes, units, kBucket, kLevels, sum);
-    };
-  });
+  add(cases, "codec/qsgd4_decode_add/25m", [] { return decode_add(Tensor::full({kBuckets}, 3e-3), kBucket, kLevels); });
 }
 
 }  // namespace tern::bench

@@ -1,3 +1,7 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+
 #include "tern/kernels/codec.h"
 #include "tests/kernels/parity_cases.h"
 
@@ -8,57 +12,128 @@ using namespace tern::kernels;
 
 struct CodecCase {
   const char* name;
-  int64_t n, bucket, levels;
+  std::vector<int64_t> sizes;  ///< of the gradients of a message
+  int64_t bucket, levels;
 };
 const CodecCase kCases[] = {
-    {"empty", 0, 0, 1},           {"one", 1, 0, 1},
-    {"short group", 37, 0, 7},    {"one chunk", 256, 0, 3},
-    {"runs", 70001, 0, 1},        {"buckets", 3000, 512, 7},
-    {"odd buckets", 999, 7, 5},   {"wide levels", 1000, 300, 32767},
-    {"bucket of one", 300, 1, 1},
+    {"empty", {0}, 0, 1},
+    {"one", {1}, 0, 1},
+    {"short group", {37}, 0, 7},
+    {"one chunk", {256}, 0, 3},
+    {"runs", {70001}, 0, 1},
+    {"blocks of runs", {140'001}, 70'000, 1},
+    {"buckets", {3000}, 512, 7},
+    {"buckets shorter than a tile", {3001}, 32, 7},
+    {"buckets longer than a run", {20'011}, 4352, 100},
+    {"odd buckets", {999}, 7, 5},
+    {"buckets across tiles", {2111}, 100, 2},
+    {"wide levels", {1000}, 300, 32767},
+    {"bucket of one", {300}, 1, 1},
+    {"message", {500, 0, 33, 1, 4100, 20}, 0, 1},
+    {"message of buckets", {33, 1024, 0, 7, 2055}, 512, 7},
 };
+
 const RandomKey kKey{.seed = 5, .purpose = Purpose::codec, .owner = 3, .step = 2, .tensor = 9};
 
-Tensor units(Run& run, const CodecCase& c) {
-  return run
-      .parameter({bucket_count(c.n, c.bucket)}, 0.5 / static_cast<double>(c.levels),
-                 1.5 / static_cast<double>(c.levels))
-      .to(DType::f32);
+/// Numbers like gradients', of which some are zeros, some beyond any unit, and one perhaps `unlike` a number.
+Tensor gradient(Run& run, int64_t n, float unlike = 0) {
+  std::vector<float> values = run.input({n}).to(Device{}).to_vector<float>();
+  for (size_t i = 5; i < values.size(); i += 97) values[i] = i % 2 == 0 ? 0 : 1e6f;
+  if (n > 40) values[31] = unlike;
+  return Tensor::from({n}, values).to(run.device());
+}
+
+int64_t units_of(const CodecCase& c) {
+  int64_t count = 0;
+  for (const int64_t n : c.sizes) count += bucket_count(n, c.bucket);
+  return count;
+}
+int64_t code_bytes_of(const CodecCase& c) {
+  int64_t count = 0;
+  for (const int64_t n : c.sizes) count += code_bytes(n, code_bits(c.levels));
+  return count;
+}
+Tensor units(Run& run, int64_t count, int64_t levels) {
+  const auto most = static_cast<double>(levels);
+  return run.parameter({count}, 0.5 / most, 1.5 / most).to(DType::f32);
+}
+
+/// Gradients of the case, their codes one after the other from an odd byte of `codes` on.
+std::vector<CodedGradient> coded(Run& run, const CodecCase& c, const Tensor& units, const Tensor& codes,
+                                 float unlike = 0) {
+  std::vector<CodedGradient> message;
+  int64_t unit = 0, byte = 1;
+  for (const int64_t n : c.sizes) {
+    const int64_t next_unit = unit + bucket_count(n, c.bucket), next_byte = byte + code_bytes(n, code_bits(c.levels));
+    RandomKey key = kKey;
+    key.tensor += static_cast<uint32_t>(message.size());
+    message.push_back({gradient(run, n, unlike), units.slice(unit, next_unit), codes.slice(byte, next_byte), key});
+    unit = next_unit;
+    byte = next_byte;
+  }
+  return message;
+}
+
+void run_statistics(Run& run, const CodecCase& c, float unlike) {
+  const Tensor& statistics = run.output_as(DType::f64, {units_of(c), 3});
+  std::vector<MeasuredGradient> message;
+  int64_t row = 0;
+  for (const int64_t n : c.sizes) {
+    const int64_t next = row + bucket_count(n, c.bucket);
+    message.push_back({gradient(run, n, unlike), statistics.slice(row, next)});
+    row = next;
+  }
+  run(gradient_statistics, message, c.bucket);
+}
+
+void run_quantize(Run& run, const CodecCase& c) {
+  const Tensor& codes = run.output_as(DType::u8, {1 + code_bytes_of(c)});
+  run(quantize, coded(run, c, units(run, units_of(c), c.levels), codes), c.bucket, c.levels);
+}
+
+/// Codes are compared where units are finite.
+void run_norm_quantize(Run& run, const CodecCase& c, BucketNorm norm, float unlike) {
+  const Tensor& units = run.output_as(DType::f32, {units_of(c)});
+  const Shape bytes = {1 + code_bytes_of(c)};
+  const Tensor codes = std::isfinite(unlike) ? run.output_as(DType::u8, bytes)
+                                             : Tensor::empty(bytes, {.dtype = DType::u8, .device = run.device()});
+  run(norm_quantize, coded(run, c, units, codes, unlike), norm, c.bucket, c.levels);
+}
+
+/// Three messages; units of their own from byte 0 on, or shared. Messages of odd sizes leave the next ones unaligned.
+void run_dequantize(Run& run, const CodecCase& c, bool shared) {
+  constexpr int64_t kRanks = 3;
+  const int64_t count = units_of(c), own = shared ? 0 : 4 * count, bytes = own + code_bytes_of(c);
+  const Tensor codes = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
+  const Tensor values = units(run, kRanks * count, c.levels).to(Device{});
+  for (int64_t rank = 0; rank < kRanks && own > 0; ++rank)
+    std::memcpy(codes.data<uint8_t>() + rank * bytes, values.data<float>() + rank * count, static_cast<size_t>(own));
+  std::vector<DecodedGradient> message;
+  int64_t unit = 0, byte = own;
+  for (const int64_t n : c.sizes) {
+    message.push_back({run.changed(run.input({n}).to(DType::f32)), unit, byte});
+    unit += bucket_count(n, c.bucket);
+    byte += code_bytes(n, code_bits(c.levels));
+  }
+  run(dequantize_add, message, codes.to(run.device()), shared ? values.slice(0, count).to(run.device()) : Tensor(),
+      c.bucket, c.levels);
 }
 
 }  // namespace
 
-// f32 alone; the oracle in double precision gets the same floats, and codes must equal its own.
+// f32 alone; the oracle in double precision gets the same floats, and every target must give its very bits.
 void add_codec_cases(ParityTable& table) {
-  const ParityOptions f32{.bf16 = false, .channels_last = false};
+  const ParityOptions exact{.bf16 = false, .channels_last = false, .exact = true};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
   for (const CodecCase& c : kCases) {
-    table.push_back({&gradient_statistics, c.name,
-                     [c](Run& run) {
-                       run(gradient_statistics, run.input({c.n}).to(DType::f32), c.bucket,
-                           run.output_as(DType::f64, {bucket_count(c.n, c.bucket), 3}));
-                     },
-                     f32});
-    table.push_back({&quantize, c.name,
-                     [c](Run& run) {
-                       run(quantize, run.input({c.n}).to(DType::f32), units(run, c), c.bucket, c.levels, kKey,
-                           run.output_as(DType::u8, {code_bytes(c.n, code_bits(c.levels))}));
-                     },
-                     f32});
+    for (const float unlike : {0.0f, -kInfinity})
+      table.push_back({&gradient_statistics, c.name, [=](Run& run) { run_statistics(run, c, unlike); }, exact});
+    table.push_back({&quantize, c.name, [=](Run& run) { run_quantize(run, c); }, exact});
     for (const BucketNorm norm : {BucketNorm::l2, BucketNorm::max})
-      table.push_back({&norm_quantize, c.name,
-                       [c, norm](Run& run) {
-                         run(norm_quantize, run.input({c.n}).to(DType::f32), norm, c.bucket, c.levels, kKey,
-                             run.output_as(DType::f32, {bucket_count(c.n, c.bucket)}),
-                             run.output_as(DType::u8, {code_bytes(c.n, code_bits(c.levels))}));
-                       },
-                       f32});
-    table.push_back({&dequantize_add, c.name,
-                     [c](Run& run) {
-                       const Tensor codes = run.integers({code_bytes(c.n, code_bits(c.levels))}, 256).to(DType::u8);
-                       run(dequantize_add, codes, units(run, c), c.bucket, c.levels,
-                           run.changed(run.input({c.n}).to(DType::f32)));
-                     },
-                     f32});
+      for (const float unlike : {0.0f, kInfinity, kNaN})
+        table.push_back({&norm_quantize, c.name, [=](Run& run) { run_norm_quantize(run, c, norm, unlike); }, exact});
+    for (const bool shared : {true, false})
+      table.push_back({&dequantize_add, c.name, [=](Run& run) { run_dequantize(run, c, shared); }, exact});
   }
 }
 

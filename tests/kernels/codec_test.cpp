@@ -12,10 +12,21 @@ namespace {
 
 const RandomKey kKey{.seed = 11, .purpose = Purpose::codec, .owner = 1, .step = 2, .tensor = 3};
 
+/// A message of one gradient.
 Tensor codes_of(const Tensor& g, double unit, int64_t levels) {
-  Tensor codes = Tensor::empty({code_bytes(g.numel(), code_bits(levels))}, {.dtype = DType::u8});
-  quantize(g, Tensor::full({1}, unit), 0, levels, kKey, codes);
-  return codes;
+  const CodedGradient coded = {g, Tensor::full({1}, unit),
+                               Tensor::empty({code_bytes(g.numel(), code_bits(levels))}, {.dtype = DType::u8}), kKey};
+  quantize({&coded, 1}, 0, levels);
+  return coded.codes.reshape({1, -1});
+}
+void add(const Tensor& codes, double unit, int64_t levels, const Tensor& sum) {
+  const DecodedGradient decoded = {sum};
+  dequantize_add({&decoded, 1}, codes, Tensor::full({1}, unit), 0, levels);
+}
+Tensor statistics_of(const Tensor& g, int64_t bucket) {
+  const MeasuredGradient measured = {g, Tensor::empty({bucket_count(g.numel(), bucket), 3}, {.dtype = DType::f64})};
+  gradient_statistics({&measured, 1}, bucket);
+  return measured.statistics;
 }
 
 TEST(CodecArithmetic, RoundsUpWhereTheDrawReachesTheFraction) {
@@ -58,7 +69,7 @@ TEST(Quantize, LaysCodesInPlanesOfThirtyTwo) {
                                          0xcc, 0xcc, 0xcc, 0xcc, 0x0a, 0x0a, 0x0c};
   EXPECT_EQ(bytes, expected);
   Tensor sum = Tensor::full({37}, 1);
-  dequantize_add(Tensor::from({15}, bytes), Tensor::full({1}, 0.5), 0, 3, sum);
+  add(Tensor::from({1, 15}, bytes), 0.5, 3, sum);
   for (int i = 0; i < 37; ++i) EXPECT_EQ(sum.span<float>()[i], 1 + values[i]);
 }
 
@@ -66,11 +77,11 @@ TEST(Quantize, ClipsAtTheLastLevelAndKeepsZero) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   const Tensor g = Tensor::from({6}, std::vector<float>{9, -9, 0, -0.0f, infinity, nan});
   Tensor sum = Tensor::zeros({6});
-  dequantize_add(codes_of(g, 2, 3), Tensor::full({1}, 2), 0, 3, sum);
+  add(codes_of(g, 2, 3), 2, 3, sum);
   EXPECT_EQ(sum.to_vector<float>(), (std::vector<float>{6, -6, 0, 0, 6, 6}));
   Tensor nothing = Tensor::zeros({6});
   const auto zero_unit = codes_of(Tensor::from({6}, std::vector<float>{9, -9, 0, 1, 1, 1}), 0, 1);
-  dequantize_add(zero_unit, Tensor::zeros({1}), 0, 1, nothing);
+  add(zero_unit, 0, 1, nothing);
   EXPECT_EQ(nothing.to_vector<float>(), std::vector<float>(6, 0));
 }
 
@@ -78,7 +89,7 @@ TEST(Quantize, TakesTheDocumentedDraws) {
   const int64_t n = 1000;
   const RandomStream stream(kKey);
   Tensor sum = Tensor::zeros({n});
-  dequantize_add(codes_of(Tensor::full({n}, 0.3), 1, 1), Tensor::full({1}, 1), 0, 1, sum);
+  add(codes_of(Tensor::full({n}, 0.3), 1, 1), 1, 1, sum);
   for (uint64_t e = 0; e < n; ++e) {
     const auto block = static_cast<uint32_t>(e / 256 * 32 + e % 32);
     const uint32_t draw = stream.word(4 * uint64_t{block} + e % 256 / 64) >> (e % 64 / 32 * 16) & 0xffff;
@@ -87,18 +98,23 @@ TEST(Quantize, TakesTheDocumentedDraws) {
 }
 
 TEST(GradientStatistics, AreThoseOfEachBucketAndShowNaNAndInfinity) {
-  Tensor statistics = Tensor::empty({2, 3}, {.dtype = DType::f64});
-  gradient_statistics(Tensor::from({5}, std::vector<float>{1, -4, 2, 0.5, -0.25}), 3, statistics);
-  EXPECT_EQ(statistics.to_vector<double>(), (std::vector<double>{4, -1, 21, 0.5, 0.25, 0.3125}));
+  EXPECT_EQ(statistics_of(Tensor::from({5}, std::vector<float>{1, -4, 2, 0.5, -0.25}), 3).to_vector<double>(),
+            (std::vector<double>{4, -1, 21, 0.5, 0.25, 0.3125}));
   for (const double bad : {NAN, INFINITY, -INFINITY})
     for (const int64_t where : {0, 17, 4095, 9999}) {
-      Tensor g = Tensor::full({10000}, 3e38), whole = Tensor::empty({1, 3}, {.dtype = DType::f64});
-      gradient_statistics(g, 0, whole);
-      EXPECT_TRUE(std::isfinite(whole.to_vector<double>()[2]));
+      const Tensor g = Tensor::full({10000}, 3e38);
+      EXPECT_TRUE(std::isfinite(statistics_of(g, 0).to_vector<double>()[2]));
       g.span<float>()[where] = static_cast<float>(bad);
-      gradient_statistics(g, 0, whole);
-      EXPECT_FALSE(std::isfinite(whole.to_vector<double>()[2]));
+      EXPECT_FALSE(std::isfinite(statistics_of(g, 0).to_vector<double>()[2]));
     }
+}
+
+TEST(CodecFactor, IsTheNearestFloat) {
+  const RandomStream stream({.seed = 1, .purpose = Purpose::test});
+  for (uint64_t i = 0; i < 100'000; ++i) {
+    const float unit = std::ldexp(1 + stream.uniform(2 * i), static_cast<int>(stream.below(2 * i + 1, 220)) - 110);
+    ASSERT_EQ(codec_factor(unit), static_cast<float>(65536.0 / static_cast<double>(unit))) << unit;
+  }
 }
 
 TEST(CodeBytes, CountsEveryPlane) {

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <iostream>
-#include <set>
 #include <string>
 
 #include "tern/kernels/kernel.h"
 
 namespace tern {
 namespace {
-
-/// The codecs refuse gradients on a device.
-const std::set<std::string> kNotOnCudaYet = {"dequantize_add", "gradient_statistics", "norm_quantize", "quantize"};
 
 TEST(Coverage, HasNoHole) {
   const auto kernels = all_kernels();
@@ -28,7 +24,7 @@ TEST(Coverage, HasNoHole) {
     if (provides(Target::cpu)) {
       EXPECT_TRUE(kernel->has(Target::cpu)) << name;
     }
-    if (provides(Target::cuda) && !kNotOnCudaYet.contains(name)) {
+    if (provides(Target::cuda)) {
       EXPECT_TRUE(kernel->has(Target::cuda)) << name;
     }
   }

@@ -111,7 +111,8 @@ std::vector<std::string> parity_differences(const ParityCase& row, const std::ve
         row.body(run);
         for (size_t i = 0; i < run.outputs().size(); ++i) {
           const Tensor& output = run.outputs()[i];
-          const auto tolerance = is_floating(output.dtype()) ? tolerance_of(dtype) : Tolerance{0, 0};
+          const bool exact = row.options.exact || !is_floating(output.dtype());
+          const auto tolerance = exact ? Tolerance{0, 0} : tolerance_of(dtype);
           const auto line = difference(output, oracle.outputs()[i], tolerance);
           if (!line.empty())
             found.push_back(join({row.kernel->name(), " on ", target, ", ", row.name, ", ", dtype, ", ", format,

@@ -39,12 +39,13 @@ class Run {
     kernel.on(target_)(arguments...);
   }
 
+  /// Where the target runs.
+  Device device() const;
   const std::deque<Tensor>& outputs() const { return outputs_; }
 
  private:
   Tensor activations(const Tensor& values) const;
   MemoryFormat format_of(const Shape& shape) const;
-  Device device() const;
 
   Target target_;
   DType dtype_;
@@ -57,6 +58,7 @@ class Run {
 struct ParityOptions {
   bool bf16 = true;
   bool channels_last = true;
+  bool exact = false;  ///< every bit of the reference's
 };
 
 /// One row of the table: a kernel, a name for the case, and how to run it.

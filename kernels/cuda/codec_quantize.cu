@@ -1,0 +1,169 @@
+#include <vector>
+
+#include "tern/kernels/cuda/bucket_sums.h"
+#include "tern/kernels/cuda/codec.h"
+#include "tern/kernels/cuda/item_table.h"
+#include "tern/kernels/cuda/tile.h"
+
+namespace tern::cuda {
+namespace {
+
+using kernels::BucketNorm;
+using kernels::CodedGradient;
+
+struct Coded {
+  const float* g;
+  float* units;
+  uint8_t* codes;
+  int64_t numel;
+  BucketWidth bucket;
+  RandomKey key;
+};
+
+/// This lane's element of each group of a tile; zeros beyond the end.
+struct TileElements {
+  __device__ TileElements(const float* g, int64_t first, int64_t numel) {
+    for_each_group(first, numel, [&](int j, int64_t e) { x[j] = g[e]; });
+  }
+  float x[kTileGroups] = {};
+};
+
+/// x[i] of registers, which have no addresses.
+__device__ float pick(const float (&x)[kTileGroups], int i) {
+  float picked = 0;
+#pragma unroll
+  for (int j = 0; j < kTileGroups; ++j) picked = i == j ? x[j] : picked;
+  return picked;
+}
+
+/// Units that are given.
+struct GivenUnits {
+  __device__ auto operator()(const Coded& of, int64_t, const TileElements&) const {
+    return [units = of.units](int64_t bucket) { return units[bucket]; };
+  }
+};
+
+/// Units of buckets that tiles hold whole, from the elements in registers: lane k gets that of the tile's bucket k.
+struct OwnUnits {
+  BucketNorm norm;
+  int64_t levels;
+
+  __device__ auto operator()(const Coded& of, int64_t first, const TileElements& tile) const {
+    const int lane = lane_id(), groups = static_cast<int>(of.bucket.width) / kWarp;  // groups: 1, 2, 4, 8 or 16
+    float* next = of.units + first / of.bucket.width;
+    int number = 0;
+    double squares = 0;
+    float largest = 0, mine = 0;
+#pragma unroll
+    for (int j = 0; j < kTileGroups; ++j) {
+      // Elements of one of the sixteen sums lie in two lanes, both of which add them up. Their squares are exact.
+      const float x = tile.x[j], other = __shfl_xor_sync(~0u, x, kernels::kStatisticsLanes);
+      const double before = lane < kernels::kStatisticsLanes ? x : other,
+                   after = lane < kernels::kStatisticsLanes ? other : x;
+      squares = fma(after, after, fma(before, before, squares));
+      largest = fmaxf(largest, fabsf(x));
+      if (((j + 1) & (groups - 1)) != 0) continue;
+      for (int bit = kernels::kStatisticsLanes / 2; bit > 0; bit /= 2) squares += __shfl_xor_sync(~0u, squares, bit);
+      largest = fold_group<kWarp>(largest, [](float a, float b) { return fmaxf(a, b); });
+      if (first + (j + 1 - groups) * kWarp < of.numel) {
+        const float unit = kernels::codec_unit(norm, largest, squares, levels);
+        if (lane == 0) *next++ = unit;
+        if (lane >= number++) mine = unit;
+      }
+      squares = largest = 0;
+    }
+    return [mine](int64_t) { return mine; };
+  }
+};
+
+template <class Slots, class Units>
+__global__ void __launch_bounds__(kThreads, kResidentBlocks)
+    quantize_kernel(Units units, int bits, float limit, const __grid_constant__ ItemTable<Coded> table) {
+  const auto place = table.place();
+  const Coded& of = place.entry;
+  const int64_t first = (place.block * kTilesPerBlock + threadIdx.x / kWarp) * kTile;
+  if (first >= of.numel) return;
+  const TileElements tile(of.g, first, of.numel);
+  const auto unit = units(of, first, tile);
+  float factors[kTileGroups];
+  spread(
+      of.bucket, first, of.numel, [&](int64_t bucket) { return kernels::codec_factor(unit(bucket)); }, factors);
+  const RandomStream stream(of.key);
+  const auto lane = static_cast<uint64_t>(first) + lane_id();
+  const std::array<uint32_t, 4> draws[2] = {kernels::codec_block(stream, lane),
+                                            kernels::codec_block(stream, lane + kernels::kCodecChunk)};
+#pragma unroll
+  for (int word = 0; word < Slots::kWords; ++word) {
+    uint32_t codes = 0;
+    bool decided = true;
+#pragma unroll
+    for (int k = 0; k < Slots::kGroups; ++k) {
+      const int j = word * Slots::kGroups + k;
+      const float scaled = kernels::codec_scaled(tile.x[j], factors[j], limit);
+      const uint32_t sum =
+          static_cast<uint32_t>(scaled) + kernels::codec_half(draws[j / kChunkGroups], j % kChunkGroups);
+      decided = decided && kernels::codec_decides(sum);
+      codes |= kernels::codec_code(tile.x[j], sum >> 16) << (k * Slots::kBits);
+    }
+    if (__ballot_sync(~0u, !decided) != 0) {  // once in 65536 elements: all of the word again, from every random bit
+      codes = 0;
+#pragma unroll 1
+      for (int k = 0; k < Slots::kGroups; ++k) {
+        const int j = word * Slots::kGroups + k;
+        const uint64_t e = lane + static_cast<uint64_t>(j) * kWarp;
+        const float x = pick(tile.x, j);
+        const uint32_t level =
+            kernels::codec_level(kernels::codec_scaled(x, pick(factors, j), limit), kernels::codec_draw(stream, e),
+                                 [&] { return kernels::codec_further_draw(stream, e); });
+        codes |= kernels::codec_code(x, level) << (k * Slots::kBits);
+      }
+    }
+    const auto plane = Slots::plane(of.numel, bits, first / kWarp, word);
+    store_bytes(of.codes + plane.at, plane.bytes(), transpose_bits(codes) & plane.mask());
+  }
+}
+
+std::vector<Coded> entries_of(std::span<const CodedGradient> message, int64_t bucket) {
+  std::vector<Coded> entries;
+  for (const auto& [g, unit, codes, key] : message)
+    if (g.numel() != 0)
+      entries.push_back({g.data<float>(), unit.data<float>(), codes.data<uint8_t>(), g.numel(),
+                         BucketWidth(bucket == 0 ? g.numel() : bucket), key});
+  return entries;
+}
+
+template <class Units>
+void run(const char* operation, std::span<const CodedGradient> message, int64_t bucket, int64_t levels, Units units) {
+  const std::vector<Coded> entries = entries_of(message, bucket);
+  const int bits = kernels::code_bits(levels);
+  const float limit = 65536.0f * static_cast<float>(levels);
+  visit_slots(bits, [&]<class Slot>(Slot) {
+    for_each_table(
+        std::span<const Coded>(entries), [](const Coded& of) { return tile_blocks(of.numel); },
+        [&](const auto& table) {
+          launch(operation, kernels::placement(message).device(), table.grid(), quantize_kernel<Slot, Units>, units,
+                 bits, limit, table);
+        });
+  });
+}
+
+}  // namespace
+
+void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
+  kernels::check_quantize("quantize", message, bucket, levels);
+  run("quantize", message, bucket, levels, GivenUnits{});
+}
+
+void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
+  kernels::check_quantize("norm_quantize", message, bucket, levels);
+  if (bucket >= kWarp && kTile % bucket == 0)
+    return run("norm_quantize", message, bucket, levels, OwnUnits{norm, levels});
+  std::vector<BucketSums> sums;
+  for (const auto& [g, units, codes, key] : message)
+    if (g.numel() != 0)
+      sums.push_back({g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, nullptr, units.data<float>()});
+  sum_buckets("norm_quantize", kernels::placement(message).device(), sums, norm, levels);
+  run("norm_quantize", message, bucket, levels, GivenUnits{});
+}
+
+}  // namespace tern::cuda
