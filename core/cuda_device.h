@@ -8,4 +8,7 @@ namespace tern {
 /// the device, or code for its architecture.
 DeviceBackend& cuda_device(int index);
 
+/// How many this machine has, 1 or more; an InputError says why there are none.
+int cuda_device_count();
+
 }  // namespace tern

@@ -7,17 +7,15 @@
 namespace tern {
 namespace {
 
-using detail::Collective;
 using Counts = std::vector<int64_t>;
-
-std::span<std::byte> bytes_of(const Tensor& tensor) {
-  if (!tensor.defined()) return {};
-  return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()};
-}
 
 void check_tensor(const Tensor& tensor, const char* operation, const char* name) {
   check(tensor.defined(), operation, ": ", name, " is undefined");
-  check(tensor.device().type == DeviceType::cpu, operation, ": ", name, " is on ", tensor.device(), ", expected cpu");
+}
+
+void check_devices(const Tensor& x, const Tensor& y, const char* operation) {
+  check(x.device() == y.device(), operation, ": x is on ", x.device(), " and y on ", y.device(),
+        ", expected one device");
 }
 
 void check_count(const Tensor& tensor, int64_t count, DType dtype, const char* operation, const char* name) {
@@ -42,9 +40,10 @@ Message label(Operation operation, const Tensor& x, int64_t count, Account accou
 
 }  // namespace
 
-Work Communicator::start(Message message, std::function<void(const Collective&)> run) {
-  message.sequence = ++sequence_;
-  return queue_.add([this, message, run = std::move(run)] { run({*transport_, message}); });
+bool CollectiveCall::in_place() const {
+  const Operation operation = message.operation;
+  return operation == Operation::broadcast || operation == Operation::fan_out ||
+         operation == Operation::all_reduce_sum || operation == Operation::all_reduce_max;
 }
 
 Counts Communicator::equal_counts(const Tensor& part) const {
@@ -54,23 +53,20 @@ Counts Communicator::equal_counts(const Tensor& part) const {
 Work Communicator::broadcast(const Tensor& x, int root, Account account) {
   check_tensor(x, "broadcast", "x");
   check_root(root, size(), "broadcast");
-  return start(label(Operation::broadcast, x, x.numel(), account),
-               [=](const Collective& c) { ring_broadcast(c, bytes_of(x), root); });
+  return start({.message = label(Operation::broadcast, x, x.numel(), account), .x = x, .root = root});
 }
 
 Work Communicator::fan_out(const Tensor& x, int root, Account account) {
   check_tensor(x, "fan_out", "x");
   check_root(root, size(), "fan_out");
-  return start(label(Operation::fan_out, x, x.numel(), account),
-               [=](const Collective& c) { detail::fan_out(c, bytes_of(x), root); });
+  return start({.message = label(Operation::fan_out, x, x.numel(), account), .x = x, .root = root});
 }
 
 Work Communicator::all_reduce(const Tensor& x, Reduction reduction, Account account) {
   check_tensor(x, "all_reduce", "x");
   check(x.dtype() != DType::u8, "all_reduce: x holds u8, expected f32, f64, bf16 or i64");
   const auto operation = reduction == Reduction::sum ? Operation::all_reduce_sum : Operation::all_reduce_max;
-  return start(label(operation, x, x.numel(), account),
-               [=](const Collective& c) { ring_all_reduce(c, bytes_of(x), reduction); });
+  return start({.message = label(operation, x, x.numel(), account), .x = x});
 }
 
 Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account account) {
@@ -78,8 +74,8 @@ Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account acco
   check(x.dtype() != DType::u8, "reduce_scatter: x holds u8, expected f32, f64, bf16 or i64");
   const detail::Cuts cuts = detail::even_cuts(x.numel(), size());
   check_count(y, cuts[rank() + 1] - cuts[rank()], x.dtype(), "reduce_scatter", "y");
-  return start(label(Operation::reduce_scatter, x, x.numel(), account),
-               [=](const Collective& c) { ring_reduce_scatter(c, bytes_of(x), bytes_of(y), cuts); });
+  check_devices(x, y, "reduce_scatter");
+  return start({.message = label(Operation::reduce_scatter, x, x.numel(), account), .x = x, .y = y, .sends = cuts});
 }
 
 Work Communicator::all_gather(const Tensor& x, const Tensor& y, Account account) {
@@ -91,9 +87,9 @@ Work Communicator::all_gather(const Tensor& x, const Tensor& y, const Counts& co
   check_tensor(x, "all_gather", "x");
   check_count(x, counts[rank()], x.dtype(), "all_gather", "x");
   check_count(y, count, x.dtype(), "all_gather", "y");
+  check_devices(x, y, "all_gather");
   return start(
-      label(Operation::all_gather, x, count, account),
-      [=, cuts = detail::cuts_of(counts)](const Collective& c) { ring_all_gather(c, bytes_of(x), bytes_of(y), cuts); });
+      {.message = label(Operation::all_gather, x, count, account), .x = x, .y = y, .sends = detail::cuts_of(counts)});
 }
 
 Work Communicator::all_to_all(const Tensor& x, const Tensor& y, Account account) {
@@ -108,13 +104,15 @@ Work Communicator::all_to_all(const Tensor& x, const Counts& sends, const Tensor
   check_tensor(x, "all_to_all", "x");
   check_count(x, total(sends, size(), "all_to_all"), x.dtype(), "all_to_all", "x");
   check_count(y, total(receives, size(), "all_to_all"), x.dtype(), "all_to_all", "y");
+  check_devices(x, y, "all_to_all");
   check(sends[rank()] == receives[rank()], "all_to_all: rank ", rank(), " sends itself ", sends[rank()],
         " elements and expects ", receives[rank()]);
   // Ranks may hold unlike totals here: the lengths of the parts are what must agree.
-  return start(label(Operation::all_to_all, x, 0, account),
-               [=, send = detail::cuts_of(sends), receive = detail::cuts_of(receives)](const Collective& c) {
-                 detail::all_to_all(c, bytes_of(x), send, bytes_of(y), receive);
-               });
+  return start({.message = label(Operation::all_to_all, x, 0, account),
+                .x = x,
+                .y = y,
+                .sends = detail::cuts_of(sends),
+                .receives = detail::cuts_of(receives)});
 }
 
 Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, Account account) {
@@ -126,10 +124,15 @@ Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, const Cou
   check_root(root, size(), "scatter");
   check_tensor(y, "scatter", "y");
   check_count(y, counts[rank()], y.dtype(), "scatter", "y");
-  if (rank() == root) check_count(x, count, y.dtype(), "scatter", "x");
-  return start(label(Operation::scatter, y, count, account), [=, cuts = detail::cuts_of(counts)](const Collective& c) {
-    detail::scatter(c, bytes_of(x), bytes_of(y), root, cuts);
-  });
+  if (rank() == root) {
+    check_count(x, count, y.dtype(), "scatter", "x");
+    check_devices(x, y, "scatter");
+  }
+  return start({.message = label(Operation::scatter, y, count, account),
+                .x = rank() == root ? x : Tensor(),
+                .y = y,
+                .root = root,
+                .sends = detail::cuts_of(counts)});
 }
 
 Work Communicator::gather(const Tensor& x, const Tensor& y, int root, Account account) {
@@ -141,24 +144,28 @@ Work Communicator::gather(const Tensor& x, const Tensor& y, int root, const Coun
   check_root(root, size(), "gather");
   check_tensor(x, "gather", "x");
   check_count(x, counts[rank()], x.dtype(), "gather", "x");
-  if (rank() == root) check_count(y, count, x.dtype(), "gather", "y");
-  return start(label(Operation::gather, x, count, account), [=, cuts = detail::cuts_of(counts)](const Collective& c) {
-    detail::gather(c, bytes_of(x), bytes_of(y), root, cuts);
-  });
+  if (rank() == root) {
+    check_count(y, count, x.dtype(), "gather", "y");
+    check_devices(x, y, "gather");
+  }
+  return start({.message = label(Operation::gather, x, count, account),
+                .x = x,
+                .y = rank() == root ? y : Tensor(),
+                .root = root,
+                .sends = detail::cuts_of(counts)});
 }
 
 Work Communicator::shift(const Tensor& x, const Tensor& y, Account account) {
   check_tensor(x, "shift", "x");
   check_count(y, y.numel(), x.dtype(), "shift", "y");
+  check_devices(x, y, "shift");
   check(size() > 1 || x.numel() == y.numel(), "shift: one rank passes on ", x.numel(), " elements and expects ",
         y.numel());
-  return start(label(Operation::shift, x, 0, account),
-               [=](const Collective& c) { detail::shift(c, bytes_of(x), bytes_of(y)); });
+  return start({.message = label(Operation::shift, x, 0, account), .x = x, .y = y});
 }
 
 Work Communicator::barrier() {
-  return start({.operation = Operation::barrier, .account = Account::overhead},
-               [](const Collective& c) { detail::barrier(c); });
+  return start({.message = {.operation = Operation::barrier, .account = Account::overhead}});
 }
 
 }  // namespace tern

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "tern/core/tensor.h"
@@ -10,19 +8,32 @@
 
 namespace tern {
 
-/// The collective operations of one rank on CPU tensors, over any transport. All ranks call the same operations in the
-/// same order; each returns at once, runs in that order beside the caller or in its `wait`, and keeps its tensors
-/// alive. They must not be touched (inputs: not changed) before the Work is done. Elements travel in storage order.
-/// What does not fit the call is an Error; what goes wrong between ranks a PeerError from `Work::wait`, then and ever
-/// after. Called from one thread; destruction waits for what is under way.
+/// A collective operation as it was called, checked: its tensors are on one device, and hold what the counts say.
+struct CollectiveCall {
+  Message message = {};        ///< without a number
+  Tensor x = {}, y = {};       ///< undefined where this rank has none, y also where the operation is in place
+  int root = 0;                ///< of those that have one
+  detail::Cuts sends = {};     ///< of all_to_all: elements of x for each rank; of others: each rank's of the whole
+  detail::Cuts receives = {};  ///< of all_to_all: elements of y from each rank
+
+  bool in_place() const;
+  /// Where the tensors are; the CPU where there are none.
+  Device device() const { return x.defined() ? x.device() : y.defined() ? y.device() : Device{}; }
+};
+
+/// The collective operations of one rank. All ranks call the same operations in the same order; each returns at once,
+/// runs in that order beside the caller or in its `wait`, and keeps its tensors alive. They are on one device, and must
+/// not be touched (inputs: not changed) before the Work is done. Elements travel in storage order. What does not fit
+/// the call is an Error; what goes wrong between ranks a PeerError from `Work::wait`, then and ever after. Called from
+/// one thread; destruction waits for what is under way.
 class Communicator {
  public:
-  explicit Communicator(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  virtual ~Communicator() = default;
 
-  int rank() const { return transport_->rank(); }
-  int size() const { return transport_->size(); }
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
   /// What this rank has moved; from any thread.
-  Traffic traffic() const { return transport_->traffic(); }
+  virtual Traffic traffic() const = 0;
 
   /// x of `root` in everyone's x.
   Work broadcast(const Tensor& x, int root, Account account = Account::payload);
@@ -56,12 +67,8 @@ class Communicator {
   Work barrier();
 
  private:
-  Work start(Message message, std::function<void(const detail::Collective&)> run);
+  virtual Work start(const CollectiveCall& call) = 0;
   std::vector<int64_t> equal_counts(const Tensor& part) const;
-
-  std::unique_ptr<Transport> transport_;
-  uint32_t sequence_ = 0;
-  WorkQueue queue_;  // last: its thread uses the transport
 };
 
 }  // namespace tern

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "tern/dist/peer_error.h"
@@ -35,7 +36,7 @@ struct Group {
   std::mutex mutex;
   std::vector<Mailbox> boxes;  // [from * size + to]
   std::vector<detail::Progress> progress;
-  std::vector<bool> left;
+  std::vector<std::optional<Clock::time_point>> left;
   std::string failure;                           // the first cause; empty while all is well
   std::vector<std::condition_variable> changed;  // by the rank that waits
 
@@ -55,10 +56,14 @@ class InProcess final : public Transport {
   void flush() override;
   void idle_until(Clock::time_point time) override;
   Traffic traffic() const override { return ledger_.traffic(); }
+  void reach(const Message& message) override;
+  void throw_if_failed() override;
+  [[noreturn]] void fail(const std::string& cause) override;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  void settle(int peer, const std::string& cause);
   [[noreturn]] void fail(Lock& lock, int peer, const std::string& cause);
   template <class Ready>
   void wait(Lock& lock, int peer, const Ready& ready);
@@ -74,14 +79,19 @@ class InProcess final : public Transport {
 InProcess::~InProcess() {
   Lock lock(group_->mutex);
   withdraw(lock);
-  group_->left[rank_] = true;
+  group_->left[rank_] = Clock::now();
+  for (auto& changed : group_->changed) changed.notify_all();
+}
+
+/// The first cause is the group's; with its mutex held.
+void InProcess::settle(int peer, const std::string& cause) {
+  if (group_->failure.empty())
+    group_->failure = join({"rank ", peer, " ", cause, " (seen by rank ", rank_, " in ", current_, ")"});
   for (auto& changed : group_->changed) changed.notify_all();
 }
 
 void InProcess::fail(Lock& lock, int peer, const std::string& cause) {
-  if (group_->failure.empty())
-    group_->failure = join({"rank ", peer, " ", cause, " (seen by rank ", rank_, " in ", current_, ")"});
-  for (auto& changed : group_->changed) changed.notify_all();
+  settle(peer, cause);
   withdraw(lock);
   throw PeerError(group_->failure);
 }
@@ -160,6 +170,29 @@ void InProcess::idle_until(Clock::time_point time) {
     if (!group_->failure.empty()) fail(lock, rank_, "");
     group_->changed[rank_].wait_until(lock, time);
   }
+}
+
+void InProcess::reach(const Message& message) {
+  const Lock lock(group_->mutex);
+  current_ = message;
+  group_->progress[rank_].reach(message.sequence);
+}
+
+void InProcess::throw_if_failed() {
+  const Lock lock(group_->mutex);
+  const auto long_ago = Clock::now() - group_->deadlines.dead_after;
+  for (int peer = 0; peer < size(); ++peer)
+    if (group_->left[peer] && *group_->left[peer] < long_ago) settle(peer, "has left");
+  if (!group_->failure.empty()) throw PeerError(group_->failure);
+}
+
+void InProcess::fail(const std::string& cause) {
+  const Lock lock(group_->mutex);
+  detail::Fault fault = {rank_, cause};
+  if (cause.empty())
+    fault = detail::find_stall(group_->progress, rank_, current_.sequence, group_->deadlines.operation);
+  settle(fault.rank, fault.cause);
+  throw PeerError(group_->failure);
 }
 
 }  // namespace

@@ -15,6 +15,11 @@ struct Traffic {
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
 
+inline Traffic operator+(const Traffic& a, const Traffic& b) {
+  return {a.sent_payload + b.sent_payload, a.sent_overhead + b.sent_overhead, a.received_payload + b.received_payload,
+          a.received_overhead + b.received_overhead};
+}
+
 /// What was moved between two looks at a ledger.
 inline Traffic operator-(const Traffic& later, const Traffic& earlier) {
   return {later.sent_payload - earlier.sent_payload, later.sent_overhead - earlier.sent_overhead,

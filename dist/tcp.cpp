@@ -28,6 +28,12 @@ class Tcp final : public Transport {
   void flush() override;
   void idle_until(Clock::time_point time) override;
   Traffic traffic() const override { return ledger_.traffic(); }
+  void reach(const Message& message) override { monitor_.reach(message); }
+  void throw_if_failed() override { monitor_.throw_if_deserted(); }
+  [[noreturn]] void fail(const std::string& cause) override {
+    if (cause.empty()) monitor_.fail_stalled(rank());
+    monitor_.fail(rank(), cause);
+  }
 
  private:
   Channel& begin(int peer, const Message& message);

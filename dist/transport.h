@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "tern/dist/ledger.h"
 #include "tern/dist/message.h"
@@ -18,9 +19,9 @@ struct Deadlines {
 };
 
 /// Moves ordered bytes between the ranks of a job and knows no tensors: between two ranks, messages arrive in the order
-/// in which they were sent. Used by one thread at a time, apart from `traffic`. Every wait has a deadline; whatever
-/// goes wrong is a PeerError, the same on all ranks, that names the rank and the cause, and every later call throws it
-/// again.
+/// in which they were sent. Used by one thread at a time, apart from the last functions. Every wait has a deadline;
+/// whatever goes wrong is a PeerError, the same on all ranks, that names the rank and the cause, and every later call
+/// throws it again.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -40,6 +41,15 @@ class Transport {
   virtual void idle_until(Clock::time_point time) = 0;
 
   virtual Traffic traffic() const = 0;
+
+  // For a library that moves tensors of its own accord in this rank's name; from any thread.
+
+  /// This rank has come to the operation.
+  virtual void reach(const Message& message) = 0;
+  /// Throws where the job has failed, or a rank left it longer than `dead_after` ago, which now waits for nobody.
+  virtual void throw_if_failed() = 0;
+  /// Ends the job by what went wrong on this rank, or, where `cause` is empty, for want of progress.
+  [[noreturn]] virtual void fail(const std::string& cause) = 0;
 };
 
 }  // namespace tern

@@ -158,5 +158,6 @@ CachingBackend& memory(Device device) { return backend(device.index); }
 }  // namespace cuda
 
 DeviceBackend& cuda_device(int index) { return cuda::backend(index); }
+int cuda_device_count() { return cuda::device_count({DeviceType::cuda}); }
 
 }  // namespace tern

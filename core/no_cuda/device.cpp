@@ -3,9 +3,16 @@
 
 namespace tern {
 
-DeviceBackend& cuda_device(int index) {
+namespace {
+
+[[noreturn]] void refuse(int index) {
   fail_input(
       {"device ", Device{DeviceType::cuda, index}, ": this build has no CUDA; configure it with -DTERN_CUDA=ON"});
 }
+
+}  // namespace
+
+DeviceBackend& cuda_device(int index) { refuse(index); }
+int cuda_device_count() { refuse(0); }
 
 }  // namespace tern

@@ -192,6 +192,13 @@ void Monitor::throw_if_failed() {
   if (!failure_.empty()) throw PeerError(failure_);
 }
 
+void Monitor::throw_if_deserted() {
+  const Lock lock(mutex_);
+  for (const ControlLink& link : links_)
+    if (link.left && Clock::now() - link.heard > deadlines_.dead_after) settle(link.peer, "has left", rank_, current_);
+  if (!failure_.empty()) throw PeerError(failure_);
+}
+
 void Monitor::reach(const Message& message) {
   const Lock lock(mutex_);
   current_ = message;

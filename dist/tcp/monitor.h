@@ -44,6 +44,8 @@ class Monitor {
   /// A descriptor that turns readable once the job has failed.
   int failed_descriptor() const { return failed_; }
   void throw_if_failed();
+  /// The same, and where a rank that has a link to this one left longer than `dead_after` ago.
+  void throw_if_deserted();
   /// This rank has come to an operation.
   void reach(const Message& message);
   /// Reports what `peer` did, and throws the cause that all ranks give.

@@ -160,7 +160,7 @@ TEST(DataParallel, RefusesWhatDoesNotFit) {
       SmallNet model;
       model.initialize(1);
       Sgd local(model.parameters(), kSmallSgd);
-      Communicator c(std::move(make_in_process(1)[0]));
+      TransportCommunicator c(std::move(make_in_process(1)[0]));
       DataParallel(model, local, c, {.averaging = averaging});
     });
   };

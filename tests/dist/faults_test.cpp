@@ -55,7 +55,7 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
     const auto begin = Clock::now();
     const auto errors = on_ranks(kRanks, [&](int rank) {
       const TcpOptions options = {.rank = rank, .size = kRanks, .master = relay.address(), .deadlines = kShort};
-      Communicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
+      TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
       train(c, static_cast<int>(draw(seed, 1, 50)));
       if (rank == 0) relay.harm(fault, draw(seed, 2, 4), draw(seed, 3, 2) == 0 ? Relay::forth : Relay::back);
       train(c, fault == Relay::Fault::delay ? 50 : kForEver);
@@ -82,7 +82,7 @@ TEST_P(Faults, OfAProcessEndNamedAndInTime) {
     const pid_t child = ::fork();
     if (child == 0) {
       options.rank = 2;
-      Communicator c(make_tcp(options));
+      TransportCommunicator c(make_tcp(options));
       train(c, kForEver);
       ::_exit(0);
     }
@@ -91,7 +91,7 @@ TEST_P(Faults, OfAProcessEndNamedAndInTime) {
     const auto errors = on_ranks(2, [&](int rank) {
       TcpOptions mine = options;
       mine.rank = rank;
-      Communicator c(rank == 0 ? make_tcp(mine, std::move(listener)) : make_tcp(mine));
+      TransportCommunicator c(rank == 0 ? make_tcp(mine, std::move(listener)) : make_tcp(mine));
       if (rank == 0) {
         killer = std::thread([&] {
           std::this_thread::sleep_for(std::chrono::microseconds(draw(seed, 5, 100'000)));

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "tern/dist/communicator.h"
 #include "tern/dist/in_process.h"
+#include "tern/dist/transport_communicator.h"
 
 namespace tern::test {
 
@@ -43,7 +43,7 @@ std::vector<std::string> on_ranks(int ranks, const Body& body) {
 template <class Body>
 std::vector<std::string> with_communicators(Transports transports, const Body& body) {
   return on_ranks(static_cast<int>(transports.size()), [&](int rank) {
-    Communicator communicator(std::move(transports[rank]));
+    TransportCommunicator communicator(std::move(transports[rank]));
     body(communicator);
   });
 }

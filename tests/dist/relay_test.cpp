@@ -27,7 +27,7 @@ TEST(Ledger, EqualsTheBytesThatARelayCounts) {
   Transport* ranks[] = {job.transports[0].get(), job.transports[1].get()};
   std::unique_ptr<Communicator> communicators[2];
   const auto errors = on_ranks(2, [&](int rank) {
-    communicators[rank] = std::make_unique<Communicator>(std::move(job.transports[rank]));
+    communicators[rank] = std::make_unique<TransportCommunicator>(std::move(job.transports[rank]));
     const Tensor x = Tensor::full({kCount}, 1);
     communicators[rank]->all_reduce(x).wait();
     communicators[rank]->all_reduce(x, Reduction::max, Account::overhead).wait();

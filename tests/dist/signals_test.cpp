@@ -22,7 +22,7 @@ std::vector<std::string> errors_after(int signal) {
   const pid_t child = ::fork();
   if (child == 0) {
     options.rank = 2;
-    Communicator c(make_tcp(options));
+    TransportCommunicator c(make_tcp(options));
     train(c, 3);
     ::raise(signal);
     ::_exit(0);
@@ -31,7 +31,7 @@ std::vector<std::string> errors_after(int signal) {
   const auto errors = on_ranks(2, [&](int rank) {
     TcpOptions mine = options;
     mine.rank = rank;
-    Communicator c(rank == 0 ? make_tcp(mine, std::move(listener)) : make_tcp(mine));
+    TransportCommunicator c(rank == 0 ? make_tcp(mine, std::move(listener)) : make_tcp(mine));
     train(c, 1000000);
   });
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));

@@ -74,6 +74,7 @@ enum cudaError_t {
   cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
+  cudaErrorNotReady = 600,
 };
 using cudaStream_t = void*;
 using cudaEvent_t = void*;
@@ -84,8 +85,12 @@ enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 
 struct cudaFuncAttributes {};
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   int major, minor;
 };
 struct cudaLaunchConfig_t {
@@ -103,8 +108,9 @@ inline cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, "emulated device");
+  properties->uuid = {{static_cast<char>(device)}};
   return cudaSuccess;
 }
 template <class Kernel>
@@ -122,6 +128,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t);
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }

@@ -6,19 +6,20 @@
 #                              lacks into build-gpu/, to be brought along
 #   tests/gpu/run.sh           on the machine with the GPU: runs build-gpu/ where that works, else builds it there
 #
-# A build there needs cmake, ninja, nvcc, cuDNN 9 (pip's nvidia-cudnn-cu13 will do), and the headers and libraries of fmt,
-# nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest; neither oneDNN nor OpenBLAS. TERN_TEST_DATA/mnist: real digits.
+# A build there needs cmake, ninja, nvcc, cuDNN 9 and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 will do), and the
+# headers and libraries of fmt, nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest; neither
+# oneDNN nor OpenBLAS. TERN_TEST_DATA/mnist: real digits.
 set -uo pipefail
 root=$(dirname -- "$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")")
 cd -- "$root" || exit 2
 out=${OUT:-$root/results-gpu}
 pack=$root/build-gpu
 deadline=$((SECONDS + 540))
-programs=(tests/core_test tests/kernels_test tests/gpu/bandwidth apps/train_lenet)
+programs=(tests/core_test tests/kernels_test tests/dist_test tests/gpu/bandwidth apps/train_lenet)
 
 build() {
   cmake --preset cuda -DTERN_CPU=OFF -DCMAKE_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" &&
-    cmake --build --preset cuda --target core_test kernels_test bandwidth train_lenet
+    cmake --build --preset cuda --target core_test kernels_test dist_test bandwidth train_lenet
 }
 
 # The programs, and the libraries they load beside the system's own and NVIDIA's.
@@ -29,7 +30,7 @@ collect() {
   for program in "${programs[@]}"; do cp "build-cuda/$program" "$pack/" || return 1; done
   ldd "$pack"/* 2>/dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt|cudnn[a-z_]*|nccl|cuda)\.so' | xargs -r cp -L -t "$pack/lib"
-  strip "$pack"/{core_test,kernels_test,bandwidth,train_lenet} "$pack"/lib/*.so*
+  strip "$pack"/{core_test,kernels_test,dist_test,bandwidth,train_lenet} "$pack"/lib/*.so*
 }
 
 # Folders with NVIDIA's libraries: the toolkit's and those of pip's wheels.
@@ -103,9 +104,11 @@ export TERN_CACHE=$out/cache
 show versions 30 versions
 show memory 60 "$pack/core_test" --gtest_filter='CudaMemory*:Device*'
 show parity 150 "$pack/kernels_test" --gtest_brief=1 --gtest_filter='*CudaParity*:Cuda*:*Cudnn*:Coverage*'
+show nccl 60 "$pack/dist_test" --gtest_filter='Nccl*:*_Cuda:*_CudaNccl'
 show lenet-cuda 60 train lenet-cuda cuda --iterations 1000
 show lenet-cuda-tf32 60 train lenet-cuda-tf32 cuda --iterations 1000 --precision tf32
 show lenet-cuda-bf16 60 train lenet-cuda-bf16 cuda --iterations 1000 --precision bf16
+show lenet-nccl 60 train lenet-nccl cuda --iterations 100 --workers 1 --transport nccl
 show profile 60 train lenet-cuda-profile cuda --iterations 200 --profile
 show as-graph 60 as_graph
 show as-cpu 120 as_cpu

@@ -39,6 +39,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"oneapi/dnnl/", {"kernels/cpu/"}},
     {"cblas.h", {"kernels/cpu/"}},
     {"cuda_runtime.h", {"core/cuda/", "kernels/cuda/"}},
+    {"nccl.h", {"dist/nccl/"}},
     {"cublasLt.h", {"kernels/cuda/"}},
     {"cudnn.h", {"kernels/cuda/"}},
     {"nvtx3/", {"kernels/cuda/"}},
@@ -53,8 +54,8 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"CLI/", {"apps/"}},
     {"openssl/", {"dist/"}},
 };
-const Prefixes kPosix = {"sys/",      "unistd.h", "fcntl.h",  "poll.h", "signal.h",
-                         "termios.h", "netdb.h",  "netinet/", "arpa/",  "fnmatch.h"};
+const Prefixes kPosix = {"sys/",    "unistd.h", "fcntl.h", "poll.h",    "signal.h", "termios.h",
+                         "netdb.h", "netinet/", "arpa/",   "fnmatch.h", "dlfcn.h",  "ifaddrs.h"};
 
 bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
   return std::ranges::any_of(prefixes, [&](const std::string& prefix) {

@@ -7,10 +7,10 @@
 
 namespace tern::test {
 
-/// Why no CUDA device can be used here, for tests to skip with; empty where one can.
-inline std::string why_no_cuda() {
+/// Why no CUDA device, or not so many, can be used here, for tests to skip with; empty where they can.
+inline std::string why_no_cuda(int devices = 1) {
   try {
-    device_backend({DeviceType::cuda, 0});
+    device_backend({DeviceType::cuda, devices - 1});
     return "";
   } catch (const InputError& error) {
     return error.what();

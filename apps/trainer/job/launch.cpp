@@ -16,6 +16,7 @@
 #include "tern/dist/link.h"
 #include "tern/dist/peer_error.h"
 #include "tern/dist/tcp.h"
+#include "tern/dist/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {
@@ -59,7 +60,7 @@ void train_threads(const Application& application, const TrainSettings& settings
     ranks.emplace_back([&, own = std::move(transport)]() mutable {
       try {
         set_thread_count(static_cast<int>(settings.threads));
-        Communicator communicator(shaped(settings, std::move(own)));
+        TransportCommunicator communicator(shaped(settings, std::move(own)));
         Trainer(application, settings, {data, interrupt, &communicator}).train();
       } catch (...) {
         cause.note();
@@ -89,13 +90,13 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   if (place.rank == 0) check_places(settings);
   prepare_machine(settings, place.local_size);
   // First of all the ranks join, so that each hears at once where another fails in what follows.
-  Communicator communicator(shaped(settings, make_tcp({.rank = place.rank,
-                                                       .size = place.size,
-                                                       .master = place.master,
-                                                       .token = token_from_environment(),
-                                                       .epoch = place.epoch,
-                                                       .deadlines = rank_deadlines(settings)},
-                                                      find_listener(settings, place))));
+  TransportCommunicator communicator(shaped(settings, make_tcp({.rank = place.rank,
+                                                                .size = place.size,
+                                                                .master = place.master,
+                                                                .token = token_from_environment(),
+                                                                .epoch = place.epoch,
+                                                                .deadlines = rank_deadlines(settings)},
+                                                               find_listener(settings, place))));
   if (!interrupt) interrupt.emplace();
   const std::string told = join({place.source, ", rank 0 at ", place.master});
   try {

@@ -9,8 +9,8 @@
 
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
-#include "tern/dist/communicator.h"
 #include "tern/dist/tcp.h"
+#include "tern/dist/transport_communicator.h"
 
 namespace tern::bench {
 namespace {
@@ -38,7 +38,7 @@ std::vector<double> time_all_reduce(Communicator& communicator, int64_t bytes) {
 }
 
 void run_rank(const TcpOptions& options, std::optional<detail::Listener> listener, const std::vector<int64_t>& sizes) {
-  Communicator communicator(make_tcp(options, std::move(listener)));
+  TransportCommunicator communicator(make_tcp(options, std::move(listener)));
   for (const int64_t bytes : sizes) {
     std::vector<double> times = time_all_reduce(communicator, bytes);
     if (options.rank > 0) continue;

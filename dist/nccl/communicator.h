@@ -1,0 +1,39 @@
+#pragma once
+
+#include <set>
+#include <tuple>
+
+#include "tern/dist/nccl.h"
+#include "tern/dist/nccl/connection.h"
+#include "tern/dist/transport_communicator.h"
+
+namespace tern::nccl {
+
+/// See make_nccl. Operations on CUDA tensors run in their order, those on CPU tensors in theirs.
+class NcclCommunicator final : public Communicator {
+ public:
+  /// `id` is the same on all ranks.
+  NcclCommunicator(std::unique_ptr<TransportCommunicator> host, const ncclUniqueId& id, const NcclOptions& options)
+      : host_(std::move(host)),
+        device_(options.device),
+        connection_(host_->transport(), device_, id, options.deadlines) {}
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  Traffic traffic() const override { return host_->traffic() + ledger_.traffic(); }
+
+ private:
+  Work start(const CollectiveCall& call) override;
+  std::function<void()> agree(const CollectiveCall& call);
+  std::function<void()> agree_on_parts(const CollectiveCall& call);
+  void count(const CollectiveCall& call);
+
+  std::unique_ptr<TransportCommunicator> host_;
+  Device device_;
+  std::set<std::tuple<Operation, DType, uint64_t, int>> agreed_;  ///< kinds of operations, with their root
+  Ledger ledger_;
+  Connection connection_;
+  WorkQueue queue_;  // last: its thread uses the rest
+};
+
+}  // namespace tern::nccl
