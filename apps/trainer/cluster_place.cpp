@@ -25,16 +25,21 @@ int to_number(const std::string& name, const std::string& text, int least, int m
 
 /// The variables by which one kind of launcher tells a rank its place.
 struct Launcher {
-  const char *name, *rank, *size, *local_size;
+  const char *name, *rank, *size, *local_size, *local_rank;
   const char* job;  ///< differs between the jobs of a machine
 };
-constexpr Launcher kOwn = {"environment", "TERN_RANK", "TERN_WORLD_SIZE", "TERN_LOCAL_WORLD_SIZE", nullptr};
-constexpr Launcher kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", nullptr};
-constexpr Launcher kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+constexpr Launcher kOwn = {"environment",           "TERN_RANK",       "TERN_WORLD_SIZE",
+                           "TERN_LOCAL_WORLD_SIZE", "TERN_LOCAL_RANK", nullptr};
+constexpr Launcher kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_RANK", nullptr};
+constexpr Launcher kOpenMpi = {"Open MPI",
+                               "OMPI_COMM_WORLD_RANK",
+                               "OMPI_COMM_WORLD_SIZE",
+                               "OMPI_COMM_WORLD_LOCAL_SIZE",
+                               "OMPI_COMM_WORLD_LOCAL_RANK",
                                "PMIX_NAMESPACE"};
-constexpr Launcher kMpich = {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr};
+constexpr Launcher kMpich = {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", nullptr};
 // A batch script and mpirun inside an allocation see SLURM_PROCID too; only srun's tasks are a step of several.
-constexpr Launcher kSlurm = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_JOB_ID"};
+constexpr Launcher kSlurm = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_LOCALID", "SLURM_JOB_ID"};
 
 /// Reads places out of one environment.
 class Reader {
@@ -54,6 +59,10 @@ class Reader {
     place.source = join({launcher.name, " (", launcher.rank, ", ", launcher.size, ")"});
     if (launcher.local_size && text(launcher.local_size))
       place.local_size = to_number(launcher.local_size, *text(launcher.local_size), 1, place.size);
+    if (const auto local_rank = text(launcher.local_rank))
+      place.local_rank = to_number(launcher.local_rank, *local_rank, 0, place.size - 1);
+    else if (place.local_size == place.size)
+      place.local_rank = place.rank;
     return place;
   }
 
@@ -132,13 +141,18 @@ std::optional<ClusterPlace> place_by_hand(const TrainSettings& s) {
 std::optional<ClusterPlace> find_place(const TrainSettings& settings, const Environment& environment) {
   const Reader reader(environment);
   auto place = place_by_hand(settings);
+  const auto look_at_master = [&place] {
+    if (!detail::is_loopback(place->master)) return;
+    place->local_size = place->size;
+    place->local_rank = place->rank;
+  };
   if (place) {
-    if (detail::is_loopback(place->master)) place->local_size = place->size;
+    look_at_master();
     return place;
   }
   if ((place = reader.read(kOwn))) {
     reader.find_master(kOwn, *place);
-    if (detail::is_loopback(place->master)) place->local_size = place->size;
+    look_at_master();
     place->epoch = static_cast<uint32_t>(reader.number("TERN_EPOCH", 0));
     place->supervised = reader.text("TERN_SUPERVISOR").has_value();
     return place;
@@ -177,7 +191,7 @@ void settle(TrainSettings& s, const ClusterPlace& place) {
   check_input(s.link.empty() || place.local_size == place.size, "--link imitates a network on one machine: found ",
               place.local_size, " of ", place.size, " ranks here, as started by ", place.source);
   s.workers = place.size;
-  s.transport = "socket";
+  if (s.transport.empty()) s.transport = "socket";
 }
 
 std::string first_host(const std::string& list) {

@@ -15,6 +15,7 @@ struct ClusterPlace {
   int rank = 0;
   int size = 1;
   int local_size = 1;       ///< ranks on this machine, which share its cores
+  int local_rank = 0;       ///< among them
   Address master = {};      ///< where rank 0 listens
   uint32_t epoch = 0;       ///< restarts of the job before
   bool supervised = false;  ///< started by a Supervisor of this program

@@ -52,9 +52,10 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group,
              "transport",
              "NAME",
-             "inproc: threads of one process (the default); socket: processes",
+             "inproc: threads of one process (the default); socket: processes; nccl: processes with a GPU each, whose "
+             "tensors NCCL moves: it needs --device cuda",
              false,
-             {"inproc", "socket"}},
+             {"inproc", "socket", "nccl"}},
         s.transport);
   visit(Flag{group,
              "method",
@@ -115,7 +116,10 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "seed", "N", "Of every random number", true}, s.seed);
   visit(Flag{group, "threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all"},
         s.threads);
-  visit(Flag{group, "device", "NAME", "Where to compute: cpu, cuda or cuda:N"}, s.device);
+  visit(
+      Flag{group, "device", "NAME",
+           "Where to compute: cpu, cuda or cuda:N (cuda with --transport nccl: cuda:R for the R-th rank of a machine)"},
+      s.device);
   visit(Flag{group,
              "precision",
              "NAME",

@@ -7,6 +7,7 @@
 
 #include "tern/apps/trainer/machine.h"
 #include "tern/core/device.h"
+#include "tern/dist/nccl.h"
 #include "tern/kernels/libraries.h"
 
 namespace tern {
@@ -18,9 +19,10 @@ constexpr std::chrono::seconds kPlainInterval{5};
 /// "4 workers (processes), data-parallel, codec ternary; torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
 std::string workers_line(const RunStart& run) {
   const TrainSettings& s = run.settings;
-  return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s",
-                     s.transport == "socket" ? "processes" : "threads", s.method, s.codec,
-                     run.launcher.empty() ? "" : "; ", run.launcher);
+  std::string ranks = s.transport == "inproc" || s.transport.empty() ? "threads" : "processes";
+  if (s.transport == "nccl") ranks += ", NCCL " + nccl_version();
+  return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s", ranks, s.method,
+                     s.codec, run.launcher.empty() ? "" : "; ", run.launcher);
 }
 
 /// ", computing on cuda:0 (NVIDIA H200)"; empty for the CPU.

@@ -35,7 +35,7 @@ struct TrainSettings {
   double clip_norm = 0;
 
   std::optional<int64_t> workers;  ///< ranks that train together; unset: no distributed training
-  std::string transport;           ///< inproc, or socket where the ranks are processes
+  std::string transport;           ///< inproc, or socket or nccl where the ranks are processes
   std::optional<int64_t> rank, world_size;
   std::string master, bind, link;
   double dead_after = 5;  ///< seconds

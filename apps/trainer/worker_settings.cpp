@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tern/apps/trainer/loaders.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
 #include "tern/dist/address.h"
 #include "tern/dist/exchange.h"
@@ -33,7 +34,7 @@ constexpr std::string_view kOfWorkers[] = {"local-steps",
                                            "check-every",
                                            "link"};
 /// What only ranks that are processes use.
-constexpr std::string_view kOfSockets[] = {"dead-after", "max-restarts", "bind"};
+constexpr std::string_view kOfProcesses[] = {"dead-after", "max-restarts", "bind"};
 
 /// Seconds: below, a busy machine looks dead; a day says that nobody is waited for in vain.
 constexpr double kLeastSilence = 0.1, kMostSilence = 86400;
@@ -91,6 +92,8 @@ void validate_workers(const TrainSettings& s) {
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
   check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
+  check_input(s.transport != "nccl" || parse_device(s.device).type == DeviceType::cuda, "--device: found ", s.device,
+              ", expected cuda with --transport nccl, which moves tensors from GPU to GPU");
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
   check_input(s.method != "ist" || s.ist_eval != "batch" || s.eval_batch_size >= 2, "--eval-batch-size: found ",
               s.eval_batch_size, ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
@@ -101,9 +104,11 @@ void validate_workers(const TrainSettings& s) {
 }
 
 std::string worker_reason_without_effect(const std::string& name, const TrainSettings& s) {
-  const bool of_sockets = std::ranges::count(kOfSockets, name) > 0;
-  if (!s.workers && (of_sockets || std::ranges::count(kOfWorkers, name) > 0)) return "it needs --workers N";
-  if (of_sockets && s.transport != "socket") return "it belongs to --transport socket";
+  const bool of_processes = std::ranges::count(kOfProcesses, name) > 0;
+  if (!s.workers && (of_processes || std::ranges::count(kOfWorkers, name) > 0)) return "it needs --workers N";
+  if (of_processes && s.transport != "socket" && s.transport != "nccl")
+    return "it belongs to --transport socket and nccl";
+  if (name == "link" && s.transport == "nccl") return "what NCCL moves does not pass it";
   if (name == "local-steps" && s.method == "data-parallel") return "--method data-parallel exchanges in every step";
   if ((name.starts_with("ist-") || name == "calibrate-batches") && s.method != "ist")
     return "it belongs to --method ist";

@@ -53,6 +53,7 @@ TEST(ClusterPlace, ReadsTorchrun) {
   EXPECT_EQ(place->rank, 3);
   EXPECT_EQ(place->size, 4);
   EXPECT_EQ(place->local_size, 2);
+  EXPECT_EQ(place->local_rank, 1);
   EXPECT_EQ(to_string(place->master), "10.0.0.1:29500");
   EXPECT_EQ(place->source, "torchrun (RANK, WORLD_SIZE)");
   EXPECT_EQ(place->epoch, 0);
@@ -108,6 +109,7 @@ TEST(ClusterPlace, RefusesLaunchersThatContradictEachOther) {
   const auto place = place_in(kTorchrun + kOpenMpi + own);
   EXPECT_EQ(place->rank, 1);
   EXPECT_EQ(place->local_size, 2) << "all meet on the loopback";
+  EXPECT_EQ(place->local_rank, 1);
 }
 
 TEST(ClusterPlace, FlagsCountFirst) {
@@ -119,6 +121,7 @@ TEST(ClusterPlace, FlagsCountFirst) {
   EXPECT_EQ(place->rank, 1);
   EXPECT_EQ(place->size, 3);
   EXPECT_EQ(place->local_size, 3);
+  EXPECT_EQ(place->local_rank, 1);
   EXPECT_EQ(place->master.port, 4321);
   settings.master.clear();
   EXPECT_NE(message_of<InputError>([&] { place_in({}, settings); }).find("--master"), std::string::npos);

@@ -126,7 +126,9 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "3"}, "--batch-size: found 16, expected a multiple of 3"},
       {{"--workers", "0"}, "--workers: found 0"},
       {{"--workers", "65"}, "--workers: found 65"},
-      {{"--workers", "2", "--transport", "pigeon"}, "expected inproc|socket"},
+      {{"--workers", "2", "--transport", "pigeon"}, "expected inproc|socket|nccl"},
+      {{"--workers", "2", "--transport", "nccl"}, "--device: found cpu, expected cuda with --transport nccl"},
+      {{"--workers", "2", "--transport", "nccl", "--device", "cuda", "--link", "rate=1gbit"}, "--link would change"},
       {{"--workers", "2", "--codec", "morse"}, "--codec: "},
       {{"--workers", "2", "--exchange", "mail"}, "--exchange: "},
       {{"--workers", "2", "--codec", "ternary", "--exchange", "ring"}, "--exchange: "},
@@ -157,6 +159,18 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
     EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err << "expected: " << sentence;
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+// Without NCCL, a driver, or so many GPUs: one sentence that says which, from one process.
+TEST_F(TrainLenetWorkers, NcclSaysWhatIsMissing) {
+  const Outcome outcome = run({"--workers", "64", "--batch-size", "64", "--transport", "nccl", "--device", "cuda"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.err.starts_with("train_lenet: NCCL: ") ||
+              outcome.err.starts_with("train_lenet: device cuda:0: ") ||
+              outcome.err.starts_with("train_lenet: --workers: found 64, expected "))
+      << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
 }
 
 TEST_F(TrainLenetWorkers, TakesItsPlaceFromTorchrunsAndMpirunsVariables) {

@@ -11,9 +11,12 @@
 #include "tern/apps/trainer/places.h"
 #include "tern/apps/trainer/trainer.h"
 #include "tern/apps/trainer/worker_settings.h"
+#include "tern/core/cuda_device.h"
+#include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/in_process.h"
 #include "tern/dist/link.h"
+#include "tern/dist/nccl.h"
 #include "tern/dist/peer_error.h"
 #include "tern/dist/tcp.h"
 #include "tern/dist/transport_communicator.h"
@@ -81,6 +84,27 @@ std::optional<detail::Listener> find_listener(const TrainSettings& settings, con
   return detail::Listener(address);
 }
 
+std::unique_ptr<Communicator> connect(const TrainSettings& settings, const ClusterPlace& place) {
+  const Deadlines deadlines = rank_deadlines(settings);
+  auto transport = shaped(settings, make_tcp({.rank = place.rank,
+                                              .size = place.size,
+                                              .master = place.master,
+                                              .token = token_from_environment(),
+                                              .epoch = place.epoch,
+                                              .deadlines = deadlines},
+                                             find_listener(settings, place)));
+  if (settings.transport != "nccl") return std::make_unique<TransportCommunicator>(std::move(transport));
+  const NcclOptions options = {.device = parse_device(settings.device), .master = place.master, .deadlines = deadlines};
+  return make_nccl(std::move(transport), options);
+}
+
+/// "torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
+std::string told_by(const ClusterPlace& place, const TrainSettings& settings) {
+  const bool leaves_machine = settings.transport == "nccl" && place.local_size < place.size;
+  return join({place.source, ", rank 0 at ", place.master,
+               leaves_machine ? "; NCCL sends unprotected: the network must be a trusted one" : ""});
+}
+
 void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place) {
   std::optional<InterruptGuard> interrupt;
   if (place.supervised) interrupt.emplace();  // a rank on its own ends at Ctrl-C while it waits for others to join
@@ -88,24 +112,30 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   if (place.epoch > 0 && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
   if (place.rank == 0) check_places(settings);
+  if (settings.transport == "nccl" && settings.device == "cuda")
+    settings.device = to_string(Device{DeviceType::cuda, place.local_rank});
   prepare_machine(settings, place.local_size);
   // First of all the ranks join, so that each hears at once where another fails in what follows.
-  TransportCommunicator communicator(shaped(settings, make_tcp({.rank = place.rank,
-                                                                .size = place.size,
-                                                                .master = place.master,
-                                                                .token = token_from_environment(),
-                                                                .epoch = place.epoch,
-                                                                .deadlines = rank_deadlines(settings)},
-                                                               find_listener(settings, place))));
+  const auto communicator = connect(settings, place);
   if (!interrupt) interrupt.emplace();
-  const std::string told = join({place.source, ", rank 0 at ", place.master});
   try {
-    Trainer(application, settings, {load_run_data(settings), *interrupt, &communicator, place.supervised ? "" : told})
+    Trainer(application, settings,
+            {load_run_data(settings), *interrupt, communicator.get(), place.supervised ? "" : told_by(place, settings)})
         .train();
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;
     throw Interrupted("");  // rank 0 speaks for all
   }
+}
+
+/// What ranks of this machine would all fail for, said once.
+void check_gpus(const TrainSettings& settings) {
+  nccl_version();
+  const int64_t workers = *settings.workers, gpus = cuda_device_count();
+  check_input(workers <= gpus, "--workers: found ", workers, ", expected ", gpus,
+              " or fewer with --transport nccl: ", "this machine has ", gpus, gpus == 1 ? " GPU" : " GPUs");
+  check_input(workers == 1 || settings.device == "cuda", "--device: found ", settings.device, " for ", workers,
+              " workers, expected cuda: with --transport nccl each needs a GPU of its own");
 }
 
 }  // namespace
@@ -117,7 +147,9 @@ int launch(const Application& application, TrainSettings settings, const std::op
     return kDone;
   }
   check_places(settings);
-  if (settings.transport == "socket") return Supervisor(application.name, settings, argv).run();
+  if (settings.transport == "nccl") check_gpus(settings);
+  if (settings.transport == "socket" || settings.transport == "nccl")
+    return Supervisor(application.name, settings, argv).run();
   prepare_machine(settings, static_cast<int>(settings.workers.value_or(1)));
   if (settings.workers) {
     train_threads(application, settings);
