@@ -78,28 +78,34 @@ int64_t DataLoader::size_of_batch(int64_t batch) const {
 
 Batch DataLoader::allocate(int64_t batch) const {
   const int64_t n = size_of_batch(batch);
-  return {
-      .images =
-          Tensor::empty({n, output_.channels, output_.height, output_.width}, {.format = MemoryFormat::channels_last}),
+  Batch allocated = {
+      .images = {},
       .labels = Tensor::empty({n}, {.dtype = DType::i64}),
       .indices = Tensor::empty({n}, {.dtype = DType::i64}),
-      .pixels = Tensor::empty({n, input_.channels, input_.height, input_.width},
-                              {.dtype = DType::u8, .format = MemoryFormat::channels_last}),
+      .pixels = {},
       .augmentations = std::vector<Augmentation>(static_cast<size_t>(n)),
   };
+  if (!options_.images) return allocated;
+  allocated.images =
+      Tensor::empty({n, output_.channels, output_.height, output_.width}, {.format = MemoryFormat::channels_last});
+  allocated.pixels = Tensor::empty({n, input_.channels, input_.height, input_.width},
+                                   {.dtype = DType::u8, .format = MemoryFormat::channels_last});
+  return allocated;
 }
 
 void DataLoader::fill(int64_t position, Batch& batch) const {
-  const auto images = batch.images.span<float>();
-  const auto pixels = batch.pixels.span<uint8_t>();
   const auto image_size = static_cast<size_t>(output_.numel()), example_size = static_cast<size_t>(input_.numel());
+  std::vector<uint8_t> unused(options_.images ? 0 : example_size);
   for (size_t i = 0; i < batch.augmentations.size(); ++i) {
     const int64_t index = order_[static_cast<size_t>(position * options_.batch_size) + i];
-    const auto example = pixels.subspan(i * example_size, example_size);
+    const auto example = options_.images ? batch.pixels.span<uint8_t>().subspan(i * example_size, example_size)
+                                         : std::span<uint8_t>(unused);
     batch.indices.data<int64_t>()[i] = index;
     batch.labels.data<int64_t>()[i] = dataset_.read(index, example);
     batch.augmentations[i] = options_.transform.draw(input_, options_.seed, epoch_, index);
-    options_.transform.apply(input_, batch.augmentations[i], example, images.subspan(i * image_size, image_size));
+    if (options_.images)
+      options_.transform.apply(input_, batch.augmentations[i], example,
+                               batch.images.span<float>().subspan(i * image_size, image_size));
   }
 }
 

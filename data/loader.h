@@ -21,6 +21,7 @@ struct LoaderOptions {
   int threads = 1;        ///< that prepare batches ahead; 0: in the thread that calls `next`
   uint64_t seed = 1;      ///< of the augmentation
   Transform transform = {};
+  bool images = true;  ///< false: batches hold neither images nor pixels, for a device that has the whole set
 };
 
 /// The next batch a loader gives out.

@@ -4,9 +4,10 @@
 
 namespace tern {
 
-BatchFeed::BatchFeed(DataLoader& loader, Device device)
+BatchFeed::BatchFeed(DataLoader& loader, Device device, const ResidentSet* set)
     : loader_(loader),
       device_(device),
+      set_(set),
       upload_(device.type == DeviceType::cpu ? nullptr : device_backend(device).make_upload()) {}
 
 BatchFeed::~BatchFeed() { reset(); }
@@ -22,6 +23,7 @@ std::optional<FedBatch> BatchFeed::next() {
     upload_->join();
     // Kernels that read the other buffers, of the batch before, are all issued.
     upload_->follow();
+    if (set_) set_->make_images(ahead_->indices, draws_ahead_, ahead_->images);
   }
   return std::exchange(ahead_, std::nullopt);
 }
@@ -35,19 +37,31 @@ void BatchFeed::fetch() {
     return;
   }
   Buffers& to = buffers_[std::exchange(turn_, 1 - turn_)];
-  ahead_ = {bring(to.images, batch->images), bring(to.labels, batch->labels), bring(to.indices, batch->indices),
-            batch->labels};
+  ahead_ = {.images = {},
+            .labels = bring(to.labels, batch->labels),
+            .indices = bring(to.indices, batch->indices),
+            .cpu_labels = batch->labels};
+  if (set_) {
+    draws_ahead_ = bring(to.draws, ResidentSet::draws(batch->augmentations));
+    ahead_->images = rows(to.images, set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
+  } else {
+    ahead_->images = bring(to.images, batch->images);
+  }
 }
 
 /// `source` on the device, in the first rows of a buffer that is kept from batch to batch.
 Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
-  if (!buffer.defined() || buffer.size(0) < source.size(0)) {
-    buffer = Tensor::empty(source.shape(), {source.dtype(), device_, source.format()});
+  const Tensor to = rows(buffer, source.shape(), source.options());
+  upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
+  return to;
+}
+
+Tensor BatchFeed::rows(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
+  if (!buffer.defined() || buffer.size(0) < shape[0]) {
+    buffer = Tensor::empty(shape, {options.dtype, device_, options.format});
     upload_->follow();  // a block that kernels gave back may still be in use by them
   }
-  const Tensor rows = buffer.slice(0, source.size(0));
-  upload_->copy(rows.raw_data(), source.raw_data(), source.bytes());
-  return rows;
+  return buffer.slice(0, shape[0]);
 }
 
 }  // namespace tern

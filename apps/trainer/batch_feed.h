@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "tern/apps/trainer/resident_set.h"
 #include "tern/core/device.h"
 #include "tern/data/loader.h"
 
@@ -21,7 +22,8 @@ struct FedBatch {
 /// loader, which must outlive it, is started by its owner. Used by one thread.
 class BatchFeed {
  public:
-  BatchFeed(DataLoader& loader, Device device);
+  /// With `set`, which must outlive it too, the loader gives no images: they are made of the set's bytes.
+  BatchFeed(DataLoader& loader, Device device, const ResidentSet* set = nullptr);
   ~BatchFeed();
 
   /// The loader's next batch on the device, or nothing where the epoch has ended. It holds until the call after the
@@ -37,16 +39,19 @@ class BatchFeed {
  private:
   void fetch();
   Tensor bring(Tensor& buffer, const Tensor& source);
+  Tensor rows(Tensor& buffer, const Shape& shape, const TensorOptions& options);
 
   struct Buffers {
-    Tensor images, labels, indices;
+    Tensor images, labels, indices, draws;
   };
   DataLoader& loader_;
   Device device_;
+  const ResidentSet* set_;
   std::unique_ptr<Upload> upload_;  ///< null on the CPU
   std::array<Buffers, 2> buffers_;
   size_t turn_ = 0;
   std::optional<FedBatch> ahead_;
+  Tensor draws_ahead_;
 };
 
 }  // namespace tern

@@ -12,7 +12,8 @@ int64_t images_per_rank(const TrainSettings& s, int ranks) {
   return s.batch_size / ranks;
 }
 
-std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
+std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
+                                                 bool with_images) {
   const int64_t images = images_per_rank(s, team.size());
   const int64_t most = s.method == "data-parallel" ? data.size() : data.size() / team.size();
   check_input(images <= data.size() / team.size(), "--batch-size: found ", s.batch_size, ", expected ", most,
@@ -23,7 +24,8 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
       LoaderOptions{.batch_size = images,
                     .threads = static_cast<int>(s.loader_threads),
                     .seed = seed,
-                    .transform = find_dataset(s.data).transform});
+                    .transform = find_dataset(s.data).transform,
+                    .images = with_images});
 }
 
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {

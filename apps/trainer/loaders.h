@@ -13,7 +13,8 @@ namespace tern {
 int64_t images_per_rank(const TrainSettings& settings, int ranks);
 
 /// This rank's batches for training; `data` must outlive the loader. An InputError where it has fewer images.
-std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& settings, const Dataset& data, const Team& team);
+std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& settings, const Dataset& data, const Team& team,
+                                                 bool with_images);
 
 /// The same training batches on every rank, as evaluation sees them: for statistics that all agree on.
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& settings, const Dataset& data);

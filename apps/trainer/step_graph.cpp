@@ -7,15 +7,6 @@ namespace {
 
 constexpr int64_t kStepsBefore = 3;  // in which what is made on first use is made, and engines are timed
 
-/// Counts that the model's forward pass keeps on the CPU, where no recording reaches them.
-std::vector<int64_t*> counters(Module& model) {
-  std::vector<int64_t*> found;
-  for (const auto& [name, buffer] : model.buffers())
-    if (buffer->dtype() == DType::i64 && buffer->device().type == DeviceType::cpu)
-      found.push_back(buffer->data<int64_t>());
-  return found;
-}
-
 }  // namespace
 
 bool StepGraph::takes(const FedBatch& batch) {
@@ -29,11 +20,15 @@ void StepGraph::record_pass(const FedBatch& like) {
     readbacks.loss = make_readback(like.images.device());
     readbacks.logits = make_readback(like.images.device());
   }
-  std::vector<int64_t> counts;
-  for (const int64_t* counter : counters(model_)) counts.push_back(*counter);
+  std::vector<Counter> counters;
+  for (const auto& [name, buffer] : model_.buffers())
+    if (buffer->dtype() == DType::i64 && buffer->device().type == DeviceType::cpu)
+      counters.push_back({buffer->data<int64_t>(), -*buffer->data<int64_t>()});
   const auto restore = [&] {
-    const auto places = counters(model_);
-    for (size_t i = 0; i < places.size(); ++i) *places[i] = counts[i];
+    for (auto& [value, step] : counters) {
+      step += *value;
+      *value -= step;
+    }
     model_.zero_gradients();
   };
   model_.zero_gradients();
@@ -43,8 +38,9 @@ void StepGraph::record_pass(const FedBatch& like) {
     restore();
     throw;
   }
-  for (const auto& [name, parameter] : model_.parameters()) gradients_.push_back(parameter->gradient());
+  for (const auto& [name, parameter] : model_.parameters()) gradients_.emplace_back(parameter, parameter->gradient());
   restore();
+  counters_ = std::move(counters);
 }
 
 StepGraph::Result StepGraph::run(const FedBatch& batch, uint32_t step) {
@@ -52,9 +48,8 @@ StepGraph::Result StepGraph::run(const FedBatch& batch, uint32_t step) {
   batch_.labels.copy_from(batch.labels);
   batch_.indices.copy_from(batch.indices);
   recording_->replay(step);
-  for (int64_t* counter : counters(model_)) ++*counter;
-  const auto parameters = model_.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) parameters[i].parameter->set_gradient(gradients_[i]);
+  for (const Counter& counter : counters_) *counter.value += counter.step;
+  for (const auto& [parameter, gradient] : gradients_) parameter->set_gradient(gradient);
   Readbacks& to = readbacks_[std::exchange(turn_, 1 - turn_)];
   to.loss->start(output_.loss);
   to.logits->start(output_.logits);

@@ -39,6 +39,12 @@ class StepGraph {
     std::unique_ptr<Readback> loss, logits;
   };
 
+  /// A count of the model's that its forward pass keeps on the CPU, where no recording reaches.
+  struct Counter {
+    int64_t* value;
+    int64_t step;  ///< what a pass adds
+  };
+
   void record_pass(const FedBatch& like);
 
   Module& model_;
@@ -46,7 +52,8 @@ class StepGraph {
   int64_t seen_ = 0;
   FedBatch batch_;  ///< that the graph reads
   Output output_;
-  std::vector<Tensor> gradients_;  ///< that it writes, by parameter
+  std::vector<std::pair<Parameter*, Tensor>> gradients_;  ///< that it writes
+  std::vector<Counter> counters_;
   std::unique_ptr<Recording> recording_;
   std::array<Readbacks, 2> readbacks_;
   size_t turn_ = 0;

@@ -26,8 +26,12 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       model_(make_model(application, settings)) {
   parameters_ = model_->parameter_count();
-  loader_ = make_training_loader(settings, *resources_.data.training, team_);
-  feed_ = std::make_unique<BatchFeed>(*loader_, parse_device(settings.device));
+  const Device device = parse_device(settings.device);
+  const Dataset& training = *resources_.data.training;
+  if (ResidentSet::takes(training, device))
+    set_ = std::make_unique<ResidentSet>(training, find_dataset(settings.data).transform, device);
+  loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
+  feed_ = std::make_unique<BatchFeed>(*loader_, device, set_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
   if (resources_.communicator && settings.method == "ist" && settings.ist_eval == "calibrated")
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
@@ -36,7 +40,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   optimizer_ = make_optimizer(settings, *model_);
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
-  if (settings.profile) clock_ = make_operation_clock(parse_device(settings.device));
+  if (settings.profile) clock_ = make_operation_clock(device);
   if (reason_without_effect("cuda-graph", settings).empty() && settings.cuda_graph)
     graph_ = std::make_unique<StepGraph>(*model_, [this](const FedBatch& batch) {
       const ForwardPass pass = forward(batch);

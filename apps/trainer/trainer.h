@@ -86,6 +86,7 @@ class Trainer {
   std::string name_;
   RankResources resources_;
   Team team_;
+  std::unique_ptr<ResidentSet> set_;  ///< the training images, where the device holds them
   std::unique_ptr<DataLoader> loader_, test_loader_;
   std::unique_ptr<BatchFeed> feed_;                 ///< of loader_
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null but for --ist-eval calibrated

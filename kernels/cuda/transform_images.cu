@@ -1,0 +1,139 @@
+#include "tern/kernels/transform_images.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/kernels/cuda/group.h"
+#include "tern/kernels/cuda/launch.h"
+
+// The arithmetic of data/transforms.cpp: exact integer sums, then f64 that is rounded once. Compiled without fused
+// multiply-add, so that the bits are the same.
+
+namespace tern::cuda {
+namespace {
+
+constexpr int kChannels = kernels::kMostImageChannels;
+
+struct ImagePlan {
+  int height, width, out_height, out_width, channels, pad;
+  bool standardize;
+  double mean[kChannels], deviation[kChannels];  ///< of full scale 255
+};
+
+/// scale·x + shift
+struct Affine {
+  double scale, shift;
+};
+
+/// One image's crop, through which bytes are read; 0 where it is padding.
+struct Crop {
+  __device__ Crop(const ImagePlan& plan, const uint8_t* image, const double* draw)
+      : plan(plan),
+        image(image),
+        top(static_cast<int>(draw[0]) - plan.pad),
+        left(static_cast<int>(draw[1]) - plan.pad),
+        flip(draw[2] != 0) {}
+  /// Element `at` of the output in storage order.
+  __device__ int operator()(int at) const {
+    const int pixel = at / plan.channels, c = at % plan.channels;
+    const int y = pixel / plan.out_width, x = pixel % plan.out_width;
+    const int row = y + top, column = (flip ? plan.out_width - 1 - x : x) + left;
+    const bool inside = 0 <= row && row < plan.height && 0 <= column && column < plan.width;
+    return inside ? image[(row * plan.width + column) * plan.channels + c] : 0;
+  }
+
+  const ImagePlan& plan;
+  const uint8_t* image;
+  int top, left;
+  bool flip;
+};
+
+/// As `lookup_table` of data/transforms.cpp finds them, from each channel's sums.
+__device__ void find_maps(const ImagePlan& plan, const double* draw, const int64_t* values, const int64_t* squares,
+                          Affine* maps) {
+  const double area = double(plan.out_height) * plan.out_width, contrast = draw[4];
+  for (int c = 0; c < plan.channels; ++c)
+    maps[c] = {contrast, 255.0 * draw[3] + (1 - contrast) * (double(values[c]) / area)};
+  if (!plan.standardize) {
+    for (int c = 0; c < plan.channels; ++c)
+      maps[c] = {maps[c].scale / plan.deviation[c], (maps[c].shift - plan.mean[c]) / plan.deviation[c]};
+    return;
+  }
+  const double n = area * plan.channels;
+  double mean = 0, distances = 0;
+  for (int c = 0; c < plan.channels; ++c) mean += (maps[c].scale * double(values[c]) + maps[c].shift * area) / n;
+  for (int c = 0; c < plan.channels; ++c) {
+    const double own = double(values[c]) / area, variance = double(squares[c]) / area - own * own;
+    const double distance = maps[c].scale * own + maps[c].shift - mean;
+    distances += area * (maps[c].scale * maps[c].scale * variance + distance * distance);
+  }
+  const double deviation = std::max(sqrt(std::max(distances, 0.0) / n), 1 / sqrt(n));
+  for (int c = 0; c < plan.channels; ++c) maps[c] = {maps[c].scale / deviation, (maps[c].shift - mean) / deviation};
+}
+
+/// A block per image.
+__global__ void transform_kernel(ImagePlan plan, const uint8_t* pixels, const int64_t* rows, const double* draws,
+                                 float* images) {
+  __shared__ Affine maps[kChannels];
+  const int64_t n = blockIdx.x;
+  const int count = plan.out_height * plan.out_width * plan.channels;
+  const double* draw = draws + n * kernels::kImageDraws;
+  const Crop crop(plan, pixels + rows[n] * plan.height * plan.width * plan.channels, draw);
+  int64_t values[kChannels] = {}, squares[kChannels] = {};
+  if (plan.standardize || draw[4] != 1) {
+    for (int c = 0; c < plan.channels; ++c) {
+      for (int at = static_cast<int>(threadIdx.x) * plan.channels + c; at < count; at += kThreads * plan.channels) {
+        const int64_t value = crop(at);
+        values[c] += value;
+        squares[c] += value * value;
+      }
+      values[c] = fold_group<kThreads>(values[c], Sum{});
+      squares[c] = fold_group<kThreads>(squares[c], Sum{});
+    }
+  }
+  if (threadIdx.x == 0) find_maps(plan, draw, values, squares, maps);
+  __syncthreads();
+  for (int at = static_cast<int>(threadIdx.x); at < count; at += kThreads) {
+    const Affine& map = maps[at % plan.channels];
+    images[n * count + at] = static_cast<float>(map.scale * crop(at) + map.shift);
+  }
+}
+
+}  // namespace
+}  // namespace tern::cuda
+
+namespace tern::kernels {
+
+void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& draws, const ImageMap& map,
+                      Tensor& images) {
+  const int64_t n = images.size(0), channels = images.size(1);
+  check(pixels.format() == MemoryFormat::channels_last && images.format() == MemoryFormat::channels_last &&
+            pixels.size(1) == channels && channels <= kMostImageChannels,
+        "transform_images: ", pixels.shape(), " ", pixels.format(), " to ", images.shape(), " ", images.format(),
+        ", expected channels_last and at most ", kMostImageChannels, " channels");
+  check(rows.shape() == Shape{n} && draws.shape() == Shape{n, kImageDraws}, "transform_images: rows ", rows.shape(),
+        " and draws ", draws.shape(), " for ", images.shape());
+  cuda::ImagePlan plan{.height = static_cast<int>(pixels.size(2)),
+                       .width = static_cast<int>(pixels.size(3)),
+                       .out_height = static_cast<int>(images.size(2)),
+                       .out_width = static_cast<int>(images.size(3)),
+                       .channels = static_cast<int>(channels),
+                       .pad = static_cast<int>(map.pad),
+                       .standardize = map.standardize,
+                       .mean = {},
+                       .deviation = {}};
+  const auto of_channel = [](const std::vector<float>& values, size_t c) {
+    return 255.0 * static_cast<double>(values.at(values.size() == 1 ? 0 : c));
+  };
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    plan.mean[c] = of_channel(map.mean, c);
+    plan.deviation[c] = of_channel(map.deviation, c);
+  }
+  cuda::launch("transform_images", images.device(), {.blocks = dim3(static_cast<unsigned>(n))}, cuda::transform_kernel,
+               plan, static_cast<const uint8_t*>(pixels.data<uint8_t>()),
+               static_cast<const int64_t*>(rows.data<int64_t>()), static_cast<const double*>(draws.data<double>()),
+               images.data<float>());
+}
+
+}  // namespace tern::kernels
