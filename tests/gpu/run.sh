@@ -15,11 +15,11 @@ cd -- "$root" || exit 2
 out=${OUT:-$root/results-gpu}
 pack=$root/build-gpu
 deadline=$((SECONDS + 540))
-programs=(tests/core_test tests/kernels_test tests/dist_test tests/gpu/bandwidth apps/train_lenet)
+programs=(tests/core_test tests/kernels_test tests/dist_test tests/gpu/bandwidth tests/gpu/steps apps/train_lenet)
 
 build() {
   cmake --preset cuda -DTERN_CPU=OFF -DCMAKE_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" &&
-    cmake --build --preset cuda --target core_test kernels_test dist_test bandwidth train_lenet
+    cmake --build --preset cuda --target core_test kernels_test dist_test bandwidth steps train_lenet
 }
 
 # The programs, and the libraries they load beside the system's own and NVIDIA's.
@@ -30,7 +30,7 @@ collect() {
   for program in "${programs[@]}"; do cp "build-cuda/$program" "$pack/" || return 1; done
   ldd "$pack"/* 2>/dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt|cudnn[a-z_]*|nccl|cuda)\.so' | xargs -r cp -L -t "$pack/lib"
-  strip "$pack"/{core_test,kernels_test,dist_test,bandwidth,train_lenet} "$pack"/lib/*.so*
+  strip "$pack"/{core_test,kernels_test,dist_test,bandwidth,steps,train_lenet} "$pack"/lib/*.so*
 }
 
 # Folders with NVIDIA's libraries: the toolkit's and those of pip's wheels.
@@ -83,7 +83,8 @@ losses() { sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p' "$out/$1.jsonl"
 as_graph() {
   train graph cuda --iterations 200 --deterministic
   train one-by-one cuda --iterations 200 --deterministic --no-cuda-graph
-  diff <(losses graph) <(losses one-by-one) >/dev/null && echo "the same $(losses graph | wc -l) losses"
+  diff <(losses graph) <(losses one-by-one) >/dev/null && [ "$(losses graph | wc -l)" = 200 ] &&
+    echo "the same 200 losses"
 }
 
 # The first 20 losses within 1e-3 of the CPU's, the mean over 100 steps within 5 %.
@@ -112,7 +113,8 @@ show lenet-nccl 60 train lenet-nccl cuda --iterations 100 --workers 1 --transpor
 show profile 60 train lenet-cuda-profile cuda --iterations 200 --profile
 show as-graph 60 as_graph
 show as-cpu 120 as_cpu
+show steps 90 "$pack/steps"
+show torch 180 python3 tests/gpu/torch_steps.py
 show bandwidth 90 "$pack/bandwidth"
-show torch 120 python3 tests/gpu/torch_lenet.py 64
 [ "$failed" = 0 ] && echo "all of it ran" || echo "something failed, see above"
 exit "$failed"
