@@ -4,8 +4,21 @@
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
+
+namespace {
+
+/// The tensor itself, or a copy beside it.
+Tensor in_row_major(const Tensor& tensor) {
+  if (tensor.format() == MemoryFormat::row_major) return tensor;
+  Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
+  kernels::convert(tensor, copy);
+  return copy;
+}
+
+}  // namespace
 
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method) {
   std::vector<AveragedTensor> tensors;
@@ -46,7 +59,7 @@ void Averaging::give(size_t i, const Tensor& tensor) {
   check(tensor.defined() && tensor.dtype() == DType::f32 && tensor.numel() == expected.elements, "averaging: '",
         expected.name, "' has ", tensor.defined() ? tensor.numel() : 0, " elements of ",
         tensor.defined() ? to_string(tensor.dtype()) : "nothing", ", expected ", expected.elements, " of f32");
-  given_[i] = tensor.to(Device{}).to(MemoryFormat::row_major);
+  given_[i] = in_row_major(tensor);
   for (; next_message_ < messages_.size() && is_complete(messages_[next_message_]); ++next_message_)
     start(messages_[next_message_]);
 }

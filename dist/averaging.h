@@ -35,9 +35,10 @@ class Averaging {
 
   /// A new round, with the random numbers of `step`.
   void begin(int64_t step);
-  /// This rank's tensor number i, f32, once a round in any order; not to be changed before `finish`.
+  /// This rank's tensor number i, f32, once a round in any order; not to be changed before `finish`. All are on one
+  /// device.
   void give(size_t i, const Tensor& tensor);
-  /// The means of all tensors, on the CPU, in their order and shapes; each must have been given.
+  /// The means of all tensors, beside them or on the CPU, in their order and shapes; each must have been given.
   std::vector<Tensor> finish();
 
   /// What the codec keeps of each tensor on this rank.

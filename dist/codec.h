@@ -35,6 +35,16 @@ struct CodecTraits {
   bool fixed_size = true;  ///< every message of a tensor has `most_bytes`
 };
 
+/// One rank's gradient of a tensor: f32, row-major.
+struct TaggedGradient {
+  GradientTag tag;  ///< key.owner: this rank
+  Tensor gradient;
+};
+
+/// Gradients that travel as one message, all on one device. Scalers, tables and random numbers stay each tensor's own.
+using FusedGradients = std::vector<TaggedGradient>;
+
+class MessageCodec;
 class ScaledCodec;
 
 /// How a gradient becomes bytes and comes back: local mathematics of one rank, which cannot communicate. Gradients are
@@ -60,6 +70,8 @@ class GradientCodec {
   virtual double omega(const GradientTag& tag, const Tensor& gradient) const;
   /// The codec with its scalers apart, for exchanges that cut or sum codes; null where it has none.
   virtual const ScaledCodec* scaled() const { return nullptr; }
+  /// The codec of whole messages, on any device; null where it has none, and gradients are coded one by one on the CPU.
+  virtual const MessageCodec* messages() const { return nullptr; }
 
   /// What it keeps from step to step, by tensor; empty where nothing. To be saved, and loaded into an equal codec.
   virtual StateDict state() const { return {}; }
@@ -101,6 +113,22 @@ class ScaledCodec {
   virtual int64_t granule() const = 0;
   /// The same codes for sums of decoded gradients: scaled by the largest magnitude, nothing clipped.
   virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
+};
+
+/// A codec of fixed size that makes and reads whole messages where their gradients are, on the CPU or a device: the
+/// same bytes everywhere, all tensors at once. A message is the scalers of all its gradients, f32, then the codes of
+/// each.
+class MessageCodec {
+ public:
+  virtual ~MessageCodec() = default;
+  /// f32 [scalers of all gradients], on the CPU: this rank's own.
+  virtual Tensor scalers(const FusedGradients& message) const = 0;
+  /// u8 [bytes] beside the gradients. Where `shared` is defined, codes alone, with these scalers.
+  virtual Tensor encode(const FusedGradients& message, const Tensor& shared) const = 0;
+  /// sums[i] += gradient i of each of `messages` in turn, u8 [messages, bytes] beside the sums: the same bits as one by
+  /// one. On the CPU an error where a scaler is negative or not finite; a device takes them as their sender checked
+  /// them.
+  virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
 };
 
 class CodecOptions;

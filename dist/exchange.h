@@ -13,16 +13,8 @@
 
 namespace tern {
 
-/// One rank's gradient of a tensor: f32, row-major, on the CPU.
-struct TaggedGradient {
-  GradientTag tag;  ///< key.owner: this rank
-  Tensor gradient;
-};
-
-/// Gradients that travel as one message. Scalers, tables and random numbers stay each tensor's own.
-using FusedGradients = std::vector<TaggedGradient>;
-
-/// Waits for the other ranks, then gives the means over all ranks, in the order and the shapes of the gradients.
+/// Waits for the other ranks, then gives the means over all ranks, in the order and the shapes of the gradients, beside
+/// them or on the CPU.
 using MeansToCome = std::function<std::vector<Tensor>()>;
 
 /// How the ranks of a job turn their gradients into the mean, the same bits on every rank. All ranks start the same
@@ -33,13 +25,17 @@ class Exchange {
   Exchange(GradientCodec& codec, Communicator& communicator) : codec_(codec), communicator_(communicator) {}
   virtual ~Exchange() = default;
 
-  /// Encodes a message and sends it on its way; its tensors must not be changed before it is finished. Errors are the
-  /// codec's, and PeerErrors.
-  virtual MeansToCome start(FusedGradients message) = 0;
+  /// Encodes a message and sends it on its way; its tensors must not be changed before it is finished. Gradients on a
+  /// device are coded there where both exchange and codec can, else from a copy on the CPU. Errors are the codec's, and
+  /// PeerErrors.
+  MeansToCome start(FusedGradients message);
   /// Since construction, in `start` and in finishing.
   const ExchangeTimes& times() const { return times_; }
 
  protected:
+  /// `start` of gradients that are on the CPU unless `runs_on_devices`.
+  virtual MeansToCome begin(FusedGradients message) = 0;
+  virtual bool runs_on_devices() const { return false; }
   /// work.wait(), on the account of `times`.
   void wait(const Work& work);
 

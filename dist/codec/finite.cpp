@@ -9,12 +9,26 @@
 namespace tern {
 
 Tensor finite_statistics(const GradientTag& tag, const Tensor& gradient, int64_t bucket) {
-  Tensor statistics = Tensor::empty({kernels::bucket_count(gradient.numel(), bucket), 3}, {.dtype = DType::f64});
-  const kernels::MeasuredGradient measured = {gradient, statistics};
-  kernels::gradient_statistics({&measured, 1}, bucket);
-  const auto values = statistics.span<double>();
-  for (size_t b = 0; b < values.size(); b += 3)
-    check_input(std::isfinite(values[b + 2]), "gradient of '", tag.name, "' has NaN or infinite elements");
+  return finite_statistics(FusedGradients{{tag, gradient}}, bucket);
+}
+
+Tensor finite_statistics(const FusedGradients& message, int64_t bucket) {
+  int64_t buckets = 0;
+  for (const auto& [tag, gradient] : message) buckets += kernels::bucket_count(gradient.numel(), bucket);
+  const Tensor there = Tensor::empty({buckets, 3}, {.dtype = DType::f64, .device = message.front().gradient.device()});
+  std::vector<kernels::MeasuredGradient> measured;
+  int64_t row = 0;
+  for (const auto& [tag, gradient] : message) {
+    const int64_t next = row + kernels::bucket_count(gradient.numel(), bucket);
+    measured.push_back({gradient, there.slice(row, next)});
+    row = next;
+  }
+  kernels::gradient_statistics(measured, bucket);
+  const Tensor statistics = there.to(Device{});
+  const auto* values = statistics.data<double>();
+  for (const auto& [tag, gradient] : message)
+    for (int64_t b = kernels::bucket_count(gradient.numel(), bucket); b > 0; --b, values += 3)
+      check_input(std::isfinite(values[2]), "gradient of '", tag.name, "' has NaN or infinite elements");
   return statistics;
 }
 

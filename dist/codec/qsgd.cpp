@@ -5,6 +5,7 @@
 #include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/levels.h"
+#include "tern/dist/codec/planes.h"
 #include "tern/dist/codec/table.h"
 #include "tern/kernels/codec_arithmetic.h"
 
@@ -25,7 +26,7 @@ struct QsgdSettings {
 
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4): each bucket as whole numbers of its norm / levels, rounded at
 /// random. A message is the buckets' units, then the codes.
-class Qsgd final : public GradientCodec, public ScaledCodec {
+class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec {
  public:
   explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kPackings[settings.code]) {}
 
@@ -53,14 +54,9 @@ class Qsgd final : public GradientCodec, public ScaledCodec {
   }
 
   const ScaledCodec* scaled() const override { return this; }
+  const MessageCodec* messages() const override { return packing_ == Packing::fixed ? this : nullptr; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
-    const Tensor statistics = finite_statistics(tag, gradient, settings_.bucket);
-    Tensor units = Tensor::empty({statistics.size(0)});
-    const auto* row = statistics.data<double>();
-    for (float& unit : units.span<float>()) {
-      unit = kernels::codec_unit(norm(), row[0], row[2], settings_.levels);
-      row += 3;
-    }
+    const Tensor units = scalers(FusedGradients{{tag, gradient}});
     check_finite(tag, units.span<float>());
     return units;
   }
@@ -72,6 +68,22 @@ class Qsgd final : public GradientCodec, public ScaledCodec {
   }
   void add_codes(std::span<const std::byte> codes, const Tensor& units, Tensor& sum) const override {
     add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
+  }
+  Tensor scalers(const FusedGradients& message) const override {
+    const Tensor statistics = finite_statistics(message, settings_.bucket);
+    const Tensor units = Tensor::empty({statistics.size(0)});
+    const auto* row = statistics.data<double>();
+    for (float& unit : units.span<float>()) {
+      unit = kernels::codec_unit(norm(), row[0], row[2], settings_.levels);
+      row += 3;
+    }
+    return units;
+  }
+  Tensor encode(const FusedGradients& message, const Tensor& shared) const override {
+    return shared.defined() ? planes().encode(message, shared, true) : planes().encode(message, norm());
+  }
+  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
+    planes().decode_add(messages, shared, sums);
   }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
@@ -104,6 +116,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec {
 
  private:
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
+  Planes planes() const { return {settings_.bucket, settings_.levels}; }
   Tensor empty_codes(int64_t n) const {
     return Tensor::empty({kernels::code_bytes(n, kernels::code_bits(settings_.levels))}, {.dtype = DType::u8});
   }

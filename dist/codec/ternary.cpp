@@ -5,6 +5,7 @@
 #include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/levels.h"
+#include "tern/dist/codec/planes.h"
 #include "tern/dist/codec/table.h"
 #include "tern/kernels/codec.h"
 
@@ -24,7 +25,7 @@ struct TernarySettings {
 
 /// TernGrad (Wen et al., 2017, eq. 1-4 and 21): -1, 0 or 1 times a scaler S, ±1 with probability |g|/S. A message is
 /// the scalers, then the codes.
-class Ternary final : public GradientCodec, public ScaledCodec {
+class Ternary final : public GradientCodec, public ScaledCodec, public MessageCodec {
  public:
   explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kPackings[settings.pack]) {}
 
@@ -41,6 +42,7 @@ class Ternary final : public GradientCodec, public ScaledCodec {
   }
 
   const ScaledCodec* scaled() const override { return this; }
+  const MessageCodec* messages() const override { return packing_ == Packing::fixed ? this : nullptr; }
   ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return 1; }
@@ -53,13 +55,7 @@ class Ternary final : public GradientCodec, public ScaledCodec {
   }
 
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
-    const Tensor statistics = finite_statistics(tag, gradient, settings_.bucket);
-    const int64_t n = gradient.numel(), width = settings_.bucket == 0 ? n : settings_.bucket;
-    Tensor scalers = Tensor::empty({statistics.size(0)});
-    const auto* row = statistics.data<double>();
-    for (int64_t b = 0; b < scalers.numel(); ++b, row += 3)
-      scalers.data<float>()[b] = scaler(row[0], row[1], row[2], std::min(width, n - b * width));
-    return scalers;
+    return scalers(FusedGradients{{tag, gradient}});
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
                     std::vector<std::byte>& bytes) const override {
@@ -70,6 +66,25 @@ class Ternary final : public GradientCodec, public ScaledCodec {
   }
   void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const override {
     add_packed(packing_, codes, scalers, settings_.bucket, 1, sum);
+  }
+
+  Tensor scalers(const FusedGradients& message) const override {
+    const Tensor statistics = finite_statistics(message, settings_.bucket);
+    const Tensor scalers = Tensor::empty({statistics.size(0)});
+    const auto* row = statistics.data<double>();
+    float* next = scalers.data<float>();
+    for (const auto& [tag, gradient] : message) {
+      const int64_t n = gradient.numel(), width = settings_.bucket == 0 ? n : settings_.bucket;
+      for (int64_t first = 0; first < n; first += width, row += 3)
+        *next++ = scaler(row[0], row[1], row[2], std::min(width, n - first));
+    }
+    return scalers;
+  }
+  Tensor encode(const FusedGradients& message, const Tensor& shared) const override {
+    return planes().encode(message, shared.defined() ? shared : scalers(message), shared.defined());
+  }
+  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
+    planes().decode_add(messages, shared, sums);
   }
 
   /// E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
@@ -101,6 +116,7 @@ class Ternary final : public GradientCodec, public ScaledCodec {
   }
 
  private:
+  Planes planes() const { return {settings_.bucket, 1}; }
   /// One value has no deviation to clip by.
   float scaler(double largest, double sum, double squares, int64_t count) const {
     if (settings_.clip == 0 || count == 1) return static_cast<float>(largest);

@@ -9,19 +9,21 @@ class AllGather final : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;
 
-  MeansToCome start(FusedGradients message) override {
+ protected:
+  MeansToCome begin(FusedGradients message) override {
     const bool shares = codec_.scaled() != nullptr && codec_.scaled()->sharing() == ScalerSharing::on;
     const Encoded mine = encode(message, shares);
-    const Tensor all = Tensor::empty({mine.total}, {.dtype = DType::u8});
+    const Tensor all = Tensor::empty({mine.total}, mine.bytes.options());
     const Work work = communicator_.all_gather(mine.bytes, all, mine.counts);
     return [this, message = std::move(message), mine, all, work] {
       wait(work);
       const Stopwatch decoding(times_.decode);
       FlatTensors sums = FlatTensors::zeros(message);
-      for (const CodedMessage& coded : mine.split(all)) decode_add_all(codec_, message, mine.scalers, coded, sums);
+      decode_add_everyones(message, mine, all, sums);
       return means(std::move(sums), communicator_.size());
     };
   }
+  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
 };
 
 }  // namespace

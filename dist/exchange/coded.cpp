@@ -7,16 +7,20 @@
 
 namespace tern {
 
-CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const std::vector<Tensor>& scalers) {
+CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers) {
+  if (codec.messages() != nullptr) {
+    const Tensor bytes = codec.messages()->encode(message, scalers.whole);
+    return {bytes, {bytes.numel()}};
+  }
   std::vector<std::byte> bytes;
   CodedMessage coded;
   for (size_t i = 0; i < message.size(); ++i) {
     const auto& [tag, gradient] = message[i];
     const size_t begin = bytes.size();
-    if (scalers.empty())
+    if (scalers.parts.empty())
       codec.encode(tag, gradient, bytes);
     else if (gradient.numel() != 0)
-      codec.scaled()->append_codes(tag, gradient, scalers[i], bytes);
+      codec.scaled()->append_codes(tag, gradient, scalers.parts[i], bytes);
     coded.lengths.push_back(static_cast<int64_t>(bytes.size() - begin));
   }
   coded.bytes = Tensor::empty({static_cast<int64_t>(bytes.size())}, {.dtype = DType::u8});
@@ -24,15 +28,17 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
   return coded;
 }
 
-void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const std::vector<Tensor>& scalers,
+void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums) {
+  if (codec.messages() != nullptr)
+    return codec.messages()->decode_add(coded.bytes.reshape({1, coded.bytes.numel()}), scalers.whole, sums.parts);
   ByteReader reader(std::as_bytes(coded.bytes.span<uint8_t>()));
   for (size_t i = 0; i < message.size(); ++i) {
     const auto bytes = reader.take(static_cast<size_t>(coded.lengths[i]));
-    if (scalers.empty())
+    if (scalers.parts.empty())
       codec.decode_add(message[i].tag, bytes, sums.parts[i]);
     else if (sums.parts[i].numel() != 0)
-      codec.scaled()->add_codes(bytes, scalers[i], sums.parts[i]);
+      codec.scaled()->add_codes(bytes, scalers.parts[i], sums.parts[i]);
   }
 }
 
@@ -44,9 +50,17 @@ std::vector<CodedMessage> CodedExchange::Encoded::split(const Tensor& all) const
   return parts;
 }
 
+void CodedExchange::decode_add_everyones(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
+                                         FlatTensors& sums) const {
+  if (const MessageCodec* const messages = codec_.messages())
+    return messages->decode_add(all.reshape({communicator_.size(), encoded.counts.front()}), encoded.scalers.whole,
+                                sums.parts);
+  for (const CodedMessage& coded : encoded.split(all)) decode_add_all(codec_, message, encoded.scalers, coded, sums);
+}
+
 CodedExchange::Encoded CodedExchange::encode(const FusedGradients& message, bool share_scalers) {
   Encoded encoded;
-  if (share_scalers) encoded.scalers = shared_scalers(*codec_.scaled(), message, communicator_, times_);
+  if (share_scalers) encoded.scalers = shared_scalers(codec_, message, communicator_, times_);
   {
     const Stopwatch encoding(times_.encode);
     const CodedMessage coded = encode_all(codec_, message, encoded.scalers);

@@ -11,10 +11,11 @@ struct CodedMessage {
 };
 
 /// Below, `scalers` are those that all ranks share, f32 [buckets] a tensor: codes then travel alone. Where there are
-/// none, each tensor is a message of `codec` with its own.
-CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const std::vector<Tensor>& scalers);
+/// none, messages hold their own. A codec of whole messages is asked for one; else each tensor is a message of `codec`,
+/// and on the CPU.
+CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers);
 /// sums += the tensors that `coded` holds.
-void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const std::vector<Tensor>& scalers,
+void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums);
 
 /// An exchange whose ranks send whole messages of the codec.
@@ -25,7 +26,7 @@ class CodedExchange : public Exchange {
  protected:
   /// This rank's message, and what it must know of the others'.
   struct Encoded {
-    std::vector<Tensor> scalers;                ///< where ranks share them
+    FlatTensors scalers;                        ///< where ranks share them
     Tensor bytes;                               ///< u8
     std::vector<std::vector<int64_t>> lengths;  ///< of the tensors of each rank
     std::vector<int64_t> counts;                ///< bytes of each rank
@@ -33,6 +34,9 @@ class CodedExchange : public Exchange {
     /// Every rank's part of `all`, which holds their bytes in rank order.
     std::vector<CodedMessage> split(const Tensor& all) const;
   };
+  /// sums += all of those parts.
+  void decode_add_everyones(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
+                            FlatTensors& sums) const;
   /// Where the codec's size is not fixed, ranks tell each other their lengths, as overhead.
   Encoded encode(const FusedGradients& message, bool share_scalers);
 

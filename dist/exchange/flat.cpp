@@ -8,7 +8,7 @@ namespace {
 FlatTensors flat(const FusedGradients& message, Tensor (*make)(const Shape&, const TensorOptions&)) {
   int64_t count = 0;
   for (const auto& [tag, gradient] : message) count += gradient.numel();
-  FlatTensors flat = {make({count}, {}), {}};
+  FlatTensors flat = {make({count}, {.device = message.front().gradient.device()}), {}};
   int64_t begin = 0;
   for (const auto& [tag, gradient] : message) {
     flat.parts.push_back(flat.whole.slice(begin, begin + gradient.numel()).reshape(gradient.shape()));

@@ -4,7 +4,7 @@
 
 namespace tern {
 
-/// Tensors of the shapes of a message, one after the other in one.
+/// Tensors of the shapes of a message, one after the other in one, beside its gradients.
 struct FlatTensors {
   Tensor whole;               ///< f32 [n]
   std::vector<Tensor> parts;  ///< views of it

@@ -36,7 +36,7 @@ struct HopRing::Run {
   }
 };
 
-MeansToCome HopRing::start(FusedGradients message) {
+MeansToCome HopRing::begin(FusedGradients message) {
   Run run = {tag_of(message), summands(message), {}};
   run.cuts = group_cuts(run.sums.own.whole.numel(), communicator_.size());
   const std::optional<Hop> first = send(run, 0);

@@ -13,9 +13,9 @@ namespace tern {
 class HopRing : public Exchange {
  public:
   using Exchange::Exchange;
-  MeansToCome start(FusedGradients message) final;
 
  protected:
+  MeansToCome begin(FusedGradients message) final;
   /// What the ring sums: f32 [n], the message's tensors one after the other.
   struct Summands {
     FlatTensors own;

@@ -12,9 +12,13 @@ bool sums_integers(const GradientCodec& codec) {
 
 void add_integers(const GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded,
                   FlatTensors& sums) {
-  std::vector<Tensor> ones;
-  for (const auto& [tag, gradient] : message)
-    ones.push_back(Tensor::full({kernels::bucket_count(gradient.numel(), codec.scaled()->bucket())}, 1));
+  FlatTensors ones;
+  int64_t count = 0;
+  for (const auto& [tag, gradient] : message) {
+    ones.parts.push_back(Tensor::full({kernels::bucket_count(gradient.numel(), codec.scaled()->bucket())}, 1));
+    count += ones.parts.back().numel();
+  }
+  ones.whole = Tensor::full({count}, 1);
   decode_add_all(codec, message, ones, coded, sums);
 }
 

@@ -23,10 +23,11 @@ class ReduceScatter final : public Exchange {
   ReduceScatter(GradientCodec& codec, Communicator& communicator)
       : Exchange(codec, communicator), slices_(*codec.scaled()), again_(codec.scaled()->for_sums()) {}
 
-  MeansToCome start(FusedGradients message) override {
+ protected:
+  MeansToCome begin(FusedGradients message) override {
     const auto n = static_cast<size_t>(communicator_.size()), me = static_cast<size_t>(communicator_.rank());
     Run run = {std::move(message), {}, {}};
-    if (slices_.shares()) run.scalers = shared_scalers(*codec_.scaled(), run.message, communicator_, times_);
+    if (slices_.shares()) run.scalers = shared_scalers(codec_, run.message, communicator_, times_).parts;
     run.shards = cut_into_shards(run.message, communicator_.size(), codec_.scaled()->granule());
     std::vector<int64_t> sends(n);
     for (size_t r = 0; r < n; ++r)

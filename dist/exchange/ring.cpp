@@ -10,7 +10,8 @@ class FloatRing final : public Exchange {
  public:
   using Exchange::Exchange;
 
-  MeansToCome start(FusedGradients message) override {
+ protected:
+  MeansToCome begin(FusedGradients message) override {
     const FlatTensors sums = copy(message);
     return [this, sums, work = communicator_.all_reduce(sums.whole)] {
       wait(work);
@@ -18,6 +19,7 @@ class FloatRing final : public Exchange {
       return means(sums, communicator_.size());
     };
   }
+  bool runs_on_devices() const override { return true; }
 
  private:
   FlatTensors copy(const FusedGradients& message) {

@@ -1,32 +1,36 @@
 #include "tern/dist/exchange/scalers.h"
 
-#include <algorithm>
+#include "tern/kernels/codec.h"
 
 namespace tern {
+namespace {
 
-std::vector<Tensor> shared_scalers(const ScaledCodec& codec, const FusedGradients& message, Communicator& communicator,
-                                   ExchangeTimes& times) {
-  std::vector<Tensor> each;
+FlatTensors own_scalers(const GradientCodec& codec, const FusedGradients& message) {
+  const int64_t bucket = codec.scaled()->bucket();
   int64_t count = 0;
-  Tensor all;
-  {
-    const Stopwatch encoding(times.encode);
-    for (const auto& [tag, gradient] : message) {
-      each.push_back(codec.scalers(tag, gradient));
-      count += each.back().numel();
-    }
-    all = Tensor::empty({count});
-    count = 0;
-    for (Tensor& scalers : each) {
-      const Tensor place = all.slice(count, count + scalers.numel());
-      place.copy_from(scalers);
-      scalers = place;
-      count += place.numel();
-    }
+  for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
+  FlatTensors scalers = {codec.messages() != nullptr ? codec.messages()->scalers(message) : Tensor::empty({count}), {}};
+  count = 0;
+  for (const auto& [tag, gradient] : message) {
+    const int64_t end = count + kernels::bucket_count(gradient.numel(), bucket);
+    scalers.parts.push_back(scalers.whole.slice(count, end));
+    if (codec.messages() == nullptr) scalers.parts.back().copy_from(codec.scaled()->scalers(tag, gradient));
+    count = end;
   }
+  return scalers;
+}
+
+}  // namespace
+
+FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
+                           ExchangeTimes& times) {
+  const FlatTensors scalers = [&] {
+    const Stopwatch encoding(times.encode);
+    return own_scalers(codec, message);
+  }();
   const Stopwatch waiting(times.wait);
-  communicator.all_reduce(all, Reduction::max).wait();
-  return each;
+  communicator.all_reduce(scalers.whole, Reduction::max).wait();
+  return scalers;
 }
 
 }  // namespace tern

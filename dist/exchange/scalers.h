@@ -1,12 +1,12 @@
 #pragma once
 
-#include "tern/dist/exchange.h"
+#include "tern/dist/exchange/flat.h"
 
 namespace tern {
 
-/// The scalers of each tensor, f32 [buckets], each the largest of all ranks': one all-reduce of the message's
-/// (TernGrad eq. 4).
-std::vector<Tensor> shared_scalers(const ScaledCodec& codec, const FusedGradients& message, Communicator& communicator,
-                                   ExchangeTimes& times);
+/// f32 [buckets] for each tensor, on the CPU, each the largest of all ranks': one all-reduce of the message's (TernGrad
+/// eq. 4).
+FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
+                           ExchangeTimes& times);
 
 }  // namespace tern

@@ -10,7 +10,8 @@ class Server final : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;
 
-  MeansToCome start(FusedGradients message) override {
+ protected:
+  MeansToCome begin(FusedGradients message) override {
     const Encoded mine = encode(message, sums_integers(codec_));
     const Tensor all = Tensor::empty({is_server() ? mine.total : 0}, {.dtype = DType::u8});
     const Work work = communicator_.gather(mine.bytes, all, 0, mine.counts);
@@ -18,7 +19,7 @@ class Server final : public CodedExchange {
       wait(work);
       FlatTensors sums = FlatTensors::zeros(message);
       if (is_server()) add_everyones(message, mine, all, sums);
-      return sums_integers(codec_) ? send_integers(mine.scalers, std::move(sums)) : send_floats(std::move(sums));
+      return sums_integers(codec_) ? send_integers(mine.scalers.parts, std::move(sums)) : send_floats(std::move(sums));
     };
   }
 
@@ -27,12 +28,8 @@ class Server final : public CodedExchange {
 
   void add_everyones(const FusedGradients& message, const Encoded& mine, const Tensor& all, FlatTensors& sums) {
     const Stopwatch decoding(times_.decode);
-    for (const CodedMessage& coded : mine.split(all)) {
-      if (sums_integers(codec_))
-        add_integers(codec_, message, coded, sums);
-      else
-        decode_add_all(codec_, message, {}, coded, sums);
-    }
+    if (!sums_integers(codec_)) return decode_add_everyones(message, mine, all, sums);
+    for (const CodedMessage& coded : mine.split(all)) add_integers(codec_, message, coded, sums);
   }
 
   std::vector<Tensor> send_floats(FlatTensors sums) {

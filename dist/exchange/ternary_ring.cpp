@@ -13,10 +13,10 @@ class TernaryRing final : public HopRing {
 
  private:
   Summands summands(const FusedGradients& message) override {
-    Summands summands = {{}, shared_scalers(*codec_.scaled(), message, communicator_, times_)};
+    const FlatTensors scalers = shared_scalers(codec_, message, communicator_, times_);
     const Stopwatch encoding(times_.encode);
-    summands.own = FlatTensors::zeros(message);
-    add_integers(codec_, message, encode_all(codec_, message, summands.scalers), summands.own);
+    Summands summands = {FlatTensors::zeros(message), scalers.parts};
+    add_integers(codec_, message, encode_all(codec_, message, scalers), summands.own);
     return summands;
   }
   Tensor encode(const GradientTag&, const Tensor& sum, int ranks) override { return pack_integers(sum, ranks); }

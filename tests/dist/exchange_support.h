@@ -19,22 +19,28 @@ inline FusedGradients gradients_of(int rank, const std::vector<Shape>& shapes, u
   return message;
 }
 
+inline FusedGradients on_device(FusedGradients message, Device device) {
+  for (TaggedGradient& tagged : message) tagged.gradient = tagged.gradient.to(device);
+  return message;
+}
+
 /// What one rank has after an exchange.
 struct Exchanged {
   std::vector<std::vector<float>> means;
   Traffic traffic;
 };
 
-/// One message through an exchange, on every rank of a job.
+/// One message through an exchange, on every rank of a job, from gradients on `device`.
 inline std::vector<Exchanged> exchange_once(const TransportKind& kind, int ranks, const std::string& exchange,
-                                            const std::string& codec, const std::vector<Shape>& shapes) {
+                                            const std::string& codec, const std::vector<Shape>& shapes,
+                                            Device device = {}) {
   std::vector<Exchanged> results(static_cast<size_t>(ranks));
   const auto errors = with_communicators(kind.make(ranks, {}), [&](Communicator& c) {
     const auto coder = make_codec(codec);
     const auto way = make_exchange(exchange, *coder, c);
     c.barrier().wait();
     const Traffic before = c.traffic();
-    const auto means = way->start(gradients_of(c.rank(), shapes))();
+    const auto means = way->start(on_device(gradients_of(c.rank(), shapes), device))();
     Exchanged& mine = results[static_cast<size_t>(c.rank())];
     mine.traffic = c.traffic() - before;
     c.barrier().wait();
