@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
+#include "tern/dist/codec.h"
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
@@ -57,6 +60,25 @@ Tensor noise(const Shape& shape, DType dtype = DType::f32) {
   return there;
 }
 
+/// Encoders count the float32 they read, decoders the sum read and written and the messages.
+void add_codec_rows(std::vector<Row>& rows) {
+  constexpr int64_t kNumel = 100'000'000, kMessages = 8;
+  const FusedGradients message = {{{"g", {.seed = 1, .purpose = Purpose::codec}}, noise({kNumel})}};
+  const auto size = static_cast<double>(message[0].gradient.bytes());
+  const std::vector<Tensor> sum = {Tensor::zeros({kNumel}, {.device = kCuda})};
+  for (const auto& [encode, decode, spec] :
+       {std::tuple{"ternary encode", "ternary decode-add of 8", "ternary"},
+        std::tuple{"qsgd encode, 4 bits, 512", "qsgd decode-add of 8", "qsgd:bits=4,bucket=512"}}) {
+    const std::shared_ptr<GradientCodec> codec = make_codec(spec);
+    rows.push_back({encode, size, [=] { codec->messages()->encode(message, {}); }});
+    const Tensor one = codec->messages()->encode(message, {});
+    const Tensor all = Tensor::empty({kMessages, one.numel()}, one.options());
+    for (int64_t i = 0; i < kMessages; ++i) all.slice(i, i + 1).copy_from(one.reshape({1, one.numel()}));
+    rows.push_back(
+        {decode, 2 * size + static_cast<double>(all.bytes()), [=] { codec->messages()->decode_add(all, {}, sum); }});
+  }
+}
+
 std::vector<Row> rows_of(DType dtype) {
   using namespace kernels;
   const Shape images{256, 64, 56, 56};  // 196 MiB in f32
@@ -105,6 +127,7 @@ std::vector<Row> rows_of(DType dtype) {
     const std::vector<ParameterUpdate> all{{w, g, v, s}};
     rows.push_back({"sgd_update with momentum", 5 * size, [=] { sgd_update(all, {.lr = 1e-6, .momentum = 0.9}); }});
     rows.push_back({"adam_update", 7 * size, [=] { adam_update(all, {.lr = 1e-6}); }});
+    add_codec_rows(rows);
   }
   return rows;
 }
