@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "tern/dist/averaging.h"
 #include "tern/dist/peer_error.h"
 #include "tests/dist/transports.h"
 #include "tests/support/message_of.h"
@@ -63,6 +64,37 @@ TEST_F(NcclCudaOne, AnErrorOfOurOwnAbortsIt) {
   });
   EXPECT_EQ(errors[0], "out of luck");
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
+}
+
+/// The means of a tensor of 1000 elements, one for each codec.
+std::vector<std::vector<float>> means(Communicator& c, Device device) {
+  std::vector<std::vector<float>> all;
+  for (const char* codec : {"none", "ternary", "qsgd:bits=4,bucket=64,code=fixed"}) {
+    Averaging averaging(c, {{"w", 1000}}, {.codec = codec});
+    averaging.begin(7);
+    std::vector<float> gradient;
+    for (int i = 0; i < 1000; ++i)
+      gradient.push_back(static_cast<float>(i % 37 - 18) * static_cast<float>(c.rank() + 1));
+    averaging.give(0, Tensor::from<float>({1000}, gradient).to(device));
+    all.push_back(averaging.finish()[0].to_vector<float>());
+  }
+  return all;
+}
+
+TEST_F(NcclCudaTwo, MeansAreThoseOfTheCpuAndItMovesAllOfThem) {
+  std::vector<std::vector<float>> expected[2], found[2];
+  const auto on_cpu = [&](Communicator& c) { expected[c.rank()] = means(c, {}); };
+  EXPECT_EQ(with_communicators(make_in_process(2), on_cpu), std::vector<std::string>(2));
+
+  Transports transports = make_in_process(2);
+  const Transport* const beside[] = {transports[0].get(), transports[1].get()};
+  const auto by_nccl = [&](Communicator& c) {
+    found[c.rank()] = means(c, {DeviceType::cuda, c.rank()});
+    EXPECT_EQ(beside[c.rank()]->traffic().sent_payload, 0u);
+    EXPECT_GT(c.traffic().sent_payload, 0u);
+  };
+  EXPECT_EQ(with_nccl(std::move(transports), {}, by_nccl), std::vector<std::string>(2));
+  for (int rank : {0, 1}) EXPECT_EQ(found[rank], expected[0]);
 }
 
 TEST_F(NcclCudaTwo, CpuTensorsGoBesideIt) {
