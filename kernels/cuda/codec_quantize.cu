@@ -50,10 +50,9 @@ struct OwnUnits {
 
   __device__ auto operator()(const Coded& of, int64_t first, const TileElements& tile) const {
     const int lane = lane_id(), groups = static_cast<int>(of.bucket.width) / kWarp;  // groups: 1, 2, 4, 8 or 16
-    float* next = of.units + first / of.bucket.width;
     int number = 0;
-    double squares = 0;
-    float largest = 0, mine = 0;
+    double squares = 0, own_squares = 0;
+    float largest = 0, own_largest = 0;
 #pragma unroll
     for (int j = 0; j < kTileGroups; ++j) {
       // Elements of one of the sixteen sums lie in two lanes, both of which add them up. Their squares are exact.
@@ -65,14 +64,16 @@ struct OwnUnits {
       if (((j + 1) & (groups - 1)) != 0) continue;
       for (int bit = kernels::kStatisticsLanes / 2; bit > 0; bit /= 2) squares += __shfl_xor_sync(~0u, squares, bit);
       largest = fold_group<kWarp>(largest, [](float a, float b) { return fmaxf(a, b); });
-      if (first + (j + 1 - groups) * kWarp < of.numel) {
-        const float unit = kernels::codec_unit(norm, largest, squares, levels);
-        if (lane == 0) *next++ = unit;
-        if (lane >= number++) mine = unit;
+      const bool exists = first + (j + 1 - groups) * kWarp < of.numel;
+      if (exists && lane >= number++) {
+        own_squares = squares;
+        own_largest = largest;
       }
       squares = largest = 0;
     }
-    return [mine](int64_t) { return mine; };
+    const float unit = kernels::codec_unit(norm, own_largest, own_squares, levels);
+    if (lane < number) of.units[first / of.bucket.width + lane] = unit;
+    return [unit](int64_t) { return unit; };
   }
 };
 

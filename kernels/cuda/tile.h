@@ -57,17 +57,19 @@ struct BucketWidth {
 /// it has several, and pass it on. All of the warp call it together.
 template <class Of>
 __device__ void spread(const BucketWidth& width, int64_t first, int64_t numel, Of of, float (&values)[kTileGroups]) {
-  const int64_t bucket = first / width.width, begun = first - bucket * width.width;
+  const int64_t bucket = first < width.width ? 0 : first / width.width, begun = first - bucket * width.width;
   const int last = width.buckets_in(begun + std::min<int64_t>(numel - first, kTile) - 1);
+  if (last == 0) {
+    const float all = of(bucket);
+#pragma unroll
+    for (float& value : values) value = all;
+    return;
+  }
 #pragma unroll 1
   for (int base = 0; base <= last; base += kWarp) {
     const float mine = of(bucket + std::min(base + lane_id(), last));
 #pragma unroll
     for (int j = 0; j < kTileGroups; ++j) {
-      if (last == 0) {
-        values[j] = mine;
-        continue;
-      }
       const int number = std::min(width.buckets_in(begun + j * kWarp + lane_id()), last) - base;
       const float value = __shfl_sync(~0u, mine, number);
       if (number >= 0 && number < kWarp) values[j] = value;
