@@ -102,6 +102,34 @@ TEST_P(Failures, PoisonTheCommunicator) {
   });
 }
 
+/// As a rank waits whose tensors another library moves.
+void wait_beside(Transport& job) {
+  job.reach({.sequence = 7, .operation = Operation::broadcast});
+  for (const auto begin = Clock::now(); Clock::now() < begin + std::chrono::seconds(10);) {
+    job.throw_if_failed();
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
+TEST_P(Failures, OfAnotherLibraryAreToldToAll) {
+  const Transports jobs = GetParam().make(3, kShort);
+  const auto errors = on_ranks(3, [&](int rank) {
+    if (rank == 1) jobs[1]->fail("broke its arm");
+    wait_beside(*jobs[rank]);
+  });
+  EXPECT_TRUE(errors[0].starts_with("rank 1")) << errors[0];
+  EXPECT_NE(errors[0].find("broke its arm"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors, std::vector<std::string>(3, errors[0]));
+}
+
+TEST_P(Failures, ARankThatLeavesAnotherLibrarysWaitIsMissed) {
+  Transports jobs = GetParam().make(3, kShort);
+  const auto errors = on_ranks(3, [&](int rank) { rank == 2 ? jobs[2].reset() : wait_beside(*jobs[rank]); });
+  EXPECT_TRUE(errors[0].starts_with("rank 2")) << errors[0];
+  EXPECT_NE(errors[0].find("has left"), std::string::npos) << errors[0];
+  EXPECT_EQ(errors[1], errors[0]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, Failures, testing::ValuesIn(transport_kinds()),
                          [](const auto& test) { return test.param.name; });
 
