@@ -15,7 +15,9 @@ bool notes_include(const Descriptor& config, std::initializer_list<cudnnBackendN
 }
 
 bool admitted(const Descriptor& config, const EngineRules& rules) {
-  if (notes_include(config, {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION})) return false;
+  if (notes_include(config, {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+                             CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13}))
+    return false;
   if (rules.deterministic && notes_include(config, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC})) return false;
   return rules.tensor_cores ||
          !notes_include(config, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS});

@@ -16,7 +16,8 @@ struct PlanTarget {
   const Descriptor* properties = nullptr;
 };
 
-/// Which engines a plan may use. Those that sum in less than f32 are never taken.
+/// Which engines a plan may use. Those that sum in less than f32 or lose digits to Winograd's large tiles are never
+/// taken.
 struct EngineRules {
   bool tensor_cores = true;                    ///< without them float products are exact to f32
   bool deterministic = false;                  ///< none that gives other bits from run to run
