@@ -57,13 +57,15 @@ void read_archive(const std::filesystem::path& path, Batches& batches) {
 }
 
 void read_folder(const std::filesystem::path& folder, Batches& batches) {
-  parallel_for(0, std::ssize(batches.names), 1, [&](int64_t first, int64_t last) {
-    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
-      const auto path = find_file(folder, batches.names[i]);
-      check_input(!path.empty(), "cifar10: neither ", folder.string(), " nor its ", kOwnFolder, " holds ",
-                  batches.names[i], ", plain, .gz or .xz, nor is there ", kArchive);
-      batches.read(i, *open_source(path));
-    }
+  std::vector<std::filesystem::path> paths;
+  for (const auto& name : batches.names) {
+    paths.push_back(find_file(folder, name));
+    check_input(!paths.back().empty(), "cifar10: neither ", folder.string(), " nor its ", kOwnFolder, " holds ", name,
+                ", plain, .gz or .xz, nor is there ", kArchive);
+  }
+  parallel_for(0, std::ssize(paths), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i)
+      batches.read(i, *open_source(paths[i]));
   });
 }
 

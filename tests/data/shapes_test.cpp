@@ -1,0 +1,64 @@
+#include "tern/data/shapes.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+std::vector<uint8_t> drawn(const Shapes& shapes, int64_t index) {
+  std::vector<uint8_t> pixels(static_cast<size_t>(shapes.spec().numel()));
+  EXPECT_EQ(shapes.read(index, pixels), index % kShapeKinds);
+  return pixels;
+}
+
+TEST(Shapes, AreTheSameBytesOnEveryMachine) {
+  auto checksum = crc32(0, nullptr, 0);
+  const Shapes shapes(1, Split::train, 32);
+  for (int64_t index = 0; index < 100; ++index) checksum = crc32(checksum, drawn(shapes, index).data(), 3072);
+  EXPECT_EQ(checksum, 1788999945u);
+}
+
+TEST(Shapes, DependOnSeedSplitAndIndex) {
+  const Shapes shapes(1, Split::train, 32);
+  EXPECT_EQ(drawn(shapes, 0), drawn(Shapes(1, Split::train, 32), 0));
+  EXPECT_NE(drawn(shapes, 0), drawn(Shapes(2, Split::train, 32), 0));
+  EXPECT_NE(drawn(shapes, 0), drawn(Shapes(1, Split::test, 32), 0));
+  EXPECT_NE(drawn(shapes, 0), drawn(shapes, kShapeKinds));
+}
+
+TEST(Shapes, AreAsManyAndAsLargeAsTheySay) {
+  const Shapes small(1, Split::train, 32), large(1, Split::test, 224);
+  EXPECT_EQ(small.spec(), (ImageSpec{.channels = 3, .height = 32, .width = 32, .classes = 10}));
+  EXPECT_EQ(large.spec(), (ImageSpec{.channels = 3, .height = 224, .width = 224, .classes = 10}));
+  EXPECT_EQ(small.size(), 20000);
+  EXPECT_EQ(large.size(), 400);
+  std::vector<uint8_t> pixels(3072);
+  EXPECT_THROW(small.read(20000, pixels), Error);
+  EXPECT_THROW(small.read(-1, pixels), Error);
+  EXPECT_THROW(large.read(0, pixels), Error);
+}
+
+/// The same picture at another size, but for its grain: means of 7×7 pixels agree.
+TEST(Shapes, LookAlikeAtEverySize) {
+  const Shapes small(3, Split::train, 32), large(3, Split::train, 224);
+  for (int64_t index = 0; index < kShapeKinds; ++index) {
+    const auto few = drawn(small, index), many = drawn(large, index);
+    double distance = 0;
+    for (size_t y = 0; y < 32; ++y)
+      for (size_t x = 0; x < 32; ++x) {
+        double mean = 0;
+        for (size_t i = 0; i < 49; ++i) mean += many[((y * 7 + i / 7) * 224 + x * 7 + i % 7) * 3] / 49.0;
+        distance += std::abs(mean - few[(y * 32 + x) * 3]) / 1024;
+      }
+    EXPECT_LT(distance, 25) << index;
+  }
+}
+
+}  // namespace
+}  // namespace tern
