@@ -4,6 +4,7 @@
 #include "tern/dist/agreement.h"
 #include "tern/dist/buffers.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/optim/partly_decayed.h"
 
 namespace tern {
 
@@ -32,7 +33,7 @@ void DataParallel::give(size_t i) {
   Tensor gradient = parameter->gradient();
   check(gradient.defined(), "data-parallel: '", name, "' has no gradient in step ", step_.value_or(-1),
         "; every parameter must take part in every step");
-  if (options_.weight_decay_in_gradient != 0) {
+  if (options_.weight_decay_in_gradient != 0 && decays(model_, name)) {
     Tensor decayed = Tensor::empty_like(parameter->value());
     kernels::scale(parameter->value(), options_.weight_decay_in_gradient, decayed);
     kernels::accumulate(gradient, decayed);

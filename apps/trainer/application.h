@@ -43,6 +43,8 @@ struct Application {
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
   std::vector<CodecEntry> codecs = {};  ///< that --codec takes beside tern's
+  /// What training images go through beside their data set's own normalization: crops, flips and the like.
+  std::function<void(Transform&)> augment = {};
 };
 
 /// How every application ends.

@@ -19,9 +19,10 @@ struct DatasetEntry {
   bool needs_folder;  ///< reads the files of --data-dir
   ImageSpec spec;     ///< of its examples, before the transform
   std::unique_ptr<Dataset> (*load)(const TrainSettings& settings, Split split);
-  Transform transform;  ///< of training; evaluation takes `for_evaluation()`
+  Transform transform;  ///< its normalization; see `training_transform`
   /// A person's image as an example of this set: spec.numel() bytes in H, W, C order.
   std::vector<uint8_t> (*adapt)(const Image& image, const ImageSpec& spec);
+  std::span<const char* const> classes = {};  ///< their names, where they are more than numbers
 };
 
 std::span<const DatasetEntry> datasets();
@@ -32,6 +33,10 @@ struct RunData {
   std::string fingerprint = {};  ///< of `training`: the CRC-32C of its pixels and labels in eight hexadecimal digits
 };
 RunData load_run_data(const TrainSettings& settings);
+
+/// How training sees the data set of --data: its normalization with the application's augmentation. Evaluation takes
+/// `for_evaluation()`.
+Transform training_transform(const TrainSettings& settings);
 
 /// An InputError that lists the names where `name` is none of them.
 const DatasetEntry& find_dataset(const std::string& name);

@@ -22,8 +22,8 @@ Image ink_of(Image image) {
   const int paper = background(image);
   const bool dark_ink = paper > 127;
   int most = 1;
-  for (const uint8_t grey : image.grey) most = std::max(most, dark_ink ? paper - grey : grey - paper);
-  for (uint8_t& grey : image.grey) {
+  for (const uint8_t grey : image.values) most = std::max(most, dark_ink ? paper - grey : grey - paper);
+  for (uint8_t& grey : image.values) {
     const double ink = std::max(0, dark_ink ? paper - grey : grey - paper) / static_cast<double>(most);
     grey = static_cast<uint8_t>(std::clamp((ink - 0.15) / 0.85, 0.0, 1.0) * 255 + 0.5);
   }
@@ -42,9 +42,9 @@ Image crop_to_ink(const Image& image) {
       bottom = std::max(bottom, y);
     }
   if (right < 0) return image;
-  Image crop{.width = right - left + 1, .height = bottom - top + 1, .grey = {}};
+  Image crop{.width = right - left + 1, .height = bottom - top + 1, .values = {}};
   for (int y = top; y <= bottom; ++y)
-    for (int x = left; x <= right; ++x) crop.grey.push_back(image.at(x, y));
+    for (int x = left; x <= right; ++x) crop.values.push_back(image.at(x, y));
   return crop;
 }
 
@@ -61,11 +61,11 @@ Image center(const Image& ink, int width, int height) {
   const double center_y = mass > 0 ? sum_y / mass : ink.height / 2.0;
   const int left = std::clamp(static_cast<int>(std::lround(width / 2.0 - center_x)), 0, width - ink.width);
   const int top = std::clamp(static_cast<int>(std::lround(height / 2.0 - center_y)), 0, height - ink.height);
-  Image centered{.width = width, .height = height, .grey = {}};
-  centered.grey.resize(static_cast<size_t>(width) * static_cast<size_t>(height));
+  Image centered{.width = width, .height = height, .values = {}};
+  centered.values.resize(static_cast<size_t>(width) * static_cast<size_t>(height));
   for (int y = 0; y < ink.height; ++y)
     for (int x = 0; x < ink.width; ++x)
-      centered.grey[static_cast<size_t>(y + top) * static_cast<size_t>(width) + static_cast<size_t>(x + left)] =
+      centered.values[static_cast<size_t>(y + top) * static_cast<size_t>(width) + static_cast<size_t>(x + left)] =
           ink.at(x, y);
   return centered;
 }
@@ -74,12 +74,12 @@ Image center(const Image& ink, int width, int height) {
 
 std::vector<uint8_t> adapt_digit(const Image& image, const ImageSpec& spec) {
   const int width = static_cast<int>(spec.width), height = static_cast<int>(spec.height);
-  if (image.width == width && image.height == height && background(image) < 32) return image.grey;
+  if (image.width == width && image.height == height && background(image) < 32) return image.values;
   const Image ink = crop_to_ink(ink_of(image));
   const double scale = static_cast<double>(kBox) / std::max(ink.width, ink.height);
   const Image fitted = resize(ink, std::max(1, static_cast<int>(std::lround(ink.width * scale))),
                               std::max(1, static_cast<int>(std::lround(ink.height * scale))));
-  return center(fitted, width, height).grey;
+  return center(fitted, width, height).values;
 }
 
 }  // namespace tern

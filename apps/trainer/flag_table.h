@@ -37,10 +37,13 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "lr", "X", "Learning rate", true}, s.lr);
   visit(Flag{group, "lr-schedule", "NAME", "Its course", true, {"constant", "poly", "step", "cosine"}}, s.lr_schedule);
   visit(Flag{group, "lr-power", "X", "poly: lr (1 - t/T)^X", true}, s.lr_power);
-  visit(Flag{group, "lr-steps", "N,N,...", "step: a tenth of the rate from each of these steps on", true}, s.lr_steps);
+  visit(Flag{group, "lr-steps", "X,X,...",
+             "step: a tenth of the rate from each of these steps, or shares of the run, on", true},
+        s.lr_steps);
   visit(Flag{group, "warmup", "N", "Steps in which the rate rises linearly to its course", true}, s.warmup);
   visit(Flag{group, "momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v", true}, s.momentum);
-  visit(Flag{group, "weight-decay", "X", "X w is added to the gradient of every parameter w (adamw: decoupled)", true},
+  visit(Flag{group, "weight-decay", "X",
+             "X w is added to the gradient of each parameter w that the model lets decay (adamw: decoupled)", true},
         s.weight_decay);
   visit(Flag{group, "ema-decay", "X", "Evaluate and save a moving average of the parameters; 0: off", true},
         s.ema_decay);

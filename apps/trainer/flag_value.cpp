@@ -22,6 +22,17 @@ T read_number(const std::string& word, const char* expected) {
   return value;
 }
 
+template <class T>
+void read_numbers(const std::vector<std::string>& words, const char* expected, std::vector<T>& values) {
+  values.clear();
+  for (const auto& word : words) values.push_back(read_number<T>(word, expected));
+}
+
+template <class T>
+std::string write_numbers(const std::vector<T>& values) {
+  return values.empty() ? "" : fmt::format("[{}]", fmt::join(values, ","));
+}
+
 std::string quoted(const std::string& value) {
   std::string text = "\"";
   for (const char c : value) {
@@ -44,8 +55,10 @@ void read_value(const std::vector<std::string>& words, std::optional<int64_t>& v
   read_value(words, value.emplace());
 }
 void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value) {
-  value.clear();
-  for (const auto& word : words) value.push_back(read_number<int64_t>(word, "whole numbers with commas between"));
+  read_numbers(words, "whole numbers with commas between", value);
+}
+void read_value(const std::vector<std::string>& words, std::vector<double>& value) {
+  read_numbers(words, "numbers with commas between", value);
 }
 void read_value(const std::vector<std::string>& words, std::vector<std::string>& value) { value = words; }
 
@@ -54,9 +67,8 @@ std::string write_value(int64_t value) { return fmt::format("{}", value); }
 std::string write_value(double value) { return fmt::format("{}", value); }
 std::string write_value(bool value) { return value ? "true" : "false"; }
 std::string write_value(const std::optional<int64_t>& value) { return value ? write_value(*value) : ""; }
-std::string write_value(const std::vector<int64_t>& value) {
-  return value.empty() ? "" : fmt::format("[{}]", fmt::join(value, ","));
-}
+std::string write_value(const std::vector<int64_t>& value) { return write_numbers(value); }
+std::string write_value(const std::vector<double>& value) { return write_numbers(value); }
 std::string write_value(const std::vector<std::string>& value) {
   std::string text;
   for (const auto& each : value) text += join({text.empty() ? "[" : ",", quoted(each)});

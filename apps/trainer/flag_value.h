@@ -15,6 +15,7 @@ void read_value(const std::vector<std::string>& words, int64_t& value);
 void read_value(const std::vector<std::string>& words, double& value);
 void read_value(const std::vector<std::string>& words, std::optional<int64_t>& value);
 void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value);
+void read_value(const std::vector<std::string>& words, std::vector<double>& value);
 void read_value(const std::vector<std::string>& words, std::vector<std::string>& value);
 
 /// As a value in a configuration file; empty where there is nothing to write.
@@ -24,6 +25,7 @@ std::string write_value(double value);
 std::string write_value(bool value);
 std::string write_value(const std::optional<int64_t>& value);
 std::string write_value(const std::vector<int64_t>& value);
+std::string write_value(const std::vector<double>& value);
 std::string write_value(const std::vector<std::string>& value);
 
 }  // namespace tern

@@ -72,6 +72,7 @@ class CommandLine {
   explicit CommandLine(const Application& application) : application_(application) {
     settings_ = application.defaults;
     settings_.codecs = application.codecs;
+    settings_.augment = application.augment;
     app_.name(application.name);
     app_.description("Trains a model, evaluates it, and writes down what happened.");
     app_.formatter(std::make_shared<HelpFormatter>());
@@ -98,6 +99,7 @@ class CommandLine {
     if (print_version_) return {.run = false, .text = version_text(application_.name)};
     refuse_unknown();
     if (!config_.empty()) add_config();
+    overrule_length();
     if (settings_.codec == "help")
       return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
     std::optional<ClusterPlace> place;
@@ -165,7 +167,7 @@ class CommandLine {
     };
     auto* option = app_.add_option(name, read, flag.help)->group(flag.group);
     option->type_name(flag.words.empty() ? flag.value : listed(flag.words))->default_str(shown_default(field));
-    if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+    if constexpr (std::is_same_v<T, std::vector<double>>)
       option->delimiter(',')->expected(1, 1 << 20);
     else if constexpr (std::is_same_v<T, std::vector<std::string>>)
       option->expected(1, 1 << 20);
@@ -228,6 +230,14 @@ class CommandLine {
     const auto given = [this](const char* name) { return given_.contains(app_.get_option(name)); };
     const bool of_length = option.check_lname("epochs") || option.check_lname("iterations");
     return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
+  }
+
+  /// Whichever is given, the other's default is not meant.
+  void overrule_length() {
+    const bool epochs = app_.get_option("--epochs")->count() > 0,
+               iterations = app_.get_option("--iterations")->count() > 0;
+    if (epochs && !iterations) settings_.iterations.reset();
+    if (iterations && !epochs) settings_.epochs.reset();
   }
 
   /// Where the flags that `message` speaks of stand in the configuration file: " (--lr: run.ini, line 3)".

@@ -46,35 +46,39 @@ struct Coverage {
 
 }  // namespace
 
-Image read_image(const std::string& path) {
+Image read_image(const std::string& path, int channels) {
   check_input(!std::filesystem::is_directory(path), path, ": is a folder, expected an image file");
   const std::ifstream file(path);
   check_input(file.is_open(), path, ": cannot be read: ", std::strerror(errno));
-  int width = 0, height = 0, channels = 0;
+  int width = 0, height = 0, found = 0;
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
-      stbi_load(path.c_str(), &width, &height, &channels, 2), &stbi_image_free);
+      stbi_load(path.c_str(), &width, &height, &found, channels + 1), &stbi_image_free);
   check_input(pixels != nullptr, path, ": found no whole image (", pixels ? "" : stbi_failure_reason(),
               "), expected PNG, JPEG, BMP, GIF or PNM");
-  Image image{.width = width, .height = height, .grey = {}};
-  const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height);
-  image.grey.resize(count);
-  for (size_t i = 0; i < count; ++i) {
-    const int grey = pixels.get()[2 * i], alpha = pixels.get()[2 * i + 1];
-    image.grey[i] = static_cast<uint8_t>((grey * alpha + 255 * (255 - alpha) + 127) / 255);
-  }
+  Image image{.width = width, .height = height, .channels = channels, .values = {}};
+  const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height),
+               colours = static_cast<size_t>(channels);
+  image.values.resize(count * colours);
+  const uint8_t* from = pixels.get();
+  for (size_t i = 0; i < count; ++i, from += colours + 1)
+    for (size_t channel = 0; channel < colours; ++channel) {
+      const int value = from[channel], alpha = from[colours];
+      image.values[i * colours + channel] = static_cast<uint8_t>((value * alpha + 255 * (255 - alpha) + 127) / 255);
+    }
   return image;
 }
 
 Image resize(const Image& image, int width, int height) {
   const Coverage columns(image.width, width), rows(image.height, height);
-  Image resized{.width = width, .height = height, .grey = {}};
+  Image resized{.width = width, .height = height, .channels = image.channels, .values = {}};
   for (const auto& row : rows.parts)
-    for (const auto& column : columns.parts) {
-      double sum = 0;
-      for (const auto& [y, row_share] : row)
-        for (const auto& [x, column_share] : column) sum += row_share * column_share * image.at(x, y);
-      resized.grey.push_back(static_cast<uint8_t>(sum + 0.5));
-    }
+    for (const auto& column : columns.parts)
+      for (int channel = 0; channel < image.channels; ++channel) {
+        double sum = 0;
+        for (const auto& [y, row_share] : row)
+          for (const auto& [x, column_share] : column) sum += row_share * column_share * image.at(x, y, channel);
+        resized.values.push_back(static_cast<uint8_t>(sum + 0.5));
+      }
   return resized;
 }
 

@@ -6,19 +6,21 @@
 
 namespace tern {
 
-/// A picture in memory, grey values in rows from the top; a value.
+/// A picture in memory, in rows from the top; a value.
 struct Image {
   int width = 0, height = 0;
-  std::vector<uint8_t> grey;  ///< [height, width]; 0 black
+  int channels = 1;             ///< 1: grey, 3: red, green and blue
+  std::vector<uint8_t> values;  ///< [height, width, channels]; 0 black
 
-  uint8_t at(int x, int y) const {
-    return grey[static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)];
+  uint8_t at(int x, int y, int channel = 0) const {
+    const size_t pixel = static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x);
+    return values[pixel * static_cast<size_t>(channels) + static_cast<size_t>(channel)];
   }
 };
 
-/// Reads PNG, JPEG, BMP, GIF or PNM; colours become grey, transparent places show white paper. An InputError names
-/// the file and what is wrong with it.
-Image read_image(const std::string& path);
+/// Reads PNG, JPEG, BMP, GIF or PNM as grey (one channel) or in colour (three); transparent places show white paper. An
+/// InputError names the file and what is wrong with it.
+Image read_image(const std::string& path, int channels = 1);
 
 /// `image` at another size; a pixel is the mean of what it covers.
 Image resize(const Image& image, int width, int height);

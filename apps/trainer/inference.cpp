@@ -32,8 +32,7 @@ std::unique_ptr<Module> finished_model(const Application& application, const Tra
 }
 
 /// One batch with one example per picture.
-Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry) {
-  const Transform transform = entry.transform.for_evaluation();
+Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry, const Transform& transform) {
   const ImageSpec spec = transform.output(entry.spec);
   Tensor batch = Tensor::empty({static_cast<int64_t>(images.size()), spec.channels, spec.height, spec.width},
                                {.format = MemoryFormat::channels_last});
@@ -48,13 +47,16 @@ Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry) {
 }
 
 /// "photo.png: 7 (99.31 %), 1 (0.52 %), 9 (0.10 %)"
-std::string answer(const std::string& path, std::span<const float> probabilities) {
+std::string answer(const std::string& path, std::span<const float> probabilities,
+                   std::span<const char* const> classes) {
   std::vector<size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return probabilities[a] > probabilities[b]; });
   std::string text = path + ": ";
   for (size_t i = 0; i < std::min(order.size(), kShownClasses); ++i)
-    text += fmt::format("{}{} ({:.2f} %)", i == 0 ? "" : ", ", order[i], 100 * probabilities[order[i]]);
+    text += fmt::format("{}{} ({:.2f} %)", i == 0 ? "" : ", ",
+                        order[i] < classes.size() ? classes[order[i]] : std::to_string(order[i]),
+                        100 * probabilities[order[i]]);
   return text;
 }
 
@@ -84,15 +86,18 @@ void evaluate_only(const Application& application, const TrainSettings& settings
 
 void predict(const Application& application, const TrainSettings& settings) {
   std::vector<Image> images;
-  for (const auto& path : settings.predict) images.push_back(read_image(path));
+  const DatasetEntry& entry = find_dataset(settings.data);
+  for (const auto& path : settings.predict) images.push_back(read_image(path, static_cast<int>(entry.spec.channels)));
   const auto model = finished_model(application, settings);
   const NoGradient no_gradient;
-  const Tensor batch = batch_of(images, find_dataset(settings.data)).to(parse_device(settings.device));
+  const Transform transform = training_transform(settings).for_evaluation();
+  const Tensor batch = batch_of(images, entry, transform).to(parse_device(settings.device));
   const Variable logits = (*model)(convert(Variable(batch), activation_dtype(settings)));
   const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});
   const auto classes = static_cast<size_t>(probabilities.size(1));
   for (size_t i = 0; i < images.size(); ++i)
-    fmt::print("{}\n", answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes)));
+    fmt::print("{}\n",
+               answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes), entry.classes));
 }
 
 }  // namespace tern

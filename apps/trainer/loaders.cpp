@@ -24,15 +24,14 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
       LoaderOptions{.batch_size = images,
                     .threads = static_cast<int>(s.loader_threads),
                     .seed = seed,
-                    .transform = find_dataset(s.data).transform,
+                    .transform = training_transform(s),
                     .images = with_images});
 }
 
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
   return std::make_unique<DataLoader>(
       data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
-      LoaderOptions{
-          .batch_size = s.batch_size, .threads = 0, .transform = find_dataset(s.data).transform.for_evaluation()});
+      LoaderOptions{.batch_size = s.batch_size, .threads = 0, .transform = training_transform(s).for_evaluation()});
 }
 
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
@@ -40,7 +39,7 @@ std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Datas
                                       LoaderOptions{.batch_size = s.eval_batch_size,
                                                     .drop_last = false,
                                                     .threads = static_cast<int>(s.loader_threads),
-                                                    .transform = find_dataset(s.data).transform.for_evaluation()});
+                                                    .transform = training_transform(s).for_evaluation()});
 }
 
 }  // namespace tern

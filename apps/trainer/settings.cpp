@@ -59,8 +59,10 @@ void validate_ranges(const TrainSettings& s) {
   check_count("threads", s.threads, 0, 1024);
   check_count("checkpoint-every", s.checkpoint_every, 0);
   for (const auto& [flag, value] : s.counts) check_count(flag.c_str(), value, 1, kMostWidth);
-  int64_t previous = 0;
-  for (const int64_t step : s.lr_steps) {
+  double previous = 0;
+  for (const double step : s.lr_steps) {
+    check_input(step < 1 || (step == std::floor(step) && step <= kMostSteps), "--lr-steps: found ", step,
+                ", expected whole steps, or shares of the run below 1");
     check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
     previous = step;
   }
@@ -101,7 +103,7 @@ void validate(const TrainSettings& s) {
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");
   check_input(s.optimizer != "nesterov" || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
-  check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps N,N,...");
+  check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
   check_input(s.precision != "tf32" || s.device != "cpu",
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
   const bool needs_folder = find_dataset(s.data).needs_folder && s.predict.empty();

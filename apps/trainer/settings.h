@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tern/data/transforms.h"
 #include "tern/dist/codec.h"
 
 namespace tern {
@@ -14,9 +16,9 @@ namespace tern {
 /// plain value.
 struct TrainSettings {
   std::string data = "digits";
-  std::string data_dir;
-  std::optional<int64_t> epochs;  ///< 1 where neither is given
-  std::optional<int64_t> iterations;
+  std::string data_dir = {};
+  std::optional<int64_t> epochs = {};  ///< 1 where neither is given
+  std::optional<int64_t> iterations = {};
   int64_t batch_size = 64;
   int64_t eval_batch_size = 250;
   bool shuffle = true;
@@ -26,7 +28,7 @@ struct TrainSettings {
   double lr = 0.01;
   std::string lr_schedule = "constant";
   double lr_power = 0.5;
-  std::vector<int64_t> lr_steps;
+  std::vector<double> lr_steps = {};
   int64_t warmup = 0;
   double momentum = 0.9;
   double weight_decay = 0;
@@ -34,10 +36,10 @@ struct TrainSettings {
   double label_smoothing = 0;
   double clip_norm = 0;
 
-  std::optional<int64_t> workers;  ///< ranks that train together; unset: no distributed training
-  std::string transport;           ///< inproc, or socket or nccl where the ranks are processes
-  std::optional<int64_t> rank, world_size;
-  std::string master, bind, link;
+  std::optional<int64_t> workers = {};  ///< ranks that train together; unset: no distributed training
+  std::string transport = {};           ///< inproc, or socket or nccl where the ranks are processes
+  std::optional<int64_t> rank = {}, world_size = {};
+  std::string master = {}, bind = {}, link = {};
   double dead_after = 5;  ///< seconds
   int64_t max_restarts = 0;
   std::string method = "data-parallel";
@@ -47,9 +49,9 @@ struct TrainSettings {
   std::string ist_eval = "calibrated";
   int64_t calibrate_batches = 20;
   std::string codec = "none";
-  std::string exchange;  ///< empty: see default_exchange
+  std::string exchange = {};  ///< empty: see default_exchange
   int64_t min_compress = 0;
-  std::string keep_float;
+  std::string keep_float = {};
   bool weight_decay_in_gradient = false;
   bool overlap = false;
   int64_t check_every = 100;
@@ -62,20 +64,21 @@ struct TrainSettings {
   bool cuda_graph = true;
   bool profile = false;
 
-  std::string log, tensorboard, plot;
+  std::string log = {}, tensorboard = {}, plot = {};
   bool quiet = false;
 
-  std::string checkpoint;
+  std::string checkpoint = {};
   int64_t checkpoint_every = 0;  ///< 0: after each epoch
   bool resume = false;
-  std::string init, save;
+  std::string init = {}, save = {};
 
   bool eval_only = false;
-  std::vector<std::string> predict;
+  std::vector<std::string> predict = {};
 
-  std::map<std::string, std::string> choices;  ///< of the application's own flags
-  std::map<std::string, int64_t> counts;       ///< the same
-  std::vector<CodecEntry> codecs;              ///< of the application's own
+  std::map<std::string, std::string> choices = {};  ///< of the application's own flags
+  std::map<std::string, int64_t> counts = {};       ///< the same
+  std::vector<CodecEntry> codecs = {};              ///< of the application's own
+  std::function<void(Transform&)> augment = {};     ///< likewise; see Application
 };
 
 /// Throws an InputError that names the first flag out of its range or at odds with another.

@@ -29,7 +29,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
   if (ResidentSet::takes(training, device))
-    set_ = std::make_unique<ResidentSet>(training, find_dataset(settings.data).transform, device);
+    set_ = std::make_unique<ResidentSet>(training, training_transform(settings), device);
   loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
   feed_ = std::make_unique<BatchFeed>(*loader_, device, set_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);

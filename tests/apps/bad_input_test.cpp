@@ -70,6 +70,10 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--device", "tpu"}, "--device: "},
       {{"--lr-schedule", "step", "--lr-steps", "5,5"}, "--lr-steps: found 5 after 5"},
       {{"--lr-schedule", "step", "--lr-steps", "5,12"}, "--lr-steps: found 12, expected less than the run's 12 steps"},
+      {{"--lr-schedule", "step", "--lr-steps", "2.5"},
+       "--lr-steps: found 2.5, expected whole steps, or shares of the run below 1"},
+      {{"--lr-schedule", "step", "--lr-steps", "0.9,2"},
+       "--lr-steps: in a run of 12 steps found 2 after 11, expected steps in rising order"},
       {{"--iterations", "5", "--warmup", "6"}, "--warmup: found 6, expected at most the run's 5 steps"},
       {{"--plot", "@curves.txt"}, "curves.txt', expected a name ending in .svg"},
   };

@@ -176,5 +176,14 @@ TEST_F(TrainLenet, FollowsTheSchedule) {
   for (int t = 0; t < 4; ++t) EXPECT_DOUBLE_EQ(rates[static_cast<size_t>(t)], 0.01 * std::sqrt(1 - t / 4.0));
 }
 
+TEST_F(TrainLenet, LowersTheRateAfterSharesOfTheRun) {
+  train({"--iterations", "6", "--lr-schedule", "step", "--lr-steps", "0.5,0.75"});
+  std::vector<double> rates;
+  for (const auto& event : read_log(place("train.jsonl")))
+    if (event["event"] == "step") rates.push_back(event["lr"]);
+  ASSERT_EQ(rates.size(), 6);
+  for (size_t t = 0; t < 6; ++t) EXPECT_NEAR(rates[t], t < 3 ? 0.01 : t < 5 ? 1e-3 : 1e-4, 1e-12) << t;
+}
+
 }  // namespace
 }  // namespace tern

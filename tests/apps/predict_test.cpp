@@ -19,8 +19,8 @@ constexpr ImageSpec kSpec = {.channels = 1, .height = kSide, .width = kSide, .cl
 
 /// Digit `index` of the test split as a picture on black.
 Image digit(int64_t index) {
-  Image image{.width = kSide, .height = kSide, .grey = std::vector<uint8_t>(kSide * kSide)};
-  draw_digit(7, Split::test, index, image.grey);
+  Image image{.width = kSide, .height = kSide, .values = std::vector<uint8_t>(kSide * kSide)};
+  draw_digit(7, Split::test, index, image.values);
   return image;
 }
 
@@ -34,14 +34,14 @@ void write_as_drawing(const std::string& path, const Image& image, int scale) {
   ASSERT_NE(stbi_write_png(path.c_str(), width, height, 2, grey_alpha.data(), 0), 0);
 }
 
-TEST(DigitImage, TakesAnMnistPictureAsItIs) { EXPECT_EQ(adapt_digit(digit(3), kSpec), digit(3).grey); }
+TEST(DigitImage, TakesAnMnistPictureAsItIs) { EXPECT_EQ(adapt_digit(digit(3), kSpec), digit(3).values); }
 
 TEST(DigitImage, CentersTheInkInTheBoxWhicheverWayItWasWritten) {
-  Image page{.width = 300, .height = 200, .grey = std::vector<uint8_t>(300 * 200, 230)};
+  Image page{.width = 300, .height = 200, .values = std::vector<uint8_t>(300 * 200, 230)};
   for (int y = 20; y < 100; ++y)
-    for (int x = 30; x < 50; ++x) page.grey[static_cast<size_t>(y * 300 + x)] = 40;
+    for (int x = 30; x < 50; ++x) page.values[static_cast<size_t>(y * 300 + x)] = 40;
   Image board = page;
-  for (auto& grey : board.grey) grey = static_cast<uint8_t>(255 - grey);
+  for (auto& grey : board.values) grey = static_cast<uint8_t>(255 - grey);
   const auto adapted = adapt_digit(page, kSpec);
   EXPECT_EQ(adapt_digit(board, kSpec), adapted);
   // 20 × 80 becomes 5 × 20, its middle in the middle.
@@ -53,7 +53,7 @@ TEST(DigitImage, CentersTheInkInTheBoxWhicheverWayItWasWritten) {
 }
 
 TEST(DigitImage, BlankPaperIsBlack) {
-  const Image blank{.width = 50, .height = 40, .grey = std::vector<uint8_t>(50 * 40, 250)};
+  const Image blank{.width = 50, .height = 40, .values = std::vector<uint8_t>(50 * 40, 250)};
   EXPECT_EQ(std::ranges::max(adapt_digit(blank, kSpec)), 0);
 }
 

@@ -7,6 +7,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/peer_error.h"
 #include "tern/layers/batch_norm.h"
+#include "tern/optim/partly_decayed.h"
 #include "tests/dist/training_support.h"
 #include "tests/support/message_of.h"
 
@@ -113,6 +114,29 @@ TEST(DataParallel, DecaysWeightsInTheGradient) {
       make_in_process(2), {.averaging = {.codec = "none"}, .weight_decay_in_gradient = 0.1, .check_every = 0});
   const auto alone = train_on_ranks(make_in_process(1), [](const RankTraining& rank) {
     Sgd local(rank.model.parameters(), {.lr = kSmallSgd.lr, .momentum = kSmallSgd.momentum, .weight_decay = 0.1});
+    DistributedOptimizer optimizer(rank.model, local);
+    for (int64_t step = 0; step < 10; ++step) small_step(rank.model, local, optimizer, step, 0, 1);
+  })[0];
+  for (size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(decayed[0][i], alone[i], 1e-5);
+}
+
+TEST(DataParallel, DecaysInTheGradientWhatTheModelLetsDecay) {
+  struct Net final : Module, PartlyDecayed {
+    Variable forward(const Variable& x) override { return last(first(x)); }
+    bool decays(std::string_view parameter) const override { return parameter.ends_with("weight"); }
+    Linear& first = add<Linear>("first", {.in = 20, .out = 33, .relu = true});
+    Linear& last = add<Linear>("last", {.in = 33, .out = 5});
+  };
+  const auto decayed = train_on_ranks<Net>(make_in_process(2), [](const RankTraining& rank) {
+    DataParallel optimizer(rank.model, rank.local, rank.communicator,
+                           {.averaging = {.codec = "none"}, .weight_decay_in_gradient = 0.1, .check_every = 0});
+    rank.steps(optimizer, 0, 10);
+  });
+  const auto alone = train_on_ranks<Net>(make_in_process(1), [](const RankTraining& rank) {
+    std::vector<ParameterGroup> groups = {{.parameters = {}, .weight_decay = 0.1}, {}};
+    for (const auto& named : rank.model.parameters())
+      groups[named.name.ends_with("weight") ? 0 : 1].parameters.push_back(named);
+    Sgd local(groups, {.lr = kSmallSgd.lr, .momentum = kSmallSgd.momentum});
     DistributedOptimizer optimizer(rank.model, local);
     for (int64_t step = 0; step < 10; ++step) small_step(rank.model, local, optimizer, step, 0, 1);
   })[0];
