@@ -1,98 +1,120 @@
 #pragma once
 
-#include "tern/autograd/layout.h"
-#include "tern/dist/subnet_plan.h"
-#include "tern/layers/batch_norm.h"
-#include "tern/layers/conv2d.h"
+#include <optional>
+#include <vector>
+
+#include "tern/apps/models/residual_block.h"
+#include "tern/core/error.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/pooling.h"
-#include "tern/layers/sequential.h"
 
 namespace tern::models {
 
-/// Two 3×3 convolutions around a shortcut (He et al., 2016, figure 2), named as torchvision's; the second
-/// normalisation adds the shortcut in its own pass.
-struct BasicBlock final : Module {
-  struct Options {
-    int64_t in = 1, out = 1, stride = 1;
-  };
-  static Conv2d::Options convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-    return {.in = in,
-            .out = out,
-            .kernel = kernel,
-            .stride = stride,
-            .padding = kernel / 2,
-            .bias = false,
-            .weight_initializer = kaiming_normal({.fan = Fan::out})};
-  }
-
-  explicit BasicBlock(const Options& options)
-      : conv1(add<Conv2d>("conv1", convolution(options.in, options.out, 3, options.stride))),
-        bn1(add<BatchNorm2d>("bn1", {.features = options.out, .relu = true})),
-        conv2(add<Conv2d>("conv2", convolution(options.out, options.out, 3, 1))),
-        bn2(add<BatchNorm2d>("bn2", {.features = options.out, .relu = true})),
-        downsample(add<Sequential>("downsample")) {
-    if (options.stride == 1 && options.in == options.out) return;
-    downsample.append<Conv2d>(convolution(options.in, options.out, 1, options.stride))
-        .append<BatchNorm2d>({.features = options.out});
-  }
-  Variable forward(const Variable& x) override { return bn2(conv2(bn1(conv1(x))), downsample(x)); }
-
-  /// The channels between the two convolutions of the block called `name`.
-  static HiddenLayer inner_channels(const std::string& name) {
-    HiddenLayer channels{name, {{name + ".conv1.weight", 0}, {name + ".conv2.weight", 1}}};
-    for (const char* tensor : {"weight", "bias", "running_mean", "running_var"})
-      channels.indices.push_back({name + ".bn1." + tensor, 0});
-    return channels;
-  }
-
-  Conv2d& conv1;
-  BatchNorm2d& bn1;
-  Conv2d& conv2;
-  BatchNorm2d& bn2;
-  Sequential& downsample;
+/// What stands before the first block.
+enum class Stem : uint8_t {
+  cifar,     ///< a 3×3 convolution
+  imagenet,  ///< a 7×7 convolution of stride 2, then pooling of stride 2
 };
 
-/// ResNet-18 for CIFAR: torchvision's with a 3×3 stem of stride 1 and no pooling after it; x [N, 3, 32, 32].
-struct ResNet18 final : Module, SubnetModel {
-  struct Options {
-    int64_t classes = 10;
-    int64_t width = 64;  ///< channels of the stem; the last stage has eight times as many
-  };
-  explicit ResNet18(const Options& options)
-      : conv1(add<Conv2d>("conv1", BasicBlock::convolution(3, options.width, 3, 1))),
-        bn1(add<BatchNorm2d>("bn1", {.features = options.width, .relu = true})),
-        fc(add<Linear>("fc", {.in = 8 * options.width, .out = options.classes})) {
-    int64_t in = options.width;
-    for (Sequential* layer : {&layer1, &layer2, &layer3, &layer4}) {
-      const int64_t out = layer == &layer1 ? in : 2 * in;
-      layer->append<BasicBlock>({.in = in, .out = out, .stride = out / in});
-      layer->append<BasicBlock>({.in = out, .out = out});
-      in = out;
+/// The stages of a residual network.
+struct ResNetStages {
+  int64_t width;  ///< channels of the stem and of the first stage's 3×3 convolutions; each stage doubles them
+  std::vector<int64_t> blocks;
+  bool bottleneck = false;
+
+  static ResNetStages of_depth(int64_t depth) {
+    switch (depth) {
+      case 18: return {64, {2, 2, 2, 2}};
+      case 50: return {64, {3, 4, 6, 3}, true};
+      case 152: return {64, {3, 8, 36, 3}, true};
+      case 20:
+      case 32:
+      case 44:
+      case 56:
+      case 110: return {16, std::vector<int64_t>(3, (depth - 2) / 6)};
+      default: fail_input({"ResNet: found depth ", depth, ", expected 18, 20, 32, 44, 50, 56, 110 or 152"});
     }
   }
+};
+
+/// A residual network (He et al., 2016), named as torchvision's; x [N, channels, H, W]. Depths 18, 50 and 152 are those
+/// of table 1, the others those of section 4.2.
+struct ResNet final : Module, SubnetModel {
+  struct Options {
+    int64_t depth = 20;
+    int64_t channels = 3;
+    int64_t classes = 10;
+    Stem stem = Stem::cifar;
+    std::optional<Shortcut> shortcut = {};  ///< unset: as the paper has it, option A where there are three stages
+  };
+
+  explicit ResNet(const Options& options)
+      : stages(ResNetStages::of_depth(options.depth)),
+        conv1(add<Conv2d>("conv1", stem_convolution(options))),
+        bn1(add<BatchNorm2d>("bn1", {.features = stages.width, .relu = true})),
+        fc(add<Linear>("fc", {.in = add_layers(options), .out = options.classes})) {}
+
   Variable forward(const Variable& x) override {
-    return fc(flatten(pool(layer4(layer3(layer2(layer1(bn1(conv1(x)))))))));
+    Variable y = maxpool(bn1(conv1(x)));
+    for (Sequential* layer : layers) y = (*layer)(y);
+    return fc(flatten(global_average_pool2d(y)));
   }
 
   /// The inner channels of every block; nothing fully connected is hidden.
   SubnetPlan subnet_plan(SubnetScope scope) const override {
     SubnetPlan plan;
     if (scope != SubnetScope::filters) return plan;
-    for (const char* layer : {"layer1", "layer2", "layer3", "layer4"})
-      for (const char* block : {".0", ".1"})
-        plan.layers.push_back(BasicBlock::inner_channels(std::string(layer) + block));
+    const int convolutions = stages.bottleneck ? 3 : 2;
+    for (size_t i = 0; i < stages.blocks.size(); ++i)
+      for (int64_t block = 0; block < stages.blocks[i]; ++block)
+        for (int first = 1; first < convolutions; ++first)
+          plan.layers.push_back(inner_channels(join({layer_name(i), ".", block}), first));
     return plan;
   }
 
+  const ResNetStages stages;
   Conv2d& conv1;
   BatchNorm2d& bn1;
-  Sequential& layer1 = add<Sequential>("layer1");
-  Sequential& layer2 = add<Sequential>("layer2");
-  Sequential& layer3 = add<Sequential>("layer3");
-  Sequential& layer4 = add<Sequential>("layer4");
-  GlobalAvgPool2d& pool = add<GlobalAvgPool2d>("pool");
+  Sequential& maxpool = add<Sequential>("maxpool");  ///< empty in the stem for CIFAR
+  std::vector<Sequential*> layers;
   Linear& fc;
+
+ private:
+  static std::string layer_name(size_t i) { return join({"layer", i + 1}); }
+
+  Conv2d::Options stem_convolution(const Options& options) const {
+    const bool wide = options.stem == Stem::imagenet;
+    return residual_convolution(options.channels, stages.width, wide ? 7 : 3, wide ? 2 : 1);
+  }
+
+  /// Appends them to `layers`, and returns the channels that they end with.
+  int64_t add_layers(const Options& options);
+
+  /// `block` becomes what follows them.
+  template <class Block>
+  static void append_blocks(Sequential& layer, int64_t count, BlockOptions& block) {
+    for (int64_t i = 0; i < count; ++i) {
+      layer.append<Block>(block);
+      block.in = Block::kExpansion * block.width;
+      block.stride = 1;
+    }
+  }
 };
+
+inline int64_t ResNet::add_layers(const Options& options) {
+  if (options.stem == Stem::imagenet) maxpool.append<MaxPool2d>({.window = 3, .stride = 2, .padding = 1});
+  const Shortcut usual = stages.blocks.size() == 3 ? Shortcut::identity : Shortcut::projection;
+  BlockOptions block{.in = stages.width, .width = stages.width, .shortcut = options.shortcut.value_or(usual)};
+  for (const int64_t count : stages.blocks) {
+    auto& layer = *layers.emplace_back(&add<Sequential>(layer_name(layers.size())));
+    if (stages.bottleneck)
+      append_blocks<Bottleneck>(layer, count, block);
+    else
+      append_blocks<BasicBlock>(layer, count, block);
+    block.width *= 2;
+    block.stride = 2;
+  }
+  return block.in;
+}
 
 }  // namespace tern::models

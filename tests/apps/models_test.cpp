@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include "tern/apps/models/cifarnet.h"
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/mlp.h"
+#include "tern/apps/models/one_tower_alexnet.h"
 #include "tern/apps/models/resnet.h"
 #include "tern/autograd/loss.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
 
 namespace tern {
 namespace {
@@ -76,8 +80,73 @@ TEST(Mlp, NormalisesBeforeEachReluWhereAsked) {
   for (const float value : hidden) EXPECT_TRUE(value >= 0 && value < 3) << value;
 }
 
-TEST(ResNet18, HasTorchvisionsNamesAndSizes) {
-  models::ResNet18 resnet({.classes = 10});
+int64_t parameters_of(Module&& model) {
+  model.initialize(1);
+  return model.parameter_count();
+}
+
+TEST(CifarNet, HasTernGradsParametersAndDecaysTheWeightsOfItsHiddenLayers) {
+  models::CifarNet cifarnet({});
+  cifarnet.initialize(1);
+  EXPECT_EQ(cifarnet.parameter_count(), 1'068'298);
+  std::vector<std::string> decayed;
+  for (const auto& [name, parameter] : cifarnet.parameters())
+    if (cifarnet.decays(name)) decayed.push_back(name);
+  EXPECT_EQ(decayed, (std::vector<std::string>{"fc1.weight", "fc2.weight"}));
+}
+
+TEST(CifarNet, TakesImagesOfAnySizeAndColour) {
+  models::CifarNet cifarnet({.channels = 1, .height = 29, .width = 18, .classes = 4});
+  cifarnet.initialize(1);
+  EXPECT_EQ(cifarnet(Tensor::zeros({2, 1, 29, 18})).shape(), (Shape{2, 4}));
+}
+
+TEST(ResNet, HasTheParametersOfItsDepth) {
+  using models::ResNet, models::Shortcut, models::Stem;
+  EXPECT_EQ(parameters_of(ResNet({.depth = 20})), 269'722);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 32})), 464'154);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 44})), 658'586);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 56})), 853'018);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 110})), 1'727'962);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 20, .shortcut = Shortcut::projection})), 272'474);
+  // torchvision's
+  EXPECT_EQ(parameters_of(ResNet({.depth = 18, .classes = 1000, .stem = Stem::imagenet})), 11'689'512);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 50, .classes = 1000, .stem = Stem::imagenet})), 25'557'032);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 152, .classes = 1000, .stem = Stem::imagenet})), 60'192'808);
+}
+
+TEST(ResNet, RefusesADepthThatNobodyBuilt) {
+  EXPECT_EQ(message_of<InputError>([] { models::ResNet resnet({.depth = 34}); }),
+            "ResNet: found depth 34, expected 18, 20, 32, 44, 50, 56, 110 or 152");
+}
+
+TEST(ResNet, CutsTheInnerChannelsOfItsBlocks) {
+  models::ResNet basic({.depth = 20}), bottleneck({.depth = 50});
+  const SubnetPlan plan = basic.subnet_plan(SubnetScope::filters);
+  ASSERT_EQ(plan.layers.size(), 9u);
+  EXPECT_EQ(plan.layers[3].name, "layer2.0");
+  EXPECT_EQ(bottleneck.subnet_plan(SubnetScope::filters).layers.size(), 32u);
+  for (models::ResNet* resnet : {&basic, &bottleneck}) {
+    resnet->initialize(1);
+    const SubnetCuts cuts(resnet->subnet_plan(SubnetScope::filters), *resnet);
+    EXPECT_NE(cuts.find("layer2.0.conv1.weight"), nullptr);
+    EXPECT_EQ(cuts.find("layer2.0.downsample.0.weight"), nullptr);
+  }
+}
+
+TEST(ResNet, PadsItsShortcutsOnEitherSide) {
+  models::ZeroPaddedShortcut shortcut({.channels = 4, .stride = 2});
+  const Tensor x = Tensor::from({1, 2, 2, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(shortcut(x).value().to_vector<float>(), (std::vector<float>{0, 1, 5, 0}));
+}
+
+TEST(AlexNet, HasTheParametersOfOneTowerOrTwo) {
+  EXPECT_EQ(parameters_of(models::OneTowerAlexNet({.classes = 1000})), 61'100'840);
+  EXPECT_EQ(parameters_of(models::AlexNet({.classes = 1001})), 60'970'697);
+}
+
+TEST(ResNet, HasTorchvisionsNamesAndSizes) {
+  models::ResNet resnet({.depth = 18});
   resnet.initialize(1);
   EXPECT_EQ(resnet.parameter_count(), 11'173'962);
   const StateDict state = resnet.state();

@@ -46,11 +46,11 @@ TEST(SteadyState, LeNetInBf16) {
   expect_no_memory_from_the_system(lenet, kDigit, 8, DType::bf16);
 }
 TEST(SteadyState, ResNet18) {
-  models::ResNet18 resnet({.classes = 10});
+  models::ResNet resnet({.depth = 18});
   expect_no_memory_from_the_system(resnet, kPhoto, 2, DType::f32);
 }
 TEST(SteadyState, ResNet18InBf16) {
-  models::ResNet18 resnet({.classes = 10});
+  models::ResNet resnet({.depth = 18});
   expect_no_memory_from_the_system(resnet, kPhoto, 2, DType::bf16);
 }
 

@@ -2,8 +2,10 @@
 
 #include <memory>
 
+#include "tern/apps/models/cifarnet.h"
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/mlp.h"
+#include "tern/apps/models/one_tower_alexnet.h"
 #include "tern/apps/models/resnet.h"
 #include "tern/autograd/loss.h"
 #include "tern/optim/sgd.h"
@@ -12,24 +14,29 @@
 namespace tern::bench {
 namespace {
 
-constexpr int64_t kBatch = 64;
+/// What a model is trained on.
+struct Task {
+  Shape sample;
+  int64_t classes;
+  int64_t batch = 64;
+};
 
 /// A model in training with one batch: forward, loss, backward, momentum update, as the trainer does them.
 class TrainingStep {
  public:
-  TrainingStep(std::unique_ptr<Module> model, const Shape& sample, int64_t classes, DType dtype)
-      : model_(std::move(model)) {
+  TrainingStep(std::unique_ptr<Module> model, const Task& task, DType dtype) : model_(std::move(model)) {
     model_->initialize(1);
-    std::vector<int64_t> extents{kBatch};
-    extents.insert(extents.end(), sample.begin(), sample.end());
+    std::vector<int64_t> extents{task.batch};
+    extents.insert(extents.end(), task.sample.begin(), task.sample.end());
     x_ = Tensor::empty(Shape(extents));
     const RandomStream random({.seed = 1, .purpose = Purpose::test});
     for (int64_t i = 0; i < x_.numel(); ++i) x_.data<float>()[i] = random.normal(static_cast<uint64_t>(i));
     if (x_.rank() == 4) x_ = x_.to(MemoryFormat::channels_last);
     x_ = x_.to(dtype);
     std::vector<int64_t> labels;
-    for (int64_t n = 0; n < kBatch; ++n) labels.push_back(n % classes);
-    labels_ = Tensor::from({kBatch}, labels);
+    for (int64_t n = 0; n < task.batch; ++n) labels.push_back(n % task.classes);
+    labels_ = Tensor::from({task.batch}, labels);
+    model_->begin_step({.seed = 1, .samples = Tensor::zeros({task.batch}, {DType::i64})});
     optimizer_ = std::make_unique<Sgd>(model_->parameters(), Sgd::Options{.lr = 1e-3, .momentum = 0.9});
   }
 
@@ -48,14 +55,14 @@ class TrainingStep {
 };
 
 template <class Model>
-void add_model(std::vector<Case>& cases, const char* name, const Shape& sample, int64_t classes,
+void add_model(std::vector<Case>& cases, const char* name, const Task& task,
                const typename Model::Options& options = {}) {
   for (const int threads : kThreads)
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const char* precision = dtype == DType::f32 ? "fp32" : "bf16";
-      cases.push_back({fmt::format("train_step/{}/b{}/t{}/{}", name, kBatch, threads, precision), threads, [=] {
+      cases.push_back({fmt::format("train_step/{}/b{}/t{}/{}", name, task.batch, threads, precision), threads, [=] {
                          const auto step =
-                             std::make_shared<TrainingStep>(std::make_unique<Model>(options), sample, classes, dtype);
+                             std::make_shared<TrainingStep>(std::make_unique<Model>(options), task, dtype);
                          return [=] { step->run(); };
                        }});
     }
@@ -64,10 +71,13 @@ void add_model(std::vector<Case>& cases, const char* name, const Shape& sample, 
 }  // namespace
 
 void add_training_steps(std::vector<Case>& cases) {
-  add_model<models::LeNet>(cases, "lenet", {1, 28, 28}, 10);
-  add_model<models::CaffeLeNet>(cases, "lenet_caffe", {1, 28, 28}, 10);
-  add_model<models::Mlp>(cases, "mlp4096", {4096}, 35);
-  add_model<models::ResNet18>(cases, "resnet18", {3, 32, 32}, 10);
+  add_model<models::LeNet>(cases, "lenet", {{1, 28, 28}, 10});
+  add_model<models::CaffeLeNet>(cases, "lenet_caffe", {{1, 28, 28}, 10});
+  add_model<models::Mlp>(cases, "mlp4096", {{4096}, 35});
+  add_model<models::CifarNet>(cases, "cifarnet", {{3, 24, 24}, 10});
+  add_model<models::ResNet>(cases, "resnet20", {{3, 32, 32}, 10}, {.depth = 20});
+  add_model<models::ResNet>(cases, "resnet18", {{3, 32, 32}, 10}, {.depth = 18});
+  add_model<models::OneTowerAlexNet>(cases, "alexnet224", {{3, 224, 224}, 1000, 32});
 }
 
 }  // namespace tern::bench

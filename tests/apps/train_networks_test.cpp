@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern {
+namespace {
+
+class TrainNetworks : public testing::Test {
+ protected:
+  Outcome run(const char* program, std::vector<std::string> words) const {
+    words.insert(words.begin(), program);
+    return run_program(words);
+  }
+  /// A run of two steps at a good end; its log.
+  std::vector<nlohmann::json> train(const char* program, std::vector<std::string> more) const {
+    const std::string log = (folder_.path() / "log").string();
+    more.insert(more.end(), {"--iterations", "2", "--log", log, "--quiet", "--threads", "1"});
+    const Outcome outcome = run(program, more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<nlohmann::json> events;
+    std::ifstream file(log);
+    for (std::string line; std::getline(file, line);) events.push_back(nlohmann::json::parse(line));
+    return events;
+  }
+  int64_t parameters(const char* program, const std::vector<std::string>& more) const {
+    return train(program, more).at(0)["parameters"].get<int64_t>();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainNetworks, TrainOnShapesWithNoFile) {
+  EXPECT_EQ(parameters(TERN_TRAIN_CIFARNET, {"--batch-size", "4"}), 1'068'298);
+  EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4"}), 269'722);
+  EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4", "--shortcut", "B", "--stem", "imagenet"}), 274'394);
+}
+
+TEST_F(TrainNetworks, AlexNetTrainsOnLargeShapes) {
+  EXPECT_EQ(parameters(TERN_TRAIN_ALEXNET, {"--batch-size", "2"}), 56'910'570);
+}
+
+TEST_F(TrainNetworks, TakeTheirPapersSettings) {
+  const auto printed = [&](const char* program) { return run(program, {"--print-config"}).out; };
+  for (const char* line : {"\niterations=300000\n", "\nbatch-size=128\n", "\noptimizer=\"adam\"\n", "\nlr=0.0002\n",
+                           "\nweight-decay=0.004\n", "\nema-decay=0.9999\n"})
+    EXPECT_NE(printed(TERN_TRAIN_CIFARNET).find(line), std::string::npos) << line;
+  for (const char* line : {"\niterations=64000\n", "\nlr-schedule=\"step\"\n", "\nlr-steps=[0.5,0.75]\n", "\nlr=0.1\n",
+                           "\nweight-decay=0.0001\n", "\ndepth=20\n"})
+    EXPECT_NE(printed(TERN_TRAIN_RESNET).find(line), std::string::npos) << line;
+}
+
+TEST_F(TrainNetworks, EpochsOverruleTheirNumberOfIterations) {
+  const Outcome printed = run(TERN_TRAIN_RESNET, {"--epochs", "3", "--print-config"});
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  EXPECT_NE(printed.out.find("\nepochs=3\n# iterations=\n"), std::string::npos) << printed.out;
+}
+
+TEST_F(TrainNetworks, SayWhatDoesNotFit) {
+  const auto refused = [&](const char* program, const std::vector<std::string>& words, const char* sentence) {
+    const Outcome outcome = run(program, words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+  };
+  refused(TERN_TRAIN_RESNET, {"--depth", "34"}, "ResNet: found depth 34, expected 18, 20, 32, 44, 50, 56, 110 or 152");
+  refused(TERN_TRAIN_LENET, {"--data", "shapes"}, "LeNet: found images of 3x32x32, expected 1x28x28");
+  refused(TERN_TRAIN_ALEXNET, {"--data", "shapes"}, "a crop of 224x224 does not fit into an image of 32x32");
+  refused(TERN_TRAIN_RESNET, {"--data", "cifar10"}, "--data cifar10: needs --data-dir DIR");
+  refused(TERN_TRAIN_RESNET, {"--data", "cifar10", "--data-dir", folder_.path().string()},
+          "holds data_batch_1.bin, plain, .gz or .xz");
+}
+
+// Longer than chance, far from the end: half of a shape's kinds are told apart within 300 steps.
+TEST_F(TrainNetworks, SlowResNetLearnsShapes) {
+  const std::string log = (folder_.path() / "log").string();
+  ASSERT_EQ(run(TERN_TRAIN_RESNET, {"--iterations", "300", "--batch-size", "32", "--log", log, "--quiet"}).code, 0);
+  std::ifstream file(log);
+  nlohmann::json last;
+  for (std::string line; std::getline(file, line);) last = nlohmann::json::parse(line);
+  EXPECT_GT(last["accuracy"].get<double>(), 0.5);
+}
+
+}  // namespace
+}  // namespace tern

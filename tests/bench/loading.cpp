@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "tern/apps/models/augmentation.h"
+#include "tern/data/cifar10.h"
+#include "tern/data/loader.h"
+#include "tests/bench/case.h"
+
+namespace tern::bench {
+namespace {
+
+constexpr int64_t kBatch = 64, kExamples = 100 * kBatch;
+
+/// Batches of images like CIFAR-10's, read and augmented in the thread that asks for them.
+class Loading {
+ public:
+  explicit Loading(const Transform& transform)
+      : data_(kCifar10Spec, pixels(), std::vector<uint8_t>(static_cast<size_t>(kExamples))),
+        loader_(data_, {.size = kExamples, .shuffle = true},
+                {.batch_size = kBatch, .threads = 0, .transform = transform}) {}
+
+  void run() {
+    if (loader_.next()) return;
+    loader_.start({.epoch = ++epoch_});
+    loader_.next();
+  }
+
+ private:
+  static std::vector<uint8_t> pixels() {
+    std::vector<uint8_t> values(static_cast<size_t>(kExamples * kCifar10Spec.numel()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i * i >> 7);
+    return values;
+  }
+
+  MemoryDataset data_;
+  DataLoader loader_;
+  int64_t epoch_ = 0;
+};
+
+}  // namespace
+
+// A batch of 64 by one thread, beside train_step/*/b64/t1.
+void add_loading(std::vector<Case>& cases) {
+  const std::pair<const char*, void (*)(Transform&)> recipes[] = {{"cifarnet", models::augment_for_cifarnet},
+                                                                  {"resnet", models::augment_for_resnet}};
+  for (const auto& [name, augment] : recipes) {
+    Transform transform;
+    augment(transform);
+    cases.push_back({fmt::format("load/cifar10/{}/b{}/t1", name, kBatch), 1, [transform] {
+                       const auto loading = std::make_shared<Loading>(transform);
+                       return [loading] { loading->run(); };
+                     }});
+  }
+}
+
+}  // namespace tern::bench

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Writes models.safetensors with PyTorch: make_models.py [FOLDER]
+
+For every network NAME of the table, on weights and a batch that follow from Philox streams alone, in float64: "NAME/logits",
+"NAME/loss", and "NAME/gradients", for each parameter in order its gradient's norm and its products with three vectors of
+uniform numbers in [-1, 1).
+"""
+import math
+import pathlib
+import sys
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from make_golden import Stream, TEST, write_safetensors
+
+BATCH = 3
+PERIOD = 65521  # a prime, so that no two rows of a matrix are alike
+
+
+def uniform(shape, tensor):
+    """In [-1, 1), from the first numbers of stream `tensor`, again and again."""
+    numbers = Stream(TEST, tensor).uniform(np.arange(PERIOD, dtype=np.uint64))
+    return torch.from_numpy(np.resize(numbers, shape)) * 2 - 1
+
+
+class CifarNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 5, padding=2)
+        self.conv2 = nn.Conv2d(64, 64, 5, padding=2)
+        self.fc1 = nn.Linear(64 * 36, 384)
+        self.fc2 = nn.Linear(384, 192)
+        self.fc3 = nn.Linear(192, 10)
+        self.pool = nn.MaxPool2d(3, 2, ceil_mode=True)
+        self.norm = nn.LocalResponseNorm(9, alpha=0.001, beta=0.75, k=1)
+
+    def forward(self, x):
+        x = self.norm(self.pool(F.relu(self.conv1(x))))
+        x = self.pool(self.norm(F.relu(self.conv2(x))))
+        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(torch.flatten(x, 1))))))
+
+
+class PaddedShortcut(nn.Module):
+    def __init__(self, channels, stride):
+        super().__init__()
+        self.channels, self.stride = channels, stride
+
+    def forward(self, x):
+        more = self.channels - x.shape[1]
+        return F.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, more // 2, more - more // 2))
+
+
+class Block(nn.Module):
+    """torchvision's BasicBlock, or its Bottleneck."""
+
+    def __init__(self, kernels, inputs, width, stride, project):
+        super().__init__()
+        self.convolutions = len(kernels)
+        channels, strides = inputs, {len(kernels) - 2: stride}
+        for i, kernel in enumerate(kernels):
+            out = width * 4 if i == 2 else width
+            conv = nn.Conv2d(channels, out, kernel, strides.get(i, 1), kernel // 2, bias=False)
+            setattr(self, f"conv{i + 1}", conv)
+            setattr(self, f"bn{i + 1}", nn.BatchNorm2d(out))
+            channels = out
+        self.outputs = channels
+        self.downsample = nn.Sequential()
+        if stride != 1 or inputs != channels:
+            self.downsample = (
+                nn.Sequential(nn.Conv2d(inputs, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+                if project else PaddedShortcut(channels, stride))
+
+    def forward(self, x):
+        y = x
+        for i in range(1, self.convolutions + 1):
+            y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
+            y = F.relu(y if i < self.convolutions else y + self.downsample(x))
+        return y
+
+
+class ResNet(nn.Module):
+    def __init__(self, kernels, width, blocks, project, imagenet=False):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 7 if imagenet else 3, 2 if imagenet else 1, 3 if imagenet else 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if imagenet else nn.Sequential()
+        channels = width
+        for i, count in enumerate(blocks):
+            layer = nn.Sequential()
+            for j in range(count):
+                layer.append(Block(kernels, channels, width, 2 if i > 0 and j == 0 else 1, project))
+                channels = layer[-1].outputs
+            setattr(self, f"layer{i + 1}", layer)
+            width *= 2
+        self.layers = len(blocks)
+        self.fc = nn.Linear(channels, 10)
+
+    def forward(self, x):
+        x = self.maxpool(F.relu(self.bn1(self.conv1(x))))
+        for i in range(self.layers):
+            x = getattr(self, f"layer{i + 1}")(x)
+        return self.fc(x.mean((2, 3)))
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 48, 11, 4, bias=False)
+        self.bn1 = nn.BatchNorm2d(48, 1e-3, 3e-4)
+        self.conv2 = nn.Conv2d(48, 128, 5, padding=2, bias=False)
+        self.bn2 = nn.BatchNorm2d(128, 1e-3, 3e-4)
+        self.norm = nn.LocalResponseNorm(5, alpha=5e-4, beta=0.75, k=2)
+
+    def forward(self, x):
+        x = self.conv1(F.pad(x, (3, 4, 3, 4)))
+        x = F.max_pool2d(self.norm(F.relu(self.bn1(x))), 3, 2)
+        return F.max_pool2d(self.norm(F.relu(self.bn2(self.conv2(x)))), 3, 2)
+
+
+class AlexNet(nn.Module):
+    """Without its dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.tower1, self.tower2 = Tower(), Tower()
+        for i, (inputs, outputs, groups) in {3: (256, 384, 1), 4: (384, 384, 2), 5: (384, 256, 2)}.items():
+            setattr(self, f"conv{i}", nn.Conv2d(inputs, outputs, 3, padding=1, groups=groups, bias=False))
+            setattr(self, f"bn{i}", nn.BatchNorm2d(outputs, 1e-3, 3e-4))
+        self.fc6, self.fc7, self.fc8 = nn.Linear(256 * 36, 4096), nn.Linear(4096, 4096), nn.Linear(4096, 10)
+
+    def forward(self, x):
+        x = torch.cat([self.tower1(x), self.tower2(x)], 1)
+        for i in (3, 4, 5):
+            x = F.relu(getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(x)))
+        x = torch.flatten(F.max_pool2d(x, 3, 2), 1)
+        return self.fc8(F.relu(self.fc7(F.relu(self.fc6(x)))))
+
+
+class OneTowerAlexNet(nn.Module):
+    """torchvision's, without its dropout."""
+
+    def __init__(self):
+        super().__init__()
+        pool = nn.MaxPool2d(3, 2)
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 64, 11, 4, 2), nn.ReLU(), pool, nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), pool,
+            nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(), nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), pool)
+        self.classifier = nn.Sequential(
+            nn.Identity(), nn.Linear(256 * 36, 4096), nn.ReLU(), nn.Identity(), nn.Linear(4096, 4096), nn.ReLU(),
+            nn.Linear(4096, 10))
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.features(x), 1))
+
+
+BASIC, BOTTLENECK = (3, 3), (1, 3, 1)
+MODELS = {
+    "cifarnet": (CifarNet, 24),
+    "resnet20": (lambda: ResNet(BASIC, 16, (3, 3, 3), False), 32),
+    "resnet20_projected": (lambda: ResNet(BASIC, 16, (3, 3, 3), True), 32),
+    "resnet18": (lambda: ResNet(BASIC, 64, (2, 2, 2, 2), True), 16),
+    "resnet50_imagenet": (lambda: ResNet(BOTTLENECK, 64, (3, 4, 6, 3), True, imagenet=True), 32),
+    "alexnet": (AlexNet, 224),
+    "alexnet_one_tower": (OneTowerAlexNet, 224),
+}
+
+
+def set_parameters(model):
+    """From streams that are numbered in the order of parameters, from 1 on; 0 is the batch's."""
+    with torch.no_grad():
+        for number, (name, parameter) in enumerate(model.named_parameters(), 1):
+            draws = uniform(tuple(parameter.shape), number)
+            if parameter.dim() > 1:
+                parameter.copy_(draws * math.sqrt(6 / math.prod(parameter.shape[1:])))
+            else:
+                parameter.copy_(1 + draws * 0.25 if name.endswith("weight") else draws * 0.125)
+
+
+def golden(make, side):
+    """In float64."""
+    model = make().double()
+    set_parameters(model)
+    logits = model(uniform((BATCH, 3, side, side), 0).double())
+    loss = F.cross_entropy(logits, torch.arange(BATCH) * 3 + 1)
+    loss.backward()
+    gradients = []
+    for parameter in model.parameters():
+        gradient = parameter.grad.flatten()
+        products = [gradient @ uniform(tuple(gradient.shape), 1000 + k).double() for k in range(3)]
+        gradients.append(torch.stack([gradient.norm(), *products]))
+    return {"logits": logits.detach(), "loss": loss.detach(), "gradients": torch.stack(gradients)}
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    tensors = {}
+    for name, (make, side) in MODELS.items():
+        tensors.update({f"{name}/{key}": value for key, value in golden(make, side).items()})
+        print(name, tensors[f"{name}/loss"].item(), sum(p.numel() for p in make().parameters()))
+    write_safetensors(folder / "models.safetensors", tensors)
