@@ -42,6 +42,7 @@ struct ResNetStages {
 struct ResNet final : Module, SubnetModel {
   struct Options {
     int64_t depth = 20;
+    std::optional<int64_t> width = {};  ///< see ResNetStages; unset: the paper's
     int64_t channels = 3;
     int64_t classes = 10;
     Stem stem = Stem::cifar;
@@ -49,7 +50,7 @@ struct ResNet final : Module, SubnetModel {
   };
 
   explicit ResNet(const Options& options)
-      : stages(ResNetStages::of_depth(options.depth)),
+      : stages(stages_of(options)),
         conv1(add<Conv2d>("conv1", stem_convolution(options))),
         bn1(add<BatchNorm2d>("bn1", {.features = stages.width, .relu = true})),
         fc(add<Linear>("fc", {.in = add_layers(options), .out = options.classes})) {}
@@ -80,6 +81,11 @@ struct ResNet final : Module, SubnetModel {
   Linear& fc;
 
  private:
+  static ResNetStages stages_of(const Options& options) {
+    ResNetStages found = ResNetStages::of_depth(options.depth);
+    found.width = options.width.value_or(found.width);
+    return found;
+  }
   static std::string layer_name(size_t i) { return join({"layer", i + 1}); }
 
   Conv2d::Options stem_convolution(const Options& options) const {

@@ -95,24 +95,24 @@ TEST(ModelsGolden, ResNet20) {
   models::ResNet model({.depth = 20});
   expect_pytorch(model, "resnet20", 32, DType::f32);
 }
-TEST(ModelsGolden, ResNet20WithProjections) {
+TEST(ModelsGoldenSlow, ResNet20WithProjections) {
   models::ResNet model({.depth = 20, .shortcut = models::Shortcut::projection});
   expect_pytorch(model, "resnet20_projected", 32, DType::f64);
 }
-TEST(ModelsGolden, ResNet18) {
+TEST(ModelsGoldenSlow, ResNet18) {
   models::ResNet model({.depth = 18});
   expect_pytorch(model, "resnet18", 16, DType::f64);
 }
-TEST(ModelsGolden, ResNet50OfImageNet) {
+TEST(ModelsGoldenSlow, ResNet50OfImageNet) {
   models::ResNet model({.depth = 50, .stem = models::Stem::imagenet});
   expect_pytorch(model, "resnet50_imagenet", 32, DType::f64);
 }
-TEST(ModelsGolden, AlexNet) {
+TEST(ModelsGoldenSlow, AlexNet) {
   models::AlexNet model({.classes = 10, .dropout = 0});
   model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
   expect_pytorch(model, "alexnet", 224, DType::f32);
 }
-TEST(ModelsGolden, AlexNetOfOneTower) {
+TEST(ModelsGoldenSlow, AlexNetOfOneTower) {
   models::OneTowerAlexNet model({.classes = 10, .dropout = 0});
   model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
   expect_pytorch(model, "alexnet_one_tower", 224, DType::f32);

@@ -40,7 +40,7 @@ TEST_F(TrainNetworks, TrainOnShapesWithNoFile) {
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4", "--shortcut", "B", "--stem", "imagenet"}), 274'394);
 }
 
-TEST_F(TrainNetworks, AlexNetTrainsOnLargeShapes) {
+TEST_F(TrainNetworks, AlexNetTrainsOnLargeShapesSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_ALEXNET, {"--batch-size", "2"}), 56'910'570);
 }
 
@@ -75,7 +75,7 @@ TEST_F(TrainNetworks, SayWhatDoesNotFit) {
 }
 
 // Longer than chance, far from the end: half of a shape's kinds are told apart within 300 steps.
-TEST_F(TrainNetworks, SlowResNetLearnsShapes) {
+TEST_F(TrainNetworks, ResNetLearnsShapesSlow) {
   const std::string log = (folder_.path() / "log").string();
   ASSERT_EQ(run(TERN_TRAIN_RESNET, {"--iterations", "300", "--batch-size", "32", "--log", log, "--quiet"}).code, 0);
   std::ifstream file(log);

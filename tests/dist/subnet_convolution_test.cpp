@@ -49,7 +49,7 @@ TEST(IndependentSubnets, TrainTheFiltersOfLeNet) {
   expect_the_same_between_peers<models::LeNet>({}, {2, 1, 28, 28}, SubnetScope::filters);
 }
 TEST(IndependentSubnets, TrainTheInnerChannelsOfResidualBlocks) {
-  expect_the_same_between_peers<models::ResNet18>({.width = 4}, {2, 3, 16, 16}, SubnetScope::filters);
+  expect_the_same_between_peers<models::ResNet>({.depth = 18, .width = 4}, {2, 3, 16, 16}, SubnetScope::filters);
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ const Case kCases[] = {
        return std::unique_ptr<Module>(new models::Mlp({.widths = {9, 25, 13, 4}, .norm = true}));
      },
      SubnetScope::fc},
-    {"ResNet", [] { return std::unique_ptr<Module>(new models::ResNet18({.width = 9})); }, SubnetScope::filters},
+    {"ResNet", [] { return std::unique_ptr<Module>(new models::ResNet({.depth = 18, .width = 9})); },
+     SubnetScope::filters},
 };
 
 class SubnetPlans : public testing::TestWithParam<Case> {

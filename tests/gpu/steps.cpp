@@ -36,7 +36,7 @@ const StepCase kStepCases[] = {
     {"ResNet-18 (CIFAR)",
      512,
      {3, 32, 32, 10},
-     [] { return std::make_unique<models::ResNet18>(models::ResNet18::Options{}); }},
+     [] { return std::make_unique<models::ResNet>(models::ResNet::Options{.depth = 18}); }},
 };
 const std::pair<const char*, DType> kPrecisions[] = {{"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};
 
