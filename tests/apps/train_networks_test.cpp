@@ -74,14 +74,16 @@ TEST_F(TrainNetworks, SayWhatDoesNotFit) {
           "holds data_batch_1.bin, plain, .gz or .xz");
 }
 
-// Longer than chance, far from the end: half of a shape's kinds are told apart within 300 steps.
-TEST_F(TrainNetworks, ResNetLearnsShapesSlow) {
+TEST_F(TrainNetworks, CifarNetLearnsShapesSlow) {
   const std::string log = (folder_.path() / "log").string();
-  ASSERT_EQ(run(TERN_TRAIN_RESNET, {"--iterations", "300", "--batch-size", "32", "--log", log, "--quiet"}).code, 0);
+  ASSERT_EQ(run(TERN_TRAIN_CIFARNET, {"--iterations", "500", "--batch-size", "64", "--lr", "0.001", "--ema-decay", "0",
+                                      "--log", log, "--quiet"})
+                .code,
+            0);
   std::ifstream file(log);
   nlohmann::json last;
   for (std::string line; std::getline(file, line);) last = nlohmann::json::parse(line);
-  EXPECT_GT(last["accuracy"].get<double>(), 0.5);
+  EXPECT_GT(last["accuracy"].get<double>(), 0.25);  // chance has 0.1
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ TEST(ShapesSlow, AreBeyondALinearClassifier) {
   }
   const double accuracy = static_cast<double>(right) / static_cast<double>(test.size());
   RecordProperty("accuracy", std::to_string(accuracy));
-  EXPECT_GT(accuracy, 0.30);  // it learns what it can
-  EXPECT_LT(accuracy, 0.85);
+  EXPECT_LT(accuracy, 0.3);
 }
 
 }  // namespace
