@@ -19,18 +19,29 @@ if [ "$(id -u)" != 0 ] || ! ip netns add tern-probe 2>/dev/null; then
 fi
 ip netns delete tern-probe
 
+# gone: the namespaces are that the command before found its ranks in, and said so.
+gone() {
+  local names
+  names=$(grep -o 'tern-[0-9]*-[0-9]*' <<<"$output" | sed 's/-[0-9]*$//' | sort -u)
+  [ -n "$names" ] || fail "no rank named its namespace"
+  ! ip netns list | grep -q "^$names-" || fail "a namespace is left"
+}
+
 # shellcheck disable=SC2016
-run 0 "$dev" cluster 3 --rate 100mbit -- bash -c 'echo "$TERN_RANK of $TERN_WORLD_SIZE at $(ip -br -4 addr show eth0 | cut -d/ -f1)"'
+run 0 "$dev" cluster 3 --rate 100mbit -- bash -c 'ip netns identify
+echo "$TERN_RANK of $TERN_WORLD_SIZE at $(ip -br -4 addr show eth0 | cut -d/ -f1)"'
 says "0 of 3 at eth0"
 says "10.77.0.10"
 says "[rank 2] 2 of 3 at"
 says "10.77.0.12"
+gone
 # A rank that fails by itself is the cause, before those that lost it.
 # shellcheck disable=SC2016
 run 7 "$dev" cluster 2 -- bash -c '[ "$TERN_RANK" = 1 ] && exit 7; exit 3'
 says "dev: rank 1 ended with 7"
 # shellcheck disable=SC2016
-run 3 "$dev" cluster 2 -- bash -c '[ "$TERN_RANK" = 1 ] && kill -KILL $$; exit 0'
+run 3 "$dev" cluster 2 -- bash -c 'ip netns identify; [ "$TERN_RANK" = 1 ] && kill -KILL $$; exit 0'
+gone
 
 # Two processes talk at the rate of the link: 2 MB at 100 Mbit/s are 0.16 s; without a limit, some milliseconds.
 cat >"$scratch/talk.py" <<'END'
@@ -55,4 +66,3 @@ END
 run 0 "$dev" cluster 2 --rate 100mbit -- python3 "$scratch/talk.py"
 awk '/^seconds/ { found = $2 > 0.15 && $2 < 0.4 } END { exit !found }' <<<"$output" || fail "the link does not carry 100 Mbit/s: $output"
 
-! ip netns list | grep -q '^tern-[0-9]' || fail "a namespace is left"
