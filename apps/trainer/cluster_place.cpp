@@ -118,10 +118,10 @@ std::optional<ClusterPlace> place_by_hand(const TrainSettings& s) {
   const bool any = s.rank || s.world_size || !s.master.empty();
   if (!any) return {};
   check_input(s.rank && s.world_size && !s.master.empty(),
-              s.rank         ? "--rank"
-              : s.world_size ? "--world-size"
-                             : "--master",
-              ": found alone, expected --rank R --world-size N --master ADDR:PORT together");
+              !s.rank         ? "--rank"
+              : !s.world_size ? "--world-size"
+                              : "--master",
+              ": not found, expected --rank R --world-size N --master ADDR:PORT together");
   check_input(*s.world_size >= 1 && *s.world_size <= kMaxRanks, "--world-size: found ", *s.world_size,
               ", expected 1 to ", kMaxRanks);
   check_input(*s.rank >= 0 && *s.rank < *s.world_size, "--rank: found ", *s.rank, ", expected 0 to ",

@@ -6,8 +6,8 @@ namespace tern {
 namespace {
 
 [[noreturn]] void refuse(int index) {
-  fail_input(
-      {"device ", Device{DeviceType::cuda, index}, ": this build has no CUDA; configure it with -DTERN_CUDA=ON"});
+  fail_input({"device ", Device{DeviceType::cuda, index},
+              ": this build has no CUDA; `./dev build --cuda`, or CMake with -DTERN_CUDA=ON, makes one that has"});
 }
 
 }  // namespace

@@ -109,7 +109,8 @@ TEST(Errors, NameTheOperationAndBothShapes) {
          const Tensor three = Tensor::zeros({3});
          batch_norm(zeros({1, 3}), {zeros({3}), zeros({3}), three, three}, {}, true);
        },
-       "batch_norm: input of shape [1, 3], values per channel: 1, training expects 2 or more"},
+       "batch_norm: input of shape [1, 3], values per channel: 1, training expects 2 or more: a larger batch has "
+       "them"},
   };
   for (const auto& [call, sentence] : table) EXPECT_EQ(message_of<Error>(call), sentence);
 }

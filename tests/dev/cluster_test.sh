@@ -42,6 +42,9 @@ says "dev: rank 1 ended with 7"
 # shellcheck disable=SC2016
 run 3 "$dev" cluster 2 -- bash -c 'ip netns identify; [ "$TERN_RANK" = 1 ] && kill -KILL $$; exit 0'
 gone
+# Nor does one that is stopped hold up the others.
+# shellcheck disable=SC2016
+run 3 "$dev" cluster 2 -- bash -c '[ "$TERN_RANK" = 0 ] && kill -STOP $$; exit 3'
 
 # Two processes talk at the rate of the link: 2 MB at 100 Mbit/s are 0.16 s; without a limit, some milliseconds.
 cat >"$scratch/talk.py" <<'END'
