@@ -44,15 +44,18 @@ __device__ CodecSums fold_warps(CodecSums sums) {
   return sums;
 }
 
-__device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& sums, BucketNorm norm, int64_t levels) {
-  if (of.statistics == nullptr) {
-    of.units[bucket] = kernels::codec_unit(norm, sums.largest, sums.squares, levels);
-    return;
-  }
-  double* row = of.statistics + 3 * bucket;
+/// A row of statistics or of partials.
+__device__ void store(double* row, const CodecSums& sums) {
   row[0] = sums.largest;
   row[1] = sums.sum;
   row[2] = sums.squares;
+}
+
+__device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& sums, BucketNorm norm, int64_t levels) {
+  if (of.statistics != nullptr)
+    store(of.statistics + 3 * bucket, sums);
+  else
+    of.units[bucket] = kernels::codec_unit(norm, sums.largest, sums.squares, levels);
 }
 
 /// A block sums kRuns runs: of as many buckets, or of one.
@@ -85,10 +88,7 @@ __global__ void sum_runs(BucketNorm norm, int64_t levels, const __grid_constant_
   sums = fold_warps(with_neighbour(sums, kLanes));
   if (threadIdx.x != 0) return;
   if (per_bucket == 1) return finish(of, bucket, sums, norm, levels);
-  double* partial = of.partials + 3 * block;
-  partial[0] = sums.largest;
-  partial[1] = sums.sum;
-  partial[2] = sums.squares;
+  store(of.partials + 3 * block, sums);
 }
 
 /// A block for each bucket of several blocks: each thread folds a subtree, then all fold theirs.
