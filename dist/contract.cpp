@@ -40,18 +40,23 @@ const std::string* find(const Contract& contract, const std::string& name) {
 }
 
 std::string describe(int rank, const std::string& name, const std::string* value) {
-  return join({"rank ", rank, ": ", value ? "" : "no ", name, value ? "=" + *value : std::string()});
+  const std::string said = !value ? "no " + name : value->empty() ? name + " unset" : name + "=" + *value;
+  return join({"rank ", rank, ": ", said});
 }
 
+/// A difference of a value is told before a name that one lacks, which often follows from it: `local-steps` from
+/// `method`.
 void compare(int rank, const Contract& theirs, const Contract& first) {
-  const auto compare_names = [&](const Contract& names) {
+  const auto compare_names = [&](const Contract& names, bool in_both) {
     for (const auto& [name, unused] : names) {
       const std::string *a = find(theirs, name), *b = find(first, name);
-      if (!a || !b || *a != *b) throw PeerError(describe(rank, name, a) + ", " + describe(0, name, b));
+      if ((a && b) == in_both && (!in_both || *a != *b))
+        throw PeerError(describe(rank, name, a) + ", " + describe(0, name, b));
     }
   };
-  compare_names(first);
-  compare_names(theirs);
+  compare_names(first, true);
+  compare_names(first, false);
+  compare_names(theirs, false);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ Link parse_link(std::string_view text) {
       check_input(seconds <= kMostLatency, "link '", text, "': the latency is beyond ", kMostLatency, " s");
       link.latency = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     } else {
-      fail_input({"link '", text, "': '", name, "' is unknown, expected rate=1gbit,latency=0.2ms"});
+      fail_input({"link: found '", part, "', expected rate=1gbit,latency=0.2ms or one of the two"});
     }
   }
   return link;

@@ -75,7 +75,9 @@ class ErrorFeedback final : public GradientCodec {
 }  // namespace
 
 std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec> codec) {
-  check_input(codec->traits().promise != CodecPromise::feedback, "codec ", codec->spec(),
+  const CodecPromise promise = codec->traits().promise;
+  check_input(promise != CodecPromise::exact, "codec ", codec->spec(), " loses nothing; leave out error-feedback:");
+  check_input(promise != CodecPromise::feedback, "codec ", codec->spec(),
               " has error feedback already; leave out error-feedback:");
   return std::make_unique<ErrorFeedback>("error-feedback:", std::move(codec));
 }

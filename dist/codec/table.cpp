@@ -40,7 +40,7 @@ std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const
     return entry->make(options);
   }
   fail_input({"no codec '", name, "'; there are ", fmt::format("{}", fmt::join(codec_names(own), ", ")),
-              ", and error-feedback: before any of them"});
+              ", and error-feedback: before those that lose something"});
 }
 
 std::vector<std::string> codec_names(std::span<const CodecEntry> own) {

@@ -33,7 +33,7 @@ TEST(CodecSpec, ReadsItsOwnWriting) {
 TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("ternery"),
             "no codec 'ternery'; there are none, fp16, bf16, ternary, qsgd, onebit, topk, randk, and error-feedback: "
-            "before any of them");
+            "before those that lose something");
   EXPECT_EQ(refusal("ternary:clib=2"),
             "codec ternary: no parameter 'clib'; it has clip, clip-mode, share, bucket, pack");
   EXPECT_EQ(refusal("ternary:clip"), "codec ternary: 'clip' is no parameter; expected NAME=VALUE");
@@ -48,6 +48,7 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
             "codec qsgd: bits and levels are two ways to say one thing; expected one of them");
   EXPECT_EQ(refusal("none:x=1"), "codec none: no parameter 'x'; it has none");
   EXPECT_EQ(refusal("error-feedback:"), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
+  EXPECT_EQ(refusal("error-feedback:none"), "codec none loses nothing; leave out error-feedback:");
   EXPECT_EQ(refusal("error-feedback:onebit"), "codec onebit has error feedback already; leave out error-feedback:");
   EXPECT_NE(refusal(""), "");
 }

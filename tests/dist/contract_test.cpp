@@ -29,5 +29,16 @@ TEST(Contract, AMissingNameIsADifference) {
   EXPECT_EQ(compare({one, two}), std::vector<std::string>(2, "rank 1: seed=1, rank 0: no seed"));
 }
 
+TEST(Contract, AValueIsToldBeforeAMissingNameThatFollowsFromIt) {
+  const Contract shared = {{"method", "data-parallel"}}, local = {{"local-steps", "10"}, {"method", "local-sgd"}};
+  const std::string sentence = "rank 1: method=local-sgd, rank 0: method=data-parallel";
+  EXPECT_EQ(compare({shared, local}), std::vector<std::string>(2, sentence));
+}
+
+TEST(Contract, AnEmptyValueReadsAsUnset) {
+  EXPECT_EQ(compare({{{"keep-float", ""}}, {{"keep-float", "fc2.*"}}}),
+            std::vector<std::string>(2, "rank 1: keep-float=fc2.*, rank 0: keep-float unset"));
+}
+
 }  // namespace
 }  // namespace tern::test
