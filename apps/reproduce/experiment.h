@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,8 +22,9 @@ struct ExperimentOptions {
 
 /// What the runs so far say beside the paper.
 struct Report {
-  std::string text;                            ///< Markdown
-  std::map<std::string, std::string> figures;  ///< SVG by file name
+  std::string text;                                ///< Markdown
+  std::map<std::string, std::string> figures;      ///< SVG by file name
+  std::map<std::string, std::string> tables = {};  ///< CSV by file name, beside that of the runs
 };
 
 /// A table or figure of a paper under given options. Immutable.
@@ -37,18 +37,21 @@ class Experiment {
   virtual Report report(const Results& results) const = 0;
 };
 
-/// How an experiment appears to a person. Adding one is one more entry of the list in experiments.cpp.
+/// How an experiment appears to a person: a line of a paper's list, see papers.h.
 struct ExperimentEntry {
-  const char* name;   ///< as a person types it
-  const char* title;  ///< what it is in the paper
-  const char* data;   ///< what it needs
-  const char* time;   ///< what it takes, in full and with --quick
-  /// An InputError names the option that cannot be.
-  std::unique_ptr<Experiment> (*make)(const ExperimentOptions& options);
+  const char* name;            ///< as a person types it
+  const char* title;           ///< what it is in the paper
+  const char* data;            ///< what it needs
+  const char* time = "";       ///< what it takes, in full and with --quick
+  const char* device = "CPU";  ///< on what
+  /// An InputError names the option that cannot be. Null: tern does not run it yet,
+  std::unique_ptr<Experiment> (*make)(const ExperimentOptions& options) = nullptr;
+  const char* lacks = "";  ///< for want of this
 };
 
-std::span<const ExperimentEntry> experiments();
-/// An InputError offers the nearest name where `name` is none of them.
-const ExperimentEntry& find_experiment(const std::string& name);
+/// Of all papers.
+std::vector<ExperimentEntry> experiments();
+/// An InputError offers the nearest name where `name` is none of them, and says why tern does not run it yet.
+ExperimentEntry find_experiment(const std::string& name);
 
 }  // namespace tern

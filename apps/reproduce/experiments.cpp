@@ -1,26 +1,23 @@
-#include "tern/apps/reproduce/experiment.h"
-#include "tern/apps/reproduce/terngrad_fig3.h"
+#include "tern/apps/reproduce/papers.h"
 #include "tern/apps/trainer/suggestion.h"
 #include "tern/core/error.h"
 
 namespace tern {
 
-std::span<const ExperimentEntry> experiments() {
-  static const ExperimentEntry entries[] = {
-      {.name = "terngrad-fig3",
-       .title = "TernGrad, Figure 3: LeNet on MNIST, accuracy over the number of workers",
-       .data = "MNIST: ./dev data mnist",
-       .time = "about 2.5 hours on 2 cores; with --quick 3 minutes",
-       .make = make_terngrad_fig3},
-  };
-  return entries;
+std::vector<ExperimentEntry> experiments() {
+  std::vector<ExperimentEntry> all;
+  for (const auto paper : {terngrad_experiments(), qsgd_experiments(), ist_experiments()})
+    all.insert(all.end(), paper.begin(), paper.end());
+  return all;
 }
 
-const ExperimentEntry& find_experiment(const std::string& name) {
+ExperimentEntry find_experiment(const std::string& name) {
   std::vector<std::string> names;
   for (const ExperimentEntry& entry : experiments()) {
-    if (entry.name == name) return entry;
     names.push_back(entry.name);
+    if (entry.name != name) continue;
+    check_input(entry.make != nullptr, name, " (", entry.title, ") is not run yet: ", entry.lacks);
+    return entry;
   }
   fail_input({"there is no table '", name, "'", suggestion(name, names), "; reproduce list names them all"});
 }

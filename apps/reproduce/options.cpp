@@ -26,8 +26,10 @@ CLI::Option* add(CLI::App& app, const char* flag, const char* value, T& field, c
 
 std::string list_text() {
   std::string text;
-  for (const ExperimentEntry& entry : experiments())
-    text += fmt::format("{}\n  {}\n  data  {}\n  time  {}\n", entry.name, entry.title, entry.data, entry.time);
+  for (const ExperimentEntry& entry : experiments()) {
+    text += fmt::format("{}\n  {}\n  data    {}\n  device  {}\n", entry.name, entry.title, entry.data, entry.device);
+    text += entry.make ? fmt::format("  time    {}\n", entry.time) : fmt::format("  not run yet: {}\n", entry.lacks);
+  }
   return text;
 }
 
@@ -49,7 +51,8 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
       "reproduce");
   app.add_option("NAME", command.name, "Which; `reproduce list` names them all")->required()->type_name("");
   add(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
-  add(app, "--data", "NAME", options.data, "Another data set than the paper's, to try it: digits needs no files");
+  add(app, "--data", "NAME", options.data,
+      "Another data set than the paper's, to try it: digits, shapes and tones need no files");
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
   add(app, "--out", "DIR", command.folder, "Folder of the results [results/NAME, with --quick results/NAME-quick]");
   add(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");

@@ -60,32 +60,46 @@ void Reproduction::run() {
   write();
   for (size_t i = 0; i < runs_.size(); ++i) {
     if (results_.contains(runs_[i].name)) continue;
-    make(i);
+    runs_[i].study ? compute(i) : train(i);
     write();
   }
   std::fputs(experiment_->report(results_).text.c_str(), stdout);
 }
 
-void Reproduction::make(size_t number) {
+std::string Reproduction::title(size_t number) const {
+  return fmt::format("[{}/{}] {}", number + 1, runs_.size(), runs_[number].name);
+}
+
+void Reproduction::compute(size_t number) {
+  const Run& run = runs_[number];
+  folders_[number].study([&](int64_t step) {
+    if (interrupt_.interrupted())
+      throw Interrupted(join({"interrupted in ", title(number), "; the same command begins it anew"}));
+    show(fmt::format("{}: step {} of {}", title(number), step, run.steps));
+  });
+  results_[run.name] = folders_[number].result().value();
+  say(fmt::format("{}: {:.0f} s", title(number), results_[run.name].seconds));
+}
+
+void Reproduction::train(size_t number) {
   const Run& run = runs_[number];
   const RunFolder& folder = folders_[number];
-  const std::string title = fmt::format("[{}/{}] {}", number + 1, runs_.size(), run.name);
   ChildProgram child(folder.prepare(), folder.output());
   bool told = false;
   std::optional<int> code;
   while (!(code = child.wait(std::chrono::milliseconds(200)))) {
     if (interrupt_.interrupted() && !told) child.send(SIGINT);
     told = interrupt_.interrupted();
-    show(fmt::format("{}: step {} of {}", title, read_step(folder.log()).value_or(0), run.steps));
+    show(fmt::format("{}: step {} of {}", title(number), read_step(folder.log()).value_or(0), run.steps));
   }
   const auto result = folder.result();
   if (result) {
     results_[run.name] = *result;
     folder.tidy();
-    say(fmt::format("{}: {:.2f} %, {:.0f} s", title, 100 * result->accuracy, result->seconds));
+    say(fmt::format("{}: {:.2f} %, {:.0f} s", title(number), 100 * result->accuracy, result->seconds));
   }
   if (interrupt_.interrupted() || *code == kInterrupted)
-    throw Interrupted(join({"interrupted in ", title, "; the same command goes on from there"}));
+    throw Interrupted(join({"interrupted in ", title(number), "; the same command goes on from there"}));
   if (!result) {
     const std::string sentence =
         join({run.name, " ended with code ", *code, ": ", folder.last_words(), " (", folder.output().string(), ")"});
@@ -98,7 +112,8 @@ void Reproduction::write() const {
   const Report report = experiment_->report(results_);
   write_text(folder_ / "README.md", result_page(entry_, command_.line, folders_, results_, report));
   write_text(folder_ / "runs.csv", runs_csv(runs_, results_));
-  for (const auto& [name, svg] : report.figures) write_text(folder_ / name, svg);
+  for (const auto& files : {report.figures, report.tables})
+    for (const auto& [name, text] : files) write_text(folder_ / name, text);
 }
 
 }  // namespace tern

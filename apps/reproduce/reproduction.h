@@ -27,10 +27,12 @@ class Reproduction {
 
  private:
   void lock();
-  void make(size_t number);
+  void train(size_t number);
+  void compute(size_t number);
+  std::string title(size_t number) const;
   void write() const;
 
-  const ExperimentEntry& entry_;
+  ExperimentEntry entry_;
   const ReproduceCommand& command_;
   InterruptGuard interrupt_;
   std::unique_ptr<Experiment> experiment_;

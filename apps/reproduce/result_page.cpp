@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tern/apps/reproduce/shell.h"
@@ -18,6 +19,28 @@ std::string machine_text() {
 
 std::string optional_text(const std::optional<int64_t>& number) { return number ? std::to_string(*number) : ""; }
 
+/// Of the runs that are other programs'.
+std::string commands_text(const std::vector<RunFolder>& folders) {
+  std::string commands;
+  for (const RunFolder& folder : folders)
+    if (!folder.holds_study()) commands += shell_command(folder.command()) + '\n';
+  return commands.empty() ? "" : "\nwhich runs\n\n```sh\n" + commands + "```\n";
+}
+
+/// The names of all columns, in the order in which runs have them first.
+std::vector<std::string> column_names(const std::vector<Run>& runs) {
+  std::vector<std::string> names;
+  for (const Run& run : runs)
+    for (const auto& [name, value] : run.columns)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+std::string column_value(const Run& run, const std::string& name) {
+  const auto column = std::ranges::find(run.columns, name, &std::pair<std::string, std::string>::first);
+  return column == run.columns.end() ? "" : column->second;
+}
+
 }  // namespace
 
 std::string result_page(const ExperimentEntry& entry, const std::string& command, const std::vector<RunFolder>& folders,
@@ -29,21 +52,21 @@ std::string result_page(const ExperimentEntry& entry, const std::string& command
     text += fmt::format("**{} of {} runs are done**; the command below goes on.\n\n", results.size(), folders.size());
   for (const auto& [name, svg] : report.figures) text += fmt::format("![{0}]({0})\n\n", name);
   text += report.text;
-  text += fmt::format(
-      "\n## Runs\n\n{:.0f} minutes of training on {}. Every run is a line of [runs.csv](runs.csv); `runs/` "
-      "has their logs.\n\n```sh\n{}\n```\n\nwhich runs\n\n```sh\n",
-      seconds / 60, machine_text(), command);
-  for (const RunFolder& folder : folders) text += shell_command(folder.command()) + '\n';
-  return text + "```\n";
+  text += fmt::format("\n## Runs\n\n{:.0f} minutes of work on {}. Every run is a line of [runs.csv](runs.csv)",
+                      seconds / 60, machine_text());
+  for (const auto& [name, csv] : report.tables) text += fmt::format(", [{0}]({0})", name);
+  text += fmt::format("; `runs/` has their logs.\n\n```sh\n{}\n```\n", command);
+  return text + commands_text(folders);
 }
 
 std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
+  const std::vector<std::string> names = column_names(runs);
   std::string text = "run";
-  for (const auto& [column, value] : runs.front().columns) text += ',' + column;
+  for (const auto& name : names) text += ',' + name;
   text += ",steps,accuracy,loss,seconds,bytes_sent_payload,bytes_sent_overhead\n";
   for (const Run& run : runs) {
     text += run.name;
-    for (const auto& [column, value] : run.columns) text += ',' + value;
+    for (const auto& name : names) text += ',' + column_value(run, name);
     text += ',' + std::to_string(run.steps);
     const auto found = results.find(run.name);
     if (found == results.end()) {
@@ -51,6 +74,10 @@ std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
       continue;
     }
     const RunResult& result = found->second;
+    if (run.study) {
+      text += fmt::format(",,,{},,\n", result.seconds);
+      continue;
+    }
     text += fmt::format(",{},{},{},{},{}\n", result.accuracy, result.loss, result.seconds,
                         optional_text(result.bytes_sent_payload), optional_text(result.bytes_sent_overhead));
   }

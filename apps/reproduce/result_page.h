@@ -10,7 +10,7 @@
 namespace tern {
 
 /// Markdown: the report so far under its title, how far it is, on what machine, and the exact commands: `command` made
-/// it by those of `folders`, one a run.
+/// it by those of `folders`, one a training run.
 std::string result_page(const ExperimentEntry& entry, const std::string& command, const std::vector<RunFolder>& folders,
                         const Results& results, const Report& report);
 

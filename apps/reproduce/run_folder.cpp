@@ -2,18 +2,17 @@
 
 #include <fstream>
 
+#include "tern/apps/reproduce/numbers_file.h"
 #include "tern/apps/reproduce/run_log.h"
 #include "tern/apps/reproduce/shell.h"
 #include "tern/apps/reproduce/text_file.h"
 #include "tern/apps/trainer/program.h"
 #include "tern/core/error.h"
+#include "tern/core/stopwatch.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {
 namespace {
-
-/// Steps: some seconds to a minute of work, by the number of workers.
-constexpr const char* kCheckpointEvery = "500";
 
 std::filesystem::path program_file(const std::string& name) {
   return std::filesystem::path(program_path()).parent_path() / name;
@@ -30,24 +29,39 @@ RunFolder::RunFolder(std::filesystem::path path, const Run& run) : path_(std::mo
               "; --out DIR names another place");
 }
 
-std::optional<RunResult> RunFolder::result() const { return read_result(log()); }
+std::optional<RunResult> RunFolder::result() const { return run_.study ? read_numbers(numbers()) : read_result(log()); }
 
 std::vector<std::string> RunFolder::command() const {
   std::vector<std::string> words = {program_file(run_.program)};
   words.insert(words.end(), run_.flags.begin(), run_.flags.end());
   words.insert(words.end(), run_.places.begin(), run_.places.end());
-  words.insert(words.end(), {"--log", log(), "--checkpoint", checkpoints(), "--checkpoint-every", kCheckpointEvery});
+  words.insert(words.end(), {"--log", log(), "--checkpoint", checkpoints(), "--checkpoint-every",
+                             std::to_string(run_.checkpoint_every)});
   words.push_back("--quiet");
   return words;
 }
 
 std::vector<std::string> RunFolder::prepare() const {
-  std::filesystem::create_directories(path_);
-  write_text(flags_file(), shell_command(run_.flags) + '\n');
+  write_flags();
   std::vector<std::string> words = command();
   check_input(std::filesystem::exists(words[0]), words[0], ": no such program; expected beside ", program_path());
   if (std::filesystem::exists(checkpoints()) && latest_checkpoint(checkpoints())) words.push_back("--resume");
   return words;
+}
+
+void RunFolder::write_flags() const {
+  std::filesystem::create_directories(path_);
+  write_text(flags_file(), shell_command(run_.flags) + '\n');
+}
+
+void RunFolder::study(const Progress& progress) const {
+  write_flags();
+  RunResult result;
+  {
+    const Stopwatch watch(result.seconds);
+    result.numbers = run_.study(progress);
+  }
+  write_numbers(numbers(), result);
 }
 
 void RunFolder::tidy() const { std::filesystem::remove_all(checkpoints()); }

@@ -30,21 +30,100 @@ std::optional<int64_t> number(const Json& event, const char* key) {
   return event.contains(key) ? std::optional(event[key].get<int64_t>()) : std::nullopt;
 }
 
+/// Steps and evaluations in the order of the log. Those that a resumed run repeats count once, as they came last.
+class Course {
+ public:
+  void add(const Json& event) {
+    const std::string kind = event.value("event", "");
+    if (kind == "step") add_step(event);
+    if (kind == "eval") add_evaluation(event);
+  }
+
+  void describe(RunResult& result) const {
+    result.curve = curve_;
+    std::vector<double> durations;
+    double before = 0;
+    for (const Step& step : steps_) {
+      result.losses.push_back(step.loss);
+      durations.push_back(step.seconds - before);
+      before = step.seconds;
+    }
+    if (durations.empty()) return;
+    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+    std::ranges::nth_element(durations, middle);
+    result.step_seconds = *middle;
+  }
+
+ private:
+  struct Step {
+    double loss = 0, seconds = 0;
+    int64_t bytes = 0;  ///< since the first
+  };
+
+  void add_step(const Json& event) {
+    const auto number = event.at("step").get<int64_t>();
+    go_back_to(number - 1);
+    const int64_t before = steps_.empty() ? 0 : steps_.back().bytes;
+    steps_.push_back({.loss = event.value("loss", 0.0),
+                      .seconds = event.value("seconds", 0.0),
+                      .bytes = before + event.value("bytes_sent_payload", int64_t{0}) +
+                               event.value("bytes_sent_overhead", int64_t{0})});
+  }
+
+  void add_evaluation(const Json& event) {
+    const auto number = event.at("step").get<int64_t>();
+    go_back_to(number);
+    if (!curve_.empty() && curve_.back().step == number) curve_.pop_back();
+    const Step done = steps_.empty() ? Step() : steps_.back();
+    curve_.push_back({.step = number,
+                      .seconds = done.seconds,
+                      .accuracy = event.value("accuracy", 0.0),
+                      .loss = event.value("loss", 0.0),
+                      .bytes_sent = done.bytes});
+  }
+
+  /// What stands behind `step` is repeated.
+  void go_back_to(int64_t step) {
+    steps_.resize(static_cast<size_t>(std::max<int64_t>(step, 0)));
+    while (!curve_.empty() && curve_.back().step > step) curve_.pop_back();
+  }
+
+  std::vector<Step> steps_;
+  std::vector<CurvePoint> curve_;
+};
+
 }  // namespace
 
 std::optional<RunResult> read_result(const std::filesystem::path& log) {
-  const Json event = last_event(log);
-  if (event.is_null() || event.value("event", "") != "done") return std::nullopt;
-  return RunResult{.accuracy = event.at("accuracy"),
-                   .loss = event.at("loss"),
-                   .seconds = event.at("seconds"),
-                   .bytes_sent_payload = number(event, "bytes_sent_payload"),
-                   .bytes_sent_overhead = number(event, "bytes_sent_overhead")};
+  const Json done = last_event(log);
+  if (done.is_null() || done.value("event", "") != "done") return std::nullopt;
+  RunResult result = {.accuracy = done.at("accuracy"),
+                      .loss = done.at("loss"),
+                      .seconds = done.at("seconds"),
+                      .bytes_sent_payload = number(done, "bytes_sent_payload"),
+                      .bytes_sent_overhead = number(done, "bytes_sent_overhead")};
+  if (done.contains("compute_seconds"))
+    result.time = {.compute = done.at("compute_seconds"),
+                   .encode = done.at("encode_seconds"),
+                   .wait = done.at("wait_seconds"),
+                   .decode = done.at("decode_seconds")};
+  Course course;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);)
+    if (const Json event = Json::parse(line, nullptr, false); event.is_object()) course.add(event);
+  course.describe(result);
+  return result;
 }
 
 std::optional<int64_t> read_step(const std::filesystem::path& log) {
   const Json event = last_event(log);
   return event.is_null() ? std::nullopt : number(event, "step");
+}
+
+std::optional<double> seconds_to(const RunResult& result, double accuracy) {
+  const auto reached =
+      std::ranges::find_if(result.curve, [&](const auto& point) { return point.accuracy >= accuracy; });
+  return reached == result.curve.end() ? std::nullopt : std::optional(reached->seconds);
 }
 
 }  // namespace tern

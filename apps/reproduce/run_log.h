@@ -8,7 +8,7 @@
 
 namespace tern {
 
-// What stands last in the --log of a training run, which may still be written.
+// What the --log of a training run says, which may still be written.
 
 /// Of a run that has ended by itself; nullopt of any other, or where there is no log.
 std::optional<RunResult> read_result(const std::filesystem::path& log);

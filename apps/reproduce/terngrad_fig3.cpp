@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tern/apps/reproduce/papers.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -39,13 +40,7 @@ std::span<const TernGradFigure3::Rule> TernGradFigure3::rules() {
 }
 
 TernGradFigure3::TernGradFigure3(const ExperimentOptions& options)
-    : data_(options.data.empty() ? "mnist" : options.data), data_dir_(options.data_dir) {
-  check_input(data_ == "mnist" || data_ == "digits", "--data: found '", data_, "', expected mnist|digits");
-  check_input(data_ != "mnist" || !data_dir_.empty(),
-              "terngrad-fig3 needs --data-dir DIR with the files of MNIST (./dev data mnist), or, to try it, --data "
-              "digits");
-  check_input(data_ == "mnist" || data_dir_.empty(), "--data-dir would change nothing: --data ", data_,
-              " reads no files");
+    : data_(choose_data("terngrad-fig3", options, {"mnist", "digits"})) {
   std::vector<int64_t> all = options.workers;
   if (all.empty()) all = options.quick ? std::vector<int64_t>{2, 4, 16} : std::vector<int64_t>{2, 4, 16, kMany};
   for (const int64_t workers : std::set(all.begin(), all.end())) {
@@ -75,8 +70,8 @@ std::vector<Run> TernGradFigure3::runs() const {
 Run TernGradFigure3::make_run(const Rule& rule, const Point& point, int64_t workers, int64_t seed) const {
   Run run = {.name = run_name(rule.name, workers, point.iterations, seed),
              .program = "train_lenet",
-             .flags = {"--variant", "terngrad", "--data", data_},
-             .places = {},
+             .flags = {"--variant", "terngrad", "--data", data_.name},
+             .places = data_.places(),
              .steps = point.iterations};
   const auto add = [&run](std::initializer_list<std::string> words) { run.flags.insert(run.flags.end(), words); };
   add({"--batch-size", std::to_string(kBatch), "--iterations", std::to_string(point.iterations)});
@@ -85,7 +80,6 @@ Run TernGradFigure3::make_run(const Rule& rule, const Point& point, int64_t work
   add({"--seed", std::to_string(seed)});
   if (workers > 0)
     add({"--workers", std::to_string(workers), "--transport", "inproc", "--codec", "ternary", "--exchange", "server"});
-  if (!data_dir_.empty()) run.places = {"--data-dir", data_dir_};
   run.columns = {{"rule", rule.name},
                  {"gradients", workers == 0 ? "float" : "ternary"},
                  {"workers", std::to_string(std::max<int64_t>(workers, 1))},

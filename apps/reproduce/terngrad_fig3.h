@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tern/apps/reproduce/data_choice.h"
 #include "tern/apps/reproduce/experiment.h"
 
 namespace tern {
@@ -44,10 +44,8 @@ class TernGradFigure3 final : public Experiment {
   std::string figure(const Results& results) const;
   std::string setting() const;
 
-  std::string data_, data_dir_;
+  DataChoice data_;
   std::vector<Point> points_;  ///< in rising order of workers
 };
-
-std::unique_ptr<Experiment> make_terngrad_fig3(const ExperimentOptions& options);
 
 }  // namespace tern

@@ -89,7 +89,7 @@ std::string TernGradFigure3::setting() const {
       "(clipping at 2.5 σ, layer by layer, all layers), `--exchange server`, which shares the scalers as the paper "
       "does. "
       "Float: one process with the whole batch; sharing it among workers changes only the order of float sums.",
-      data_ == "mnist" ? "MNIST" : "generated digits, **not on the paper's MNIST**",
+      data_.name == "mnist" ? "MNIST" : "generated digits, **not on the paper's MNIST**",
       "0.01 (momentum) or 0.1 (vanilla)");
 }
 
@@ -133,8 +133,8 @@ std::string TernGradFigure3::figure(const Results& results) const {
   share_range(charts);
   return draw_charts(
       "TernGrad, Figure 3: LeNet by number of workers",
-      fmt::format("{} · total batch 64 · {} steps · means of the seeds, bars from the lowest to the highest", data_,
-                  usual),
+      fmt::format("{} · total batch 64 · {} steps · means of the seeds, bars from the lowest to the highest",
+                  data_.name, usual),
       charts);
 }
 

@@ -1,0 +1,41 @@
+#include "tern/apps/reproduce/papers.h"
+
+namespace tern {
+
+// Yuan et al., "Distributed Learning of Deep Neural Networks using Independent Subnet Training", 2019.
+std::span<const ExperimentEntry> ist_experiments() {
+  static const ExperimentEntry entries[] = {
+      {.name = "ist-fig1",
+       .title = "IST, Figure 1: a network decomposed into three subnets",
+       .data = "none",
+       .lacks = "it is a diagram, with nothing to measure"},
+      {.name = "ist-fig2",
+       .title = "IST, Figure 2: traffic and work of a step against data parallel, by number of workers",
+       .data = "none",
+       .lacks = "not built yet"},
+      {.name = "ist-fig3",
+       .title = "IST, Figure 3: speed of an epoch by number of workers, for several numbers of local steps",
+       .data = "tones, drawn; the paper's is Google Speech Commands",
+       .lacks = "not built yet"},
+      {.name = "ist-fig4",
+       .title = "IST, Figure 4: test accuracy over time, data parallel, local SGD and IST",
+       .data = "tones, drawn, and CIFAR-10: ./dev data cifar10",
+       .lacks = "not built yet"},
+      {.name = "ist-table1",
+       .title = "IST, Table 1: seconds to levels of accuracy",
+       .data = "tones, drawn, and CIFAR-10: ./dev data cifar10",
+       .lacks = "not built yet"},
+      {.name = "ist-table2",
+       .title = "IST, Table 2: precision on Amazon-670k by embedding dimension",
+       .data = "Amazon-670k",
+       .device = "GPU",
+       .lacks = "needs a reader of Amazon-670k, not built yet"},
+      {.name = "ist-table3",
+       .title = "IST, Table 3: final accuracy on 2 workers",
+       .data = "tones, drawn, and CIFAR-10: ./dev data cifar10",
+       .lacks = "not built yet"},
+  };
+  return entries;
+}
+
+}  // namespace tern

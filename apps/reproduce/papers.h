@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "tern/apps/reproduce/experiment.h"
+
+namespace tern {
+
+// Every table and figure of the papers, in their order. An experiment is a file with its `make` function, and its line.
+
+std::span<const ExperimentEntry> terngrad_experiments();
+std::span<const ExperimentEntry> qsgd_experiments();
+std::span<const ExperimentEntry> ist_experiments();
+
+std::unique_ptr<Experiment> make_terngrad_fig3(const ExperimentOptions& options);
+
+}  // namespace tern

@@ -1,0 +1,65 @@
+#include "tern/apps/reproduce/papers.h"
+
+namespace tern {
+
+// Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NIPS 2017.
+std::span<const ExperimentEntry> qsgd_experiments() {
+  static const ExperimentEntry entries[] = {
+      {.name = "qsgd-fig1",
+       .title = "QSGD, Figure 1: stochastic quantization with 5 levels",
+       .data = "none",
+       .lacks = "not built yet"},
+      {.name = "qsgd-fig2",
+       .title = "QSGD, Figure 2: time of an epoch in communication and computation, by number of workers",
+       .data = "none; CIFAR-10 for its networks",
+       .lacks = "not built yet"},
+      {.name = "qsgd-fig3",
+       .title = "QSGD, Figure 3: AlexNet, LSTM and ResNet-50 over time",
+       .data = "ImageNet, AN4",
+       .device = "GPU",
+       .lacks = "needs the LSTM, not built yet, and ImageNet at full length"},
+      {.name = "qsgd-table1",
+       .title = "QSGD, Table 1: ResNet-110 on CIFAR-10, float against 4 bits, 8 workers",
+       .data = "CIFAR-10: ./dev data cifar10",
+       .device = "GPU for its full length",
+       .lacks = "not built yet"},
+      {.name = "qsgd-table1-imagenet",
+       .title = "QSGD, Table 1: AlexNet, ResNet-50 and ResNet-152 on ImageNet",
+       .data = "ImageNet",
+       .device = "GPU",
+       .lacks = "needs ImageNet, and days on one GPU"},
+      {.name = "qsgd-table1-speed",
+       .title = "QSGD, Table 1: speed of BN-Inception and VGG19",
+       .data = "ImageNet",
+       .device = "GPU",
+       .lacks = "needs BN-Inception and VGG, not built yet"},
+      {.name = "qsgd-table1-lstm",
+       .title = "QSGD, Table 1: LSTM on AN4",
+       .data = "AN4",
+       .device = "GPU",
+       .lacks = "needs the LSTM and a reader of speech, not built yet"},
+      {.name = "qsgd-lemma3.1",
+       .title = "QSGD, Lemma 3.1: mean, variance and sparsity of quantized vectors against their bounds",
+       .data = "none",
+       .lacks = "not built yet"},
+      {.name = "qsgd-thm3.2",
+       .title = "QSGD, Theorem 3.2 and Corollary 3.3: bits of a message against their bounds",
+       .data = "none",
+       .lacks = "not built yet"},
+      {.name = "qsgd-thm3.6",
+       .title = "QSGD, Theorem 3.6: QSVRG on a strongly convex problem",
+       .data = "none",
+       .lacks = "needs QSVRG, not built yet"},
+      {.name = "qsgd-1bit",
+       .title = "QSGD against 1BitSGD (full version of the paper)",
+       .data = "MNIST: ./dev data mnist",
+       .lacks = "not built yet"},
+      {.name = "qsgd-perceptron",
+       .title = "QSGD, section 5: a two-layer perceptron on MNIST",
+       .data = "MNIST: ./dev data mnist",
+       .lacks = "not built yet"},
+  };
+  return entries;
+}
+
+}  // namespace tern
