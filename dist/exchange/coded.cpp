@@ -1,9 +1,11 @@
 #include "tern/dist/exchange/coded.h"
 
 #include <numeric>
+#include <utility>
 
 #include "tern/dist/bytes.h"
 #include "tern/dist/exchange/scalers.h"
+#include "tern/kernels/codec.h"
 
 namespace tern {
 
@@ -84,6 +86,26 @@ std::vector<std::vector<int64_t>> CodedExchange::lengths_of_all(const std::vecto
   for (int64_t rank = 0; rank < communicator_.size(); ++rank)
     all[static_cast<size_t>(rank)] = everyones.slice(rank, rank + 1).to_vector<int64_t>();
   return all;
+}
+
+CodedPlan plan_coded(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, bool share_scalers) {
+  CodedPlan coded = {.elements = static_cast<double>(elements_of(message))};
+  auto& phases = coded.plan.phases;
+  int64_t bytes = 0;
+  for (const CodedTensor& tensor : message) {
+    bytes += tensor.bytes;
+    if (share_scalers) bytes -= 4 * kernels::bucket_count(tensor.shape.numel(), codec.scaled()->bucket());
+  }
+  coded.counts.assign(static_cast<size_t>(ranks), bytes);
+  if (share_scalers) phases.push_back(plan_scalers(codec, message, ranks));
+  double left = coded.elements;
+  if (!codec.traits().fixed_size) {
+    const std::vector<int64_t> lengths(static_cast<size_t>(ranks), 8 * std::ssize(message));
+    phases.push_back({.encoded = std::exchange(left, 0), .wire = all_gather_load(lengths), .payload = false});
+  }
+  coded.plan.under_way = phases.size();
+  phases.push_back({.encoded = left});
+  return coded;
 }
 
 }  // namespace tern

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tern/dist/exchange/flat.h"
+#include "tern/dist/exchange_plan.h"
 
 namespace tern {
 
@@ -43,5 +44,13 @@ class CodedExchange : public Exchange {
  private:
   std::vector<std::vector<int64_t>> lengths_of_all(const std::vector<int64_t>& lengths);
 };
+
+/// What `CodedExchange::encode` does, and a last phase whose wire and reading are the exchange's own.
+struct CodedPlan {
+  ExchangePlan plan = {};
+  std::vector<int64_t> counts = {};  ///< bytes of each rank's message
+  double elements = 0;
+};
+CodedPlan plan_coded(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, bool share_scalers);
 
 }  // namespace tern

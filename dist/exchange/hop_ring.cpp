@@ -87,4 +87,19 @@ void HopRing::gather(const Run& run) {
   }
 }
 
+ExchangePlan plan_hop_ring(int64_t n, int ranks, const std::function<int64_t(int64_t count, int ranks)>& bytes) {
+  const detail::Cuts cuts = group_cuts(n, ranks);
+  const auto parts = [&](int summed) {
+    std::vector<int64_t> sizes;
+    for (size_t r = 0; r + 1 < cuts.size(); ++r) sizes.push_back(bytes(cuts[r + 1] - cuts[r], summed));
+    return sizes;
+  };
+  const auto all = static_cast<double>(n), share = all / ranks;
+  ExchangePlan plan;
+  for (int k = 1; k < ranks; ++k)
+    plan.phases.push_back({.encoded = share, .wire = shift_load(parts(k)), .decoded = share});
+  plan.phases.push_back({.encoded = share, .wire = all_gather_load(parts(ranks)), .decoded = all});
+  return plan;
+}
+
 }  // namespace tern

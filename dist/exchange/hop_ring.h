@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "tern/dist/collective.h"
 #include "tern/dist/exchange/flat.h"
+#include "tern/dist/exchange_plan.h"
 
 namespace tern {
 
@@ -41,5 +43,8 @@ class HopRing : public Exchange {
   /// Every part's codes, from the rank that has it all, into everyone's sums.
   void gather(const Run& run);
 };
+
+/// Of n elements, where a part of `count` that holds the sum of `ranks` ranks takes so many bytes.
+ExchangePlan plan_hop_ring(int64_t n, int ranks, const std::function<int64_t(int64_t count, int ranks)>& bytes);
 
 }  // namespace tern

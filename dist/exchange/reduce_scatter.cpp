@@ -28,7 +28,9 @@ class ReduceScatter final : public Exchange {
     const auto n = static_cast<size_t>(communicator_.size()), me = static_cast<size_t>(communicator_.rank());
     Run run = {std::move(message), {}, {}};
     if (slices_.shares()) run.scalers = shared_scalers(codec_, run.message, communicator_, times_).parts;
-    run.shards = cut_into_shards(run.message, communicator_.size(), codec_.scaled()->granule());
+    std::vector<int64_t> elements;
+    for (const auto& [tag, gradient] : run.message) elements.push_back(gradient.numel());
+    run.shards = cut_into_shards(elements, communicator_.size(), codec_.scaled()->granule());
     std::vector<int64_t> sends(n);
     for (size_t r = 0; r < n; ++r)
       for (const Slice& slice : run.shards[r]) sends[r] += slices_.bytes(slice);
@@ -113,11 +115,37 @@ bool can_be_cut(const GradientCodec& codec) {
   return scaled != nullptr && scaled->granule() != 0 && scaled->bucket() % scaled->granule() == 0;
 }
 
+/// Each shard's bytes, of codes with their scalers, then of means coded again.
+ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  const SliceCodec slices(*codec.scaled());
+  const auto again = codec.scaled()->for_sums();
+  std::vector<int64_t> elements, codes, means;
+  for (const CodedTensor& tensor : message) elements.push_back(tensor.shape.numel());
+  for (const Shard& shard : cut_into_shards(elements, ranks, codec.scaled()->granule())) {
+    codes.push_back(0);
+    means.push_back(0);
+    for (const Slice& slice : shard) {
+      codes.back() += slices.bytes(slice);
+      means.back() += again->most_bytes({slice.count()});
+    }
+  }
+  const auto n = static_cast<double>(std::accumulate(elements.begin(), elements.end(), int64_t{0}));
+  ExchangePlan plan;
+  if (slices.shares()) plan.phases.push_back(plan_scalers(codec, message, ranks));
+  plan.under_way = plan.phases.size();
+  plan.phases.push_back({.encoded = n, .wire = all_to_all_load(codes), .decoded = n});
+  plan.phases.push_back({.encoded = n / ranks, .wire = all_gather_load(means), .decoded = n});
+  return plan;
+}
+
 }  // namespace
 
 constinit const ExchangeEntry reduce_scatter_entry = {
     "reduce-scatter",
     "ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a multiple of 32 (5trit: 5)",
-    "2(N-1)/N · n·b/8", can_be_cut, make_exchange_of<ReduceScatter>};
+    "2(N-1)/N · n·b/8",
+    can_be_cut,
+    make_exchange_of<ReduceScatter>,
+    plan};
 
 }  // namespace tern

@@ -48,6 +48,14 @@ class HalfRing final : public HopRing {
   std::vector<Tensor> means_of(Summands sums) override { return means(std::move(sums.own), communicator_.size()); }
 };
 
+ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  const int64_t n = elements_of(message);
+  if (codec.traits().promise != CodecPromise::exact)
+    return plan_hop_ring(n, ranks, [&](int64_t count, int) { return codec.most_bytes({count}); });
+  const auto elements = static_cast<double>(n);
+  return {{{.encoded = elements, .wire = all_reduce_load(4 * n, ranks), .decoded = elements}}};
+}
+
 bool is_float(const GradientCodec& codec) {
   const std::string spec = codec.spec();
   return spec == "none" || spec == "fp16" || spec == "bf16";
@@ -56,10 +64,14 @@ bool is_float(const GradientCodec& codec) {
 }  // namespace
 
 constinit const ExchangeEntry ring_entry = {
-    "ring", "none, fp16 and bf16", "2(N-1)/N · n·b/8", is_float,
+    "ring",
+    "none, fp16 and bf16",
+    "2(N-1)/N · n·b/8",
+    is_float,
     [](GradientCodec& codec, Communicator& communicator) -> std::unique_ptr<Exchange> {
       if (codec.traits().promise == CodecPromise::exact) return std::make_unique<FloatRing>(codec, communicator);
       return std::make_unique<HalfRing>(codec, communicator);
-    }};
+    },
+    plan};
 
 }  // namespace tern

@@ -33,4 +33,11 @@ FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& mes
   return scalers;
 }
 
+ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  int64_t scalers = 0;
+  for (const CodedTensor& tensor : message)
+    scalers += kernels::bucket_count(tensor.shape.numel(), codec.scaled()->bucket());
+  return {.wire = all_reduce_load(4 * scalers, ranks)};
+}
+
 }  // namespace tern

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tern/dist/exchange/flat.h"
+#include "tern/dist/exchange_plan.h"
 
 namespace tern {
 
@@ -8,5 +9,8 @@ namespace tern {
 /// eq. 4).
 FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times);
+
+/// That all-reduce.
+ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
 
 }  // namespace tern

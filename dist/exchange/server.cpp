@@ -52,11 +52,26 @@ class Server final : public CodedExchange {
   }
 };
 
+ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  const bool integers = sums_integers(codec);
+  CodedPlan coded = plan_coded(codec, message, ranks, integers);
+  coded.plan.phases.back().wire = root_load(coded.counts);
+  coded.plan.phases.back().decoded = ranks * coded.elements;
+  const auto n = static_cast<int64_t>(coded.elements);
+  const std::vector<int64_t> back(static_cast<size_t>(ranks), integers ? packed_integer_bytes(n, ranks) : 4 * n);
+  coded.plan.phases.push_back(
+      {.encoded = integers ? coded.elements : 0, .wire = root_load(back), .decoded = coded.elements});
+  return coded.plan;
+}
+
 }  // namespace
 
 constinit const ExchangeEntry server_entry = {
-    "server", "every codec",
+    "server",
+    "every codec",
     "n·b/8 up; rank 0 (N-1) · n·⌈log2(2N+1)⌉/8 down where codes are summed, (N-1) · 4n where not",
-    [](const GradientCodec&) { return true; }, make_exchange_of<Server>};
+    [](const GradientCodec&) { return true; },
+    make_exchange_of<Server>,
+    plan};
 
 }  // namespace tern

@@ -1,18 +1,18 @@
 #include "tern/dist/exchange/shards.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tern/dist/codec/finite.h"
 
 namespace tern {
 
-std::vector<Shard> cut_into_shards(const FusedGradients& message, int ranks, int64_t granule) {
-  int64_t total = 0;
-  for (const auto& [tag, gradient] : message) total += gradient.numel();
+std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule) {
+  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   std::vector<Shard> shards(static_cast<size_t>(ranks));
   int64_t before = 0;
-  for (size_t i = 0; i < message.size(); ++i) {
-    const int64_t count = message[i].gradient.numel();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const int64_t count = counts[i];
     const auto cut = [&](int64_t rank) {
       const int64_t within = total * rank / ranks - before;
       return within >= count ? count : std::max<int64_t>(0, within) / granule * granule;

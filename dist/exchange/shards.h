@@ -15,8 +15,9 @@ struct Slice {
 /// What one rank averages: of each tensor one slice at most.
 using Shard = std::vector<Slice>;
 
-/// A shard for each rank, alike in elements, but that tensors are cut at multiples of `granule` alone.
-std::vector<Shard> cut_into_shards(const FusedGradients& message, int ranks, int64_t granule);
+/// A shard for each rank of a message whose tensors have `counts` elements: alike in elements, but that tensors are cut
+/// at multiples of `granule` alone.
+std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule);
 
 /// Slices of coded tensors: the scalers of the buckets that a slice has elements of, unless all ranks share theirs,
 /// then its codes. A bucket is a tensor, or a multiple of the granule.

@@ -66,6 +66,12 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& co
   return find(name)->make(codec, communicator);
 }
 
+ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec, std::span<const CodedTensor> message,
+                           int ranks) {
+  check_exchange(exchange, codec);
+  return find(exchange)->plan(codec, message, ranks);
+}
+
 std::string default_exchange(const GradientCodec& codec, int ranks) {
   if (takes("ring", codec)) return "ring";
   if (ranks * codec.traits().bits < 64) return "allgather";

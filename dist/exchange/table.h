@@ -3,6 +3,7 @@
 #include <span>
 
 #include "tern/dist/exchange.h"
+#include "tern/dist/exchange_plan.h"
 
 namespace tern {
 
@@ -13,6 +14,7 @@ struct ExchangeEntry {
   const char* bytes;  ///< that each rank sends, for n elements of b bits on N ranks
   bool (*valid)(const GradientCodec& codec);
   std::unique_ptr<Exchange> (*make)(GradientCodec& codec, Communicator& communicator);
+  ExchangePlan (*plan)(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
 };
 
 std::span<const ExchangeEntry* const> exchange_table();

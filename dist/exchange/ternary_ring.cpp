@@ -29,11 +29,23 @@ class TernaryRing final : public HopRing {
   }
 };
 
+ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  const int64_t n = elements_of(message);
+  ExchangePlan plan = plan_hop_ring(n, ranks, packed_integer_bytes);
+  plan.phases.front().encoded += static_cast<double>(n);
+  plan.phases.insert(plan.phases.begin(), plan_scalers(codec, message, ranks));
+  plan.under_way = 1;
+  return plan;
+}
+
 }  // namespace
 
 constinit const ExchangeEntry ternary_ring_entry = {
-    "ternary-ring", "ternary with share=auto or on",
-    "n/8N · ⌈log2(2k+1)⌉ in each hop k = 1 to N-1, then (N-1) · n/8N · ⌈log2(2N+1)⌉", sums_integers,
-    make_exchange_of<TernaryRing>};
+    "ternary-ring",
+    "ternary with share=auto or on",
+    "n/8N · ⌈log2(2k+1)⌉ in each hop k = 1 to N-1, then (N-1) · n/8N · ⌈log2(2N+1)⌉",
+    sums_integers,
+    make_exchange_of<TernaryRing>,
+    plan};
 
 }  // namespace tern

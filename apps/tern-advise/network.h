@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tern/data/dataset.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// A network that advice can be asked for, as a training program makes it. Adding one is one more entry of the list in
+/// network.cpp.
+struct Network {
+  const char* name;                ///< as a person types it
+  std::vector<std::string> words;  ///< of the command that trains it: {"train_mlp", "--hidden", "4096"}
+  ImageSpec images;                ///< as it sees them
+  std::unique_ptr<Module> (*make)();
+};
+
+std::span<const Network> networks();
+/// An InputError offers the nearest name where `name` is none of them.
+const Network& find_network(const std::string& name);
+
+}  // namespace tern

@@ -1,0 +1,232 @@
+#include "tern/apps/tern-advise/workbench.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tern/apps/tern-advise/side_by_side.h"
+#include "tern/autograd/loss.h"
+#include "tern/core/stopwatch.h"
+#include "tern/data/loader.h"
+#include "tern/dist/averaging.h"
+#include "tern/dist/independent_subnets.h"
+#include "tern/dist/model/subnet_round.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/optim/sgd.h"
+
+namespace tern {
+namespace {
+
+constexpr Sgd::Options kSgd = {.lr = 1e-4, .momentum = 0.9};
+constexpr int kWarmUp = 3, kFewest = 5, kMost = 30;
+constexpr double kSeconds = 3;  ///< that the steps of one measurement may take, where they are not the fewest
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// The same on every rank: the largest.
+std::vector<double> slowest(Communicator& c, const std::vector<double>& values) {
+  const Tensor all = Tensor::from<double>({std::ssize(values)}, values);
+  c.all_reduce(all, Reduction::max).wait();
+  return all.to_vector<double>();
+}
+
+/// Medians of what `step()` returns, of each entry by itself, on the slowest rank: of as many steps as fit into
+/// `kSeconds`, after some that warm up. Ranks begin each step together.
+template <class Step>
+std::vector<double> measure(Communicator& c, const Step& step) {
+  std::vector<std::vector<double>> found;
+  const auto begin = std::chrono::steady_clock::now();
+  int steps = kMost;
+  for (int i = 0; i < kWarmUp + steps; ++i) {
+    c.barrier().wait();
+    const std::vector<double> values = slowest(c, step());
+    if (i + 1 == kWarmUp) {
+      const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begin;
+      steps = std::clamp(static_cast<int>(kWarmUp * kSeconds / slowest(c, {so_far.count()}).front()), kFewest, kMost);
+    }
+    if (i < kWarmUp) continue;
+    found.resize(values.size());
+    for (size_t k = 0; k < values.size(); ++k) found[k].push_back(values[k]);
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& values : found) medians.push_back(median(std::move(values)));
+  return medians;
+}
+
+/// Of `step()` itself.
+template <class Step>
+double measure_seconds(Communicator& c, const Step& step) {
+  const auto seconds = measure(c, [&]() -> std::vector<double> {
+    double time = 0;
+    {
+      const Stopwatch watch(time);
+      step();
+    }
+    return {time};
+  });
+  return seconds.front();
+}
+
+std::unique_ptr<Module> initialized(const Network& network) {
+  auto model = network.make();
+  model->initialize(1);
+  return model;
+}
+
+std::unique_ptr<Dataset> make_noise(const ImageSpec& spec, int64_t images) {
+  std::vector<uint8_t> pixels(static_cast<size_t>(images * spec.numel())), labels;
+  const RandomStream random({.seed = 1, .purpose = Purpose::data});
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(random.bits(i));
+  for (int64_t i = 0; i < images; ++i) labels.push_back(static_cast<uint8_t>(i % spec.classes));
+  return std::make_unique<MemoryDataset>(spec, std::move(pixels), std::move(labels));
+}
+
+SubnetPlan fc_plan(Module& model) { return dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc); }
+
+/// The model becomes rank 0's subnet.
+void narrow(Module& model, int workers) {
+  const SubnetCuts cuts(fc_plan(model), model);
+  const SubnetParts parts = draw_subnets(cuts, workers, 1, 0);
+  const auto narrowed = [&](const std::string& name, const Tensor& tensor) {
+    const TensorCut* const cut = cuts.find(name);
+    return cut ? Tensor::full(subnet_shape(*cut, tensor.shape(), parts, 0), 0.01) : tensor;
+  };
+  for (const auto& [name, parameter] : model.parameters()) parameter->set_value(narrowed(name, parameter->value()));
+  for (const auto& [name, buffer] : model.buffers()) *buffer = narrowed(name, *buffer);
+}
+
+}  // namespace
+
+Workbench::Workbench(const Network& network, const Options& options)
+    : network_(network),
+      options_(options),
+      noise_(make_noise(network.images, (kWarmUp + kMost) * options.images * options.ranks)) {
+  for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized(network));
+}
+
+StateDict Workbench::optimizer_state() { return Sgd(model().parameters(), kSgd).state(); }
+
+double Workbench::step_seconds() { return train(models_); }
+
+double Workbench::subnet_step_seconds(int workers) {
+  std::vector<std::unique_ptr<Module>> subnets;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    subnets.push_back(initialized(network_));
+    narrow(*subnets.back(), workers);
+  }
+  return train(subnets);
+}
+
+double Workbench::train(const std::vector<std::unique_ptr<Module>>& models) {
+  double result = 0;
+  side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
+    Module& mine = *models[static_cast<size_t>(c.rank())];
+    Sgd sgd(mine.parameters(), kSgd);
+    DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
+                      {.batch_size = options_.images});
+    loader.start({});
+    const double seconds = measure_seconds(c, [&] {
+      const auto batch = loader.next();
+      sgd.zero_gradients();
+      const Variable loss = cross_entropy(mine(batch->images), batch->labels);
+      loss.backward();
+      sgd.step();
+    });
+    if (c.rank() == 0) result = seconds;
+  });
+  return result;
+}
+
+double Workbench::change_seconds() {
+  double result = 0;
+  side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
+    const auto parameters = models_[static_cast<size_t>(c.rank())]->parameters();
+    const double seconds = measure_seconds(c, [&] {
+      std::vector<Tensor> kept;
+      for (const auto& [name, parameter] : parameters) kept.push_back(parameter->value().clone());
+      for (int pass = 0; pass < 2; ++pass)
+        for (size_t i = 0; i < kept.size(); ++i) {
+          Tensor change = Tensor::empty_like(kept[i]);
+          kernels::subtract(kept[i], parameters[i].parameter->value(), change);
+        }
+    });
+    if (c.rank() == 0) result = seconds;
+  });
+  return result;
+}
+
+MeasuredCodec Workbench::codec(const std::string& codec, const std::string& exchange) {
+  MeasuredCodec measured;
+  const auto coder = make_codec(codec);
+  std::vector<Shape> shapes;
+  for (const auto& [name, parameter] : model().parameters()) shapes.push_back(parameter->value().shape());
+  measured.tensors = coded_tensors(*coder, shapes);
+  side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
+    Module& mine = *models_[static_cast<size_t>(c.rank())];
+    std::vector<Tensor> gradients;
+    for (const auto& [name, parameter] : mine.parameters()) gradients.push_back(parameter->gradient());
+    Averaging averaging(c, averaged_parameters(mine, "advice"), {.codec = codec, .exchange = exchange});
+    int64_t round = 0;
+    const auto times = measure(c, [&]() -> std::vector<double> {
+      const ExchangeTimes before = averaging.times();
+      averaging.begin(round++);
+      for (size_t i = gradients.size(); i-- > 0;) averaging.give(i, gradients[i]);
+      averaging.finish();
+      const ExchangeTimes after = averaging.times();
+      return {after.encode - before.encode, after.decode - before.decode};
+    });
+    if (c.rank() == 0) measured.cost = {times[0], times[1]};
+  });
+  const ExchangePlan plan = plan_exchange(exchange, *coder, measured.tensors, options_.ranks);
+  measured.cost.encode /= plan.encoded();
+  measured.cost.decode /= plan.decoded();
+  if (coder->traits().fixed_size) return measured;
+  const auto parameters = model().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<std::byte> bytes;
+    coder->encode({parameters[i].name, {}}, parameters[i].parameter->gradient(), bytes);
+    measured.tensors[i].bytes = std::ssize(bytes);
+  }
+  return measured;
+}
+
+CodecCost Workbench::slicing() {
+  constexpr int kRanks = 2;
+  CodecCost cost;
+  side_by_side(kRanks, options_.threads, [&](Communicator& c) {
+    const auto mine = initialized(network_);
+    Sgd sgd(mine->parameters(), kSgd);
+    IndependentSubnets subnets(*mine, sgd, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
+    int64_t step = 0;
+    const auto times = measure(c, [&]() -> std::vector<double> {
+      const ExchangeTimes before = subnets.times();
+      subnets.begin_step(step++);
+      for (const auto& [name, parameter] : mine->parameters())
+        parameter->set_gradient(Tensor::zeros(parameter->value().shape()));
+      subnets.step();
+      const ExchangeTimes after = subnets.times();
+      return {after.encode - before.encode, after.decode - before.decode};
+    });
+    if (c.rank() == 0) cost = {times[0], times[1]};
+  });
+  const auto whole = initialized(network_);
+  const Sgd sgd(whole->parameters(), kSgd);
+  const SubnetCuts cuts(fc_plan(*whole), *whole);
+  const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), optimizer_state(), kRanks);
+  return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};
+}
+
+double Workbench::hop_seconds() {
+  double result = 0;
+  side_by_side(2, 1, [&](Communicator& c) {
+    const Tensor x = Tensor::zeros({2});
+    const double seconds = measure_seconds(c, [&] { c.all_reduce(x).wait(); });
+    if (c.rank() == 0) result = seconds / 2;
+  });
+  return result;
+}
+
+}  // namespace tern

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tern/apps/tern-advise/network.h"
+#include "tern/data/dataset.h"
+#include "tern/dist/communicator.h"
+#include "tern/dist/exchange_plan.h"
+#include "tern/dist/model/round_time.h"
+
+namespace tern {
+
+/// A codec on its way through an exchange, as measured.
+struct MeasuredCodec {
+  CodecCost cost;
+  std::vector<CodedTensor> tensors;  ///< of the network's parameters, in their order
+};
+
+/// Short runs of a network's parts by as many ranks as share a machine, side by side: what a model of its training
+/// stands on. Times are medians of what the slowest rank needs. Images are noise, which takes as long as pictures.
+class Workbench {
+ public:
+  struct Options {
+    int ranks = 1;       ///< that share this machine
+    int threads = 1;     ///< of each
+    int64_t images = 1;  ///< that each trains on in a step
+  };
+  Workbench(const Network& network, const Options& options);
+
+  const Options& options() const { return options_; }
+  /// The whole network; with gradients once `step_seconds` was called.
+  Module& model() { return *models_.front(); }
+  StateDict optimizer_state();
+
+  /// Of a step of the network but for the exchange: batch, forward, backward, update.
+  double step_seconds();
+  /// The same of rank 0's subnet among `workers`.
+  double subnet_step_seconds(int workers);
+  /// Of what local SGD does beside the exchange at each synchronisation: keeps the model, subtracts twice.
+  double change_seconds();
+  MeasuredCodec codec(const std::string& codec, const std::string& exchange);
+  /// Of cutting out and putting in place an element of independent subnets; measured with two ranks.
+  CodecCost slicing();
+  /// A message's way from rank to rank without the network's.
+  static double hop_seconds();
+
+ private:
+  double train(const std::vector<std::unique_ptr<Module>>& models);
+
+  const Network& network_;
+  Options options_;
+  std::unique_ptr<Dataset> noise_;
+  std::vector<std::unique_ptr<Module>> models_;  ///< of the ranks
+};
+
+}  // namespace tern
