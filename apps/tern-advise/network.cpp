@@ -64,8 +64,8 @@ const Network& find_network(const std::string& name) {
     if (network.name == name) return network;
     names.emplace_back(network.name);
   }
-  fail_input({"--model: found '", name, "', expected ", fmt::format("{}", fmt::join(names, "|")),
-              suggestion(name, names)});
+  fail_input(
+      {"--model: found '", name, "', expected ", fmt::format("{}", fmt::join(names, "|")), suggestion(name, names)});
 }
 
 }  // namespace tern

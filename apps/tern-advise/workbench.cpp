@@ -78,8 +78,8 @@ std::unique_ptr<Module> initialized(const Network& network) {
 
 std::unique_ptr<Dataset> make_noise(const ImageSpec& spec, int64_t images) {
   std::vector<uint8_t> pixels(static_cast<size_t>(images * spec.numel())), labels;
-  const RandomStream random({.seed = 1, .purpose = Purpose::data});
-  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(random.bits(i));
+  const RandomStream random({.seed = 1, .purpose = Purpose::initialize});
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(random.word(i));
   for (int64_t i = 0; i < images; ++i) labels.push_back(static_cast<uint8_t>(i % spec.classes));
   return std::make_unique<MemoryDataset>(spec, std::move(pixels), std::move(labels));
 }
@@ -213,7 +213,6 @@ CodecCost Workbench::slicing() {
     if (c.rank() == 0) cost = {times[0], times[1]};
   });
   const auto whole = initialized(network_);
-  const Sgd sgd(whole->parameters(), kSgd);
   const SubnetCuts cuts(fc_plan(*whole), *whole);
   const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), optimizer_state(), kRanks);
   return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};

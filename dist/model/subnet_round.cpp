@@ -7,12 +7,12 @@ namespace tern {
 ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer, int ranks) {
   const SubnetParts parts = draw_subnets(cuts, ranks, 0, 0);  // their widths are those of any round
   std::vector<int64_t> elements(static_cast<size_t>(ranks));
-  int64_t rest = 0;
-  const auto count = [&](const std::string& name, const Tensor& tensor, bool averaged) {
+  int64_t averaged = 0, counters = 0;
+  const auto count = [&](const std::string& name, const Tensor& tensor, bool of_model) {
     const TensorCut* const cut = cuts.find(name);
     for (int rank = 0; cut != nullptr && rank < ranks; ++rank)
       elements[static_cast<size_t>(rank)] += subnet_shape(*cut, tensor.shape(), parts, rank).numel();
-    if (cut == nullptr && averaged && is_floating(tensor.dtype())) rest += tensor.numel();
+    if (cut == nullptr && of_model) (is_floating(tensor.dtype()) ? averaged : counters) += tensor.numel();
   };
   for (const auto& [name, tensor] : model) count(name, tensor, true);
   for (const auto& [name, tensor] : optimizer) count(std::string(kOptimizerPrefix) + name, tensor, false);
@@ -23,7 +23,8 @@ ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, c
   const auto own = static_cast<double>(elements.back());
   return {{{.encoded = others, .wire = root_load(bytes), .decoded = own},
            {.encoded = own, .wire = root_load(bytes), .decoded = others},
-           {.wire = all_reduce_load(4 * rest, ranks)}}};
+           {.wire = all_reduce_load(4 * averaged, ranks)},
+           {.wire = all_reduce_load(8 * counters, ranks)}}};
 }
 
 }  // namespace tern

@@ -24,7 +24,7 @@ TEST(SubnetRound, SendsWhatTheLedgerOfARoundHas) {
     });
     models::Mlp model(SubnetTrainer::shape(true));
     model.initialize(1);
-    const Sgd local(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+    Sgd local(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
     const StateDict travels = momentum == SubnetMomentum::travel ? local.state() : StateDict();
     EXPECT_EQ(plan_subnet_round(cuts, model.state(), travels, ranks).sent(), static_cast<int64_t>(sent)) << ranks;

@@ -1,0 +1,109 @@
+#include "tern/apps/tern-advise/forecast.h"
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/dist/averaging.h"
+#include "tern/dist/buffers.h"
+#include "tern/dist/exchange.h"
+#include "tern/dist/model/subnet_round.h"
+
+namespace tern {
+namespace {
+
+constexpr const char* kFloats[] = {"none", "fp16"};
+constexpr const char* kCodes[] = {"ternary", "qsgd:bits=4"};
+
+bool fits(const std::string& exchange, const std::string& codec) {
+  if (codec == "ternary" && exchange == "reduce-scatter") return false;
+  try {
+    check_exchange(exchange, *make_codec(codec));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+/// Neurons of the narrowest hidden layer between linear ones; 0 where there is none.
+int64_t narrowest_layer(Module& model) {
+  const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
+  if (sliced == nullptr) return 0;
+  const SubnetPlan plan = sliced->subnet_plan(SubnetScope::fc);
+  return plan.layers.empty() ? 0 : std::ranges::min(SubnetCuts(plan, model).widths());
+}
+
+}  // namespace
+
+Forecaster::Forecaster(Workbench& workbench, const LinkCost& link, int64_t local_steps)
+    : workbench_(workbench), link_(link), local_steps_(local_steps), compute_(workbench.step_seconds()) {}
+
+std::vector<Way> Forecaster::ways(int workers) {
+  std::vector<Way> all;
+  for (const char* codec : kFloats) all.push_back({"data-parallel", codec, "ring"});
+  for (const char* codec : kCodes)
+    for (const std::string& exchange : exchange_names())
+      if (fits(exchange, codec)) all.push_back({"data-parallel", codec, exchange});
+  for (const char* codec : {"none", "ternary", "qsgd:bits=4"})
+    all.push_back({"local-sgd", codec, default_exchange(*make_codec(codec), workers)});
+  if (narrowest_layer(workbench_.model()) >= workers) all.push_back({"ist", "none", "coordinator"});
+  return all;
+}
+
+Forecast Forecaster::forecast(const Way& way, int workers) {
+  if (way.method == "ist") return subnets(way, workers);
+  const auto planned = messages(way, workers);
+  const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
+  const ExchangeTimes round = round_time(planned, link_);
+  Forecast forecast = {way, compute_, {round.encode / steps, round.wait / steps, round.decode / steps}};
+  for (const PlannedMessage& message : planned)
+    forecast.sent += static_cast<double>(message.plan.sent()) / workers / steps;
+  if (way.averages_every_step()) return forecast;
+  if (!change_) change_ = workbench_.change_seconds();
+  forecast.compute += *change_ / steps;
+  return forecast;
+}
+
+const MeasuredCodec& Forecaster::measured(const std::string& codec, const std::string& exchange) {
+  const auto known = codecs_.find({codec, exchange});
+  if (known != codecs_.end()) return known->second;
+  return codecs_[{codec, exchange}] = workbench_.codec(codec, exchange);
+}
+
+std::vector<PlannedMessage> Forecaster::messages(const Way& way, int workers) {
+  Module& model = workbench_.model();
+  const MeasuredCodec &coded = measured(way.codec, way.exchange), &floats = measured("none", "ring");
+  std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
+  std::vector<CodedTensor> sizes = coded.tensors;
+  if (way.method == "local-sgd")
+    for (const auto& [name, buffer] : floating_buffers(model)) {
+      tensors.push_back({name, buffer->numel(), false});
+      sizes.push_back({buffer->shape(), 4 * buffer->numel()});
+    }
+  const auto codec = make_codec(way.codec), none = make_codec("none");
+  std::vector<PlannedMessage> planned;
+  for (const FusedMessage& message : fuse(tensors, {})) {
+    std::vector<CodedTensor> members;
+    for (const size_t i : message.members) members.push_back(sizes[i]);
+    planned.push_back(message.coded ? PlannedMessage{plan_exchange(way.exchange, *codec, members, workers), coded.cost}
+                                    : PlannedMessage{plan_exchange("ring", *none, members, workers), floats.cost});
+  }
+  return planned;
+}
+
+Forecast Forecaster::subnets(const Way& way, int workers) {
+  Module& model = workbench_.model();
+  const SubnetCuts cuts(dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc), model);
+  if (!slicing_) slicing_ = workbench_.slicing();
+  const auto compute = subnet_compute_.try_emplace(workers, -1).first;
+  if (compute->second < 0) compute->second = workbench_.subnet_step_seconds(workers);
+  const auto steps = static_cast<double>(local_steps_);
+  const ExchangePlan plan = plan_subnet_round(cuts, model.state(), workbench_.optimizer_state(), workers);
+  const PlannedMessage message = {plan, *slicing_};
+  const ExchangeTimes round = round_time({&message, 1}, link_);
+  return {way,
+          compute->second,
+          {round.encode / steps, round.wait / steps, round.decode / steps},
+          static_cast<double>(plan.sent()) / workers / steps};
+}
+
+}  // namespace tern

@@ -1,0 +1,96 @@
+#include "tern/apps/tern-advise/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "tern/apps/tern-advise/network.h"
+#include "tern/apps/trainer/flag_value.h"
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/dist/in_process.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kMostWorkers = 4096, kImagesOfWorker = 16;
+
+template <class T>
+void add(CLI::App& app, const char* flag, const char* value, T& field, const std::string& help) {
+  const CLI::callback_t read = [flag, &field](const CLI::results_t& words) {
+    try {
+      read_value(words, field);
+    } catch (const InputError& error) {
+      throw InputError(join({flag, ": ", error.what()}));
+    }
+    return true;
+  };
+  app.add_option(flag, read, help)->type_name(value);
+}
+
+/// "100mbit" is the rate alone.
+Link read_link(const std::string& text) {
+  try {
+    const Link link = parse_link(text.find('=') == std::string::npos ? "rate=" + text : text);
+    check_input(link.bytes_per_second > 0, "link '", text, "' has no rate, expected rate=1gbit");
+    return link;
+  } catch (const InputError& error) {
+    throw InputError(join({"--link: ", error.what()}));
+  }
+}
+
+void check_range(const char* flag, int64_t found, int64_t low, int64_t high) {
+  check_input(found >= low && found <= high, flag, ": found ", found, ", expected ", low, " to ", high);
+}
+
+void complete(AdviceOptions& options) {
+  find_network(options.model);
+  options.link = read_link(options.link_text);
+  check_range("--workers", options.workers, 1, kMostWorkers);
+  if (options.batch_size == 0) options.batch_size = kImagesOfWorker * options.workers;
+  check_range("--batch-size", options.batch_size, 1, 1'000'000);
+  check_input(options.batch_size % options.workers == 0, "--batch-size: found ", options.batch_size,
+              ", expected a multiple of ", options.workers, ", so that the workers share it equally");
+  check_range("--local-steps", options.local_steps, 1, 1'000'000);
+  check_range("--ranks-per-machine", options.ranks_per_machine, 1, kMaxRanks);
+  check_input(options.ranks_per_machine <= options.workers, "--ranks-per-machine: found ", options.ranks_per_machine,
+              ", expected ", options.workers, " or fewer: there are no more --workers");
+  if (options.threads == 0)
+    options.threads = std::max<int64_t>(1, thread_count() / static_cast<int>(options.ranks_per_machine));
+  check_range("--threads", options.threads, 1, 1024);
+}
+
+}  // namespace
+
+AdviceOptions read_advice_options(int argc, const char* const* argv) {
+  AdviceOptions options;
+  std::string names;
+  for (const Network& network : networks()) names += join({names.empty() ? "" : ", ", network.name});
+  CLI::App app(
+      "Says how workers should train together: which method, codec and exchange are fastest on a network, by a model "
+      "of what each sends, which stands on short runs of the network on this machine. Says, too, when compression "
+      "does not pay.",
+      "tern-advise");
+  add(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
+  add(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
+  add(app, "--link", "LINK", options.link_text,
+      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms [rate=1gbit,latency=0.1ms]");
+  add(app, "--batch-size", "N", options.batch_size, "Images of all workers in a step [16 for each]");
+  add(app, "--local-steps", "N", options.local_steps, "Steps between synchronisations of local-sgd and ist [10]");
+  add(app, "--ranks-per-machine", "N", options.ranks_per_machine,
+      "Ranks that share a machine: so many are run here side by side [1]");
+  add(app, "--threads", "N", options.threads, "Threads of each rank [the cores, shared by a machine's ranks]");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.text = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what());
+  }
+  complete(options);
+  return options;
+}
+
+}  // namespace tern

@@ -1,0 +1,110 @@
+#include "tern/apps/tern-advise/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tern/apps/trainer/machine.h"
+#include "tern/dist/in_process.h"
+
+namespace tern {
+namespace {
+
+constexpr double kPays = 1.05;  ///< a gain that a person could notice
+
+double milliseconds(double seconds) { return 1e3 * seconds; }
+
+std::string rate_text(double bytes_per_second) {
+  const double megabits = 8e-6 * bytes_per_second;
+  return megabits >= 1000 ? fmt::format("{:g} Gbit/s", megabits / 1000) : fmt::format("{:g} Mbit/s", megabits);
+}
+
+std::string name_of(const Way& way) { return fmt::format("{} {} by {}", way.method, way.codec, way.exchange); }
+
+std::string row(const Forecast& forecast, int64_t images) {
+  const auto& [encode, wait, decode] = forecast.exchange;
+  return fmt::format("{:<14} {:<12} {:<15} {:>9.2f} {:>9.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+                     forecast.way.method, forecast.way.codec, forecast.way.exchange, milliseconds(forecast.seconds()),
+                     static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6,
+                     milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait), milliseconds(decode));
+}
+
+/// The fastest of those that `wanted` takes; null where there is none.
+template <class Wanted>
+const Forecast* first(const std::vector<Forecast>& forecasts, const Wanted& wanted) {
+  const auto found = std::ranges::find_if(forecasts, [&](const Forecast& forecast) { return wanted(forecast.way); });
+  return found == forecasts.end() ? nullptr : &*found;
+}
+
+std::string verdict(const std::vector<Forecast>& forecasts) {
+  const Forecast* floats =
+      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.codec == "none"; });
+  const Forecast* codes =
+      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.codec != "none"; });
+  const double gain = floats->seconds() / codes->seconds();
+  if (gain < kPays)
+    return fmt::format(
+        "Compression does not pay here: a step with float gradients takes {:.2f} ms, of which the network {:.2f}; the "
+        "best\ncodes ({}) make it {:.2f} times as fast.\n",
+        milliseconds(floats->seconds()), milliseconds(floats->exchange.wait), name_of(codes->way), gain);
+  return fmt::format("Compression pays: {} makes a step {:.1f} times as fast as float gradients around the ring.\n",
+                     name_of(codes->way), gain);
+}
+
+std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
+  std::string text = fmt::format(
+      "\nMore workers, each with as many images as here: images/s by data-parallel training\n\n{:>7} {:>10} {:>10}  "
+      "{:>5}  by\n",
+      "workers", "float32", "codes", "gain");
+  for (const auto& [workers, floats, codes] : scale)
+    text += fmt::format("{:>7} {:>10.0f} {:>10.0f}  {:>5.2f}  {}\n", workers, images * workers / floats.seconds(),
+                        images * workers / codes.seconds(), floats.seconds() / codes.seconds(),
+                        codes.way.codec + " by " + codes.way.exchange);
+  return text;
+}
+
+}  // namespace
+
+std::string training_command(const Network& network, const AdviceOptions& options, const Way& way) {
+  std::string text = "./dev run";
+  for (const std::string& word : network.words) text += ' ' + word;
+  const int64_t batch = way.averages_every_step() ? options.batch_size : options.batch_size / options.workers;
+  text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
+  if (!way.averages_every_step()) text += fmt::format(" --method {} --local-steps {}", way.method, options.local_steps);
+  if (way.codec != "none") text += " --codec " + way.codec;
+  return text + " --exchange " + way.exchange;
+}
+
+std::string advice_page(const Network& network, const AdviceOptions& options, Forecaster& forecaster,
+                        const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale) {
+  const int64_t images = options.batch_size / options.workers;
+  std::string text = fmt::format(
+      "{}, {} workers, {} images a step ({} each); {}, {:g} ms\nmeasured here: {}, {} side by side, {} each: a step "
+      "computes for {:.2f} ms\n\n",
+      network.name, options.workers, options.batch_size, images, rate_text(options.link.bytes_per_second),
+      milliseconds(std::chrono::duration<double>(options.link.latency).count()), processor_name(),
+      options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks", options.ranks_per_machine),
+      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads),
+      milliseconds(forecaster.compute()));
+  text += fmt::format("{:<14} {:<12} {:<15} {:>9} {:>9} {:>10}   {:>8} {:>8} {:>8} {:>8}\n", "method", "codec",
+                      "exchange", "step ms", "images/s", "MB sent", "compute", "encode", "network", "decode");
+  for (const Forecast& forecast : forecasts) text += row(forecast, options.batch_size);
+  text += '\n' + verdict(forecasts);
+  const Forecast& best = forecasts.front();
+  const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });
+  text += fmt::format("\nfastest: {}\n  {}\n", name_of(best.way), training_command(network, options, best.way));
+  if (averaged != &best)
+    text += fmt::format("fastest that averages gradients in every step: {}\n  {}\n", name_of(averaged->way),
+                        training_command(network, options, averaged->way));
+  if (options.workers > kMaxRanks)
+    text += fmt::format("(a job has {} ranks at most so far: this is what more would do)\n", kMaxRanks);
+  text += scale_table(scale, static_cast<double>(images));
+  return text + fmt::format(
+                    "\nAssumed: workers as fast as what was measured here, each with a full-duplex cable of that rate "
+                    "to a switch that is\nnever in the way; gradients sent when all are there (no --overlap); MB sent "
+                    "are the mean over the workers. local-sgd\nand ist synchronise every {} steps, and a step bears "
+                    "its share; they train differently, which no time shows.\n",
+                    options.local_steps);
+}
+
+}  // namespace tern

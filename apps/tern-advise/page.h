@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tern/apps/tern-advise/forecast.h"
+#include "tern/apps/tern-advise/network.h"
+#include "tern/apps/tern-advise/options.h"
+
+namespace tern {
+
+/// A number of workers in the extrapolation, each with as many images as now: floats by the ring, and the fastest
+/// codes that are averaged in every step.
+struct ScalePoint {
+  int workers = 0;
+  Forecast floats = {}, codes = {};
+};
+
+/// What `tern-advise` says. `forecasts` are from the fastest on.
+std::string advice_page(const Network& network, const AdviceOptions& options, Forecaster& forecaster,
+                        const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale);
+
+/// The command that trains this way.
+std::string training_command(const Network& network, const AdviceOptions& options, const Way& way);
+
+}  // namespace tern
