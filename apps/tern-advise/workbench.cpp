@@ -4,10 +4,12 @@
 #include <chrono>
 
 #include "tern/apps/tern-advise/side_by_side.h"
+#include "tern/apps/trainer/evaluate.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
 #include "tern/dist/averaging.h"
+#include "tern/dist/data_parallel.h"
 #include "tern/dist/independent_subnets.h"
 #include "tern/dist/model/subnet_round.h"
 #include "tern/kernels/elementwise.h"
@@ -17,7 +19,7 @@ namespace tern {
 namespace {
 
 constexpr Sgd::Options kSgd = {.lr = 1e-4, .momentum = 0.9};
-constexpr int kWarmUp = 3, kFewest = 5, kMost = 30;
+constexpr int kWarmUp = 3, kFewest = 5, kMost = 200;
 constexpr double kSeconds = 3;  ///< that the steps of one measurement may take, where they are not the fewest
 
 double median(std::vector<double> values) {
@@ -70,19 +72,33 @@ double measure_seconds(Communicator& c, const Step& step) {
   return seconds.front();
 }
 
+double total(const ExchangeTimes& times) { return times.encode + times.wait + times.decode; }
+
 std::unique_ptr<Module> initialized(const Network& network) {
   auto model = network.make();
   model->initialize(1);
   return model;
 }
 
-std::unique_ptr<Dataset> make_noise(const ImageSpec& spec, int64_t images) {
-  std::vector<uint8_t> pixels(static_cast<size_t>(images * spec.numel())), labels;
-  const RandomStream random({.seed = 1, .purpose = Purpose::initialize});
-  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(random.word(i));
-  for (int64_t i = 0; i < images; ++i) labels.push_back(static_cast<uint8_t>(i % spec.classes));
-  return std::make_unique<MemoryDataset>(spec, std::move(pixels), std::move(labels));
-}
+/// Images that are all alike, of random pixels.
+class Noise final : public Dataset {
+ public:
+  Noise(const ImageSpec& spec, int64_t size) : spec_(spec), size_(size), pixels_(static_cast<size_t>(spec.numel())) {
+    const RandomStream random({.seed = 1, .purpose = Purpose::initialize});
+    for (size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = static_cast<uint8_t>(random.word(i));
+  }
+  int64_t size() const override { return size_; }
+  ImageSpec spec() const override { return spec_; }
+  int64_t read(int64_t index, std::span<uint8_t> pixels) const override {
+    std::ranges::copy(pixels_, pixels.begin());
+    return index % spec_.classes;
+  }
+
+ private:
+  ImageSpec spec_;
+  int64_t size_;
+  std::vector<uint8_t> pixels_;
+};
 
 SubnetPlan fc_plan(Module& model) { return dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc); }
 
@@ -103,13 +119,13 @@ void narrow(Module& model, int workers) {
 Workbench::Workbench(const Network& network, const Options& options)
     : network_(network),
       options_(options),
-      noise_(make_noise(network.images, (kWarmUp + kMost) * options.images * options.ranks)) {
+      noise_(std::make_unique<Noise>(network.images, (kWarmUp + kMost) * options.images * options.ranks)) {
   for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized(network));
 }
 
 StateDict Workbench::optimizer_state() { return Sgd(model().parameters(), kSgd).state(); }
 
-double Workbench::step_seconds() { return train(models_); }
+double Workbench::step_seconds() { return train(models_, true); }
 
 double Workbench::subnet_step_seconds(int workers) {
   std::vector<std::unique_ptr<Module>> subnets;
@@ -117,10 +133,10 @@ double Workbench::subnet_step_seconds(int workers) {
     subnets.push_back(initialized(network_));
     narrow(*subnets.back(), workers);
   }
-  return train(subnets);
+  return train(subnets, false);
 }
 
-double Workbench::train(const std::vector<std::unique_ptr<Module>>& models) {
+double Workbench::train(const std::vector<std::unique_ptr<Module>>& models, bool together) {
   double result = 0;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     Module& mine = *models[static_cast<size_t>(c.rank())];
@@ -128,14 +144,25 @@ double Workbench::train(const std::vector<std::unique_ptr<Module>>& models) {
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});
     loader.start({});
-    const double seconds = measure_seconds(c, [&] {
-      const auto batch = loader.next();
-      sgd.zero_gradients();
-      const Variable loss = cross_entropy(mine(batch->images), batch->labels);
-      loss.backward();
-      sgd.step();
+    std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, sgd);
+    if (together) method = std::make_unique<DataParallel>(mine, sgd, c, DataParallel::Options{.check_every = 0});
+    int64_t step = 0;
+    const auto seconds = measure(c, [&]() -> std::vector<double> {
+      const double before = total(method->times());
+      double time = 0;
+      {
+        const Stopwatch watch(time);
+        const auto batch = loader.next();
+        method->begin_step(step++);
+        sgd.zero_gradients();
+        const Variable logits = mine(batch->images), loss = cross_entropy(logits, batch->labels);
+        count_correct(logits.value(), batch->labels);
+        loss.backward();
+        method->step();
+      }
+      return {time - (total(method->times()) - before)};
     });
-    if (c.rank() == 0) result = seconds;
+    if (c.rank() == 0) result = seconds.front();
   });
   return result;
 }

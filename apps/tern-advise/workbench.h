@@ -47,7 +47,8 @@ class Workbench {
   static double hop_seconds();
 
  private:
-  double train(const std::vector<std::unique_ptr<Module>>& models);
+  /// `together`: with the exchange between computations, which leaves the caches to itself, but not in the result.
+  double train(const std::vector<std::unique_ptr<Module>>& models, bool together);
 
   const Network& network_;
   Options options_;
