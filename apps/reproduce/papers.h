@@ -14,5 +14,6 @@ std::span<const ExperimentEntry> qsgd_experiments();
 std::span<const ExperimentEntry> ist_experiments();
 
 std::unique_ptr<Experiment> make_terngrad_fig3(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_ist_fig2(const ExperimentOptions& options);
 
 }  // namespace tern

@@ -1,11 +1,8 @@
 #include "tern/apps/trainer/job/launch.h"
 
 #include <cstdlib>
-#include <exception>
-#include <mutex>
-#include <thread>
-#include <vector>
 
+#include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/apps/trainer/job/supervisor.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/places.h"
@@ -13,11 +10,8 @@
 #include "tern/apps/trainer/worker_settings.h"
 #include "tern/core/cuda_device.h"
 #include "tern/core/error.h"
-#include "tern/core/parallel.h"
-#include "tern/dist/in_process.h"
 #include "tern/dist/link.h"
 #include "tern/dist/nccl.h"
-#include "tern/dist/peer_error.h"
 #include "tern/dist/tcp.h"
 #include "tern/dist/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
@@ -29,48 +23,14 @@ std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr
   return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
 }
 
-/// What ended a job of several ranks; thread-safe.
-class FirstCause {
- public:
-  /// Notes the exception under way. A PeerError tells of another rank's end: that rank's own error is the cause.
-  void note() {
-    const std::lock_guard lock(mutex_);
-    try {
-      throw;
-    } catch (const PeerError&) {
-      if (!lost_) lost_ = std::current_exception();
-    } catch (...) {
-      if (!own_) own_ = std::current_exception();
-    }
-  }
-  void rethrow() const {
-    if (own_) std::rethrow_exception(own_);
-    if (lost_) std::rethrow_exception(lost_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr own_, lost_;
-};
-
 void train_threads(const Application& application, const TrainSettings& settings) {
   const InterruptGuard interrupt;
   const RunData data = load_run_data(settings);
-  auto transports = make_in_process(static_cast<int>(*settings.workers));
-  FirstCause cause;
-  std::vector<std::thread> ranks;
-  for (auto& transport : transports)
-    ranks.emplace_back([&, own = std::move(transport)]() mutable {
-      try {
-        set_thread_count(static_cast<int>(settings.threads));
-        TransportCommunicator communicator(shaped(settings, std::move(own)));
-        Trainer(application, settings, {data, interrupt, &communicator}).train();
-      } catch (...) {
-        cause.note();
-      }
-    });
-  for (auto& rank : ranks) rank.join();
-  cause.rethrow();
+  run_rank_threads(static_cast<int>(*settings.workers), static_cast<int>(settings.threads),
+                   [&](std::unique_ptr<Transport> transport) {
+                     TransportCommunicator communicator(shaped(settings, std::move(transport)));
+                     Trainer(application, settings, {data, interrupt, &communicator}).train();
+                   });
 }
 
 /// Rank 0's, where it is another than the address that the others know: inherited, or at --bind.

@@ -1,0 +1,57 @@
+#include "tern/apps/trainer/job/rank_threads.h"
+
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tern/core/parallel.h"
+#include "tern/dist/in_process.h"
+#include "tern/dist/peer_error.h"
+
+namespace tern {
+namespace {
+
+/// What ended a job of several ranks; thread-safe.
+class FirstCause {
+ public:
+  /// Notes the exception under way. A PeerError tells of another rank's end: that rank's own error is the cause.
+  void note() {
+    const std::lock_guard lock(mutex_);
+    try {
+      throw;
+    } catch (const PeerError&) {
+      if (!lost_) lost_ = std::current_exception();
+    } catch (...) {
+      if (!own_) own_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (own_) std::rethrow_exception(own_);
+    if (lost_) std::rethrow_exception(lost_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr own_, lost_;
+};
+
+}  // namespace
+
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body) {
+  FirstCause cause;
+  std::vector<std::thread> running;
+  for (auto& transport : make_in_process(ranks))
+    running.emplace_back([&, own = std::move(transport)]() mutable {
+      try {
+        set_thread_count(threads);
+        body(std::move(own));
+      } catch (...) {
+        cause.note();
+      }
+    });
+  for (auto& rank : running) rank.join();
+  cause.rethrow();
+}
+
+}  // namespace tern
