@@ -13,11 +13,11 @@ namespace tern {
 
 /// What a person chooses about an experiment; unset: as the paper has it, or its short form where `quick`.
 struct ExperimentOptions {
-  std::string data;  ///< empty: the paper's
-  std::string data_dir;
+  std::string data = {};  ///< empty: the paper's
+  std::string data_dir = {};
   bool quick = false;
-  std::optional<int64_t> iterations, seeds;
-  std::vector<int64_t> workers;
+  std::optional<int64_t> iterations = {}, seeds = {};
+  std::vector<int64_t> workers = {};
 };
 
 /// What the runs so far say beside the paper.

@@ -15,5 +15,9 @@ std::span<const ExperimentEntry> ist_experiments();
 
 std::unique_ptr<Experiment> make_terngrad_fig3(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_ist_fig2(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_ist_fig3(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_ist_fig4(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_ist_table1(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_ist_table3(const ExperimentOptions& options);
 
 }  // namespace tern

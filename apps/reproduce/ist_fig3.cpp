@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tern/apps/reproduce/ist_training.h"
+#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/trainer/chart.h"
+#include "tern/dist/link.h"
+
+namespace tern {
+namespace {
+
+/// A line of the figure: a method, and J where it has local steps.
+struct Way {
+  const IstMethod& method;
+  int64_t local_steps;
+  std::string label, color;
+};
+
+std::vector<Way> make_ways() {
+  const auto methods = ist_methods();
+  return {{methods[0], 1, "DP", "#2563eb"},
+          {methods[1], 5, "local 5", "#fdba74"},
+          {methods[1], 20, "local 20", "#ea580c"},
+          {methods[2], 5, "IST 5", "#86efac"},
+          {methods[2], 20, "IST 20", "#16a34a"}};
+}
+
+/// IST's Figure 3 (Yuan et al., section 4, "Scalability"): how much sooner n workers are done with an epoch than one.
+class IstFigure3 final : public Experiment {
+ public:
+  explicit IstFigure3(const ExperimentOptions& options)
+      : tasks_(ist_tasks("ist-fig3", options)),
+        workers_(ist_workers(options, options.quick ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{2, 4, 8})),
+        steps_(options.iterations.value_or(options.quick ? 20 : 40)) {
+    refuse_seeds("ist-fig3", options);
+  }
+
+  std::vector<Run> runs() const override {
+    std::vector<Run> all;
+    for (const IstTask& task : tasks_) {
+      all.push_back(make_run(task, alone()));
+      for (const int64_t workers : workers_)
+        for (const Way& way : ways_) all.push_back(make_run(task, together(way, workers)));
+    }
+    return all;
+  }
+
+  Report report(const Results& results) const override {
+    std::string text = fmt::format(
+        "Seconds of an epoch, from {} steps of each run, and how many times as fast that is as one worker's SGD; "
+        "\"local 5\" and \"IST 5\" talk every 5 steps.\n\n{}\n"
+        "*Measured*: as it went. *Modelled*: each worker on a machine of its own like this one: one worker's time for "
+        "as many steps, an n-th of it for IST, whose subnets have an n-th of the operations, and the payload of rank 0 "
+        "through its cable at the link's rate, for IST there and back one after the other. The paper prints no numbers "
+        "of its Figure 3.\n",
+        steps_, ist_setting(tasks_));
+    std::vector<Chart> charts;
+    for (const IstTask& task : tasks_) {
+      text += fmt::format("\n## {}\n\n{}", task.title, table(task, results));
+      charts.push_back(chart(task, results, false));
+      charts.push_back(chart(task, results, true));
+    }
+    return {.text = text,
+            .figures = {
+                {"speedup.svg", draw_charts("IST, Figure 3: speed of an epoch, one worker alone = 1",
+                                            fmt::format("{} · link of {}", tasks_[0].title, tasks_[0].rate), charts)}}};
+  }
+
+ private:
+  IstRun alone() const { return {.steps = steps_}; }
+  IstRun together(const Way& way, int64_t workers) const {
+    return {.method = &way.method, .workers = workers, .steps = steps_, .local_steps = way.local_steps};
+  }
+
+  /// Seconds of an epoch; without what evaluation takes, which the last steps' clock does not see.
+  static double epoch_seconds(const IstTask& task, const RunResult& result, int64_t workers) {
+    const CurvePoint& end = result.curve.back();
+    return end.seconds / static_cast<double>(end.step) * static_cast<double>(task.epoch_steps(workers));
+  }
+  double modelled_seconds(const IstTask& task, const Way& way, int64_t workers, const RunResult& one,
+                          const RunResult& result) const {
+    const bool ist = way.method.name == std::string("ist");
+    const auto n = static_cast<double>(workers);
+    const double compute = epoch_seconds(task, one, 1) / n / (ist ? n : 1);
+    const double bytes = static_cast<double>(result.bytes_sent_payload.value_or(0)) / static_cast<double>(steps_);
+    const double rate = parse_link("rate=" + task.rate).bytes_per_second;
+    return compute + bytes * static_cast<double>(task.epoch_steps(workers)) * (ist ? 2 : 1) / rate;
+  }
+
+  std::string table(const IstTask& task, const Results& results) const {
+    std::vector<std::vector<std::string>> rows = {{"workers", "method", "MB a step, rank 0", "waiting, %", "epoch, s",
+                                                   "speed-up", "modelled epoch, s", "modelled speed-up"}};
+    const RunResult* one = find_result(results, task, alone());
+    if (!one) return markdown_table(rows);
+    const double whole = epoch_seconds(task, *one, 1);
+    rows.push_back({"1", "SGD", "–", "–", fmt::format("{:.1f}", whole), "1", fmt::format("{:.1f}", whole), "1"});
+    for (const int64_t workers : workers_)
+      for (const Way& way : ways_) {
+        const RunResult* result = find_result(results, task, together(way, workers));
+        if (!result) continue;
+        const double measured = epoch_seconds(task, *result, workers),
+                     modelled = modelled_seconds(task, way, workers, *one, *result);
+        const TimeShares time = result->time.value_or(TimeShares());
+        rows.push_back({std::to_string(workers), way.label,
+                        fmt::format("{:.2f}", static_cast<double>(result->bytes_sent_payload.value_or(0)) /
+                                                  static_cast<double>(steps_) / 1e6),
+                        fmt::format("{:.0f}", 100 * time.wait / std::max(time.total(), 1e-9)),
+                        fmt::format("{:.1f}", measured), fmt::format("{:.2f}", whole / measured),
+                        fmt::format("{:.1f}", modelled), fmt::format("{:.2f}", whole / modelled)});
+      }
+    return markdown_table(rows);
+  }
+
+  Chart chart(const IstTask& task, const Results& results, bool modelled) const {
+    Chart chart = {.title = task.title + (modelled ? ": modelled, a machine each" : ": measured, cores shared"),
+                   .x_label = "workers",
+                   .series = {}};
+    chart.x_ticks.emplace_back(0, "1");
+    for (size_t i = 0; i < workers_.size(); ++i)
+      chart.x_ticks.emplace_back(static_cast<double>(i + 1), std::to_string(workers_[i]));
+    const RunResult* one = find_result(results, task, alone());
+    double most = 1;
+    for (const Way& way : ways_) {
+      Series line = {.label = way.label, .color = way.color, .points = {{0, 1}}, .markers = true};
+      for (size_t i = 0; i < workers_.size() && one; ++i) {
+        const RunResult* result = find_result(results, task, together(way, workers_[i]));
+        if (!result) continue;
+        const double seconds = modelled ? modelled_seconds(task, way, workers_[i], *one, *result)
+                                        : epoch_seconds(task, *result, workers_[i]);
+        line.points.emplace_back(static_cast<double>(i + 1), epoch_seconds(task, *one, 1) / seconds);
+        most = std::max(most, line.points.back().second);
+      }
+      chart.series.push_back(line);
+    }
+    chart.x_range = {-0.1, static_cast<double>(workers_.size()) + 0.1};
+    chart.y_range = {0, 1.1 * most};
+    return chart;
+  }
+
+  std::vector<IstTask> tasks_;
+  std::vector<int64_t> workers_;
+  int64_t steps_;
+  std::vector<Way> ways_ = make_ways();
+};
+
+}  // namespace
+
+std::unique_ptr<Experiment> make_ist_fig3(const ExperimentOptions& options) {
+  return std::make_unique<IstFigure3>(options);
+}
+
+}  // namespace tern

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include "tern/apps/reproduce/ist_training.h"
+#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/trainer/chart.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// Of the perceptron, section 4: "IST exhibits a 4.2× speedup compared to local SGD, and 10.6× speedup compared to
+/// classical data parallel for the 2-layer Google speech model to reach 77%".
+constexpr double kLevel = 0.77;
+constexpr std::pair<const char*, double> kPaperSpeedups[] = {{"data-parallel", 10.6}, {"local-sgd", 4.2}};
+
+/// IST's Figure 4 (Yuan et al., section 4): test accuracy over the time of training.
+class IstFigure4 final : public Experiment {
+ public:
+  explicit IstFigure4(const ExperimentOptions& options) : tasks_(ist_tasks("ist-fig4", options)) {
+    refuse_seeds("ist-fig4", options);
+    for (const IstTask& task : tasks_) {
+      const int64_t paper = task.scope == "fc" ? 8 : 4;
+      const auto workers = ist_workers(options, {options.quick ? paper / 2 : paper});
+      check_input(workers.size() == 1, "--workers: found ", workers.size(), " numbers, expected 1");
+      workers_.push_back(workers.front());
+    }
+  }
+
+  std::vector<Run> runs() const override {
+    std::vector<Run> all;
+    for (size_t i = 0; i < tasks_.size(); ++i)
+      for (const IstMethod& method : ist_methods()) all.push_back(make_run(tasks_[i], run_of(i, method)));
+    return all;
+  }
+
+  Report report(const Results& results) const override {
+    std::string text = ist_setting(tasks_);
+    std::string csv = "task,method,workers,step,seconds,accuracy,loss,bytes_sent\n";
+    std::vector<Chart> charts;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      text += fmt::format("\n## {}, {} workers\n\n{}", tasks_[i].title, workers_[i], table(i, results));
+      charts.push_back(chart(i, results));
+      for (const IstMethod& method : ist_methods())
+        if (const RunResult* result = find_result(results, tasks_[i], run_of(i, method)))
+          for (const CurvePoint& point : result->curve)
+            csv += fmt::format("{},{},{},{},{},{},{},{}\n", tasks_[i].name, method.name, workers_[i], point.step,
+                               point.seconds, point.accuracy, point.loss, point.bytes_sent);
+    }
+    if (tasks_[0].scope == "fc") text += '\n' + speedups(results);
+    return {.text = text,
+            .figures = {{"accuracy.svg", draw_charts("IST, Figure 4: test accuracy over the time of training",
+                                                     "every method for as many epochs · a dot is an epoch", charts)}},
+            .tables = {{"curves.csv", csv}}};
+  }
+
+ private:
+  IstRun run_of(size_t task, const IstMethod& method) const {
+    return {.method = &method, .workers = workers_[task], .steps = tasks_[task].steps(workers_[task])};
+  }
+
+  std::string table(size_t task, const Results& results) const {
+    std::vector<std::vector<std::string>> rows = {{"method", "steps", "seconds", "MB sent by rank 0", "accuracy, %"}};
+    for (const IstMethod& method : ist_methods()) {
+      const IstRun run = run_of(task, method);
+      const RunResult* result = find_result(results, tasks_[task], run);
+      if (!result) continue;
+      const CurvePoint& end = result->curve.back();
+      rows.push_back({method.title, std::to_string(run.steps), fmt::format("{:.1f}", end.seconds),
+                      fmt::format("{:.1f}", static_cast<double>(end.bytes_sent) / 1e6),
+                      fmt::format("{:.2f}", 100 * end.accuracy)});
+    }
+    return markdown_table(rows);
+  }
+
+  /// How much sooner IST reaches the level of the paper's text.
+  std::string speedups(const Results& results) const {
+    std::vector<std::vector<std::string>> rows = {
+        {fmt::format("to {:.0f} %", 100 * kLevel), "seconds", "IST's", "times as fast", "the paper's"}};
+    const RunResult* ist = find_result(results, tasks_[0], run_of(0, ist_methods()[2]));
+    for (const auto& [name, paper] : kPaperSpeedups)
+      for (const IstMethod& method : ist_methods()) {
+        if (method.name != std::string(name)) continue;
+        const RunResult* other = find_result(results, tasks_[0], run_of(0, method));
+        const auto slow = other ? seconds_to(*other, kLevel) : std::nullopt,
+                   fast = ist ? seconds_to(*ist, kLevel) : std::nullopt;
+        const auto times = slow && fast ? std::optional(*slow / *fast) : std::nullopt;
+        rows.push_back({method.title, cell(slow, 1), cell(fast, 1), cell(times, 1), fmt::format("{:.1f}", paper)});
+      }
+    return markdown_table(rows);
+  }
+
+  Chart chart(size_t task, const Results& results) const {
+    Chart chart = {.title = fmt::format("{}, {} workers", tasks_[task].title, workers_[task]),
+                   .x_label = "seconds",
+                   .series = {},
+                   .y_suffix = " %"};
+    for (const IstMethod& method : ist_methods()) {
+      Series line = {.label = method.title, .color = method.color, .points = {}, .markers = true};
+      if (const RunResult* result = find_result(results, tasks_[task], run_of(task, method)))
+        for (const CurvePoint& point : result->curve) line.points.emplace_back(point.seconds, 100 * point.accuracy);
+      chart.series.push_back(line);
+    }
+    return chart;
+  }
+
+  std::vector<IstTask> tasks_;
+  std::vector<int64_t> workers_;  ///< of each task
+};
+
+}  // namespace
+
+std::unique_ptr<Experiment> make_ist_fig4(const ExperimentOptions& options) {
+  return std::make_unique<IstFigure4>(options);
+}
+
+}  // namespace tern

@@ -1,0 +1,141 @@
+#include "tern/apps/reproduce/ist_training.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <thread>
+
+#include "tern/apps/reproduce/data_choice.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kBatch = 128;  ///< of a worker, as in the authors' code
+constexpr const char* kLatency = "0.1ms";
+
+/// The paper's two-layer network for spoken words, on melodies of the same size and number of classes.
+IstTask perceptron(const ExperimentOptions& options) {
+  const std::string hidden = options.quick ? "512" : "4096";
+  return {.name = "mlp",
+          .title = fmt::format("MLP 4096-{}-35 on tones", hidden),
+          .paper = "Google Speech 2 layer, of spoken words",
+          .program = "train_mlp",
+          .flags = {"--data", "tones", "--hidden", hidden, "--optimizer", "sgd", "--lr", "0.2"},
+          .places = {},
+          .scope = "fc",
+          .rate = "1gbit",
+          .images = 24'500,
+          .batch = kBatch,
+          .epochs = options.quick ? 6 : 10,
+          .iterations = options.iterations,
+          .shortened = options.quick};
+}
+
+IstTask residual_network(const ExperimentOptions& options, const DataChoice& data) {
+  const std::string depth = options.quick ? "20" : "18";
+  IstTask task = {.name = "resnet" + depth,
+                  .title = fmt::format("ResNet-{} on {}", depth, data.name == "cifar10" ? "CIFAR-10" : data.name),
+                  .paper = "CIFAR10 Resnet18",
+                  .program = "train_resnet",
+                  .flags = {"--data", data.name, "--depth", depth, "--lr", "0.1", "--weight-decay", "0.0005"},
+                  .places = data.places(),
+                  .scope = "filters",
+                  .rate = options.quick ? "100mbit" : "1gbit",
+                  .images = data.name == "cifar10" ? 50'000 : 20'000,
+                  .batch = options.quick ? kBatch / 2 : kBatch,
+                  .epochs = options.quick ? 2 : 40,
+                  .iterations = options.iterations,
+                  .shortened = options.quick || data.name != "cifar10"};
+  if (options.quick) task.flags.insert(task.flags.end(), {"--lr-schedule", "cosine"});
+  return task;
+}
+
+std::string run_name(const IstTask& task, const IstRun& run) {
+  std::string name = task.name;
+  name += run.method ? fmt::format("-{}-{}-workers", run.method->name, run.workers) : "-alone";
+  if (run.method && run.method->name != std::string("data-parallel"))
+    name += fmt::format("-every-{}-steps", run.local_steps);
+  return name + fmt::format("-{}-steps-seed-{}", run.steps, run.seed);
+}
+
+}  // namespace
+
+std::span<const IstMethod> ist_methods() {
+  static constexpr IstMethod kMethods[] = {
+      {"data-parallel", "data parallel", "#2563eb"}, {"local-sgd", "local SGD", "#ea580c"}, {"ist", "IST", "#16a34a"}};
+  return kMethods;
+}
+
+std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& options) {
+  const bool files = !options.data_dir.empty();
+  std::vector<IstTask> tasks;
+  if (options.data == "tones" || options.data.empty()) tasks.push_back(perceptron(options));
+  if (options.data.empty() && !files) return tasks;
+  const DataChoice data = choose_data(experiment, options, {"cifar10", "tones", "shapes"});
+  if (data.name != "tones") tasks.push_back(residual_network(options, data));
+  return tasks;
+}
+
+std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<int64_t> usual) {
+  if (options.workers.empty()) return usual;
+  const std::set<int64_t> workers(options.workers.begin(), options.workers.end());
+  check_input(*workers.begin() >= 2, "--workers: found ", *workers.begin(), ", expected 2 or more");
+  return {workers.begin(), workers.end()};
+}
+
+void refuse_seeds(const char* experiment, const ExperimentOptions& options) {
+  check_input(!options.seeds, "--seeds would change nothing: ", experiment, " shows one run of each kind");
+}
+
+Run make_run(const IstTask& task, const IstRun& run) {
+  const bool together = run.method != nullptr;
+  const std::string method = together ? run.method->name : "sgd";
+  const bool shares = method == "data-parallel", every_step = shares || !together;
+  Run made = {.name = run_name(task, run),
+              .program = task.program,
+              .flags = task.flags,
+              .places = task.places,
+              .steps = run.steps,
+              .columns = {{"task", task.name},
+                          {"method", method},
+                          {"workers", std::to_string(run.workers)},
+                          {"local_steps", every_step ? "" : std::to_string(run.local_steps)},
+                          {"seed", std::to_string(run.seed)}}};
+  const auto add = [&](std::initializer_list<std::string> words) {
+    made.flags.insert(made.flags.end(), words.begin(), words.end());
+  };
+  // --batch-size of data parallel workers is theirs together.
+  add({"--batch-size", std::to_string(shares ? task.batch * run.workers : task.batch)});
+  add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
+  if (!together) return made;
+  add({"--workers", std::to_string(run.workers), "--transport", "inproc"});
+  add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency), "--method", method});
+  if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
+  if (method == "ist") add({"--ist-scope", task.scope});
+  return made;
+}
+
+const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run) {
+  const auto found = results.find(run_name(task, run));
+  return found == results.end() ? nullptr : &found->second;
+}
+
+std::string cell(const std::optional<double>& number, int decimals) {
+  return number ? fmt::format("{:.{}f}", *number, decimals) : "–";
+}
+
+std::string ist_setting(const std::vector<IstTask>& tasks) {
+  std::string text;
+  for (const IstTask& task : tasks)
+    text += fmt::format("- {} (the paper's: {}): batches of {} a worker, a link of {} and {}{}.\n", task.title,
+                        task.paper, task.batch, task.rate, kLatency,
+                        !task.shortened ? "" : "; **not the paper's size, length or data**");
+  return text + fmt::format(
+                    "\nWorkers are threads of one machine with {} cores, which they share, and messages between them "
+                    "wait as such a link would make them: what workers compute side by side here takes longer than on "
+                    "machines of their own. One learning rate for all methods and numbers of workers.\n",
+                    std::thread::hardware_concurrency());
+}
+
+}  // namespace tern
