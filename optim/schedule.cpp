@@ -50,4 +50,9 @@ Schedule warm_up(Schedule schedule, int64_t warmup) {
   };
 }
 
+Schedule hold_first(double lr, int64_t steps, Schedule schedule) {
+  check(steps >= 0, "held rate: ", steps, " steps, expected 0 or more");
+  return [=, schedule = std::move(schedule)](int64_t t) { return t < steps ? lr : schedule(t); };
+}
+
 }  // namespace tern

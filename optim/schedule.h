@@ -24,4 +24,7 @@ Schedule cosine_schedule(double lr, int64_t steps);
 /// (t + 1)/warmup of `schedule`, which is not shifted, while t < warmup.
 Schedule warm_up(Schedule schedule, int64_t warmup);
 
+/// `lr` while t < steps, then `schedule`, which is not shifted (He et al., 2016, section 4.2).
+Schedule hold_first(double lr, int64_t steps, Schedule schedule);
+
 }  // namespace tern

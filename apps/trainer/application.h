@@ -35,6 +35,9 @@ struct Count {
   std::string help;
 };
 
+/// Whether the command line or its --config file has a flag, given without dashes.
+using IsGiven = std::function<bool(const char* flag)>;
+
 /// A training program: a model under the trainer's flags.
 struct Application {
   std::string name;  ///< as a person types it
@@ -45,6 +48,9 @@ struct Application {
   std::vector<CodecEntry> codecs = {};  ///< that --codec takes beside tern's
   /// What training images go through beside their data set's own normalization: crops, flips and the like.
   std::function<void(Transform&)> augment = {};
+  /// Called with the settings as read: defaults that depend on another flag, such as the application's own, for those
+  /// that are not given.
+  std::function<void(TrainSettings&, const IsGiven&)> settle = {};
 };
 
 /// How every application ends.

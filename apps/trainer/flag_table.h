@@ -41,6 +41,7 @@ void visit_flags(Settings& s, Visit&& visit) {
              "step: a tenth of the rate from each of these steps, or shares of the run, on", true},
         s.lr_steps);
   visit(Flag{group, "warmup", "N", "Steps in which the rate rises linearly to its course", true}, s.warmup);
+  visit(Flag{group, "warmup-lr", "X", "The rate in all of those steps; 0: it rises", true}, s.warmup_lr);
   visit(Flag{group, "momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v", true}, s.momentum);
   visit(Flag{group, "weight-decay", "X",
              "X w is added to the gradient of each parameter w that the model lets decay (adamw: decoupled)", true},

@@ -100,6 +100,7 @@ class CommandLine {
     refuse_unknown();
     if (!config_.empty()) add_config();
     overrule_length();
+    if (application_.settle) application_.settle(settings_, [this](const char* flag) { return is_given(flag); });
     if (settings_.codec == "help")
       return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
     std::optional<ClusterPlace> place;
@@ -234,11 +235,13 @@ class CommandLine {
 
   /// Whichever is given, the other's default is not meant.
   void overrule_length() {
-    const bool epochs = app_.get_option("--epochs")->count() > 0,
-               iterations = app_.get_option("--iterations")->count() > 0;
+    const bool epochs = is_given("epochs"), iterations = is_given("iterations");
     if (epochs && !iterations) settings_.iterations.reset();
     if (iterations && !epochs) settings_.epochs.reset();
   }
+
+  /// On the command line or in the configuration file.
+  bool is_given(const std::string& flag) const { return app_.get_option("--" + flag)->count() > 0; }
 
   /// Where the flags that `message` speaks of stand in the configuration file: " (--lr: run.ini, line 3)".
   std::string lines_of_flags_in(const std::string& message) const {
@@ -251,7 +254,7 @@ class CommandLine {
 
   void refuse_without_effect() {
     visit_flags(settings_, [&](const Flag& flag, auto&) {
-      if (app_.get_option(std::string("--") + flag.name)->count() == 0) return;
+      if (!is_given(flag.name)) return;
       const std::string reason = reason_without_effect(flag.name, settings_);
       check_input(reason.empty(), "--", flag.name, " would change nothing: ", reason);
     });

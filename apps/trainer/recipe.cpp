@@ -47,11 +47,12 @@ Schedule make_course(const TrainSettings& s, int64_t total_steps) {
   return constant_schedule(s.lr);
 }
 
-/// A course that the run ends before is a mistake in one of the two; a run of no steps has none.
+/// A course that the run ends before is a mistake in one of the two; a run of no steps has none, and a rate that is
+/// held may be held to the end.
 void check_length(const TrainSettings& s, int64_t total_steps) {
   if (total_steps == 0) return;
-  check_input(s.warmup <= total_steps, "--warmup: found ", s.warmup, ", expected at most the run's ", total_steps,
-              " steps");
+  check_input(s.warmup_lr > 0 || s.warmup <= total_steps, "--warmup: found ", s.warmup, ", expected at most the run's ",
+              total_steps, " steps");
   if (s.lr_steps.empty()) return;
   const double last = s.lr_steps.back();
   check_input(last < static_cast<double>(total_steps), "--lr-steps: found ", last, ", expected less than the run's ",
@@ -74,7 +75,9 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module&
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
   check_length(settings, total_steps);
   Schedule course = make_course(settings, total_steps);
-  return settings.warmup > 0 ? warm_up(std::move(course), settings.warmup) : course;
+  if (settings.warmup == 0) return course;
+  return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, settings.warmup, std::move(course))
+                                : warm_up(std::move(course), settings.warmup);
 }
 
 }  // namespace tern

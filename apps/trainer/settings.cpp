@@ -50,6 +50,7 @@ void validate_ranges(const TrainSettings& s) {
   check_range("lr", s.lr, {.low = 0, .low_open = true});
   check_range("lr-power", s.lr_power, {.low = 0, .low_open = true});
   check_count("warmup", s.warmup, 0, kMostSteps);
+  check_range("warmup-lr", s.warmup_lr, {.low = 0});
   check_range("momentum", s.momentum, {.low = 0, .high = 1, .high_open = true});
   check_range("weight-decay", s.weight_decay, {.low = 0});
   check_range("ema-decay", s.ema_decay, {.low = 0, .high = 1, .high_open = true});
@@ -85,6 +86,7 @@ std::string reason_without_effect(const std::string& name, const TrainSettings& 
   if (name == "checkpoint" && (s.eval_only || !s.predict.empty()) && !s.resume) return "it needs --resume";
   if (name == "lr-power" && s.lr_schedule != "poly") return "it belongs to --lr-schedule poly";
   if (name == "lr-steps" && s.lr_schedule != "step") return "it belongs to --lr-schedule step";
+  if (name == "warmup-lr" && s.warmup == 0) return "it needs --warmup";
   if (name == "momentum" && s.optimizer != "momentum" && s.optimizer != "nesterov")
     return "--optimizer " + s.optimizer + " has none";
   if (name == "cuda-graph" && s.device == "cpu") return "it needs --device cuda";

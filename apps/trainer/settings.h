@@ -30,6 +30,7 @@ struct TrainSettings {
   double lr_power = 0.5;
   std::vector<double> lr_steps = {};
   int64_t warmup = 0;
+  double warmup_lr = 0;
   double momentum = 0.9;
   double weight_decay = 0;
   double ema_decay = 0;

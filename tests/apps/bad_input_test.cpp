@@ -74,6 +74,8 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
        "--lr-steps: found 2.5, expected whole steps, or shares of the run below 1"},
       {{"--lr-schedule", "step", "--lr-steps", "0.9,2"},
        "--lr-steps: in a run of 12 steps found 2 after 11, expected steps in rising order"},
+      {{"--warmup", "2", "--warmup-lr", "-1"}, "--warmup-lr: found -1, expected a finite number from 0"},
+      {{"--warmup-lr", "0.1"}, "--warmup-lr would change nothing: it needs --warmup"},
       {{"--iterations", "5", "--warmup", "6"}, "--warmup: found 6, expected at most the run's 5 steps"},
       {{"--plot", "@curves.txt"}, "curves.txt', expected a name ending in .svg"},
   };

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tern/apps/models/cifarnet.h"
+#include "tern/core/error.h"
 
 namespace tern {
 namespace {
@@ -42,6 +43,18 @@ TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
   EXPECT_EQ(rates({2, 3}, 4), rates({0.5, 0.75}, 4));
   EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));  // rounded up
   EXPECT_EQ(rates({0.5, 0.75}, 1), (std::vector<double>{1}));
+}
+
+TEST(Recipe, HoldsARateFirstOrRises) {
+  TrainSettings settings;
+  settings.lr = 0.5;
+  settings.warmup = 4;
+  EXPECT_EQ(make_schedule(settings, 8)(1), 0.25);
+  EXPECT_THROW(make_schedule(settings, 3), InputError);  // it would never get there
+  settings.warmup_lr = 0.125;
+  EXPECT_EQ(make_schedule(settings, 8)(3), 0.125);
+  EXPECT_EQ(make_schedule(settings, 8)(4), 0.5);
+  EXPECT_EQ(make_schedule(settings, 3)(2), 0.125);
 }
 
 }  // namespace

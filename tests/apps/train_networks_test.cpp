@@ -54,6 +54,22 @@ TEST_F(TrainNetworks, TakeTheirPapersSettings) {
     EXPECT_NE(printed(TERN_TRAIN_RESNET).find(line), std::string::npos) << line;
 }
 
+/// He et al., section 4.2.
+TEST_F(TrainNetworks, DepthOf110WarmsUp) {
+  const auto printed = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--print-config"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(TERN_TRAIN_RESNET, words).out;
+  };
+  const auto expect = [](const std::string& config, const char* line) {
+    EXPECT_NE(config.find(line), std::string::npos) << config;
+  };
+  expect(printed({}), "\nwarmup=0\n# warmup-lr=0\n");
+  expect(printed({"--depth", "110"}), "\nwarmup=400\nwarmup-lr=0.01\n");
+  expect(printed({"--depth", "110", "--warmup-lr", "0.02"}), "\nwarmup=400\nwarmup-lr=0.02\n");
+  expect(printed({"--depth", "110", "--warmup", "0"}), "\nwarmup=0\n# warmup-lr=0\n");
+}
+
 TEST_F(TrainNetworks, EpochsOverruleTheirNumberOfIterations) {
   const Outcome printed = run(TERN_TRAIN_RESNET, {"--epochs", "3", "--print-config"});
   EXPECT_EQ(printed.code, 0) << printed.err;

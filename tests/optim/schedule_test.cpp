@@ -52,12 +52,21 @@ TEST(Schedule, WarmUpWrapsAny) {
   EXPECT_EQ(warm_up(poly, 0)(0), poly(0));
 }
 
+TEST(Schedule, HoldsARateFirst) {
+  const Schedule poly = poly_schedule(1, 100), held = hold_first(0.25, 10, poly);
+  EXPECT_EQ(held(0), 0.25);
+  EXPECT_EQ(held(9), 0.25);
+  EXPECT_EQ(held(10), poly(10));
+  EXPECT_EQ(hold_first(0.25, 0, poly)(0), poly(0));
+}
+
 TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_THROW(poly_schedule(1, 0), Error);
   EXPECT_THROW(poly_schedule(1, 5, 0), Error);
   EXPECT_THROW(cosine_schedule(1, 0), Error);
   EXPECT_THROW(step_schedule(1, {5, 3}), Error);
   EXPECT_THROW(warm_up(constant_schedule(1), -1), Error);
+  EXPECT_THROW(hold_first(1, -1, constant_schedule(1)), Error);
 }
 
 }  // namespace
