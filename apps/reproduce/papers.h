@@ -20,4 +20,13 @@ std::unique_ptr<Experiment> make_ist_fig4(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_ist_table1(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_ist_table3(const ExperimentOptions& options);
 
+std::unique_ptr<Experiment> make_qsgd_fig1(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_fig2(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_lemma31(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_thm32(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_thm36(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_1bit(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_perceptron(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options);
+
 }  // namespace tern

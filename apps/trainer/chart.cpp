@@ -54,7 +54,7 @@ std::pair<double, double> range_of(const Chart& chart, double std::pair<double, 
       low = std::min(low, point.*coordinate);
       high = std::max(high, point.*coordinate);
     }
-  return low <= high ? std::pair{low, high} : std::pair{0.0, 1.0};
+  return low <= high ? std::pair{low, high} : std::pair{1.0, 10.0};  // of no points: fit for either scale
 }
 
 /// Draws one chart with its panel's upper left corner at (left, top).
@@ -104,6 +104,7 @@ class Panel {
       label(left_ - 10, pixel_y(tick) + 4, tick_label(tick) + chart_.y_suffix, "text-anchor=\"end\"");
     }
     for (const auto& [tick, text] : x_ticks()) {
+      if (x_.position(tick) < -1e-9 || x_.position(tick) > 1 + 1e-9) continue;
       line(pixel_x(tick), bottom, pixel_x(tick), bottom + 5, "axis");
       label(pixel_x(tick), bottom + 20, text, "text-anchor=\"middle\"");
     }

@@ -20,7 +20,7 @@ struct Series {
   bool markers = false;  ///< a dot at every point
 };
 
-/// One panel: lines over common axes. Lines that leave the range are clipped.
+/// One panel: lines over common axes. Lines and labels that leave the range are clipped.
 struct Chart {
   std::string title, x_label;
   std::vector<Series> series;

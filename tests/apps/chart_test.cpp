@@ -53,6 +53,7 @@ TEST(Chart, IsWellFormedAndSmallForAnyNumberOfPoints) {
   for (const int points : {0, 1, 2, 100000}) {
     Chart chart{
         .title = "a < b & \"c\"", .x_label = "step", .series = {{.label = "line", .color = "#2563eb", .points = {}}}};
+    chart.y_scale = points == 0 ? Scale::logarithmic : Scale::linear;
     for (int i = 0; i < points; ++i) chart.series[0].points.emplace_back(i, std::sin(i));
     const std::string svg = draw_charts("heading", "below", {&chart, 1});
     EXPECT_TRUE(well_formed(svg)) << points;

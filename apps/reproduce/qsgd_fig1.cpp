@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "tern/apps/reproduce/code_sizes.h"
+#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/palette.h"
+#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/reproduce/study_options.h"
+#include "tern/apps/trainer/chart.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kLevels = 5;   ///< s
+constexpr int64_t kValues = 51;  ///< of |v_i| / ‖v‖ from 0 to 1
+constexpr size_t kPictured = 33;
+constexpr const char* kColors[] = {kGrey, kBlue, kTeal, kGreen, kOrange, kPurple};
+constexpr const char* kRun = "levels";
+
+std::string level_name(int64_t level) { return fmt::format("level {}", level); }
+
+/// p of level ℓ/s for |v_i| / ‖v‖ = a (section 3.1): 1 − |s a − ℓ|, but not less than 0.
+double probability(double a, int64_t level) {
+  return std::max(0.0, 1 - std::abs(a * kLevels - static_cast<double>(level)));
+}
+
+/// How often tern's codec gives each level to the first element of the unit vector (a, √(1 − a²)).
+Numbers draw_levels(int64_t draws, const Progress& progress) {
+  const auto codec = make_codec(fmt::format("qsgd:levels={},bucket=0", kLevels));
+  Numbers numbers;
+  for (int64_t i = 0; i < kValues; ++i) {
+    const double a = static_cast<double>(i) / (kValues - 1);
+    const Tensor v = Tensor::from({2}, std::vector{a, std::sqrt(1 - a * a)}).to(DType::f32);
+    std::vector<double> shares(kLevels + 1);
+    for (int64_t draw = 0; draw < draws; ++draw)
+      shares.at(static_cast<size_t>(drawn_levels(*codec, v, static_cast<uint32_t>(draw))[0])) +=
+          1 / static_cast<double>(draws);
+    numbers["value"].push_back(a);
+    for (int64_t level = 0; level <= kLevels; ++level)
+      numbers[level_name(level)].push_back(shares[static_cast<size_t>(level)]);
+    progress(i + 1);
+  }
+  return numbers;
+}
+
+/// The paper's picture: an interval's ends, each as often as the value is near to it.
+Chart picture(const Numbers& numbers) {
+  const double a = numbers.at("value")[kPictured];
+  Chart chart = {.title = fmt::format("|v_i| / ‖v‖ = {}: share of draws", a), .x_label = "levels ℓ/s", .series = {}};
+  for (int64_t level = 0; level <= kLevels; ++level) {
+    const double x = static_cast<double>(level) / kLevels, share = numbers.at(level_name(level))[kPictured];
+    chart.x_ticks.emplace_back(x, tick_label(x));
+    if (share > 0)
+      chart.series.push_back(
+          {.label = "", .color = kColors[level], .points = {{x, 0}, {x, share}}, .width = 36, .opacity = 0.85});
+  }
+  chart.series.push_back({.label = "the value", .color = "#0f172a", .points = {{a, 0}, {a, 1}}});
+  chart.x_range = {-0.08, 1.08};
+  chart.y_range = {0, 1};
+  return chart;
+}
+
+Chart probabilities(const Numbers& numbers) {
+  Chart chart = {
+      .title = "Probability of each level: lines by eq. (4), dots as drawn", .x_label = "|v_i| / ‖v‖", .series = {}};
+  const auto& values = numbers.at("value");
+  for (int64_t level = 0; level <= kLevels; ++level) {
+    Series line = {.label = fmt::format("{}/{}", level, kLevels), .color = kColors[level], .points = {}},
+           dots = {.label = "", .color = kColors[level], .points = {}, .width = 0, .markers = true};
+    for (size_t i = 0; i < values.size(); ++i) {
+      line.points.emplace_back(values[i], probability(values[i], level));
+      const double share = numbers.at(level_name(level))[i];
+      if (share > 0) dots.points.emplace_back(values[i], share);
+    }
+    chart.series.push_back(line);
+    chart.series.push_back(dots);
+  }
+  chart.x_range = {0, 1};
+  chart.y_range = {0, 1.05};
+  return chart;
+}
+
+class QsgdFigure1 final : public Experiment {
+ public:
+  explicit QsgdFigure1(const ExperimentOptions& options) : draws_(options.quick ? 1000 : 10000) {
+    check_trains_nothing("qsgd-fig1", options);
+  }
+  std::vector<Run> runs() const override {
+    return {{.name = kRun,
+             .flags = {fmt::format("levels={}", kLevels), fmt::format("draws={}", draws_)},
+             .places = {},
+             .steps = kValues,
+             .study = [draws = draws_](const Progress& progress) { return draw_levels(draws, progress); }}};
+  }
+
+  Report report(const Results& results) const override {
+    if (!results.contains(kRun)) return {};
+    const Numbers& numbers = results.at(kRun).numbers;
+    const std::string text = fmt::format(
+        "Q_s rounds a = |v_i| / ‖v‖ to a neighbour among s = {} levels, so that the expectation is the value. {} "
+        "draws by `--codec qsgd:levels={},bucket=0` at each of {} values; the paper prints no number here, its "
+        "definition gives the probabilities. Of all {} shares the one farthest off is {:.1f} standard errors from its "
+        "probability.\n\n",
+        kLevels, draws_, kLevels, kValues, kValues * (kLevels + 1), largest_deviation(numbers));
+    const Chart charts[] = {picture(numbers), probabilities(numbers)};
+    return {
+        .text = text + table(numbers),
+        .figures = {{"levels.svg", draw_charts("QSGD, Figure 1: stochastic quantization with 5 levels",
+                                               fmt::format("{} draws of tern's codec at each value", draws_), charts)}},
+        .tables = {{"levels.csv", csv(numbers)}}};
+  }
+
+ private:
+  /// In standard errors of a share.
+  double largest_deviation(const Numbers& numbers) const {
+    double largest = 0;
+    for (int64_t level = 0; level <= kLevels; ++level)
+      for (size_t i = 0; i < numbers.at("value").size(); ++i) {
+        const double p = probability(numbers.at("value")[i], level), share = numbers.at(level_name(level))[i];
+        const double error = std::sqrt(p * (1 - p) / static_cast<double>(draws_));
+        if (p > 1e-6 && p < 1 - 1e-6) largest = std::max(largest, std::abs(share - p) / error);
+      }
+    return largest;
+  }
+
+  static std::string table(const Numbers& numbers) {
+    std::vector<std::vector<std::string>> rows = {
+        {"a", "level", "probability, eq. (4)", "share of draws", "difference"}};
+    for (const size_t i : {size_t{8}, size_t{25}, kPictured})
+      for (int64_t level = 0; level <= kLevels; ++level) {
+        const double a = numbers.at("value")[i], share = numbers.at(level_name(level))[i], p = probability(a, level);
+        if (share > 0)
+          rows.push_back({fmt::format("{:.2f}", a), fmt::format("{}/{}", level, kLevels), fmt::format("{:.4f}", p),
+                          fmt::format("{:.4f}", share), fmt::format("{:+.4f}", share - p)});
+      }
+    return markdown_table(rows);
+  }
+
+  static std::string csv(const Numbers& numbers) {
+    std::string text = "value,level,probability,share\n";
+    for (size_t i = 0; i < numbers.at("value").size(); ++i)
+      for (int64_t level = 0; level <= kLevels; ++level)
+        text += fmt::format("{},{},{},{}\n", numbers.at("value")[i], level, probability(numbers.at("value")[i], level),
+                            numbers.at(level_name(level))[i]);
+    return text;
+  }
+
+  int64_t draws_;
+};
+
+}  // namespace
+
+std::unique_ptr<Experiment> make_qsgd_fig1(const ExperimentOptions& options) {
+  return std::make_unique<QsgdFigure1>(options);
+}
+
+}  // namespace tern
