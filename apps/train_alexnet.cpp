@@ -10,7 +10,11 @@ std::unique_ptr<tern::Module> make_alexnet(const tern::ModelSpec& spec) {
   const tern::models::AlexNetOptions options{.classes = spec.images.classes,
                                              .dropout = spec.choices.at("dropout") == "0.2" ? 0.2 : 0.5};
   if (spec.choices.at("towers") == "one") return std::make_unique<tern::models::OneTowerAlexNet>(options);
-  return std::make_unique<tern::models::AlexNet>(options);
+  auto model = std::make_unique<tern::models::AlexNet>(options);
+  for (const tern::NamedModule& part : model->modules())
+    if (auto* norm = dynamic_cast<tern::BatchNorm*>(part.module))
+      norm->set_momentum(std::stod(spec.choices.at("norm-momentum")));
+  return model;
 }
 
 }  // namespace
@@ -28,6 +32,9 @@ int main(int argc, char** argv) {
                     .lr_steps = {0.27, 0.54, 0.81},
                     .weight_decay = 5e-4},
        .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's of 2012, or of 2014"},
-                   {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, for ternary"}},
+                   {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, for ternary"},
+                   {.flag = "norm-momentum",
+                    .values = {"0.0003", "0.01", "0.1"},
+                    .help = "A batch's share in the towers' running statistics: the authors', or for short runs"}},
        .augment = tern::models::augment_for_alexnet});
 }

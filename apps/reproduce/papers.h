@@ -10,10 +10,15 @@ namespace tern {
 // Every table and figure of the papers, in their order. An experiment is a file with its `make` function, and its line.
 
 std::span<const ExperimentEntry> terngrad_experiments();
-std::span<const ExperimentEntry> qsgd_experiments();
-std::span<const ExperimentEntry> ist_experiments();
-
+std::unique_ptr<Experiment> make_terngrad_fig2(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_terngrad_fig3(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_terngrad_fig4(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_terngrad_table2(const ExperimentOptions& options);
+
+std::span<const ExperimentEntry> qsgd_experiments();
+
+std::span<const ExperimentEntry> ist_experiments();
 std::unique_ptr<Experiment> make_ist_fig2(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_ist_fig3(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_ist_fig4(const ExperimentOptions& options);

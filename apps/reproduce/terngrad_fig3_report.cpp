@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
+#include "tern/apps/reproduce/accuracy_cells.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/terngrad_fig3.h"
@@ -19,21 +19,6 @@ constexpr double kPaperGain = 0.15, kPaperLoss = 0.22;
 
 constexpr const char* kFloatColor = "#2563eb";
 constexpr const char* kTernaryColor = "#ea580c";
-
-std::string accuracy_cell(const std::vector<double>& values, int64_t seeds) {
-  if (values.empty()) return "–";
-  const Sample sample = summarize(values);
-  std::string text = fmt::format("{:.2f}", sample.mean);
-  if (sample.count > 1) text += fmt::format(" ± {:.2f}", sample.deviation);
-  return static_cast<int64_t>(sample.count) < seeds ? text + fmt::format(" ({} of {})", sample.count, seeds) : text;
-}
-
-/// With the standard error of a difference of independent means.
-std::string difference_cell(const Sample& first, const Sample& second) {
-  const std::string text = fmt::format("{:+.2f}", first.mean - second.mean);
-  if (first.count < 2 || second.count < 2) return text;
-  return text + fmt::format(" ± {:.2f}", std::hypot(first.standard_error(), second.standard_error()));
-}
 
 /// How far a loss of accuracy lies outside of the paper's range.
 std::string beyond_cell(double loss) {

@@ -1,87 +1,23 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
-#include "tests/support/file_bytes.h"
+#include "tests/apps/stand_in_trainers.h"
 #include "tests/support/process.h"
-#include "tests/support/temporary_folder.h"
 
 namespace tern {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<std::string> lines_of(const fs::path& file) {
-  std::vector<std::string> lines;
-  std::istringstream text(fs::exists(file) ? read_file(file) : "");
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
-}
-
-std::vector<std::string> words(const std::vector<std::string>& program, const std::vector<std::string>& more) {
-  auto all = program;
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-/// Stands in for train_lenet: notes how it was called, and logs an accuracy of (9900 + 10 seed − workers)/10000.
-/// Where the file "hang" names its --workers, it leaves a checkpoint and waits; where "fail" does, it ends with code 2.
-constexpr const char* kTrainer = R"sh(#!/bin/bash
-here=$(dirname "$0")
-echo "$*" >>"$here/calls"
-workers=0
-while [ $# -gt 0 ]; do
-  case $1 in
-    --seed) seed=$2 ;;
-    --workers) workers=$2 ;;
-    --iterations) steps=$2 ;;
-    --log) log=$2 ;;
-    --checkpoint) checkpoint=$2 ;;
-  esac
-  shift
-done
-if [ "$(cat "$here/fail" 2>/dev/null)" = "$workers" ]; then
-  echo "train_lenet: the flags are broken" >&2
-  exit 2
-fi
-echo '{"event":"start"}' >>"$log"
-if [ "$(cat "$here/hang" 2>/dev/null)" = "$workers" ]; then
-  echo '{"event":"step","step":7}' >>"$log"
-  mkdir -p "$checkpoint"
-  touch "$checkpoint/step-00000007.tern"
-  trap 'exit 130' INT
-  touch "$here/hanging"
-  while :; do sleep 0.02; done
-fi
-printf '{"event":"done","accuracy":0.%d,"loss":0.5,"seconds":60,"steps":%d,"bytes_sent_payload":%d,"bytes_sent_overhead":9}\n' \
-  $((9900 + 10 * seed - workers)) "$steps" $((1000 * workers)) >>"$log"
-)sh";
-
-/// `reproduce` beside a stand-in for the program whose runs fill its tables.
-class Reproduce : public testing::Test {
+class Reproduce : public StandInTrainers {
  protected:
-  Reproduce() {
-    fs::create_directory(programs_);
-    fs::copy_file(TERN_REPRODUCE, programs_ / "reproduce");
-    write_file(programs_ / "train_lenet", kTrainer);
-    fs::permissions(programs_ / "train_lenet", fs::perms::owner_all);
-  }
-
   /// Eight runs: float and ternary, by 2 workers and 4, of 2 seeds each, with momentum and without.
   std::vector<std::string> table(const std::vector<std::string>& more = {}) const {
     return words({programs_ / "reproduce", "terngrad-fig3", "--data", "digits", "--out", results_, "--workers", "4,2",
                   "--seeds", "2", "--iterations", "700"},
                  more);
-  }
-  std::vector<std::string> calls() const { return lines_of(programs_ / "calls"); }
-  static int64_t containing(const std::vector<std::string>& lines, const std::string& part) {
-    return std::ranges::count_if(lines, [&](const auto& line) { return line.find(part) != std::string::npos; });
   }
   void wait_until_it_hangs() const {
     for (int i = 0; i < 2000 && !fs::exists(programs_ / "hanging"); ++i)
@@ -103,10 +39,6 @@ class Reproduce : public testing::Test {
       EXPECT_TRUE((*found + ",").ends_with(end)) << *found << "\nof\n" << done;
     }
   }
-
-  TemporaryFolder folder_;
-  const fs::path programs_ = folder_.path() / "programs";
-  const fs::path results_ = folder_.path() / "the results";
 };
 
 constexpr const char* kHung = "momentum-ternary-2-workers-700-steps-seed-1";

@@ -1,0 +1,59 @@
+#include "tern/apps/reproduce/cifarnet_setting.h"
+
+#include <fmt/format.h>
+
+#include "tern/apps/models/augmentation.h"
+#include "tern/apps/models/cifarnet.h"
+#include "tern/apps/trainer/flags.h"
+
+namespace tern {
+
+std::vector<std::string> CifarNetSetting::flags() const {
+  std::vector<std::string> words = {"--data",         data.name,
+                                    "--batch-size",   std::to_string(batch_size),
+                                    "--iterations",   std::to_string(iterations),
+                                    "--optimizer",    "adam",
+                                    "--weight-decay", "0.004"};
+  const std::vector<std::string> course =
+      short_form ? std::vector<std::string>{"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"}
+                 : std::vector<std::string>{"--lr", "0.0002", "--ema-decay", "0.9999"};
+  words.insert(words.end(), course.begin(), course.end());
+  return words;
+}
+
+std::string CifarNetSetting::sentence() const {
+  const char* on = data.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**";
+  const char* course = short_form
+                           ? "0.001 that falls to zero along a cosine, averaged parameters with a decay of 0.99 (a "
+                             "short form: the paper's are a constant 0.0002 and 0.9999)"
+                           : "0.0002, averaged parameters with a decay of 0.9999";
+  return fmt::format(
+      "CifarNet on {}: random crops of 24×24, mirrored, of random brightness and contrast; Adam with a learning rate "
+      "of "
+      "{}; weight decay 0.004 on the weights of the first two fully connected layers (section 4.1).",
+      on, course);
+}
+
+std::vector<std::string> ternary_flags(int64_t workers) {
+  return {"--workers", std::to_string(workers), "--transport", "inproc", "--codec", "ternary", "--exchange", "server"};
+}
+
+const Application& cifarnet_application() {
+  static const Application application = {
+      .name = "train_cifarnet",
+      .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
+        const auto& [channels, height, width, classes] = spec.images;
+        return std::make_unique<models::CifarNet>(
+            models::CifarNet::Options{.channels = channels, .height = height, .width = width, .classes = classes});
+      },
+      .augment = models::augment_for_cifarnet};
+  return application;
+}
+
+TrainSettings read_settings(const Application& application, const std::vector<std::string>& words) {
+  std::vector<const char*> arguments = {application.name.c_str()};
+  for (const auto& word : words) arguments.push_back(word.c_str());
+  return read_flags(static_cast<int>(arguments.size()), arguments.data(), application).settings;
+}
+
+}  // namespace tern

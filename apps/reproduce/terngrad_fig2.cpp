@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tern/apps/reproduce/cifarnet_setting.h"
+#include "tern/apps/reproduce/gradient_census.h"
+#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/reproduce/ridges.h"
+#include "tern/apps/reproduce/sample.h"
+#include "tern/apps/reproduce/ternary_workers.h"
+#include "tern/apps/trainer/model_setup.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kMostSnapshots = 21;
+constexpr double kWidth = 1.5;  ///< of the histograms to either side, in shared scalers
+constexpr const char* kRun = "gradients";
+
+/// A row of the figure: what stands for the paper's tensor of AlexNet.
+struct Row {
+  const char *tensor, *title;
+};
+constexpr Row kRows[] = {{"conv2.weight", "Second convolution (the paper: AlexNet's third)"},
+                         {"fc1.weight", "First fully connected layer (the paper: AlexNet's)"}};
+/// A column: a stage of a gradient on its way.
+struct Column {
+  const char *key, *title;
+  Tensor GradientStages::*stage;
+  size_t bins;  ///< an odd number: zero is in the middle of one
+};
+constexpr Column kColumns[] = {{"original", "(a) original", &GradientStages::original, 121},
+                               {"clipped", "(b) clipped", &GradientStages::clipped, 121},
+                               {"ternary", "(c) ternary", &GradientStages::ternary, 41},
+                               {"averaged", "(d) averaged", &GradientStages::averaged, 41}};
+
+std::string key_of(const Row& row, const std::string& what) { return std::string(row.tensor) + ' ' + what; }
+
+void append(Numbers& numbers, const std::string& key, const std::vector<double>& more) {
+  numbers[key].insert(numbers[key].end(), more.begin(), more.end());
+}
+
+void take_down(const Row& row, const GradientStages& stages, Numbers& numbers) {
+  for (const Column& column : kColumns)
+    append(numbers, key_of(row, column.key), histogram(stages.*column.stage, stages.scaler, kWidth, column.bins));
+  const ClippingLoss loss = clipping_loss(stages.original, stages.clipped);
+  append(numbers, key_of(row, "length"), {loss.length});
+  append(numbers, key_of(row, "degrees"), {loss.degrees});
+  append(numbers, key_of(row, "zeros"), {share_of_zeros(stages.ternary)});
+  append(numbers, key_of(row, "levels"), {static_cast<double>(count_levels(stages.averaged))});
+}
+
+/// Trains, and takes down the first step's gradients, the last one's, and those of steps at equal distances between.
+Numbers observe(TrainSettings settings, const Progress& progress) {
+  prepare_machine(settings);
+  TernaryWorkers workers(cifarnet_application(), settings);
+  const int64_t last = settings.iterations.value() - 1, snapshots = std::min(kMostSnapshots, last + 1);
+  Numbers numbers;
+  for (int64_t snapshot = 0; workers.steps() <= last;) {
+    progress(workers.steps());
+    const bool due = workers.steps() == snapshot * last / (snapshots - 1);
+    if (due) append(numbers, "step", {static_cast<double>(workers.steps() + 1)});
+    workers.step([&](const std::string& name, const GradientStages& stages) {
+      const auto row = std::ranges::find_if(kRows, [&](const Row& known) { return name == known.tensor; });
+      if (due && row != std::end(kRows)) take_down(*row, stages, numbers);
+    });
+    snapshot += due ? 1 : 0;
+  }
+  return numbers;
+}
+
+RidgePanel make_panel(const Column& column, const Row& row, const Numbers& numbers) {
+  RidgePanel panel = {
+      .title = column.title, .ridges = {}, .low = -kWidth, .high = kWidth, .ticks = {{-1, "−S"}, {0, "0"}, {1, "S"}}};
+  const std::vector<double>&steps = numbers.at("step"), &shares = numbers.at(key_of(row, column.key));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto begin = shares.begin() + static_cast<std::ptrdiff_t>(i * column.bins);
+    panel.ridges.push_back({static_cast<int64_t>(steps[i]), {begin, begin + static_cast<std::ptrdiff_t>(column.bins)}});
+  }
+  return panel;
+}
+
+/// TernGrad's Figure 2 (Wen et al., 2017, section 3.3): gradients of two workers on their way through TernGrad, in the
+/// course of training.
+class TernGradFigure2 final : public Experiment {
+ public:
+  explicit TernGradFigure2(const ExperimentOptions& options)
+      : setting_{.data = choose_data("terngrad-fig2", options, {"cifar10", "shapes"}),
+                 .iterations = options.iterations.value_or(options.quick ? 800 : 8000),
+                 .short_form = true} {
+    check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
+    if (!options.workers.empty()) workers_ = options.workers.front();
+    check_input(setting_.iterations >= 2, "--iterations: found ", setting_.iterations,
+                ", expected at least 2, the first and the last");
+    check_input(workers_ >= 1 && setting_.batch_size % workers_ == 0, "--workers: found ", workers_,
+                ", expected a number that shares the batch of ", setting_.batch_size, " equally");
+    check_input(!options.seeds, "--seeds would change nothing: one run is looked at");
+  }
+
+  std::vector<Run> runs() const override {
+    Run run = {.name = kRun, .flags = setting_.flags(), .places = setting_.data.places(), .steps = setting_.iterations};
+    const auto more = ternary_flags(workers_);
+    run.flags.insert(run.flags.end(), more.begin(), more.end());
+    run.columns = {{"workers", std::to_string(workers_)}};
+    std::vector<std::string> words = run.flags;
+    words.insert(words.end(), run.places.begin(), run.places.end());
+    run.study = [settings = read_settings(cifarnet_application(), words)](const Progress& progress) {
+      return observe(settings, progress);
+    };
+    return {run};
+  }
+
+  Report report(const Results& results) const override {
+    std::string text = setting_.sentence();
+    text += fmt::format(" {} workers share each batch of {}, for {} steps.\n", workers_, setting_.batch_size,
+                        setting_.iterations);
+    text +=
+        "\nValues are in units of S, the scaler that the workers share in a step (eq. 4), so that all steps have one "
+        "axis; bars are as high as the square roots of their shares, in each panel up to its highest. (a) to (c) are "
+        "the "
+        "first worker's. The paper's network is AlexNet on ImageNet, and its figure prints no numbers: the form can be "
+        "compared.\n";
+    const auto found = results.find(kRun);
+    if (found == results.end()) return {.text = text, .figures = {}};
+    const Numbers& numbers = found->second.numbers;
+    return {.text = text + '\n' + table(numbers),
+            .figures = {{"histograms.svg", figure(numbers)}},
+            .tables = {{"histograms.csv", csv(numbers)}}};
+  }
+
+ private:
+  std::string table(const Numbers& numbers) const {
+    const auto mean = [&](const Row& row, const char* what) { return summarize(numbers.at(key_of(row, what))).mean; };
+    std::vector<std::vector<std::string>> rows = {{"means over the histograms' steps"},
+                                                  {"length lost by clipping, %"},
+                                                  {"direction turned, degrees"},
+                                                  {"ternary elements that are 0, %"},
+                                                  {"most levels of the average"}};
+    for (const Row& row : kRows) {
+      const auto& levels = numbers.at(key_of(row, "levels"));
+      rows[0].push_back(row.tensor);
+      rows[1].push_back(fmt::format("{:.2f}", 100 * mean(row, "length")));
+      rows[2].push_back(fmt::format("{:.2f}", mean(row, "degrees")));
+      rows[3].push_back(fmt::format("{:.2f}", 100 * mean(row, "zeros")));
+      rows[4].push_back(fmt::format("{:.0f}", std::ranges::max(levels)));
+    }
+    const std::string bound = std::to_string(2 * workers_ + 1);
+    const std::vector<std::string> papers = {"the paper's", "1.0 to 1.5", "2 to 3", "–", "2N + 1 = " + bound};
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].push_back(papers[i]);
+    return markdown_table(rows);
+  }
+
+  std::string figure(const Numbers& numbers) const {
+    std::vector<RidgeRow> rows;
+    for (const Row& row : kRows) {
+      rows.push_back({.title = row.title, .panels = {}});
+      for (const Column& column : kColumns) rows.back().panels.push_back(make_panel(column, row, numbers));
+    }
+    return draw_ridges("TernGrad, Figure 2: gradients on their way",
+                       fmt::format("CifarNet · {} · {} workers · histograms from step 1 (back) to step {} (front)",
+                                   setting_.data.name, workers_, setting_.iterations),
+                       rows);
+  }
+
+  static std::string csv(const Numbers& numbers) {
+    std::string text = "tensor,stage,step,bin_center_in_scalers,share\n";
+    for (const Row& row : kRows)
+      for (const Column& column : kColumns)
+        for (const auto& [step, shares] : make_panel(column, row, numbers).ridges)
+          for (size_t bin = 0; bin < column.bins; ++bin)
+            text += fmt::format("{},{},{},{:.4f},{}\n", row.tensor, column.key, step,
+                                kWidth * ((2 * static_cast<double>(bin) + 1) / static_cast<double>(column.bins) - 1),
+                                shares[bin]);
+    return text;
+  }
+
+  CifarNetSetting setting_;
+  int64_t workers_ = 2;
+};
+
+}  // namespace
+
+std::unique_ptr<Experiment> make_terngrad_fig2(const ExperimentOptions& options) {
+  return std::make_unique<TernGradFigure2>(options);
+}
+
+}  // namespace tern

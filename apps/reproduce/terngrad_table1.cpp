@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tern/apps/reproduce/cifarnet_setting.h"
+#include "tern/apps/reproduce/comparison_table.h"
+#include "tern/apps/reproduce/papers.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// A pair of rows of TernGrad's Table 1, in percent.
+struct Pair {
+  int64_t batch_size, workers, steps;
+  double with_floats, ternary;
+};
+constexpr Pair kPairs[] = {{128, 2, 300'000, 86.56, 85.64}, {2048, 16, 18'750, 83.19, 82.80}};
+
+ComparisonRow make_row(const CifarNetSetting& setting, const Pair& pair, bool ternary) {
+  Run run = {
+      .name = fmt::format("{}-batch-{}-{}-steps", ternary ? "ternary" : "float", pair.batch_size, setting.iterations),
+      .program = "train_cifarnet",
+      .flags = setting.flags(),
+      .places = setting.data.places(),
+      .steps = setting.iterations};
+  run.columns = {{"batch", std::to_string(pair.batch_size)},
+                 {"gradients", ternary ? "TernGrad" : "float"},
+                 {"workers", ternary ? std::to_string(pair.workers) : "1"}};
+  if (ternary) {
+    const auto flags = ternary_flags(pair.workers);
+    run.flags.insert(run.flags.end(), flags.begin(), flags.end());
+  }
+  return {.run = run,
+          .label = ternary ? "TernGrad" : "float",
+          .published = ternary ? pair.ternary : pair.with_floats,
+          .published_steps = pair.steps};
+}
+
+/// The short form is of the first pair alone: on as many images the second takes as long, and learns less.
+bool is_wanted(const Pair& pair, const ExperimentOptions& options) {
+  if (options.workers.empty()) return !options.quick || &pair == kPairs;
+  return std::ranges::find(options.workers, pair.workers) != options.workers.end();
+}
+
+}  // namespace
+
+/// TernGrad's Table 1 (Wen et al., 2017, section 4.1). All rows see the same number of images. The float rows are one
+/// process with the whole batch: CifarNet has no batch norm, so the mean of equal shares' gradients is the batch's.
+std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& options) {
+  CifarNetSetting setting = {.data = choose_data("terngrad-table1", options, {"cifar10", "shapes"}),
+                             .short_form = options.quick};
+  for (const int64_t workers : options.workers)
+    check_input(workers == 2 || workers == 16, "--workers: found ", workers, ", expected 2, 16 or both");
+  const int64_t longest = options.iterations.value_or(options.quick ? 3600 : kPairs[0].steps);
+  std::vector<ComparisonGroup> groups;
+  for (const Pair& pair : kPairs) {
+    if (!is_wanted(pair, options)) continue;
+    setting.batch_size = pair.batch_size;
+    setting.iterations = std::max<int64_t>(1, longest * kPairs[0].batch_size / pair.batch_size);
+    groups.push_back({.title = fmt::format("batch {}, {} workers", pair.batch_size, pair.workers),
+                      .rows = {make_row(setting, pair, false), make_row(setting, pair, true)}});
+  }
+  const std::string text =
+      setting.sentence() +
+      " TernGrad: `--codec ternary` (clipping at 2.5 σ, layer by layer, all layers) and `--exchange server`. Float: "
+      "one "
+      "process with the whole batch; sharing it among workers changes only the order of float sums.";
+  return std::make_unique<ComparisonTable>(ComparisonTable::Content{
+      .heading = "TernGrad, Table 1: CifarNet", .setting = text, .seeds = options.seeds.value_or(1), .groups = groups});
+}
+
+}  // namespace tern
