@@ -5,7 +5,8 @@
 #include "tern/kernels/kernel.h"
 
 // Optimizer updates: one fused pass over all parameters at once. Parameters, gradients and state are of one
-// dtype, f32 or f64.
+// dtype, f32 or f64. What changes from step to step is a tensor [f64, rank 0] where the parameters are, so that an
+// update that was recorded (see Recording) finds the numbers of the step it runs in.
 
 namespace tern::kernels {
 
@@ -23,30 +24,35 @@ inline const Tensor& placement(std::span<const ParameterUpdate> updates) {
 /// g ← gradient_scale·g + weight_decay·w; v ← momentum·v + g; w ← w - lr·v, or, with nesterov, w - lr·(g + momentum·v).
 /// momentum 0: w ← w - lr·g. torch.optim.SGD's form without dampening. g itself is not written.
 struct SgdSettings {
-  double lr = 0.01;
+  Tensor lr;
+  double lr_scale = 1;  ///< times lr, in all of the above
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  double gradient_scale = 1;  ///< below 1 where gradients are clipped
+  Tensor gradient_scale = {};  ///< below 1 where gradients are clipped; 1 where undefined
 };
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const SgdSettings&)> sgd_update{"sgd_update"};
 
 /// Kingma and Ba, 2015; `decoupled`: Loshchilov and Hutter's AdamW (w ← w·(1 - lr·weight_decay) before the step).
 struct AdamSettings {
-  double lr = 1e-3;
+  Tensor lr;
+  Tensor step;  ///< counted from 1, for the bias correction
+  double lr_scale = 1;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
   bool decoupled = false;
-  double gradient_scale = 1;
-  int64_t step = 1;  ///< counted from 1, for the bias correction
+  Tensor gradient_scale = {};
 };
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const AdamSettings&)> adam_update{"adam_update"};
 
 /// first ← decay·first + (1 - decay)·w: an exponential moving average of parameters.
-inline constinit Kernel<void(std::span<const ParameterUpdate>, double decay)> average_update{"average_update"};
+inline constinit Kernel<void(std::span<const ParameterUpdate>, const Tensor& decay)> average_update{"average_update"};
 
 /// sum [rank 0, f64] = Σ g² over all, in a fixed order.
 inline constinit Kernel<void(std::span<const ParameterUpdate>, Tensor& sum)> squared_norm{"squared_norm"};
+
+/// scale = min(1, max_norm / (√squared_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; both [rank 0, f64].
+inline constinit Kernel<void(const Tensor& squared_norm, double max_norm, Tensor& scale)> clip_scale{"clip_scale"};
 
 }  // namespace tern::kernels

@@ -22,17 +22,18 @@ StateDict Adam::state() {
   return state;
 }
 
-void Adam::begin_step() { ++*step_.data<int64_t>(); }
+void Adam::count_step(Device device) { step_number_.set(static_cast<double>(++*step_.data<int64_t>()), device); }
 
 void Adam::update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) {
   kernels::adam_update(updates, {.lr = settings.lr,
+                                 .step = step_number_.tensor(),
+                                 .lr_scale = settings.lr_scale,
                                  .beta1 = options_.beta1,
                                  .beta2 = options_.beta2,
                                  .epsilon = options_.epsilon,
                                  .weight_decay = settings.weight_decay,
                                  .decoupled = options_.decoupled,
-                                 .gradient_scale = settings.gradient_scale,
-                                 .step = *step_.data<int64_t>()});
+                                 .gradient_scale = settings.gradient_scale});
 }
 
 }  // namespace tern

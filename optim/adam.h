@@ -22,11 +22,12 @@ class Adam final : public Optimizer {
   StateDict state() override;
 
  private:
-  void begin_step() override;
+  void count_step(Device device) override;
   void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;
 
   Options options_;
   Tensor step_;  // steps taken, i64 [], on the CPU
+  StepNumber step_number_;
 };
 
 }  // namespace tern

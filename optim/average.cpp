@@ -14,15 +14,25 @@ ParameterAverage::ParameterAverage(std::vector<NamedParameter> parameters, doubl
 }
 
 void ParameterAverage::update() {
-  check(!swapped_, "average: updated while swapped in, expected to be swapped out first");
+  begin_update();
+  issue_update();
+}
+
+void ParameterAverage::begin_update() {
+  if (parameters_.empty()) return;
   auto& t = *updates_.data<int64_t>();
   const double warm = (1.0 + static_cast<double>(t)) / (10.0 + static_cast<double>(t));
+  step_decay_.set(std::min(decay_, warm), averages_.front().device());
+  ++t;
+}
+
+void ParameterAverage::issue_update() {
+  check(!swapped_, "average: updated while swapped in, expected to be swapped out first");
   std::vector<kernels::ParameterUpdate> updates;
   updates.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i)
     updates.push_back({.w = parameters_[i].parameter->value(), .g = {}, .first = averages_[i], .second = {}});
-  if (!updates.empty()) kernels::average_update(updates, std::min(decay_, warm));
-  ++t;
+  if (!updates.empty()) kernels::average_update(updates, step_decay_.tensor());
 }
 
 void ParameterAverage::swap() {

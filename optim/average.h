@@ -4,6 +4,7 @@
 
 #include "tern/autograd/parameter.h"
 #include "tern/core/state_dict.h"
+#include "tern/optim/step_number.h"
 
 namespace tern {
 
@@ -15,8 +16,11 @@ class ParameterAverage {
   /// `decay` in [0, 1), e.g. 0.9999.
   ParameterAverage(std::vector<NamedParameter> parameters, double decay);
 
-  /// After each optimizer step.
+  /// After each optimizer step: `begin_update`, then `issue_update`, of which the latter can be recorded like
+  /// Optimizer::issue_step.
   void update();
+  void begin_update();
+  void issue_update();
   /// Exchanges parameters and averages: averages in before evaluation, out again after it. Drops the gradients.
   void swap();
 
@@ -30,6 +34,7 @@ class ParameterAverage {
   std::vector<Tensor> averages_;
   double decay_;
   Tensor updates_;  // t, i64 [], on the CPU
+  StepNumber step_decay_;
   bool swapped_ = false;
 };
 

@@ -1,6 +1,5 @@
 #include "tern/optim/optimizer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -47,11 +46,25 @@ void Optimizer::zero_gradients() {
 }
 
 void Optimizer::step() {
-  const auto updates = gather();
-  const double scale = gradient_scale(updates);
   begin_step();
+  issue_step();
+}
+
+void Optimizer::begin_step() {
+  for (const auto& group : groups_) {
+    if (group.slots.empty()) continue;
+    const Device device = group.slots.front().named.parameter->value().device();
+    step_lr_.set(lr_, device);
+    return count_step(device);
+  }
+}
+
+void Optimizer::issue_step() {
+  const auto updates = gather();
+  const Tensor scale = gradient_scale(updates);
   for (size_t i = 0; i < groups_.size(); ++i)
-    if (!updates[i].empty()) update(updates[i], {lr_ * groups_[i].lr_scale, groups_[i].weight_decay, scale});
+    if (!updates[i].empty())
+      update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, scale});
 }
 
 std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {
@@ -76,13 +89,15 @@ void Optimizer::prepare_state(Slot& slot) const {
     if (!slot.state[k].defined() || slot.state[k].shape() != w.shape()) slot.state[k] = Tensor::zeros_like(w);
 }
 
-double Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>& updates) const {
+Tensor Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>& updates) const {
   std::vector<ParameterUpdate> all;
   for (const auto& group : updates) all.insert(all.end(), group.begin(), group.end());
-  if (clip_norm_ == 0 || all.empty()) return 1;
+  if (clip_norm_ == 0 || all.empty()) return {};
   Tensor sum = Tensor::empty({}, {.dtype = DType::f64, .device = all.front().w.device()});
   kernels::squared_norm(all, sum);
-  return std::min(1.0, clip_norm_ / (std::sqrt(sum.item()) + 1e-6));
+  Tensor scale = Tensor::empty_like(sum);
+  kernels::clip_scale(sum, clip_norm_, scale);
+  return scale;
 }
 
 StateDict Optimizer::state() {

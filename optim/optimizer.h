@@ -7,6 +7,7 @@
 #include "tern/autograd/parameter.h"
 #include "tern/core/state_dict.h"
 #include "tern/kernels/update.h"
+#include "tern/optim/step_number.h"
 
 namespace tern {
 
@@ -26,8 +27,13 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter in place from its gradient.
+  /// Updates every parameter in place from its gradient: `begin_step`, then `issue_step`.
   void step();
+  /// What the CPU counts, and sends to where the parameters are.
+  void begin_step();
+  /// The rest of `step`: work of the parameters' device alone, which can be recorded once a step has been taken, and
+  /// then runs again after each `begin_step`.
+  void issue_step();
   void zero_gradients();
 
   double learning_rate() const { return lr_; }
@@ -49,10 +55,12 @@ class Optimizer {
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::vector<std::string> state_names);
 
   struct GroupSettings {
-    double lr, weight_decay, gradient_scale;
+    Tensor lr;  ///< as in SgdSettings
+    double lr_scale, weight_decay;
+    Tensor gradient_scale;
   };
-  /// Called once per step before the groups' updates.
-  virtual void begin_step() {}
+  /// Part of `begin_step`, with the device that the parameters are on.
+  virtual void count_step(Device) {}
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) = 0;
 
  private:
@@ -68,11 +76,13 @@ class Optimizer {
   void prepare_state(Slot& slot) const;
   /// Parameters with a gradient, one list per group.
   std::vector<std::vector<kernels::ParameterUpdate>> gather();
-  double gradient_scale(const std::vector<std::vector<kernels::ParameterUpdate>>& updates) const;
+  /// As in SgdSettings.
+  Tensor gradient_scale(const std::vector<std::vector<kernels::ParameterUpdate>>& updates) const;
 
   std::vector<Group> groups_;
   std::vector<std::string> state_names_;
   double lr_ = 0;
+  StepNumber step_lr_;
   double clip_norm_ = 0;
 };
 

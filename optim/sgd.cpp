@@ -22,6 +22,7 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const Options& options)
 
 void Sgd::update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) {
   kernels::sgd_update(updates, {.lr = settings.lr,
+                                .lr_scale = settings.lr_scale,
                                 .momentum = options_.momentum,
                                 .weight_decay = settings.weight_decay,
                                 .nesterov = options_.nesterov,

@@ -10,16 +10,12 @@ constexpr int64_t kStepsBefore = 3;  // in which what is made on first use is ma
 }  // namespace
 
 bool StepGraph::takes(const FedBatch& batch) {
-  if (!recording_ && seen_++ >= kStepsBefore) record_pass(batch);
+  if (!recording_ && seen_++ >= kStepsBefore) record_step(batch);
   return recording_ && batch.images.shape() == batch_.images.shape();
 }
 
-void StepGraph::record_pass(const FedBatch& like) {
+void StepGraph::record_step(const FedBatch& like) {
   batch_ = {Tensor::empty_like(like.images), Tensor::empty_like(like.labels), Tensor::empty_like(like.indices), {}};
-  for (Readbacks& readbacks : readbacks_) {
-    readbacks.loss = make_readback(like.images.device());
-    readbacks.logits = make_readback(like.images.device());
-  }
   std::vector<Counter> counters;
   for (const auto& [name, buffer] : model_.buffers())
     if (buffer->dtype() == DType::i64 && buffer->device().type == DeviceType::cpu)
@@ -33,27 +29,22 @@ void StepGraph::record_pass(const FedBatch& like) {
   };
   model_.zero_gradients();
   try {
-    recording_ = record(like.images.device(), [this] { output_ = pass_(batch_); });
+    recording_ = record(like.images.device(), [this] { output_ = step_(batch_); });
   } catch (...) {
     restore();
     throw;
   }
-  for (const auto& [name, parameter] : model_.parameters()) gradients_.emplace_back(parameter, parameter->gradient());
   restore();
   counters_ = std::move(counters);
 }
 
-StepGraph::Result StepGraph::run(const FedBatch& batch, uint32_t step) {
+const StepOutput& StepGraph::run(const FedBatch& batch, uint32_t step) {
   batch_.images.copy_from(batch.images);
   batch_.labels.copy_from(batch.labels);
   batch_.indices.copy_from(batch.indices);
   recording_->replay(step);
   for (const Counter& counter : counters_) *counter.value += counter.step;
-  for (const auto& [parameter, gradient] : gradients_) parameter->set_gradient(gradient);
-  Readbacks& to = readbacks_[std::exchange(turn_, 1 - turn_)];
-  to.loss->start(output_.loss);
-  to.logits->start(output_.logits);
-  return [&to] { return Output{to.loss->wait(), to.logits->wait()}; };
+  return output_;
 }
 
 }  // namespace tern

@@ -41,11 +41,14 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
   if (settings.profile) clock_ = make_operation_clock(device);
+  outputs_ = std::make_unique<StepOutputs>(device);
   if (reason_without_effect("cuda-graph", settings).empty() && settings.cuda_graph)
     graph_ = std::make_unique<StepGraph>(*model_, [this](const FedBatch& batch) {
       const ForwardPass pass = forward(batch);
       pass.loss.backward();
-      return StepGraph::Output{pass.loss.value(), pass.logits.value()};
+      optimizer_->issue_step();
+      if (average_) average_->issue_update();
+      return StepOutput{pass.loss.value(), pass.logits.value()};
     });
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
@@ -110,20 +113,17 @@ void Trainer::train_step() {
   const double lr = schedule_(steps_);
   method_->begin_step(steps_);
   optimizer_->zero_gradients();
-  const bool stop = resources_.interrupt.interrupted();
-  const bool recorded = runs_as_graph(*batch);
-  Sums sums = recorded ? replay(*batch, stop) : issue(*batch, stop);
-  feed_->prefetch();
   optimizer_->set_learning_rate(lr);
-  method_->step();
-  if (average_) average_->update();
+  const bool stop = resources_.interrupt.interrupted();
+  Sums sums = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop);
+  feed_->prefetch();
   ++steps_;
   IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / loader_->batches() + 1, .lr = lr},
                   .images = static_cast<double>(batch->size() * team_.size()),
                   .sums = std::move(sums)};
   std::vector<StepReport> reports;
   if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
-  if (recorded && !stop && !at_epoch_end() && !ended() && !checkpoint_due())
+  if (finishes_later(stop))
     issued_ = std::move(step);
   else
     reports.push_back(finish(std::move(step)));
@@ -159,24 +159,37 @@ Trainer::ForwardPass Trainer::forward(const FedBatch& batch) {
 /// Operation by operation.
 Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
   const ForwardPass pass = forward(batch);
-  const double value = pass.loss.value().item();
-  check_finite(value, join({"at step ", steps_ + 1}), *model_, pass.x);
-  const auto correct = static_cast<double>(count_correct(pass.logits.value(), batch.cpu_labels));
-  const Team::Sum sum = team_.start_sum({value, correct, stop ? 1.0 : 0.0});  // travels beside the backward pass
+  const auto arrival = outputs_->bring({pass.loss.value(), pass.logits.value()});
+  const auto start_sum = [=, this, step = steps_ + 1] {
+    return team_.start_sum(numbers(batch, arrival(), step, stop));
+  };
+  std::optional<Team::Sum> started;
+  if (on_cpu()) started = start_sum();  // travels beside the backward pass
   pass.loss.backward();
-  return [sum] { return sum.wait(); };
+  method_->step();
+  if (average_) average_->update();
+  return [=] { return (started ? *started : start_sum()).wait(); };
 }
 
-/// By the recorded graph, alone. Nothing here waits for the device.
+/// By the recorded graph, alone.
 Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
-  const auto result = graph_->run(batch, static_cast<uint32_t>(steps_));
-  return [=, this, step = steps_ + 1, images = batch.images, labels = batch.cpu_labels]() -> std::vector<double> {
-    const auto [loss, logits] = result();
-    const double value = loss.item();
-    if (!std::isfinite(value))
-      check_finite(value, join({"at step ", step}), *model_, convert(Variable(images), activation_dtype(settings_)));
-    return {value, static_cast<double>(count_correct(logits, labels)), stop ? 1.0 : 0.0};
-  };
+  optimizer_->begin_step();
+  if (average_) average_->begin_update();
+  const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
+  return [=, this, step = steps_ + 1] { return numbers(batch, arrival(), step, stop); };
+}
+
+/// What this rank adds to the sums for a step.
+std::vector<double> Trainer::numbers(const FedBatch& batch, const StepOutput& output, int64_t step, bool stop) const {
+  const double loss = output.loss.item();
+  if (!std::isfinite(loss))
+    check_finite(loss, join({"at step ", step}), *model_, convert(Variable(batch.images), activation_dtype(settings_)));
+  return {loss, static_cast<double>(count_correct(output.logits, batch.cpu_labels)), stop ? 1.0 : 0.0};
+}
+
+/// Whether the last step's output may arrive while the device works on the next.
+bool Trainer::finishes_later(bool stop) const {
+  return !on_cpu() && !resources_.communicator && !stop && !at_epoch_end() && !ended() && !checkpoint_due();
 }
 
 StepReport Trainer::finish(IssuedStep step) {

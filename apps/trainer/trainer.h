@@ -67,6 +67,9 @@ class Trainer {
   ForwardPass forward(const FedBatch& batch);
   Sums issue(const FedBatch& batch, bool stop);
   Sums replay(const FedBatch& batch, bool stop);
+  std::vector<double> numbers(const FedBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
+  bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
+  bool finishes_later(bool stop) const;
   StepReport finish(IssuedStep step);
   void gather_model();
   void evaluate_model();
@@ -95,6 +98,7 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
+  std::unique_ptr<StepOutputs> outputs_;
   std::unique_ptr<StepGraph> graph_;                  ///< null where steps are not recorded
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile
   std::optional<IssuedStep> issued_;                  ///< the last one, where the next does not wait for it

@@ -74,6 +74,7 @@ void provide_cpu_kernels() {
   kernels::adam_update.provide(cpu, tern::cpu::adam_update);
   kernels::average_update.provide(cpu, tern::cpu::average_update);
   kernels::squared_norm.provide(cpu, tern::cpu::squared_norm);
+  kernels::clip_scale.provide(cpu, tern::cpu::clip_scale);
 
   kernels::conv2d.provide(cpu, tern::cpu::conv2d);
   kernels::conv2d_backward_data.provide(cpu, tern::cpu::conv2d_backward_data);

@@ -15,6 +15,9 @@ int64_t total_numel(std::span<const ParameterUpdate> updates) {
   return total;
 }
 
+double number(const Tensor& tensor) { return *tensor.data<double>(); }
+float number_or_1(const Tensor& tensor) { return tensor.defined() ? static_cast<float>(number(tensor)) : 1; }
+
 /// Calls body(update, first, last) on ranges that cover every parameter, cut evenly over the threads as if the
 /// parameters were one array.
 template <class Body>
@@ -32,8 +35,9 @@ void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
 }  // namespace
 
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
-  const auto lr = static_cast<float>(settings.lr), momentum = static_cast<float>(settings.momentum),
-             decay = static_cast<float>(settings.weight_decay), scale = static_cast<float>(settings.gradient_scale);
+  const auto lr = static_cast<float>(settings.lr_scale * number(settings.lr)),
+             momentum = static_cast<float>(settings.momentum), decay = static_cast<float>(settings.weight_decay),
+             scale = number_or_1(settings.gradient_scale);
   const bool nesterov = settings.nesterov;
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
     float* w = update.w.data<float>();
@@ -59,15 +63,15 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
 }
 
 void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSettings& settings) {
-  const double correction1 = 1 - std::pow(settings.beta1, static_cast<double>(settings.step));
-  const double correction2 = 1 - std::pow(settings.beta2, static_cast<double>(settings.step));
+  const double lr = settings.lr_scale * number(settings.lr);
+  const double correction1 = 1 - std::pow(settings.beta1, number(settings.step));
+  const double correction2 = 1 - std::pow(settings.beta2, number(settings.step));
   const auto beta1 = static_cast<float>(settings.beta1), beta2 = static_cast<float>(settings.beta2),
              rest1 = static_cast<float>(1 - settings.beta1), rest2 = static_cast<float>(1 - settings.beta2),
-             rate = static_cast<float>(settings.lr / correction1), epsilon = static_cast<float>(settings.epsilon),
-             root_scale = static_cast<float>(1 / std::sqrt(correction2)),
-             scale = static_cast<float>(settings.gradient_scale),
+             rate = static_cast<float>(lr / correction1), epsilon = static_cast<float>(settings.epsilon),
+             root_scale = static_cast<float>(1 / std::sqrt(correction2)), scale = number_or_1(settings.gradient_scale),
              decay = static_cast<float>(settings.decoupled ? 0 : settings.weight_decay),
-             keep = static_cast<float>(settings.decoupled ? 1 - settings.lr * settings.weight_decay : 1);
+             keep = static_cast<float>(settings.decoupled ? 1 - lr * settings.weight_decay : 1);
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
     float *w = update.w.data<float>(), *m = update.first.data<float>(), *s = update.second.data<float>();
     const float* g = update.g.data<float>();
@@ -83,8 +87,8 @@ void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSe
   });
 }
 
-void average_update(std::span<const ParameterUpdate> updates, double decay) {
-  const auto keep = static_cast<float>(decay), rest = static_cast<float>(1 - decay);
+void average_update(std::span<const ParameterUpdate> updates, const Tensor& decay) {
+  const auto keep = static_cast<float>(number(decay)), rest = static_cast<float>(1 - number(decay));
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
     const float* w = update.w.data<float>();
     float* average = update.first.data<float>();
@@ -124,6 +128,10 @@ void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
     for (int64_t block = 0; block < blocks; ++block) total += out[block];
   }
   *sum.data<double>() = total;
+}
+
+void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
+  *scale.data<double>() = std::min(1.0, max_norm / (std::sqrt(number(squared_norm)) + 1e-6));
 }
 
 }  // namespace tern::cpu

@@ -6,7 +6,8 @@ namespace tern::cpu {
 
 void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels::SgdSettings& settings);
 void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& settings);
-void average_update(std::span<const kernels::ParameterUpdate> updates, double decay);
+void average_update(std::span<const kernels::ParameterUpdate> updates, const Tensor& decay);
 void squared_norm(std::span<const kernels::ParameterUpdate> updates, Tensor& sum);
+void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale);
 
 }  // namespace tern::cpu

@@ -39,6 +39,10 @@ void convert_elements(const Tensor& x, const Tensor& y) {
   map_walk("convert", x.device(), Walk<2>(nest, "convert"), Same{}, out, in);
 }
 
+__global__ void fill_kernel(double* x, int64_t count, double value) {
+  for (int64_t i = global_thread(); i < count; i += global_threads()) x[i] = value;
+}
+
 }  // namespace
 
 void convert(const Tensor& x, Tensor& y) {
@@ -52,6 +56,8 @@ void convert(const Tensor& x, Tensor& y) {
 }
 
 void fill(Tensor& x, double value) {
+  if (x.dtype() == DType::f64)
+    return launch("fill", x.device(), grid_over(x.numel()), fill_kernel, x.data<double>(), x.numel(), value);
   if (x.dtype() != DType::f32 && x.dtype() != DType::bf16) return x.fill(value);
   map("fill", Constant{static_cast<float>(value)}, x);
 }

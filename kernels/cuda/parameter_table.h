@@ -73,9 +73,12 @@ __device__ inline void store_four(float* x, int64_t at, int count, const Four& f
     for (int j = 0; j < count; ++j) x[at + j] = four.values[j];
 }
 
-/// rule(w, g, first, second) for every element, by reference.
-template <class Rule>
-__global__ void update_kernel(Rule rule, const __grid_constant__ ParameterTable table) {
+/// rule(w, g, first, second) for every element, by reference, where rule = make(), once per block.
+template <class Make>
+__global__ void update_kernel(Make make, const __grid_constant__ ParameterTable table) {
+  __shared__ decltype(make()) rule;
+  if (threadIdx.x == 0) rule = make();
+  __syncthreads();
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
   const auto [w, g, first, second, numel] = *chunk.entry;
   for (int64_t at = chunk.begin + 4 * threadIdx.x; at < chunk.end; at += 4 * kThreads) {
@@ -89,12 +92,12 @@ __global__ void update_kernel(Rule rule, const __grid_constant__ ParameterTable 
   }
 }
 
-template <class Rule>
-void update_all(const char* operation, std::span<const kernels::ParameterUpdate> updates, Rule rule) {
+template <class Make>
+void update_all(const char* operation, std::span<const kernels::ParameterUpdate> updates, Make make) {
   for (; !updates.empty(); updates = updates.subspan(std::min<size_t>(updates.size(), ParameterTable::kMost))) {
     const ParameterTable table(updates.first(std::min<size_t>(updates.size(), ParameterTable::kMost)));
     launch(operation, updates.front().w.device(), {.blocks = dim3(static_cast<unsigned>(table.chunks()))},
-           update_kernel<Rule>, rule, table);
+           update_kernel<Make>, make, table);
   }
 }
 

@@ -74,6 +74,7 @@ void provide_cuda_kernels() {
   kernels::adam_update.provide(cuda, tern::cuda::adam_update);
   kernels::average_update.provide(cuda, tern::cuda::average_update);
   kernels::squared_norm.provide(cuda, tern::cuda::squared_norm);
+  kernels::clip_scale.provide(cuda, tern::cuda::clip_scale);
 
   kernels::gradient_statistics.provide(cuda, tern::cuda::gradient_statistics);
   kernels::quantize.provide(cuda, tern::cuda::quantize);

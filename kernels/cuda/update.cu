@@ -12,6 +12,20 @@ namespace {
 
 using kernels::ParameterUpdate;
 
+/// Of the step, on the device.
+struct Pace {
+  const double *lr, *gradient_scale;
+  double lr_scale;
+
+  template <class Settings>
+  explicit Pace(const Settings& settings)
+      : lr(settings.lr.template data<double>()),
+        gradient_scale(settings.gradient_scale.defined() ? settings.gradient_scale.template data<double>() : nullptr),
+        lr_scale(settings.lr_scale) {}
+  __device__ double rate() const { return lr_scale * *lr; }
+  __device__ float scale() const { return gradient_scale ? static_cast<float>(*gradient_scale) : 1; }
+};
+
 struct SgdRule {
   float lr, momentum, decay, scale;
   bool nesterov;
@@ -19,6 +33,14 @@ struct SgdRule {
     const float gradient = scale * g + decay * w;
     velocity = momentum * velocity + gradient;
     w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
+  }
+};
+struct MakeSgd {
+  Pace pace;
+  float momentum, decay;
+  bool nesterov;
+  __device__ SgdRule operator()() const {
+    return {static_cast<float>(pace.rate()), momentum, decay, pace.scale(), nesterov};
   }
 };
 
@@ -31,12 +53,39 @@ struct AdamRule {
     w = keep * w - rate * m / (sqrtf(v) * root_scale + epsilon);
   }
 };
+struct MakeAdam {
+  Pace pace;
+  const double* step;
+  double beta1, beta2, epsilon, decay;
+  bool decoupled;
+  __device__ AdamRule operator()() const {
+    const double lr = pace.rate(), correction1 = 1 - pow(beta1, *step), correction2 = 1 - pow(beta2, *step);
+    return {.beta1 = static_cast<float>(beta1),
+            .beta2 = static_cast<float>(beta2),
+            .rest1 = static_cast<float>(1 - beta1),
+            .rest2 = static_cast<float>(1 - beta2),
+            .rate = static_cast<float>(lr / correction1),
+            .epsilon = static_cast<float>(epsilon),
+            .root_scale = static_cast<float>(1 / sqrt(correction2)),
+            .scale = pace.scale(),
+            .decay = static_cast<float>(decoupled ? 0 : decay),
+            .keep = static_cast<float>(decoupled ? 1 - lr * decay : 1)};
+  }
+};
 
 /// The average stands in the place of w, and w in that of g.
 struct AverageRule {
   float keep, rest;
   __device__ void operator()(float& average, float w, float&, float&) const { average = keep * average + rest * w; }
 };
+struct MakeAverage {
+  const double* decay;
+  __device__ AverageRule operator()() const { return {static_cast<float>(*decay), static_cast<float>(1 - *decay)}; }
+};
+
+__global__ void clip_scale_kernel(const double* squared_norm, double max_norm, double* scale) {
+  *scale = std::min(1.0, max_norm / (sqrt(*squared_norm) + 1e-6));
+}
 
 __global__ void squares_kernel(const __grid_constant__ ParameterTable table, double* partials) {
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
@@ -57,33 +106,27 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
   for (const auto& [w, g, first, second] : updates)
     used.push_back({w, g, settings.momentum != 0 ? first : Tensor(), {}});
   update_all("sgd_update", used,
-             SgdRule{.lr = static_cast<float>(settings.lr),
+             MakeSgd{.pace = Pace(settings),
                      .momentum = static_cast<float>(settings.momentum),
                      .decay = static_cast<float>(settings.weight_decay),
-                     .scale = static_cast<float>(settings.gradient_scale),
                      .nesterov = settings.nesterov});
 }
 
 void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSettings& settings) {
-  const double correction1 = 1 - std::pow(settings.beta1, static_cast<double>(settings.step));
-  const double correction2 = 1 - std::pow(settings.beta2, static_cast<double>(settings.step));
   update_all("adam_update", updates,
-             AdamRule{.beta1 = static_cast<float>(settings.beta1),
-                      .beta2 = static_cast<float>(settings.beta2),
-                      .rest1 = static_cast<float>(1 - settings.beta1),
-                      .rest2 = static_cast<float>(1 - settings.beta2),
-                      .rate = static_cast<float>(settings.lr / correction1),
-                      .epsilon = static_cast<float>(settings.epsilon),
-                      .root_scale = static_cast<float>(1 / std::sqrt(correction2)),
-                      .scale = static_cast<float>(settings.gradient_scale),
-                      .decay = static_cast<float>(settings.decoupled ? 0 : settings.weight_decay),
-                      .keep = static_cast<float>(settings.decoupled ? 1 - settings.lr * settings.weight_decay : 1)});
+             MakeAdam{.pace = Pace(settings),
+                      .step = settings.step.data<double>(),
+                      .beta1 = settings.beta1,
+                      .beta2 = settings.beta2,
+                      .epsilon = settings.epsilon,
+                      .decay = settings.weight_decay,
+                      .decoupled = settings.decoupled});
 }
 
-void average_update(std::span<const ParameterUpdate> updates, double decay) {
+void average_update(std::span<const ParameterUpdate> updates, const Tensor& decay) {
   std::vector<ParameterUpdate> used;
   for (const auto& [w, g, first, second] : updates) used.push_back({first, w, {}, {}});
-  update_all("average_update", used, AverageRule{static_cast<float>(decay), static_cast<float>(1 - decay)});
+  update_all("average_update", used, MakeAverage{decay.data<double>()});
 }
 
 void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
@@ -99,6 +142,11 @@ void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
     updates = updates.subspan(some.size());
   }
   total("squared_norm", partials, 1, sum);
+}
+
+void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
+  launch("clip_scale", scale.device(), {.blocks = 1, .threads = 1}, clip_scale_kernel,
+         static_cast<const double*>(squared_norm.data<double>()), max_norm, scale.data<double>());
 }
 
 }  // namespace tern::cuda

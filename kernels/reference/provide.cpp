@@ -88,6 +88,7 @@ void provide_reference_kernels() {
   kernels::adam_update.provide(reference, tern::reference::adam_update);
   kernels::average_update.provide(reference, tern::reference::average_update);
   kernels::squared_norm.provide(reference, tern::reference::squared_norm);
+  kernels::clip_scale.provide(reference, tern::reference::clip_scale);
 
   kernels::gradient_statistics.provide(reference, tern::reference::gradient_statistics);
   kernels::quantize.provide(reference, tern::reference::quantize);

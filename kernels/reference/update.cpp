@@ -1,56 +1,65 @@
 #include "tern/kernels/reference/update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tern/core/visit.h"
 
 namespace tern::reference {
+namespace {
+
+double number(const Tensor& tensor) { return *tensor.data<double>(); }
+double number_or_1(const Tensor& tensor) { return tensor.defined() ? number(tensor) : 1; }
+
+}  // namespace
 
 void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels::SgdSettings& settings) {
+  const double lr = settings.lr_scale * number(settings.lr), scale = number_or_1(settings.gradient_scale);
   for (const auto& update : updates)
     visit_floating(update.w.dtype(), "sgd_update", [&]<class T>(T) {
       T* w = update.w.data<T>();
       const T* gradient = update.g.data<T>();
       T* velocity = settings.momentum != 0 ? update.first.data<T>() : nullptr;
       for (int64_t i = 0; i < update.w.numel(); ++i) {
-        const double g = settings.gradient_scale * gradient[i] + settings.weight_decay * w[i];
+        const double g = scale * gradient[i] + settings.weight_decay * w[i];
         double step = g;
         if (velocity) {
           const double v = settings.momentum * velocity[i] + g;
           velocity[i] = static_cast<T>(v);
           step = settings.nesterov ? g + settings.momentum * v : v;
         }
-        w[i] = static_cast<T>(w[i] - settings.lr * step);
+        w[i] = static_cast<T>(w[i] - lr * step);
       }
     });
 }
 
 void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& s) {
-  const double correction1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
-  const double correction2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
-  const double shrink = s.decoupled ? 1 - s.lr * s.weight_decay : 1;
+  const double lr = s.lr_scale * number(s.lr), scale = number_or_1(s.gradient_scale);
+  const double correction1 = 1 - std::pow(s.beta1, number(s.step));
+  const double correction2 = 1 - std::pow(s.beta2, number(s.step));
+  const double shrink = s.decoupled ? 1 - lr * s.weight_decay : 1;
   for (const auto& update : updates)
     visit_floating(update.w.dtype(), "adam_update", [&]<class T>(T) {
       T *w = update.w.data<T>(), *first = update.first.data<T>(), *second = update.second.data<T>();
       const T* gradient = update.g.data<T>();
       for (int64_t i = 0; i < update.w.numel(); ++i) {
-        const double g = s.gradient_scale * gradient[i] + (s.decoupled ? 0 : s.weight_decay * w[i]);
+        const double g = scale * gradient[i] + (s.decoupled ? 0 : s.weight_decay * w[i]);
         const double m = s.beta1 * first[i] + (1 - s.beta1) * g;
         const double v = s.beta2 * second[i] + (1 - s.beta2) * g * g;
         first[i] = static_cast<T>(m);
         second[i] = static_cast<T>(v);
-        w[i] = static_cast<T>(shrink * w[i] - s.lr * (m / correction1) / (std::sqrt(v / correction2) + s.epsilon));
+        w[i] = static_cast<T>(shrink * w[i] - lr * (m / correction1) / (std::sqrt(v / correction2) + s.epsilon));
       }
     });
 }
 
-void average_update(std::span<const kernels::ParameterUpdate> updates, double decay) {
+void average_update(std::span<const kernels::ParameterUpdate> updates, const Tensor& decay) {
+  const double keep = number(decay);
   for (const auto& update : updates)
     visit_floating(update.w.dtype(), "average_update", [&]<class T>(T) {
       const T* w = update.w.data<T>();
       T* average = update.first.data<T>();
-      for (int64_t i = 0; i < update.w.numel(); ++i)
-        average[i] = static_cast<T>(decay * average[i] + (1 - decay) * w[i]);
+      for (int64_t i = 0; i < update.w.numel(); ++i) average[i] = static_cast<T>(keep * average[i] + (1 - keep) * w[i]);
     });
 }
 
@@ -61,6 +70,10 @@ void squared_norm(std::span<const kernels::ParameterUpdate> updates, Tensor& sum
       for (const T g : update.g.span<T>()) total += static_cast<double>(g) * static_cast<double>(g);
     });
   sum.fill(total);
+}
+
+void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
+  scale.fill(std::min(1.0, max_norm / (std::sqrt(number(squared_norm)) + 1e-6)));
 }
 
 }  // namespace tern::reference

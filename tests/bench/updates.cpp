@@ -39,12 +39,15 @@ void add_updates(std::vector<Case>& cases) {
       std::memcpy(to + first, from + first, static_cast<size_t>(last - first) * sizeof(float));
     });
   });
-  add_update(cases, "sgd_momentum", [](std::span<const ParameterUpdate> updates) {
-    kernels::sgd_update(updates, {.lr = 1e-3, .momentum = 0.9});
+  const Tensor lr = Tensor::full({}, 1e-3, {.dtype = DType::f64}), one = Tensor::full({}, 1, {.dtype = DType::f64}),
+               decay = Tensor::full({}, 0.999, {.dtype = DType::f64});
+  add_update(cases, "sgd_momentum", [=](std::span<const ParameterUpdate> updates) {
+    kernels::sgd_update(updates, {.lr = lr, .momentum = 0.9});
   });
-  add_update(cases, "adam", [](std::span<const ParameterUpdate> updates) { kernels::adam_update(updates, {}); });
+  add_update(cases, "adam",
+             [=](std::span<const ParameterUpdate> updates) { kernels::adam_update(updates, {.lr = lr, .step = one}); });
   add_update(cases, "average",
-             [](std::span<const ParameterUpdate> updates) { kernels::average_update(updates, 0.999); });
+             [=](std::span<const ParameterUpdate> updates) { kernels::average_update(updates, decay); });
 }
 
 }  // namespace tern::bench

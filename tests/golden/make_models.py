@@ -121,22 +121,22 @@ class Tower(nn.Module):
 
 
 class AlexNet(nn.Module):
-    """Without its dropout."""
-
-    def __init__(self):
+    def __init__(self, classes=10, dropout=0.0):
         super().__init__()
         self.tower1, self.tower2 = Tower(), Tower()
         for i, (inputs, outputs, groups) in {3: (256, 384, 1), 4: (384, 384, 2), 5: (384, 256, 2)}.items():
             setattr(self, f"conv{i}", nn.Conv2d(inputs, outputs, 3, padding=1, groups=groups, bias=False))
             setattr(self, f"bn{i}", nn.BatchNorm2d(outputs, 1e-3, 3e-4))
-        self.fc6, self.fc7, self.fc8 = nn.Linear(256 * 36, 4096), nn.Linear(4096, 4096), nn.Linear(4096, 10)
+        self.fc6, self.fc7, self.fc8 = nn.Linear(256 * 36, 4096), nn.Linear(4096, 4096), nn.Linear(4096, classes)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
         x = torch.cat([self.tower1(x), self.tower2(x)], 1)
         for i in (3, 4, 5):
             x = F.relu(getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(x)))
         x = torch.flatten(F.max_pool2d(x, 3, 2), 1)
-        return self.fc8(F.relu(self.fc7(F.relu(self.fc6(x)))))
+        x = self.dropout(F.relu(self.fc6(x)))
+        return self.fc8(self.dropout(F.relu(self.fc7(x))))
 
 
 class OneTowerAlexNet(nn.Module):

@@ -44,6 +44,10 @@ if [ "${1:-}" = --pack ]; then
   exit
 fi
 
+if ! gpu=$(nvidia-smi -L 2>&1); then
+  echo "tests/gpu/run.sh: no NVIDIA GPU with a driver on this machine (${gpu#*: line *: }); expected one" >&2
+  exit 2
+fi
 mkdir -p "$out"
 LD_LIBRARY_PATH=$pack/lib:$(nvidia_folders | paste -sd:):${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH OMP_WAIT_POLICY=PASSIVE
@@ -97,7 +101,19 @@ as_cpu() {
     END { printf "first 20 losses apart by %.2g at most, means over %d by %.2g\n", most, NR, apart(cpu, cuda)
           exit !(NR == 100 && most < 1e-3 && apart(cpu, cuda) < 0.05) }'
 }
-export -f versions train losses as_graph as_cpu
+# tern's step as a graph over PyTorch's best, for every network and precision that both have.
+ratios() {
+  awk '{ row = substr($0, 1, 34) }
+       $0 !~ /(fp32|tf32|bf16) / { next }
+       FILENAME ~ /steps/ { tern[row] = substr($0, 35) + 0; next }
+       { for (i = NF; $i !~ /^(fp32|tf32|bf16)$/; --i)
+           if ($i + 0 > 0 && (!(row in torch) || $i + 0 < torch[row])) torch[row] = $i + 0
+         if (!seen[row]++) rows[++count] = row }
+       END { for (i = 1; i <= count; ++i)
+               if (rows[i] in torch && rows[i] in tern) printf "%s %8.2f\n", rows[i], tern[rows[i]] / torch[rows[i]] }' \
+    "$out/steps.txt" "$out/torch.txt"
+}
+export -f versions train losses as_graph as_cpu ratios
 export pack out
 # Engines are timed anew, and remembered for the runs that follow.
 export TERN_CACHE=$out/cache
@@ -113,8 +129,11 @@ show lenet-nccl 60 train lenet-nccl cuda --iterations 100 --workers 1 --transpor
 show profile 60 train lenet-cuda-profile cuda --iterations 200 --profile
 show as-graph 60 as_graph
 show as-cpu 120 as_cpu
-show steps 90 "$pack/steps"
-show torch 180 python3 tests/gpu/torch_steps.py
-show bandwidth 90 "$pack/bandwidth"
+show steps 150 "$pack/steps"
+show bandwidth 60 "$pack/bandwidth"
+if python3 -c 'import torch' 2>/dev/null; then
+  show torch 300 python3 tests/gpu/torch_steps.py $((deadline - SECONDS - 45))
+  show ratios 5 ratios
+fi
 [ "$failed" = 0 ] && echo "all of it ran" || echo "something failed, see above"
 exit "$failed"

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "tern/apps/models/alexnet.h"
+#include "tern/apps/models/cifarnet.h"
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/resnet.h"
 #include "tern/apps/trainer/application.h"
@@ -31,12 +33,16 @@ struct StepCase {
   ImageSpec images;
   std::function<std::unique_ptr<Module>()> make;
 };
+template <class Model>
+std::function<std::unique_ptr<Module>()> maker(const typename Model::Options& options) {
+  return [=] { return std::make_unique<Model>(options); };
+}
 const StepCase kStepCases[] = {
     {"LeNet (Caffe)", 128, {1, 28, 28, 10}, [] { return std::make_unique<models::CaffeLeNet>(); }},
-    {"ResNet-18 (CIFAR)",
-     512,
-     {3, 32, 32, 10},
-     [] { return std::make_unique<models::ResNet>(models::ResNet::Options{.depth = 18}); }},
+    {"CifarNet", 128, {3, 24, 24, 10}, maker<models::CifarNet>({})},
+    {"ResNet-20", 128, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 20})},
+    {"ResNet-18 (CIFAR)", 512, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 18})},
+    {"AlexNet", 256, {3, 224, 224, 1000}, maker<models::AlexNet>({})},
 };
 const std::pair<const char*, DType> kPrecisions[] = {{"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};
 
@@ -50,7 +56,7 @@ FedBatch random_batch(const StepCase& step) {
   return {images.to(kCuda), labels.to(kCuda), labels.to(kCuda), labels};
 }
 
-/// The median over windows of about 0.2 s.
+/// The median over five windows of about 0.2 s.
 double milliseconds(const std::function<void()>& step) {
   DeviceBackend& backend = device_backend(kCuda);
   const auto seconds_of = [&](int64_t steps) {
@@ -63,7 +69,7 @@ double milliseconds(const std::function<void()>& step) {
   seconds_of(10);
   const auto steps = std::max<int64_t>(5, static_cast<int64_t>(0.2 / (seconds_of(5) / 5)));
   std::vector<double> windows;
-  for (int i = 0; i < 7; ++i) windows.push_back(1e3 * seconds_of(steps) / static_cast<double>(steps));
+  for (int i = 0; i < 5; ++i) windows.push_back(1e3 * seconds_of(steps) / static_cast<double>(steps));
   std::ranges::sort(windows);
   return windows[windows.size() / 2];
 }
@@ -73,25 +79,25 @@ double time_steps(const StepCase& step, DType dtype, bool as_graph) {
   model->initialize(1, DType::f32, kCuda);
   Sgd optimizer(model->parameters(), {.lr = 0.001, .momentum = 0.9});
   const FedBatch batch = random_batch(step);
-  const auto pass = [&](const FedBatch& fed) {
+  uint32_t number = 0;
+  const auto issue = [&](const FedBatch& fed) {
+    model->begin_step({.seed = 1, .step = number, .samples = fed.indices});
     const Variable logits = (*model)(convert(Variable(fed.images), dtype));
     const Variable loss = cross_entropy(logits, fed.labels);
     loss.backward();
-    return StepGraph::Output{loss.value(), logits.value()};
+    optimizer.issue_step();
+    return StepOutput{loss.value(), logits.value()};
   };
-  StepGraph graph(*model, pass);
-  StepGraph::Result before;
-  uint32_t number = 0;
+  StepGraph graph(*model, issue);
+  StepOutputs outputs(kCuda);
+  StepOutputs::Arrival before;
   return milliseconds([&] {
     optimizer.zero_gradients();
-    if (as_graph && graph.takes(batch)) {
-      auto result = graph.run(batch, number++);
-      if (before) before();
-      before = std::move(result);
-    } else {
-      pass(batch).loss.item();
-    }
-    optimizer.step();
+    optimizer.begin_step();
+    auto arrival = outputs.bring(as_graph && graph.takes(batch) ? graph.run(batch, number) : issue(batch));
+    if (before) before();
+    before = std::move(arrival);
+    ++number;
   });
 }
 

@@ -1,11 +1,20 @@
 """The training steps of steps.cpp in PyTorch, channels_last: ms/step of eager execution, of torch.compile and of a
-replayed CUDA graph, in one run. usage: torch_steps.py"""
+replayed CUDA graph, in one run. usage: torch_steps.py [SECONDS | --check]
 
+SECONDS: begin no measurement after so many. --check: on the CPU, one small step of every network, and how many parameters
+it has.
+"""
+
+import pathlib
 import statistics
+import sys
 import time
 
 import torch
 from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
+from make_models import BASIC, AlexNet, CifarNet, ResNet  # whose outputs and gradients tern's are tested against
 
 torch.backends.cudnn.benchmark = True
 
@@ -17,38 +26,22 @@ def lenet():
     )
 
 
-class Block(nn.Module):
-    def __init__(self, inner, outer, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outer)
-        self.conv2 = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outer)
-        self.shortcut = nn.Identity()
-        if stride != 1 or inner != outer:
-            self.shortcut = nn.Sequential(nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer))
-
-    def forward(self, x):
-        y = torch.relu(self.bn1(self.conv1(x)))
-        return torch.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+CASES = [
+    ("LeNet (Caffe)", lenet, 128, (1, 28, 28), 10),
+    ("CifarNet", CifarNet, 128, (3, 24, 24), 10),
+    ("ResNet-20", lambda: ResNet(BASIC, 16, (3, 3, 3), False), 128, (3, 32, 32), 10),
+    ("ResNet-18 (CIFAR)", lambda: ResNet(BASIC, 64, (2, 2, 2, 2), True), 512, (3, 32, 32), 10),
+    ("AlexNet", lambda: AlexNet(1000, 0.5), 256, (3, 224, 224), 1000),
+]
 
 
-def resnet18():
-    layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    inner = 64
-    for outer in (64, 128, 256, 512):
-        layers += [Block(inner, outer, outer // inner), Block(outer, outer, 1)]
-        inner = outer
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
-
-
-def make(model, batch, shape, precision, compiled=False):
+def make(model, batch, shape, classes, precision, compiled=False):
     torch.manual_seed(1)
     model = model().cuda().to(memory_format=torch.channels_last)
     forward = torch.compile(model) if compiled else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=True)
     x = torch.randn(batch, *shape, device="cuda").to(memory_format=torch.channels_last)
-    labels = torch.arange(batch, device="cuda") % 10
+    labels = torch.arange(batch, device="cuda") % classes
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
     def step():
@@ -86,23 +79,45 @@ def seconds_of(step, steps):
 def milliseconds(step):
     seconds_of(step, 10)
     steps = max(5, int(0.2 / (seconds_of(step, 5) / 5)))
-    return 1e3 * statistics.median(seconds_of(step, steps) for _ in range(7)) / steps
+    return 1e3 * statistics.median(seconds_of(step, steps) for _ in range(5)) / steps
 
 
-CASES = [("LeNet (Caffe)", lenet, 128, (1, 28, 28)), ("ResNet-18 (CIFAR)", resnet18, 512, (3, 32, 32))]
-WAYS = [
-    ("eager", lambda *case: make(*case)),
-    ("graph", lambda *case: graph_of(make(*case))),
-    ("compile", lambda *case: make(*case, compiled=True)),
-]
-print(f"torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()} on {torch.cuda.get_device_name()}")
-print(f"{'model':<20} {'batch':>6} {'':>6} " + " ".join(f"{name + ' ms':>12}" for name, _ in WAYS))
-for name, model, batch, shape in CASES:
-    for precision in ("fp32", "tf32", "bf16"):
-        print(f"{name:<20} {batch:>6} {precision:>6}", end="", flush=True)
-        for _, way in WAYS:
-            try:
-                print(f" {milliseconds(way(model, batch, shape, precision)):>12.4f}", end="", flush=True)
-            except Exception as error:  # one way that fails leaves the others
-                print(f" {type(error).__name__:>12.12}", end="", flush=True)
-        print()
+WAYS = {
+    "eager": lambda *case: make(*case),
+    "graph": lambda *case: graph_of(make(*case)),
+    "compile": lambda *case: make(*case, compiled=True),
+}
+
+
+def print_table(deadline, *ways):
+    print(f"{'model':<20} {'batch':>6} {'':>6} " + " ".join(f"{way + ' ms':>12}" for way in ways), flush=True)
+    for name, model, batch, shape, classes in CASES:
+        for precision in ("fp32", "tf32", "bf16"):
+            print(f"{name:<20} {batch:>6} {precision:>6}", end="", flush=True)
+            for way in ways:
+                if time.monotonic() > deadline:
+                    print(f" {'left out':>12}", end="")
+                    continue
+                try:
+                    ms = milliseconds(WAYS[way](model, batch, shape, classes, precision))
+                    print(f" {ms:>12.4f}", end="", flush=True)
+                except Exception as error:  # one way that fails leaves the others
+                    print(f" {type(error).__name__:>12.12}", end="", flush=True)
+            print(flush=True)
+
+
+def check():
+    for name, model, _, shape, classes in CASES:
+        model = model()
+        loss = nn.functional.cross_entropy(model(torch.randn(4, *shape)), torch.arange(4) % classes)
+        loss.backward()
+        print(f"{name:<20} {sum(p.numel() for p in model.parameters()):>12,} parameters, loss {loss.item():.4f}")
+
+
+if sys.argv[1:] == ["--check"]:
+    check()
+else:
+    end = time.monotonic() + float(sys.argv[1] if sys.argv[1:] else "inf")
+    print(f"torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()} on {torch.cuda.get_device_name()}")
+    print_table(end, "eager", "graph")
+    print_table(end, "compile")  # last: it takes long to compile every network

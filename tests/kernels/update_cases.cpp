@@ -15,26 +15,33 @@ std::vector<kernels::ParameterUpdate> updates(Run& run) {
   return all;
 }
 
+Tensor number(const Run& run, double value) {
+  return Tensor::full({}, value, {.dtype = DType::f64, .device = run.device()});
+}
+
 struct SgdCase {
   const char* name;
+  double lr;
   kernels::SgdSettings settings;
+  double scale = 1;
 };
 const SgdCase kSgdCases[] = {
-    {"plain", {.lr = 0.1}},
-    {"momentum", {.lr = 0.1, .momentum = 0.9}},
-    {"momentum, weight decay", {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4}},
-    {"nesterov, weight decay, clipped",
-     {.lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true, .gradient_scale = 0.5}},
+    {"plain", 0.1, {}},
+    {"momentum", 0.1, {.momentum = 0.9}},
+    {"momentum, weight decay", 0.2, {.lr_scale = 0.5, .momentum = 0.9, .weight_decay = 5e-4}},
+    {"nesterov, weight decay, clipped", 0.1, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}, 0.5},
 };
 
 struct AdamCase {
   const char* name;
+  double step;
   kernels::AdamSettings settings;
+  double scale = 1;
 };
 const AdamCase kAdamCases[] = {
-    {"first step", {.lr = 0.01}},
-    {"weight decay, clipped", {.lr = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5, .step = 7}},
-    {"decoupled", {.lr = 0.01, .weight_decay = 0.1, .decoupled = true, .step = 100}},
+    {"first step", 1, {}},
+    {"weight decay, clipped", 7, {.weight_decay = 0.1}, 0.5},
+    {"decoupled", 100, {.lr_scale = 2, .weight_decay = 0.1, .decoupled = true}},
 };
 
 }  // namespace
@@ -44,11 +51,30 @@ void add_update_cases(ParityTable& table) {
   using Span = std::span<const ParameterUpdate>;
   const ParityOptions plain{.bf16 = false, .channels_last = false};
   for (const auto& c : kSgdCases)
-    table.push_back({&sgd_update, c.name, [=](Run& run) { run(sgd_update, Span(updates(run)), c.settings); }, plain});
+    table.push_back({&sgd_update, c.name,
+                     [=](Run& run) {
+                       SgdSettings settings = c.settings;
+                       settings.lr = number(run, c.lr);
+                       if (c.scale != 1) settings.gradient_scale = number(run, c.scale);
+                       run(sgd_update, Span(updates(run)), settings);
+                     },
+                     plain});
   for (const auto& c : kAdamCases)
-    table.push_back({&adam_update, c.name, [=](Run& run) { run(adam_update, Span(updates(run)), c.settings); }, plain});
-  table.push_back(
-      {&average_update, "decay 0.9", [](Run& run) { run(average_update, Span(updates(run)), 0.9); }, plain});
+    table.push_back({&adam_update, c.name,
+                     [=](Run& run) {
+                       AdamSettings settings = c.settings;
+                       settings.lr = number(run, 0.01);
+                       settings.step = number(run, c.step);
+                       if (c.scale != 1) settings.gradient_scale = number(run, c.scale);
+                       run(adam_update, Span(updates(run)), settings);
+                     },
+                     plain});
+  table.push_back({&average_update, "decay 0.9",
+                   [](Run& run) { run(average_update, Span(updates(run)), number(run, 0.9)); }, plain});
+  for (const double max_norm : {0.5, 5.0})
+    table.push_back({&clip_scale, "norm 3",
+                     [=](Run& run) { run(clip_scale, number(run, 9), max_norm, run.output_as(DType::f64, {})); },
+                     plain});
   table.push_back({&squared_norm, "all",
                    [](Run& run) {
                      const auto all = updates(run);

@@ -11,38 +11,40 @@ ParameterUpdate one(double w, double g, double first = 0, double second = 0) {
   return {f64({1}, {w}), f64({1}, {g}), f64({1}, {first}), f64({1}, {second})};
 }
 using Updates = std::vector<ParameterUpdate>;
+Tensor number(double value) { return f64({}, {value}); }
 
 TEST(SgdUpdate, FollowsPyTorchsForm) {
   const Updates plain{one(1, 2)};
-  sgd_update(plain, {.lr = 0.1, .gradient_scale = 0.5});
+  sgd_update(plain, {.lr = number(0.1), .gradient_scale = number(0.5)});
   expect_values(plain[0].w, {0.9});
   const Updates momentum{one(1, 2, 3)};
-  sgd_update(momentum, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.5});
+  sgd_update(momentum, {.lr = number(0.2), .lr_scale = 0.5, .momentum = 0.9, .weight_decay = 0.5});
   expect_values(momentum[0].first, {0.9 * 3 + 2.5});
   expect_values(momentum[0].w, {1 - 0.1 * 5.2});
   expect_values(momentum[0].g, {2});
   const Updates nesterov{one(1, 2, 3)};
-  sgd_update(nesterov, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.5, .nesterov = true});
+  sgd_update(nesterov, {.lr = number(0.2), .lr_scale = 0.5, .momentum = 0.9, .weight_decay = 0.5, .nesterov = true});
   expect_values(nesterov[0].w, {1 - 0.1 * (2.5 + 0.9 * 5.2)});
 }
 
 TEST(AdamUpdate, CorrectsItsBias) {
   const Updates first{one(1, 2)};
-  adam_update(first, {.lr = 0.1, .epsilon = 0});
+  adam_update(first, {.lr = number(0.1), .step = number(1), .epsilon = 0});
   expect_values(first[0].w, {0.9});  // the first step is lr, whatever the gradient
   expect_values(first[0].first, {0.2});
   expect_values(first[0].second, {0.004});
   const Updates decayed{one(1, 2)};
-  adam_update(decayed, {.lr = 0.1, .epsilon = 0, .weight_decay = 3, .gradient_scale = 0.5});
+  adam_update(decayed,
+              {.lr = number(0.1), .step = number(1), .epsilon = 0, .weight_decay = 3, .gradient_scale = number(0.5)});
   expect_values(decayed[0].first, {0.1 * (1 + 3)});
   const Updates decoupled{one(1, 2)};
-  adam_update(decoupled, {.lr = 0.1, .epsilon = 0, .weight_decay = 0.5, .decoupled = true});
+  adam_update(decoupled, {.lr = number(0.1), .step = number(1), .epsilon = 0, .weight_decay = 0.5, .decoupled = true});
   expect_values(decoupled[0].w, {0.95 - 0.1});
 }
 
 TEST(AverageUpdate, MovesTheAverage) {
   const Updates updates{one(3, 0, 1)};
-  average_update(updates, 0.9);
+  average_update(updates, number(0.9));
   expect_values(updates[0].first, {1.2});
 }
 
@@ -51,6 +53,14 @@ TEST(SquaredNorm, AddsOverAllParameters) {
   Tensor sum = empty_f64({});
   squared_norm(updates, sum);
   expect_values(sum, {9});
+}
+
+TEST(ClipScale, BringsTheNormToItsBound) {
+  Tensor scale = empty_f64({});
+  clip_scale(number(9), 1.5, scale);
+  expect_values(scale, {1.5 / (3 + 1e-6)});
+  clip_scale(number(9), 4, scale);
+  expect_values(scale, {1});
 }
 
 }  // namespace
