@@ -24,7 +24,7 @@ inline const Tensor& placement(std::span<const ParameterUpdate> updates) {
 /// g ← gradient_scale·g + weight_decay·w; v ← momentum·v + g; w ← w - lr·v, or, with nesterov, w - lr·(g + momentum·v).
 /// momentum 0: w ← w - lr·g. torch.optim.SGD's form without dampening. g itself is not written.
 struct SgdSettings {
-  Tensor lr;
+  Tensor lr = {};
   double lr_scale = 1;  ///< times lr, in all of the above
   double momentum = 0;
   double weight_decay = 0;
@@ -35,8 +35,8 @@ inline constinit Kernel<void(std::span<const ParameterUpdate>, const SgdSettings
 
 /// Kingma and Ba, 2015; `decoupled`: Loshchilov and Hutter's AdamW (w ← w·(1 - lr·weight_decay) before the step).
 struct AdamSettings {
-  Tensor lr;
-  Tensor step;  ///< counted from 1, for the bias correction
+  Tensor lr = {};
+  Tensor step = {};  ///< counted from 1, for the bias correction
   double lr_scale = 1;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
