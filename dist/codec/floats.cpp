@@ -1,106 +1,130 @@
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
-#include "tern/core/bfloat16.h"
+#include "tern/core/error.h"
 #include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
-#include "tern/dist/codec/half.h"
 #include "tern/dist/codec/table.h"
+#include "tern/kernels/short_float.h"
 
 namespace tern {
 namespace {
 
-struct Float32 {
-  using Stored = float;
-  static constexpr const char* kName = "none";
-  static constexpr CodecPromise kPromise = CodecPromise::exact;
-  static Stored store(float value) { return value; }
-  static float load(Stored stored) { return stored; }
-};
-struct Half {
-  using Stored = uint16_t;
-  static constexpr const char* kName = "fp16";
-  static constexpr CodecPromise kPromise = CodecPromise::contraction;
-  static Stored store(float value) { return half_bits(value); }
-  static float load(Stored stored) { return (stored & 0x7c00u) == 0x7c00u ? NAN : half_value(stored); }
-};
-struct Brain {
-  using Stored = uint16_t;
-  static constexpr const char* kName = "bf16";
-  static constexpr CodecPromise kPromise = CodecPromise::contraction;
-  static Stored store(float value) { return BFloat16(value).bits; }
-  static float load(Stored stored) {
-    BFloat16 value;
-    value.bits = stored;
-    return value;
+using kernels::ShortFloat;
+
+/// Every element as it is.
+class FloatCodec final : public GradientCodec {
+ public:
+  std::string spec() const override { return "none"; }
+  CodecTraits traits() const override { return {.promise = CodecPromise::exact}; }
+  int64_t most_bytes(const Shape& shape) const override { return 4 * shape.numel(); }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
+    finite_statistics(tag, gradient, 0);
+    append_values<float>(bytes, gradient.span<float>());
+  }
+  void add(std::span<const std::byte> message, Tensor& sum) const override {
+    uint32_t worst = 0;
+    for (size_t i = 0; i < sum.span<float>().size(); ++i) {
+      float value;
+      std::memcpy(&value, message.data() + sizeof value * i, sizeof value);
+      worst = std::max(worst, std::bit_cast<uint32_t>(value) & 0x7f800000u);  // the exponent
+      sum.span<float>()[i] += value;
+    }
+    check(worst != 0x7f800000u, "message holds a value that is not finite");
   }
 };
 
-/// Every element as a shorter float, or as it is.
-template <class Format>
-class FloatCodec final : public GradientCodec {
+/// Every element as a float of 16 bits.
+class ShortFloatCodec final : public GradientCodec, public MessageCodec {
  public:
-  std::string spec() const override { return Format::kName; }
-  CodecTraits traits() const override {
-    return {.promise = Format::kPromise, .bits = 8.0 * sizeof(typename Format::Stored)};
+  explicit ShortFloatCodec(ShortFloat format) : format_(format) {}
+
+  std::string spec() const override { return format_ == ShortFloat::half ? "fp16" : "bf16"; }
+  CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 16}; }
+  int64_t most_bytes(const Shape& shape) const override { return 2 * shape.numel(); }
+  const MessageCodec* messages() const override { return this; }
+
+  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
+  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) const override {
+    check_range(message);
+    int64_t bytes = 0;
+    for (const auto& [tag, gradient] : message) bytes += most_bytes(gradient.shape());
+    const Tensor coded = Tensor::empty({bytes}, {.dtype = DType::u8, .device = message.front().gradient.device()});
+    int64_t at = 0;
+    for (const auto& [tag, gradient] : message) {
+      const int64_t next = at + most_bytes(gradient.shape());
+      Tensor codes = coded.slice(at, next);
+      kernels::shorten(gradient, format_, codes);
+      at = next;
+    }
+    return coded;
   }
-  int64_t most_bytes(const Shape& shape) const override {
-    return shape.numel() * static_cast<int64_t>(sizeof(typename Format::Stored));
+  void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
+    if (messages.device().type == DeviceType::cpu) check_codes(messages.span<uint8_t>());
+    int64_t at = 0;
+    for (Tensor sum : sums) {
+      kernels::widen_add(messages, at, format_, sum);
+      at += most_bytes(sum.shape());
+    }
+    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
   }
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    const auto largest = static_cast<float>(finite_statistics(tag, gradient, 0).to_vector<double>()[0]);
-    check_input(std::isfinite(Format::load(Format::store(largest))), "gradient of '", tag.name, "' reaches ", largest,
-                ", beyond what ", Format::kName, " holds");
-    bytes.reserve(bytes.size() + static_cast<size_t>(most_bytes(gradient.shape())));
-    for_blocks(std::span<const float>(gradient.span<float>()),
-               [&](std::span<const float> values, std::span<Stored> stored) {
-                 for (size_t i = 0; i < values.size(); ++i) stored[i] = Format::store(values[i]);
-                 append_values<Stored>(bytes, stored);
-               });
+    append_values<uint8_t>(bytes, encode({{tag, gradient}}, {}).span<uint8_t>());
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
-    ByteReader reader(message);
-    for_blocks(sum.span<float>(), [&](std::span<float> totals, std::span<Stored> stored) {
-      reader.values(stored);
-      uint32_t worst = 0;
-      for (size_t i = 0; i < totals.size(); ++i) {
-        const float value = Format::load(stored[i]);
-        worst = std::max(worst, std::bit_cast<uint32_t>(value) & 0x7f800000u);  // the exponent
-        totals[i] += value;
-      }
-      check(worst != 0x7f800000u, "message holds a value that is not finite");
-    });
+    const Tensor bytes = Tensor::empty({1, static_cast<int64_t>(message.size())}, {.dtype = DType::u8});
+    std::memcpy(bytes.raw_data(), message.data(), message.size());
+    decode_add(bytes, {}, {&sum, 1});
   }
 
  private:
-  using Stored = typename Format::Stored;
-
-  /// Calls `body(values, stored)` on blocks of values, each beside as much room for their stored form.
-  template <class T, class Body>
-  static void for_blocks(std::span<T> values, const Body& body) {
-    std::array<Stored, 4096> room;
-    for (size_t first = 0; first < values.size(); first += room.size()) {
-      const size_t count = std::min(room.size(), values.size() - first);
-      body(values.subspan(first, count), std::span(room).first(count));
+  void check_range(const FusedGradients& message) const {
+    const Tensor statistics = finite_statistics(message, 0);
+    const auto* row = statistics.data<double>();
+    for (const auto& [tag, gradient] : message) {
+      if (gradient.numel() == 0) continue;
+      const auto largest = static_cast<float>(*row);
+      check_input(std::isfinite(kernels::short_value(kernels::short_bits(largest, format_), format_)), "gradient of '",
+                  tag.name, "' reaches ", largest, ", beyond what ", spec(), " holds");
+      row += 3;
     }
   }
+  void check_codes(std::span<const uint8_t> codes) const {
+    const uint16_t exponent = format_ == ShortFloat::half ? 0x7c00 : 0x7f80;
+    uint32_t found = 0;
+    for (size_t i = 0; i + 1 < codes.size(); i += 2) {
+      uint16_t bits;
+      std::memcpy(&bits, codes.data() + i, sizeof bits);
+      found |= (bits & exponent) == exponent ? 1u : 0u;
+    }
+    check(found == 0, "message holds a value that is not finite");
+  }
+
+  ShortFloat format_;
 };
 
-template <class Format>
+std::unique_ptr<GradientCodec> make_none(CodecOptions& options) {
+  options.finish();
+  return std::make_unique<FloatCodec>();
+}
+template <ShortFloat kFormat>
 std::unique_ptr<GradientCodec> make(CodecOptions& options) {
   options.finish();
-  return std::make_unique<FloatCodec<Format>>();
+  return std::make_unique<ShortFloatCodec>(kFormat);
 }
 
 }  // namespace
 
-constinit const CodecEntry none_entry = {"none", "none", "32", "exact", make<Float32>};
+constinit const CodecEntry none_entry = {"none", "none", "32", "exact", make_none};
 constinit const CodecEntry fp16_entry = {"fp16", "none", "16", "nearest half; an error beyond 65504, zero below 3e-8",
-                                         make<Half>};
-constinit const CodecEntry bf16_entry = {"bf16", "none", "16", "nearest bfloat16: 8 bits of precision", make<Brain>};
+                                         make<ShortFloat::half>};
+constinit const CodecEntry bf16_entry = {"bf16", "none", "16", "nearest bfloat16: 8 bits of precision",
+                                         make<ShortFloat::brain>};
 
 }  // namespace tern

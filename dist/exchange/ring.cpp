@@ -42,10 +42,11 @@ class HalfRing final : public HopRing {
     return encode_all(codec_, {{tag, sum}}, {}).bytes;
   }
   int64_t bytes(int64_t count, int) const override { return codec_.most_bytes({count}); }
-  void decode_add(const GradientTag& tag, const Tensor& codes, int, Tensor& sum) const override {
-    codec_.decode_add(tag, std::as_bytes(codes.span<uint8_t>()), sum);
+  void decode_add(const GradientTag&, const Tensor& codes, int, Tensor& sum) const override {
+    codec_.messages()->decode_add(codes.reshape({1, codes.numel()}), {}, {&sum, 1});
   }
   std::vector<Tensor> means_of(Summands sums) override { return means(std::move(sums.own), communicator_.size()); }
+  bool runs_on_devices() const override { return true; }
 };
 
 ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {

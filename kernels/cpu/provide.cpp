@@ -1,5 +1,4 @@
 #include "tern/kernels/provide.h"
-
 #include "tern/kernels/cpu/codec.h"
 #include "tern/kernels/cpu/convolution.h"
 #include "tern/kernels/cpu/dropout.h"
@@ -9,6 +8,7 @@
 #include "tern/kernels/cpu/normalization.h"
 #include "tern/kernels/cpu/pooling.h"
 #include "tern/kernels/cpu/reduction.h"
+#include "tern/kernels/cpu/short_float.h"
 #include "tern/kernels/cpu/softmax.h"
 #include "tern/kernels/cpu/update.h"
 #include "tern/kernels/elementwise.h"
@@ -84,6 +84,8 @@ void provide_cpu_kernels() {
   kernels::quantize.provide(cpu, tern::cpu::quantize);
   kernels::norm_quantize.provide(cpu, tern::cpu::norm_quantize);
   kernels::dequantize_add.provide(cpu, tern::cpu::dequantize_add);
+  kernels::shorten.provide(cpu, tern::cpu::shorten);
+  kernels::widen_add.provide(cpu, tern::cpu::widen_add);
 }
 
 }  // namespace tern

@@ -1,5 +1,4 @@
 #include "tern/kernels/provide.h"
-
 #include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/cuda/convolution.h"
 #include "tern/kernels/cuda/dropout.h"
@@ -9,6 +8,7 @@
 #include "tern/kernels/cuda/normalization.h"
 #include "tern/kernels/cuda/pooling.h"
 #include "tern/kernels/cuda/reduction.h"
+#include "tern/kernels/cuda/short_float.h"
 #include "tern/kernels/cuda/softmax.h"
 #include "tern/kernels/cuda/update.h"
 #include "tern/kernels/elementwise.h"
@@ -80,6 +80,8 @@ void provide_cuda_kernels() {
   kernels::quantize.provide(cuda, tern::cuda::quantize);
   kernels::norm_quantize.provide(cuda, tern::cuda::norm_quantize);
   kernels::dequantize_add.provide(cuda, tern::cuda::dequantize_add);
+  kernels::shorten.provide(cuda, tern::cuda::shorten);
+  kernels::widen_add.provide(cuda, tern::cuda::widen_add);
 
   kernels::conv2d.provide(cuda, tern::cuda::conv2d);
   kernels::conv2d_backward_data.provide(cuda, tern::cuda::conv2d_backward_data);

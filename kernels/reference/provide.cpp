@@ -1,5 +1,4 @@
 #include "tern/kernels/provide.h"
-
 #include "tern/kernels/codec.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/dropout.h"
@@ -19,6 +18,7 @@
 #include "tern/kernels/reference/normalization.h"
 #include "tern/kernels/reference/pooling.h"
 #include "tern/kernels/reference/reduction.h"
+#include "tern/kernels/reference/short_float.h"
 #include "tern/kernels/reference/softmax.h"
 #include "tern/kernels/reference/update.h"
 #include "tern/kernels/softmax.h"
@@ -94,6 +94,8 @@ void provide_reference_kernels() {
   kernels::quantize.provide(reference, tern::reference::quantize);
   kernels::norm_quantize.provide(reference, tern::reference::norm_quantize);
   kernels::dequantize_add.provide(reference, tern::reference::dequantize_add);
+  kernels::shorten.provide(reference, tern::reference::shorten);
+  kernels::widen_add.provide(reference, tern::reference::widen_add);
 }
 
 }  // namespace tern

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/half.h"
+#include "tern/kernels/half.h"
 #include "tests/dist/codec_support.h"
 #include "tests/support/message_of.h"
 

@@ -101,7 +101,8 @@ TEST_P(CudaExchanges, GiveTheCpusMeansAndMoveTheCpusBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, CudaExchanges,
-                         testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"allgather", "none"},
+                         testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"},
+                                         Pair{"allgather", "fp16"}, Pair{"allgather", "none"},
                                          Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
                                          Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias"},
                                          Pair{"allgather", "error-feedback:topk"}, Pair{"reduce-scatter", "qsgd"},

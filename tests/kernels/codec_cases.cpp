@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tern/kernels/codec.h"
+#include "tern/kernels/short_float.h"
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -119,6 +120,16 @@ void run_dequantize(Run& run, const CodecCase& c, bool shared) {
       c.bucket, c.levels);
 }
 
+void run_shorten(Run& run, int64_t n, ShortFloat format) {
+  run(shorten, gradient(run, n), format, run.output_as(DType::u8, {2 * n}));
+}
+
+/// Three messages, of which the codes begin behind something else.
+void run_widen(Run& run, int64_t n, ShortFloat format) {
+  const Tensor messages = run.integers({3, 6 + 2 * n}, 256).to(Device{}).to(DType::u8).to(run.device());
+  run(widen_add, messages, 4, format, run.changed(run.input({n}).to(DType::f32)));
+}
+
 }  // namespace
 
 // f32 alone; the oracle in double precision gets the same floats, and every target must give its very bits.
@@ -135,6 +146,12 @@ void add_codec_cases(ParityTable& table) {
     for (const bool shared : {true, false})
       table.push_back({&dequantize_add, c.name, [=](Run& run) { run_dequantize(run, c, shared); }, exact});
   }
+  for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
+    for (const int64_t n : {0, 1, 37, 70'001}) {
+      const char* const name = format == ShortFloat::half ? "half" : "bfloat16";
+      table.push_back({&shorten, name, [=](Run& run) { run_shorten(run, n, format); }, exact});
+      table.push_back({&widen_add, name, [=](Run& run) { run_widen(run, n, format); }, exact});
+    }
 }
 
 }  // namespace tern::test
