@@ -3,9 +3,19 @@
 #include "tern/autograd/activation.h"
 #include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
+
+/// As conv2d reads it without a copy of its own, once for forward and backward.
+Tensor weight_beside(const Tensor& x, const Tensor& weight) {
+  if (x.device().type == DeviceType::cpu) return in_format(weight, MemoryFormat::row_major);
+  if (weight.dtype() == x.dtype() && weight.format() == x.format()) return weight;
+  Tensor w = Tensor::empty(weight.shape(), x.options());
+  kernels::convert(weight, w);
+  return w;
+}
 
 struct Conv2dOperation {
   ConvGeometry geometry;
@@ -19,7 +29,7 @@ struct Conv2dOperation {
     check(weight.dtype() == parameter_dtype(input.dtype()), "conv2d: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
-    w = in_format(weight, MemoryFormat::row_major);
+    w = weight_beside(x, weight);
     Tensor result = Tensor::empty(shape, x.options());
     kernels::conv2d(x, w, bias, geometry, relu, result);
     if (relu) y = result;
@@ -33,8 +43,9 @@ struct Conv2dOperation {
       kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      gradients[1] = Tensor::empty_like(w);
-      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, w.options());
+      const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.device()};
+      gradients[1] = Tensor::empty(w.shape(), options);
+      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], gradients[2]);
     }
     return gradients;

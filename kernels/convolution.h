@@ -25,7 +25,8 @@ struct ConvGeometry {
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry);
 
 /// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share dtype (f32, f64, bf16) and format; w is OIHW
-/// row-major and, like bias, of `parameter_dtype`; bias[O] may be undefined.
+/// row-major and, like bias[O], which may be undefined, of `parameter_dtype`; CUDA also takes w in the dtype and format
+/// of x, and copies it so otherwise.
 inline constinit Kernel<void(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu,
                              Tensor& y)>
     conv2d{"conv2d"};

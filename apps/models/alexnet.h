@@ -17,16 +17,12 @@ struct AlexNetOptions {
 };
 
 /// The half of AlexNet's first two convolutions that one of Krizhevsky's two GPUs held: [N, 128, 13, 13] from
-/// x [N, 3, 224, 224].
+/// x [N, 3, 231, 231].
 struct AlexNetTower final : Module {
   struct Options {};
   explicit AlexNetTower(const Options& = {}) {}
 
-  Variable forward(const Variable& x) override {
-    // TensorFlow's "same" for a kernel of 11 and a stride of 4 at 224 pixels.
-    const Variable padded = pad(x, {{}, {}, {.before = 3, .after = 4}, {.before = 3, .after = 4}});
-    return pool2(norm2(bn2(conv2(pool1(norm1(bn1(conv1(padded))))))));
-  }
+  Variable forward(const Variable& x) override { return pool2(norm2(bn2(conv2(pool1(norm1(bn1(conv1(x)))))))); }
 
   static Conv2d::Options convolution(int64_t in, int64_t out, int64_t kernel, int64_t groups = 1) {
     return {.in = in,
@@ -77,7 +73,9 @@ struct AlexNet final : Module, PartlyDecayed {
                                 .bias_initializer = constant(0)})) {}
 
   Variable forward(const Variable& x) override {
-    const Variable y = bn3(conv3(concat({tower1(x), tower2(x)}, 1)));
+    // TensorFlow's "same" for a kernel of 11 and a stride of 4 at 224 pixels.
+    const Variable padded = pad(x, {{}, {}, {.before = 3, .after = 4}, {.before = 3, .after = 4}});
+    const Variable y = bn3(conv3(concat({tower1(padded), tower2(padded)}, 1)));
     const Variable features = pool5(bn5(conv5(bn4(conv4(y)))));
     return fc8(dropout7(fc7(dropout6(fc6(flatten(features))))));
   }

@@ -30,6 +30,9 @@ void wait_for_block();
 const uint64_t* exchange(uint64_t value);
 void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
+/// Whether the machine is to be without `what`: TERN_EMULATED_LACK, a driver, device, or code (for the device).
+bool lacks(const char* what);
+
 /// What a captured stream was given, in order.
 struct Graph;
 /// Does `work` at once, or with every launch of the graph where this thread captures one.
@@ -72,6 +75,7 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoDevice = 100,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorNotReady = 600,
@@ -104,19 +108,22 @@ const char* cudaGetErrorName(cudaError_t);
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count);
 inline cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = emulation::lacks("driver") ? 0 : 13000;
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, "emulated device");
   properties->uuid = {{static_cast<char>(device)}};
+  properties->major = 9;
+  properties->minor = 0;
   return cudaSuccess;
 }
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
-  return cudaSuccess;
+  return emulation::lacks("code") ? cudaErrorNoKernelImageForDevice : cudaSuccess;
 }
+/// A device has TERN_EMULATED_MEMORY bytes, 1 TiB where that is not set.
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);

@@ -1,10 +1,13 @@
+#include <malloc.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -135,6 +138,11 @@ namespace {
 thread_local std::unique_ptr<Graph> captured;
 }  // namespace
 
+bool lacks(const char* what) {
+  const char* const lack = std::getenv("TERN_EMULATED_LACK");
+  return lack != nullptr && std::strcmp(lack, what) == 0;
+}
+
 void issue(std::function<void()> work) {
   if (captured)
     captured->work.push_back(std::move(work));
@@ -168,23 +176,44 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
 const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (emulation::lacks("device")) return cudaErrorNoDevice;
   *count = 8;
   return cudaSuccess;
 }
-cudaError_t cudaMalloc(void** memory, size_t bytes) {
+namespace {
+
+std::atomic<size_t> taken = 0;  // of the devices' memory
+
+size_t total_memory() {
+  const char* const set = std::getenv("TERN_EMULATED_MEMORY");
+  return set != nullptr ? std::stoull(set) : size_t{1} << 40;
+}
+
+}  // namespace
+
+cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xff, bytes);  // NaN: shows what nobody wrote
   return cudaSuccess;
 }
-cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaMalloc(memory, bytes); }
-cudaError_t cudaFree(void* memory) {
+cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
   return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (taken + bytes > total_memory()) return cudaErrorMemoryAllocation;
+  const cudaError_t status = cudaMallocHost(memory, bytes);
+  if (status == cudaSuccess) taken += malloc_usable_size(*memory);
+  return status;
+}
+cudaError_t cudaFree(void* memory) {
+  taken -= malloc_usable_size(memory);
+  return cudaFreeHost(memory);
+}
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = *total = 0;
+  *total = total_memory();
+  *free = *total - std::min(*total, taken.load());
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t) {

@@ -132,8 +132,12 @@ show as-cpu 120 as_cpu
 show steps 150 "$pack/steps"
 show bandwidth 60 "$pack/bandwidth"
 if python3 -c 'import torch' 2>/dev/null; then
-  show torch 300 python3 tests/gpu/torch_steps.py $((deadline - SECONDS - 45))
+  show torch 300 python3 tests/gpu/torch_steps.py $((deadline - SECONDS - 105))
   show ratios 5 ratios
 fi
+# Whatever comes of it: NCCL does not promise this.
+result=$failed
+show nccl-pair 60 env TERN_TEST_NCCL_PAIR=1 "$pack/dist_test" --gtest_filter='NcclPair.*'
+failed=$result
 [ "$failed" = 0 ] && echo "all of it ran" || echo "something failed, see above"
 exit "$failed"

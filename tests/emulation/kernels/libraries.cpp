@@ -17,6 +17,9 @@ namespace {
 /// `x` on the CPU.
 Tensor here(const Tensor& x) { return x.defined() ? x.to(Device{}) : x; }
 
+/// As the reference reads weights.
+Tensor plain(const Tensor& w) { return here(w).to(MemoryFormat::row_major).to(parameter_dtype(w.dtype())); }
+
 }  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
@@ -56,7 +59,7 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels:
             Tensor& y) {
   emulation::issue([=] {
     Tensor result = here(y);
-    kernels::conv2d.on(Target::reference)(here(x), here(w), here(bias), geometry, relu, result);
+    kernels::conv2d.on(Target::reference)(here(x), plain(w), here(bias), geometry, relu, result);
     y.copy_from(result);
   });
 }
@@ -64,7 +67,7 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels:
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
   emulation::issue([=] {
     Tensor result = here(dx);
-    kernels::conv2d_backward_data.on(Target::reference)(here(dy), here(w), geometry, result);
+    kernels::conv2d_backward_data.on(Target::reference)(here(dy), plain(w), geometry, result);
     dx.copy_from(result);
   });
 }
