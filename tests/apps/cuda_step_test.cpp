@@ -33,9 +33,10 @@ class CudaStep : public TrainLenet {
 
 TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
   const std::vector<std::vector<std::string>> runs = {
-      {"--epochs", "2"},
+      {"--epochs", "2", "--optimizer", "nesterov", "--lr-schedule", "step", "--lr-steps", "0.5"},
       {"--iterations", "17", "--optimizer", "adam", "--lr-schedule", "cosine", "--lr", "0.002", "--clip-norm", "0.5"},
-      {"--iterations", "14", "--ema-decay", "0.9", "--precision", "bf16", "--lr-schedule", "poly"}};
+      {"--iterations", "14", "--optimizer", "adamw", "--weight-decay", "0.1", "--ema-decay", "0.9", "--precision",
+       "bf16"}};
   for (const auto& flags : runs) {
     SCOPED_TRACE(testing::PrintToString(flags));
     auto one_by_one = flags;
