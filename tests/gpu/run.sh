@@ -13,7 +13,7 @@ set -uo pipefail
 root=$(dirname -- "$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")")
 cd -- "$root" || exit 2
 out=${OUT:-$root/results-gpu}
-pack=$root/build-gpu
+pack=$root/build-gpu packed=$root/build-gpu/packed.tar.gz
 deadline=$((SECONDS + 540))
 programs=(tests/core_test tests/kernels_test tests/dist_test tests/gpu/bandwidth tests/gpu/steps apps/train_lenet)
 
@@ -40,7 +40,8 @@ nvidia_folders() {
 }
 
 if [ "${1:-}" = --pack ]; then
-  build && collect && du -sh "$pack"
+  build && collect && tar -C "$pack" -czf "$root/build-gpu.tmp" . && rm -r "$pack" && mkdir "$pack" &&
+    mv "$root/build-gpu.tmp" "$packed" && du -sh "$pack"
   exit
 fi
 
@@ -48,6 +49,7 @@ if ! gpu=$(nvidia-smi -L 2>&1); then
   echo "tests/gpu/run.sh: no NVIDIA GPU with a driver on this machine (${gpu#*: line *: }); expected one" >&2
   exit 2
 fi
+[ ! -e "$packed" ] || tar -C "$pack" -xzf "$packed"
 mkdir -p "$out"
 LD_LIBRARY_PATH=$pack/lib:$(nvidia_folders | paste -sd:):${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH OMP_WAIT_POLICY=PASSIVE
