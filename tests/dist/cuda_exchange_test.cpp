@@ -72,8 +72,8 @@ TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
-                         testing::Values("ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32", "qsgd",
-                                         "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=max"));
+                         testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
+                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=max"));
 
 struct Pair {
   const char* exchange;

@@ -123,7 +123,7 @@ export TERN_CACHE=$out/cache
 show versions 30 versions
 show memory 60 "$pack/core_test" --gtest_filter='CudaMemory*:Device*'
 show parity 150 "$pack/kernels_test" --gtest_brief=1 --gtest_filter='*CudaParity*:Cuda*:*Cudnn*:Coverage*'
-show nccl 60 "$pack/dist_test" --gtest_filter='Nccl*:*_Cuda:*_CudaNccl'
+show nccl 60 "$pack/dist_test" --gtest_filter='Nccl*:*Cuda*'
 show lenet-cuda 60 train lenet-cuda cuda --iterations 1000
 show lenet-cuda-tf32 60 train lenet-cuda-tf32 cuda --iterations 1000 --precision tf32
 show lenet-cuda-bf16 60 train lenet-cuda-bf16 cuda --iterations 1000 --precision bf16
