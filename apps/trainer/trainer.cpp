@@ -166,7 +166,12 @@ Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
   std::optional<Team::Sum> started;
   if (on_cpu()) started = start_sum();  // travels beside the backward pass
   pass.loss.backward();
-  method_->step();
+  try {
+    method_->step();
+  } catch (const InputError&) {
+    if (!on_cpu()) numbers(batch, arrival(), steps_ + 1, stop);  // a loss that is not finite says more
+    throw;
+  }
   if (average_) average_->update();
   return [=] { return (started ? *started : start_sum()).wait(); };
 }

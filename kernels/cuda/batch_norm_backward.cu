@@ -1,26 +1,30 @@
 #include "tern/kernels/cuda/channel_map.h"
-#include "tern/kernels/cuda/elementwise.h"
 #include "tern/kernels/cuda/normalization.h"
 #include "tern/kernels/cuda/summation.h"
 
 namespace tern::cuda {
 namespace {
 
-/// Σ d and Σ d · (x - mean) of a channel, d the gradient through the relu. y is null without one.
+/// Σ d and Σ d · (x - mean) of a channel, d the gradient through the relu. y is null without one, and so is where d
+/// goes unless it is asked for.
 template <class T>
 struct GradientSums {
   const T *dy, *x, *y;
   const float* mean;
+  T* through;
   template <int Width>
   __device__ void add(int64_t at, int64_t channel, float* sums) const {
     const auto gradients = load_pack<T, Width>(dy + at), inputs = load_pack<T, Width>(x + at),
                outputs = load_pack<T, Width>((y != nullptr ? y : x) + at);
+    Pack<T, Width> passed;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
       const float d = y != nullptr && !(float(outputs.values[j]) > 0) ? 0.0f : float(gradients.values[j]);
       sums[j] += d;
       sums[Width + j] += d * (float(inputs.values[j]) - mean[channel + j]);
+      passed.values[j] = static_cast<T>(d);
     }
+    if (through != nullptr) store_pack(through + at, passed);
   }
 };
 
@@ -51,23 +55,15 @@ struct InputGradient {
 void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved, bool relu, Tensor& dx, Tensor& dgamma,
                          Tensor& dbeta, Tensor& dresidual) {
   const char* operation = "batch_norm_backward";
-  if (dresidual.defined()) {
-    // The gradient through the relu is asked for: once it is written, it is what the rest reads.
-    if (relu)
-      relu_backward(saved.y, dy, dresidual);
-    else
-      dresidual.copy_from(dy);
-    Tensor none;
-    return batch_norm_backward(dresidual, saved, false, dx, dgamma, dbeta, none);
-  }
   const Tensor &x = saved.x, scale = Tensor::empty_like(dgamma), slope = Tensor::empty_like(dgamma),
                shift = Tensor::empty_like(dgamma);
   const int64_t channels = x.size(1);
   if (x.numel() == 0) return;
   visit_fast(x.dtype(), operation, [&]<class T>(T) {
-    const GradientSums<T> each{dy.data<T>(), x.data<T>(), relu ? saved.y.data<T>() : nullptr, saved.mean.data<float>()};
-    const bool packs =
-        is_aligned(each.dy, kPackBytes) && is_aligned(each.x, kPackBytes) && is_aligned(each.y, kPackBytes);
+    const GradientSums<T> each{dy.data<T>(), x.data<T>(), relu ? saved.y.data<T>() : nullptr, saved.mean.data<float>(),
+                               dresidual.defined() ? dresidual.data<T>() : nullptr};
+    const bool packs = is_aligned(each.dy, kPackBytes) && is_aligned(each.x, kPackBytes) &&
+                       is_aligned(each.y, kPackBytes) && is_aligned(each.through, kPackBytes);
     sum<2, kPackBytes / sizeof(T)>(operation, x.device(), Summation::per_channel(operation, x), packs, each,
                                    StoreGradients{.count = static_cast<double>(x.numel() / channels),
                                                   .gamma = saved.gamma.data<float>(),
@@ -77,12 +73,14 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
                                                   .scale = scale.data<float>(),
                                                   .slope = slope.data<float>(),
                                                   .shift = shift.data<float>()});
+    // Where the gradient through the relu is written, the rest reads it alone.
+    const Tensor& d = dresidual.defined() ? dresidual : dy;
     const ChannelMap map(operation, x.shape());
     const auto run = [&](auto... through) {
-      map.run(InputGradient{}, dx, map.of<T>(dx), map.of<T>(dy), map.of<T>(x), map.each(saved.mean), map.each(scale),
+      map.run(InputGradient{}, dx, map.of<T>(dx), map.of<T>(d), map.of<T>(x), map.each(saved.mean), map.each(scale),
               map.each(slope), map.each(shift), through...);
     };
-    if (relu)
+    if (relu && !dresidual.defined())
       run(map.of<T>(saved.y));
     else
       run();
