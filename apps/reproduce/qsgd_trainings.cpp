@@ -74,7 +74,8 @@ std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
   if (options.quick) flags.insert(flags.end(), {"--lr-schedule", "cosine"});
   std::string setting = fmt::format(
       "ResNet-{} on {}{}, total batch {}: He et al.'s crop, mirror, momentum 0.9, weight decay 0.0001 and rate of "
-      "0.1{}. 4 bits, buckets of 512 scaled by their maximum; matrices of fewer than 10,000 elements travel as floats.",
+      "0.1{}. 4 bits, buckets of 512 scaled by their maximum; matrices of fewer than 10,000 elements travel as "
+      "floats: a quarter of this network, where the paper speaks of less than 1 %.",
       depth, data.name, not_the_papers(data, "cifar10"), kBatch,
       options.quick ? ", on a cosine"
                     : " after 400 steps of 0.01, a tenth of it from a half and from three quarters of the steps on");
