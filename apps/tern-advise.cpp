@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "tern/apps/tern-advise/forecast.h"
+#include "tern/apps/tern-advise/measure.h"
 #include "tern/apps/tern-advise/network.h"
 #include "tern/apps/tern-advise/options.h"
 #include "tern/apps/tern-advise/page.h"
@@ -17,11 +18,12 @@ using namespace tern;
 constexpr int kMostExtrapolated = 512;
 constexpr double kFrameBytes = 48;  // of each message
 
-/// A message's latency, here and on the cable.
+/// No network is faster than this machine's own ranks are with each other.
 LinkCost cost_of(const Link& link) {
+  const LinkCost here = loopback_cost();
   const double latency = std::chrono::duration<double>(link.latency).count();
-  return {.hop = latency + Workbench::hop_seconds() + kFrameBytes / link.bytes_per_second,
-          .byte = 1 / link.bytes_per_second};
+  return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
+          .byte = std::max(here.byte, 1 / link.bytes_per_second)};
 }
 
 std::vector<Forecast> ranked(Forecaster& forecaster, int workers) {

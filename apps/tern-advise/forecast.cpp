@@ -63,7 +63,7 @@ Forecast Forecaster::forecast(const Way& way, int workers) {
   return forecast;
 }
 
-const MeasuredCodec& Forecaster::measured(const std::string& codec, const std::string& exchange) {
+CodecCost Forecaster::measured(const std::string& codec, const std::string& exchange) {
   const auto known = codecs_.find({codec, exchange});
   if (known != codecs_.end()) return known->second;
   return codecs_[{codec, exchange}] = workbench_.codec(codec, exchange);
@@ -71,21 +71,22 @@ const MeasuredCodec& Forecaster::measured(const std::string& codec, const std::s
 
 std::vector<PlannedMessage> Forecaster::messages(const Way& way, int workers) {
   Module& model = workbench_.model();
-  const MeasuredCodec &coded = measured(way.codec, way.exchange), &floats = measured("none", "ring");
   std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
-  std::vector<CodedTensor> sizes = coded.tensors;
+  std::vector<Shape> shapes;
+  for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
   if (way.method == "local-sgd")
     for (const auto& [name, buffer] : floating_buffers(model)) {
       tensors.push_back({name, buffer->numel(), false});
-      sizes.push_back({buffer->shape(), 4 * buffer->numel()});
+      shapes.push_back(buffer->shape());
     }
-  const auto codec = make_codec(way.codec), none = make_codec("none");
   std::vector<PlannedMessage> planned;
   for (const FusedMessage& message : fuse(tensors, {})) {
-    std::vector<CodedTensor> members;
-    for (const size_t i : message.members) members.push_back(sizes[i]);
-    planned.push_back(message.coded ? PlannedMessage{plan_exchange(way.exchange, *codec, members, workers), coded.cost}
-                                    : PlannedMessage{plan_exchange("ring", *none, members, workers), floats.cost});
+    const std::string codec = message.coded ? way.codec : "none", exchange = message.coded ? way.exchange : "ring";
+    const auto coder = make_codec(codec);
+    std::vector<Shape> members;
+    for (const size_t i : message.members) members.push_back(shapes[i]);
+    planned.push_back(
+        {plan_exchange(exchange, *coder, coded_tensors(*coder, members), workers), measured(codec, exchange)});
   }
   return planned;
 }

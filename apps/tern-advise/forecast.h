@@ -43,7 +43,7 @@ class Forecaster {
   double compute() const { return compute_; }
 
  private:
-  const MeasuredCodec& measured(const std::string& codec, const std::string& exchange);
+  CodecCost measured(const std::string& codec, const std::string& exchange);
   /// Of the parameters' round, and with local SGD of the buffers'.
   std::vector<PlannedMessage> messages(const Way& way, int workers);
   Forecast subnets(const Way& way, int workers);
@@ -53,7 +53,7 @@ class Forecaster {
   int64_t local_steps_;
   double compute_;
   std::optional<double> change_;
-  std::map<std::pair<std::string, std::string>, MeasuredCodec> codecs_;
+  std::map<std::pair<std::string, std::string>, CodecCost> codecs_;
   std::optional<CodecCost> slicing_;
   std::map<int, double> subnet_compute_;
 };

@@ -1,9 +1,8 @@
 #include "tern/apps/tern-advise/workbench.h"
 
 #include <algorithm>
-#include <chrono>
 
-#include "tern/apps/tern-advise/side_by_side.h"
+#include "tern/apps/tern-advise/measure.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/stopwatch.h"
@@ -19,59 +18,7 @@ namespace tern {
 namespace {
 
 constexpr Sgd::Options kSgd = {.lr = 1e-4, .momentum = 0.9};
-constexpr int kWarmUp = 3, kFewest = 5, kMost = 200;
-constexpr double kSeconds = 3;  ///< that the steps of one measurement may take, where they are not the fewest
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-/// The same on every rank: the largest.
-std::vector<double> slowest(Communicator& c, const std::vector<double>& values) {
-  const Tensor all = Tensor::from<double>({std::ssize(values)}, values);
-  c.all_reduce(all, Reduction::max).wait();
-  return all.to_vector<double>();
-}
-
-/// Medians of what `step()` returns, of each entry by itself, on the slowest rank: of as many steps as fit into
-/// `kSeconds`, after some that warm up. Ranks begin each step together.
-template <class Step>
-std::vector<double> measure(Communicator& c, const Step& step) {
-  std::vector<std::vector<double>> found;
-  const auto begin = std::chrono::steady_clock::now();
-  int steps = kMost;
-  for (int i = 0; i < kWarmUp + steps; ++i) {
-    c.barrier().wait();
-    const std::vector<double> values = slowest(c, step());
-    if (i + 1 == kWarmUp) {
-      const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begin;
-      steps = std::clamp(static_cast<int>(kWarmUp * kSeconds / slowest(c, {so_far.count()}).front()), kFewest, kMost);
-    }
-    if (i < kWarmUp) continue;
-    found.resize(values.size());
-    for (size_t k = 0; k < values.size(); ++k) found[k].push_back(values[k]);
-  }
-  std::vector<double> medians;
-  for (std::vector<double>& values : found) medians.push_back(median(std::move(values)));
-  return medians;
-}
-
-/// Of `step()` itself.
-template <class Step>
-double measure_seconds(Communicator& c, const Step& step) {
-  const auto seconds = measure(c, [&]() -> std::vector<double> {
-    double time = 0;
-    {
-      const Stopwatch watch(time);
-      step();
-    }
-    return {time};
-  });
-  return seconds.front();
-}
-
+constexpr double kComputeSeconds = 3, kCodecSeconds = 1;  // that a measurement may take
 double total(const ExchangeTimes& times) { return times.encode + times.wait + times.decode; }
 
 std::unique_ptr<Module> initialized(const Network& network) {
@@ -119,13 +66,15 @@ void narrow(Module& model, int workers) {
 Workbench::Workbench(const Network& network, const Options& options)
     : network_(network),
       options_(options),
-      noise_(std::make_unique<Noise>(network.images, (kWarmUp + kMost) * options.images * options.ranks)) {
+      noise_(std::make_unique<Noise>(network.images, kMostMeasured * options.images * options.ranks)) {
   for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized(network));
 }
 
 StateDict Workbench::optimizer_state() { return Sgd(model().parameters(), kSgd).state(); }
 
-double Workbench::step_seconds() { return train(models_, true); }
+double Workbench::step_seconds() {
+  return train(models_, DataParallel::Options{.check_every = 0}, kComputeSeconds).compute;
+}
 
 double Workbench::subnet_step_seconds(int workers) {
   std::vector<std::unique_ptr<Module>> subnets;
@@ -133,11 +82,12 @@ double Workbench::subnet_step_seconds(int workers) {
     subnets.push_back(initialized(network_));
     narrow(*subnets.back(), workers);
   }
-  return train(subnets, false);
+  return train(subnets, {}, kComputeSeconds).compute;
 }
 
-double Workbench::train(const std::vector<std::unique_ptr<Module>>& models, bool together) {
-  double result = 0;
+Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models,
+                                      const std::optional<DataParallel::Options>& together, double budget) {
+  StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     Module& mine = *models[static_cast<size_t>(c.rank())];
     Sgd sgd(mine.parameters(), kSgd);
@@ -145,13 +95,11 @@ double Workbench::train(const std::vector<std::unique_ptr<Module>>& models, bool
                       {.batch_size = options_.images});
     loader.start({});
     std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, sgd);
-    if (together) method = std::make_unique<DataParallel>(mine, sgd, c, DataParallel::Options{.check_every = 0});
+    if (together) method = std::make_unique<DataParallel>(mine, sgd, c, *together);
     int64_t step = 0;
-    const auto seconds = measure(c, [&]() -> std::vector<double> {
-      const double before = total(method->times());
-      double time = 0;
-      {
-        const Stopwatch watch(time);
+    const auto times = measure(c, budget, [&]() -> std::vector<double> {
+      const ExchangeTimes before = method->times();
+      const double seconds = seconds_of([&] {
         const auto batch = loader.next();
         method->begin_step(step++);
         sgd.zero_gradients();
@@ -159,10 +107,11 @@ double Workbench::train(const std::vector<std::unique_ptr<Module>>& models, bool
         count_correct(logits.value(), batch->labels);
         loss.backward();
         method->step();
-      }
-      return {time - (total(method->times()) - before)};
+      });
+      const ExchangeTimes after = method->times();
+      return {seconds - (total(after) - total(before)), after.encode - before.encode, after.decode - before.decode};
     });
-    if (c.rank() == 0) result = seconds.front();
+    if (c.rank() == 0) result = {times[0], times[1], times[2]};
   });
   return result;
 }
@@ -171,7 +120,7 @@ double Workbench::change_seconds() {
   double result = 0;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     const auto parameters = models_[static_cast<size_t>(c.rank())]->parameters();
-    const double seconds = measure_seconds(c, [&] {
+    const double seconds = measure_seconds(c, kCodecSeconds, [&] {
       std::vector<Tensor> kept;
       for (const auto& [name, parameter] : parameters) kept.push_back(parameter->value().clone());
       for (int pass = 0; pass < 2; ++pass)
@@ -185,39 +134,15 @@ double Workbench::change_seconds() {
   return result;
 }
 
-MeasuredCodec Workbench::codec(const std::string& codec, const std::string& exchange) {
-  MeasuredCodec measured;
+CodecCost Workbench::codec(const std::string& codec, const std::string& exchange) {
+  const StepTimes times =
+      train(models_, DataParallel::Options{.averaging = {.codec = codec, .exchange = exchange}, .check_every = 0},
+            kCodecSeconds);
   const auto coder = make_codec(codec);
   std::vector<Shape> shapes;
   for (const auto& [name, parameter] : model().parameters()) shapes.push_back(parameter->value().shape());
-  measured.tensors = coded_tensors(*coder, shapes);
-  side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
-    Module& mine = *models_[static_cast<size_t>(c.rank())];
-    std::vector<Tensor> gradients;
-    for (const auto& [name, parameter] : mine.parameters()) gradients.push_back(parameter->gradient());
-    Averaging averaging(c, averaged_parameters(mine, "advice"), {.codec = codec, .exchange = exchange});
-    int64_t round = 0;
-    const auto times = measure(c, [&]() -> std::vector<double> {
-      const ExchangeTimes before = averaging.times();
-      averaging.begin(round++);
-      for (size_t i = gradients.size(); i-- > 0;) averaging.give(i, gradients[i]);
-      averaging.finish();
-      const ExchangeTimes after = averaging.times();
-      return {after.encode - before.encode, after.decode - before.decode};
-    });
-    if (c.rank() == 0) measured.cost = {times[0], times[1]};
-  });
-  const ExchangePlan plan = plan_exchange(exchange, *coder, measured.tensors, options_.ranks);
-  measured.cost.encode /= plan.encoded();
-  measured.cost.decode /= plan.decoded();
-  if (coder->traits().fixed_size) return measured;
-  const auto parameters = model().parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    std::vector<std::byte> bytes;
-    coder->encode({parameters[i].name, {}}, parameters[i].parameter->gradient(), bytes);
-    measured.tensors[i].bytes = std::ssize(bytes);
-  }
-  return measured;
+  const ExchangePlan plan = plan_exchange(exchange, *coder, coded_tensors(*coder, shapes), options_.ranks);
+  return {times.encode / plan.encoded(), times.decode / plan.decoded()};
 }
 
 CodecCost Workbench::slicing() {
@@ -228,7 +153,7 @@ CodecCost Workbench::slicing() {
     Sgd sgd(mine->parameters(), kSgd);
     IndependentSubnets subnets(*mine, sgd, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
     int64_t step = 0;
-    const auto times = measure(c, [&]() -> std::vector<double> {
+    const auto times = measure(c, kCodecSeconds, [&]() -> std::vector<double> {
       const ExchangeTimes before = subnets.times();
       subnets.begin_step(step++);
       for (const auto& [name, parameter] : mine->parameters())
@@ -243,16 +168,6 @@ CodecCost Workbench::slicing() {
   const SubnetCuts cuts(fc_plan(*whole), *whole);
   const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), optimizer_state(), kRanks);
   return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};
-}
-
-double Workbench::hop_seconds() {
-  double result = 0;
-  side_by_side(2, 1, [&](Communicator& c) {
-    const Tensor x = Tensor::zeros({2});
-    const double seconds = measure_seconds(c, [&] { c.all_reduce(x).wait(); });
-    if (c.rank() == 0) result = seconds / 2;
-  });
-  return result;
 }
 
 }  // namespace tern

@@ -1,22 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tern/apps/tern-advise/network.h"
 #include "tern/data/dataset.h"
-#include "tern/dist/communicator.h"
-#include "tern/dist/exchange_plan.h"
+#include "tern/dist/data_parallel.h"
 #include "tern/dist/model/round_time.h"
 
 namespace tern {
-
-/// A codec on its way through an exchange, as measured.
-struct MeasuredCodec {
-  CodecCost cost;
-  std::vector<CodedTensor> tensors;  ///< of the network's parameters, in their order
-};
 
 /// Short runs of a network's parts by as many ranks as share a machine, side by side: what a model of its training
 /// stands on. Times are medians of what the slowest rank needs. Images are noise, which takes as long as pictures.
@@ -30,7 +24,7 @@ class Workbench {
   Workbench(const Network& network, const Options& options);
 
   const Options& options() const { return options_; }
-  /// The whole network; with gradients once `step_seconds` was called.
+  /// The whole network.
   Module& model() { return *models_.front(); }
   StateDict optimizer_state();
 
@@ -40,15 +34,18 @@ class Workbench {
   double subnet_step_seconds(int workers);
   /// Of what local SGD does beside the exchange at each synchronisation: keeps the model, subtracts twice.
   double change_seconds();
-  MeasuredCodec codec(const std::string& codec, const std::string& exchange);
+  /// Of an element on its way through an exchange.
+  CodecCost codec(const std::string& codec, const std::string& exchange);
   /// Of cutting out and putting in place an element of independent subnets; measured with two ranks.
   CodecCost slicing();
-  /// A message's way from rank to rank without the network's.
-  static double hop_seconds();
 
  private:
-  /// `together`: with the exchange between computations, which leaves the caches to itself, but not in the result.
-  double train(const std::vector<std::unique_ptr<Module>>& models, bool together);
+  struct StepTimes {
+    double compute = 0, encode = 0, decode = 0;
+  };
+  /// Exchanges between computations leave the caches to themselves, as in a real job.
+  StepTimes train(const std::vector<std::unique_ptr<Module>>& models,
+                  const std::optional<DataParallel::Options>& together, double budget);
 
   const Network& network_;
   Options options_;

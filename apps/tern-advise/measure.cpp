@@ -1,0 +1,113 @@
+#include "tern/apps/tern-advise/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "tern/core/parallel.h"
+#include "tern/core/stopwatch.h"
+#include "tern/dist/in_process.h"
+#include "tern/dist/tcp.h"
+#include "tern/dist/transport_communicator.h"
+
+namespace tern {
+namespace {
+
+constexpr int kWarmUp = 3, kFewest = 5;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// Of each entry, the largest of all ranks.
+std::vector<double> slowest(Communicator& c, const std::vector<double>& values) {
+  const Tensor all = Tensor::from<double>({std::ssize(values)}, values);
+  c.all_reduce(all, Reduction::max).wait();
+  return all.to_vector<double>();
+}
+
+/// As `side_by_side`, where rank r of a job is connected by `connect(r)`.
+template <class Connect>
+void run_ranks(int ranks, int threads, const Connect& connect, const std::function<void(Communicator&)>& body) {
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  std::vector<std::thread> running;
+  for (int rank = 0; rank < ranks; ++rank)
+    running.emplace_back([&, rank] {
+      try {
+        set_thread_count(threads);
+        TransportCommunicator communicator(connect(rank));
+        body(communicator);
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : running) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+std::vector<double> measure(Communicator& c, double budget, const std::function<std::vector<double>()>& step) {
+  std::vector<std::vector<double>> found;
+  const auto begin = std::chrono::steady_clock::now();
+  int steps = kMostMeasured;
+  for (int i = 0; i < steps; ++i) {
+    c.barrier().wait();
+    const std::vector<double> values = slowest(c, step());
+    if (i + 1 == kWarmUp) {
+      const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - begin;
+      const int fit = static_cast<int>(kWarmUp * budget / slowest(c, {so_far.count()}).front());
+      steps = kWarmUp + std::clamp(fit, kFewest, kMostMeasured - kWarmUp);
+    }
+    if (i < kWarmUp) continue;
+    found.resize(values.size());
+    for (size_t k = 0; k < values.size(); ++k) found[k].push_back(values[k]);
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& values : found) medians.push_back(median(std::move(values)));
+  return medians;
+}
+
+double measure_seconds(Communicator& c, double budget, const std::function<void()>& step) {
+  return measure(c, budget, [&]() -> std::vector<double> { return {seconds_of(step)}; }).front();
+}
+
+double seconds_of(const std::function<void()>& work) {
+  double seconds = 0;
+  {
+    const Stopwatch watch(seconds);
+    work();
+  }
+  return seconds;
+}
+
+void side_by_side(int ranks, int threads, const std::function<void(Communicator&)>& body) {
+  auto transports = make_in_process(ranks);
+  run_ranks(
+      ranks, threads, [&](int rank) { return std::move(transports[static_cast<size_t>(rank)]); }, body);
+}
+
+LinkCost loopback_cost() {
+  constexpr int64_t kBytes = 4 << 20;
+  constexpr double kBudget = 0.5;
+  detail::Listener listener(Address{});
+  const Address master = listener.address();
+  const auto connect = [&](int rank) {
+    const TcpOptions options = {.rank = rank, .size = 2, .master = master};
+    return rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
+  };
+  LinkCost cost;
+  run_ranks(2, 1, connect, [&](Communicator& c) {
+    const Tensor little = Tensor::zeros({2}), much = Tensor::zeros({kBytes}, {.dtype = DType::u8}), got = much.clone();
+    const double hop = measure_seconds(c, kBudget, [&] { c.all_reduce(little).wait(); }) / 2;
+    const double seconds = measure_seconds(c, kBudget, [&] { c.shift(much, got).wait(); });
+    if (c.rank() == 0) cost = {.hop = hop, .byte = std::max(0.0, seconds - hop) / kBytes};
+  });
+  return cost;
+}
+
+}  // namespace tern

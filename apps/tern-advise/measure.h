@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tern/dist/communicator.h"
+#include "tern/dist/transport.h"
+#include "tern/dist/wire.h"
+
+namespace tern {
+
+/// Steps that `measure` takes at most, those that warm up among them.
+inline constexpr int kMostMeasured = 200;
+
+/// Medians of what `step()` returns, of each entry by itself and on the slowest rank, the same on every rank: of as
+/// many steps as fit into `budget` seconds, but some at least, after a few that warm up. Ranks begin each together.
+std::vector<double> measure(Communicator& c, double budget, const std::function<std::vector<double>()>& step);
+/// Of the seconds that `step()` takes.
+double measure_seconds(Communicator& c, double budget, const std::function<void()>& step);
+
+double seconds_of(const std::function<void()>& work);
+
+/// Calls `body(communicator)` on a thread for each of `ranks`, which compute with `threads` each and share this
+/// machine; rethrows the first rank's error.
+void side_by_side(int ranks, int threads, const std::function<void(Communicator&)>& body);
+
+/// What a message costs over TCP between two ranks of this machine, for which there is no network: what a network
+/// cannot undercut.
+LinkCost loopback_cost();
+
+}  // namespace tern
