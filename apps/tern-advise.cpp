@@ -57,12 +57,14 @@ int main(int argc, char** argv) {
     const Network& network = find_network(options.model);
     Workbench workbench(network, {.ranks = static_cast<int>(options.ranks_per_machine),
                                   .threads = static_cast<int>(options.threads),
-                                  .images = options.batch_size / options.workers});
+                                  .images = options.batch_size / options.workers,
+                                  .seconds = options.seconds});
     Forecaster forecaster(workbench, cost_of(options.link), options.local_steps);
     const auto forecasts = ranked(forecaster, static_cast<int>(options.workers));
     std::vector<ScalePoint> scale;
     for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(forecaster, workers));
-    std::fputs(advice_page(network, options, forecaster, forecasts, scale).c_str(), stdout);
+    std::fputs(advice_page(network, options, {forecaster.compute(), forecaster.link()}, forecasts, scale).c_str(),
+               stdout);
     return kDone;
   });
 }

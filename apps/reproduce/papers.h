@@ -13,6 +13,7 @@ std::span<const ExperimentEntry> terngrad_experiments();
 std::unique_ptr<Experiment> make_terngrad_fig2(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_terngrad_fig3(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_terngrad_fig4(const ExperimentOptions& options);
+std::unique_ptr<Experiment> make_terngrad_fig5(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& options);
 std::unique_ptr<Experiment> make_terngrad_table2(const ExperimentOptions& options);
 

@@ -55,8 +55,10 @@ void Reproduction::lock() {
 }
 
 void Reproduction::run() {
-  say(fmt::format("{}: {} runs, {} of them done before; see {}", entry_.name, runs_.size(), results_.size(),
-                  (folder_ / "README.md").string()));
+  const std::string page = (folder_ / "README.md").string();
+  say(runs_.empty() ? fmt::format("{}: see {}", entry_.name, page)
+                    : fmt::format("{}: {} runs, {} of them done before; see {}", entry_.name, runs_.size(),
+                                  results_.size(), page));
   write();
   for (size_t i = 0; i < runs_.size(); ++i) {
     if (results_.contains(runs_[i].name)) continue;
@@ -111,7 +113,7 @@ void Reproduction::train(size_t number) {
 void Reproduction::write() const {
   const Report report = experiment_->report(results_);
   write_text(folder_ / "README.md", result_page(entry_, command_.line, folders_, results_, report));
-  write_text(folder_ / "runs.csv", runs_csv(runs_, results_));
+  if (!runs_.empty()) write_text(folder_ / "runs.csv", runs_csv(runs_, results_));
   for (const auto& files : {report.figures, report.tables})
     for (const auto& [name, text] : files) write_text(folder_ / name, text);
 }

@@ -52,10 +52,14 @@ std::string result_page(const ExperimentEntry& entry, const std::string& command
     text += fmt::format("**{} of {} runs are done**; the command below goes on.\n\n", results.size(), folders.size());
   for (const auto& [name, svg] : report.figures) text += fmt::format("![{0}]({0})\n\n", name);
   text += report.text;
-  text += fmt::format("\n## Runs\n\n{:.0f} minutes of work on {}. Every run is a line of [runs.csv](runs.csv)",
-                      seconds / 60, machine_text());
-  for (const auto& [name, csv] : report.tables) text += fmt::format(", [{0}]({0})", name);
-  text += fmt::format("; `runs/` has their logs.\n\n```sh\n{}\n```\n", command);
+  std::string tables;
+  for (const auto& [name, csv] : report.tables)
+    tables += fmt::format("{1}[{0}]({0})", name, tables.empty() ? "" : ", ");
+  if (folders.empty()) return text + fmt::format("\nAll numbers: {}, by\n\n```sh\n{}\n```\n", tables, command);
+  text += fmt::format(
+      "\n## Runs\n\n{:.0f} minutes of work on {}. Every run is a line of [runs.csv](runs.csv){}{}; `runs/` has their "
+      "logs.\n\n```sh\n{}\n```\n",
+      seconds / 60, machine_text(), tables.empty() ? "" : ", ", tables, command);
   return text + commands_text(folders);
 }
 

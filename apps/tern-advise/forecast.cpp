@@ -34,6 +34,33 @@ int64_t narrowest_layer(Module& model) {
 
 }  // namespace
 
+PlannedRound plan_round(Module& model, const Way& way, int workers) {
+  std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
+  std::vector<Shape> shapes;
+  for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
+  if (way.method == "local-sgd")
+    for (const auto& [name, buffer] : floating_buffers(model)) {
+      tensors.push_back({name, buffer->numel(), false});
+      shapes.push_back(buffer->shape());
+    }
+  PlannedRound round;
+  for (const FusedMessage& message : fuse(tensors, {})) {
+    const std::string codec = message.coded ? way.codec : "none", exchange = message.coded ? way.exchange : "ring";
+    const auto coder = make_codec(codec);
+    std::vector<Shape> members;
+    for (const size_t i : message.members) members.push_back(shapes[i]);
+    round.messages.push_back(
+        {plan_exchange(exchange, *coder, coded_tensors(*coder, members), workers), codec, exchange});
+  }
+  return round;
+}
+
+double PlannedRound::sent(int workers) const {
+  double bytes = 0;
+  for (const Message& message : messages) bytes += static_cast<double>(message.plan.sent()) / workers;
+  return bytes;
+}
+
 Forecaster::Forecaster(Workbench& workbench, const LinkCost& link, int64_t local_steps)
     : workbench_(workbench), link_(link), local_steps_(local_steps), compute_(workbench.step_seconds()) {}
 
@@ -51,12 +78,13 @@ std::vector<Way> Forecaster::ways(int workers) {
 
 Forecast Forecaster::forecast(const Way& way, int workers) {
   if (way.method == "ist") return subnets(way, workers);
-  const auto planned = messages(way, workers);
+  const PlannedRound planned = plan_round(workbench_.model(), way, workers);
+  std::vector<PlannedMessage> messages;
+  for (const auto& [plan, codec, exchange] : planned.messages) messages.push_back({plan, measured(codec, exchange)});
   const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
-  const ExchangeTimes round = round_time(planned, link_);
-  Forecast forecast = {way, compute_, {round.encode / steps, round.wait / steps, round.decode / steps}};
-  for (const PlannedMessage& message : planned)
-    forecast.sent += static_cast<double>(message.plan.sent()) / workers / steps;
+  const ExchangeTimes round = round_time(messages, link_);
+  Forecast forecast = {
+      way, compute_, {round.encode / steps, round.wait / steps, round.decode / steps}, planned.sent(workers) / steps};
   if (way.averages_every_step()) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
@@ -67,28 +95,6 @@ CodecCost Forecaster::measured(const std::string& codec, const std::string& exch
   const auto known = codecs_.find({codec, exchange});
   if (known != codecs_.end()) return known->second;
   return codecs_[{codec, exchange}] = workbench_.codec(codec, exchange);
-}
-
-std::vector<PlannedMessage> Forecaster::messages(const Way& way, int workers) {
-  Module& model = workbench_.model();
-  std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
-  std::vector<Shape> shapes;
-  for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
-  if (way.method == "local-sgd")
-    for (const auto& [name, buffer] : floating_buffers(model)) {
-      tensors.push_back({name, buffer->numel(), false});
-      shapes.push_back(buffer->shape());
-    }
-  std::vector<PlannedMessage> planned;
-  for (const FusedMessage& message : fuse(tensors, {})) {
-    const std::string codec = message.coded ? way.codec : "none", exchange = message.coded ? way.exchange : "ring";
-    const auto coder = make_codec(codec);
-    std::vector<Shape> members;
-    for (const size_t i : message.members) members.push_back(shapes[i]);
-    planned.push_back(
-        {plan_exchange(exchange, *coder, coded_tensors(*coder, members), workers), measured(codec, exchange)});
-  }
-  return planned;
 }
 
 Forecast Forecaster::subnets(const Way& way, int workers) {

@@ -29,6 +29,20 @@ struct Forecast {
   double seconds() const { return compute + exchange.encode + exchange.wait + exchange.decode; }
 };
 
+/// A message of a round, and how it goes.
+struct PlannedRound {
+  struct Message {
+    ExchangePlan plan;
+    std::string codec, exchange;
+  };
+  std::vector<Message> messages;
+
+  /// Payload, the mean over the ranks.
+  double sent(int workers) const;
+};
+/// Of data-parallel training or local SGD: the model's parameters and, where they are averaged too, its buffers.
+PlannedRound plan_round(Module& model, const Way& way, int workers);
+
 /// Forecasts for one network and one link, from what its workbench measures when it is first needed.
 class Forecaster {
  public:
@@ -41,11 +55,10 @@ class Forecaster {
   Forecast forecast(const Way& way, int workers);
 
   double compute() const { return compute_; }
+  const LinkCost& link() const { return link_; }
 
  private:
   CodecCost measured(const std::string& codec, const std::string& exchange);
-  /// Of the parameters' round, and with local SGD of the buffers'.
-  std::vector<PlannedMessage> messages(const Way& way, int workers);
   Forecast subnets(const Way& way, int workers);
 
   Workbench& workbench_;

@@ -15,6 +15,7 @@ namespace tern {
 namespace {
 
 constexpr int64_t kMostWorkers = 4096, kImagesOfWorker = 16;
+constexpr double kMostSeconds = 3600;
 
 template <class T>
 void add(CLI::App& app, const char* flag, const char* value, T& field, const std::string& help) {
@@ -59,6 +60,8 @@ void complete(AdviceOptions& options) {
   if (options.threads == 0)
     options.threads = std::max<int64_t>(1, thread_count() / static_cast<int>(options.ranks_per_machine));
   check_range("--threads", options.threads, 1, 1024);
+  check_input(options.seconds > 0 && options.seconds <= kMostSeconds, "--seconds: found ", options.seconds,
+              ", expected a number above 0, ", kMostSeconds, " or less");
 }
 
 }  // namespace
@@ -81,6 +84,7 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   add(app, "--ranks-per-machine", "N", options.ranks_per_machine,
       "Ranks that share a machine: so many are run here side by side [1]");
   add(app, "--threads", "N", options.threads, "Threads of each rank [the cores, shared by a machine's ranks]");
+  add(app, "--seconds", "X", options.seconds, "What each measurement may take; there are about 15 [1]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -17,6 +17,7 @@ struct AdviceOptions {
   int64_t local_steps = 10;
   int64_t ranks_per_machine = 1;
   int64_t threads = 0;  ///< of each rank
+  double seconds = 1;   ///< that a measurement may take
   std::string text;     ///< to print instead, where it is not empty
 };
 

@@ -75,17 +75,17 @@ std::string training_command(const Network& network, const AdviceOptions& option
   return text + " --exchange " + way.exchange;
 }
 
-std::string advice_page(const Network& network, const AdviceOptions& options, Forecaster& forecaster,
+std::string advice_page(const Network& network, const AdviceOptions& options, const Measured& measured,
                         const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale) {
   const int64_t images = options.batch_size / options.workers;
   std::string text = fmt::format(
-      "{}, {} workers, {} images a step ({} each); {}, {:g} ms\nmeasured here: {}, {} side by side, {} each: a step "
-      "computes for {:.2f} ms\n\n",
+      "{}, {} workers, {} images a step ({} each); {}, {:g} ms\nmeasured here, on {}, {} with {}: a step computes for "
+      "{:.2f} ms; a message's way takes {:.2f} ms and {:.2f} ms a megabyte\n\n",
       network.name, options.workers, options.batch_size, images, rate_text(options.link.bytes_per_second),
       milliseconds(std::chrono::duration<double>(options.link.latency).count()), processor_name(),
-      options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks", options.ranks_per_machine),
-      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads),
-      milliseconds(forecaster.compute()));
+      options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
+      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads), milliseconds(measured.compute),
+      milliseconds(measured.link.hop), milliseconds(1e6 * measured.link.byte));
   text += fmt::format("{:<14} {:<12} {:<15} {:>9} {:>9} {:>10}   {:>8} {:>8} {:>8} {:>8}\n", "method", "codec",
                       "exchange", "step ms", "images/s", "MB sent", "compute", "encode", "network", "decode");
   for (const Forecast& forecast : forecasts) text += row(forecast, options.batch_size);

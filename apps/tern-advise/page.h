@@ -16,8 +16,14 @@ struct ScalePoint {
   Forecast floats = {}, codes = {};
 };
 
-/// What `tern-advise` says. `forecasts` are from the fastest on.
-std::string advice_page(const Network& network, const AdviceOptions& options, Forecaster& forecaster,
+/// What advice stands on.
+struct Measured {
+  double compute = 0;  ///< seconds of a step
+  LinkCost link = {};
+};
+
+/// What `tern-advise` says. `forecasts` are from the fastest on, floats and codes of data-parallel training among them.
+std::string advice_page(const Network& network, const AdviceOptions& options, const Measured& measured,
                         const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale);
 
 /// The command that trains this way.

@@ -18,7 +18,6 @@ namespace tern {
 namespace {
 
 constexpr Sgd::Options kSgd = {.lr = 1e-4, .momentum = 0.9};
-constexpr double kComputeSeconds = 3, kCodecSeconds = 1;  // that a measurement may take
 double total(const ExchangeTimes& times) { return times.encode + times.wait + times.decode; }
 
 std::unique_ptr<Module> initialized(const Network& network) {
@@ -73,7 +72,7 @@ Workbench::Workbench(const Network& network, const Options& options)
 StateDict Workbench::optimizer_state() { return Sgd(model().parameters(), kSgd).state(); }
 
 double Workbench::step_seconds() {
-  return train(models_, DataParallel::Options{.check_every = 0}, kComputeSeconds).compute;
+  return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
 }
 
 double Workbench::subnet_step_seconds(int workers) {
@@ -82,7 +81,7 @@ double Workbench::subnet_step_seconds(int workers) {
     subnets.push_back(initialized(network_));
     narrow(*subnets.back(), workers);
   }
-  return train(subnets, {}, kComputeSeconds).compute;
+  return train(subnets, {}, options_.seconds).compute;
 }
 
 Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models,
@@ -120,7 +119,7 @@ double Workbench::change_seconds() {
   double result = 0;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     const auto parameters = models_[static_cast<size_t>(c.rank())]->parameters();
-    const double seconds = measure_seconds(c, kCodecSeconds, [&] {
+    const double seconds = measure_seconds(c, options_.seconds, [&] {
       std::vector<Tensor> kept;
       for (const auto& [name, parameter] : parameters) kept.push_back(parameter->value().clone());
       for (int pass = 0; pass < 2; ++pass)
@@ -137,7 +136,7 @@ double Workbench::change_seconds() {
 CodecCost Workbench::codec(const std::string& codec, const std::string& exchange) {
   const StepTimes times =
       train(models_, DataParallel::Options{.averaging = {.codec = codec, .exchange = exchange}, .check_every = 0},
-            kCodecSeconds);
+            options_.seconds);
   const auto coder = make_codec(codec);
   std::vector<Shape> shapes;
   for (const auto& [name, parameter] : model().parameters()) shapes.push_back(parameter->value().shape());
@@ -153,7 +152,7 @@ CodecCost Workbench::slicing() {
     Sgd sgd(mine->parameters(), kSgd);
     IndependentSubnets subnets(*mine, sgd, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
     int64_t step = 0;
-    const auto times = measure(c, kCodecSeconds, [&]() -> std::vector<double> {
+    const auto times = measure(c, options_.seconds, [&]() -> std::vector<double> {
       const ExchangeTimes before = subnets.times();
       subnets.begin_step(step++);
       for (const auto& [name, parameter] : mine->parameters())

@@ -20,6 +20,7 @@ class Workbench {
     int ranks = 1;       ///< that share this machine
     int threads = 1;     ///< of each
     int64_t images = 1;  ///< that each trains on in a step
+    double seconds = 1;  ///< that a measurement may take, and thrice that of the whole network's computation
   };
   Workbench(const Network& network, const Options& options);
 
