@@ -100,7 +100,8 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
       const ExchangeTimes before = method->times();
       const double seconds = seconds_of([&] {
         const auto batch = loader.next();
-        method->begin_step(step++);
+        method->begin_step(step);
+        mine.begin_step({.seed = 1, .step = static_cast<uint32_t>(step++), .samples = batch->indices});
         sgd.zero_gradients();
         const Variable logits = mine(batch->images), loss = cross_entropy(logits, batch->labels);
         count_correct(logits.value(), batch->labels);
