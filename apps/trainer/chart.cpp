@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 namespace tern {
 namespace {
@@ -27,6 +28,24 @@ std::string escape(const std::string& text) {
       safe += c;
   }
   return safe;
+}
+
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/// Lines of `text`, broken at spaces, of `most` characters where a word is no longer.
+std::vector<std::string> wrap(std::string_view text, size_t most) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (lines.empty() || characters(lines.back()) + 1 + characters(word) > most)
+      lines.emplace_back(word);
+    else
+      (lines.back() += ' ') += word;
+  }
+  return lines;
 }
 
 using Points = std::vector<std::pair<double, double>>;
@@ -161,15 +180,20 @@ constexpr const char* kStyle =
 }  // namespace
 
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts) {
-  const double panel = kLeft + kPanelWidth + kRight;
-  const double width = panel * static_cast<double>(charts.size()), height = kTop + kPanelHeight + kBottom;
+  constexpr double kLine = 16, kCharacter = 6.2;
+  const double panel = kLeft + kPanelWidth + kRight, width = panel * static_cast<double>(charts.size());
+  const auto lines = wrap(subheading, static_cast<size_t>((width - kLeft - kRight) / kCharacter));
+  const double top = kTop + kLine * std::max(0.0, static_cast<double>(lines.size()) - 1);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
       "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
-      "<text x=\"{3}\" y=\"34\" class=\"heading\">{4}</text>\n<text x=\"{3}\" y=\"54\">{5}</text>\n",
-      width, height, kStyle, kLeft, escape(heading), escape(subheading));
+      "<text x=\"{3}\" y=\"34\" class=\"heading\">{4}</text>\n",
+      width, top + kPanelHeight + kBottom, kStyle, kLeft, escape(heading));
+  for (size_t i = 0; i < lines.size(); ++i)
+    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, 54 + kLine * static_cast<double>(i),
+                       escape(lines[i]));
   for (size_t i = 0; i < charts.size(); ++i)
-    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, kTop).draw();
+    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top).draw();
   return svg + "</svg>\n";
 }
 

@@ -31,7 +31,7 @@ struct Chart {
   std::optional<std::pair<double, double>> y_range = {};
 };
 
-/// An SVG image of the charts side by side under a heading and a smaller line of text.
+/// An SVG image of the charts side by side under a heading and smaller text, in as many lines as it takes.
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts);
 
 }  // namespace tern

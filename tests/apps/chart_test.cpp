@@ -64,6 +64,18 @@ TEST(Chart, IsWellFormedAndSmallForAnyNumberOfPoints) {
   }
 }
 
+TEST(Chart, WrapsALongSubheadingAndGrowsByItsLines) {
+  const Chart chart{.title = "title", .x_label = "step", .series = {}};
+  const auto drawn = [&](const std::string& below) { return draw_charts("heading", below, {&chart, 1}); };
+  EXPECT_NE(drawn("a few words").find(">a few words</text>"), std::string::npos);
+  EXPECT_NE(drawn("a few words").find("height=\"484\""), std::string::npos);
+  const std::string first(60, 'x'), second(60, 'y');
+  const std::string svg = drawn(first + " " + second);
+  EXPECT_NE(svg.find(">" + first + "</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">" + second + "</text>"), std::string::npos);
+  EXPECT_NE(svg.find("height=\"500\""), std::string::npos);
+}
+
 TEST_F(TrainLenet, CurvesLeaveOutWhatIsNotFinite) {
   Curves curves(place("plot.svg"));
   curves.started({.application = "test", .settings = {}});
