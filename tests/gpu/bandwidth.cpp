@@ -125,7 +125,8 @@ std::vector<Row> rows_of(DType dtype) {
     const Tensor w = noise({50'000'000}), g = noise({50'000'000}), v = noise({50'000'000}), s = noise({50'000'000});
     const auto size = static_cast<double>(w.bytes());
     const std::vector<ParameterUpdate> all{{w, g, v, s}};
-    const Tensor lr = Tensor::full({}, 1e-6, {.dtype = DType::f64, .device = kCuda}), step = Tensor::full({}, 1, lr.options());
+    const Tensor lr = Tensor::full({}, 1e-6, {.dtype = DType::f64, .device = kCuda}),
+                 step = Tensor::full({}, 1, lr.options());
     rows.push_back({"sgd_update with momentum", 5 * size, [=] { sgd_update(all, {.lr = lr, .momentum = 0.9}); }});
     rows.push_back({"adam_update", 7 * size, [=] { adam_update(all, {.lr = lr, .step = step}); }});
     add_codec_rows(rows);
