@@ -16,7 +16,7 @@ namespace {
 
 constexpr Device kCuda{DeviceType::cuda, 0};
 constexpr const char* kPlace = "TERN_TEST_NCCL_PLACE";  // of a rank's process: "RANK ADDRESS"
-const Deadlines kDeadlines = {.rendezvous = std::chrono::seconds(20), .operation = std::chrono::seconds(20)};
+const Deadlines kDeadlines = {.operation = std::chrono::seconds(20), .rendezvous = std::chrono::seconds(20)};
 
 /// As make_nccl, which refuses ranks that share a GPU.
 nccl::NcclCommunicator join_pair(int rank, const Address& master) {
