@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tern/apps/reproduce/accuracy_axes.h"
 #include "tern/apps/reproduce/accuracy_cells.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/sample.h"
@@ -76,10 +77,10 @@ std::string ComparisonTable::figure(const Results& results) const {
   std::vector<Chart> charts;
   for (const auto& group : content_.groups) {
     Chart chart = {.title = group.title + ": test accuracy", .x_label = "step", .series = {}};
-    chart.y_suffix = " %";
     for (size_t i = 0; i < group.rows.size(); ++i)
       if (const auto found = results.find(seed_name(group.rows[i], 1)); found != results.end())
         chart.series.push_back(make_series(group.rows[i], found->second, kColors[i % std::size(kColors)]));
+    set_accuracy_axes(chart, group.rows.front().run.steps);
     charts.push_back(chart);
   }
   return draw_charts(content_.heading, "seed 1", charts);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tern/apps/reproduce/accuracy_axes.h"
 #include "tern/apps/reproduce/block_means.h"
 #include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/gradient_census.h"
@@ -123,7 +124,7 @@ class TernGradFigure4 final : public Experiment {
       second.emplace_back(numbers.at("evaluated step")[i], numbers.at("accuracy")[i]);
     Chart accuracy = {.title = "(a) test accuracy", .x_label = "step", .series = {}};
     accuracy.series = {percent_line("float", kFloatColor, first), percent_line("ternary", kTernaryColor, second)};
-    accuracy.y_suffix = " %";
+    set_accuracy_axes(accuracy, setting_.iterations);
 
     Chart loss = {.title = "(b) training loss", .x_label = "step", .series = {}};
     loss.series = {{.label = "float", .color = kFloatColor, .points = block_means(with_floats.losses, kPoints)},
