@@ -133,7 +133,7 @@ std::string IstFigure2::traffic_figure(const Results& results) const {
       for (const char* name : {"parallel_floats", "ist_floats"})
         points.emplace_back(std::log2(static_cast<double>(n)), found->at(name).at(0));
   chart.series.push_back(dots("counted", points));
-  return draw_charts("IST, Figure 2: traffic", network() + " · thin lines: (n−1)/n, what has to move", {&chart, 1});
+  return draw_charts("IST, Figure 2: traffic", network() + " · thin: (n−1)/n of it", {&chart, 1});
 }
 
 std::string IstFigure2::operations_figure(const Results& results) const {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tern/apps/reproduce/ist_training.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
@@ -49,7 +51,7 @@ class IstFigure4 final : public Experiment {
     }
     if (tasks_[0].scope == "fc") text += '\n' + speedups(results);
     return {.text = text,
-            .figures = {{"accuracy.svg", draw_charts("IST, Figure 4: test accuracy over the time of training",
+            .figures = {{"accuracy.svg", draw_charts("IST, Figure 4: test accuracy over time",
                                                      "every method for as many epochs · a dot is an epoch", charts)}},
             .tables = {{"curves.csv", csv}}};
   }
@@ -95,12 +97,20 @@ class IstFigure4 final : public Experiment {
                    .x_label = "seconds",
                    .series = {},
                    .y_suffix = " %"};
+    double low = 100, high = 0, last = 1;
     for (const IstMethod& method : ist_methods()) {
       Series line = {.label = method.title, .color = method.color, .points = {}, .markers = true};
       if (const RunResult* result = find_result(results, tasks_[task], run_of(task, method)))
         for (const CurvePoint& point : result->curve) line.points.emplace_back(point.seconds, 100 * point.accuracy);
+      for (const auto& [seconds, accuracy] : line.points) {
+        low = std::min(low, accuracy);
+        high = std::max(high, accuracy);
+        last = std::max(last, seconds);
+      }
       chart.series.push_back(line);
     }
+    chart.x_range = {0, 1.02 * last};
+    if (low <= high) chart.y_range = {low - 2, high + 2};
     return chart;
   }
 

@@ -91,7 +91,9 @@ void visit_flags(Settings& s, Visit&& visit) {
              false,
              {"calibrated", "batch"}},
         s.ist_eval);
-  visit(Flag{group, "calibrate-batches", "N", "calibrated: from so many training batches"}, s.calibrate_batches);
+  visit(Flag{group, "calibrate-batches", "N",
+             "Evaluate by batch-norm statistics of so many training batches; calibrated: 20 unless given"},
+        s.calibrate_batches);
   visit(
       Flag{group, "codec", "SPEC", "How it is coded; --codec help lists the codecs, and the exchanges they take", true},
       s.codec);

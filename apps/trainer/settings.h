@@ -48,7 +48,7 @@ struct TrainSettings {
   std::string ist_scope = "fc";
   std::string ist_momentum = "travel";
   std::string ist_eval = "calibrated";
-  int64_t calibrate_batches = 20;
+  std::optional<int64_t> calibrate_batches = {};
   std::string codec = "none";
   std::string exchange = {};  ///< empty: see default_exchange
   int64_t min_compress = 0;

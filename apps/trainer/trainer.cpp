@@ -18,6 +18,17 @@
 #include "tern/core/stopwatch.h"
 
 namespace tern {
+namespace {
+
+/// The training batches whose statistics batch normalisations take on before an evaluation; 0: they keep those that
+/// they met in training.
+int64_t calibration_batches(const TrainSettings& s) {
+  constexpr int64_t kOfSubnets = 20;
+  if (s.method != "ist") return s.calibrate_batches.value_or(0);
+  return s.ist_eval == "calibrated" ? s.calibrate_batches.value_or(kOfSubnets) : 0;
+}
+
+}  // namespace
 
 Trainer::Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources)
     : settings_(settings),
@@ -33,7 +44,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
   feed_ = std::make_unique<BatchFeed>(*loader_, device, set_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
-  if (resources_.communicator && settings.method == "ist" && settings.ist_eval == "calibrated")
+  if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
   total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * loader_->batches();
@@ -214,7 +225,7 @@ void Trainer::gather_model() {
   }
   if (!method_->replicated()) seconds_ += seconds;  // what other methods pay for in each step
   if (calibration_loader_)
-    calibrate(*model_, *calibration_loader_, activation_dtype(settings_), settings_.calibrate_batches);
+    calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
 }
 
 /// Every rank evaluates its share of the test images.

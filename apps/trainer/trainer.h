@@ -92,7 +92,7 @@ class Trainer {
   std::unique_ptr<ResidentSet> set_;  ///< the training images, where the device holds them
   std::unique_ptr<DataLoader> loader_, test_loader_;
   std::unique_ptr<BatchFeed> feed_;                 ///< of loader_
-  std::unique_ptr<DataLoader> calibration_loader_;  ///< null but for --ist-eval calibrated
+  std::unique_ptr<DataLoader> calibration_loader_;  ///< null where nothing is calibrated
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<DistributedOptimizer> method_;

@@ -97,7 +97,11 @@ void validate_workers(const TrainSettings& s) {
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
   check_input(s.method != "ist" || s.ist_eval != "batch" || s.eval_batch_size >= 2, "--eval-batch-size: found ",
               s.eval_batch_size, ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
-  check_input(s.calibrate_batches >= 1, "--calibrate-batches: found ", s.calibrate_batches, ", expected 1 or more");
+  check_input(s.calibrate_batches.value_or(1) >= 1, "--calibrate-batches: found ", s.calibrate_batches.value_or(0),
+              ", expected 1 or more");
+  check_input(
+      !s.calibrate_batches || s.ema_decay == 0,
+      "--calibrate-batches and --ema-decay contradict each other: statistics are of the parameters as they are");
   check_input(s.local_steps >= 1, "--local-steps: found ", s.local_steps, ", expected 1 or more");
   check_input(s.method == "data-parallel" || s.ema_decay == 0, "--ema-decay and --method ", s.method,
               " contradict each other: each worker has a model of its own");
@@ -110,9 +114,9 @@ std::string worker_reason_without_effect(const std::string& name, const TrainSet
     return "it belongs to --transport socket and nccl";
   if (name == "link" && s.transport == "nccl") return "what NCCL moves does not pass it";
   if (name == "local-steps" && s.method == "data-parallel") return "--method data-parallel exchanges in every step";
-  if ((name.starts_with("ist-") || name == "calibrate-batches") && s.method != "ist")
-    return "it belongs to --method ist";
-  if (name == "calibrate-batches" && s.ist_eval != "calibrated") return "it belongs to --ist-eval calibrated";
+  if (name.starts_with("ist-") && s.method != "ist") return "it belongs to --method ist";
+  if (name == "calibrate-batches" && s.method == "ist" && s.ist_eval != "calibrated")
+    return "it belongs to --ist-eval calibrated";
   if ((name == "min-compress" || name == "keep-float") && s.method == "ist") return "--method ist codes all of a slice";
   if ((name == "overlap" || name == "weight-decay-in-gradient") && s.method != "data-parallel")
     return "it belongs to --method data-parallel";

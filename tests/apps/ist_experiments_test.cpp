@@ -55,6 +55,7 @@ TEST(IstExperiments, GiveEveryWorkerAnEqualBatch) {
   for (const auto& run : runs) {
     EXPECT_EQ(run.program, "train_mlp");
     EXPECT_EQ(flag(run, "--iterations"), "470") << "10 epochs of 24,500 melodies, 512 a step";
+    EXPECT_EQ(flag(run, "--calibrate-batches"), "20");
     EXPECT_EQ(flag(run, "--link"), "rate=1gbit,latency=0.1ms");
   }
 }

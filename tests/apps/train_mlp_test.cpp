@@ -53,6 +53,25 @@ TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
   EXPECT_EQ(run({"--workers", "2", "--method", "ist", "--norm", "none", "--ist-scope", "filters"}).code, 2);
 }
 
+TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked) {
+  const auto loss = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--workers", "2", "--iterations", "20", "--hidden", "64", "--lr", "0.1", "--log",
+                             place("log"), "--quiet", "--threads", "1"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::ifstream log(place("log"));
+    nlohmann::json last;
+    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
+    return last["loss"].get<double>();
+  };
+  // After so few steps the running statistics lie far behind the parameters.
+  const double running = loss({}), calibrated = loss({"--calibrate-batches", "20"});
+  EXPECT_LT(calibrated, 0.9 * running);
+  const Outcome averaged = run({"--workers", "2", "--calibrate-batches", "20", "--ema-decay", "0.9"});
+  EXPECT_EQ(averaged.code, 2);
+  EXPECT_NE(averaged.err.find("--calibrate-batches and --ema-decay contradict each other"), std::string::npos);
+}
+
 TEST_F(TrainMlp, RefusesCountsThatAreNone) {
   for (const auto& [value, message] :
        {std::pair{"0", "--hidden: found 0, expected 1 or more"}, {"many", "--hidden: found 'many', expected"}}) {
