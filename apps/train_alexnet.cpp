@@ -2,7 +2,8 @@
 #include "tern/apps/models/one_tower_alexnet.h"
 #include "tern/apps/trainer/application.h"
 
-// Trains AlexNet as TernGrad does (Wen et al., 2017, Table 2), here on drawn shapes of 224×224.
+// Trains AlexNet as TernGrad does (Wen et al., 2017, Table 2), here on drawn shapes of 224×224, or on pictures of your
+// own: `train_alexnet --data images --data-dir DIR`.
 
 namespace {
 
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
       {.name = "train_alexnet",
        .model = make_alexnet,
        .defaults = {.data = "shapes224",
+                    .fit = "squash",
                     .iterations = 370'000,
                     .batch_size = 256,
                     .eval_batch_size = 50,

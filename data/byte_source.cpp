@@ -40,15 +40,19 @@ std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> f
 }
 
 std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
+  return open_source(path.string(), read_bytes(path));
+}
+
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
-  check_input(!error, path.string(), ": ", error.message());
+  check_input(!error, path.string(), ": cannot be read: ", error.message());
   std::ifstream stream(path, std::ios::binary);
   std::vector<uint8_t> file(size);
   stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(size));
   check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,
               " bytes");
-  return open_source(path.string(), std::move(file));
+  return file;
 }
 
 }  // namespace tern

@@ -32,4 +32,7 @@ std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path);
 /// Likewise of a file that is in memory already.
 std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file);
 
+/// A whole file as it is. An InputError names it where it cannot be read.
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
+
 }  // namespace tern

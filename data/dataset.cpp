@@ -3,9 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 
 namespace tern {
+
+uint32_t Dataset::fingerprint() const {
+  std::vector<uint8_t> pixels(static_cast<size_t>(spec().numel()));
+  uint32_t crc = 0;
+  for (int64_t i = 0; i < size(); ++i) {
+    const int64_t label = read(i, pixels);
+    crc = crc32c(std::as_bytes(std::span(pixels)), crc);
+    crc = crc32c(std::as_bytes(std::span(&label, 1)), crc);
+  }
+  return crc;
+}
 
 MemoryDataset::MemoryDataset(const ImageSpec& spec, std::vector<uint8_t> pixels, std::vector<uint8_t> labels)
     : spec_(spec), pixels_(std::move(pixels)), labels_(std::move(labels)) {

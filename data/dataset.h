@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace tern {
@@ -20,6 +21,12 @@ struct ImageSpec {
 
 enum class Split : uint8_t { train, test };
 
+/// Examples that could not be read so far, though others of the set can be.
+struct UnreadExamples {
+  int64_t count = 0;
+  std::vector<std::string> first;  ///< of a few: which, and why
+};
+
 /// Labelled images, addressed by index. Reads are thread-safe: a loader's threads share one Dataset.
 class Dataset {
  public:
@@ -29,6 +36,10 @@ class Dataset {
   /// Writes the pixels of example `index` in H, W, C order (as a channels-last batch holds them) and returns its
   /// label in [0, classes). `pixels` holds spec().numel() bytes. Called from a loader's threads: no parallel_for.
   virtual int64_t read(int64_t index, std::span<uint8_t> pixels) const = 0;
+  /// A checksum that tells sets apart: here the CRC-32C of all pixels and labels.
+  virtual uint32_t fingerprint() const;
+  /// Those that others stand in for. Thread-safe.
+  virtual UnreadExamples unread() const { return {}; }
 };
 
 /// A Dataset whose bytes lie in memory; immutable.

@@ -46,8 +46,9 @@ struct Application {
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
   std::vector<CodecEntry> codecs = {};  ///< that --codec takes beside tern's
-  /// What training images go through beside their data set's own normalization: crops, flips and the like.
-  std::function<void(Transform&)> augment = {};
+  /// What training images, as the data set has them, go through beside its own normalization: crops, flips and the
+  /// like.
+  std::function<void(Transform&, const ImageSpec& images)> augment = {};
   /// Called with the settings as read: defaults that depend on another flag, such as the application's own, for those
   /// that are not given.
   std::function<void(TrainSettings&, const IsGiven&)> settle = {};

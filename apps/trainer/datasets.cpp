@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tern/apps/trainer/digit_image.h"
 #include "tern/apps/trainer/photo_image.h"
-#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/data/cifar10.h"
 #include "tern/data/digits.h"
+#include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
 #include "tern/data/shapes.h"
 #include "tern/data/tones.h"
@@ -40,31 +41,42 @@ std::unique_ptr<Dataset> load_tones(const TrainSettings& settings, Split split) 
   return std::make_unique<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
 }
 
-constexpr const char* kCifarClasses[] = {"airplane", "automobile", "bird",  "cat",  "deer",
-                                         "dog",      "frog",       "horse", "ship", "truck"};
-constexpr const char* kShapeNames[] = {"disc",   "ring", "crescent", "half disc", "triangle",
-                                       "square", "bar",  "cross",    "pentagram", "hexagram"};
-/// Of each channel over CIFAR-10's training images.
+Fit fit_of(const TrainSettings& settings) { return settings.fit == "squash" ? Fit::squash : Fit::crop; }
+
+std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split) {
+  const bool trains = split == Split::train;
+  auto images = std::make_unique<ImageFolder>(
+      list_images(settings.data_dir, split),
+      ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = fit_of(settings)});
+  if (settings.cache.empty()) return images;
+  std::filesystem::create_directories(settings.cache);
+  const auto cache = std::filesystem::path(settings.cache) / (trains ? "train.images" : "test.images");
+  images->use_cache(cache, [&] {
+    if (!settings.quiet) fmt::print("note: decoding {} images into {}\n", images->size(), cache.string());
+  });
+  return images;
+}
+
+void describe_images(const TrainSettings& settings, DatasetEntry& entry) {
+  entry.classes = list_image_classes(settings.data_dir);
+  entry.spec = {
+      .channels = 3, .height = settings.resize, .width = settings.resize, .classes = std::ssize(entry.classes)};
+  if (fit_of(settings) == Fit::squash) entry.adapt = squash_photo;
+}
+
+/// Of each channel over CIFAR-10's training images; over ImageNet's.
 const Transform kCifarTransform = {.mean = {0.4914f, 0.4822f, 0.4465f}, .deviation = {0.2470f, 0.2435f, 0.2616f}};
+const Transform kImageNetTransform = {.mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
 
 std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
   fail_input({"its pixels are no melody: --data tones has spectrograms of its own making"});
 }
 
-std::string fingerprint(const Dataset& data) {
-  std::vector<uint8_t> pixels(static_cast<size_t>(data.spec().numel()));
-  uint32_t crc = 0;
-  for (int64_t i = 0; i < data.size(); ++i) {
-    const int64_t label = data.read(i, pixels);
-    crc = crc32c(std::as_bytes(std::span(pixels)), crc);
-    crc = crc32c(std::as_bytes(std::span(&label, 1)), crc);
-  }
-  return fmt::format("{:08x}", crc);
-}
-
 }  // namespace
 
 std::span<const DatasetEntry> datasets() {
+  static const std::vector<std::string> shape_names = {"disc",   "ring", "crescent", "half disc", "triangle",
+                                                       "square", "bar",  "cross",    "pentagram", "hexagram"};
   static const DatasetEntry entries[] = {
       {.name = "digits",
        .needs_folder = false,
@@ -90,21 +102,28 @@ std::span<const DatasetEntry> datasets() {
        .load = load_cifar10_files,
        .transform = kCifarTransform,
        .adapt = adapt_photo,
-       .classes = kCifarClasses},
+       .classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}},
       {.name = "shapes",
        .needs_folder = false,
        .spec = {.channels = 3, .height = 32, .width = 32, .classes = kShapeKinds},
        .load = load_shapes<32>,
        .transform = {},
        .adapt = adapt_photo,
-       .classes = kShapeNames},
+       .classes = shape_names},
       {.name = "shapes224",
        .needs_folder = false,
        .spec = {.channels = 3, .height = 224, .width = 224, .classes = kShapeKinds},
        .load = load_shapes<224>,
        .transform = {},
        .adapt = adapt_photo,
-       .classes = kShapeNames},
+       .classes = shape_names},
+      {.name = "images",
+       .needs_folder = true,
+       .spec = {},
+       .load = load_images,
+       .transform = kImageNetTransform,
+       .adapt = adapt_photo,
+       .describe = describe_images},
   };
   return entries;
 }
@@ -117,17 +136,27 @@ const DatasetEntry& find_dataset(const std::string& name) {
   return *entry;
 }
 
-Transform training_transform(const TrainSettings& settings) {
+DatasetEntry describe_dataset(const TrainSettings& settings) {
+  DatasetEntry entry = find_dataset(settings.data);
+  if (entry.describe) entry.describe(settings, entry);
+  return entry;
+}
+
+Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
   Transform transform = find_dataset(settings.data).transform;
-  if (settings.augment) settings.augment(transform);
+  if (settings.augment) settings.augment(transform, images);
   return transform;
 }
 
 RunData load_run_data(const TrainSettings& settings) {
   const DatasetEntry& entry = find_dataset(settings.data);
   RunData data = {.training = entry.load(settings, Split::train), .test = entry.load(settings, Split::test)};
-  data.fingerprint = fingerprint(*data.training);
+  data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
   return data;
+}
+
+std::unique_ptr<Dataset> load_test_data(const TrainSettings& settings) {
+  return find_dataset(settings.data).load(settings, Split::test);
 }
 
 }  // namespace tern

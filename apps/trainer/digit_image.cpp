@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tern/data/resize.h"
+
 namespace tern {
 namespace {
 
@@ -77,7 +79,7 @@ std::vector<uint8_t> adapt_digit(const Image& image, const ImageSpec& spec) {
   if (image.width == width && image.height == height && background(image) < 32) return image.values;
   const Image ink = crop_to_ink(ink_of(image));
   const double scale = static_cast<double>(kBox) / std::max(ink.width, ink.height);
-  const Image fitted = resize(ink, std::max(1, static_cast<int>(std::lround(ink.width * scale))),
+  const Image fitted = resize(ink.view(), std::max(1, static_cast<int>(std::lround(ink.width * scale))),
                               std::max(1, static_cast<int>(std::lround(ink.height * scale))));
   return center(fitted, width, height).values;
 }

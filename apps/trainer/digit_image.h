@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tern/apps/trainer/image.h"
 #include "tern/data/dataset.h"
+#include "tern/data/image.h"
 
 namespace tern {
 

@@ -23,7 +23,17 @@ template <class Settings, class Visit>
 void visit_flags(Settings& s, Visit&& visit) {
   const char* group = "Data";
   visit(Flag{group, "data", "NAME", "Data set", true}, s.data);
-  visit(Flag{group, "data-dir", "DIR", "Folder with the data set's files"}, s.data_dir);
+  visit(Flag{group, "data-dir", "DIR", "Folder with the data set's files (images: or a list of files)"}, s.data_dir);
+  visit(Flag{group, "resize", "N", "images: to squares of so many pixels a side", true}, s.resize);
+  visit(Flag{group,
+             "fit",
+             "NAME",
+             "images: keep proportions and crop to the middle, or squash into the square",
+             true,
+             {"crop", "squash"}},
+        s.fit);
+  visit(Flag{group, "cache", "DIR", "images: keep them in this folder, decoded and resized, for this run and others"},
+        s.cache);
   visit(Flag{group, "batch-size", "N", "Images per training step", true}, s.batch_size);
   visit(Flag{group, "eval-batch-size", "N", "Images per evaluation step"}, s.eval_batch_size);
   visit(Flag{group, "shuffle", nullptr, "Visit the images in a new order each epoch", true}, s.shuffle);

@@ -8,16 +8,17 @@
 
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
-#include "tern/apps/trainer/image.h"
 #include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/listeners.h"
 #include "tern/apps/trainer/loaders.h"
 #include "tern/apps/trainer/machine.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/run_checkpoint.h"
+#include "tern/apps/trainer/unread_notes.h"
 #include "tern/autograd/layout.h"
 #include "tern/autograd/softmax.h"
 #include "tern/core/error.h"
+#include "tern/data/image_decoder.h"
 
 namespace tern {
 namespace {
@@ -48,7 +49,7 @@ Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry, con
 
 /// "photo.png: 7 (99.31 %), 1 (0.52 %), 9 (0.10 %)"
 std::string answer(const std::string& path, std::span<const float> probabilities,
-                   std::span<const char* const> classes) {
+                   const std::vector<std::string>& classes) {
   std::vector<size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return probabilities[a] > probabilities[b]; });
@@ -64,9 +65,8 @@ std::string answer(const std::string& path, std::span<const float> probabilities
 
 void evaluate_only(const Application& application, const TrainSettings& settings) {
   const InterruptGuard interrupt;
-  const DatasetEntry& entry = find_dataset(settings.data);
   const auto model = finished_model(application, settings);
-  const auto test = entry.load(settings, Split::test);
+  const auto test = load_test_data(settings);
   const auto loader = make_test_loader(settings, *test, Team(nullptr));
   const auto listeners = make_listeners(settings);
   for (const auto& listener : listeners)
@@ -78,6 +78,7 @@ void evaluate_only(const Application& application, const TrainSettings& settings
   const auto found = evaluate(*model, *loader, {.dtype = activation_dtype(settings)}, "in the evaluation",
                               [&interrupt] { return interrupt.interrupted(); });
   if (!found) throw Interrupted("interrupted during the evaluation");
+  UnreadNotes(listeners).tell_of(*test);
   for (const auto& listener : listeners) {
     listener->evaluated({.accuracy = found->accuracy(), .loss = found->loss()});
     listener->ended({.accuracy = found->accuracy(), .loss = found->loss(), .peak_memory = peak_memory_bytes()});
@@ -86,11 +87,11 @@ void evaluate_only(const Application& application, const TrainSettings& settings
 
 void predict(const Application& application, const TrainSettings& settings) {
   std::vector<Image> images;
-  const DatasetEntry& entry = find_dataset(settings.data);
+  const DatasetEntry entry = describe_dataset(settings);
   for (const auto& path : settings.predict) images.push_back(read_image(path, static_cast<int>(entry.spec.channels)));
   const auto model = finished_model(application, settings);
   const NoGradient no_gradient;
-  const Transform transform = training_transform(settings).for_evaluation();
+  const Transform transform = training_transform(settings, entry.spec).for_evaluation();
   const Tensor batch = batch_of(images, entry, transform).to(parse_device(settings.device));
   const Variable logits = (*model)(convert(Variable(batch), activation_dtype(settings)));
   const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});

@@ -24,14 +24,15 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
       LoaderOptions{.batch_size = images,
                     .threads = static_cast<int>(s.loader_threads),
                     .seed = seed,
-                    .transform = training_transform(s),
+                    .transform = training_transform(s, data.spec()),
                     .images = with_images});
 }
 
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
   return std::make_unique<DataLoader>(
       data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
-      LoaderOptions{.batch_size = s.batch_size, .threads = 0, .transform = training_transform(s).for_evaluation()});
+      LoaderOptions{
+          .batch_size = s.batch_size, .threads = 0, .transform = training_transform(s, data.spec()).for_evaluation()});
 }
 
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
@@ -39,7 +40,7 @@ std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Datas
                                       LoaderOptions{.batch_size = s.eval_batch_size,
                                                     .drop_last = false,
                                                     .threads = static_cast<int>(s.loader_threads),
-                                                    .transform = training_transform(s).for_evaluation()});
+                                                    .transform = training_transform(s, data.spec()).for_evaluation()});
 }
 
 }  // namespace tern

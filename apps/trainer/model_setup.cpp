@@ -12,8 +12,8 @@
 namespace tern {
 
 std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings) {
-  const DatasetEntry& entry = find_dataset(settings.data);
-  auto model = application.model({.images = training_transform(settings).output(entry.spec),
+  const ImageSpec images = describe_dataset(settings).spec;
+  auto model = application.model({.images = training_transform(settings, images).output(images),
                                   .choices = settings.choices,
                                   .counts = settings.counts});
   model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));

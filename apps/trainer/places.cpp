@@ -30,7 +30,8 @@ void check_distinct(const TrainSettings& s) {
                                                                {"--plot", &s.plot},
                                                                {"--save", &s.save},
                                                                {"--tensorboard", &s.tensorboard},
-                                                               {"--checkpoint", &s.checkpoint}};
+                                                               {"--checkpoint", &s.checkpoint},
+                                                               {"--cache", &s.cache}};
   std::map<fs::path, const char*> taken;
   if (!s.init.empty() && s.init != s.save) taken.emplace(fs::weakly_canonical(fs::absolute(s.init)), "--init");
   for (const auto& [flag, path] : places) {
@@ -47,6 +48,7 @@ void check_places(const TrainSettings& s) {
   check_place("--plot", s.plot, check_writable);
   check_place("--save", s.save, check_writable);
   check_place("--tensorboard", s.tensorboard, check_writable_folder);
+  check_place("--cache", s.cache, check_writable_folder);
   const bool trains = !s.eval_only && s.predict.empty();
   if (trains) check_place("--checkpoint", s.checkpoint, check_writable_folder);
   check_distinct(s);

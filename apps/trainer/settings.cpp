@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnbounded = HUGE_VAL;
 // So that products of two counts cannot overflow.
-constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000, kMostWidth = 1'000'000;
+constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000, kMostWidth = 1'000'000, kMostSide = 4096;
 
 /// [low, high], or (low, ...) and (..., high) where an end is open.
 struct Range {
@@ -45,6 +45,7 @@ void validate_ranges(const TrainSettings& s) {
   check_count("batch-size", s.batch_size, 1, kMostImages);
   check_count("eval-batch-size", s.eval_batch_size, 1, kMostImages);
   check_count("loader-threads", s.loader_threads, 0, 256);
+  check_count("resize", s.resize, 1, kMostSide);
   if (s.epochs) check_count("epochs", *s.epochs, 0, kMostSteps);
   if (s.iterations) check_count("iterations", *s.iterations, 0, kMostSteps);
   check_range("lr", s.lr, {.low = 0, .low_open = true});
@@ -70,11 +71,11 @@ void validate_ranges(const TrainSettings& s) {
 }
 
 /// What --eval-only and --predict use: the model, the kind of data, the machine.
-constexpr std::string_view kOfAModel[] = {"data",      "data-dir",      "threads",    "device",
-                                          "precision", "deterministic", "checkpoint", "resume",
-                                          "init",      "eval-only",     "predict"};
+constexpr std::string_view kOfAModel[] = {"data",   "data-dir",  "resize",        "fit",        "threads",
+                                          "device", "precision", "deterministic", "checkpoint", "resume",
+                                          "init",   "eval-only", "predict"};
 /// What --eval-only uses besides.
-constexpr std::string_view kOfEvaluation[] = {"eval-batch-size", "loader-threads", "seed", "log",
+constexpr std::string_view kOfEvaluation[] = {"eval-batch-size", "cache", "loader-threads", "seed", "log",
                                               "tensorboard",     "quiet"};
 
 }  // namespace
@@ -94,6 +95,8 @@ std::string reason_without_effect(const std::string& name, const TrainSettings& 
   if (name == "cuda-graph" && s.profile) return "--profile times operations that run one by one";
   if (name == "deterministic" && s.device == "cpu") return "on the CPU losses are the same from run to run";
   if (name == "data-dir" && !find_dataset(s.data).needs_folder) return "--data " + s.data + " reads no files";
+  if ((name == "resize" || name == "fit" || name == "cache") && s.data != "images")
+    return "it belongs to --data images";
   if (name == "checkpoint-every" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
   return worker_reason_without_effect(name, s);
 }
@@ -108,7 +111,8 @@ void validate(const TrainSettings& s) {
   check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
   check_input(s.precision != "tf32" || s.device != "cpu",
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
-  const bool needs_folder = find_dataset(s.data).needs_folder && s.predict.empty();
+  // For a prediction the folder of images names the classes.
+  const bool needs_folder = find_dataset(s.data).needs_folder && (s.predict.empty() || s.data == "images");
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
   check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");
   check_input(!s.resume || s.init.empty(), "--init and --resume contradict each other: give one");

@@ -17,6 +17,9 @@ namespace tern {
 struct TrainSettings {
   std::string data = "digits";
   std::string data_dir = {};
+  int64_t resize = 256;      ///< pixels
+  std::string fit = "crop";  ///< see Fit
+  std::string cache = {};
   std::optional<int64_t> epochs = {};  ///< 1 where neither is given
   std::optional<int64_t> iterations = {};
   int64_t batch_size = 64;
@@ -76,10 +79,10 @@ struct TrainSettings {
   bool eval_only = false;
   std::vector<std::string> predict = {};
 
-  std::map<std::string, std::string> choices = {};  ///< of the application's own flags
-  std::map<std::string, int64_t> counts = {};       ///< the same
-  std::vector<CodecEntry> codecs = {};              ///< of the application's own
-  std::function<void(Transform&)> augment = {};     ///< likewise; see Application
+  std::map<std::string, std::string> choices = {};                        ///< of the application's own flags
+  std::map<std::string, int64_t> counts = {};                             ///< the same
+  std::vector<CodecEntry> codecs = {};                                    ///< of the application's own
+  std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< likewise; see Application
 };
 
 /// Throws an InputError that names the first flag out of its range or at odds with another.

@@ -40,7 +40,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
   if (ResidentSet::takes(training, device))
-    set_ = std::make_unique<ResidentSet>(training, training_transform(settings), device);
+    set_ = std::make_unique<ResidentSet>(training, training_transform(settings, training.spec()), device);
   loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
   feed_ = std::make_unique<BatchFeed>(*loader_, device, set_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
@@ -253,6 +253,9 @@ void Trainer::evaluate_model() {
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
   for (const auto& listener : listeners_)
     listener->evaluated({steps_, epoch, evaluation_.accuracy(), evaluation_.loss()});
+  if (listeners_.empty()) return;
+  unread_notes_.tell_of(*resources_.data.training);
+  unread_notes_.tell_of(*resources_.data.test);
 }
 
 std::string Trainer::what_is_kept() const {

@@ -17,6 +17,7 @@
 #include "tern/apps/trainer/settings.h"
 #include "tern/apps/trainer/step_graph.h"
 #include "tern/apps/trainer/team.h"
+#include "tern/apps/trainer/unread_notes.h"
 #include "tern/data/loader.h"
 #include "tern/dist/distributed_optimizer.h"
 #include "tern/optim/average.h"
@@ -104,6 +105,7 @@ class Trainer {
   std::optional<IssuedStep> issued_;                  ///< the last one, where the next does not wait for it
   std::optional<RunLock> lock_;                       ///< of the leading rank with --checkpoint
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< none but on the leading rank
+  UnreadNotes unread_notes_{listeners_};
 
   int64_t parameters_ = 0;  ///< of the whole model, of which a rank may hold a part
   int64_t total_steps_ = 0;

@@ -1,15 +1,10 @@
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-#include <stb/stb_image_write.h>
-#pragma GCC diagnostic pop
-
 #include <algorithm>
 #include <cmath>
 
 #include "tern/apps/trainer/digit_image.h"
 #include "tern/core/error.h"
 #include "tests/apps/train_lenet.h"
+#include "tests/support/pictures.h"
 
 namespace tern {
 namespace {
@@ -31,7 +26,7 @@ void write_as_drawing(const std::string& path, const Image& image, int scale) {
   for (int y = 0; y < image.height * scale; ++y)
     for (int x = 0; x < image.width * scale; ++x)
       grey_alpha[static_cast<size_t>((y + 5) * width + x + 50) * 2 + 1] = image.at(x / scale, y / scale);
-  ASSERT_NE(stbi_write_png(path.c_str(), width, height, 2, grey_alpha.data(), 0), 0);
+  write_file(path, png_bytes(width, height, 2, grey_alpha));
 }
 
 TEST(DigitImage, TakesAnMnistPictureAsItIs) { EXPECT_EQ(adapt_digit(digit(3), kSpec), digit(3).values); }

@@ -25,6 +25,7 @@ inline constexpr int kThreads[] = {1, 2};
 // Each appends its cases.
 void add_training_steps(std::vector<Case>& cases);
 void add_loading(std::vector<Case>& cases);
+void add_photos(std::vector<Case>& cases);
 void add_updates(std::vector<Case>& cases);
 void add_products(std::vector<Case>& cases);
 void add_layers(std::vector<Case>& cases);

@@ -43,11 +43,11 @@ class Loading {
 
 // A batch of 64 by one thread, beside train_step/*/b64/t1.
 void add_loading(std::vector<Case>& cases) {
-  const std::pair<const char*, void (*)(Transform&)> recipes[] = {{"cifarnet", models::augment_for_cifarnet},
-                                                                  {"resnet", models::augment_for_resnet}};
+  const std::pair<const char*, void (*)(Transform&, const ImageSpec&)> recipes[] = {
+      {"cifarnet", models::augment_for_cifarnet}, {"resnet", models::augment_for_resnet}};
   for (const auto& [name, augment] : recipes) {
     Transform transform;
-    augment(transform);
+    augment(transform, kCifar10Spec);
     cases.push_back({fmt::format("load/cifar10/{}/b{}/t1", name, kBatch), 1, [transform] {
                        const auto loading = std::make_shared<Loading>(transform);
                        return [loading] { loading->run(); };

@@ -27,6 +27,7 @@ std::vector<Case> cases_matching(const std::string& filter) {
   std::vector<Case> cases;
   add_training_steps(cases);
   add_loading(cases);
+  add_photos(cases);
   add_updates(cases);
   add_products(cases);
   add_layers(cases);

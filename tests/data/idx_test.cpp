@@ -110,7 +110,8 @@ TEST(Idx, NoticesEveryFlippedBitOfAGzipStream) {
 }
 
 TEST(Idx, NamesAFileThatIsNotThere) {
-  EXPECT_EQ(message_of<InputError>([] { read_idx("/no/such/file", 3); }), "/no/such/file: No such file or directory");
+  EXPECT_EQ(message_of<InputError>([] { read_idx("/no/such/file", 3); }),
+            "/no/such/file: cannot be read: No such file or directory");
 }
 
 TEST(Mnist, ReadsEverySpellingOfItsFiles) {

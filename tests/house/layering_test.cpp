@@ -50,7 +50,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"zlib.h", {"data/"}},
     {"lzma.h", {"data/"}},
     {"archive", {"data/"}},
-    {"stb/", {"data/", "apps/"}},
+    {"stb/", {"data/"}},
     {"CLI/", {"apps/"}},
     {"openssl/", {"dist/"}},
 };

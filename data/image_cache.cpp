@@ -1,0 +1,132 @@
+#include "tern/data/image_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tern/core/atomic_file.h"
+#include "tern/core/crc32c.h"
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+
+namespace tern {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+
+// The file: a Header, a byte for each example that says whether it is there, zeros up to a page, and the pixels.
+struct Header {
+  char magic[8] = {'t', 'e', 'r', 'n', 'p', 'i', 'x', '\n'};
+  uint32_t version = kVersion;
+  uint32_t made_of = 0;
+  uint64_t examples = 0, example_bytes = 0;
+  uint32_t present_sum = 0;  ///< CRC-32C of the bytes that follow
+  uint32_t own_sum = 0;      ///< CRC-32C of what stands before
+
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }
+  uint32_t sum() const { return crc32c(bytes().first(offsetof(Header, own_sum))); }
+};
+static_assert(sizeof(Header) == 40);
+
+size_t pixels_begin(const ImageCacheKey& key) {
+  constexpr size_t kPage = 4096;
+  return (sizeof(Header) + key.examples + kPage - 1) / kPage * kPage;
+}
+
+/// A descriptor, closed with it.
+struct File {
+  int descriptor;
+  File(const std::filesystem::path& path, int flags) : descriptor(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+};
+
+Header header_of(const ImageCacheKey& key, std::span<const uint8_t> present) {
+  Header header{.made_of = key.made_of, .examples = key.examples, .example_bytes = key.example_bytes};
+  header.present_sum = crc32c(std::as_bytes(present));
+  header.own_sum = header.sum();
+  return header;
+}
+
+void make(const std::filesystem::path& path, const ImageCacheKey& key, const ImageCache::Source& source) {
+  constexpr uint64_t kTogether = 256;  // examples in memory at once
+  AtomicFile file(path);
+  std::vector<uint8_t> present(key.examples), pixels(std::min(kTogether, key.examples) * key.example_bytes);
+  file.write(std::vector<std::byte>(pixels_begin(key)));
+  for (uint64_t done = 0; done < key.examples; done += kTogether) {
+    const uint64_t count = std::min(kTogether, key.examples - done);
+    const auto room = std::span(pixels).first(count * key.example_bytes);
+    std::ranges::fill(room, 0);
+    parallel_for(0, static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
+      for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i)
+        present[done + i] = source(done + i, room.subspan(i * key.example_bytes, key.example_bytes));
+    });
+    file.write(std::as_bytes(room));
+  }
+  file.rewrite(0, header_of(key, present).bytes());
+  file.rewrite(sizeof(Header), std::as_bytes(std::span(present)));
+  file.commit();
+}
+
+}  // namespace
+
+std::optional<ImageCache> ImageCache::open(const std::filesystem::path& path, const ImageCacheKey& key) {
+  const File file(path, O_RDONLY);
+  struct stat status = {};
+  const size_t size = pixels_begin(key) + key.examples * key.example_bytes;
+  if (file.descriptor < 0 || ::fstat(file.descriptor, &status) != 0 || static_cast<size_t>(status.st_size) != size)
+    return {};
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor, 0);
+  check_input(memory != MAP_FAILED, path.string(), ": ", size, " bytes cannot be mapped: ", std::strerror(errno));
+  ImageCache cache({static_cast<const std::byte*>(memory), size}, key);
+  const auto* present = reinterpret_cast<const uint8_t*>(cache.file_.data() + sizeof(Header));
+  const Header expected = header_of(key, {present, key.examples});
+  if (std::memcmp(memory, &expected, sizeof expected) != 0) return {};
+  return cache;
+}
+
+ImageCache ImageCache::open_or_make(const std::filesystem::path& path, const ImageCacheKey& key, const Source& source,
+                                    const std::function<void()>& begins) {
+  if (auto cache = open(path, key)) return std::move(*cache);
+  check_writable(path);
+  const File lock(path.string() + ".lock", O_RDWR | O_CREAT);
+  if (lock.descriptor >= 0) ::flock(lock.descriptor, LOCK_EX);  // where there are no locks, each makes the same
+  if (auto cache = open(path, key)) return std::move(*cache);
+  begins();
+  make(path, key, source);
+  auto cache = open(path, key);
+  check_input(cache.has_value(), path.string(), ": is not as it was written, expected a disk that keeps it");
+  return std::move(*cache);
+}
+
+ImageCache::~ImageCache() {
+  if (!file_.empty()) ::munmap(const_cast<std::byte*>(file_.data()), file_.size());
+}
+
+ImageCache::ImageCache(ImageCache&& other) noexcept : file_(std::exchange(other.file_, {})), key_(other.key_) {}
+
+ImageCache& ImageCache::operator=(ImageCache&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(key_, other.key_);
+  return *this;
+}
+
+bool ImageCache::read(size_t index, std::span<uint8_t> pixels) const {
+  if (file_[sizeof(Header) + index] == std::byte{0}) return false;
+  const std::byte* from = file_.data() + pixels_begin(key_) + index * key_.example_bytes;
+  std::memcpy(pixels.data(), from, pixels.size());
+  return true;
+}
+
+}  // namespace tern

@@ -1,0 +1,150 @@
+#include "tern/data/image_list.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+
+#include "tern/core/error.h"
+#include "tern/data/image_list_file.h"
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".pgm", ".ppm"};
+
+/// A list file or a folder of classes for each split; the same where they share one.
+struct Places {
+  fs::path training, test;
+};
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+bool is_picture(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return !is_hidden(path) && std::ranges::find(kEndings, ending) != std::end(kEndings);
+}
+
+/// In the order of their names.
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && !is_hidden(entry.path())) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+Places find_places(const fs::path& place) {
+  if (fs::is_regular_file(place)) return {place, place};
+  check_input(fs::is_directory(place), "images: ", place.string(), " is neither a folder nor a list of files");
+  for (const char* ending : {".txt", ""}) {
+    const auto named = [&](const char* split) { return place / join({split, ending}); };
+    const auto is_there = [&](const char* split) {
+      return *ending ? fs::is_regular_file(named(split))
+                     : fs::is_directory(named(split)) && !folders_in(named(split)).empty();
+    };
+    if (!is_there("train")) continue;
+    return {named("train"), is_there("val") ? named("val") : is_there("test") ? named("test") : named("train")};
+  }
+  return {place, place};
+}
+
+/// Fills in what the system knows of `file`; the errno where it knows none.
+int look_at(ImageFile& file) {
+  struct stat status = {};
+  if (::stat(file.path.c_str(), &status) != 0) return errno;
+  file.bytes = static_cast<uint64_t>(status.st_size);
+  file.modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  return S_ISDIR(status.st_mode) ? EISDIR : 0;
+}
+
+std::vector<std::string> classes_of_folders(const fs::path& folder) {
+  auto names = folders_in(folder);
+  check_input(!names.empty(), "images: ", folder.string(),
+              " holds no folder, expected one for each class, with pictures");
+  check_input(names.size() > 1, "images: ", folder.string(), " holds one class, '", names.front(),
+              "', expected two or more");
+  return names;
+}
+
+void add_folder(const fs::path& folder, int64_t label, std::vector<ImageFile>& files) {
+  std::vector<fs::path> paths;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator entry(folder, options), end; entry != end; ++entry) {
+    if (entry->is_directory() && is_hidden(entry->path())) entry.disable_recursion_pending();
+    if (!entry->is_directory() && is_picture(entry->path())) paths.push_back(entry->path());
+  }
+  std::ranges::sort(paths);
+  for (auto& path : paths) {
+    ImageFile file{.path = std::move(path), .label = label};
+    look_at(file);  // a link to nowhere cannot be read later, which is told then
+    files.push_back(std::move(file));
+  }
+}
+
+/// `classes` are the training's.
+std::vector<ImageFile> list_folders(const fs::path& folder, const std::vector<std::string>& classes) {
+  std::vector<ImageFile> files;
+  for (const auto& name : folders_in(folder)) {
+    const auto known = std::ranges::lower_bound(classes, name);
+    check_input(known != classes.end() && *known == name, "images: ", folder.string(), " holds a class '", name,
+                "', expected those that there is training for");
+    const size_t before = files.size();
+    add_folder(folder / name, known - classes.begin(), files);
+    check_input(files.size() > before, "images: ", (folder / name).string(),
+                " holds no picture, expected .jpg, .jpeg, .png, .bmp, .gif, .pgm or .ppm files");
+  }
+  return files;
+}
+
+std::vector<ImageFile> list_lines(const fs::path& list, const std::vector<std::string>& classes) {
+  std::vector<ImageFile> files;
+  for (const ImageLine& line : read_image_lines(list)) {
+    check_input(line.label < std::ssize(classes), list.string(), ": line ", line.number, ": found label ", line.label,
+                ", expected 0 to ", classes.size() - 1, ", which there is training for");
+    ImageFile file{.path = list.parent_path() / line.path, .label = line.label};
+    const int error = look_at(file);
+    check_input(error == 0, list.string(), ": line ", line.number, ": ", file.path.string(), ": ", std::strerror(error),
+                ", expected an image file");
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// Keeps of each class the pictures 2, 12, 22, ... for testing, and the others for training.
+void keep_share(Split split, size_t classes, std::vector<ImageFile>& files) {
+  std::vector<int64_t> seen(classes);
+  std::erase_if(files, [&](const ImageFile& file) {
+    const bool for_test = seen[static_cast<size_t>(file.label)]++ % 10 == 1;
+    return for_test != (split == Split::test);
+  });
+}
+
+std::vector<std::string> classes_of(const fs::path& training) {
+  if (!fs::is_regular_file(training)) return classes_of_folders(training);
+  std::vector<std::string> names;
+  for (int64_t i = 0, count = count_image_classes(training); i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> list_image_classes(const fs::path& place) { return classes_of(find_places(place).training); }
+
+ImageList list_images(const fs::path& place, Split split) {
+  const Places places = find_places(place);
+  ImageList list{.classes = classes_of(places.training), .files = {}};
+  const fs::path& own = split == Split::train ? places.training : places.test;
+  list.files = fs::is_regular_file(own) ? list_lines(own, list.classes) : list_folders(own, list.classes);
+  if (places.training == places.test) keep_share(split, list.classes.size(), list.files);
+  check_input(!list.files.empty(), "images: ", own.string(),
+              " has no picture for testing, expected a class of two or more");
+  return list;
+}
+
+}  // namespace tern

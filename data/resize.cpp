@@ -1,0 +1,142 @@
+#include "tern/data/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+// Weights are whole numbers, so that sums are exact: in a unit that 16 bits hold.
+constexpr int kUnitBits = 14, kUnit = 1 << kUnitBits;
+
+/// What each pixel along one axis is made of: as many neighbours of the source's for each, by weights that add up to
+/// kUnit. Some are 0, since a loop of one length costs less than a shorter one that no processor can foresee.
+template <class Weight>
+class Mix {
+ public:
+  struct Run {
+    int first;
+    std::span<const Weight> weights;
+  };
+
+  Mix(int from, int to) : first_(static_cast<size_t>(to)) {
+    const double scale = static_cast<double>(from) / to;
+    count_ = static_cast<size_t>(std::min(from, to < from ? static_cast<int>(std::ceil(scale)) + 1 : 2));
+    weights_.resize(first_.size() * count_);
+    for (int i = 0; i < to; ++i) to < from ? set_mean(i, scale, from) : set_linear(i, scale, from);
+  }
+
+  int size() const { return static_cast<int>(first_.size()); }
+  Run operator[](int i) const {
+    const auto at = static_cast<size_t>(i);
+    return {first_[at], std::span(weights_).subspan(at * count_, count_)};
+  }
+
+ private:
+  /// Where the weights of `i` go, the first of them that of `source` at the latest.
+  Weight* begin_run(int i, int source, int from) {
+    const auto at = static_cast<size_t>(i);
+    first_[at] = std::min(source, from - static_cast<int>(count_));
+    return &weights_[at * count_] + (source - first_[at]);
+  }
+
+  /// Of what lies within [i, i + 1) · scale. Shares are rounded where they end, so that none is lost.
+  void set_mean(int i, double scale, int from) {
+    const double begin = i * scale;
+    int source = static_cast<int>(begin), spent = 0;
+    for (Weight* weight = begin_run(i, source, from); spent < kUnit; ++weight) {
+      const double share = ++source == from ? 1 : std::min((source - begin) / scale, 1.0);
+      const int sum = static_cast<int>(std::lround(share * kUnit));
+      *weight = static_cast<Weight>(sum - spent);
+      spent = sum;
+    }
+  }
+
+  void set_linear(int i, double scale, int from) {
+    const double center = std::clamp((i + 0.5) * scale - 0.5, 0.0, from - 1.0);
+    const int source = static_cast<int>(center);
+    const auto second = static_cast<Weight>(std::lround((center - source) * kUnit));
+    Weight* weight = begin_run(i, source, from);
+    weight[0] = static_cast<Weight>(kUnit - second);
+    if (second > 0) weight[1] = second;
+  }
+
+  size_t count_ = 0;
+  std::vector<int> first_;
+  std::vector<Weight> weights_;
+};
+
+/// One row out of those that `run` names; `sums` has as much room.
+void mix_rows(const ImageView& image, const Mix<int16_t>::Run& run, std::span<int32_t> sums, std::span<float> row) {
+  std::ranges::fill(sums, kUnit / 2);
+  const uint8_t* from = image.values + static_cast<size_t>(run.first) * image.row_bytes;
+  for (const int16_t weight : run.weights) {
+    if (weight != 0)
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<int16_t>(from[i]) * weight;
+    from += image.row_bytes;
+  }
+  for (size_t i = 0; i < sums.size(); ++i) row[i] = static_cast<float>(sums[i] >> kUnitBits);
+}
+
+// Sums of floats are exact too, below 2^24.
+constexpr size_t kLanes = 4;
+using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Integers = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+
+/// Some of the four lanes are of the next pixel, or of none: `row` has room for them at its end.
+template <int kChannels>
+uint8_t* mix_columns(const float* row, int pixel_bytes, const Mix<float>& columns, uint8_t* to) {
+  for (int x = 0; x < columns.size(); ++x) {
+    const auto [first, weights] = columns[x];
+    const float* from = row + static_cast<ptrdiff_t>(first) * pixel_bytes;
+    Floats sums = {};
+    for (const float weight : weights) {
+      Floats values;
+      std::memcpy(&values, from, sizeof values);
+      sums += values * weight;
+      from += pixel_bytes;
+    }
+    const Integers mixed = (__builtin_convertvector(sums, Integers) + kUnit / 2) >> kUnitBits;
+    for (int i = 0; i < kChannels; ++i) *to++ = static_cast<uint8_t>(mixed[i]);
+  }
+  return to;
+}
+
+size_t bytes_of(int width, int height, int channels) {
+  return static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels);
+}
+
+}  // namespace
+
+void resize(const ImageView& image, int width, int height, std::span<uint8_t> to) {
+  check(image.width > 0 && image.height > 0 && width > 0 && height > 0, "resize: ", image.width, "x", image.height,
+        " to ", width, "x", height);
+  check(to.size() == bytes_of(width, height, image.channels), "resize: room for ", to.size(), " bytes, ", width, "x",
+        height, " pixels of ", image.channels, " channels have ", bytes_of(width, height, image.channels));
+  const Mix<float> columns(image.width, width);
+  const Mix<int16_t> rows(image.height, height);
+  // The last pixel of a part of a picture may end where the picture's memory does.
+  std::vector<int32_t> sums(bytes_of(image.width - 1, 1, image.pixel_bytes) + static_cast<size_t>(image.channels));
+  std::vector<float> row(bytes_of(image.width, 1, image.pixel_bytes) + kLanes);
+  uint8_t* place = to.data();
+  for (int y = 0; y < height; ++y) {
+    mix_rows(image, rows[y], sums, row);
+    place = image.channels == 1 ? mix_columns<1>(row.data(), image.pixel_bytes, columns, place)
+                                : mix_columns<3>(row.data(), image.pixel_bytes, columns, place);
+  }
+}
+
+Image resize(const ImageView& image, int width, int height) {
+  Image resized{.width = width,
+                .height = height,
+                .channels = image.channels,
+                .values = std::vector<uint8_t>(bytes_of(width, height, image.channels))};
+  resize(image, width, height, resized.values);
+  return resized;
+}
+
+}  // namespace tern

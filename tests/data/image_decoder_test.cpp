@@ -1,0 +1,145 @@
+#include "tern/data/image_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tern/core/error.h"
+#include "tern/data/tar.h"
+#include "tests/support/file_bytes.h"
+#include "tests/support/message_of.h"
+#include "tests/support/pictures.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern {
+namespace {
+
+std::span<const uint8_t> bytes_of(const std::string& file) {
+  return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+}
+
+Image decode(const std::string& file, int channels) {
+  const DecodedImage image = decode_image(bytes_of(file), "x", channels);
+  return upright(image.view(), image.orientation());
+}
+
+std::string message(const std::string& file, int channels = 3) {
+  return message_of<InputError>([&] { decode(file, channels); });
+}
+
+TEST(ImageDecoder, ReadsGreyAndColourAsEither) {
+  const Image picture = test_picture(13, 7);
+  EXPECT_EQ(decode(png_bytes(picture), 3).values, picture.values);
+  const std::string grey = png_bytes(2, 1, 1, {10, 200});
+  EXPECT_EQ(decode(grey, 1).values, (std::vector<uint8_t>{10, 200}));
+  EXPECT_EQ(decode(grey, 3).values, (std::vector<uint8_t>{10, 10, 10, 200, 200, 200}));
+  const std::string primary = png_bytes(3, 1, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255});
+  const auto luma = decode(primary, 1).values;
+  EXPECT_NEAR(luma[0], 0.299 * 255, 1.5);
+  EXPECT_NEAR(luma[1], 0.587 * 255, 1.5);
+  EXPECT_NEAR(luma[2], 0.114 * 255, 1.5);
+}
+
+TEST(ImageDecoder, ShowsWhitePaperWhereItIsTransparent) {
+  EXPECT_EQ(decode(png_bytes(3, 1, 2, {40, 255, 40, 0, 55, 51}), 1).values, (std::vector<uint8_t>{40, 255, 215}));
+  EXPECT_EQ(decode(png_bytes(2, 1, 4, {1, 2, 3, 255, 1, 2, 3, 0}), 3).values,
+            (std::vector<uint8_t>{1, 2, 3, 255, 255, 255}));
+}
+
+TEST(ImageDecoder, KeepsTheUpperHalfOf16Bits) {
+  EXPECT_EQ(decode(png16_bytes(2, 2, {0, 0x12ff, 0x8000, 0xffff}), 1).values,
+            (std::vector<uint8_t>{0, 0x12, 0x80, 255}));
+}
+
+TEST(ImageDecoder, TurnsAPhotographAsItsCameraWasHeld) {
+  const Image seen = test_picture(48, 32);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const int inverse = orientation == 6 ? 8 : orientation == 8 ? 6 : orientation;
+    const Image stored = upright(seen.view(), inverse);
+    const Image decoded = decode(with_orientation(jpeg_bytes(stored, 100), orientation, orientation % 2 == 0), 3);
+    ASSERT_EQ(decoded.width, 48);
+    ASSERT_EQ(decoded.height, 32);
+    for (size_t i = 0; i < seen.values.size(); ++i) ASSERT_NEAR(decoded.values[i], seen.values[i], 12) << orientation;
+  }
+}
+
+TEST(ImageDecoder, RefusesASizeThatTheFileCannotHoldBeforeThereIsMemoryForIt) {
+  const std::string jpeg = jpeg_bytes(test_picture(64, 64));
+  EXPECT_EQ(message(with_extent(jpeg, 60000, 60000)), "x: declares 60000x60000 pixels, expected 134217728 or fewer");
+  EXPECT_EQ(message(with_extent(jpeg, 10000, 10000)),
+            join({"x: declares 10000x10000 pixels, its ", jpeg.size(), " bytes hold ", 512 * jpeg.size(), " at most"}));
+  EXPECT_EQ(message("P5 30000 4000 255\n"), "x: declares 30000x4000 pixels, its 18 bytes hold 144 at most");
+}
+
+TEST(ImageDecoder, RefusesWhatIsCutOffWhereverThatIs) {
+  const Image picture = test_picture(40, 40);
+  const std::string jpeg = jpeg_bytes(picture), png = png_bytes(picture);
+  for (size_t size = 0; size < jpeg.size(); size += 1 + size / 16)
+    EXPECT_TRUE(message(jpeg.substr(0, size)).starts_with("x: ")) << size;
+  for (size_t size = 0; size + 16 < png.size(); size += 1 + size / 16)  // IEND and its checksum say nothing new
+    EXPECT_TRUE(message(png.substr(0, size)).starts_with("x: ")) << size;
+  const size_t scan = jpeg.find("\xff\xda");
+  EXPECT_EQ(message(jpeg.substr(0, jpeg.size() - 2)),
+            join({"x: truncated: no end of the image (FF D9) follows the scan at offset ", scan, " in ",
+                  jpeg.size() - 2, " bytes"}));
+  EXPECT_EQ(message(jpeg + "and more"), "") << "cameras add to their files";
+}
+
+TEST(ImageDecoder, ReadsOrRefusesFlippedBits) {
+  const Image picture = test_picture(24, 24);
+  for (const std::string& whole : {jpeg_bytes(picture), png_bytes(picture)})
+    for (size_t at = 0; at < whole.size(); ++at) {
+      std::string flipped = whole;
+      flipped[at] = static_cast<char>(flipped[at] ^ 1 << at % 8);
+      message(flipped);
+    }
+}
+
+TEST(ImageDecoder, SaysWhatIsNoPicture) {
+  EXPECT_EQ(message("not an image"),
+            "x: found no whole image (Image not of any known type, or corrupt), expected PNG, JPEG, BMP, GIF or PNM");
+  EXPECT_TRUE(message("").starts_with("x: found no whole image (")) << message("");
+}
+
+TEST(ImageDecoder, ReadsRealPhotographsAndRefusesDamagedOnes) {
+  const char* data = std::getenv("TERN_TEST_DATA");
+  if (!data) GTEST_SKIP() << "TERN_TEST_DATA does not name a folder with images/ in it";
+  TarArchive archive(open_source(std::filesystem::path(data) / "images" / "images.tar"));
+  int read = 0, turned = 0;
+  std::vector<std::string> refused;
+  while (const auto source = archive.next()) {
+    std::vector<uint8_t> file(source->most_bytes());
+    source->read(file);
+    try {
+      const DecodedImage image = decode_image(file, source->name(), 3);
+      ++read;
+      turned += image.orientation() != 1;
+      if (source->name().find("can_opener") == std::string::npos) continue;
+      const Image upright_image = upright(image.view(), image.orientation());
+      EXPECT_EQ(image.orientation(), 6);
+      EXPECT_EQ(upright_image.width, 294);
+      EXPECT_EQ(upright_image.height, 392);
+    } catch (const InputError& error) {
+      refused.push_back(source->name().substr(source->name().rfind('/') + 1));
+    }
+  }
+  std::ranges::sort(refused);
+  EXPECT_EQ(read, 83 + 40 + 40 + 1);
+  EXPECT_EQ(turned, 1);
+  EXPECT_EQ(refused,
+            (std::vector<std::string>{"empty.JPEG", "header_only.JPEG", "text_not_image.JPEG", "truncated_half.JPEG"}));
+}
+
+TEST(ImageDecoder, NamesAFileThatIsNone) {
+  const TemporaryFolder folder;
+  const std::string none = folder.path() / "none.png";
+  EXPECT_EQ(message_of<InputError>([&] { read_image(none); }), none + ": cannot be read: No such file or directory");
+  EXPECT_EQ(message_of<InputError>([&] { read_image(folder.path()); }),
+            folder.path().string() + ": is a folder, expected an image file");
+  write_file(folder.path() / "x.jpg", with_orientation(jpeg_bytes(test_picture(30, 20)), 6));
+  EXPECT_EQ(read_image(folder.path() / "x.jpg", 3).width, 20);
+}
+
+}  // namespace
+}  // namespace tern
