@@ -29,6 +29,7 @@
 #include "tern/data/cifar10.h"
 #include "tern/data/dataset.h"
 #include "tern/data/digits.h"
+#include "tern/data/image_folder.h"
 #include "tern/data/loader.h"
 #include "tern/data/mnist.h"
 #include "tern/data/sampler.h"

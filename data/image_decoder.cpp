@@ -17,6 +17,7 @@
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
+#include <algorithm>
 #include <climits>
 #include <string_view>
 
@@ -33,27 +34,53 @@ std::string_view text_of(std::span<const uint8_t> file) {
   return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 
-/// Pixels that a byte of a whole file can hold at most.
-int64_t pixels_per_byte(std::string_view file) {
-  if (file.starts_with("\xff\xd8")) return 8 * 64;   // JPEG: a bit for each block of 8×8 in a progressive first scan
-  if (file.starts_with("\x89PNG")) return 8 * 1032;  // deflate's best, of a bit each
-  if (file.starts_with("GIF")) return 4096 * 2 / 3;  // LZW's longest string, of 12 bits
-  return 8;
-}
+/// A kind of file that is read.
+struct Format {
+  std::string_view begin;
+  int64_t pixels_per_byte;  ///< that a whole file can hold at most
+};
 
-void check_extent(std::string_view file, const std::string& name, int64_t width, int64_t height) {
-  check_input(width * height <= kMostPixels, name, ": declares ", width, "x", height, " pixels, expected ", kMostPixels,
-              " or fewer");
-  const int64_t room = std::ssize(file) * pixels_per_byte(file);
+constexpr std::string_view kJpegBegin = "\xff\xd8\xff", kPngBegin = "\x89PNG\r\n\x1a\n";
+constexpr Format kFormats[] = {
+    {kJpegBegin, 8 * 64},    // a bit for each block of 8×8 in the first of progressive scans
+    {kPngBegin, 8 * 1032},   // a bit each, in 1032 times as many bytes by the best of deflate
+    {"GIF8", 4096 * 2 / 3},  // LZW's longest string by 12 bits
+    {"BM", 8},
+    {"P5", 1},
+    {"P6", 1},
+};
+
+void check_extent(std::string_view file, const std::string& name, int64_t pixels_per_byte, int64_t width,
+                  int64_t height) {
+  check_input(width > 0 && height > 0 && width * height <= kMostPixels, name, ": declares ", width, "x", height,
+              " pixels, expected 1 to ", kMostPixels);
+  const int64_t room = std::ssize(file) * pixels_per_byte;
   check_input(width * height <= room, name, ": declares ", width, "x", height, " pixels, its ", file.size(),
               " bytes hold ", room, " at most");
 }
 
-/// What a decoder makes up where data end early differs; so does what it says.
-void check_jpeg_end(std::string_view file, const std::string& name, size_t scan) {
+/// What stb_image does not look at, depending on its version: it makes pixels up where data end early, and writes past
+/// its tables.
+void check_jpeg(std::string_view file, const std::string& name, const JpegHeader& header) {
+  check_input(header.bad_table == 0, name, ": damaged JPEG: the Huffman table at offset ", header.bad_table,
+              " has more than 256 codes");
+  const size_t scan = header.scan;
   check_input(scan == 0 || file.substr(scan).rfind("\xff\xd9") != std::string_view::npos, name,
               ": truncated: no end of the image (FF D9) follows the scan at offset ", scan, " in ", file.size(),
               " bytes");
+}
+
+/// Nor that the lengths of a PNG's chunks, which it finds memory for, are within the file.
+void check_png(std::string_view file, const std::string& name) {
+  for (size_t at = 8; file.size() - at >= 12;) {
+    size_t length = 0;
+    for (size_t i = at; i < at + 4; ++i) length = length << 8 | static_cast<uint8_t>(file[i]);
+    check_input(length <= file.size() - at - 12, name, ": truncated: the chunk at offset ", at, " declares ", length,
+                " bytes, the file has ", file.size() - at - 12);
+    if (file.substr(at + 4, 4) == "IEND") return;
+    at += 12 + length;
+  }
+  fail_input({name, ": truncated: no end of the image (IEND) in ", file.size(), " bytes"});
 }
 
 /// Whatever is transparent, before white; `channels` colours and an opacity each pixel.
@@ -69,27 +96,29 @@ void lay_on_white(std::span<uint8_t> pixels, size_t channels) {
 
 DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name, int channels) {
   check(channels == 1 || channels == 3, "decode_image: ", channels, " channels, expected 1 or 3");
-  const auto check_decoded = [&](bool decoded) {
-    check_input(decoded, name, ": found no whole image (", decoded ? "" : stbi_failure_reason(),
-                "), expected PNG, JPEG, BMP, GIF or PNM");
-  };
   check_input(file.size() <= INT_MAX, name, ": found ", file.size(), " bytes, expected an image of less than 2 GiB");
   const auto size = static_cast<int>(file.size());
-  int width = 0, height = 0, found = 0;
-  check_decoded(stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0);
   const std::string_view text = text_of(file);
-  check_extent(text, name, width, height);
-
+  const auto check_decoded = [&](bool decoded, const char* why) {
+    check_input(decoded, name, ": found no whole image (", why, "), expected PNG, JPEG, BMP, GIF or PNM");
+  };
+  const auto format = std::ranges::find_if(kFormats, [&](const Format& each) { return text.starts_with(each.begin); });
+  check_decoded(format != std::end(kFormats), "of none of these kinds");
   DecodedImage image;
-  if (text.starts_with("\xff\xd8")) {
+  if (format->begin == kJpegBegin) {
     const JpegHeader header = read_jpeg_header(file);
-    check_jpeg_end(text, name, header.scan);
+    check_jpeg(text, name, header);
     image.orientation_ = header.orientation;
   }
+  if (format->begin == kPngBegin) check_png(text, name);
+  int width = 0, height = 0, found = 0;
+  const bool known = stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0;
+  check_decoded(known, known ? "" : stbi_failure_reason());
+  check_extent(text, name, format->pixels_per_byte, width, height);
   // A byte more for each pixel, used or not: stb_image vectorizes colour for four alone.
   const int pixel_bytes = channels + 1;
   image.pixels_ = {stbi_load_from_memory(file.data(), size, &width, &height, &found, pixel_bytes), &stbi_image_free};
-  check_decoded(image.pixels_ != nullptr);
+  check_decoded(image.pixels_ != nullptr, image.pixels_ ? "" : stbi_failure_reason());
   image.view_ = {.values = image.pixels_.get(),
                  .width = width,
                  .height = height,

@@ -1,6 +1,7 @@
 #include "tern/data/jpeg_header.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -41,27 +42,50 @@ int orientation_of(Reader tiff) {
   return 1;
 }
 
+/// The offset of the first of the Huffman tables in [at, end) that has more codes than there are bytes; 0: none has.
+/// Like a decoder it follows a table beyond the end that its segment states.
+size_t find_bad_table(const Reader& file, size_t at, size_t end) {
+  constexpr size_t kLengths = 16;
+  constexpr uint32_t kMostCodes = 256;
+  while (at < end) {
+    uint32_t codes = 0;
+    for (size_t i = 1; i <= kLengths; ++i) codes += file.number(at + i, 1).value_or(0);
+    if (codes > kMostCodes) return at;
+    at += 1 + kLengths + codes;
+  }
+  return 0;
+}
+
+/// Where the next marker stands, from `at` on: behind what is padding, or a scan.
+size_t find_marker(std::span<const uint8_t> file, size_t at) {
+  const auto is_none = [](uint8_t byte) { return byte == 0 || byte == 0xff || (0xd0 <= byte && byte <= 0xd7); };
+  for (; at + 1 < file.size(); ++at) {
+    const void* fill = std::memchr(&file[at], 0xff, file.size() - 1 - at);
+    if (!fill) break;
+    at = static_cast<size_t>(static_cast<const uint8_t*>(fill) - file.data());
+    if (!is_none(file[at + 1])) return at;
+  }
+  return file.size();
+}
+
 }  // namespace
 
 JpegHeader read_jpeg_header(std::span<const uint8_t> file) {
-  constexpr uint32_t kFill = 0xff, kApplication1 = 0xe1, kEnd = 0xd9, kScan = 0xda;
+  constexpr uint32_t kTables = 0xc4, kEnd = 0xd9, kScan = 0xda, kApplication1 = 0xe1;
   constexpr std::string_view kExif{"Exif\0\0", 6};
   JpegHeader header;
   const Reader reader{file};
-  for (size_t at = 2; reader.number(at, 1) == kFill;) {
-    const auto marker = reader.number(at + 1, 1);
-    if (marker == kFill) {
-      ++at;
-      continue;
-    }
-    if (marker == kScan) header.scan = at;
-    const auto length = reader.number(at + 2, 2);
-    if (!length || *length < 2 || marker == kScan || marker == kEnd) break;
-    const size_t begin = std::min(at + 4, file.size()), end = std::min(at + 2 + *length, file.size());
+  for (size_t at = find_marker(file, 2); at < file.size();) {
+    const uint32_t marker = file[at + 1];
+    const uint32_t length = reader.number(at + 2, 2).value_or(0);
+    if (marker == kEnd || length < 2) break;
+    const size_t begin = std::min(at + 4, file.size()), end = std::min(at + 2 + length, file.size());
+    if (marker == kScan && header.scan == 0) header.scan = at;
+    if (marker == kTables && header.bad_table == 0) header.bad_table = find_bad_table(reader, begin, end);
     const Reader segment{file.subspan(begin, end - begin)};
     if (marker == kApplication1 && segment.begins_with(kExif))
       header.orientation = orientation_of({segment.bytes.subspan(kExif.size())});
-    at += 2 + *length;
+    at = find_marker(file, end);
   }
   return header;
 }

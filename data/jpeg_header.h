@@ -6,10 +6,11 @@
 
 namespace tern {
 
-/// What stands before the pixels of a JPEG file.
+/// What stands around the pixels of a JPEG file.
 struct JpegHeader {
-  int orientation = 1;  ///< Exif's, 1 to 8; see `upright`
-  size_t scan = 0;      ///< offset of the first scan's marker; 0: none was found
+  int orientation = 1;   ///< Exif's, 1 to 8; see `upright`
+  size_t scan = 0;       ///< offset of the first scan's marker; 0: none was found
+  size_t bad_table = 0;  ///< offset of a Huffman table with more than 256 codes; 0: none was found
 };
 
 /// Reads whatever bytes there are: what is damaged says nothing.

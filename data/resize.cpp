@@ -30,7 +30,9 @@ class Mix {
     for (int i = 0; i < to; ++i) to < from ? set_mean(i, scale, from) : set_linear(i, scale, from);
   }
 
-  int size() const { return static_cast<int>(first_.size()); }
+  const std::vector<int>& first() const { return first_; }
+  /// All of them, as many for each pixel.
+  const std::vector<Weight>& weights() const { return weights_; }
   Run operator[](int i) const {
     const auto at = static_cast<size_t>(i);
     return {first_[at], std::span(weights_).subspan(at * count_, count_)};
@@ -70,16 +72,36 @@ class Mix {
   std::vector<Weight> weights_;
 };
 
-/// One row out of those that `run` names; `sums` has as much room.
-void mix_rows(const ImageView& image, const Mix<int16_t>::Run& run, std::span<int32_t> sums, std::span<float> row) {
-  std::ranges::fill(sums, kUnit / 2);
-  const uint8_t* from = image.values + static_cast<size_t>(run.first) * image.row_bytes;
-  for (const int16_t weight : run.weights) {
-    if (weight != 0)
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<int16_t>(from[i]) * weight;
-    from += image.row_bytes;
+/// One row out of as many as there are weights, from `from` on; few are the usual case.
+template <int kRows>
+void mix_few(const uint8_t* from, size_t row_bytes, const int16_t* weights, std::span<float> row) {
+  for (size_t i = 0; i < row.size(); ++i) {
+    int32_t sum = kUnit / 2;
+    for (size_t k = 0; k < kRows; ++k) sum += static_cast<int16_t>(from[k * row_bytes + i]) * weights[k];
+    row[i] = static_cast<float>(sum >> kUnitBits);
   }
-  for (size_t i = 0; i < sums.size(); ++i) row[i] = static_cast<float>(sums[i] >> kUnitBits);
+}
+
+void mix_many(const uint8_t* from, size_t row_bytes, std::span<const int16_t> weights, std::span<float> row) {
+  std::vector<int32_t> sums(row.size(), kUnit / 2);
+  for (const int16_t weight : weights) {
+    for (size_t i = 0; i < row.size(); ++i) sums[i] += static_cast<int16_t>(from[i]) * weight;
+    from += row_bytes;
+  }
+  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(sums[i] >> kUnitBits);
+}
+
+/// One row out of those that `run` names.
+void mix_rows(const ImageView& image, Mix<int16_t>::Run run, std::span<float> row) {
+  while (run.weights.back() == 0) run.weights = run.weights.first(run.weights.size() - 1);
+  for (; run.weights.front() == 0; ++run.first) run.weights = run.weights.subspan(1);
+  const uint8_t* from = image.values + static_cast<size_t>(run.first) * image.row_bytes;
+  switch (run.weights.size()) {
+    case 1: return mix_few<1>(from, image.row_bytes, run.weights.data(), row);
+    case 2: return mix_few<2>(from, image.row_bytes, run.weights.data(), row);
+    case 3: return mix_few<3>(from, image.row_bytes, run.weights.data(), row);
+    default: return mix_many(from, image.row_bytes, run.weights, row);
+  }
 }
 
 // Sums of floats are exact too, below 2^24.
@@ -87,17 +109,19 @@ constexpr size_t kLanes = 4;
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Integers = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 
-/// Some of the four lanes are of the next pixel, or of none: `row` has room for them at its end.
+/// One row of pixels; returns where it ends. Some of the four lanes are of the next pixel, or of none: `row` has room
+/// for them at its end.
 template <int kChannels>
 uint8_t* mix_columns(const float* row, int pixel_bytes, const Mix<float>& columns, uint8_t* to) {
-  for (int x = 0; x < columns.size(); ++x) {
-    const auto [first, weights] = columns[x];
+  const size_t count = columns[0].weights.size();
+  const float* weight = columns.weights().data();
+  for (const int first : columns.first()) {
     const float* from = row + static_cast<ptrdiff_t>(first) * pixel_bytes;
     Floats sums = {};
-    for (const float weight : weights) {
+    for (size_t k = 0; k < count; ++k) {
       Floats values;
       std::memcpy(&values, from, sizeof values);
-      sums += values * weight;
+      sums += values * *weight++;
       from += pixel_bytes;
     }
     const Integers mixed = (__builtin_convertvector(sums, Integers) + kUnit / 2) >> kUnitBits;
@@ -120,13 +144,13 @@ void resize(const ImageView& image, int width, int height, std::span<uint8_t> to
   const Mix<float> columns(image.width, width);
   const Mix<int16_t> rows(image.height, height);
   // The last pixel of a part of a picture may end where the picture's memory does.
-  std::vector<int32_t> sums(bytes_of(image.width - 1, 1, image.pixel_bytes) + static_cast<size_t>(image.channels));
+  const size_t used = bytes_of(image.width - 1, 1, image.pixel_bytes) + static_cast<size_t>(image.channels);
   std::vector<float> row(bytes_of(image.width, 1, image.pixel_bytes) + kLanes);
+  const auto mix_row = image.channels == 1 ? mix_columns<1> : mix_columns<3>;
   uint8_t* place = to.data();
   for (int y = 0; y < height; ++y) {
-    mix_rows(image, rows[y], sums, row);
-    place = image.channels == 1 ? mix_columns<1>(row.data(), image.pixel_bytes, columns, place)
-                                : mix_columns<3>(row.data(), image.pixel_bytes, columns, place);
+    mix_rows(image, rows[y], std::span(row).first(used));
+    place = mix_row(row.data(), image.pixel_bytes, columns, place);
   }
 }
 

@@ -66,10 +66,11 @@ TEST(ImageDecoder, TurnsAPhotographAsItsCameraWasHeld) {
 
 TEST(ImageDecoder, RefusesASizeThatTheFileCannotHoldBeforeThereIsMemoryForIt) {
   const std::string jpeg = jpeg_bytes(test_picture(64, 64));
-  EXPECT_EQ(message(with_extent(jpeg, 60000, 60000)), "x: declares 60000x60000 pixels, expected 134217728 or fewer");
+  EXPECT_EQ(message(with_extent(jpeg, 60000, 60000)), "x: declares 60000x60000 pixels, expected 1 to 134217728");
   EXPECT_EQ(message(with_extent(jpeg, 10000, 10000)),
             join({"x: declares 10000x10000 pixels, its ", jpeg.size(), " bytes hold ", 512 * jpeg.size(), " at most"}));
-  EXPECT_EQ(message("P5 30000 4000 255\n"), "x: declares 30000x4000 pixels, its 18 bytes hold 144 at most");
+  EXPECT_EQ(message("P6 "), "x: declares 0x0 pixels, expected 1 to 134217728");
+  EXPECT_EQ(message("P5 30000 4000 255\n"), "x: declares 30000x4000 pixels, its 18 bytes hold 18 at most");
 }
 
 TEST(ImageDecoder, RefusesWhatIsCutOffWhereverThatIs) {
@@ -77,8 +78,12 @@ TEST(ImageDecoder, RefusesWhatIsCutOffWhereverThatIs) {
   const std::string jpeg = jpeg_bytes(picture), png = png_bytes(picture);
   for (size_t size = 0; size < jpeg.size(); size += 1 + size / 16)
     EXPECT_TRUE(message(jpeg.substr(0, size)).starts_with("x: ")) << size;
-  for (size_t size = 0; size + 16 < png.size(); size += 1 + size / 16)  // IEND and its checksum say nothing new
+  for (size_t size = 0; size < png.size(); size += 1 + size / 16)
     EXPECT_TRUE(message(png.substr(0, size)).starts_with("x: ")) << size;
+  EXPECT_EQ(message(png.substr(0, 100)),
+            join({"x: truncated: the chunk at offset 33 declares ", png.size() - 57, " bytes, the file has 55"}));
+  EXPECT_EQ(message(png.substr(0, png.size() - 12)),
+            join({"x: truncated: no end of the image (IEND) in ", png.size() - 12, " bytes"}));
   const size_t scan = jpeg.find("\xff\xda");
   EXPECT_EQ(message(jpeg.substr(0, jpeg.size() - 2)),
             join({"x: truncated: no end of the image (FF D9) follows the scan at offset ", scan, " in ",
@@ -96,9 +101,16 @@ TEST(ImageDecoder, ReadsOrRefusesFlippedBits) {
     }
 }
 
+TEST(ImageDecoder, RefusesTablesThatItsLibraryWouldWritePast) {
+  const std::string jpeg = jpeg_bytes(test_picture(16, 16));
+  const size_t table = jpeg.find("\xff\xc4") + 4;
+  EXPECT_EQ(message(std::string(jpeg).replace(table + 1, 16, 16, '\x7f')),
+            join({"x: damaged JPEG: the Huffman table at offset ", table, " has more than 256 codes"}));
+}
+
 TEST(ImageDecoder, SaysWhatIsNoPicture) {
   EXPECT_EQ(message("not an image"),
-            "x: found no whole image (Image not of any known type, or corrupt), expected PNG, JPEG, BMP, GIF or PNM");
+            "x: found no whole image (of none of these kinds), expected PNG, JPEG, BMP, GIF or PNM");
   EXPECT_TRUE(message("").starts_with("x: found no whole image (")) << message("");
 }
 

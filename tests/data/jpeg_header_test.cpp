@@ -39,6 +39,19 @@ TEST(JpegHeader, FindsTheScanBehindFillBytesAndOtherSegments) {
   EXPECT_EQ(header_of("\xff\xd8 nothing more").scan, 0u);
 }
 
+TEST(JpegHeader, FindsATableOfMoreCodesThanThereAreBytesBehindAScanToo) {
+  const std::string table = "\xff\xc4" + std::string("\x01\x13\x10", 3) + std::string(16, '\x11');  // 272 codes
+  const std::string whole = jpeg() + std::string(300, '\0');
+  const size_t scan = whole.find("\xff\xda"), end = whole.find("\xff\xd9", scan);
+  EXPECT_EQ(header_of(whole).bad_table, 0u);
+  for (const size_t place : {scan, end}) {
+    std::string bad = whole;
+    EXPECT_EQ(header_of(bad.insert(place, table)).bad_table, place + 4) << place;
+    bad[place + 5] = 1;  // 256
+    EXPECT_EQ(header_of(bad).bad_table, 0u) << place;
+  }
+}
+
 TEST(JpegHeader, ReadsWhateverIsLeftOfAFile) {
   const std::string whole = with_orientation(jpeg(), 6, false);
   for (size_t size = 0; size < whole.size(); ++size) {
