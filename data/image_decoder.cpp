@@ -59,11 +59,11 @@ void check_extent(std::string_view file, const std::string& name, int64_t pixels
               " bytes hold ", room, " at most");
 }
 
-/// What stb_image does not look at, depending on its version: it makes pixels up where data end early, and writes past
-/// its tables.
+/// What stb_image does not look at, depending on its version: it makes pixels up where data end early, and reads and
+/// writes past its tables.
 void check_jpeg(std::string_view file, const std::string& name, const JpegHeader& header) {
-  check_input(header.bad_table == 0, name, ": damaged JPEG: the Huffman table at offset ", header.bad_table,
-              " has more than 256 codes");
+  check_input(header.damage.empty(), name, ": damaged JPEG: found a ", header.damage, " at offset ",
+              header.damage_offset);
   const size_t scan = header.scan;
   check_input(scan == 0 || file.substr(scan).rfind("\xff\xd9") != std::string_view::npos, name,
               ": truncated: no end of the image (FF D9) follows the scan at offset ", scan, " in ", file.size(),

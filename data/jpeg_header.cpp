@@ -42,19 +42,41 @@ int orientation_of(Reader tiff) {
   return 1;
 }
 
-/// The offset of the first of the Huffman tables in [at, end) that has more codes than there are bytes; 0: none has.
-/// Like a decoder it follows a table beyond the end that its segment states.
-size_t find_bad_table(const Reader& file, size_t at, size_t end) {
-  constexpr size_t kLengths = 16;
-  constexpr uint32_t kMostCodes = 256;
-  while (at < end) {
-    uint32_t codes = 0;
-    for (size_t i = 1; i <= kLengths; ++i) codes += file.number(at + i, 1).value_or(0);
-    if (codes > kMostCodes) return at;
-    at += 1 + kLengths + codes;
+/// The Huffman tables that there are so far, for DC and AC coefficients, and what is wrong with them or their use.
+class HuffmanTables {
+ public:
+  /// Those of a segment's bytes [at, end). Like a decoder this follows a table beyond the end.
+  std::string_view define(const Reader& file, size_t at, size_t end) {
+    constexpr size_t kLengths = 16;
+    while (at < end) {
+      const uint32_t place = file.number(at, 1).value_or(0);
+      uint32_t codes = 0;
+      for (size_t i = 1; i <= kLengths; ++i) codes += file.number(at + i, 1).value_or(0);
+      if (codes > 255) return "Huffman table of more than 255 codes";
+      defined_[place >> 4 & 1] |= 1u << (place & 15);
+      at += 1 + kLengths + codes;
+    }
+    return {};
   }
-  return 0;
-}
+
+  /// By a scan whose header begins at `at` (ITU-T T.81, B.2.3).
+  std::string_view use(const Reader& file, size_t at, bool progressive) const {
+    const uint32_t components = file.number(at, 1).value_or(0);
+    const size_t spectrum = at + 1 + size_t{2} * components;
+    const bool first = file.number(spectrum, 1) == 0u;
+    const bool refines = file.number(spectrum + 2, 1).value_or(0) >> 4 != 0;
+    const bool uses[] = {!progressive || (first && !refines), !progressive || !first};
+    for (size_t i = 0; i < components; ++i) {
+      const uint32_t places = file.number(at + 2 + 2 * i, 1).value_or(0);
+      if ((uses[0] && !(defined_[0] >> (places >> 4) & 1)) || (uses[1] && !(defined_[1] >> (places & 15) & 1)))
+        return "scan by a Huffman table that there is not";
+    }
+    return {};
+  }
+
+ private:
+  uint32_t defined_[2] = {};  ///< bit by bit
+};
 
 /// Where the next marker stands, from `at` on: behind what is padding, or a scan.
 size_t find_marker(std::span<const uint8_t> file, size_t at) {
@@ -71,17 +93,22 @@ size_t find_marker(std::span<const uint8_t> file, size_t at) {
 }  // namespace
 
 JpegHeader read_jpeg_header(std::span<const uint8_t> file) {
-  constexpr uint32_t kTables = 0xc4, kEnd = 0xd9, kScan = 0xda, kApplication1 = 0xe1;
+  constexpr uint32_t kProgressive = 0xc2, kTables = 0xc4, kEnd = 0xd9, kScan = 0xda, kApplication1 = 0xe1;
   constexpr std::string_view kExif{"Exif\0\0", 6};
   JpegHeader header;
+  HuffmanTables tables;
+  bool progressive = false;
   const Reader reader{file};
-  for (size_t at = find_marker(file, 2); at < file.size();) {
+  for (size_t at = find_marker(file, 2); at < file.size() && header.damage.empty();) {
     const uint32_t marker = file[at + 1];
     const uint32_t length = reader.number(at + 2, 2).value_or(0);
     if (marker == kEnd || length < 2) break;
     const size_t begin = std::min(at + 4, file.size()), end = std::min(at + 2 + length, file.size());
     if (marker == kScan && header.scan == 0) header.scan = at;
-    if (marker == kTables && header.bad_table == 0) header.bad_table = find_bad_table(reader, begin, end);
+    progressive |= marker == kProgressive;
+    if (marker == kTables) header.damage = tables.define(reader, begin, end);
+    if (marker == kScan) header.damage = tables.use(reader, begin, progressive);
+    if (!header.damage.empty()) header.damage_offset = at;
     const Reader segment{file.subspan(begin, end - begin)};
     if (marker == kApplication1 && segment.begins_with(kExif))
       header.orientation = orientation_of({segment.bytes.subspan(kExif.size())});

@@ -47,7 +47,7 @@ TernaryWorkers::TernaryWorkers(const Application& application, const TrainSettin
         Sampler{.size = data_.training->size(), .shuffle = true, .seed = seed, .rank = rank, .ranks = workers},
         LoaderOptions{.batch_size = images_per_rank(settings, workers),
                       .seed = seed,
-                      .transform = training_transform(settings)}));
+                      .transform = training_transform(settings, data_.training->spec())}));
 }
 
 double TernaryWorkers::backward(size_t worker) {

@@ -39,16 +39,28 @@ TEST(JpegHeader, FindsTheScanBehindFillBytesAndOtherSegments) {
   EXPECT_EQ(header_of("\xff\xd8 nothing more").scan, 0u);
 }
 
-TEST(JpegHeader, FindsATableOfMoreCodesThanThereAreBytesBehindAScanToo) {
-  const std::string table = "\xff\xc4" + std::string("\x01\x13\x10", 3) + std::string(16, '\x11');  // 272 codes
+TEST(JpegHeader, FindsATableOfTooManyCodesBehindAScanToo) {
+  const std::string table = "\xff\xc4" + std::string("\x01\x12\x10", 3) + std::string(16, '\x10');  // 256 codes
   const std::string whole = jpeg() + std::string(300, '\0');
   const size_t scan = whole.find("\xff\xda"), end = whole.find("\xff\xd9", scan);
-  EXPECT_EQ(header_of(whole).bad_table, 0u);
+  EXPECT_EQ(header_of(whole).damage, "");
   for (const size_t place : {scan, end}) {
-    std::string bad = whole;
-    EXPECT_EQ(header_of(bad.insert(place, table)).bad_table, place + 4) << place;
-    bad[place + 5] = 1;  // 256
-    EXPECT_EQ(header_of(bad).bad_table, 0u) << place;
+    const JpegHeader header = header_of(std::string(whole).insert(place, table));
+    EXPECT_EQ(header.damage, "Huffman table of more than 255 codes");
+    EXPECT_EQ(header.damage_offset, place);
+  }
+}
+
+TEST(JpegHeader, FindsAScanByATableThatIsNotDefined) {
+  const size_t scan = jpeg().find("\xff\xda");
+  ASSERT_EQ(jpeg()[scan + 6], '\0') << "the first component's tables, 0 and 0";
+  for (const char places : {'\x02', '\x30'}) {
+    std::string other = jpeg();
+    other[scan + 6] = places;
+    EXPECT_EQ(header_of(other).damage, "scan by a Huffman table that there is not");
+    EXPECT_EQ(header_of(other).damage_offset, scan);
+    other[other.find("\xff\xc0") + 1] = '\xc2';  // progressive: this scan is of DC coefficients alone
+    EXPECT_EQ(header_of(other).damage.empty(), places == '\x02');
   }
 }
 
