@@ -111,6 +111,8 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
     image.orientation_ = header.orientation;
   }
   if (format->begin == kPngBegin) check_png(text, name);
+  // Some versions of stb_image read past PNM's 16 bits once they have converted them.
+  check_decoded(!format->begin.starts_with('P') || !stbi_is_16_bit_from_memory(file.data(), size), "PNM of 16 bits");
   int width = 0, height = 0, found = 0;
   const bool known = stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0;
   check_decoded(known, known ? "" : stbi_failure_reason());

@@ -108,6 +108,12 @@ TEST(ImageDecoder, RefusesTablesThatItsLibraryWouldWritePast) {
             join({"x: damaged JPEG: found a Huffman table of more than 255 codes at offset ", table}));
 }
 
+TEST(ImageDecoder, ReadsPnmOf8BitsAlone) {
+  EXPECT_EQ(decode("P5 2 1 255\n\x07\x09", 1).values, (std::vector<uint8_t>{7, 9}));
+  EXPECT_EQ(message("P5 1 1 65535\n\x01\x02"),
+            "x: found no whole image (PNM of 16 bits), expected PNG, JPEG, BMP, GIF or PNM");
+}
+
 TEST(ImageDecoder, SaysWhatIsNoPicture) {
   EXPECT_EQ(message("not an image"),
             "x: found no whole image (of none of these kinds), expected PNG, JPEG, BMP, GIF or PNM");
