@@ -23,7 +23,7 @@ std::span<const ExperimentEntry> qsgd_experiments() {
       {.name = "qsgd-table1",
        .title = "QSGD, Table 1: ResNet-110 on CIFAR-10, float against 4 bits, 8 workers",
        .data = "CIFAR-10: ./dev data cifar10",
-       .time = "days on 2 cores; with --quick 5 minutes, ResNet-20",
+       .time = "days on 2 cores; with --quick 12 minutes, ResNet-20",
        .device = "GPU for its full length",
        .make = make_qsgd_table1},
       {.name = "qsgd-table1-imagenet",

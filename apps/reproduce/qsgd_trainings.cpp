@@ -98,7 +98,7 @@ std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
                  {.name = "4-bit", .label = "4 bit / 512", .spec = "qsgd:bits=4,bucket=512,norm=max", .paper = 94.19}},
       .min_compress = kSmallMatrix,
       .workers = choose_workers(options, options.quick ? 2 : 8, kBatch),
-      .iterations = options.iterations.value_or(options.quick ? 600 : 64'000),
+      .iterations = options.iterations.value_or(options.quick ? 1950 : 64'000),
       .seeds = options.seeds.value_or(1),
       .checkpoint_every = 200});
 }
