@@ -1,5 +1,9 @@
 #include "tern/apps/trainer/interrupt.h"
 
+#include <unistd.h>
+
+#include <thread>
+
 namespace tern {
 namespace {
 
@@ -11,10 +15,33 @@ void note(int) {
   std::signal(SIGTERM, SIG_DFL);
 }
 
+sigset_t interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+/// A thread that does nothing but run handlers, as long as the process lives.
+void start_listening() {
+  [[maybe_unused]] static const bool started = [] {
+    std::thread([] {
+      const sigset_t set = interrupts();
+      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+      while (true) ::pause();
+    }).detach();
+    return true;
+  }();
+}
+
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
   noted = 0;
+  start_listening();
+  const sigset_t set = interrupts();
+  pthread_sigmask(SIG_BLOCK, &set, &previous_mask_);
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
@@ -25,6 +52,7 @@ InterruptGuard::InterruptGuard() {
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &previous_interrupt_, nullptr);
   sigaction(SIGTERM, &previous_terminate_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
 }
 
 bool InterruptGuard::interrupted() const { return noted != 0; }

@@ -13,7 +13,9 @@ class Interrupted : public Error {
 };
 
 /// While one lives, the first Ctrl-C (SIGINT) or SIGTERM is only noted, so that the step can end; the second ends the
-/// process at once. One per process at a time.
+/// process at once. One per process at a time, made before the threads that compute: neither they nor the thread that
+/// makes it run the handler, since its frame could overwrite the heap: matrix products of oneDNN keep another pointer
+/// in the stack pointer's register (uxlfoundation/oneDNN, issue 4845, mended there in 2026).
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -25,6 +27,7 @@ class InterruptGuard {
 
  private:
   struct sigaction previous_interrupt_, previous_terminate_;
+  sigset_t previous_mask_;
 };
 
 }  // namespace tern

@@ -24,6 +24,9 @@ void settle_child(pid_t parent, int output, int errors) {
   ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   if (output >= 0) ::dup2(output, STDOUT_FILENO);
   if (errors >= 0) ::dup2(errors, STDERR_FILENO);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 }  // namespace tern

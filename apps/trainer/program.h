@@ -10,8 +10,8 @@ namespace tern {
 std::string program_path();
 
 /// For a new process between fork and exec, where only what is safe in a signal handler may run: it leads a process
-/// group of its own, ends with the thread of `parent` that started it, reads nothing, and writes to these descriptors;
-/// a negative one leaves what is there.
+/// group of its own, ends with the thread of `parent` that started it, reads nothing, blocks no signal, and writes to these
+/// descriptors; a negative one leaves what is there.
 void settle_child(pid_t parent, int output, int errors);
 
 }  // namespace tern

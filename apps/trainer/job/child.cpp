@@ -56,9 +56,6 @@ Child::Child(const ChildPlan& plan) : rank_(plan.rank) {
   if (id_ == 0) {
     settle_child(parent, output.write, errors.write);
     ::signal(SIGTTOU, SIG_IGN);  // rank 0 may write to a terminal although it is in the background
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.keep_open >= 0) ::fcntl(plan.keep_open, F_SETFD, 0);
     ::execve(program.c_str(), plan.argv, environment.data());
     ::_exit(127);
