@@ -37,8 +37,8 @@ class ImageFolder final : public Dataset {
   uint32_t fingerprint() const override;
   UnreadExamples unread() const override;
 
-  /// From now on examples come from the cache at `path`, the same bytes. Where it is missing, damaged, or made of other
-  /// files than those that are there now, it is made, by the threads of `parallel_for`, after a call of `begins`.
+  /// From now on examples come from the cache at `path`, the same bytes. Where it is missing, not whole, or made of
+  /// other files than those that are there now, it is made, by the threads of `parallel_for`, after a call of `begins`.
   /// Processes that share it wait for the first. Not thread-safe.
   void use_cache(const std::filesystem::path& path, const std::function<void()>& begins);
 

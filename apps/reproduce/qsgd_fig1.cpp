@@ -34,13 +34,15 @@ Numbers draw_levels(int64_t draws, const Progress& progress) {
   for (int64_t i = 0; i < kValues; ++i) {
     const double a = static_cast<double>(i) / (kValues - 1);
     const Tensor v = Tensor::from({2}, std::vector{a, std::sqrt(1 - a * a)}).to(DType::f32);
-    std::vector<double> shares(kLevels + 1);
-    for (int64_t draw = 0; draw < draws; ++draw)
-      shares.at(static_cast<size_t>(drawn_levels(*codec, v, static_cast<uint32_t>(draw))[0])) +=
-          1 / static_cast<double>(draws);
+    std::vector<int64_t> counts(kLevels + 1);
+    for (int64_t draw = 0; draw < draws; ++draw) {
+      const auto step = static_cast<uint32_t>(i * draws + draw);  // other random numbers for each value
+      ++counts.at(static_cast<size_t>(drawn_levels(*codec, v, step)[0]));
+    }
     numbers["value"].push_back(a);
     for (int64_t level = 0; level <= kLevels; ++level)
-      numbers[level_name(level)].push_back(shares[static_cast<size_t>(level)]);
+      numbers[level_name(level)].push_back(static_cast<double>(counts[static_cast<size_t>(level)]) /
+                                           static_cast<double>(draws));
     progress(i + 1);
   }
   return numbers;

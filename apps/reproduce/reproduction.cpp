@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "tern/apps/reproduce/child_program.h"
 #include "tern/apps/reproduce/result_page.h"
@@ -47,11 +48,19 @@ Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand&
 Reproduction::~Reproduction() { ::close(lock_); }
 
 void Reproduction::lock() {
-  std::filesystem::create_directories(folder_);
   const std::string path = folder_ / "lock";
+  check_input(
+      !std::filesystem::is_directory(folder_) || std::filesystem::is_empty(folder_) || std::filesystem::exists(path),
+      "--out: ", folder_.string(), " holds other files, expected an empty folder or one of ", entry_.name);
+  std::filesystem::create_directories(folder_);
   lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   check_input(lock_ >= 0, path, ": cannot be written: ", std::strerror(errno));
   check_input(::flock(lock_, LOCK_EX | LOCK_NB) == 0, folder_.string(), ": another reproduce is at work there");
+  std::string owner;
+  std::getline(std::ifstream(path), owner);
+  check_input(owner.empty() || owner == entry_.name, "--out: ", folder_.string(), " holds ", owner,
+              ", expected an empty folder or one of ", entry_.name);
+  std::ofstream(path) << entry_.name << '\n';
 }
 
 void Reproduction::run() {

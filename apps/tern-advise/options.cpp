@@ -14,7 +14,7 @@
 namespace tern {
 namespace {
 
-constexpr int64_t kMostWorkers = 4096, kImagesOfWorker = 16;
+constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
 constexpr double kMostSeconds = 3600;
 
 template <class T>
@@ -48,7 +48,7 @@ void check_range(const char* flag, int64_t found, int64_t low, int64_t high) {
 void complete(AdviceOptions& options) {
   find_network(options.model);
   options.link = read_link(options.link_text);
-  check_range("--workers", options.workers, 1, kMostWorkers);
+  check_range("--workers", options.workers, kLeastWorkers, kMostWorkers);
   if (options.batch_size == 0) options.batch_size = kImagesOfWorker * options.workers;
   check_range("--batch-size", options.batch_size, 1, 1'000'000);
   check_input(options.batch_size % options.workers == 0, "--batch-size: found ", options.batch_size,

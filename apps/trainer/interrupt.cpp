@@ -10,9 +10,9 @@ namespace {
 volatile std::sig_atomic_t noted = 0;
 
 void note(int) {
-  noted = 1;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  noted = 1;  // last: who sees it may install handlers anew
 }
 
 sigset_t interrupts() {

@@ -19,6 +19,8 @@ void check_cuda(cudaError_t status, const char* operation) {
   if (status == cudaSuccess) [[likely]]
     return;
   cudaGetLastError();  // what can be cleared is told once
+  check_input(status != cudaErrorMemoryAllocation, operation,
+              ": the GPU is out of memory: other programs may hold it, and a smaller batch needs less");
   fail({operation, ": CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")",
         waits_after_each() ? "" : "; an operation before it may be the cause: TERN_CUDA_SYNC=1 finds it"});
 }

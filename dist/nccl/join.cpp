@@ -51,7 +51,9 @@ void set_environment(const Address& master) {
   check_input(std::getenv("NCCL_COMM_ID") == nullptr,
               "NCCL_COMM_ID is set, expected nothing: the ranks agree on an id of their own, which keeps others out");
   const std::string name = interface_towards(master);
-  if (!name.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);
+  // Many machines resolve their own name to a loopback address, by which others do not reach them.
+  const bool only_here = master.host == "localhost" || master.host == "::1" || master.host.starts_with("127.");
+  if (!name.empty() && (name != "lo" || only_here)) ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);
 }
 
 ncclUniqueId agree_on_id(Communicator& host) {

@@ -175,6 +175,27 @@ TEST_F(Reproduce, RefusesAFolderThatIsNotItsOwn) {
   EXPECT_NE(outcome.err.find("holds a run with --variant terngrad --data digits"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Reproduce, OverwritesNothingOfOthers) {
+  const auto figure = [](const std::string& name, const fs::path& folder) {
+    return run_program({TERN_REPRODUCE, name, "--out", folder});
+  };
+  const fs::path own = programs_ / "own", folder = programs_ / "folder";
+  fs::create_directories(own);
+  write_file(own / "README.md", "precious");
+  const Outcome refused = figure("terngrad-fig5", own);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("holds other files"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_file(own / "README.md"), "precious");
+
+  ASSERT_EQ(figure("terngrad-fig5", folder).code, 0);
+  const std::string page = read_file(folder / "README.md");
+  const Outcome other = figure("qsgd-thm3.2", folder);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("holds terngrad-fig5"), std::string::npos) << other.err;
+  EXPECT_EQ(read_file(folder / "README.md"), page);
+  EXPECT_EQ(figure("terngrad-fig5", folder).code, 0);
+}
+
 TEST_F(Reproduce, TrainsBesideTheRealProgram) {
   const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig3", "--data", "digits", "--out", results_,
                                        "--workers", "2", "--seeds", "1", "--iterations", "20"});

@@ -16,7 +16,7 @@ TEST(TernAdvise, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"--model", "lnet"}, "--model: found 'lnet', expected lenet|mlp|mlp4096|"},
       {{"--model", "lnet"}, ", did you mean 'lenet'?"},
-      {{"--workers", "0"}, "--workers: found 0, expected 1 to 4096"},
+      {{"--workers", "0"}, "--workers: found 0, expected 2 to 4096"},
       {{"--workers", "many"}, "--workers: found 'many', expected a whole number"},
       {{"--link", "fast"}, "--link: link 'rate=fast': 'fast' is not a number and one of kbit, mbit, gbit"},
       {{"--link", "latency=1ms"}, "--link: link 'latency=1ms' has no rate, expected rate=1gbit"},

@@ -37,7 +37,7 @@ tool() { printf '#!%s\n%s\n' "$(type -P bash)" "$2" >"$scratch/tools/$1" && chmo
 tool dpkg-query 'printf "installed %s\n" "$@"'
 # It has the CUDA toolkit, and for now no driver.
 tool nvcc true
-tool nvidia-smi 'exit 9'
+tool nvidia-smi 'echo "NVIDIA-SMI has failed"; exit 9'
 export PATH=$scratch/tools:$PATH
 
 cd "$scratch/elsewhere"

@@ -44,6 +44,10 @@ if [ "${1:-}" = --pack ]; then
     mv "$root/build-gpu.tmp" "$packed" && du -sh "$pack"
   exit
 fi
+if [ $# -gt 0 ]; then
+  echo "tests/gpu/run.sh: found '$*', expected --pack or nothing" >&2
+  exit 2
+fi
 
 if ! gpu=$(nvidia-smi -L 2>&1); then
   echo "tests/gpu/run.sh: no NVIDIA GPU with a driver on this machine (${gpu#*: line *: }); expected one" >&2
