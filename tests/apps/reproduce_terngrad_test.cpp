@@ -59,7 +59,7 @@ TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
   }
 }
 
-TEST_F(ReproduceTernGrad, FiguresLookAtGradients) {
+TEST_F(ReproduceTernGrad, FiguresLookAtGradientsSlow) {
   const Outcome histograms = reproduce({"terngrad-fig2", "--data", "shapes", "--iterations", "2"});
   ASSERT_EQ(histograms.code, 0) << histograms.err;
   const auto rows = lines_of(results_ / "histograms.csv");
