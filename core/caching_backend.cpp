@@ -21,6 +21,7 @@ void* CachingBackend::allocate(size_t bytes) {
   void* memory = take_cached(recording_ ? free_for_recordings_ : free_, size);
   if (!memory) memory = take_from_system(size);
   if (recording_) of_recordings_.insert(memory);
+  mark_used(memory, bytes, size);
   statistics_.in_use += static_cast<int64_t>(size);
   statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
   return memory;
@@ -29,6 +30,7 @@ void* CachingBackend::allocate(size_t bytes) {
 void CachingBackend::deallocate(void* memory, size_t bytes) noexcept {
   const size_t size = size_class(bytes, kAlignment);
   std::lock_guard lock(mutex_);
+  mark_used(memory, 0, size);
   statistics_.in_use -= static_cast<int64_t>(size);
   (of_recordings_.contains(memory) ? free_for_recordings_ : free_)[size].push_back(memory);
 }

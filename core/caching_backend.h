@@ -32,6 +32,8 @@ class CachingBackend : public DeviceBackend {
   virtual void give_back(void* memory) noexcept = 0;
   /// Throws the error for a block that the system refused, although nothing cached was left.
   [[noreturn]] virtual void refuse(size_t bytes, const MemoryStatistics& statistics) const = 0;
+  /// From now on a block's first `bytes` bytes are somebody's, and the rest of its `size` is nobody's.
+  virtual void mark_used(void* /*memory*/, size_t /*bytes*/, size_t /*size*/) noexcept {}
 
  private:
   using FreeLists = std::map<size_t, std::vector<void*>>;  ///< by size

@@ -1,5 +1,7 @@
 #include "tern/core/cpu_memory.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -39,6 +41,11 @@ class CpuMemory final : public CachingBackend {
   void refuse(size_t bytes, const MemoryStatistics& statistics) const override {
     fail({"allocate: the system refused ", bytes, " bytes; ", statistics.in_use,
           " bytes are in use; a smaller batch needs less"});
+  }
+  /// For AddressSanitizer, which would take rounded sizes and cached blocks for memory in use; without it, nothing.
+  void mark_used(void* memory, size_t bytes, size_t size) noexcept override {
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+    ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(memory) + bytes, size - bytes);
   }
 };
 

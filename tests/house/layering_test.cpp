@@ -34,6 +34,7 @@ const std::map<std::string, Prefixes> kHouse = {
 /// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
 const std::map<std::string, Prefixes> kLibraries = {
     {"omp.h", {"core/", "kernels/cpu/"}},
+    {"sanitizer/asan_interface.h", {"core/"}},
     {"fmt/", {"core/", "optim/", "data/", "dist/", "apps/"}},
     {"nlohmann/", {"core/", "apps/"}},
     {"oneapi/dnnl/", {"kernels/cpu/"}},
