@@ -20,15 +20,15 @@
 namespace tern {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
-// The file: a Header, a byte for each example that says whether it is there, zeros up to a page, and the pixels.
+// The file: a Header, an Entry for each example, zeros up to a page, and the pixels.
 struct Header {
   char magic[8] = {'t', 'e', 'r', 'n', 'p', 'i', 'x', '\n'};
   uint32_t version = kVersion;
   uint32_t made_of = 0;
   uint64_t examples = 0, example_bytes = 0;
-  uint32_t present_sum = 0;  ///< CRC-32C of the bytes that follow
+  uint32_t entries_sum = 0;  ///< CRC-32C of the entries that follow
   uint32_t own_sum = 0;      ///< CRC-32C of what stands before
 
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }
@@ -36,9 +36,14 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40);
 
+struct Entry {
+  uint32_t present = 0;  ///< 0: the source had no such example
+  uint32_t sum = 0;      ///< CRC-32C of its pixels
+};
+
 size_t pixels_begin(const ImageCacheKey& key) {
   constexpr size_t kPage = 4096;
-  return (sizeof(Header) + key.examples + kPage - 1) / kPage * kPage;
+  return (sizeof(Header) + key.examples * sizeof(Entry) + kPage - 1) / kPage * kPage;
 }
 
 /// A descriptor, closed with it.
@@ -52,9 +57,9 @@ struct File {
   }
 };
 
-Header header_of(const ImageCacheKey& key, std::span<const uint8_t> present) {
+Header header_of(const ImageCacheKey& key, std::span<const Entry> entries) {
   Header header{.made_of = key.made_of, .examples = key.examples, .example_bytes = key.example_bytes};
-  header.present_sum = crc32c(std::as_bytes(present));
+  header.entries_sum = crc32c(std::as_bytes(entries));
   header.own_sum = header.sum();
   return header;
 }
@@ -62,21 +67,28 @@ Header header_of(const ImageCacheKey& key, std::span<const uint8_t> present) {
 void make(const std::filesystem::path& path, const ImageCacheKey& key, const ImageCache::Source& source) {
   constexpr uint64_t kTogether = 256;  // examples in memory at once
   AtomicFile file(path);
-  std::vector<uint8_t> present(key.examples), pixels(std::min(kTogether, key.examples) * key.example_bytes);
+  std::vector<Entry> entries(key.examples);
+  std::vector<uint8_t> pixels(std::min(kTogether, key.examples) * key.example_bytes);
   file.write(std::vector<std::byte>(pixels_begin(key)));
   for (uint64_t done = 0; done < key.examples; done += kTogether) {
     const uint64_t count = std::min(kTogether, key.examples - done);
     const auto room = std::span(pixels).first(count * key.example_bytes);
     std::ranges::fill(room, 0);
     parallel_for(0, static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
-      for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i)
-        present[done + i] = source(done + i, room.subspan(i * key.example_bytes, key.example_bytes));
+      for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+        const auto own = room.subspan(i * key.example_bytes, key.example_bytes);
+        if (source(done + i, own)) entries[done + i] = {.present = 1, .sum = crc32c(std::as_bytes(own))};
+      }
     });
     file.write(std::as_bytes(room));
   }
-  file.rewrite(0, header_of(key, present).bytes());
-  file.rewrite(sizeof(Header), std::as_bytes(std::span(present)));
+  file.rewrite(0, header_of(key, entries).bytes());
+  file.rewrite(sizeof(Header), std::as_bytes(std::span(entries)));
   file.commit();
+}
+
+const Entry* entries_of(std::span<const std::byte> file) {
+  return reinterpret_cast<const Entry*>(file.data() + sizeof(Header));
 }
 
 }  // namespace
@@ -89,9 +101,8 @@ std::optional<ImageCache> ImageCache::open(const std::filesystem::path& path, co
     return {};
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor, 0);
   check_input(memory != MAP_FAILED, path.string(), ": ", size, " bytes cannot be mapped: ", std::strerror(errno));
-  ImageCache cache({static_cast<const std::byte*>(memory), size}, key);
-  const auto* present = reinterpret_cast<const uint8_t*>(cache.file_.data() + sizeof(Header));
-  const Header expected = header_of(key, {present, key.examples});
+  ImageCache cache(path, {static_cast<const std::byte*>(memory), size}, key);
+  const Header expected = header_of(key, {entries_of(cache.file_), key.examples});
   if (std::memcmp(memory, &expected, sizeof expected) != 0) return {};
   return cache;
 }
@@ -114,18 +125,23 @@ ImageCache::~ImageCache() {
   if (!file_.empty()) ::munmap(const_cast<std::byte*>(file_.data()), file_.size());
 }
 
-ImageCache::ImageCache(ImageCache&& other) noexcept : file_(std::exchange(other.file_, {})), key_(other.key_) {}
+ImageCache::ImageCache(ImageCache&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, {})), key_(other.key_) {}
 
 ImageCache& ImageCache::operator=(ImageCache&& other) noexcept {
+  std::swap(path_, other.path_);
   std::swap(file_, other.file_);
   std::swap(key_, other.key_);
   return *this;
 }
 
 bool ImageCache::read(size_t index, std::span<uint8_t> pixels) const {
-  if (file_[sizeof(Header) + index] == std::byte{0}) return false;
+  const Entry& entry = entries_of(file_)[index];
+  if (entry.present == 0) return false;
   const std::byte* from = file_.data() + pixels_begin(key_) + index * key_.example_bytes;
   std::memcpy(pixels.data(), from, pixels.size());
+  check_input(crc32c(std::as_bytes(pixels)) == entry.sum, path_.string(), ": the pixels of image ", index,
+              " are not those that were written; remove this file, and the next run makes it anew");
   return true;
 }
 

@@ -17,8 +17,8 @@ struct ImageCacheKey {
   friend bool operator==(const ImageCacheKey&, const ImageCacheKey&) = default;
 };
 
-/// Examples' pixels in a file, mapped into memory: the system keeps in it what is in use. Reads are thread-safe; the
-/// file may be replaced meanwhile.
+/// Examples' pixels in a file, each with a checksum, mapped into memory: the system keeps in it what is in use. Reads
+/// are thread-safe; the file may be replaced meanwhile.
 class ImageCache {
  public:
   /// Writes the pixels of example `index`, from any thread; false where it has none.
@@ -35,12 +35,14 @@ class ImageCache {
   ImageCache(ImageCache&& other) noexcept;
   ImageCache& operator=(ImageCache&& other) noexcept;
 
-  /// False where `source` had none.
+  /// False where `source` had none; an InputError where the pixels are not those that were written.
   bool read(size_t index, std::span<uint8_t> pixels) const;
 
  private:
-  ImageCache(std::span<const std::byte> file, const ImageCacheKey& key) : file_(file), key_(key) {}
+  ImageCache(const std::filesystem::path& path, std::span<const std::byte> file, const ImageCacheKey& key)
+      : path_(path), file_(file), key_(key) {}
 
+  std::filesystem::path path_;
   std::span<const std::byte> file_;  ///< the mapping, unmapped by this
   ImageCacheKey key_;
 };

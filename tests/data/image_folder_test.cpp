@@ -149,7 +149,7 @@ TEST_F(ImageFolders, ACacheOfOtherFilesIsMadeAnew) {
 TEST_F(ImageFolders, ADamagedCacheIsMadeAnew) {
   const auto expected = read_cached(true);
   const std::string whole = read_file(cache());
-  for (size_t at = 0; at < 40 + kPictures; ++at) {
+  for (size_t at = 0; at < 40 + 8 * kPictures; ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     write_file(cache(), damaged);
@@ -160,6 +160,24 @@ TEST_F(ImageFolders, ADamagedCacheIsMadeAnew) {
     EXPECT_EQ(read_cached(true), expected) << size;
   }
   write_file(cache(), whole + "x");
+  EXPECT_EQ(read_cached(true), expected);
+}
+
+TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
+  const auto expected = read_cached(true);
+  std::string damaged = read_file(cache());
+  const size_t at = damaged.size() - 2 * kSide * kSide * 3 - 1;  // the last byte of picture 5
+  damaged[at] = static_cast<char>(damaged[at] ^ 1);
+  write_file(cache(), damaged);
+  ImageFolder data(list(), {.side = kSide});
+  data.use_cache(cache(), [] { FAIL() << "its header is whole"; });
+  EXPECT_EQ(message_of<InputError>([&] { read(data, 5, 1); }),
+            cache().string() +
+                ": the pixels of image 5 are not those that were written; remove this file, and the next "
+                "run makes it anew");
+  read(data, 4, 1);
+  read(data, 6, 1);
+  std::filesystem::remove(cache());
   EXPECT_EQ(read_cached(true), expected);
 }
 
