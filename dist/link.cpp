@@ -24,7 +24,7 @@ class Shaped final : public Transport {
   Traffic traffic() const override { return inner_->traffic(); }
   void reach(const Message& message) override { inner_->reach(message); }
   void throw_if_failed() override { inner_->throw_if_failed(); }
-  [[noreturn]] void fail(const std::string& cause) override { inner_->fail(cause); }
+  void fail(const std::string& cause) override { inner_->fail(cause); }
   void flush() override { inner_->flush(); }
   void idle_until(Clock::time_point time) override { inner_->idle_until(time); }
 

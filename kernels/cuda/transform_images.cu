@@ -28,12 +28,6 @@ struct Affine {
 
 /// One image's crop, through which bytes are read; 0 where it is padding.
 struct Crop {
-  __device__ Crop(const ImagePlan& plan, const uint8_t* image, const double* draw)
-      : plan(plan),
-        image(image),
-        top(static_cast<int>(draw[0]) - plan.pad),
-        left(static_cast<int>(draw[1]) - plan.pad),
-        flip(draw[2] != 0) {}
   /// Element `at` of the output in storage order.
   __device__ int operator()(int at) const {
     const int pixel = at / plan.channels, c = at % plan.channels;
@@ -48,6 +42,10 @@ struct Crop {
   int top, left;
   bool flip;
 };
+
+__device__ Crop crop_of(const ImagePlan& plan, const uint8_t* image, const double* draw) {
+  return {plan, image, static_cast<int>(draw[0]) - plan.pad, static_cast<int>(draw[1]) - plan.pad, draw[2] != 0};
+}
 
 /// As `lookup_table` of data/transforms.cpp finds them, from each channel's sums.
 __device__ void find_maps(const ImagePlan& plan, const double* draw, const int64_t* values, const int64_t* squares,
@@ -79,7 +77,7 @@ __global__ void transform_kernel(ImagePlan plan, const uint8_t* pixels, const in
   const int64_t n = blockIdx.x;
   const int count = plan.out_height * plan.out_width * plan.channels;
   const double* draw = draws + n * kernels::kImageDraws;
-  const Crop crop(plan, pixels + rows[n] * plan.height * plan.width * plan.channels, draw);
+  const Crop crop = crop_of(plan, pixels + rows[n] * plan.height * plan.width * plan.channels, draw);
   int64_t values[kChannels] = {}, squares[kChannels] = {};
   if (plan.standardize || draw[4] != 1) {
     for (int c = 0; c < plan.channels; ++c) {
