@@ -70,13 +70,20 @@ void check_jpeg(std::string_view file, const std::string& name, const JpegHeader
               " bytes");
 }
 
-/// Nor that the lengths of a PNG's chunks, which it finds memory for, are within the file.
-void check_png(std::string_view file, const std::string& name) {
-  for (size_t at = 8; file.size() - at >= 12;) {
-    size_t length = 0;
-    for (size_t i = at; i < at + 4; ++i) length = length << 8 | static_cast<uint8_t>(file[i]);
+/// Nor that the lengths of a PNG's chunks, which it finds memory for, are within the file. A large size it refuses in
+/// words of its own.
+void check_png(std::string_view file, const std::string& name, int64_t pixels_per_byte) {
+  const auto number = [&](size_t at) {
+    uint32_t value = 0;
+    for (size_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<uint8_t>(file[i]);
+    return value;
+  };
+  for (size_t at = kPngBegin.size(); file.size() - at >= 12;) {
+    const size_t length = number(at);
     check_input(length <= file.size() - at - 12, name, ": truncated: the chunk at offset ", at, " declares ", length,
                 " bytes, the file has ", file.size() - at - 12);
+    if (file.substr(at + 4, 4) == "IHDR" && length >= 8)
+      check_extent(file, name, pixels_per_byte, number(at + 8), number(at + 12));
     if (file.substr(at + 4, 4) == "IEND") return;
     at += 12 + length;
   }
@@ -110,7 +117,7 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
     check_jpeg(text, name, header);
     image.orientation_ = header.orientation;
   }
-  if (format->begin == kPngBegin) check_png(text, name);
+  if (format->begin == kPngBegin) check_png(text, name, format->pixels_per_byte);
   // Some versions of stb_image read past PNM's 16 bits once they have converted them.
   check_decoded(!format->begin.starts_with('P') || !stbi_is_16_bit_from_memory(file.data(), size), "PNM of 16 bits");
   int width = 0, height = 0, found = 0;

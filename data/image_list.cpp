@@ -22,19 +22,25 @@ struct Places {
   fs::path training, test;
 };
 
+/// A link to itself is none, for which `fs::is_directory` throws.
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 bool is_picture(const fs::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return !is_hidden(path) && std::ranges::find(kEndings, ending) != std::end(kEndings);
+  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 /// In the order of their names.
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_directory() && !is_hidden(entry.path())) names.push_back(entry.path().filename().string());
+    if (is_folder(entry.path()) && !is_hidden(entry.path())) names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;
 }
@@ -72,17 +78,34 @@ std::vector<std::string> classes_of_folders(const fs::path& folder) {
   return names;
 }
 
-void add_folder(const fs::path& folder, int64_t label, std::vector<ImageFile>& files) {
-  std::vector<fs::path> paths;
-  const auto options = fs::directory_options::follow_directory_symlink;
-  for (fs::recursive_directory_iterator entry(folder, options), end; entry != end; ++entry) {
-    if (entry->is_directory() && is_hidden(entry->path())) entry.disable_recursion_pending();
-    if (!entry->is_directory() && is_picture(entry->path())) paths.push_back(entry->path());
+/// Adds what is in the last folder of `way`, by which it was reached. A link that leads back is taken for a picture
+/// that cannot be read.
+void find_pictures(std::vector<fs::path>& way, std::vector<fs::path>& found) {
+  for (const auto& entry : fs::directory_iterator(way.back())) {
+    const fs::path& path = entry.path();
+    if (is_hidden(path)) continue;
+    std::error_code error;
+    const bool folder = entry.is_directory(error);
+    const bool leads_back =
+        folder ? std::ranges::any_of(way, [&](const fs::path& above) { return fs::equivalent(path, above); })
+               : error == std::errc::too_many_symbolic_link_levels;
+    if (leads_back || (!folder && is_picture(path))) {
+      found.push_back(path);
+    } else if (folder) {
+      way.push_back(path);
+      find_pictures(way, found);
+      way.pop_back();
+    }
   }
+}
+
+void add_folder(const fs::path& folder, int64_t label, std::vector<ImageFile>& files) {
+  std::vector<fs::path> way = {folder}, paths;
+  find_pictures(way, paths);
   std::ranges::sort(paths);
   for (auto& path : paths) {
     ImageFile file{.path = std::move(path), .label = label};
-    look_at(file);  // a link to nowhere cannot be read later, which is told then
+    look_at(file);  // a link to nowhere or back cannot be read later, which is told then
     files.push_back(std::move(file));
   }
 }

@@ -1,5 +1,7 @@
 #include "tern/data/image_list_file.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -14,6 +16,13 @@ namespace {
 
 constexpr const char* kBlank = " \t\r";
 
+/// The beginning of `text`, which may be of a file that is no text.
+std::string shown(std::string_view text) {
+  constexpr size_t kMost = 80;
+  const std::string quoted = fmt::format("{:?}", text.substr(0, kMost));
+  return "'" + quoted.substr(1, quoted.size() - 2) + (text.size() > kMost ? "'..." : "'");
+}
+
 /// Of a line that is not blank; `where` is for errors.
 ImageLine read_line(std::string_view text, int64_t number, const std::string& where) {
   text = text.substr(0, text.find_last_not_of(kBlank) + 1);
@@ -24,7 +33,7 @@ ImageLine read_line(std::string_view text, int64_t number, const std::string& wh
   ImageLine line{.number = number, .path = std::string(path)};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), line.label);
   check_input(!path.empty() && error == std::errc() && end == word.data() + word.size() && line.label >= 0, where,
-              ": line ", number, ": found '", text, "', expected a path and a label from 0 on");
+              ": line ", number, ": found ", shown(text), ", expected a path and a label from 0 on");
   return line;
 }
 

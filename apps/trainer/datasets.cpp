@@ -145,6 +145,9 @@ DatasetEntry describe_dataset(const TrainSettings& settings) {
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
   Transform transform = find_dataset(settings.data).transform;
   if (settings.augment) settings.augment(transform, images);
+  const int64_t least = std::max(transform.crop_height, transform.crop_width) - 2 * transform.pad;
+  check_input(settings.data != "images" || settings.resize >= least, "--resize: found ", settings.resize, ", expected ",
+              least, " or more, the part that the network sees");
   return transform;
 }
 

@@ -69,6 +69,11 @@ TEST(ImageDecoder, RefusesASizeThatTheFileCannotHoldBeforeThereIsMemoryForIt) {
   EXPECT_EQ(message(with_extent(jpeg, 60000, 60000)), "x: declares 60000x60000 pixels, expected 1 to 134217728");
   EXPECT_EQ(message(with_extent(jpeg, 10000, 10000)),
             join({"x: declares 10000x10000 pixels, its ", jpeg.size(), " bytes hold ", 512 * jpeg.size(), " at most"}));
+  const std::string png = png_bytes(test_picture(64, 64));
+  EXPECT_EQ(message(with_extent(png, 60000, 60000)), "x: declares 60000x60000 pixels, expected 1 to 134217728");
+  EXPECT_EQ(message(with_extent(png, 0, 60000)), "x: declares 0x60000 pixels, expected 1 to 134217728");
+  EXPECT_EQ(message(with_extent(png, 11000, 11000)),
+            join({"x: declares 11000x11000 pixels, its ", png.size(), " bytes hold ", 8256 * png.size(), " at most"}));
   EXPECT_EQ(message("P6 "), "x: declares 0x0 pixels, expected 1 to 134217728");
   EXPECT_EQ(message("P5 30000 4000 255\n"), "x: declares 30000x4000 pixels, its 18 bytes hold 18 at most");
 }

@@ -22,7 +22,7 @@ class ImageLists : public testing::Test {
   std::vector<std::string> files(Split split, const std::string& name = "") const {
     std::vector<std::string> found;
     for (const ImageFile& file : list_images(place(name), split).files)
-      found.push_back(join({std::filesystem::relative(file.path, root()).string(), " ", file.label}));
+      found.push_back(join({file.path.lexically_relative(root()).string(), " ", file.label}));
     return found;
   }
   std::string message(Split split = Split::train, const std::string& name = "") const {
@@ -44,6 +44,21 @@ TEST_F(ImageLists, SplitsInFoldersOfTheirOwn) {
   EXPECT_EQ(list_image_classes(place()), (Files{"ant", "cat"}));
   std::filesystem::remove_all(place("val"));
   EXPECT_EQ(files(Split::test), Files{"test/cat/t.jpg 1"});
+}
+
+TEST_F(ImageLists, CountsALinkThatLeadsBackAsAPicture) {
+  for (const char* name : {"train/a/1.jpg", "train/a/deep/2.jpg", "train/b/3.jpg", "elsewhere/4.jpg"}) add(name);
+  const auto link = [&](const char* to, const char* name) { std::filesystem::create_symlink(to, place(name)); };
+  link(".", "train/a/deep/around");
+  link("..", "train/a/deep/up");
+  link("itself", "train/a/itself");
+  link("itself", "train/itself");
+  link("none.jpg", "train/a/none.jpg");
+  link("none", "train/a/none");
+  link("../../elsewhere", "train/b/there");
+  EXPECT_EQ(files(Split::train),
+            (Files{"train/a/1.jpg 0", "train/a/deep/2.jpg 0", "train/a/deep/around 0", "train/a/deep/up 0",
+                   "train/a/itself 0", "train/a/none.jpg 0", "train/b/3.jpg 1", "train/b/there/4.jpg 1"}));
 }
 
 TEST_F(ImageLists, SharesAFolderOfClassesByName) {
@@ -102,6 +117,13 @@ TEST_F(ImageLists, SaysWhatIsWrongWithALine) {
     add("train.txt", lines);
     EXPECT_TRUE(message().starts_with(list + sentence)) << message();
   }
+  add("train.txt", std::string(1000, 'x'));
+  EXPECT_EQ(message(),
+            list + ": line 1: found '" + std::string(80, 'x') + "'..., expected a path and a label from 0 on");
+  add("train.txt", "\xff\xd8\x1b[2J\xc3\xa4");
+  EXPECT_TRUE(message().starts_with(list + ": line 1: found '\\x")) << message();
+  EXPECT_TRUE(message().ends_with("[2J\xc3\xa4', expected a path and a label from 0 on")) << message();
+  EXPECT_EQ(message().find('\x1b'), std::string::npos) << "an escape sequence reaches the terminal";
   add("train.txt", "a.jpg 0\n\nb/none.jpg 1\n");
   EXPECT_EQ(message(),
             list + ": line 3: " + place("b/none.jpg").string() + ": No such file or directory, expected an image file");

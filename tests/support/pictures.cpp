@@ -89,10 +89,11 @@ std::string with_orientation(const std::string& jpeg, int orientation, bool litt
          jpeg.substr(2);
 }
 
-std::string with_extent(std::string jpeg, int width, int height) {
-  const size_t frame = jpeg.find("\xff\xc0");
-  return jpeg.replace(frame + 5, 4,
-                      big_endian(static_cast<uint32_t>(height), 2) + big_endian(static_cast<uint32_t>(width), 2));
+std::string with_extent(std::string file, int width, int height) {
+  const auto w = static_cast<uint32_t>(width), h = static_cast<uint32_t>(height);
+  if (const size_t header = file.find("IHDR"); header == 12)
+    return file.replace(16, 8, big_endian(w, 4) + big_endian(h, 4));
+  return file.replace(file.find("\xff\xc0") + 5, 4, big_endian(h, 2) + big_endian(w, 2));
 }
 
 }  // namespace tern

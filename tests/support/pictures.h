@@ -21,7 +21,7 @@ std::string png16_bytes(int width, int height, const std::vector<uint16_t>& valu
 std::string jpeg_bytes(const Image& image, int quality = 95);
 /// `jpeg` as a camera would have written it that was held in such a way; Exif is written in either byte order.
 std::string with_orientation(const std::string& jpeg, int orientation, bool little_endian = true);
-/// `jpeg` with another size in its frame header.
-std::string with_extent(std::string jpeg, int width, int height);
+/// A JPEG or PNG with another size in its header.
+std::string with_extent(std::string file, int width, int height);
 
 }  // namespace tern
