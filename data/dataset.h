@@ -24,7 +24,7 @@ enum class Split : uint8_t { train, test };
 /// Examples that could not be read so far, though others of the set can be.
 struct UnreadExamples {
   int64_t count = 0;
-  std::vector<std::string> first;  ///< of a few: which, and why
+  std::vector<std::string> first;  ///< which, and why, from the first on
 };
 
 /// Labelled images, addressed by index. Reads are thread-safe: a loader's threads share one Dataset.

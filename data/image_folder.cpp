@@ -13,7 +13,6 @@ namespace tern {
 namespace {
 
 constexpr int kChannels = 3;
-constexpr size_t kToldOf = 3;
 
 /// CRC-32C of values, one after the other.
 class Checksum {
@@ -90,8 +89,7 @@ uint32_t ImageFolder::fingerprint() const {
 UnreadExamples ImageFolder::unread() const {
   const std::lock_guard lock(mutex_);
   UnreadExamples examples{.count = std::ssize(unread_), .first = {}};
-  for (const auto& [index, why] : unread_)
-    if (examples.first.size() < kToldOf) examples.first.push_back(why);
+  for (const auto& [index, why] : unread_) examples.first.push_back(why);
   return examples;
 }
 

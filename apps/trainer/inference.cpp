@@ -78,7 +78,7 @@ void evaluate_only(const Application& application, const TrainSettings& settings
   const auto found = evaluate(*model, *loader, {.dtype = activation_dtype(settings)}, "in the evaluation",
                               [&interrupt] { return interrupt.interrupted(); });
   if (!found) throw Interrupted("interrupted during the evaluation");
-  UnreadNotes(listeners).tell_of(*test);
+  UnreadNotes(listeners).tell_of(*test, Team(nullptr));
   for (const auto& listener : listeners) {
     listener->evaluated({.accuracy = found->accuracy(), .loss = found->loss()});
     listener->ended({.accuracy = found->accuracy(), .loss = found->loss(), .peak_memory = peak_memory_bytes()});

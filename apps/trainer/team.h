@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tern/dist/communicator.h"
@@ -34,6 +35,8 @@ class Team {
   /// As many `values` on every rank; the same sums, in f64, on all.
   Sum start_sum(const std::vector<double>& values) const;
   std::vector<double> sum(const std::vector<double>& values) const { return start_sum(values).wait(); }
+  /// All ranks' `text`, of any lengths, one after the other.
+  std::string gather(const std::string& text) const;
   /// Returns once every rank has called it.
   void barrier() const;
 

@@ -237,8 +237,9 @@ void Trainer::evaluate_model() {
                             join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
   if (average_) average_->swap();
   const Evaluation share = own.value_or(Evaluation());
-  const std::vector<double> sums = team_.sum(
-      {static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0});
+  const std::vector<double> sums =
+      team_.sum({static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0,
+                 static_cast<double>(resources_.data.training->unread().count + resources_.data.test->unread().count)});
   if (sums[3] > 0) {
     write_checkpoint();
     throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
@@ -252,9 +253,9 @@ void Trainer::evaluate_model() {
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
   for (const auto& listener : listeners_)
     listener->evaluated({steps_, epoch, evaluation_.accuracy(), evaluation_.loss()});
-  if (listeners_.empty()) return;
-  unread_notes_.tell_of(*resources_.data.training);
-  unread_notes_.tell_of(*resources_.data.test);
+  if (sums[4] == 0) return;
+  unread_notes_.tell_of(*resources_.data.training, team_);
+  unread_notes_.tell_of(*resources_.data.test, team_);
 }
 
 std::string Trainer::what_is_kept() const {

@@ -1,17 +1,30 @@
 #include "tern/apps/trainer/unread_notes.h"
 
+#include <ranges>
+#include <set>
+#include <utility>
+
 #include "tern/core/error.h"
 
 namespace tern {
 
-void UnreadNotes::tell_of(const Dataset& data) {
-  const UnreadExamples unread = data.unread();
-  if (unread.count == told_[&data]) return;
-  told_[&data] = unread.count;
-  std::string text = join({unread.count, " of ", data.size(), " images could not be read so far, others stand in for ",
-                           unread.count == 1 ? "it" : "them"});
-  for (const std::string& each : unread.first) text += (&each == &unread.first.front() ? ": " : "; ") + each;
-  if (unread.count > std::ssize(unread.first)) text += "; ...";
+void UnreadNotes::tell_of(const Dataset& data, const Team& team) {
+  constexpr int64_t kNamed = 3;
+  std::string own;
+  for (const std::string& each : data.unread().first) own += each + '\0';
+  const std::string all = team.gather(own);
+  std::set<std::string> unread;  // each once: ranks of one process share them, others meet the same in later epochs
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
+    end = all.find('\0', begin);
+    unread.insert(all.substr(begin, end - begin));
+  }
+  if (listeners_.empty() || unread.size() == told_[&data]) return;
+  told_[&data] = unread.size();
+  std::string text = join({unread.size(), " of ", data.size(), " images could not be read so far, others stand in for ",
+                           unread.size() == 1 ? "it" : "them"});
+  const char* before = ": ";
+  for (const std::string& each : unread | std::views::take(kNamed)) text += std::exchange(before, "; ") + each;
+  if (std::ssize(unread) > kNamed) text += "; ...";
   for (const auto& listener : listeners_) listener->noted(text);
 }
 

@@ -82,6 +82,18 @@ TEST_F(TrainImages, LearnThemAndTellOfThoseThatCannotBeRead) {
   EXPECT_TRUE(log("note")[0]["text"].get<std::string>().starts_with(note));
 }
 
+TEST_F(TrainImages, CountWhatAnyRankCouldNotRead) {
+  for (const char* name : {"above/111.jpg", "below/101.png"}) write(name, "no picture");  // rank 1 tests by these
+  for (const char* transport : {"inproc", "socket"}) {
+    train({"--workers", "2", "--transport", transport});
+    ASSERT_EQ(log("note").size(), 1u) << transport;
+    const std::string note = log("note")[0]["text"];
+    EXPECT_TRUE(note.starts_with("2 of 6 images could not be read so far, ")) << note;
+    for (const char* name : {"above/111.jpg: ", "below/101.png: "})
+      EXPECT_NE(note.find(place("data/") + name), std::string::npos) << note;
+  }
+}
+
 TEST_F(TrainImages, GiveTheSameLossesFromACache) {
   train({});
   const auto expected = losses();
@@ -145,6 +157,8 @@ TEST_F(TrainImages, SayWhatIsWrongWithThem) {
   };
   refused({"--resize", "0"}, "--resize: found 0, expected 1 or more");
   refused({"--resize", "5000"}, "--resize: found 5000, expected 4096 or fewer");
+  EXPECT_NE(run({"--resize", "20"}, TERN_TRAIN_ALEXNET).err.find("--resize: found 20, expected 224 or more, "),
+            std::string::npos);
   refused({"--fit", "stretch"}, "--fit: found 'stretch', expected crop|squash");
   refused({"--cache", place("data/above/100.jpg")}, "--cache: ");
   refused({"--batch-size", "41"}, "--batch-size: found 41, expected 38 or fewer: all there is in images");

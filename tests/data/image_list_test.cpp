@@ -47,14 +47,15 @@ TEST_F(ImageLists, SplitsInFoldersOfTheirOwn) {
 }
 
 TEST_F(ImageLists, CountsALinkThatLeadsBackAsAPicture) {
-  for (const char* name : {"train/a/1.jpg", "train/a/deep/2.jpg", "train/b/3.jpg", "elsewhere/4.jpg"}) add(name);
+  for (const char* name : {"train/a/1.jpg", "train/a/deep/2.jpg", "train/b/3.jpg", "elsewhere/4.jpg", "val/a/5.jpg"})
+    add(name);
   const auto link = [&](const char* to, const char* name) { std::filesystem::create_symlink(to, place(name)); };
   link(".", "train/a/deep/around");
   link("..", "train/a/deep/up");
   link("itself", "train/a/itself");
   link("itself", "train/itself");
-  link("none.jpg", "train/a/none.jpg");
-  link("none", "train/a/none");
+  link("nowhere", "train/a/none.jpg");
+  link("nowhere", "train/a/none");
   link("../../elsewhere", "train/b/there");
   EXPECT_EQ(files(Split::train),
             (Files{"train/a/1.jpg 0", "train/a/deep/2.jpg 0", "train/a/deep/around 0", "train/a/deep/up 0",
