@@ -6,12 +6,15 @@
 
 namespace tern {
 
+std::string mean_cell(const Sample& sample) {
+  if (sample.count == 0) return "–";
+  const std::string mean = fmt::format("{:.2f}", sample.mean);
+  return sample.count > 1 ? mean + fmt::format(" ± {:.2f}", sample.deviation) : mean;
+}
+
 std::string accuracy_cell(const std::vector<double>& values, int64_t seeds) {
-  if (values.empty()) return "–";
-  const Sample sample = summarize(values);
-  std::string text = fmt::format("{:.2f}", sample.mean);
-  if (sample.count > 1) text += fmt::format(" ± {:.2f}", sample.deviation);
-  return static_cast<int64_t>(sample.count) < seeds ? text + fmt::format(" ({} of {})", sample.count, seeds) : text;
+  const std::string mean = mean_cell(summarize(values));
+  return values.empty() || std::ssize(values) >= seeds ? mean : mean + fmt::format(" ({} of {})", values.size(), seeds);
 }
 
 std::string difference_cell(const Sample& first, const Sample& second) {

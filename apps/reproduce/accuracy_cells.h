@@ -10,6 +10,9 @@ namespace tern {
 
 // Cells of a table of accuracies, in percent; "–" where nothing has ended.
 
+/// The mean, with the deviation of several.
+std::string mean_cell(const Sample& sample);
+
 /// Their mean, with the deviation of several, and how many of `seeds` they are where some are missing.
 std::string accuracy_cell(const std::vector<double>& values, int64_t seeds);
 

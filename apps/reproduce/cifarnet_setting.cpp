@@ -29,8 +29,7 @@ std::string CifarNetSetting::sentence() const {
                            : "0.0002, averaged parameters with a decay of 0.9999";
   return fmt::format(
       "CifarNet on {}: random crops of 24×24, mirrored, of random brightness and contrast; Adam with a learning rate "
-      "of "
-      "{}; weight decay 0.004 on the weights of the first two fully connected layers (section 4.1).",
+      "of {}; weight decay 0.004 on the weights of the first two fully connected layers (section 4.1).",
       on, course);
 }
 

@@ -6,10 +6,11 @@
 #include <cmath>
 #include <string_view>
 
+#include "tern/apps/reproduce/accuracy_cells.h"
 #include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -19,12 +20,6 @@ constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
 
 bool is_float(const ComparedCodec& codec) { return std::string_view(codec.spec) == "none"; }
 
-std::string mean_text(const std::vector<double>& values) {
-  const Sample sample = summarize(values);
-  std::string text = fmt::format("{:.2f}", sample.mean);
-  return sample.count > 1 ? text + fmt::format(" ± {:.2f}", sample.deviation) : text;
-}
-
 std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
   std::vector<double> accuracies;
   for (const RunResult* result : results) accuracies.push_back(100 * result->accuracy);
@@ -33,13 +28,9 @@ std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
 
 /// Of all lines, and no less than a point.
 std::pair<double, double> accuracy_range(const Chart& chart) {
-  double low = 100, high = 0;
-  for (const Series& series : chart.series)
-    for (const auto& [x, y] : series.points) {
-      low = std::min(low, y);
-      high = std::max(high, y);
-    }
-  if (low > high) return {0, 100};
+  const auto found = extent(chart.series);
+  if (!found) return {0, 100};
+  const auto [low, high] = *found;
   const double margin = std::max(0.05 * (high - low), (1 - (high - low)) / 2);
   return {low - margin, high + margin};
 }
@@ -118,11 +109,11 @@ std::string CodecComparison::table(const Results& results) const {
     if (codec.paper && plan_.codecs.front().paper && !is_float(codec))
       rows.back()[6] = fmt::format("{:+.2f}", *plan_.codecs.front().paper - *codec.paper);
     if (found.empty()) continue;
-    const std::vector<double> accuracies = percent_of(found);
-    const double mean = summarize(accuracies).mean;
-    rows.back()[2] = mean_text(accuracies);
-    if (codec.paper) rows.back()[4] = fmt::format("{:+.2f}", mean - *codec.paper);
-    if (!floats.empty() && !is_float(codec)) rows.back()[5] = fmt::format("{:+.2f}", summarize(floats).mean - mean);
+    const Sample accuracy = summarize(percent_of(found));
+    rows.back()[2] = mean_cell(accuracy);
+    if (codec.paper) rows.back()[4] = fmt::format("{:+.2f}", accuracy.mean - *codec.paper);
+    if (!floats.empty() && !is_float(codec))
+      rows.back()[5] = fmt::format("{:+.2f}", summarize(floats).mean - accuracy.mean);
     const double payload =
         static_cast<double>(found.front()->bytes_sent_payload.value_or(0)) / static_cast<double>(plan_.iterations);
     if (elements)

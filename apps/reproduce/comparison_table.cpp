@@ -9,11 +9,12 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {
 
-constexpr const char* kColors[] = {"#2563eb", "#ea580c", "#16a34a", "#9333ea"};
+constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple};
 
 std::string seed_name(const ComparisonRow& row, int64_t seed) { return fmt::format("{}-seed-{}", row.run.name, seed); }
 

@@ -6,14 +6,10 @@
 #include "tern/apps/reproduce/ist_fig2.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {
-
-constexpr const char* kParallelColor = "#2563eb";
-constexpr const char* kPrintedColor = "#f9a8a8";
-constexpr const char* kIstColor = "#dc2626";
-constexpr const char* kCountedColor = "#0f172a";
 
 double share_that_moves(int64_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 
@@ -34,7 +30,7 @@ Series line(const char* label, const char* color, const std::vector<int64_t>& wo
 }
 
 Series dots(const char* label, std::vector<std::pair<double, double>> points) {
-  return {.label = label, .color = kCountedColor, .points = std::move(points), .width = 0, .markers = true};
+  return {.label = label, .color = kInk, .points = std::move(points), .width = 0, .markers = true};
 }
 
 Chart chart_over(const std::vector<int64_t>& workers, const char* title) {
@@ -116,9 +112,9 @@ std::string IstFigure2::csv(const Results& results) const {
 std::string IstFigure2::traffic_figure(const Results& results) const {
   Chart chart = chart_over(places_, "Floats that travel to the machines in a step");
   chart.y_scale = Scale::logarithmic;
-  chart.series = {line("data parallel", kParallelColor, places_, [&](int64_t n) { return costs_.parallel_floats(n); }),
-                  line("IST, printed", kPrintedColor, places_, [&](int64_t n) { return costs_.printed_floats(n); }),
-                  line("IST, exact", kIstColor, places_, [&](int64_t n) { return costs_.exact_floats(n); })};
+  chart.series = {line("data parallel", kBlue, places_, [&](int64_t n) { return costs_.parallel_floats(n); }),
+                  line("IST, printed", kPaleGreen, places_, [&](int64_t n) { return costs_.printed_floats(n); }),
+                  line("IST, exact", kGreen, places_, [&](int64_t n) { return costs_.exact_floats(n); })};
   for (const size_t i : {size_t{0}, size_t{2}}) {
     Series moving = {.label = "", .color = chart.series[i].color, .points = {}, .width = 1, .opacity = 0.5};
     for (size_t place = 0; place < places_.size(); ++place)
@@ -140,9 +136,9 @@ std::string IstFigure2::operations_figure(const Results& results) const {
   Chart chart = chart_over(places_, "GFLOP of a step");
   constexpr double kGiga = 1e9;
   chart.series = {
-      line("data parallel", kParallelColor, places_, [&](int64_t) { return costs_.parallel_operations() / kGiga; }),
-      line("IST, printed", kPrintedColor, places_, [&](int64_t n) { return costs_.printed_operations(n) / kGiga; }),
-      line("IST, exact", kIstColor, places_, [&](int64_t n) { return costs_.exact_operations(n) / kGiga; })};
+      line("data parallel", kBlue, places_, [&](int64_t) { return costs_.parallel_operations() / kGiga; }),
+      line("IST, printed", kPaleGreen, places_, [&](int64_t n) { return costs_.printed_operations(n) / kGiga; }),
+      line("IST, exact", kGreen, places_, [&](int64_t n) { return costs_.exact_operations(n) / kGiga; })};
   std::vector<std::pair<double, double>> points;
   for (const int64_t n : workers_)
     if (const Numbers* found = counted(n, results))

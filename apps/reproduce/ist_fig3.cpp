@@ -6,6 +6,7 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 #include "tern/dist/link.h"
 
 namespace tern {
@@ -20,11 +21,11 @@ struct Way {
 
 std::vector<Way> make_ways() {
   const auto methods = ist_methods();
-  return {{methods[0], 1, "DP", "#2563eb"},
-          {methods[1], 5, "local 5", "#fdba74"},
-          {methods[1], 20, "local 20", "#ea580c"},
-          {methods[2], 5, "IST 5", "#86efac"},
-          {methods[2], 20, "IST 20", "#16a34a"}};
+  return {{methods[0], 1, "DP", kBlue},
+          {methods[1], 5, "local 5", kPaleOrange},
+          {methods[1], 20, "local 20", kOrange},
+          {methods[2], 5, "IST 5", kPaleGreen},
+          {methods[2], 20, "IST 20", kGreen}};
 }
 
 /// IST's Figure 3 (Yuan et al., section 4, "Scalability"): how much sooner n workers are done with an epoch than one.

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tern/apps/reproduce/ist_training.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
@@ -97,20 +95,14 @@ class IstFigure4 final : public Experiment {
                    .x_label = "seconds",
                    .series = {},
                    .y_suffix = " %"};
-    double low = 100, high = 0, last = 1;
     for (const IstMethod& method : ist_methods()) {
       Series line = {.label = method.title, .color = method.color, .points = {}, .markers = true};
       if (const RunResult* result = find_result(results, tasks_[task], run_of(task, method)))
         for (const CurvePoint& point : result->curve) line.points.emplace_back(point.seconds, 100 * point.accuracy);
-      for (const auto& [seconds, accuracy] : line.points) {
-        low = std::min(low, accuracy);
-        high = std::max(high, accuracy);
-        last = std::max(last, seconds);
-      }
       chart.series.push_back(line);
     }
-    chart.x_range = {0, 1.02 * last};
-    if (low <= high) chart.y_range = {low - 2, high + 2};
+    if (const auto seconds = extent(chart.series, &Point::first)) chart.x_range = {0, 1.02 * seconds->second};
+    if (const auto percent = extent(chart.series)) chart.y_range = {percent->first - 2, percent->second + 2};
     return chart;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tern/apps/reproduce/accuracy_cells.h"
 #include "tern/apps/reproduce/ist_training.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
@@ -68,10 +69,8 @@ class IstTable3 final : public Experiment {
       for (size_t i = 0; i < ist_methods().size(); ++i) {
         const Sample own = summarize(accuracies(task, ist_methods()[i], workers, results));
         const auto epochs = static_cast<double>(task.steps(workers)) / static_cast<double>(task.epoch_steps(workers));
-        std::string accuracy = own.count > 0 ? fmt::format("{:.2f}", own.mean) : "–";
-        if (own.count > 1) accuracy += fmt::format(" ± {:.2f}", own.deviation);
         const bool both = own.count > 0 && parallel.count > 0;
-        rows.push_back({std::to_string(workers), ist_methods()[i].title, fmt::format("{:.3g}", epochs), accuracy,
+        rows.push_back({std::to_string(workers), ist_methods()[i].title, fmt::format("{:.3g}", epochs), mean_cell(own),
                         both ? fmt::format("{:+.2f}", own.mean - parallel.mean) : "–",
                         workers == 2 ? fmt::format("{:.2f}", paper[i]) : "–",
                         workers == 2 ? fmt::format("{:+.2f}", paper[i] - paper[0]) : "–"});

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tern/apps/reproduce/data_choice.h"
+#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -64,7 +65,7 @@ std::string run_name(const IstTask& task, const IstRun& run) {
 
 std::span<const IstMethod> ist_methods() {
   static constexpr IstMethod kMethods[] = {
-      {"data-parallel", "data parallel", "#2563eb"}, {"local-sgd", "local SGD", "#ea580c"}, {"ist", "IST", "#16a34a"}};
+      {"data-parallel", "data parallel", kBlue}, {"local-sgd", "local SGD", kOrange}, {"ist", "IST", kGreen}};
   return kMethods;
 }
 

@@ -5,24 +5,11 @@
 #include <CLI/CLI.hpp>
 
 #include "tern/apps/reproduce/shell.h"
-#include "tern/apps/trainer/flag_value.h"
+#include "tern/apps/trainer/value_option.h"
 #include "tern/core/error.h"
 
 namespace tern {
 namespace {
-
-template <class T>
-CLI::Option* add(CLI::App& app, const char* flag, const char* value, T& field, const char* help) {
-  const CLI::callback_t read = [flag, &field](const CLI::results_t& words) {
-    try {
-      read_value(words, field);
-    } catch (const InputError& error) {
-      throw InputError(join({flag, ": ", error.what()}));
-    }
-    return true;
-  };
-  return app.add_option(flag, read, help)->type_name(value);
-}
 
 std::string list_text() {
   std::string text;
@@ -50,14 +37,15 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
       "what was published. The same command goes on with a table that was stopped.",
       "reproduce");
   app.add_option("NAME", command.name, "Which; `reproduce list` names them all")->required()->type_name("");
-  add(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
-  add(app, "--data", "NAME", options.data,
-      "Another data set than the paper's, to try it: digits, shapes and tones need no files");
+  add_value_option(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
+  add_value_option(app, "--data", "NAME", options.data,
+                   "Another data set than the paper's, to try it: digits, shapes and tones need no files");
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
-  add(app, "--out", "DIR", command.folder, "Folder of the results [results/NAME, with --quick results/NAME-quick]");
-  add(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
-  add(app, "--seeds", "N", options.seeds, "Runs that differ in nothing but their random numbers");
-  add(app, "--workers", "N,N,...", options.workers, "Numbers of workers")->delimiter(',')->expected(1, 64);
+  add_value_option(app, "--out", "DIR", command.folder,
+                   "Folder of the results [results/NAME, with --quick results/NAME-quick]");
+  add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
+  add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ in nothing but their random numbers");
+  add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

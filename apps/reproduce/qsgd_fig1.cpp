@@ -6,10 +6,10 @@
 
 #include "tern/apps/reproduce/code_sizes.h"
 #include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/study_options.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {
@@ -59,7 +59,7 @@ Chart picture(const Numbers& numbers) {
       chart.series.push_back(
           {.label = "", .color = kColors[level], .points = {{x, 0}, {x, share}}, .width = 36, .opacity = 0.85});
   }
-  chart.series.push_back({.label = "the value", .color = "#0f172a", .points = {{a, 0}, {a, 1}}});
+  chart.series.push_back({.label = "the value", .color = kInk, .points = {{a, 0}, {a, 1}}});
   chart.x_range = {-0.08, 1.08};
   chart.y_range = {0, 1};
   return chart;

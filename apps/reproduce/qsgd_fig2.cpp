@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/papers.h"
+#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 
 namespace tern {

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/qsgd_lemma31.h"
 #include "tern/apps/reproduce/quantization_sample.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/qsgd_thm32.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {
@@ -17,8 +17,8 @@ struct Code {
   const char* color;
 };
 constexpr Code kCodes[] = {{"fixed", "fixed", kTeal},
-                           {"elias_sparse", "sparse", kPurple},
-                           {"elias_dense", "dense", kBlue},
+                           {"elias_sparse", "Elias, sparse", kPurple},
+                           {"elias_dense", "Elias, dense", kBlue},
                            {"entropy", "entropy", kOrange}};
 
 double at(const Numbers& numbers, const char* name, size_t i) { return numbers.at(name)[i]; }
@@ -29,7 +29,7 @@ std::string verdict(double bits, double bound) {
 
 /// Bits of an element over s for the Gaussian vector; both axes logarithmic.
 Chart curves(const Numbers& numbers, double n) {
-  Chart chart = {.title = fmt::format("Gaussian vector, n = {}: bits per element (sparse, dense: Elias)", n),
+  Chart chart = {.title = fmt::format("Gaussian vector, n = {}: bits per element", n),
                  .x_label = "levels s",
                  .series = {},
                  .y_scale = Scale::logarithmic};
@@ -65,10 +65,8 @@ Chart bars(const std::vector<std::pair<Distribution, const Numbers*>>& vectors, 
   }
   chart.x_range = {-0.6, x - 0.4};
   chart.y_range = {0, 4.4};
-  chart.series.push_back({.label = "2.8 + 32/n",
-                          .color = "#0f172a",
-                          .points = {{-0.6, 2.8 + 32 / n}, {x - 0.4, 2.8 + 32 / n}},
-                          .width = 1.5});
+  chart.series.push_back(
+      {.label = "2.8 + 32/n", .color = kInk, .points = {{-0.6, 2.8 + 32 / n}, {x - 0.4, 2.8 + 32 / n}}, .width = 1.5});
   return chart;
 }
 

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/qsvrg.h"
 #include "tern/apps/reproduce/study_options.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/palette.h"
 #include "tern/apps/reproduce/qsgd_thm36.h"
 #include "tern/apps/reproduce/qsvrg.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {

@@ -119,9 +119,8 @@ class TernGradFigure2 final : public Experiment {
     text +=
         "\nValues are in units of S, the scaler that the workers share in a step (eq. 4), so that all steps have one "
         "axis; bars are as high as the square roots of their shares, in each panel up to its highest. (a) to (c) are "
-        "the "
-        "first worker's. The paper's network is AlexNet on ImageNet, and its figure prints no numbers: the form can be "
-        "compared.\n";
+        "the first worker's. The paper's network is AlexNet on ImageNet, and its figure prints no numbers: the form "
+        "can be compared.\n";
     const auto found = results.find(kRun);
     if (found == results.end()) return {.text = text, .figures = {}};
     const Numbers& numbers = found->second.numbers;

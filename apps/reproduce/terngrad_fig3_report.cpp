@@ -9,6 +9,7 @@
 #include "tern/apps/reproduce/terngrad_fig3.h"
 #include "tern/apps/trainer/axis.h"
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 
 namespace tern {
 namespace {
@@ -16,9 +17,6 @@ namespace {
 /// Section 4.1: "The maximum accuracy gain is 0.15% and the maximum accuracy loss is 0.22%", over all of Figure 3. The
 /// paper prints no other number of it.
 constexpr double kPaperGain = 0.15, kPaperLoss = 0.22;
-
-constexpr const char* kFloatColor = "#2563eb";
-constexpr const char* kTernaryColor = "#ea580c";
 
 /// How far a loss of accuracy lies outside of the paper's range.
 std::string beyond_cell(double loss) {
@@ -52,14 +50,9 @@ void add_line(Chart& chart, const char* label, const char* color, const std::vec
 /// One range for all panels, not so narrow that a difference of seeds looks like much.
 void share_range(std::vector<Chart>& charts) {
   constexpr double kLeast = 1;
-  double low = 100, high = 0;
-  for (const Chart& chart : charts)
-    for (const Series& series : chart.series)
-      for (const auto& [x, y] : series.points) {
-        low = std::min(low, y);
-        high = std::max(high, y);
-      }
-  if (low > high) low = high = 99.5;
+  std::vector<Series> lines;
+  for (const Chart& chart : charts) lines.insert(lines.end(), chart.series.begin(), chart.series.end());
+  const auto [low, high] = extent(lines).value_or(std::pair{99.5, 99.5});
   const double margin = std::max(0.1 * (high - low), (kLeast - (high - low)) / 2);
   for (Chart& chart : charts) chart.y_range = {low - margin, high + margin};
 }
@@ -69,11 +62,10 @@ void share_range(std::vector<Chart>& charts) {
 std::string TernGradFigure3::setting() const {
   return fmt::format(
       "LeNet of the TernGrad paper on {}, total batch 64, polynomial learning rate of power 0.5 from {} to zero, "
-      "weight "
-      "decay 0.0005, evaluated with parameters averaged at a decay of 0.9999 (section 4). Ternary: `--codec ternary` "
-      "(clipping at 2.5 σ, layer by layer, all layers), `--exchange server`, which shares the scalers as the paper "
-      "does. "
-      "Float: one process with the whole batch; sharing it among workers changes only the order of float sums.",
+      "weight decay 0.0005, evaluated with parameters averaged at a decay of 0.9999 (section 4). Ternary: "
+      "`--codec ternary` (clipping at 2.5 σ, layer by layer, all layers), `--exchange server`, which shares the "
+      "scalers as the paper does. Float: one process with the whole batch; sharing it among workers changes only the "
+      "order of float sums.",
       data_.name == "mnist" ? "MNIST" : "generated digits, **not on the paper's MNIST**",
       "0.01 (momentum) or 0.1 (vanilla)");
 }
@@ -110,8 +102,8 @@ std::string TernGradFigure3::figure(const Results& results) const {
       baseline.push_back({x - 0.05, point.iterations, accuracies(rule, point, 0, results)});
       ternary.push_back({x + 0.05, point.iterations, accuracies(rule, point, point.workers, results)});
     }
-    add_line(chart, "float", kFloatColor, baseline);
-    add_line(chart, "ternary", kTernaryColor, ternary);
+    add_line(chart, "float", kBlue, baseline);
+    add_line(chart, "ternary", kOrange, ternary);
     chart.x_range = {-0.5, static_cast<double>(points_.size()) - 0.5};
     charts.push_back(chart);
   }

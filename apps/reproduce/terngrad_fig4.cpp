@@ -12,13 +12,13 @@
 #include "tern/apps/reproduce/ternary_workers.h"
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/model_setup.h"
+#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 
 namespace tern {
 namespace {
 
 constexpr const char *kFloat = "float", *kTernary = "ternary";
-constexpr const char *kFloatColor = "#2563eb", *kTernaryColor = "#ea580c", *kPaperColor = "#64748b";
 constexpr const char* kTensor = "fc1.weight";                 ///< of CifarNet's first fully connected layer
 constexpr double kPaperSparsity = 71.32;                      ///< percent: section 4.2, AlexNet's fc6
 constexpr double kPaperFloat = 57.32, kPaperTernary = 57.28;  ///< percent: Table 2, top-1 of the runs in the figure
@@ -123,18 +123,18 @@ class TernGradFigure4 final : public Experiment {
     for (size_t i = 0; i < numbers.at("accuracy").size(); ++i)
       second.emplace_back(numbers.at("evaluated step")[i], numbers.at("accuracy")[i]);
     Chart accuracy = {.title = "(a) test accuracy", .x_label = "step", .series = {}};
-    accuracy.series = {percent_line("float", kFloatColor, first), percent_line("ternary", kTernaryColor, second)};
+    accuracy.series = {percent_line("float", kBlue, first), percent_line("ternary", kOrange, second)};
     set_accuracy_axes(accuracy, setting_.iterations);
 
     Chart loss = {.title = "(b) training loss", .x_label = "step", .series = {}};
-    loss.series = {{.label = "float", .color = kFloatColor, .points = block_means(with_floats.losses, kPoints)},
-                   {.label = "ternary", .color = kTernaryColor, .points = block_means(numbers.at("loss"), kPoints)}};
+    loss.series = {{.label = "float", .color = kBlue, .points = block_means(with_floats.losses, kPoints)},
+                   {.label = "ternary", .color = kOrange, .points = block_means(numbers.at("loss"), kPoints)}};
 
     Chart zeros = {
         .title = "(c) zeros of the ternary gradient of " + std::string(kTensor), .x_label = "step", .series = {}};
-    zeros.series = {percent_line("ternary", kTernaryColor, block_means(numbers.at("zeros"), kPoints)),
+    zeros.series = {percent_line("ternary", kOrange, block_means(numbers.at("zeros"), kPoints)),
                     {.label = fmt::format("the paper's mean, AlexNet's fc6: {} %", kPaperSparsity),
-                     .color = kPaperColor,
+                     .color = kGrey,
                      .points = {{1, kPaperSparsity}, {static_cast<double>(setting_.iterations), kPaperSparsity}},
                      .width = 1.5}};
     zeros.series.front().markers = false;

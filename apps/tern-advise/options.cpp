@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "tern/apps/tern-advise/network.h"
-#include "tern/apps/trainer/flag_value.h"
+#include "tern/apps/trainer/value_option.h"
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/in_process.h"
@@ -16,19 +16,6 @@ namespace {
 
 constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
 constexpr double kMostSeconds = 3600;
-
-template <class T>
-void add(CLI::App& app, const char* flag, const char* value, T& field, const std::string& help) {
-  const CLI::callback_t read = [flag, &field](const CLI::results_t& words) {
-    try {
-      read_value(words, field);
-    } catch (const InputError& error) {
-      throw InputError(join({flag, ": ", error.what()}));
-    }
-    return true;
-  };
-  app.add_option(flag, read, help)->type_name(value);
-}
 
 /// "100mbit" is the rate alone.
 Link read_link(const std::string& text) {
@@ -75,16 +62,18 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
       "of what each sends, which stands on short runs of the network on this machine. Says, too, when compression "
       "does not pay.",
       "tern-advise");
-  add(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
-  add(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
-  add(app, "--link", "LINK", options.link_text,
-      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms [rate=1gbit,latency=0.1ms]");
-  add(app, "--batch-size", "N", options.batch_size, "Images of all workers in a step [16 for each]");
-  add(app, "--local-steps", "N", options.local_steps, "Steps between synchronisations of local-sgd and ist [10]");
-  add(app, "--ranks-per-machine", "N", options.ranks_per_machine,
-      "Ranks that share a machine: so many are run here side by side [1]");
-  add(app, "--threads", "N", options.threads, "Threads of each rank [the cores, shared by a machine's ranks]");
-  add(app, "--seconds", "X", options.seconds, "What each measurement may take; there are about 15 [1]");
+  add_value_option(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
+  add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
+  add_value_option(app, "--link", "LINK", options.link_text,
+                   "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms [rate=1gbit,latency=0.1ms]");
+  add_value_option(app, "--batch-size", "N", options.batch_size, "Images of all workers in a step [16 for each]");
+  add_value_option(app, "--local-steps", "N", options.local_steps,
+                   "Steps between synchronisations of local-sgd and ist [10]");
+  add_value_option(app, "--ranks-per-machine", "N", options.ranks_per_machine,
+                   "Ranks that share a machine: so many are run here side by side [1]");
+  add_value_option(app, "--threads", "N", options.threads,
+                   "Threads of each rank [the cores, shared by a machine's ranks]");
+  add_value_option(app, "--seconds", "X", options.seconds, "What each measurement may take; there are about 15 [1]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "tern/apps/trainer/characters.h"
+
 namespace tern {
 namespace {
 
@@ -30,10 +32,6 @@ std::string escape(const std::string& text) {
   return safe;
 }
 
-size_t characters(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 /// Lines of `text`, broken at spaces, of `most` characters where a word is no longer.
 std::vector<std::string> wrap(std::string_view text, size_t most) {
   std::vector<std::string> lines;
@@ -48,7 +46,7 @@ std::vector<std::string> wrap(std::string_view text, size_t most) {
   return lines;
 }
 
-using Points = std::vector<std::pair<double, double>>;
+using Points = std::vector<Point>;
 
 /// The lowest and highest point of each run of neighbours, so that a long noisy line keeps its outline.
 Points thin_out(const Points& points) {
@@ -66,15 +64,7 @@ Points thin_out(const Points& points) {
   return kept;
 }
 
-std::pair<double, double> range_of(const Chart& chart, double std::pair<double, double>::*coordinate) {
-  double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
-  for (const auto& series : chart.series)
-    for (const auto& point : series.points) {
-      low = std::min(low, point.*coordinate);
-      high = std::max(high, point.*coordinate);
-    }
-  return low <= high ? std::pair{low, high} : std::pair{1.0, 10.0};  // of no points: fit for either scale
-}
+constexpr std::pair<double, double> kNothing = {1, 10};  // the range of no points: fit for either scale
 
 /// Draws one chart with its panel's upper left corner at (left, top).
 class Panel {
@@ -96,11 +86,11 @@ class Panel {
 
  private:
   static Axis make_x(const Chart& chart) {
-    const auto [low, high] = chart.x_range.value_or(range_of(chart, &std::pair<double, double>::first));
+    const auto [low, high] = chart.x_range.value_or(extent(chart.series, &Point::first).value_or(kNothing));
     return {low, high, Scale::linear};
   }
   static Axis make_y(const Chart& chart) {
-    const auto [low, high] = chart.y_range.value_or(range_of(chart, &std::pair<double, double>::second));
+    const auto [low, high] = chart.y_range.value_or(extent(chart.series).value_or(kNothing));
     return {low, high, chart.y_scale};
   }
 
@@ -159,7 +149,7 @@ class Panel {
       text_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"4\" rx=\"2\" fill=\"{}\" opacity=\"{}\"/>\n",
                            x, top_ - 19, series.color, series.opacity);
       label(x + 22, top_ - 13, series.label, "");
-      x += 44 + 6.6 * static_cast<double>(series.label.size());
+      x += 44 + 6.6 * static_cast<double>(characters(series.label));
     }
   }
 
@@ -178,6 +168,16 @@ constexpr const char* kStyle =
     ".axis { stroke: #94a3b8; }\n";
 
 }  // namespace
+
+std::optional<std::pair<double, double>> extent(std::span<const Series> lines, double Point::*coordinate) {
+  double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
+  for (const Series& line : lines)
+    for (const Point& point : line.points) {
+      low = std::min(low, point.*coordinate);
+      high = std::max(high, point.*coordinate);
+    }
+  return low <= high ? std::optional(std::pair{low, high}) : std::nullopt;
+}
 
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts) {
   constexpr double kLine = 16, kCharacter = 6.2;

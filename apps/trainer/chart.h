@@ -10,11 +10,13 @@
 
 namespace tern {
 
+using Point = std::pair<double, double>;  ///< x, y
+
 /// A line of a chart; points in rising x.
 struct Series {
   std::string label;  ///< empty: not in the legend
   std::string color;  ///< as SVG writes it: "#2563eb"
-  std::vector<std::pair<double, double>> points;
+  std::vector<Point> points;
   double width = 2;      ///< of the line, pixels
   double opacity = 1;    ///< 0 to 1
   bool markers = false;  ///< a dot at every point
@@ -30,6 +32,10 @@ struct Chart {
   std::optional<std::pair<double, double>> x_range = {};     ///< otherwise what the lines need
   std::optional<std::pair<double, double>> y_range = {};
 };
+
+/// The lowest and the highest y, or x, of all points; nullopt where there are none.
+std::optional<std::pair<double, double>> extent(std::span<const Series> lines,
+                                                double Point::*coordinate = &Point::second);
 
 /// An SVG image of the charts side by side under a heading and smaller text, in as many lines as it takes.
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts);

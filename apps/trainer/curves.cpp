@@ -7,15 +7,13 @@
 #include <span>
 
 #include "tern/apps/trainer/chart.h"
+#include "tern/apps/trainer/palette.h"
 #include "tern/core/atomic_file.h"
 
 namespace tern {
 namespace {
 
-using Points = std::vector<std::pair<double, double>>;
-
-constexpr const char* kTrainingColor = "#2563eb";
-constexpr const char* kTestColor = "#ea580c";
+using Points = std::vector<Point>;
 
 /// An exponential moving average over about a fiftieth of the points, without bias at the start.
 Points smooth(const Points& points) {
@@ -34,30 +32,25 @@ Points smooth(const Points& points) {
 Chart make_chart(const char* title, const Points& training, const Points& test) {
   return {.title = title,
           .x_label = "step",
-          .series = {{.label = "each step", .color = kTrainingColor, .points = training, .width = 1, .opacity = 0.25},
-                     {.label = "smoothed", .color = kTrainingColor, .points = smooth(training)},
-                     {.label = "test", .color = kTestColor, .points = test, .markers = true}}};
+          .series = {{.label = "each step", .color = kBlue, .points = training, .width = 1, .opacity = 0.25},
+                     {.label = "smoothed", .color = kBlue, .points = smooth(training)},
+                     {.label = "test", .color = kOrange, .points = test, .markers = true}}};
 }
 
-/// The lowest and highest y of all lines but the faint one.
-std::pair<double, double> extremes(const Chart& chart, double low, double high) {
-  for (const Series& series : chart.series) {
-    if (series.opacity < 1) continue;
-    for (const auto& [x, y] : series.points) {
-      low = std::min(low, y);
-      high = std::max(high, y);
-    }
-  }
-  return {low, high};
+/// Of all lines but the faint one.
+std::optional<std::pair<double, double>> clear_extent(const Chart& chart) {
+  return extent(std::span(chart.series).subspan(1));
 }
 
 std::pair<double, double> loss_range(const Chart& chart) {
-  const auto [low, high] = extremes(chart, 1e30, 1e-6);
-  return low < high ? std::pair{std::max(low, 1e-6) / 1.6, high * 1.3} : std::pair{1e-3, 10.0};
+  constexpr double kLeast = 1e-6;
+  const auto found = clear_extent(chart);
+  if (!found || found->second <= kLeast) return {1e-3, 10};
+  return {std::max(found->first, kLeast) / 1.6, found->second * 1.3};
 }
 
 std::pair<double, double> accuracy_range(const Chart& chart) {
-  const auto [low, high] = extremes(chart, 100, 0);
+  const auto [low, high] = clear_extent(chart).value_or(std::pair{0.0, 100.0});
   const double margin = std::max(0.5, (high - low) * 0.05);
   return {std::max(0.0, low - margin), std::min(100.0, high + margin)};
 }

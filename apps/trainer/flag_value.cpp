@@ -25,7 +25,11 @@ T read_number(const std::string& word, const char* expected) {
 template <class T>
 void read_numbers(const std::vector<std::string>& words, const char* expected, std::vector<T>& values) {
   values.clear();
-  for (const auto& word : words) values.push_back(read_number<T>(word, expected));
+  for (const auto& word : words)
+    for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = word.find(',', begin);
+      values.push_back(read_number<T>(word.substr(begin, end - begin), expected));
+    }
 }
 
 template <class T>

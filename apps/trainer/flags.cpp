@@ -168,9 +168,7 @@ class CommandLine {
     };
     auto* option = app_.add_option(name, read, flag.help)->group(flag.group);
     option->type_name(flag.words.empty() ? flag.value : listed(flag.words))->default_str(shown_default(field));
-    if constexpr (std::is_same_v<T, std::vector<double>>)
-      option->delimiter(',')->expected(1, 1 << 20);
-    else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<std::string>>)
       option->expected(1, 1 << 20);
   }
 

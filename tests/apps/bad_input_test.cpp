@@ -37,6 +37,7 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--lr", "inf"}, "--lr: found inf"},
       {{"--lr", "fast"}, "--lr: found 'fast', expected a number"},
       {{"--lr", "0.1x"}, "--lr: found '0.1x', expected a number"},
+      {{"--lr-steps", "0.3,,0.6"}, "--lr-steps: found '', expected numbers with commas between"},
       {{"--batch-size", "0"}, "--batch-size: found 0, expected 1 or more"},
       {{"--batch-size", "2.5"}, "--batch-size: found '2.5', expected a whole number"},
       {{"--batch-size", "201"}, "--batch-size: found 201, expected 200 or fewer"},

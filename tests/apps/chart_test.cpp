@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tern/apps/trainer/curves.h"
+#include "tern/apps/trainer/palette.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {
@@ -74,6 +75,24 @@ TEST(Chart, WrapsALongSubheadingAndGrowsByItsLines) {
   EXPECT_NE(svg.find(">" + first + "</text>"), std::string::npos);
   EXPECT_NE(svg.find(">" + second + "</text>"), std::string::npos);
   EXPECT_NE(svg.find("height=\"500\""), std::string::npos);
+}
+
+TEST(Chart, SpacesItsLegendByCharacters) {
+  const auto place_behind = [](const std::string& label) {
+    const Chart chart{.title = "title", .x_label = "step", .series = {{label, kBlue, {}}, {"next", kOrange, {}}}};
+    const std::string svg = draw_charts("heading", "below", {&chart, 1});
+    const size_t end = svg.find(">next</text>"), begin = svg.rfind("<text", end);
+    return svg.substr(begin, end - begin);
+  };
+  EXPECT_EQ(place_behind("√σ²×"), place_behind("abcd"));
+  EXPECT_NE(place_behind("√σ²"), place_behind("abcd"));
+}
+
+TEST(Chart, KnowsTheExtentOfItsLines) {
+  const std::vector<Series> lines = {{"", kBlue, {{1, -2}, {3, 5}}}, {"", kBlue, {}}, {"", kBlue, {{-4, 0}}}};
+  EXPECT_EQ(extent(lines), std::pair(-2.0, 5.0));
+  EXPECT_EQ(extent(lines, &Point::first), std::pair(-4.0, 3.0));
+  EXPECT_EQ(extent(std::span(lines).subspan(1, 1)), std::nullopt);
 }
 
 TEST_F(TrainLenet, CurvesLeaveOutWhatIsNotFinite) {
