@@ -15,6 +15,7 @@ namespace tern {
 struct ExperimentOptions {
   std::string data = {};  ///< empty: the paper's
   std::string data_dir = {};
+  std::string device = "cpu";  ///< where programs train, as their --device takes it
   bool quick = false;
   std::optional<int64_t> iterations = {}, seeds = {};
   std::vector<int64_t> workers = {};
@@ -36,6 +37,10 @@ class Experiment {
   /// Of whatever runs have ended.
   virtual Report report(const Results& results) const = 0;
 };
+
+/// The device of experiments whose runs are all programs', which take --device.
+inline constexpr const char *kAnyDevice = "CPU, or GPU: --device cuda",
+                            *kLongOnGpu = "GPU for its full length: --device cuda";
 
 /// How an experiment appears to a person: a line of a paper's list, see papers.h.
 struct ExperimentEntry {

@@ -11,7 +11,7 @@ namespace tern {
 
 /// An Error where a number is not finite.
 void write_numbers(const std::filesystem::path& path, const RunResult& result);
-/// nullopt where there is no such file.
+/// nullopt where there is no such file, or it is not whole.
 std::optional<RunResult> read_numbers(const std::filesystem::path& path);
 
 }  // namespace tern

@@ -6,6 +6,7 @@
 
 #include "tern/apps/reproduce/shell.h"
 #include "tern/apps/trainer/value_option.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -21,6 +22,11 @@ std::string list_text() {
 }
 
 void check_options(const ExperimentOptions& options) {
+  try {
+    parse_device(options.device);
+  } catch (const InputError& error) {
+    throw InputError(join({"--device: ", error.what()}));
+  }
   check_input(options.iterations.value_or(1) >= 1, "--iterations: found ", options.iterations.value_or(0),
               ", expected 1 or more");
   check_input(options.seeds.value_or(1) >= 1, "--seeds: found ", options.seeds.value_or(0), ", expected 1 or more");
@@ -40,6 +46,8 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
   add_value_option(app, "--data", "NAME", options.data,
                    "Another data set than the paper's, to try it: digits, shapes and tones need no files");
+  add_value_option(app, "--device", "NAME", options.device,
+                   "Where programs train, if `reproduce list` says so: cpu, cuda or cuda:N [cpu]");
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
   add_value_option(app, "--out", "DIR", command.folder,
                    "Folder of the results [results/NAME, with --quick results/NAME-quick]");

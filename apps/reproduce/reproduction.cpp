@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -30,13 +31,26 @@ void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
+std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs == 1 ? "" : "s"); }
+
+/// What `experiment` needs, on the device that a person chose.
+std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& command) {
+  std::vector<Run> runs = experiment.runs();
+  const std::string& device = command.options.device;
+  if (device == "cpu") return runs;
+  check_input(!runs.empty() && std::ranges::none_of(runs, &Run::is_study), "--device: found ", device,
+              ", expected cpu: ", command.name, " computes in this process");
+  for (Run& run : runs) run.flags.insert(run.flags.end(), {"--device", device});
+  return runs;
+}
+
 }  // namespace
 
 Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command)
     : entry_(entry),
       command_(command),
       experiment_(entry.make(command.options)),
-      runs_(experiment_->runs()),
+      runs_(runs_of(*experiment_, command)),
       folder_(command.folder) {
   lock();
   for (const Run& run : runs_) {
@@ -66,12 +80,12 @@ void Reproduction::lock() {
 void Reproduction::run() {
   const std::string page = (folder_ / "README.md").string();
   say(runs_.empty() ? fmt::format("{}: see {}", entry_.name, page)
-                    : fmt::format("{}: {} runs, {} of them done before; see {}", entry_.name, runs_.size(),
+                    : fmt::format("{}: {}, {} done before; see {}", entry_.name, count_text(runs_.size()),
                                   results_.size(), page));
   write();
   for (size_t i = 0; i < runs_.size(); ++i) {
     if (results_.contains(runs_[i].name)) continue;
-    runs_[i].study ? compute(i) : train(i);
+    runs_[i].is_study() ? compute(i) : train(i);
     write();
   }
   std::fputs(experiment_->report(results_).text.c_str(), stdout);
@@ -121,7 +135,7 @@ void Reproduction::train(size_t number) {
 
 void Reproduction::write() const {
   const Report report = experiment_->report(results_);
-  write_text(folder_ / "README.md", result_page(entry_, command_.line, folders_, results_, report));
+  write_text(folder_ / "README.md", result_page(entry_, command_, folders_, results_, report));
   if (!runs_.empty()) write_text(folder_ / "runs.csv", runs_csv(runs_, results_));
   for (const auto& files : {report.figures, report.tables})
     for (const auto& [name, text] : files) write_text(folder_ / name, text);

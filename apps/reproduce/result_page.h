@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tern/apps/reproduce/experiment.h"
+#include "tern/apps/reproduce/options.h"
 #include "tern/apps/reproduce/run.h"
 #include "tern/apps/reproduce/run_folder.h"
 
@@ -11,8 +12,8 @@ namespace tern {
 
 /// Markdown: the report so far under its title, how far it is, on what machine, and the exact commands: `command` made
 /// it by those of `folders`, one a training run.
-std::string result_page(const ExperimentEntry& entry, const std::string& command, const std::vector<RunFolder>& folders,
-                        const Results& results, const Report& report);
+std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& command,
+                        const std::vector<RunFolder>& folders, const Results& results, const Report& report);
 
 /// A line for every run, under a head; of a run that has not ended, what it will be.
 std::string runs_csv(const std::vector<Run>& runs, const Results& results);

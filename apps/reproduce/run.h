@@ -29,6 +29,8 @@ struct Run {
   /// In place of a program: computes or measures. A study that is stopped begins anew. An Error where a number that it
   /// found is not finite.
   std::function<Numbers(const Progress&)> study = {};
+
+  bool is_study() const { return study != nullptr; }
 };
 
 /// An evaluation in the course of a training run.

@@ -21,6 +21,7 @@ std::filesystem::path program_file(const std::string& name) {
 }  // namespace
 
 RunFolder::RunFolder(std::filesystem::path path, const Run& run) : path_(std::move(path)), run_(run) {
+  if (!std::filesystem::exists(log()) && !std::filesystem::exists(numbers())) return;
   std::ifstream file(flags_file());
   std::string found;
   if (!std::getline(file, found)) return;
@@ -29,7 +30,9 @@ RunFolder::RunFolder(std::filesystem::path path, const Run& run) : path_(std::mo
               "; --out DIR names another place");
 }
 
-std::optional<RunResult> RunFolder::result() const { return run_.study ? read_numbers(numbers()) : read_result(log()); }
+std::optional<RunResult> RunFolder::result() const {
+  return run_.is_study() ? read_numbers(numbers()) : read_result(log());
+}
 
 std::vector<std::string> RunFolder::command() const {
   std::vector<std::string> words = {program_file(run_.program)};

@@ -13,14 +13,14 @@ namespace tern {
 /// kept. Used by one thread.
 class RunFolder {
  public:
-  /// An InputError where the folder holds a run of other flags.
+  /// An InputError where the folder holds a run of other flags that has come to something.
   RunFolder(std::filesystem::path path, const Run& run);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path log() const { return path_ / "log.jsonl"; }
   std::filesystem::path output() const { return path_ / "output.txt"; }
   std::filesystem::path numbers() const { return path_ / "numbers.json"; }
-  bool holds_study() const { return run_.study != nullptr; }
+  bool holds_study() const { return run_.is_study(); }
 
   /// Of a run that has ended.
   std::optional<RunResult> result() const;

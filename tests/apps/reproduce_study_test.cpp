@@ -56,6 +56,8 @@ TEST(ReproduceStudy, IsComputedOnceAndKeptInTheFolder) {
   EXPECT_NE(page.find("2² = 4.0"), std::string::npos) << page;
   EXPECT_NE(page.find("[squares.csv](squares.csv)"), std::string::npos) << page;
   EXPECT_EQ(page.find("which runs"), std::string::npos) << page;
+  EXPECT_NE(page.find(" s of work on "), std::string::npos) << page;
+  EXPECT_NE(page.find("`runs/` has their numbers."), std::string::npos) << page;
   EXPECT_EQ(read_file(results / "squares.csv"), "n,square\n");
   EXPECT_NE(read_file(results / "runs.csv").find("\n2,2,0,,,"), std::string::npos);
 
@@ -63,6 +65,23 @@ TEST(ReproduceStudy, IsComputedOnceAndKeptInTheFolder) {
   EXPECT_EQ(times_computed, 3) << "a table that is whole was computed again";
   std::filesystem::remove(results / "runs" / "2" / "numbers.json");
   reproduce_squares(results);
+  EXPECT_EQ(times_computed, 4);
+}
+
+TEST(ReproduceStudy, IsComputedAnewWhereItsNumbersAreBroken) {
+  const TemporaryFolder folder;
+  const auto results = folder.path() / "results";
+  found = 0.1;
+  reproduce_squares(results);
+  const auto numbers = results / "runs" / "2" / "numbers.json";
+  const std::string whole = read_file(numbers);
+  times_computed = 0;
+  for (const std::string& broken : {std::string(), whole.substr(0, whole.size() / 2), std::string("[1, 2]"),
+                                    std::string(R"({"seconds": 1, "numbers": {"square": [null]}})")}) {
+    write_file(numbers, broken);
+    reproduce_squares(results);
+    EXPECT_NE(read_file(results / "README.md").find("2² = 4.0"), std::string::npos) << broken;
+  }
   EXPECT_EQ(times_computed, 4);
 }
 

@@ -42,6 +42,16 @@ TEST_F(ReproduceTernGrad, Table2ComparesClippingWithNone) {
   EXPECT_EQ(containing(lines_of(results_ / "README.md"), "TernGrad-noclip |     0.2 |"), 1) << outcome.out;
 }
 
+TEST_F(ReproduceTernGrad, Table2TakesAFolderOfImages) {
+  const Outcome outcome = reproduce({"terngrad-table2", "--quick", "--data", "images", "--data-dir", "pictures"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(calls().size(), 3);
+  EXPECT_EQ(containing(calls(), "--data images --batch-size 32 "), 3);
+  EXPECT_EQ(containing(calls(), " --data-dir pictures --log "), 3);
+  EXPECT_EQ(containing(lines_of(results_ / "README.md"), "on the images of a folder (the paper's are ImageNet's): "),
+            1);
+}
+
 TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"terngrad-fig2", "--data", "shapes", "--workers", "2,4"}, "--workers: found 2 numbers, expected one"},
@@ -50,6 +60,8 @@ TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
       {{"terngrad-table1"},
        "terngrad-table1 needs --data-dir DIR with the files of cifar10, or, to try it, --data shapes"},
       {{"terngrad-table1", "--data", "shapes", "--workers", "4"}, "--workers: found 4, expected 2, 16 or both"},
+      {{"terngrad-table2", "--data", "images"}, "terngrad-table2 needs --data-dir DIR with the files of images"},
+      {{"terngrad-table2", "--data", "cifar10"}, "--data: found 'cifar10', expected shapes224|images"},
       {{"terngrad-table2", "--workers", "16"}, "--workers: found 16, expected some of 2, 4 and 8"},
   };
   for (const auto& [flags, sentence] : rows) {

@@ -46,8 +46,9 @@ constexpr const char* kHung = "momentum-ternary-2-workers-700-steps-seed-1";
 TEST_F(Reproduce, ListsItsTables) {
   const Outcome outcome = run_program({TERN_REPRODUCE, "list"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* text : {"terngrad-fig3\n", "TernGrad, Figure 3", "MNIST", "--quick", "terngrad-table3\n",
-                           "not run yet: needs GoogLeNet", "qsgd-thm3.6\n", "ist-table2\n"})
+  for (const char* text :
+       {"terngrad-fig3\n", "TernGrad, Figure 3", "MNIST", "--quick", "terngrad-table3\n",
+        "not run yet: needs GoogLeNet", "qsgd-thm3.6\n", "ist-table2\n", "  device  CPU, or GPU: --device cuda\n"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
 }
 
@@ -61,9 +62,17 @@ TEST_F(Reproduce, RefusesWhatCannotBe) {
       {{"terngrad-fig3", "--data", "tones"}, "--data: found 'tones', expected mnist|digits"},
       {{"terngrad-fig3", "--data", "digits", "--data-dir", "x"}, "--data-dir would change nothing"},
       {{"terngrad-fig3", "--data", "digits", "--workers", "2,3"}, "--workers: found 3, expected a number that shares"},
+      {{"terngrad-fig3", "--data", "digits", "--workers", "2,,4"}, "--workers: found '', expected whole numbers with"},
+      {{"terngrad-fig3", "--data", "digits", "--workers", "2,"}, "--workers: found '', expected whole numbers with"},
       {{"terngrad-fig3", "--data", "digits", "--seeds", "0"}, "--seeds: found 0, expected 1 or more"},
       {{"terngrad-fig3", "--data", "digits", "--iterations", "many"}, "--iterations: found 'many', expected a whole"},
       {{"terngrad-fig3", "--dance"}, "--dance"},
+      {{"terngrad-fig3", "--data", "digits", "--device", "tpu"},
+       "--device: device 'tpu': expected cpu, cuda or cuda:N"},
+      {{"terngrad-fig4", "--data", "shapes", "--device", "cuda"},
+       "--device: found cuda, expected cpu: terngrad-fig4 computes in this process"},
+      {{"terngrad-fig5", "--device", "cuda"}, "--device: found cuda, expected cpu: terngrad-fig5 computes in"},
+      {{"qsgd-fig1", "--device", "cuda:2"}, "--device: found cuda:2, expected cpu: qsgd-fig1 computes in this process"},
   };
   for (const auto& [flags, sentence] : rows) {
     const Outcome outcome = run_program(words({TERN_REPRODUCE}, flags));
@@ -86,7 +95,9 @@ TEST_F(Reproduce, WritesWhatTheLogsSay) {
                  "| 99.15 ± 0.07 | 99.11 ± 0.07 |            +0.04 ± 0.07 | −0.15 to +0.22 |             within |"),
       2);
   EXPECT_EQ(containing(page, "The paper trains for 10000 steps"), 1);
-  EXPECT_EQ(containing(page, "runs are done"), 0);
+  EXPECT_EQ(containing(page, "Done: "), 0);
+  EXPECT_EQ(containing(page, "12 min of work on "), 1);
+  EXPECT_EQ(containing(page, "`runs/` has their logs."), 1);
   EXPECT_EQ(calls().size(), 12);
   for (const auto& call : calls()) EXPECT_EQ(containing(page, call.substr(0, call.find("--log") + 5)), 1) << call;
 
@@ -112,14 +123,14 @@ TEST_F(Reproduce, GoesOnAfterSigkillWithoutRepeatingARun) {
   wait_until_it_hangs();
   process.send(SIGKILL);
   EXPECT_EQ(process.wait().code, 128 + SIGKILL);
-  EXPECT_EQ(containing(lines_of(results_ / "README.md"), "**1 of 12 runs are done**"), 1);
+  EXPECT_EQ(containing(lines_of(results_ / "README.md"), "**Done: 1 of 12**"), 1);
   const auto before = calls();
   ASSERT_EQ(before.size(), 2);
 
   fs::remove(programs_ / "hang");
   const Outcome outcome = run_program(table());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("12 runs, 1 of them done before"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("12 runs, 1 done before"), std::string::npos) << outcome.err;
   ASSERT_EQ(calls().size(), 13);
   EXPECT_EQ(calls()[2], before[1] + " --resume");
   EXPECT_EQ(containing(calls(), "--resume"), 1);
@@ -156,6 +167,27 @@ TEST_F(Reproduce, RepeatsTheWordsOfARunThatFails) {
   const Outcome without = run_program(table());
   EXPECT_EQ(without.code, 2);
   EXPECT_NE(without.err.find("train_lenet: no such program"), std::string::npos) << without.err;
+}
+
+TEST_F(Reproduce, TrainsOnTheDeviceThatAPersonChooses) {
+  ASSERT_EQ(run_program(table({"--device", "cuda:1"})).code, 0);
+  EXPECT_EQ(calls().size(), 12);
+  EXPECT_EQ(containing(calls(), " --device cuda:1 --log "), 12);
+  const auto page = lines_of(results_ / "README.md");
+  EXPECT_EQ(containing(page, "--device cuda:1"), 13) << "the table's own command, and those of its runs";
+  EXPECT_EQ(containing(page, " cores and cuda:1, tern "), 1);
+
+  const Outcome other = run_program(table());
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("--seed 1 --device cuda:1, expected --variant"), std::string::npos) << other.err;
+}
+
+TEST_F(Reproduce, HoldsNoPersonToFlagsOfWhichNothingCame) {
+  write_file(programs_ / "fail", "0");
+  EXPECT_EQ(run_program(table({"--device", "cuda"})).code, 2);
+  fs::remove(programs_ / "fail");
+  const Outcome outcome = run_program(table());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 TEST_F(Reproduce, RefusesAFolderThatIsNotItsOwn) {
