@@ -64,13 +64,15 @@ Header header_of(const ImageCacheKey& key, std::span<const Entry> entries) {
   return header;
 }
 
-void make(const std::filesystem::path& path, const ImageCacheKey& key, const ImageCache::Source& source) {
+void make(const std::filesystem::path& path, const ImageCacheKey& key, const ImageCache::Source& source,
+          const ImageCache::Progress& progress) {
   constexpr uint64_t kTogether = 256;  // examples in memory at once
   AtomicFile file(path);
   std::vector<Entry> entries(key.examples);
   std::vector<uint8_t> pixels(std::min(kTogether, key.examples) * key.example_bytes);
   file.write(std::vector<std::byte>(pixels_begin(key)));
   for (uint64_t done = 0; done < key.examples; done += kTogether) {
+    progress(done);
     const uint64_t count = std::min(kTogether, key.examples - done);
     const auto room = std::span(pixels).first(count * key.example_bytes);
     std::ranges::fill(room, 0);
@@ -108,14 +110,13 @@ std::optional<ImageCache> ImageCache::open(const std::filesystem::path& path, co
 }
 
 ImageCache ImageCache::open_or_make(const std::filesystem::path& path, const ImageCacheKey& key, const Source& source,
-                                    const std::function<void()>& begins) {
+                                    const Progress& progress) {
   if (auto cache = open(path, key)) return std::move(*cache);
   check_writable(path);
   const File lock(path.string() + ".lock", O_RDWR | O_CREAT);
   if (lock.descriptor >= 0) ::flock(lock.descriptor, LOCK_EX);  // where there are no locks, each makes the same
   if (auto cache = open(path, key)) return std::move(*cache);
-  begins();
-  make(path, key, source);
+  make(path, key, source, progress);
   auto cache = open(path, key);
   check_input(cache.has_value(), path.string(), ": is not as it was written, expected a disk that keeps it");
   return std::move(*cache);

@@ -23,13 +23,15 @@ class ImageCache {
  public:
   /// Writes the pixels of example `index`, from any thread; false where it has none.
   using Source = std::function<bool(size_t index, std::span<uint8_t> pixels)>;
+  /// Hears how many examples are done, at first none, then every few hundred; gives up by an exception.
+  using Progress = std::function<void(size_t done)>;
 
   /// The cache at `path`, if it is whole and holds what `key` says.
   static std::optional<ImageCache> open(const std::filesystem::path& path, const ImageCacheKey& key);
-  /// The same, made of `source` after a call of `begins` where there is none; among processes one makes it, while the
-  /// others wait. An InputError where it cannot be written.
+  /// The same, made of `source` where there is none; among processes one makes it, while the others wait. An InputError
+  /// where it cannot be written.
   static ImageCache open_or_make(const std::filesystem::path& path, const ImageCacheKey& key, const Source& source,
-                                 const std::function<void()>& begins);
+                                 const Progress& progress);
 
   ~ImageCache();
   ImageCache(ImageCache&& other) noexcept;

@@ -93,7 +93,7 @@ UnreadExamples ImageFolder::unread() const {
   return examples;
 }
 
-void ImageFolder::use_cache(const std::filesystem::path& path, const std::function<void()>& begins) {
+void ImageFolder::use_cache(const std::filesystem::path& path, const ImageCache::Progress& progress) {
   Checksum made_of;
   made_of.add(options_.side);
   made_of.add(static_cast<int64_t>(options_.fit));
@@ -106,7 +106,7 @@ void ImageFolder::use_cache(const std::filesystem::path& path, const std::functi
                           .examples = list_.files.size(),
                           .example_bytes = static_cast<uint64_t>(spec().numel())};
   cache_ = ImageCache::open_or_make(
-      path, key, [this](size_t i, std::span<uint8_t> to) { return read_one(i, to); }, begins);
+      path, key, [this](size_t i, std::span<uint8_t> to) { return read_one(i, to); }, progress);
 }
 
 }  // namespace tern

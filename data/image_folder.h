@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -38,9 +37,9 @@ class ImageFolder final : public Dataset {
   UnreadExamples unread() const override;
 
   /// From now on examples come from the cache at `path`, the same bytes. Where it is missing, not whole, or made of
-  /// other files than those that are there now, it is made, by the threads of `parallel_for`, after a call of `begins`.
+  /// other files than those that are there now, it is made, by the threads of `parallel_for`, and `progress` told.
   /// Processes that share it wait for the first. Not thread-safe.
-  void use_cache(const std::filesystem::path& path, const std::function<void()>& begins);
+  void use_cache(const std::filesystem::path& path, const ImageCache::Progress& progress);
 
  private:
   bool read_one(size_t index, std::span<uint8_t> pixels) const;

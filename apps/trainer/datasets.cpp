@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tern/apps/trainer/digit_image.h"
+#include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/photo_image.h"
 #include "tern/core/error.h"
 #include "tern/data/cifar10.h"
@@ -51,8 +52,11 @@ std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split)
   if (settings.cache.empty()) return images;
   std::filesystem::create_directories(settings.cache);
   const auto cache = std::filesystem::path(settings.cache) / (trains ? "train.images" : "test.images");
-  images->use_cache(cache, [&] {
-    if (!settings.quiet) fmt::print("note: decoding {} images into {}\n", images->size(), cache.string());
+  images->use_cache(cache, [&](size_t done) {
+    if (InterruptGuard::interrupted())
+      throw Interrupted(join({"interrupted after ", done, " of the ", images->size(), " images for ", cache.string(),
+                              "; nothing is kept"}));
+    if (done == 0 && !settings.quiet) fmt::print("note: decoding {} images into {}\n", images->size(), cache.string());
   });
   return images;
 }

@@ -55,6 +55,6 @@ InterruptGuard::~InterruptGuard() {
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
 }
 
-bool InterruptGuard::interrupted() const { return noted != 0; }
+bool InterruptGuard::interrupted() { return noted != 0; }
 
 }  // namespace tern

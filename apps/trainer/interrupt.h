@@ -23,7 +23,8 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  bool interrupted() const;
+  /// Since the last one was made; false before the first.
+  static bool interrupted();
 
  private:
   struct sigaction previous_interrupt_, previous_terminate_;

@@ -57,7 +57,7 @@ class ImageFolders : public testing::Test {
   std::vector<std::vector<uint8_t>> read_cached(bool made, const ImageFolderOptions& options = {.side = kSide}) const {
     ImageFolder data(list(), options);
     bool began = false;
-    data.use_cache(cache(), [&] { began = true; });
+    data.use_cache(cache(), [&](size_t) { began = true; });
     EXPECT_EQ(began, made);
     return read_all(data);
   }
@@ -128,7 +128,7 @@ TEST_F(ImageFolders, ACacheHoldsTheSameExamples) {
   EXPECT_EQ(read_cached(true), expected);
   EXPECT_EQ(read_cached(false), expected);
   ImageFolder data(list(), {.side = kSide});
-  data.use_cache(cache(), [] {});
+  data.use_cache(cache(), [](size_t) {});
   write_bytes(0, "gone");
   EXPECT_EQ(read_all(data), expected) << "and needs no files";
   EXPECT_EQ(data.unread().count, 1) << "but tells of what it lacks";
@@ -149,7 +149,7 @@ TEST_F(ImageFolders, ACacheOfOtherFilesIsMadeAnew) {
 TEST_F(ImageFolders, ADamagedCacheIsMadeAnew) {
   const auto expected = read_cached(true);
   const std::string whole = read_file(cache());
-  for (size_t at = 0; at < 40 + 8 * kPictures; ++at) {
+  for (size_t at = 0; at < 40 + 8 * kPictures; at += 3) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     write_file(cache(), damaged);
@@ -163,6 +163,29 @@ TEST_F(ImageFolders, ADamagedCacheIsMadeAnew) {
   EXPECT_EQ(read_cached(true), expected);
 }
 
+TEST_F(ImageFolders, ACacheThatIsGivenUpLeavesNothing) {
+  ImageList many = list();
+  const auto few = many.files;
+  while (many.files.size() < 512) many.files.insert(many.files.end(), few.begin(), few.end());
+  ImageFolder data(many, {.side = 4});
+  const auto until = [&](size_t last) {
+    std::vector<size_t> heard;
+    const std::string message = message_of<Error>([&] {
+      data.use_cache(cache(), [&](size_t done) {
+        heard.push_back(done);
+        check(done < last, "given up");
+      });
+    });
+    EXPECT_EQ(message, last == 256 ? "given up" : "");
+    return heard;
+  };
+  EXPECT_EQ(until(256), (std::vector<size_t>{0, 256}));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    EXPECT_TRUE(entry.path().filename() == "data" || entry.path().extension() == ".lock") << entry.path();
+  EXPECT_EQ(until(512), (std::vector<size_t>{0, 256})) << "made from the start";
+  EXPECT_EQ(until(512), std::vector<size_t>{}) << "and kept";
+}
+
 TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
   const auto expected = read_cached(true);
   std::string damaged = read_file(cache());
@@ -170,7 +193,7 @@ TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
   damaged[at] = static_cast<char>(damaged[at] ^ 1);
   write_file(cache(), damaged);
   ImageFolder data(list(), {.side = kSide});
-  data.use_cache(cache(), [] { FAIL() << "its header is whole"; });
+  data.use_cache(cache(), [](size_t) { FAIL() << "its header is whole"; });
   EXPECT_EQ(message_of<InputError>([&] { read(data, 5, 1); }),
             cache().string() +
                 ": the pixels of image 5 are not those that were written; remove this file, and the next "
@@ -184,7 +207,7 @@ TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
 TEST_F(ImageFolders, ACacheThatCannotBeWrittenIsBadInput) {
   ImageFolder data(list(), {.side = kSide});
   const std::string path = folder_.path() / "none" / "cache";
-  EXPECT_EQ(message_of<InputError>([&] { data.use_cache(path, [] {}); }),
+  EXPECT_EQ(message_of<InputError>([&] { data.use_cache(path, [](size_t) {}); }),
             path + ": cannot be written: No such file or directory");
 }
 
