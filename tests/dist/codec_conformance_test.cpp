@@ -76,7 +76,7 @@ TEST_P(CodecConformance, AddsTheSameBitsWheneverItDecodes) {
 TEST_P(CodecConformance, BringsZeroBackAsZero) {
   for (const Shape& shape : kShapes) {
     const auto each = codec();
-    for (const float value : through(*each, Tensor::zeros(shape)).span<float>()) EXPECT_EQ(value, 0);
+    for (const float value : through(*each, Tensor::zeros(shape)).to_vector<float>()) EXPECT_EQ(value, 0);
   }
 }
 

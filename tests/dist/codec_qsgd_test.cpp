@@ -166,7 +166,7 @@ TEST(Qsgd, GivesTheSameGradientInEveryCode) {
 TEST(Qsgd, KeepsLemmaThreeOnNormsBeyondAndBelowF32) {
   const auto codec = make_codec("qsgd");
   const Tensor tiny = Tensor::full({512}, 1e-38);
-  for (const float x : through(*codec, tiny).span<float>()) EXPECT_EQ(x, 0) << "units below 2^-110 count as zero";
+  for (const float x : through(*codec, tiny).to_vector<float>()) EXPECT_EQ(x, 0) << "units below 2^-110 count as zero";
   EXPECT_THROW(encoded(*codec, Tensor::full({512}, 3e38)), Error);
 }
 
