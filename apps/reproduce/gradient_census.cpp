@@ -23,6 +23,17 @@ double share_of_zeros(const Tensor& values) {
   return static_cast<double>(std::ranges::count(all, 0.0f)) / static_cast<double>(all.size());
 }
 
+namespace {
+
+/// From vectors' squared lengths and their dot product.
+ClippingLoss clipping_loss(double original, double clipped, double dot) {
+  if (original == 0 || clipped == 0) return {};
+  const double cosine = std::min(1.0, dot / std::sqrt(original * clipped));
+  return {.length = 1 - std::sqrt(clipped / original), .degrees = std::acos(cosine) * 180 / std::numbers::pi};
+}
+
+}  // namespace
+
 ClippingLoss clipping_loss(const Tensor& original, const Tensor& clipped) {
   const auto g = original.span<float>(), c = clipped.span<float>();
   double gg = 0, cc = 0, gc = 0;
@@ -32,9 +43,24 @@ ClippingLoss clipping_loss(const Tensor& original, const Tensor& clipped) {
     cc += y * y;
     gc += x * y;
   }
-  if (gg == 0 || cc == 0) return {};
-  const double cosine = std::min(1.0, gc / std::sqrt(gg * cc));
-  return {.length = 1 - std::sqrt(cc / gg), .degrees = std::acos(cosine) * 180 / std::numbers::pi};
+  return clipping_loss(gg, cc, gc);
+}
+
+ClippingLoss normal_clipping_loss(double deviations) {
+  // With density φ and tails Q beyond c on both sides: E[clip(x)²] = 1 − (1 − c²) Q − 2 c φ(c), E[x clip(x)] = 1 − Q.
+  const double c = deviations, tails = std::erfc(c / std::numbers::sqrt2);
+  const double density = std::exp(-c * c / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  return clipping_loss(1, 1 - (1 - c * c) * tails - 2 * c * density, 1 - tails);
+}
+
+double kurtosis(const Tensor& values) {
+  double second = 0, fourth = 0;
+  for (const float x : values.span<float>()) {
+    const double square = double{x} * x;
+    second += square;
+    fourth += square * square;
+  }
+  return second == 0 ? 0 : fourth * static_cast<double>(values.numel()) / (second * second);
 }
 
 int64_t count_levels(const Tensor& values) {

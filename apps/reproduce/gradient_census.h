@@ -19,6 +19,11 @@ struct ClippingLoss {
   double length = 0, degrees = 0;
 };
 ClippingLoss clipping_loss(const Tensor& original, const Tensor& clipped);
+/// Of a long vector of normal values, clipped at `deviations` of theirs. More than that is lost by heavier tails.
+ClippingLoss normal_clipping_loss(double deviations);
+
+/// The fourth moment over the square of the second, about zero: 3 of normal values, more where tails are heavier.
+double kurtosis(const Tensor& values);
 
 /// How many values a tensor takes.
 int64_t count_levels(const Tensor& values);

@@ -13,6 +13,7 @@
 #include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/gradient_census.h"
 #include "tern/apps/trainer/model_setup.h"
+#include "tern/core/random.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -87,6 +88,18 @@ TEST(GradientCensus, CountsKnownVectors) {
       clipping_loss(Tensor::from({2}, std::vector<float>{3, 4}), Tensor::from({2}, std::vector<float>{3, 3}));
   EXPECT_NEAR(loss.length, 1 - std::sqrt(18.0) / 5, 1e-12);
   EXPECT_NEAR(loss.degrees, (std::atan2(4, 3) - std::atan2(3, 3)) * 180 / std::numbers::pi, 1e-9);
+}
+
+TEST(GradientCensus, KnowsWhatClippingTakesFromNormalValues) {
+  const RandomStream stream({.seed = 7});
+  std::vector<float> drawn(1 << 18), cut;
+  for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = stream.normal(i);
+  for (const float x : drawn) cut.push_back(std::clamp(x, -2.5f, 2.5f));
+  const Tensor values = Tensor::from({1 << 18}, drawn), clipped = Tensor::from({1 << 18}, cut);
+  const ClippingLoss measured = clipping_loss(values, clipped), known = normal_clipping_loss(2.5);
+  EXPECT_NEAR(measured.length, known.length, 0.02 * known.length);
+  EXPECT_NEAR(measured.degrees, known.degrees, 0.02 * known.degrees);
+  EXPECT_NEAR(kurtosis(values), 3, 0.05);
 }
 
 TEST(BlockMeans, KeepTheMeanOfEveryBlock) {
