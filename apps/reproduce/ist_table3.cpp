@@ -95,6 +95,7 @@ class IstTable3 final : public Experiment {
       }
     }
     chart.x_range = {-0.5, columns - 0.5};
+    if (const auto percent = extent(chart.series)) chart.y_range = {percent->first - 1, percent->second + 1};
     return chart;
   }
 
