@@ -8,9 +8,15 @@ namespace tern {
 struct ExchangeTimes {
   double encode = 0, wait = 0, decode = 0;
 
+  double total() const { return encode + wait + decode; }
+
   friend ExchangeTimes operator+(const ExchangeTimes& a, const ExchangeTimes& b) {
     return {a.encode + b.encode, a.wait + b.wait, a.decode + b.decode};
   }
+  friend ExchangeTimes operator-(const ExchangeTimes& a, const ExchangeTimes& b) {
+    return {a.encode - b.encode, a.wait - b.wait, a.decode - b.decode};
+  }
+  friend ExchangeTimes operator/(const ExchangeTimes& a, double n) { return {a.encode / n, a.wait / n, a.decode / n}; }
 };
 
 }  // namespace tern

@@ -82,9 +82,7 @@ Forecast Forecaster::forecast(const Way& way, int workers) {
   std::vector<PlannedMessage> messages;
   for (const auto& [plan, codec, exchange] : planned.messages) messages.push_back({plan, measured(codec, exchange)});
   const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
-  const ExchangeTimes round = round_time(messages, link_);
-  Forecast forecast = {
-      way, compute_, {round.encode / steps, round.wait / steps, round.decode / steps}, planned.sent(workers) / steps};
+  Forecast forecast = {way, compute_, round_time(messages, link_) / steps, planned.sent(workers) / steps};
   if (way.averages_every_step()) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
@@ -106,10 +104,7 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
   const auto steps = static_cast<double>(local_steps_);
   const ExchangePlan plan = plan_subnet_round(cuts, model.state(), workbench_.optimizer_state(), workers);
   const PlannedMessage message = {plan, *slicing_};
-  const ExchangeTimes round = round_time({&message, 1}, link_);
-  return {way,
-          compute->second,
-          {round.encode / steps, round.wait / steps, round.decode / steps},
+  return {way, compute->second, round_time({&message, 1}, link_) / steps,
           static_cast<double>(plan.sent()) / workers / steps};
 }
 

@@ -26,7 +26,7 @@ struct Forecast {
   ExchangeTimes exchange;  ///< a step's share of it
   double sent = 0;         ///< payload, the mean over all ranks
 
-  double seconds() const { return compute + exchange.encode + exchange.wait + exchange.decode; }
+  double seconds() const { return compute + exchange.total(); }
 };
 
 /// A message of a round, and how it goes.

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <thread>
 
-#include "tern/core/parallel.h"
+#include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/core/stopwatch.h"
-#include "tern/dist/in_process.h"
 #include "tern/dist/tcp.h"
 #include "tern/dist/transport_communicator.h"
 
@@ -27,26 +24,6 @@ std::vector<double> slowest(Communicator& c, const std::vector<double>& values) 
   const Tensor all = Tensor::from<double>({std::ssize(values)}, values);
   c.all_reduce(all, Reduction::max).wait();
   return all.to_vector<double>();
-}
-
-/// As `side_by_side`, where rank r of a job is connected by `connect(r)`.
-template <class Connect>
-void run_ranks(int ranks, int threads, const Connect& connect, const std::function<void(Communicator&)>& body) {
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
-  std::vector<std::thread> running;
-  for (int rank = 0; rank < ranks; ++rank)
-    running.emplace_back([&, rank] {
-      try {
-        set_thread_count(threads);
-        TransportCommunicator communicator(connect(rank));
-        body(communicator);
-      } catch (...) {
-        errors[static_cast<size_t>(rank)] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : running) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace
@@ -86,9 +63,10 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 void side_by_side(int ranks, int threads, const std::function<void(Communicator&)>& body) {
-  auto transports = make_in_process(ranks);
-  run_ranks(
-      ranks, threads, [&](int rank) { return std::move(transports[static_cast<size_t>(rank)]); }, body);
+  run_rank_threads(ranks, threads, [&](std::unique_ptr<Transport> transport) {
+    TransportCommunicator communicator(std::move(transport));
+    body(communicator);
+  });
 }
 
 LinkCost loopback_cost() {
@@ -96,16 +74,14 @@ LinkCost loopback_cost() {
   constexpr double kBudget = 0.5;
   detail::Listener listener(Address{});
   const Address master = listener.address();
-  const auto connect = [&](int rank) {
-    const TcpOptions options = {.rank = rank, .size = 2, .master = master};
-    return rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
-  };
   LinkCost cost;
-  run_ranks(2, 1, connect, [&](Communicator& c) {
+  run_rank_threads(2, 1, [&](int rank) {
+    const TcpOptions options = {.rank = rank, .size = 2, .master = master};
+    TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
     const Tensor little = Tensor::zeros({2}), much = Tensor::zeros({kBytes}, {.dtype = DType::u8}), got = much.clone();
     const double hop = measure_seconds(c, kBudget, [&] { c.all_reduce(little).wait(); }) / 2;
     const double seconds = measure_seconds(c, kBudget, [&] { c.shift(much, got).wait(); });
-    if (c.rank() == 0) cost = {.hop = hop, .byte = std::max(0.0, seconds - hop) / kBytes};
+    if (rank == 0) cost = {.hop = hop, .byte = std::max(0.0, seconds - hop) / kBytes};
   });
   return cost;
 }

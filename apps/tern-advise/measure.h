@@ -21,8 +21,7 @@ double measure_seconds(Communicator& c, double budget, const std::function<void(
 
 double seconds_of(const std::function<void()>& work);
 
-/// Calls `body(communicator)` on a thread for each of `ranks`, which compute with `threads` each and share this
-/// machine; rethrows the first rank's error.
+/// `run_rank_threads` with the rank's communicator: the ranks share this machine.
 void side_by_side(int ranks, int threads, const std::function<void(Communicator&)>& body);
 
 /// What a message costs over TCP between two ranks of this machine, for which there is no network: what a network

@@ -18,7 +18,6 @@ namespace tern {
 namespace {
 
 constexpr Sgd::Options kSgd = {.lr = 1e-4, .momentum = 0.9};
-double total(const ExchangeTimes& times) { return times.encode + times.wait + times.decode; }
 
 std::unique_ptr<Module> initialized(const Network& network) {
   auto model = network.make();
@@ -108,8 +107,8 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
         loss.backward();
         method->step();
       });
-      const ExchangeTimes after = method->times();
-      return {seconds - (total(after) - total(before)), after.encode - before.encode, after.decode - before.decode};
+      const ExchangeTimes spent = method->times() - before;
+      return {seconds - spent.total(), spent.encode, spent.decode};
     });
     if (c.rank() == 0) result = {times[0], times[1], times[2]};
   });
@@ -159,8 +158,8 @@ CodecCost Workbench::slicing() {
       for (const auto& [name, parameter] : mine->parameters())
         parameter->set_gradient(Tensor::zeros(parameter->value().shape()));
       subnets.step();
-      const ExchangeTimes after = subnets.times();
-      return {after.encode - before.encode, after.decode - before.decode};
+      const ExchangeTimes spent = subnets.times() - before;
+      return {spent.encode, spent.decode};
     });
     if (c.rank() == 0) cost = {times[0], times[1]};
   });

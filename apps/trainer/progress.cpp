@@ -123,7 +123,7 @@ void Progress::print_team(const TeamReport& team) {
     print_line(fmt::format("float32 ring  {:.2f} times as many bytes{}", mean_ratio,
                            alike ? "" : fmt::format(" ({:.2f} times those of rank 0)", team.float_ring_ratio)));
   }
-  const double whole = team.compute + team.times.encode + team.times.wait + team.times.decode;
+  const double whole = team.compute + team.times.total();
   const auto share = [whole](double seconds) { return whole > 0 ? 100 * seconds / whole : 0; };
   print_line(fmt::format("time          compute {:.1f} %, encode {:.1f} %, wait {:.1f} %, decode {:.1f} %",
                          share(team.compute), share(team.times.encode), share(team.times.wait),

@@ -55,7 +55,7 @@ TeamReport Trainer::report_team(double seconds) const {
   }
   report.float_ring_bytes = 8 * static_cast<double>(parameters_) * (ranks - 1) / ranks;
   if (payload + overhead > 0) report.float_ring_ratio = steps * report.float_ring_bytes / (payload + overhead);
-  report.compute = seconds - report.times.encode - report.times.wait - report.times.decode;
+  report.compute = seconds - report.times.total();
   return report;
 }
 

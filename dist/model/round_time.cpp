@@ -66,8 +66,4 @@ ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCos
   return timeline.spent();
 }
 
-double step_seconds(double compute, const ExchangeTimes& round, double steps) {
-  return compute + (round.encode + round.wait + round.decode) / steps;
-}
-
 }  // namespace tern

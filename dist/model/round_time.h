@@ -23,7 +23,4 @@ struct PlannedMessage {
 /// one before, so that one is coded while another travels, and the ranks' cables carry one operation after the other.
 ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCost& link);
 
-/// Seconds of a training step that exchanges every `steps` steps, on average.
-double step_seconds(double compute, const ExchangeTimes& round, double steps = 1);
-
 }  // namespace tern

@@ -102,10 +102,5 @@ TEST(RoundTime, SendsWhatAMessageNeedsFirst) {
   expect_times(round_time(two, {.hop = 1, .byte = 0.5}), {4, 4 + 20 + 11, 10});
 }
 
-TEST(RoundTime, IsSharedByTheStepsOfLocalTraining) {
-  EXPECT_DOUBLE_EQ(step_seconds(3, {.encode = 2, .wait = 16, .decode = 2}), 23);
-  EXPECT_DOUBLE_EQ(step_seconds(3, {.encode = 2, .wait = 16, .decode = 2}, 10), 5);
-}
-
 }  // namespace
 }  // namespace tern::test

@@ -38,20 +38,25 @@ class FirstCause {
 
 }  // namespace
 
-void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body) {
+void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body) {
   FirstCause cause;
   std::vector<std::thread> running;
-  for (auto& transport : make_in_process(ranks))
-    running.emplace_back([&, own = std::move(transport)]() mutable {
+  for (int rank = 0; rank < ranks; ++rank)
+    running.emplace_back([&, rank] {
       try {
         set_thread_count(threads);
-        body(std::move(own));
+        body(rank);
       } catch (...) {
         cause.note();
       }
     });
   for (auto& rank : running) rank.join();
   cause.rethrow();
+}
+
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body) {
+  auto transports = make_in_process(ranks);
+  run_rank_threads(ranks, threads, [&](int rank) { body(std::move(transports[static_cast<size_t>(rank)])); });
 }
 
 }  // namespace tern
