@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include "tern/apps/tern-advise/forecast.h"
-#include "tern/apps/tern-advise/measure.h"
 #include "tern/apps/tern-advise/network.h"
 #include "tern/apps/tern-advise/options.h"
 #include "tern/apps/tern-advise/page.h"
@@ -16,28 +16,31 @@ namespace {
 using namespace tern;
 
 constexpr int kMostExtrapolated = 512;
-constexpr double kFrameBytes = 48;  // of each message
+constexpr int kPasses = 3;
 
-/// No network is faster than this machine's own ranks are with each other.
-LinkCost cost_of(const Link& link) {
-  const LinkCost here = loopback_cost();
-  const double latency = std::chrono::duration<double>(link.latency).count();
-  return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
-          .byte = std::max(here.byte, 1 / link.bytes_per_second)};
+/// One after the other, each with all that it takes, so that the machine's drift shows between them.
+std::vector<Forecaster> measured_passes(Workbench& workbench, const AdviceOptions& options) {
+  std::vector<Forecaster> passes;
+  const int workers = static_cast<int>(options.workers);
+  for (int pass = 0; pass < kPasses; ++pass) {
+    Forecaster& forecaster = passes.emplace_back(workbench, options.link, options.local_steps);
+    for (const Way& way : forecaster.ways(workers)) forecaster.forecast(way, workers);
+  }
+  return passes;
 }
 
-std::vector<Forecast> ranked(Forecaster& forecaster, int workers) {
+std::vector<Forecast> ranked(std::span<Forecaster> passes, int workers) {
   std::vector<Forecast> forecasts;
-  for (const Way& way : forecaster.ways(workers)) forecasts.push_back(forecaster.forecast(way, workers));
+  for (const Way& way : passes.front().ways(workers)) forecasts.push_back(median_forecast(passes, way, workers));
   std::ranges::stable_sort(forecasts, {}, &Forecast::seconds);
   return forecasts;
 }
 
-ScalePoint scale_to(Forecaster& forecaster, int workers) {
+ScalePoint scale_to(std::span<Forecaster> passes, int workers) {
   ScalePoint point = {.workers = workers};
-  for (const Way& way : forecaster.ways(workers)) {
+  for (const Way& way : passes.front().ways(workers)) {
     if (!way.averages_every_step()) continue;
-    const Forecast forecast = forecaster.forecast(way, workers);
+    const Forecast forecast = median_forecast(passes, way, workers);
     Forecast& best = way.codec == "none" ? point.floats : point.codes;
     if (best.way.codec.empty() || forecast.seconds() < best.seconds()) best = forecast;
   }
@@ -58,13 +61,14 @@ int main(int argc, char** argv) {
     Workbench workbench(network, {.ranks = static_cast<int>(options.ranks_per_machine),
                                   .threads = static_cast<int>(options.threads),
                                   .images = options.batch_size / options.workers,
-                                  .seconds = options.seconds});
-    Forecaster forecaster(workbench, cost_of(options.link), options.local_steps);
-    const auto forecasts = ranked(forecaster, static_cast<int>(options.workers));
+                                  .seconds = options.seconds / kPasses});
+    std::vector<Forecaster> passes = measured_passes(workbench, options);
+    std::vector<Measured> measured;
+    for (const Forecaster& pass : passes) measured.push_back(pass.measured());
+    const auto forecasts = ranked(passes, static_cast<int>(options.workers));
     std::vector<ScalePoint> scale;
-    for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(forecaster, workers));
-    std::fputs(advice_page(network, options, {forecaster.compute(), forecaster.link()}, forecasts, scale).c_str(),
-               stdout);
+    for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(passes, workers));
+    std::fputs(advice_page(network, options, measured, forecasts, scale).c_str(), stdout);
     return kDone;
   });
 }

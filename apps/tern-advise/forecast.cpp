@@ -1,7 +1,9 @@
 #include "tern/apps/tern-advise/forecast.h"
 
 #include <algorithm>
+#include <chrono>
 
+#include "tern/apps/tern-advise/measure.h"
 #include "tern/core/error.h"
 #include "tern/dist/averaging.h"
 #include "tern/dist/buffers.h"
@@ -30,6 +32,14 @@ int64_t narrowest_layer(Module& model) {
   if (sliced == nullptr) return 0;
   const SubnetPlan plan = sliced->subnet_plan(SubnetScope::fc);
   return plan.layers.empty() ? 0 : std::ranges::min(SubnetCuts(plan, model).widths());
+}
+
+/// No network is faster than a machine's own ranks are with each other.
+LinkCost cost_of(const Link& link, const LinkCost& here) {
+  constexpr double kFrameBytes = 48;  // of each message
+  const double latency = std::chrono::duration<double>(link.latency).count();
+  return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
+          .byte = std::max(here.byte, 1 / link.bytes_per_second)};
 }
 
 }  // namespace
@@ -61,8 +71,11 @@ double PlannedRound::sent(int workers) const {
   return bytes;
 }
 
-Forecaster::Forecaster(Workbench& workbench, const LinkCost& link, int64_t local_steps)
-    : workbench_(workbench), link_(link), local_steps_(local_steps), compute_(workbench.step_seconds()) {}
+Forecaster::Forecaster(Workbench& workbench, const Link& link, int64_t local_steps)
+    : workbench_(workbench),
+      local_steps_(local_steps),
+      measured_{workbench.step_seconds(), loopback_cost(workbench.options().seconds)},
+      link_(cost_of(link, measured_.here)) {}
 
 std::vector<Way> Forecaster::ways(int workers) {
   std::vector<Way> all;
@@ -82,7 +95,7 @@ Forecast Forecaster::forecast(const Way& way, int workers) {
   std::vector<PlannedMessage> messages;
   for (const auto& [plan, codec, exchange] : planned.messages) messages.push_back({plan, measured(codec, exchange)});
   const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
-  Forecast forecast = {way, compute_, round_time(messages, link_) / steps, planned.sent(workers) / steps};
+  Forecast forecast = {way, measured_.compute, round_time(messages, link_) / steps, planned.sent(workers) / steps};
   if (way.averages_every_step()) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
@@ -106,6 +119,16 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
   const PlannedMessage message = {plan, *slicing_};
   return {way, compute->second, round_time({&message, 1}, link_) / steps,
           static_cast<double>(plan.sent()) / workers / steps};
+}
+
+Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers) {
+  std::vector<Forecast> forecasts;
+  for (Forecaster& pass : passes) forecasts.push_back(pass.forecast(way, workers));
+  std::ranges::sort(forecasts, {}, &Forecast::seconds);
+  Forecast middle = forecasts[forecasts.size() / 2];
+  middle.least = forecasts.front().seconds();
+  middle.most = forecasts.back().seconds();
+  return middle;
 }
 
 }  // namespace tern

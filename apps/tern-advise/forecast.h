@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tern/apps/tern-advise/workbench.h"
 #include "tern/dist/exchange_times.h"
+#include "tern/dist/link.h"
 
 namespace tern {
 
@@ -23,9 +25,12 @@ struct Way {
 struct Forecast {
   Way way;
   double compute = 0;
-  ExchangeTimes exchange;  ///< a step's share of it
-  double sent = 0;         ///< payload, the mean over all ranks
+  ExchangeTimes exchange;      ///< a step's share of it
+  double sent = 0;             ///< payload, the mean over all ranks
+  double least = 0, most = 0;  ///< `seconds` that single passes of measurements make of it
 
+  /// Whether no pass has it slower than any has `other`.
+  bool surely_faster(const Forecast& other) const { return most < other.least; }
   double seconds() const { return compute + exchange.total(); }
 };
 
@@ -43,32 +48,40 @@ struct PlannedRound {
 /// Of data-parallel training or local SGD: the model's parameters and, where they are averaged too, its buffers.
 PlannedRound plan_round(Module& model, const Way& way, int workers);
 
-/// Forecasts for one network and one link, from what its workbench measures when it is first needed.
+/// What a pass begins with.
+struct Measured {
+  double compute = 0;  ///< seconds of a step
+  LinkCost here = {};  ///< of a message between two ranks of this machine
+};
+
+/// Forecasts for one network and one link, from one pass of measurements: of each thing when it is first needed.
 class Forecaster {
  public:
   /// `workbench` is the caller's and outlives this.
-  Forecaster(Workbench& workbench, const LinkCost& link, int64_t local_steps);
+  Forecaster(Workbench& workbench, const Link& link, int64_t local_steps);
 
   /// All that there are for so many workers but for what is slower on any link: floats by anything but the ring. And
   /// ternary by reduce-scatter, which codes the mean again and undoes the averaging.
   std::vector<Way> ways(int workers);
   Forecast forecast(const Way& way, int workers);
 
-  double compute() const { return compute_; }
-  const LinkCost& link() const { return link_; }
+  const Measured& measured() const { return measured_; }
 
  private:
   CodecCost measured(const std::string& codec, const std::string& exchange);
   Forecast subnets(const Way& way, int workers);
 
   Workbench& workbench_;
-  LinkCost link_;
   int64_t local_steps_;
-  double compute_;
+  Measured measured_;
+  LinkCost link_;
   std::optional<double> change_;
   std::map<std::pair<std::string, std::string>, CodecCost> codecs_;
   std::optional<CodecCost> slicing_;
   std::map<int, double> subnet_compute_;
 };
+
+/// The forecast of the middle one of several passes, and how far they lie apart.
+Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers);
 
 }  // namespace tern

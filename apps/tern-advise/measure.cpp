@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-constexpr int kWarmUp = 3, kFewest = 5;
+constexpr int kWarmUp = 2, kFewest = 3;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -69,9 +69,8 @@ void side_by_side(int ranks, int threads, const std::function<void(Communicator&
   });
 }
 
-LinkCost loopback_cost() {
+LinkCost loopback_cost(double budget) {
   constexpr int64_t kBytes = 4 << 20;
-  constexpr double kBudget = 0.5;
   detail::Listener listener(Address{});
   const Address master = listener.address();
   LinkCost cost;
@@ -79,8 +78,8 @@ LinkCost loopback_cost() {
     const TcpOptions options = {.rank = rank, .size = 2, .master = master};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
     const Tensor little = Tensor::zeros({2}), much = Tensor::zeros({kBytes}, {.dtype = DType::u8}), got = much.clone();
-    const double hop = measure_seconds(c, kBudget, [&] { c.all_reduce(little).wait(); }) / 2;
-    const double seconds = measure_seconds(c, kBudget, [&] { c.shift(much, got).wait(); });
+    const double hop = measure_seconds(c, budget, [&] { c.all_reduce(little).wait(); }) / 2;
+    const double seconds = measure_seconds(c, budget, [&] { c.shift(much, got).wait(); });
     if (rank == 0) cost = {.hop = hop, .byte = std::max(0.0, seconds - hop) / kBytes};
   });
   return cost;

@@ -25,7 +25,7 @@ double seconds_of(const std::function<void()>& work);
 void side_by_side(int ranks, int threads, const std::function<void(Communicator&)>& body);
 
 /// What a message costs over TCP between two ranks of this machine, for which there is no network: what a network
-/// cannot undercut.
-LinkCost loopback_cost();
+/// cannot undercut. Each of two measurements may take `budget` seconds.
+LinkCost loopback_cost(double budget);
 
 }  // namespace tern

@@ -9,9 +9,13 @@
 #include "tern/apps/models/resnet.h"
 #include "tern/apps/trainer/suggestion.h"
 #include "tern/core/error.h"
+#include "tern/optim/adam.h"
+#include "tern/optim/sgd.h"
 
 namespace tern {
 namespace {
+
+constexpr double kRate = 1e-4;  // on noise, nothing is to be learned
 
 template <int64_t kInput, int64_t kHidden, int64_t kClasses>
 std::unique_ptr<Module> make_mlp() {
@@ -23,11 +27,19 @@ std::unique_ptr<Module> make_resnet() {
   return std::make_unique<models::ResNet>(models::ResNet::Options{.depth = kDepth});
 }
 
+std::unique_ptr<Optimizer> adam(std::vector<NamedParameter> parameters) {
+  return std::make_unique<Adam>(std::move(parameters), Adam::Options{.lr = kRate});
+}
+
 Network resnet(const char* name, const char* depth, std::unique_ptr<Module> (*make)()) {
   return {name, {"train_resnet", "--depth", depth}, {3, 32, 32, 10}, make};
 }
 
 }  // namespace
+
+std::unique_ptr<Optimizer> momentum_sgd(std::vector<NamedParameter> parameters) {
+  return std::make_unique<Sgd>(std::move(parameters), Sgd::Options{.lr = kRate, .momentum = 0.9});
+}
 
 std::span<const Network> networks() {
   static const Network all[] = {
@@ -43,7 +55,8 @@ std::span<const Network> networks() {
        []() -> std::unique_ptr<Module> {
          return std::make_unique<models::CifarNet>(
              models::CifarNet::Options{.channels = 3, .height = 24, .width = 24, .classes = 10});
-       }},
+       },
+       adam},
       resnet("resnet20", "20", make_resnet<20>),
       resnet("resnet56", "56", make_resnet<56>),
       resnet("resnet110", "110", make_resnet<110>),

@@ -7,8 +7,11 @@
 
 #include "tern/data/dataset.h"
 #include "tern/layers/module.h"
+#include "tern/optim/optimizer.h"
 
 namespace tern {
+
+std::unique_ptr<Optimizer> momentum_sgd(std::vector<NamedParameter> parameters);
 
 /// A network that advice can be asked for, as a training program makes it. Adding one is one more entry of the list in
 /// network.cpp.
@@ -17,6 +20,8 @@ struct Network {
   std::vector<std::string> words;  ///< of the command that trains it: {"train_mlp", "--hidden", "4096"}
   ImageSpec images;                ///< as it sees them
   std::unique_ptr<Module> (*make)();
+  /// By the update rule that the command has.
+  std::unique_ptr<Optimizer> (*optimize)(std::vector<NamedParameter>) = momentum_sgd;
 };
 
 std::span<const Network> networks();

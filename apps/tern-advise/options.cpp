@@ -59,13 +59,15 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   for (const Network& network : networks()) names += join({names.empty() ? "" : ", ", network.name});
   CLI::App app(
       "Says how workers should train together: which method, codec and exchange are fastest on a network, by a model "
-      "of what each sends, which stands on short runs of the network on this machine. Says, too, when compression "
-      "does not pay.",
+      "of what each sends, which stands on short runs of the network on this machine, in three passes that show how "
+      "far to trust it. Says, too, when compression does not pay. All without --overlap.",
       "tern-advise");
   add_value_option(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
   add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
-  add_value_option(app, "--link", "LINK", options.link_text,
-                   "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms [rate=1gbit,latency=0.1ms]");
+  add_value_option(
+      app, "--link", "LINK", options.link_text,
+      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms; one that is faster than this machine copies from "
+      "rank to rank counts as that copying, and the page says so [rate=1gbit,latency=0.1ms]");
   add_value_option(app, "--batch-size", "N", options.batch_size, "Images of all workers in a step [16 for each]");
   add_value_option(app, "--local-steps", "N", options.local_steps,
                    "Steps between synchronisations of local-sgd and ist [10]");
@@ -73,7 +75,8 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
                    "Ranks that share a machine: so many are run here side by side [1]");
   add_value_option(app, "--threads", "N", options.threads,
                    "Threads of each rank [the cores, shared by a machine's ranks]");
-  add_value_option(app, "--seconds", "X", options.seconds, "What each measurement may take; there are about 15 [1]");
+  add_value_option(app, "--seconds", "X", options.seconds,
+                   "What each measurement may take, in three passes; there are about 15 [1]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

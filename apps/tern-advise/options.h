@@ -16,9 +16,9 @@ struct AdviceOptions {
   int64_t batch_size = 0;  ///< images of all workers in a step
   int64_t local_steps = 10;
   int64_t ranks_per_machine = 1;
-  int64_t threads = 0;  ///< of each rank
-  double seconds = 1;   ///< that a measurement may take
-  std::string text;     ///< to print instead, where it is not empty
+  int64_t threads = 0;    ///< of each rank
+  double seconds = 1;     ///< that a measurement may take
+  std::string text = {};  ///< to print instead, where it is not empty
 };
 
 /// An InputError says what a person has to put right.

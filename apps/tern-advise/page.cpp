@@ -19,14 +19,45 @@ std::string rate_text(double bytes_per_second) {
   return megabits >= 1000 ? fmt::format("{:g} Gbit/s", megabits / 1000) : fmt::format("{:g} Mbit/s", megabits);
 }
 
+/// "1 Gbit/s, 0.05 ms"
+std::string link_text(const Link& link) {
+  const double latency = milliseconds(std::chrono::duration<double>(link.latency).count());
+  return rate_text(link.bytes_per_second) + (latency > 0 ? fmt::format(", {:g} ms", latency) : ", no latency");
+}
+
+template <class Number>
+double median(const std::vector<Measured>& measured, const Number& number) {
+  std::vector<double> values;
+  for (const Measured& pass : measured) values.push_back(number(pass));
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+double compute_of(const Measured& pass) { return pass.compute; }
+double hop_of(const Measured& pass) { return pass.here.hop; }
+double byte_of(const Measured& pass) { return pass.here.byte; }
+
+std::string range_text(double least, double most) {
+  return fmt::format("{:.2f} to {:.2f}", milliseconds(least), milliseconds(most));
+}
+
 std::string name_of(const Way& way) { return fmt::format("{} {} by {}", way.method, way.codec, way.exchange); }
 
-std::string row(const Forecast& forecast, int64_t images) {
-  const auto& [encode, wait, decode] = forecast.exchange;
-  return fmt::format("{:<14} {:<12} {:<15} {:>9.2f} {:>9.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
-                     forecast.way.method, forecast.way.codec, forecast.way.exchange, milliseconds(forecast.seconds()),
-                     static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6,
-                     milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait), milliseconds(decode));
+std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
+  std::string text =
+      fmt::format("  {:<14} {:<12} {:<15} {:>9} {:>7} {:>9} {:>10}   {:>8} {:>8} {:>8} {:>8}\n", "method", "codec",
+                  "exchange", "step ms", "±", "images/s", "MB sent", "compute", "encode", "network", "decode");
+  const Forecast& best = forecasts.front();
+  for (const Forecast& forecast : forecasts) {
+    const bool tied = &forecast != &best && !best.surely_faster(forecast);
+    const auto& [encode, wait, decode] = forecast.exchange;
+    text += fmt::format(
+        "{} {:<14} {:<12} {:<15} {:>9.2f} {:>7.2f} {:>9.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+        tied ? '=' : ' ', forecast.way.method, forecast.way.codec, forecast.way.exchange,
+        milliseconds(forecast.seconds()), milliseconds(forecast.most - forecast.least) / 2,
+        static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6, milliseconds(forecast.compute),
+        milliseconds(encode), milliseconds(wait), milliseconds(decode));
+  }
+  return text + "±: half of what the passes lie apart; =: within the noise of the first, their passes overlap\n";
 }
 
 /// The fastest of those that `wanted` takes; null where there is none.
@@ -47,6 +78,12 @@ std::string verdict(const std::vector<Forecast>& forecasts) {
         "Compression does not pay here: a step with float gradients takes {:.2f} ms, of which the network {:.2f}; the "
         "best\ncodes ({}) make it {:.2f} times as fast.\n",
         milliseconds(floats->seconds()), milliseconds(floats->exchange.wait), name_of(codes->way), gain);
+  if (!codes->surely_faster(*floats))
+    return fmt::format(
+        "Whether compression pays is within the noise: a step with float gradients takes {:.2f} ms ({}), with the "
+        "best\ncodes ({}) {:.2f} ms ({}).\n",
+        milliseconds(floats->seconds()), range_text(floats->least, floats->most), name_of(codes->way),
+        milliseconds(codes->seconds()), range_text(codes->least, codes->most));
   return fmt::format("Compression pays: {} makes a step {:.1f} times as fast as float gradients around the ring.\n",
                      name_of(codes->way), gain);
 }
@@ -63,6 +100,28 @@ std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
   return text;
 }
 
+std::string measured_text(const AdviceOptions& options, const std::vector<Measured>& measured) {
+  const auto [least, most] = std::ranges::minmax(measured, {}, &Measured::compute);
+  return fmt::format(
+      "measured, {} times: {}, {} with {}: a step computes for {:.2f} ms ({}); a message takes {:.3f} ms beside its "
+      "way\n",
+      measured.size(), processor_name(),
+      options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
+      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads),
+      milliseconds(median(measured, compute_of)), range_text(least.compute, most.compute),
+      milliseconds(median(measured, hop_of)));
+}
+
+/// Where a cable carries more than this machine's ranks can give it.
+std::string slower_copying(const Link& link, const std::vector<Measured>& measured) {
+  const double byte = median(measured, byte_of);
+  if (byte * link.bytes_per_second <= 1) return "";
+  return fmt::format(
+      "; this machine copies {:.1f} Gbit/s from rank to rank,\n  which is slower, and stands in its "
+      "place below",
+      8e-9 / byte);
+}
+
 }  // namespace
 
 std::string training_command(const Network& network, const AdviceOptions& options, const Way& way) {
@@ -75,20 +134,13 @@ std::string training_command(const Network& network, const AdviceOptions& option
   return text + " --exchange " + way.exchange;
 }
 
-std::string advice_page(const Network& network, const AdviceOptions& options, const Measured& measured,
+std::string advice_page(const Network& network, const AdviceOptions& options, const std::vector<Measured>& measured,
                         const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale) {
   const int64_t images = options.batch_size / options.workers;
-  std::string text = fmt::format(
-      "{}, {} workers, {} images a step ({} each); {}, {:g} ms\nmeasured here, on {}, {} with {}: a step computes for "
-      "{:.2f} ms; a message's way takes {:.2f} ms and {:.2f} ms a megabyte\n\n",
-      network.name, options.workers, options.batch_size, images, rate_text(options.link.bytes_per_second),
-      milliseconds(std::chrono::duration<double>(options.link.latency).count()), processor_name(),
-      options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
-      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads), milliseconds(measured.compute),
-      milliseconds(measured.link.hop), milliseconds(1e6 * measured.link.byte));
-  text += fmt::format("{:<14} {:<12} {:<15} {:>9} {:>9} {:>10}   {:>8} {:>8} {:>8} {:>8}\n", "method", "codec",
-                      "exchange", "step ms", "images/s", "MB sent", "compute", "encode", "network", "decode");
-  for (const Forecast& forecast : forecasts) text += row(forecast, options.batch_size);
+  std::string text = fmt::format("{}, {} workers, {} images a step ({} each)\nstated: each has a cable of {}{}\n",
+                                 network.name, options.workers, options.batch_size, images, link_text(options.link),
+                                 slower_copying(options.link, measured));
+  text += measured_text(options, measured) + '\n' + table(forecasts, options.batch_size);
   text += '\n' + verdict(forecasts);
   const Forecast& best = forecasts.front();
   const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });

@@ -16,14 +16,9 @@ struct ScalePoint {
   Forecast floats = {}, codes = {};
 };
 
-/// What advice stands on.
-struct Measured {
-  double compute = 0;  ///< seconds of a step
-  LinkCost link = {};
-};
-
-/// What `tern-advise` says. `forecasts` are from the fastest on, floats and codes of data-parallel training among them.
-std::string advice_page(const Network& network, const AdviceOptions& options, const Measured& measured,
+/// What `tern-advise` says; `measured` is that of each pass. `forecasts` are from the fastest on, floats and codes of
+/// data-parallel training among them.
+std::string advice_page(const Network& network, const AdviceOptions& options, const std::vector<Measured>& measured,
                         const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale);
 
 /// The command that trains this way.

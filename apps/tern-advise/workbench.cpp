@@ -12,12 +12,9 @@
 #include "tern/dist/independent_subnets.h"
 #include "tern/dist/model/subnet_round.h"
 #include "tern/kernels/elementwise.h"
-#include "tern/optim/sgd.h"
 
 namespace tern {
 namespace {
-
-constexpr Sgd::Options kSgd = {.lr = 1e-4, .momentum = 0.9};
 
 std::unique_ptr<Module> initialized(const Network& network) {
   auto model = network.make();
@@ -68,7 +65,7 @@ Workbench::Workbench(const Network& network, const Options& options)
   for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized(network));
 }
 
-StateDict Workbench::optimizer_state() { return Sgd(model().parameters(), kSgd).state(); }
+StateDict Workbench::optimizer_state() { return network_.optimize(model().parameters())->state(); }
 
 double Workbench::step_seconds() {
   return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
@@ -88,12 +85,12 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
   StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     Module& mine = *models[static_cast<size_t>(c.rank())];
-    Sgd sgd(mine.parameters(), kSgd);
+    const auto optimizer = network_.optimize(mine.parameters());
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});
     loader.start({});
-    std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, sgd);
-    if (together) method = std::make_unique<DataParallel>(mine, sgd, c, *together);
+    std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, *optimizer);
+    if (together) method = std::make_unique<DataParallel>(mine, *optimizer, c, *together);
     int64_t step = 0;
     const auto times = measure(c, budget, [&]() -> std::vector<double> {
       const ExchangeTimes before = method->times();
@@ -101,7 +98,7 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
         const auto batch = loader.next();
         method->begin_step(step);
         mine.begin_step({.seed = 1, .step = static_cast<uint32_t>(step++), .samples = batch->indices});
-        sgd.zero_gradients();
+        optimizer->zero_gradients();
         const Variable logits = mine(batch->images), loss = cross_entropy(logits, batch->labels);
         count_correct(logits.value(), batch->labels);
         loss.backward();
@@ -149,8 +146,8 @@ CodecCost Workbench::slicing() {
   CodecCost cost;
   side_by_side(kRanks, options_.threads, [&](Communicator& c) {
     const auto mine = initialized(network_);
-    Sgd sgd(mine->parameters(), kSgd);
-    IndependentSubnets subnets(*mine, sgd, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
+    const auto optimizer = network_.optimize(mine->parameters());
+    IndependentSubnets subnets(*mine, *optimizer, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
     int64_t step = 0;
     const auto times = measure(c, options_.seconds, [&]() -> std::vector<double> {
       const ExchangeTimes before = subnets.times();

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/tern-advise/page.h"
 #include "tests/support/process.h"
@@ -42,7 +44,9 @@ TEST(TernAdvise, RanksByWhatIsSentWhereTheLinkIsSlow) {
       advise({"--model", "mlp", "--workers", "4", "--link", "rate=100kbit", "--threads", "1", "--seconds", "0.001"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* text :
-       {"mlp, 4 workers, 64 images a step (16 each); 0.1 Mbit/s, 0 ms", "Compression pays: data-parallel ternary by",
+       {"mlp, 4 workers, 64 images a step (16 each)\nstated: each has a cable of 0.1 Mbit/s, no latency\nmeasured, 3 "
+        "times: ",
+        "Compression pays: data-parallel ternary by",
         "fastest: local-sgd ternary by allgather\n  ./dev run train_mlp --batch-size 16 --workers 4 --method local-sgd "
         "--local-steps 10 --codec ternary --exchange allgather\n",
         "\n    512 "})
@@ -65,30 +69,56 @@ TEST(TernAdvise, PlansTheBytesOfRealRuns) {
   EXPECT_EQ(sent("ternary", "allgather", 4), 942174);
 }
 
-/// Of two ways that compute for 10 ms; floats and codes take this long in all, seconds.
-std::string page(double floats, double codes) {
-  const AdviceOptions options = {.workers = 8, .link = {.bytes_per_second = 1.25e8}, .batch_size = 64, .threads = 2};
-  std::vector<Forecast> forecasts = {{{"data-parallel", "ternary", "allgather"}, 0.010, {.wait = codes - 0.010}, 2e6},
-                                     {{"data-parallel", "none", "ring"}, 0.010, {.wait = floats - 0.010}, 8e6}};
+constexpr Link kGigabit = {.bytes_per_second = 1.25e8, .latency = std::chrono::microseconds(50)};
+const std::vector<Measured> kMeasured = {{0.010, {2e-5, 6e-10}}, {0.011, {2e-5, 5e-10}}, {0.009, {3e-5, 4e-10}}};
+
+/// Of two ways that compute for 10 ms; floats and codes take this long in all, seconds, and a pass says so much more
+/// or less.
+std::string page(double floats, double codes, double noise = 1e-4, const Link& link = kGigabit) {
+  const AdviceOptions options = {.workers = 8, .link = link, .batch_size = 64, .threads = 2};
+  const auto forecast = [&](const Way& way, double seconds, double sent) -> Forecast {
+    return {way, 0.010, {.wait = seconds - 0.010}, sent, seconds - noise, seconds + noise};
+  };
+  std::vector<Forecast> forecasts = {forecast({"data-parallel", "ternary", "allgather"}, codes, 2e6),
+                                     forecast({"data-parallel", "none", "ring"}, floats, 8e6)};
   if (floats < codes) std::swap(forecasts[0], forecasts[1]);
-  return advice_page(find_network("lenet"), options, {}, forecasts, {});
+  return advice_page(find_network("lenet"), options, kMeasured, forecasts, {});
+}
+
+void expect_in(const std::string& page, const std::string& text) {
+  EXPECT_NE(page.find(text), std::string::npos) << text << "\nin\n" << page;
 }
 
 TEST(AdvicePage, SaysWhetherCompressionPays) {
   const std::string pays = page(0.060, 0.020), does_not = page(0.0112, 0.0118);
-  EXPECT_NE(pays.find("Compression pays: data-parallel ternary by allgather makes a step 3.0 times as fast as float"),
-            std::string::npos)
-      << pays;
-  EXPECT_NE(
-      pays.find("fastest: data-parallel ternary by allgather\n  ./dev run train_lenet --batch-size 64 --workers 8 "
-                "--codec ternary --exchange allgather\n"),
-      std::string::npos)
-      << pays;
-  EXPECT_NE(does_not.find("Compression does not pay here: a step with float gradients takes 11.20 ms, of which the "
-                          "network 1.20;"),
-            std::string::npos)
-      << does_not;
-  EXPECT_NE(does_not.find("./dev run train_lenet --batch-size 64 --workers 8 --exchange ring\n"), std::string::npos);
+  expect_in(pays, "Compression pays: data-parallel ternary by allgather makes a step 3.0 times as fast as float");
+  expect_in(pays,
+            "fastest: data-parallel ternary by allgather\n  ./dev run train_lenet --batch-size 64 --workers 8 "
+            "--codec ternary --exchange allgather\n");
+  expect_in(does_not,
+            "Compression does not pay here: a step with float gradients takes 11.20 ms, of which the network 1.20;");
+  expect_in(does_not, "./dev run train_lenet --batch-size 64 --workers 8 --exchange ring\n");
+}
+
+TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
+  expect_in(page(0.0140, 0.0120, 0.0009), "\n  data-parallel  none ");
+  const std::string tied = page(0.0140, 0.0120, 0.0011);
+  expect_in(tied, "\n  data-parallel  ternary ");
+  expect_in(tied, "\n= data-parallel  none         ring                14.00    1.10 ");
+  expect_in(
+      tied,
+      "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "
+      "with the best\ncodes (data-parallel ternary by allgather) 12.00 ms (10.90 to 13.10).");
+}
+
+TEST(AdvicePage, TellsWhatIsStatedFromWhatIsMeasured) {
+  const std::string slower = page(0.060, 0.020);
+  expect_in(slower, "\nstated: each has a cable of 1 Gbit/s, 0.05 ms\nmeasured, 3 times: ");
+  expect_in(slower, ": a step computes for 10.00 ms (9.00 to 11.00); a message takes 0.020 ms beside its way\n");
+  expect_in(
+      page(0.060, 0.020, 0, {.bytes_per_second = 1.25e10}),
+      "a cable of 100 Gbit/s, no latency; this machine copies 16.0 Gbit/s from rank to rank,\n  which is slower, and "
+      "stands in its place below\n");
 }
 
 }  // namespace
