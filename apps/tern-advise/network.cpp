@@ -56,7 +56,8 @@ std::span<const Network> networks() {
          return std::make_unique<models::CifarNet>(
              models::CifarNet::Options{.channels = 3, .height = 24, .width = 24, .classes = 10});
        },
-       adam},
+       adam,
+       {"--ema-decay", "0"}},
       resnet("resnet20", "20", make_resnet<20>),
       resnet("resnet56", "56", make_resnet<56>),
       resnet("resnet110", "110", make_resnet<110>),

@@ -22,6 +22,7 @@ struct Network {
   std::unique_ptr<Module> (*make)();
   /// By the update rule that the command has.
   std::unique_ptr<Optimizer> (*optimize)(std::vector<NamedParameter>) = momentum_sgd;
+  std::vector<std::string> words_apart = {};  ///< to add where workers have models of their own
 };
 
 std::span<const Network> networks();

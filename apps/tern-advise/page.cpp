@@ -129,7 +129,10 @@ std::string training_command(const Network& network, const AdviceOptions& option
   for (const std::string& word : network.words) text += ' ' + word;
   const int64_t batch = way.averages_every_step() ? options.batch_size : options.batch_size / options.workers;
   text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
-  if (!way.averages_every_step()) text += fmt::format(" --method {} --local-steps {}", way.method, options.local_steps);
+  if (!way.averages_every_step()) {
+    text += fmt::format(" --method {} --local-steps {}", way.method, options.local_steps);
+    for (const std::string& word : network.words_apart) text += ' ' + word;
+  }
   if (way.codec != "none") text += " --codec " + way.codec;
   return text + " --exchange " + way.exchange;
 }

@@ -100,6 +100,17 @@ TEST(AdvicePage, SaysWhetherCompressionPays) {
   expect_in(does_not, "./dev run train_lenet --batch-size 64 --workers 8 --exchange ring\n");
 }
 
+// A moving average of parameters is refused where each worker has a model of its own.
+TEST(AdvicePage, NamesACommandThatIsTaken) {
+  const AdviceOptions options = {.workers = 2, .batch_size = 64};
+  const Network& cifarnet = find_network("cifarnet");
+  EXPECT_EQ(training_command(cifarnet, options, {"local-sgd", "none", "ring"}),
+            "./dev run train_cifarnet --batch-size 32 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
+            "--exchange ring");
+  EXPECT_EQ(training_command(cifarnet, options, {"data-parallel", "ternary", "allgather"}),
+            "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather");
+}
+
 TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
   expect_in(page(0.0140, 0.0120, 0.0009), "\n  data-parallel  none ");
   const std::string tied = page(0.0140, 0.0120, 0.0011);
