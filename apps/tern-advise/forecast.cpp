@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "tern/apps/tern-advise/measure.h"
 #include "tern/core/error.h"
@@ -13,8 +14,7 @@
 namespace tern {
 namespace {
 
-constexpr const char* kFloats[] = {"none", "fp16"};
-constexpr const char* kCodes[] = {"ternary", "qsgd:bits=4"};
+constexpr const char* kCodecs[] = {"none", "fp16", "ternary", "qsgd:bits=4"};
 
 bool fits(const std::string& exchange, const std::string& codec) {
   if (codec == "ternary" && exchange == "reduce-scatter") return false;
@@ -43,6 +43,10 @@ LinkCost cost_of(const Link& link, const LinkCost& here) {
 }
 
 }  // namespace
+
+bool Forecast::surely_faster(const Forecast& other) const {
+  return std::ranges::equal(passes, other.passes, std::less<>());
+}
 
 PlannedRound plan_round(Module& model, const Way& way, int workers) {
   std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
@@ -79,8 +83,7 @@ Forecaster::Forecaster(Workbench& workbench, const Link& link, int64_t local_ste
 
 std::vector<Way> Forecaster::ways(int workers) {
   std::vector<Way> all;
-  for (const char* codec : kFloats) all.push_back({"data-parallel", codec, "ring"});
-  for (const char* codec : kCodes)
+  for (const char* codec : kCodecs)
     for (const std::string& exchange : exchange_names())
       if (fits(exchange, codec)) all.push_back({"data-parallel", codec, exchange});
   for (const char* codec : {"none", "ternary", "qsgd:bits=4"})
@@ -124,10 +127,19 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers) {
   std::vector<Forecast> forecasts;
   for (Forecaster& pass : passes) forecasts.push_back(pass.forecast(way, workers));
-  std::ranges::sort(forecasts, {}, &Forecast::seconds);
-  Forecast middle = forecasts[forecasts.size() / 2];
-  middle.least = forecasts.front().seconds();
-  middle.most = forecasts.back().seconds();
+  const auto median = [&](auto time) {
+    std::vector<double> times;
+    for (const Forecast& forecast : forecasts) times.push_back(time(forecast));
+    std::ranges::sort(times);
+    return times[times.size() / 2];
+  };
+  Forecast middle = {.way = way,
+                     .compute = median([](const Forecast& f) { return f.compute; }),
+                     .exchange = {median([](const Forecast& f) { return f.exchange.encode; }),
+                                  median([](const Forecast& f) { return f.exchange.wait; }),
+                                  median([](const Forecast& f) { return f.exchange.decode; })},
+                     .sent = forecasts.front().sent};
+  for (const Forecast& forecast : forecasts) middle.passes.push_back(forecast.seconds());
   return middle;
 }
 

@@ -23,15 +23,15 @@ struct Way {
 
 /// What a training step is expected to take: seconds, and bytes.
 struct Forecast {
-  Way way;
+  Way way = {};
   double compute = 0;
-  ExchangeTimes exchange;      ///< a step's share of it
-  double sent = 0;             ///< payload, the mean over all ranks
-  double least = 0, most = 0;  ///< `seconds` that single passes of measurements make of it
+  ExchangeTimes exchange = {};      ///< a step's share of it
+  double sent = 0;                  ///< payload, the mean over all ranks
+  std::vector<double> passes = {};  ///< `seconds` that each pass of measurements makes of it, where there are several
 
-  /// Whether no pass has it slower than any has `other`.
-  bool surely_faster(const Forecast& other) const { return most < other.least; }
   double seconds() const { return compute + exchange.total(); }
+  /// Whether every pass has it faster than `other`, which the same passes measured.
+  bool surely_faster(const Forecast& other) const;
 };
 
 /// A message of a round, and how it goes.
@@ -60,8 +60,8 @@ class Forecaster {
   /// `workbench` is the caller's and outlives this.
   Forecaster(Workbench& workbench, const Link& link, int64_t local_steps);
 
-  /// All that there are for so many workers but for what is slower on any link: floats by anything but the ring. And
-  /// ternary by reduce-scatter, which codes the mean again and undoes the averaging.
+  /// All that there are for so many workers, but ternary by reduce-scatter, which codes the mean again and undoes the
+  /// averaging.
   std::vector<Way> ways(int workers);
   Forecast forecast(const Way& way, int workers);
 
@@ -81,7 +81,7 @@ class Forecaster {
   std::map<int, double> subnet_compute_;
 };
 
-/// The forecast of the middle one of several passes, and how far they lie apart.
+/// Of several passes: the median of each of its times, so that what ways share is the same in all of them.
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers);
 
 }  // namespace tern

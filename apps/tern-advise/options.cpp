@@ -32,11 +32,12 @@ void check_range(const char* flag, int64_t found, int64_t low, int64_t high) {
   check_input(found >= low && found <= high, flag, ": found ", found, ", expected ", low, " to ", high);
 }
 
-void complete(AdviceOptions& options) {
+/// Of what a person may leave open: as many images and threads as given, or as fit.
+void complete(AdviceOptions& options, std::optional<int64_t> batch_size, std::optional<int64_t> threads) {
   find_network(options.model);
   options.link = read_link(options.link_text);
   check_range("--workers", options.workers, kLeastWorkers, kMostWorkers);
-  if (options.batch_size == 0) options.batch_size = kImagesOfWorker * options.workers;
+  options.batch_size = batch_size.value_or(kImagesOfWorker * options.workers);
   check_range("--batch-size", options.batch_size, 1, 1'000'000);
   check_input(options.batch_size % options.workers == 0, "--batch-size: found ", options.batch_size,
               ", expected a multiple of ", options.workers, ", so that the workers share it equally");
@@ -44,8 +45,8 @@ void complete(AdviceOptions& options) {
   check_range("--ranks-per-machine", options.ranks_per_machine, 1, kMaxRanks);
   check_input(options.ranks_per_machine <= options.workers, "--ranks-per-machine: found ", options.ranks_per_machine,
               ", expected ", options.workers, " or fewer: there are no more --workers");
-  if (options.threads == 0)
-    options.threads = std::max<int64_t>(1, thread_count() / static_cast<int>(options.ranks_per_machine));
+  options.threads =
+      threads.value_or(std::max<int64_t>(1, thread_count() / static_cast<int>(options.ranks_per_machine)));
   check_range("--threads", options.threads, 1, 1024);
   check_input(options.seconds > 0 && options.seconds <= kMostSeconds, "--seconds: found ", options.seconds,
               ", expected a number above 0, ", kMostSeconds, " or less");
@@ -68,15 +69,15 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
       app, "--link", "LINK", options.link_text,
       "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms; one that is faster than this machine copies from "
       "rank to rank counts as that copying, and the page says so [rate=1gbit,latency=0.1ms]");
-  add_value_option(app, "--batch-size", "N", options.batch_size, "Images of all workers in a step [16 for each]");
+  std::optional<int64_t> batch_size, threads;
+  add_value_option(app, "--batch-size", "N", batch_size, "Images of all workers in a step [16 for each]");
   add_value_option(app, "--local-steps", "N", options.local_steps,
                    "Steps between synchronisations of local-sgd and ist [10]");
   add_value_option(app, "--ranks-per-machine", "N", options.ranks_per_machine,
                    "Ranks that share a machine: so many are run here side by side [1]");
-  add_value_option(app, "--threads", "N", options.threads,
-                   "Threads of each rank [the cores, shared by a machine's ranks]");
+  add_value_option(app, "--threads", "N", threads, "Threads of each rank [the cores, shared by a machine's ranks]");
   add_value_option(app, "--seconds", "X", options.seconds,
-                   "What each measurement may take, in three passes; there are about 15 [1]");
+                   "What each measurement may take, in three passes; there are about 20 [1]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -85,7 +86,7 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw InputError(error.what());
   }
-  complete(options);
+  complete(options, batch_size, threads);
   return options;
 }
 

@@ -12,7 +12,7 @@ struct AdviceOptions {
   std::string model = "lenet";
   int64_t workers = 4;
   std::string link_text = "rate=1gbit,latency=0.1ms";
-  Link link;
+  Link link = {};
   int64_t batch_size = 0;  ///< images of all workers in a step
   int64_t local_steps = 10;
   int64_t ranks_per_machine = 1;

@@ -36,28 +36,30 @@ double compute_of(const Measured& pass) { return pass.compute; }
 double hop_of(const Measured& pass) { return pass.here.hop; }
 double byte_of(const Measured& pass) { return pass.here.byte; }
 
-std::string range_text(double least, double most) {
+/// "9.00 to 11.00", milliseconds
+std::string range_text(const std::vector<double>& seconds) {
+  const auto [least, most] = std::ranges::minmax(seconds);
   return fmt::format("{:.2f} to {:.2f}", milliseconds(least), milliseconds(most));
 }
 
 std::string name_of(const Way& way) { return fmt::format("{} {} by {}", way.method, way.codec, way.exchange); }
 
 std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
-  std::string text =
-      fmt::format("  {:<14} {:<12} {:<15} {:>9} {:>7} {:>9} {:>10}   {:>8} {:>8} {:>8} {:>8}\n", "method", "codec",
-                  "exchange", "step ms", "±", "images/s", "MB sent", "compute", "encode", "network", "decode");
+  std::string text = fmt::format("  {:<14} {:<12} {:<15} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
+                                 "method", "codec", "exchange", "step ms", "of the passes", "images/s", "MB sent",
+                                 "compute", "encode", "network", "decode");
   const Forecast& best = forecasts.front();
   for (const Forecast& forecast : forecasts) {
     const bool tied = &forecast != &best && !best.surely_faster(forecast);
     const auto& [encode, wait, decode] = forecast.exchange;
     text += fmt::format(
-        "{} {:<14} {:<12} {:<15} {:>9.2f} {:>7.2f} {:>9.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+        "{} {:<14} {:<12} {:<15} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
         tied ? '=' : ' ', forecast.way.method, forecast.way.codec, forecast.way.exchange,
-        milliseconds(forecast.seconds()), milliseconds(forecast.most - forecast.least) / 2,
-        static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6, milliseconds(forecast.compute),
-        milliseconds(encode), milliseconds(wait), milliseconds(decode));
+        milliseconds(forecast.seconds()), range_text(forecast.passes), static_cast<double>(images) / forecast.seconds(),
+        forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
+        milliseconds(decode));
   }
-  return text + "±: half of what the passes lie apart; =: within the noise of the first, their passes overlap\n";
+  return text + "=: within the noise of the first, at least as fast in one of the passes\n";
 }
 
 /// The fastest of those that `wanted` takes; null where there is none.
@@ -82,10 +84,10 @@ std::string verdict(const std::vector<Forecast>& forecasts) {
     return fmt::format(
         "Whether compression pays is within the noise: a step with float gradients takes {:.2f} ms ({}), with the "
         "best\ncodes ({}) {:.2f} ms ({}).\n",
-        milliseconds(floats->seconds()), range_text(floats->least, floats->most), name_of(codes->way),
-        milliseconds(codes->seconds()), range_text(codes->least, codes->most));
-  return fmt::format("Compression pays: {} makes a step {:.1f} times as fast as float gradients around the ring.\n",
-                     name_of(codes->way), gain);
+        milliseconds(floats->seconds()), range_text(floats->passes), name_of(codes->way),
+        milliseconds(codes->seconds()), range_text(codes->passes));
+  return fmt::format("Compression pays: {} makes a step {:.1f} times as fast as float gradients by {}.\n",
+                     name_of(codes->way), gain, floats->way.exchange);
 }
 
 std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
@@ -94,22 +96,23 @@ std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
       "{:>5}  by\n",
       "workers", "float32", "codes", "gain");
   for (const auto& [workers, floats, codes] : scale)
-    text += fmt::format("{:>7} {:>10.0f} {:>10.0f}  {:>5.2f}  {}\n", workers, images * workers / floats.seconds(),
-                        images * workers / codes.seconds(), floats.seconds() / codes.seconds(),
-                        codes.way.codec + " by " + codes.way.exchange);
-  return text;
+    text += fmt::format("{:>7} {:>10.0f} {:>10.0f} {}{:>5.2f}  {} by {}, floats by {}\n", workers,
+                        images * workers / floats.seconds(), images * workers / codes.seconds(),
+                        floats.surely_faster(codes) || codes.surely_faster(floats) ? ' ' : '=',
+                        floats.seconds() / codes.seconds(), codes.way.codec, codes.way.exchange, floats.way.exchange);
+  return text + "=: within the noise\n";
 }
 
 std::string measured_text(const AdviceOptions& options, const std::vector<Measured>& measured) {
-  const auto [least, most] = std::ranges::minmax(measured, {}, &Measured::compute);
+  std::vector<double> compute;
+  for (const Measured& pass : measured) compute.push_back(pass.compute);
   return fmt::format(
       "measured, {} times: {}, {} with {}: a step computes for {:.2f} ms ({}); a message takes {:.3f} ms beside its "
       "way\n",
       measured.size(), processor_name(),
       options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
       options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads),
-      milliseconds(median(measured, compute_of)), range_text(least.compute, most.compute),
-      milliseconds(median(measured, hop_of)));
+      milliseconds(median(measured, compute_of)), range_text(compute), milliseconds(median(measured, hop_of)));
 }
 
 /// Where a cable carries more than this machine's ranks can give it.
@@ -117,8 +120,7 @@ std::string slower_copying(const Link& link, const std::vector<Measured>& measur
   const double byte = median(measured, byte_of);
   if (byte * link.bytes_per_second <= 1) return "";
   return fmt::format(
-      "; this machine copies {:.1f} Gbit/s from rank to rank,\n  which is slower, and stands in its "
-      "place below",
+      "; this machine copies {:.1f} Gbit/s from rank to rank,\n  which is slower, and stands in its place below",
       8e-9 / byte);
 }
 
