@@ -21,12 +21,6 @@ struct ImageSpec {
 
 enum class Split : uint8_t { train, test };
 
-/// Examples that could not be read so far, though others of the set can be.
-struct UnreadExamples {
-  int64_t count = 0;
-  std::vector<std::string> first;  ///< which, and why, from the first on
-};
-
 /// Labelled images, addressed by index. Reads are thread-safe: a loader's threads share one Dataset.
 class Dataset {
  public:
@@ -38,8 +32,8 @@ class Dataset {
   virtual int64_t read(int64_t index, std::span<uint8_t> pixels) const = 0;
   /// A checksum that tells sets apart: here the CRC-32C of all pixels and labels.
   virtual uint32_t fingerprint() const;
-  /// Those that others stand in for. Thread-safe.
-  virtual UnreadExamples unread() const { return {}; }
+  /// Which examples could not be read so far, so that others stand in for them, and why; in their order. Thread-safe.
+  virtual std::vector<std::string> unread() const { return {}; }
 };
 
 /// A Dataset whose bytes lie in memory; immutable.

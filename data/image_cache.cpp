@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -89,6 +91,14 @@ void make(const std::filesystem::path& path, const ImageCacheKey& key, const Ima
   file.commit();
 }
 
+/// Returns with the lock; without it where the file system has none, and each process makes the same.
+void await(const File& lock, const ImageCache::Progress& progress) {
+  while (::flock(lock.descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    progress(std::nullopt);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 const Entry* entries_of(std::span<const std::byte> file) {
   return reinterpret_cast<const Entry*>(file.data() + sizeof(Header));
 }
@@ -114,7 +124,7 @@ ImageCache ImageCache::open_or_make(const std::filesystem::path& path, const Ima
   if (auto cache = open(path, key)) return std::move(*cache);
   check_writable(path);
   const File lock(path.string() + ".lock", O_RDWR | O_CREAT);
-  if (lock.descriptor >= 0) ::flock(lock.descriptor, LOCK_EX);  // where there are no locks, each makes the same
+  await(lock, progress);
   if (auto cache = open(path, key)) return std::move(*cache);
   make(path, key, source, progress);
   auto cache = open(path, key);

@@ -23,8 +23,9 @@ class ImageCache {
  public:
   /// Writes the pixels of example `index`, from any thread; false where it has none.
   using Source = std::function<bool(size_t index, std::span<uint8_t> pixels)>;
-  /// Hears how many examples are done, at first none, then every few hundred; gives up by an exception.
-  using Progress = std::function<void(size_t done)>;
+  /// Hears how many examples are done, at first 0, then every few hundred; before that, while another process makes
+  /// the cache, nullopt several times a second. Gives up by an exception.
+  using Progress = std::function<void(std::optional<size_t> done)>;
 
   /// The cache at `path`, if it is whole and holds what `key` says.
   static std::optional<ImageCache> open(const std::filesystem::path& path, const ImageCacheKey& key);

@@ -6,6 +6,7 @@
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/data/byte_source.h"
+#include "tern/data/escaped.h"
 #include "tern/data/image_decoder.h"
 #include "tern/data/resize.h"
 
@@ -49,7 +50,7 @@ int64_t ImageFolder::read(int64_t index, std::span<uint8_t> pixels) const {
     const size_t place = (static_cast<size_t>(index) + tried) % count;
     if (read_one(place, pixels)) return list_.files[place].label;
   }
-  fail_input({"images: none of ", count, " files can be read: ", unread().first.front()});
+  fail_input({"images: none of ", count, " files can be read: ", unread().front()});
 }
 
 bool ImageFolder::read_one(size_t index, std::span<uint8_t> pixels) const {
@@ -59,7 +60,7 @@ bool ImageFolder::read_one(size_t index, std::span<uint8_t> pixels) const {
     return true;
   } catch (const InputError& error) {
     const std::lock_guard lock(mutex_);
-    unread_.emplace(index, error.what());
+    unread_.emplace(index, escaped(error.what()));
     return false;
   }
 }
@@ -86,10 +87,10 @@ uint32_t ImageFolder::fingerprint() const {
   return sum.value();
 }
 
-UnreadExamples ImageFolder::unread() const {
+std::vector<std::string> ImageFolder::unread() const {
   const std::lock_guard lock(mutex_);
-  UnreadExamples examples{.count = std::ssize(unread_), .first = {}};
-  for (const auto& [index, why] : unread_) examples.first.push_back(why);
+  std::vector<std::string> examples;
+  for (const auto& [index, why] : unread_) examples.push_back(why);
   return examples;
 }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tern/data/image.h"
 #include "tern/data/image_cache.h"
@@ -34,11 +35,11 @@ class ImageFolder final : public Dataset {
   int64_t read(int64_t index, std::span<uint8_t> pixels) const override;
   /// Of names, labels and sizes of the files, and of the options.
   uint32_t fingerprint() const override;
-  UnreadExamples unread() const override;
+  std::vector<std::string> unread() const override;
 
   /// From now on examples come from the cache at `path`, the same bytes. Where it is missing, not whole, or made of
   /// other files than those that are there now, it is made, by the threads of `parallel_for`, and `progress` told.
-  /// Processes that share it wait for the first. Not thread-safe.
+  /// Processes that share it wait for the first, and `progress` is told of that too. Not thread-safe.
   void use_cache(const std::filesystem::path& path, const ImageCache::Progress& progress);
 
  private:
@@ -49,7 +50,7 @@ class ImageFolder final : public Dataset {
   ImageFolderOptions options_;
   std::optional<ImageCache> cache_;
   mutable std::mutex mutex_;
-  mutable std::map<size_t, std::string> unread_;  ///< why, by index
+  mutable std::map<size_t, std::string> unread_;  ///< which and why, by index
 };
 
 }  // namespace tern

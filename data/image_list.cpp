@@ -78,6 +78,15 @@ std::vector<std::string> classes_of_folders(const fs::path& folder) {
   return names;
 }
 
+/// Whether the folder that `link` leads to is, or holds, one of those by which it was reached.
+bool leads_back(const fs::path& link, const std::vector<fs::path>& way) {
+  const fs::path end = fs::canonical(link);
+  return std::ranges::any_of(way, [&](const fs::path& each) {
+    const fs::path inner = fs::canonical(each);
+    return std::mismatch(end.begin(), end.end(), inner.begin(), inner.end()).first == end.end();
+  });
+}
+
 /// Adds what is in the last folder of `way`, by which it was reached. A link that leads back is taken for a picture
 /// that cannot be read.
 void find_pictures(std::vector<fs::path>& way, std::vector<fs::path>& found) {
@@ -86,10 +95,9 @@ void find_pictures(std::vector<fs::path>& way, std::vector<fs::path>& found) {
     if (is_hidden(path)) continue;
     std::error_code error;
     const bool folder = entry.is_directory(error);
-    const bool leads_back =
-        folder ? std::ranges::any_of(way, [&](const fs::path& above) { return fs::equivalent(path, above); })
-               : error == std::errc::too_many_symbolic_link_levels;
-    if (leads_back || (!folder && is_picture(path))) {
+    const bool back =
+        folder ? entry.is_symlink() && leads_back(path, way) : error == std::errc::too_many_symbolic_link_levels;
+    if (back || (!folder && is_picture(path))) {
       found.push_back(path);
     } else if (folder) {
       way.push_back(path);
@@ -99,8 +107,9 @@ void find_pictures(std::vector<fs::path>& way, std::vector<fs::path>& found) {
   }
 }
 
-void add_folder(const fs::path& folder, int64_t label, std::vector<ImageFile>& files) {
-  std::vector<fs::path> way = {folder}, paths;
+/// `name` is the class's folder in `folder`.
+void add_class(const fs::path& folder, const std::string& name, int64_t label, std::vector<ImageFile>& files) {
+  std::vector<fs::path> way = {folder, folder / name}, paths;
   find_pictures(way, paths);
   std::ranges::sort(paths);
   for (auto& path : paths) {
@@ -118,7 +127,7 @@ std::vector<ImageFile> list_folders(const fs::path& folder, const std::vector<st
     check_input(known != classes.end() && *known == name, "images: ", folder.string(), " holds a class '", name,
                 "', expected those that there is training for");
     const size_t before = files.size();
-    add_folder(folder / name, known - classes.begin(), files);
+    add_class(folder, name, known - classes.begin(), files);
     check_input(files.size() > before, "images: ", (folder / name).string(),
                 " holds no picture, expected .jpg, .jpeg, .png, .bmp, .gif, .pgm or .ppm files");
   }

@@ -29,10 +29,10 @@ struct ImageList {
 /// - a folder with train/, and val/ or test/, each with a folder for each class, labelled in the order of their names;
 /// - a folder with a folder for each class.
 /// In folders pictures have the endings .jpg, .jpeg, .png, .bmp, .gif, .pgm, .ppm, at any depth; names that begin with
-/// a dot are passed over, links that lead back listed as pictures, which then cannot be read. Where nothing is there
-/// for testing, it gets of each class the pictures 2, 12, 22, ..., by name or place in the list, and training the
-/// others. An InputError says what was found and what was expected: two classes or more, labels that follow on one
-/// another, pictures for each class, and in a list no file that is missing.
+/// a dot are passed over, links that lead back, or to a folder above, listed as pictures, which then cannot be read.
+/// Where nothing is there for testing, it gets of each class the pictures 2, 12, 22, ..., by name or place in the list,
+/// and training the others. An InputError says what was found and what was expected: two classes or more, labels that
+/// follow on one another, pictures for each class, and in a list no file that is missing.
 ImageList list_images(const std::filesystem::path& place, Split split);
 
 /// `ImageList::classes` alone, without a look at each picture.

@@ -1,7 +1,5 @@
 #include "tern/data/image_list_file.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <string_view>
 
 #include "tern/core/error.h"
+#include "tern/data/escaped.h"
 
 namespace tern {
 namespace {
@@ -19,8 +18,7 @@ constexpr const char* kBlank = " \t\r";
 /// The beginning of `text`, which may be of a file that is no text.
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 80;
-  const std::string quoted = fmt::format("{:?}", text.substr(0, kMost));
-  return "'" + quoted.substr(1, quoted.size() - 2) + (text.size() > kMost ? "'..." : "'");
+  return "'" + escaped(text.substr(0, kMost)) + (text.size() > kMost ? "'..." : "'");
 }
 
 /// Of a line that is not blank; `where` is for errors.

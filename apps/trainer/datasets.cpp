@@ -52,10 +52,12 @@ std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split)
   if (settings.cache.empty()) return images;
   std::filesystem::create_directories(settings.cache);
   const auto cache = std::filesystem::path(settings.cache) / (trains ? "train.images" : "test.images");
-  images->use_cache(cache, [&](size_t done) {
+  images->use_cache(cache, [&](std::optional<size_t> done) {
     if (InterruptGuard::interrupted())
-      throw Interrupted(join({"interrupted after ", done, " of the ", images->size(), " images for ", cache.string(),
-                              "; nothing is kept"}));
+      throw Interrupted(
+          done ? join({"interrupted after ", *done, " of the ", images->size(), " images for ", cache.string(),
+                       "; nothing is kept"})
+               : join({"interrupted while waiting for another process, which holds ", cache.string(), ".lock"}));
     if (done == 0 && !settings.quiet) fmt::print("note: decoding {} images into {}\n", images->size(), cache.string());
   });
   return images;

@@ -237,9 +237,9 @@ void Trainer::evaluate_model() {
                             join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
   if (average_) average_->swap();
   const Evaluation share = own.value_or(Evaluation());
-  const std::vector<double> sums =
-      team_.sum({static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0,
-                 static_cast<double>(resources_.data.training->unread().count + resources_.data.test->unread().count)});
+  const std::vector<double> sums = team_.sum(
+      {static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0,
+       static_cast<double>(resources_.data.training->unread().size() + resources_.data.test->unread().size())});
   if (sums[3] > 0) {
     write_checkpoint();
     throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));

@@ -11,7 +11,7 @@ namespace tern {
 void UnreadNotes::tell_of(const Dataset& data, const Team& team) {
   constexpr int64_t kNamed = 3;
   std::string own;
-  for (const std::string& each : data.unread().first) own += each + '\0';
+  for (const std::string& each : data.unread()) own += each + '\0';
   const std::string all = team.gather(own);
   std::set<std::string> unread;  // each once: ranks of one process share them, others meet the same in later epochs
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {

@@ -100,9 +100,8 @@ std::string exchange_help(std::span<const CodecEntry> own) {
   for (const ExchangeEntry* entry : exchange_table())
     row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec, own)) ? "yes" : "-"; });
   help +=
-      "\n\nWithout --exchange: ring for none, fp16 and bf16; else allgather while N b < 64, and for more ranks server "
-      "for "
-      "ternary,\nreduce-scatter for others that it takes.";
+      "\n\nWithout --exchange: ring for none, fp16 and bf16; else allgather while N b < 64, and for more ranks "
+      "server for ternary,\nreduce-scatter for others that it takes.";
   return help + "\n\nerror-feedback:CODEC goes by " + names_of_takers(*make_codec("error-feedback:ternary")) + "\n";
 }
 

@@ -1,6 +1,9 @@
 #include "tern/data/image_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "tern/core/error.h"
 #include "tern/data/loader.h"
@@ -57,7 +60,7 @@ class ImageFolders : public testing::Test {
   std::vector<std::vector<uint8_t>> read_cached(bool made, const ImageFolderOptions& options = {.side = kSide}) const {
     ImageFolder data(list(), options);
     bool began = false;
-    data.use_cache(cache(), [&](size_t) { began = true; });
+    data.use_cache(cache(), [&](auto) { began = true; });
     EXPECT_EQ(began, made);
     return read_all(data);
   }
@@ -89,14 +92,22 @@ TEST_F(ImageFolders, LetsTheNextPictureStandInForOneThatCannotBeRead) {
   write_bytes(3, "no picture");
   write_bytes(7, "");
   const ImageFolder data(list(), {.side = kSide});
-  EXPECT_EQ(data.unread().count, 0) << "none was looked at";
+  EXPECT_TRUE(data.unread().empty()) << "none was looked at";
   EXPECT_EQ(read(data, 3, 1), read(data, 4, 1));
   EXPECT_EQ(read(data, 7, 0), read(data, 0, 0)) << "behind the last comes the first";
   read(data, 3, 1);
-  const UnreadExamples unread = data.unread();
-  EXPECT_EQ(unread.count, 2);
-  ASSERT_EQ(unread.first.size(), 2u);
-  EXPECT_TRUE(unread.first[0].starts_with(place(3).string() + ": found no whole image (")) << unread.first[0];
+  const std::vector<std::string> unread = data.unread();
+  ASSERT_EQ(unread.size(), 2u);
+  EXPECT_TRUE(unread[0].starts_with(place(3).string() + ": found no whole image (")) << unread[0];
+}
+
+TEST_F(ImageFolders, ShowsNoControlBytesOfAName) {
+  ImageList named = list();
+  named.files[3].path = folder_.path() / "nl\n\x1b[31mred.jpg";
+  const ImageFolder data(named, {.side = kSide});
+  read(data, 3, 1);
+  ASSERT_EQ(data.unread().size(), 1u);
+  EXPECT_TRUE(data.unread()[0].starts_with((folder_.path() / "nl\\n\\x1b[31mred.jpg: ").string())) << data.unread()[0];
 }
 
 TEST_F(ImageFolders, IsBadInputWhereNothingCanBeRead) {
@@ -128,10 +139,10 @@ TEST_F(ImageFolders, ACacheHoldsTheSameExamples) {
   EXPECT_EQ(read_cached(true), expected);
   EXPECT_EQ(read_cached(false), expected);
   ImageFolder data(list(), {.side = kSide});
-  data.use_cache(cache(), [](size_t) {});
+  data.use_cache(cache(), [](auto) {});
   write_bytes(0, "gone");
   EXPECT_EQ(read_all(data), expected) << "and needs no files";
-  EXPECT_EQ(data.unread().count, 1) << "but tells of what it lacks";
+  EXPECT_EQ(data.unread().size(), 1u) << "but tells of what it lacks";
 }
 
 TEST_F(ImageFolders, ACacheOfOtherFilesIsMadeAnew) {
@@ -171,9 +182,9 @@ TEST_F(ImageFolders, ACacheThatIsGivenUpLeavesNothing) {
   const auto until = [&](size_t last) {
     std::vector<size_t> heard;
     const std::string message = message_of<Error>([&] {
-      data.use_cache(cache(), [&](size_t done) {
-        heard.push_back(done);
-        check(done < last, "given up");
+      data.use_cache(cache(), [&](std::optional<size_t> done) {
+        heard.push_back(done.value());
+        check(*done < last, "given up");
       });
     });
     EXPECT_EQ(message, last == 256 ? "given up" : "");
@@ -186,6 +197,20 @@ TEST_F(ImageFolders, ACacheThatIsGivenUpLeavesNothing) {
   EXPECT_EQ(until(512), std::vector<size_t>{}) << "and kept";
 }
 
+TEST_F(ImageFolders, TellsThatAnotherProcessMakesTheCache) {
+  const int lock = ::open((cache().string() + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  ImageFolder data(list(), {.side = kSide});
+  const auto give_up = [](std::optional<size_t> done) { check(done.has_value(), "another makes it"); };
+  EXPECT_EQ(message_of<Error>([&] { data.use_cache(cache(), give_up); }), "another makes it");
+  std::vector<std::optional<size_t>> heard;
+  data.use_cache(cache(), [&](std::optional<size_t> done) {
+    heard.push_back(done);
+    if (heard.size() == 2) ::close(lock);
+  });
+  EXPECT_EQ(heard, (std::vector<std::optional<size_t>>{{}, {}, 0}));
+}
+
 TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
   const auto expected = read_cached(true);
   std::string damaged = read_file(cache());
@@ -193,7 +218,7 @@ TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
   damaged[at] = static_cast<char>(damaged[at] ^ 1);
   write_file(cache(), damaged);
   ImageFolder data(list(), {.side = kSide});
-  data.use_cache(cache(), [](size_t) { FAIL() << "its header is whole"; });
+  data.use_cache(cache(), [](auto) { FAIL() << "its header is whole"; });
   EXPECT_EQ(message_of<InputError>([&] { read(data, 5, 1); }),
             cache().string() +
                 ": the pixels of image 5 are not those that were written; remove this file, and the next "
@@ -207,7 +232,7 @@ TEST_F(ImageFolders, NamesTheCacheWhosePixelsWereOverwritten) {
 TEST_F(ImageFolders, ACacheThatCannotBeWrittenIsBadInput) {
   ImageFolder data(list(), {.side = kSide});
   const std::string path = folder_.path() / "none" / "cache";
-  EXPECT_EQ(message_of<InputError>([&] { data.use_cache(path, [](size_t) {}); }),
+  EXPECT_EQ(message_of<InputError>([&] { data.use_cache(path, [](auto) {}); }),
             path + ": cannot be written: No such file or directory");
 }
 

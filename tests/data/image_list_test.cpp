@@ -52,6 +52,9 @@ TEST_F(ImageLists, CountsALinkThatLeadsBackAsAPicture) {
   const auto link = [&](const char* to, const char* name) { std::filesystem::create_symlink(to, place(name)); };
   link(".", "train/a/deep/around");
   link("..", "train/a/deep/up");
+  link("..", "train/a/up");
+  link("../..", "train/a/root");
+  link("..", "elsewhere/up");
   link("itself", "train/a/itself");
   link("itself", "train/itself");
   link("nowhere", "train/a/none.jpg");
@@ -59,7 +62,8 @@ TEST_F(ImageLists, CountsALinkThatLeadsBackAsAPicture) {
   link("../../elsewhere", "train/b/there");
   EXPECT_EQ(files(Split::train),
             (Files{"train/a/1.jpg 0", "train/a/deep/2.jpg 0", "train/a/deep/around 0", "train/a/deep/up 0",
-                   "train/a/itself 0", "train/a/none.jpg 0", "train/b/3.jpg 1", "train/b/there/4.jpg 1"}));
+                   "train/a/itself 0", "train/a/none.jpg 0", "train/a/root 0", "train/a/up 0", "train/b/3.jpg 1",
+                   "train/b/there/4.jpg 1", "train/b/there/up 1"}));
 }
 
 TEST_F(ImageLists, SharesAFolderOfClassesByName) {
