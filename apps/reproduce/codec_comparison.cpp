@@ -149,7 +149,9 @@ std::string CodecComparison::figure(const Results& results) const {
       series.points.emplace_back(static_cast<double>(point.step), 100 * point.accuracy);
     accuracy.series.push_back(series);
   }
-  accuracy.x_range = {0.0, static_cast<double>(plan_.iterations)};
+  const auto last = static_cast<double>(plan_.iterations);
+  const auto evaluated = extent(accuracy.series, &Point::first);
+  accuracy.x_range = {evaluated && evaluated->first < last ? evaluated->first : 0, last};
   accuracy.y_range = accuracy_range(accuracy);
   for (int power = -2; power <= 6; ++power) sent.x_ticks.emplace_back(power, tick_label(std::pow(10, power)));
   const Chart charts[] = {loss, accuracy, sent};

@@ -61,12 +61,23 @@ std::vector<std::string> ComparisonTable::cells(const ComparisonGroup& group, co
   cells.push_back(std::to_string(row.run.steps) + (shortened(row) ? " (shortened)" : ""));
   cells.push_back(accuracy_cell(own, content_.seeds));
   cells.push_back(row.published ? fmt::format("{:.2f}", *row.published) : "–");
-  cells.push_back(own.empty() || !row.published ? "–" : fmt::format("{:+.2f}", summarize(own).mean - *row.published));
+  cells.push_back(own.empty() || !row.published || !content_.papers_data
+                      ? "–"
+                      : fmt::format("{:+.2f}", summarize(own).mean - *row.published));
   cells.push_back(is_base || own.empty() || compared.empty() ? "–"
                                                              : difference_cell(summarize(compared), summarize(own)));
   cells.push_back(
       is_base || !row.published || !base.published ? "–" : fmt::format("{:+.2f}", *base.published - *row.published));
+  cells.push_back(megabytes_cell(row, results));
   return cells;
+}
+
+std::string ComparisonTable::megabytes_cell(const ComparisonRow& row, const Results& results) const {
+  for (int64_t seed = 1; seed <= content_.seeds; ++seed)
+    if (const auto found = results.find(seed_name(row, seed)); found != results.end())
+      if (const auto bytes = found->second.bytes_sent_payload)
+        return fmt::format("{:.3f}", static_cast<double>(*bytes) / static_cast<double>(row.run.steps) / 1e6);
+  return "–";
 }
 
 bool ComparisonTable::is_shortened() const {
@@ -91,7 +102,7 @@ Report ComparisonTable::report(const Results& results) const {
   std::vector<std::vector<std::string>> table(1);
   for (const auto& [column, value] : content_.groups.front().rows.front().run.columns) table[0].push_back(column);
   table[0].insert(table[0].end(), {"steps", "accuracy, %", "the paper's, %", "ours − the paper's",
-                                   "lost to the first row", "the paper's loss"});
+                                   "lost to the first row", "the paper's loss", "MB a step, rank 0"});
   for (const auto& group : content_.groups)
     for (const auto& row : group.rows) table.push_back(cells(group, row, results));
   std::string text = content_.setting + '\n';

@@ -31,6 +31,7 @@ class ComparisonTable final : public Experiment {
     std::string heading;  ///< of the figure
     std::string setting;  ///< Markdown: how all rows are trained
     int64_t seeds = 1;
+    bool papers_data = true;  ///< otherwise accuracies and the paper's have no difference that says anything
     std::vector<ComparisonGroup> groups;
   };
 
@@ -41,6 +42,8 @@ class ComparisonTable final : public Experiment {
  private:
   std::vector<double> accuracies(const ComparisonRow& row, const Results& results) const;
   std::vector<std::string> cells(const ComparisonGroup& group, const ComparisonRow& row, const Results& results) const;
+  /// Of the first seed that has ended, if its workers sent any.
+  std::string megabytes_cell(const ComparisonRow& row, const Results& results) const;
   bool is_shortened() const;
   std::string figure(const Results& results) const;
 

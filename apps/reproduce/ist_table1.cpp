@@ -55,8 +55,8 @@ class IstTable1 final : public Experiment {
       charts.push_back(chart(tasks_[i], workers_[i], results));
     }
     return {.text = text,
-            .figures = {{"seconds.svg", draw_charts("IST, Table 1: seconds to a test accuracy",
-                                                    fmt::format("link of {}", tasks_[0].rate), charts)}}};
+            .figures = {
+                {"seconds.svg", draw_charts("IST, Table 1: seconds to a test accuracy", ist_links(tasks_), charts)}}};
   }
 
  private:

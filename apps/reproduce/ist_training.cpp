@@ -128,6 +128,13 @@ std::string cell(const std::optional<double>& number, int decimals) {
   return number ? fmt::format("{:.{}f}", *number, decimals) : "–";
 }
 
+std::string ist_links(const std::vector<IstTask>& tasks) {
+  std::string text;
+  for (const IstTask& task : tasks)
+    text += fmt::format("{}{}: link of {}", text.empty() ? "" : " · ", task.title, task.rate);
+  return text;
+}
+
 std::string ist_setting(const std::vector<IstTask>& tasks) {
   std::string text;
   for (const IstTask& task : tasks)

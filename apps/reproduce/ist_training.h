@@ -68,6 +68,9 @@ const RunResult* find_result(const Results& results, const IstTask& task, const 
 /// With so many decimals; "–" where there is none.
 std::string cell(const std::optional<double>& number, int decimals);
 
+/// Each task with its link between workers, as text of a figure.
+std::string ist_links(const std::vector<IstTask>& tasks);
+
 /// How the tasks are trained and timed, as text of a page.
 std::string ist_setting(const std::vector<IstTask>& tasks);
 

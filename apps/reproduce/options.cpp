@@ -8,6 +8,7 @@
 #include "tern/apps/trainer/value_option.h"
 #include "tern/core/device.h"
 #include "tern/core/error.h"
+#include "tern/dist/in_process.h"
 
 namespace tern {
 namespace {
@@ -27,6 +28,8 @@ void check_options(const ExperimentOptions& options) {
   } catch (const InputError& error) {
     throw InputError(join({"--device: ", error.what()}));
   }
+  for (const int64_t workers : options.workers)
+    check_input(workers <= kMaxRanks, "--workers: found ", workers, ", expected at most ", kMaxRanks);
   check_input(options.iterations.value_or(1) >= 1, "--iterations: found ", options.iterations.value_or(0),
               ", expected 1 or more");
   check_input(options.seeds.value_or(1) >= 1, "--seeds: found ", options.seeds.value_or(0), ", expected 1 or more");

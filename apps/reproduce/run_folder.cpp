@@ -59,12 +59,21 @@ void RunFolder::write_flags() const {
 
 void RunFolder::study(const Progress& progress) const {
   write_flags();
+  make_room();
   RunResult result;
   {
     const Stopwatch watch(result.seconds);
     result.numbers = run_.study(progress);
   }
   write_numbers(numbers(), result);
+}
+
+void RunFolder::make_room() const {
+  std::error_code error;
+  const auto type = std::filesystem::symlink_status(numbers(), error).type();
+  if (type == std::filesystem::file_type::not_found || std::filesystem::is_regular_file(numbers(), error)) return;
+  std::filesystem::remove(numbers(), error);
+  check_input(!error, numbers().string(), ": found what is no file and cannot be removed: ", error.message());
 }
 
 void RunFolder::tidy() const { std::filesystem::remove_all(checkpoints()); }

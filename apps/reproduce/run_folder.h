@@ -40,6 +40,8 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path flags_file() const { return path_ / "flags.txt"; }
   void write_flags() const;
+  /// An InputError where something other than a file, which cannot be removed, has the name of the numbers.
+  void make_room() const;
 
   std::filesystem::path path_;
   Run run_;

@@ -23,7 +23,7 @@ std::span<const ExperimentEntry> terngrad_experiments() {
       {.name = "terngrad-fig4",
        .title = "TernGrad, Figure 4: accuracy, training loss and sparsity of gradients over iterations",
        .data = "CIFAR-10: ./dev data cifar10",
-       .time = "about 25 minutes on 2 cores; with --quick 5 minutes",
+       .time = "about 25 minutes on 2 cores; with --quick 6 minutes",
        .make = make_terngrad_fig4},
       {.name = "terngrad-fig5",
        .title = "TernGrad, Figure 5: training throughput on two clusters, up to 512 GPUs",
@@ -40,7 +40,7 @@ std::span<const ExperimentEntry> terngrad_experiments() {
        .title = "TernGrad, Table 2: AlexNet, float against TernGrad with and without clipping",
        .data = "none: shapes of 224×224 are drawn; or --data images --data-dir DIR (CIFAR-10's 32×32 are too small). "
                "The paper's is ImageNet",
-       .time = "weeks on 2 cores; with --quick 8 minutes, which is not long enough to learn",
+       .time = "weeks on 2 cores; with --quick 15 minutes, which is not long enough to learn",
        .device = kLongOnGpu,
        .make = make_terngrad_table2},
       {.name = "terngrad-table3",

@@ -121,8 +121,8 @@ class TernGradFigure2 final : public Experiment {
     text +=
         "\nValues are in units of S, the scaler that the workers share in a step (eq. 4), so that all steps have one "
         "axis; bars are as high as the square roots of their shares, in each panel up to its highest. (a) to (c) are "
-        "the first worker's. The paper's network is AlexNet on ImageNet, and its figure prints no numbers: the form "
-        "can be compared.\n";
+        "the first worker's; the outermost bars of (a), at ±1.5 S, also hold all values beyond. The paper's network is "
+        "AlexNet on ImageNet, and its figure prints no numbers: the form can be compared.\n";
     const auto found = results.find(kRun);
     if (found == results.end()) return {.text = text, .figures = {}};
     const Numbers& numbers = found->second.numbers;
@@ -140,10 +140,8 @@ class TernGradFigure2 final : public Experiment {
     const auto add = [&](const char* title, const char* what, double unit, const std::string& of_normal,
                          const char* papers) {
       std::vector<std::string> cells = {title};
-      for (const Row& row : kRows) {
-        const auto found = numbers.find(key_of(row, what));
-        cells.push_back(found == numbers.end() ? "–" : fmt::format("{:.2f}", unit * summarize(found->second).mean));
-      }
+      for (const Row& row : kRows)
+        cells.push_back(fmt::format("{:.2f}", unit * summarize(numbers.at(key_of(row, what))).mean));
       cells.insert(cells.end(), {of_normal, papers});
       rows.push_back(cells);
     };

@@ -81,7 +81,7 @@ std::string TernGradFigure3::table(const Rule& rule, const Results& results) con
     rows.push_back({std::to_string(point.workers), std::to_string(point.iterations),
                     accuracy_cell(baseline, point.seeds), accuracy_cell(ternary, point.seeds),
                     both ? difference_cell(first, second) : "–", fmt::format("−{} to +{}", kPaperGain, kPaperLoss),
-                    both ? beyond_cell(first.mean - second.mean) : "–"});
+                    both && point.iterations == kPaperIterations ? beyond_cell(first.mean - second.mean) : "–"});
   }
   return markdown_table(rows);
 }

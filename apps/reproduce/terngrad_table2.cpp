@@ -116,6 +116,7 @@ std::unique_ptr<Experiment> make_terngrad_table2(const ExperimentOptions& option
   return std::make_unique<ComparisonTable>(ComparisonTable::Content{.heading = "TernGrad, Table 2: AlexNet",
                                                                     .setting = setting(form),
                                                                     .seeds = options.seeds.value_or(1),
+                                                                    .papers_data = false,
                                                                     .groups = tables});
 }
 

@@ -87,6 +87,12 @@ TEST(IstExperiments, RefuseWhatWouldChangeNothing) {
   EXPECT_EQ(refusal(make_ist_table3, {.data = "digits"}), "--data: found 'digits', expected cifar10|tones|shapes");
 }
 
+TEST(IstExperiments, NameEachTasksLink) {
+  const auto experiment = make_ist_table1({.data_dir = "cifar10", .quick = true});
+  const std::string figure = experiment->report({}).figures.at("seconds.svg");
+  EXPECT_NE(figure.find("on tones: link of 1gbit · ResNet-20 on CIFAR-10: link of 100mbit"), std::string::npos);
+}
+
 TEST(IstExperiments, MeasureEpochsAgainstOneWorkers) {
   const auto experiment = make_ist_fig3({.data = "tones", .iterations = 20, .workers = {2}});
   const Results results = results_of(*experiment, [](const std::string& method, int) {

@@ -75,14 +75,38 @@ TEST(ReproduceStudy, IsComputedAnewWhereItsNumbersAreBroken) {
   reproduce_squares(results);
   const auto numbers = results / "runs" / "2" / "numbers.json";
   const std::string whole = read_file(numbers);
+  std::string altered = whole;
+  altered.replace(altered.find("[4.0]"), 5, "[5.0]");
   times_computed = 0;
   for (const std::string& broken : {std::string(), whole.substr(0, whole.size() / 2), std::string("[1, 2]"),
-                                    std::string(R"({"seconds": 1, "numbers": {"square": [null]}})")}) {
+                                    std::string(R"({"seconds": 1, "numbers": {"square": [null]}})"),
+                                    std::string(R"({"seconds": 1, "numbers": {}})"), altered}) {
     write_file(numbers, broken);
     reproduce_squares(results);
     EXPECT_NE(read_file(results / "README.md").find("2² = 4.0"), std::string::npos) << broken;
   }
-  EXPECT_EQ(times_computed, 4);
+  EXPECT_EQ(times_computed, 6);
+}
+
+TEST(ReproduceStudy, IsComputedAnewWhereAFolderHasTheNameOfItsNumbers) {
+  const TemporaryFolder folder;
+  const auto results = folder.path() / "results", numbers = results / "runs" / "2" / "numbers.json";
+  found = 0.1;
+  reproduce_squares(results);
+  std::filesystem::remove(numbers);
+  std::filesystem::create_directory(numbers);
+  times_computed = 0;
+  reproduce_squares(results);
+  EXPECT_EQ(times_computed, 1);
+  EXPECT_TRUE(std::filesystem::is_regular_file(numbers));
+
+  std::filesystem::remove(numbers);
+  std::filesystem::create_directory(numbers);
+  write_file(numbers / "of_others", "precious");
+  EXPECT_THROW(reproduce_squares(results), InputError);
+  testing::internal::GetCapturedStdout();
+  EXPECT_EQ(times_computed, 1) << "what cannot be kept was computed";
+  EXPECT_EQ(read_file(numbers / "of_others"), "precious");
 }
 
 TEST(ReproduceStudy, KeepsNoNumbersThatAreNotFinite) {
