@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "tern/apps/tern-advise/measure.h"
+#include "tern/apps/tern-advise/median.h"
 #include "tern/core/error.h"
 #include "tern/dist/averaging.h"
 #include "tern/dist/buffers.h"
@@ -127,17 +128,11 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers) {
   std::vector<Forecast> forecasts;
   for (Forecaster& pass : passes) forecasts.push_back(pass.forecast(way, workers));
-  const auto median = [&](auto time) {
-    std::vector<double> times;
-    for (const Forecast& forecast : forecasts) times.push_back(time(forecast));
-    std::ranges::sort(times);
-    return times[times.size() / 2];
-  };
   Forecast middle = {.way = way,
-                     .compute = median([](const Forecast& f) { return f.compute; }),
-                     .exchange = {median([](const Forecast& f) { return f.exchange.encode; }),
-                                  median([](const Forecast& f) { return f.exchange.wait; }),
-                                  median([](const Forecast& f) { return f.exchange.decode; })},
+                     .compute = median(forecasts, &Forecast::compute),
+                     .exchange = {median(forecasts, [](const Forecast& f) { return f.exchange.encode; }),
+                                  median(forecasts, [](const Forecast& f) { return f.exchange.wait; }),
+                                  median(forecasts, [](const Forecast& f) { return f.exchange.decode; })},
                      .sent = forecasts.front().sent};
   for (const Forecast& forecast : forecasts) middle.passes.push_back(forecast.seconds());
   return middle;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tern/apps/tern-advise/median.h"
 #include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/core/stopwatch.h"
 #include "tern/dist/tcp.h"
@@ -12,12 +13,6 @@ namespace tern {
 namespace {
 
 constexpr int kWarmUp = 2, kFewest = 3;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// Of each entry, the largest of all ranks.
 std::vector<double> slowest(Communicator& c, const std::vector<double>& values) {
@@ -45,7 +40,7 @@ std::vector<double> measure(Communicator& c, double budget, const std::function<
     for (size_t k = 0; k < values.size(); ++k) found[k].push_back(values[k]);
   }
   std::vector<double> medians;
-  for (std::vector<double>& values : found) medians.push_back(median(std::move(values)));
+  for (const std::vector<double>& values : found) medians.push_back(median(values));
   return medians;
 }
 

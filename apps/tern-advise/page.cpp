@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tern/apps/tern-advise/median.h"
 #include "tern/apps/trainer/machine.h"
 #include "tern/dist/in_process.h"
 
@@ -25,14 +26,6 @@ std::string link_text(const Link& link) {
   return rate_text(link.bytes_per_second) + (latency > 0 ? fmt::format(", {:g} ms", latency) : ", no latency");
 }
 
-template <class Number>
-double median(const std::vector<Measured>& measured, const Number& number) {
-  std::vector<double> values;
-  for (const Measured& pass : measured) values.push_back(number(pass));
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-double compute_of(const Measured& pass) { return pass.compute; }
 double hop_of(const Measured& pass) { return pass.here.hop; }
 double byte_of(const Measured& pass) { return pass.here.byte; }
 
@@ -111,8 +104,8 @@ std::string measured_text(const AdviceOptions& options, const std::vector<Measur
       "way\n",
       measured.size(), processor_name(),
       options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
-      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads),
-      milliseconds(median(measured, compute_of)), range_text(compute), milliseconds(median(measured, hop_of)));
+      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads), milliseconds(median(compute)),
+      range_text(compute), milliseconds(median(measured, hop_of)));
 }
 
 /// Where a cable carries more than this machine's ranks can give it.
