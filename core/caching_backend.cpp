@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "tern/core/error.h"
+
 namespace tern {
 namespace {
 
@@ -18,9 +20,9 @@ size_t size_class(size_t bytes, size_t alignment) {
 void* CachingBackend::allocate(size_t bytes) {
   const size_t size = size_class(bytes, kAlignment);
   std::lock_guard lock(mutex_);
-  void* memory = take_cached(recording_ ? free_for_recordings_ : free_, size);
+  void* memory = take_cached(recording_ != nullptr ? recording_->free_ : free_, size);
   if (!memory) memory = take_from_system(size);
-  if (recording_) of_recordings_.insert(memory);
+  if (recording_ != nullptr) owners_[memory] = recording_;
   mark_used(memory, bytes, size);
   statistics_.in_use += static_cast<int64_t>(size);
   statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
@@ -32,23 +34,37 @@ void CachingBackend::deallocate(void* memory, size_t bytes) noexcept {
   std::lock_guard lock(mutex_);
   mark_used(memory, 0, size);
   statistics_.in_use -= static_cast<int64_t>(size);
-  (of_recordings_.contains(memory) ? free_for_recordings_ : free_)[size].push_back(memory);
+  const auto owner = owners_.find(memory);
+  (owner != owners_.end() ? owner->second->free_ : free_)[size].push_back(memory);
 }
 
-void CachingBackend::begin_recording() {
+std::unique_ptr<CachingBackend::RecordedBlocks> CachingBackend::begin_recording() {
   std::lock_guard lock(mutex_);
+  check(recording_ == nullptr, "record: work is being recorded already, expected one recording at a time");
   release_cached();  // what the same work took before it was recorded
-  recording_ = true;
+  std::unique_ptr<RecordedBlocks> blocks(new RecordedBlocks(*this));
+  recording_ = blocks.get();
+  return blocks;
 }
 
 void CachingBackend::end_recording() {
   std::lock_guard lock(mutex_);
-  recording_ = false;
+  recording_ = nullptr;
 }
 
 bool CachingBackend::recording() const {
   std::lock_guard lock(mutex_);
-  return recording_;
+  return recording_ != nullptr;
+}
+
+CachingBackend::RecordedBlocks::~RecordedBlocks() {
+  std::lock_guard lock(backend_.mutex_);
+  if (backend_.recording_ == this) backend_.recording_ = nullptr;
+  for (auto& [size, blocks] : free_) {
+    auto& all = backend_.free_[size];
+    all.insert(all.end(), blocks.begin(), blocks.end());
+  }
+  std::erase_if(backend_.owners_, [this](const auto& block) { return block.second == this; });
 }
 
 MemoryStatistics CachingBackend::statistics() const {

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "tern/core/device.h"
@@ -13,14 +14,31 @@ namespace tern {
 /// nothing from the system. A block is handed out again at once: right where the device runs its work in the order in
 /// which it was issued.
 class CachingBackend : public DeviceBackend {
+  using FreeLists = std::map<size_t, std::vector<void*>>;  ///< by size
+
  public:
+  /// Owns the blocks of work that was recorded and can run again at any time: while it lives, no other work gets them.
+  class RecordedBlocks {
+   public:
+    /// From now on the blocks serve any work, and can be given back to the system.
+    ~RecordedBlocks();
+    RecordedBlocks(const RecordedBlocks&) = delete;
+    RecordedBlocks& operator=(const RecordedBlocks&) = delete;
+
+   private:
+    friend class CachingBackend;
+    explicit RecordedBlocks(CachingBackend& backend) : backend_(backend) {}
+
+    CachingBackend& backend_;
+    FreeLists free_;
+  };
+
   void* allocate(size_t bytes) final;
   void deallocate(void* memory, size_t bytes) noexcept final;
   MemoryStatistics statistics() const final;
 
-  /// From here to the next `end_recording` work is recorded that will run again, at any time between other work: the
-  /// blocks it gets serve recorded work alone from then on.
-  void begin_recording();
+  /// From here to `end_recording` every block that is taken belongs to the result. One recording at a time.
+  std::unique_ptr<RecordedBlocks> begin_recording();
   void end_recording();
   bool recording() const;
 
@@ -36,16 +54,14 @@ class CachingBackend : public DeviceBackend {
   virtual void mark_used(void* /*memory*/, size_t /*bytes*/, size_t /*size*/) noexcept {}
 
  private:
-  using FreeLists = std::map<size_t, std::vector<void*>>;  ///< by size
-
   static void* take_cached(FreeLists& lists, size_t size);
   void* take_from_system(size_t size);
   void release_cached() noexcept;
 
   mutable std::mutex mutex_;
-  FreeLists free_, free_for_recordings_;
-  std::unordered_set<void*> of_recordings_;
-  bool recording_ = false;
+  FreeLists free_;
+  std::unordered_map<void*, RecordedBlocks*> owners_;  ///< of the blocks that recordings own
+  RecordedBlocks* recording_ = nullptr;                ///< that takes blocks now
   MemoryStatistics statistics_;
 };
 

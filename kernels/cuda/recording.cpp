@@ -39,7 +39,7 @@ class Graph final : public Recording {
   void capture(const std::function<void()>& work) {
     const cudaStream_t stream = enter(device_);
     cudaGraph_t recorded = nullptr;
-    memory(device_).begin_recording();
+    blocks_ = memory(device_).begin_recording();
     step_cell = {.memory = step_.data<int64_t>()};
     const auto end = [&] {
       draws_ = std::exchange(step_cell, {}).used;
@@ -64,7 +64,8 @@ class Graph final : public Recording {
 
   Device device_;
   Tensor step_;
-  bool draws_ = false;  ///< random numbers, which depend on the step
+  bool draws_ = false;                                      ///< random numbers, which depend on the step
+  std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< that the graph reads and writes
   cudaGraphExec_t graph_ = nullptr;
 };
 

@@ -2,32 +2,45 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
+#include "tern/core/error.h"
+
 namespace tern {
 namespace {
 
-/// Blocks of a system that has any number of them and never gives one twice.
-class EndlessMemory final : public CachingBackend {
+/// Blocks of a system that has a number of bytes. Addresses are only counted up.
+class CountedMemory final : public CachingBackend {
  public:
+  explicit CountedMemory(size_t bytes) : left_(bytes) {}
   void copy(void*, Device, const void*, Device, size_t) override {}
   void fill_zero(void*, size_t) override {}
   void synchronize() override {}
   std::unique_ptr<Upload> make_upload() override { return nullptr; }
-  std::string name() const override { return "endless"; }
+  std::string name() const override { return "counted"; }
 
  private:
-  void* take(size_t) override { return reinterpret_cast<void*>(next_ += 64); }
-  void give_back(void*) noexcept override {}
+  void* take(size_t bytes) override {
+    if (bytes > left_) return nullptr;
+    left_ -= bytes;
+    auto* memory = reinterpret_cast<void*>(next_ += 64);
+    sizes_[memory] = bytes;
+    return memory;
+  }
+  void give_back(void* memory) noexcept override { left_ += sizes_[memory]; }
   void refuse(size_t, const MemoryStatistics&) const override { throw std::bad_alloc(); }
 
   uintptr_t next_ = 0;
+  size_t left_;
+  std::map<void*, size_t> sizes_;
 };
 
 TEST(CachingBackend, KeepsTheBlocksOfRecordedWorkFromOtherWork) {
-  EndlessMemory memory;
+  CountedMemory memory(1 << 20);
   void* before = memory.allocate(100);
   memory.deallocate(before, 100);
 
-  memory.begin_recording();
+  const auto blocks = memory.begin_recording();
   void* held = memory.allocate(100);
   void* passing = memory.allocate(100);
   EXPECT_NE(held, before) << "the block that is free now may be another's when a replay writes there";
@@ -39,10 +52,37 @@ TEST(CachingBackend, KeepsTheBlocksOfRecordedWorkFromOtherWork) {
   EXPECT_NE(memory.allocate(100), passing) << "a replay would write into other work's tensor";
   memory.deallocate(held, 100);
   EXPECT_NE(memory.allocate(100), held) << "given back long after";
+}
 
-  memory.begin_recording();
-  EXPECT_EQ(memory.allocate(100), held) << "another recording may have it: replays never run at once";
+TEST(CachingBackend, KeepsTheBlocksOfTwoRecordingsApart) {
+  CountedMemory memory(1 << 20);
+  const auto first = memory.begin_recording();
+  void* scratch = memory.allocate(100);
+  memory.deallocate(scratch, 100);
   memory.end_recording();
+
+  auto second = memory.begin_recording();
+  EXPECT_NE(memory.allocate(100), scratch) << "a replay of the first would write into the second's output";
+  EXPECT_THROW(memory.begin_recording(), Error) << "two at a time";
+  second.reset();
+  EXPECT_FALSE(memory.recording()) << "given up on the way";
+}
+
+TEST(CachingBackend, GivesTheBlocksOfAGoneRecordingToOtherWork) {
+  CountedMemory memory(512);
+  auto blocks = memory.begin_recording();
+  void* held = memory.allocate(256);
+  void* scratch = memory.allocate(256);
+  memory.deallocate(scratch, 256);
+  memory.end_recording();
+  EXPECT_THROW(memory.allocate(256), std::bad_alloc) << "a replay may write to both at any time";
+
+  blocks.reset();
+  EXPECT_EQ(memory.allocate(256), scratch);
+  memory.deallocate(held, 256);
+  memory.deallocate(scratch, 256);
+  EXPECT_NO_THROW(memory.allocate(512)) << "what is cached is given back before memory is refused";
+  EXPECT_EQ(memory.statistics().reserved, 512);
 }
 
 }  // namespace

@@ -40,6 +40,38 @@ TEST_F(CudaRecording, RunsAgainOnWhatItsInputsHoldThen) {
   expect_values(others, {7, 7, 7}, 0);
 }
 
+/// y = 3 · x, recorded, by way of scratch memory.
+struct Tripling {
+  explicit Tripling(const Tensor& x)
+      : recording(record(x.device(), [&] {
+          y = Tensor::empty_like(x);  // where another's scratch was, if blocks were shared
+          Tensor doubled = Tensor::empty_like(x);
+          kernels::scale(x, 2, doubled);
+          kernels::add(doubled, x, y);
+        })) {}
+
+  Tensor y;
+  std::unique_ptr<Recording> recording;
+};
+
+TEST_F(CudaRecording, KeepsItsOutputWhileAnotherRuns) {
+  const Tensor x = on_device({1, 2, 3}), other = on_device({10, 20, 30});
+  const Tripling first(x), second(other);
+  second.recording->replay(0);
+  first.recording->replay(0);
+  expect_values(first.y, {3, 6, 9}, 0);
+  expect_values(second.y, {30, 60, 90}, 0);
+}
+
+TEST_F(CudaRecording, LeavesItsMemoryToOtherWork) {
+  const Tensor x = Tensor::zeros({1 << 20}, {.device = device});
+  const auto reserved = [&] { return device_backend(device).statistics().reserved; };
+  { const Tripling first(x); }
+  const int64_t before = reserved();
+  const Tensor a = Tensor::empty_like(x), b = Tensor::empty_like(x);
+  EXPECT_EQ(reserved(), before) << "the recording's two blocks are there";
+}
+
 TEST_F(CudaRecording, DrawsWhatTheStepDraws) {
   const Tensor x = Tensor::full({2, 40}, 1).to(device), samples = Tensor::zeros({2}, {.dtype = DType::i64}).to(device);
   const auto draw = [](uint32_t step) { return kernels::DropoutDraw{.seed = 3, .step = step, .layer = 1}; };
