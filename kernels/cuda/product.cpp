@@ -98,6 +98,8 @@ const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Prob
     check_cublas(cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value), operation);
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
+  // The parts of a sum that is split are added in f32: beside unsplit sums, only this scheme is admitted.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.b_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.a_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.y_alignment);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <type_traits>
+#include <utility>
 
 // CUDA as far as tern's kernels use it, played on the CPU: one block after the other, each thread a fiber that runs
 // until it has to wait for the others. It shows wrong indices, missing barriers that all must reach, and unwritten
@@ -79,9 +81,11 @@ enum cudaError_t {
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchOutOfResources = 701,
 };
 using cudaStream_t = void*;
-using cudaEvent_t = void*;
+using cudaEvent_t = float*;  ///< when it was recorded
 using cudaGraph_t = emulation::Graph*;
 using cudaGraphExec_t = emulation::Graph*;
 enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
@@ -103,9 +107,27 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream;
 };
 
+namespace emulation {
+
+/// What a broken device answers to everything, from then on.
+inline std::atomic<cudaError_t> fault = cudaSuccess;
+/// What an emulated library's call has left behind.
+inline thread_local cudaError_t last_error = cudaSuccess;
+/// The device's time: it passes by what emulated libraries say of their work.
+inline std::atomic<float> device_milliseconds = 0;
+
+}  // namespace emulation
+
 const char* cudaGetErrorString(cudaError_t);
 const char* cudaGetErrorName(cudaError_t);
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaPeekAtLastError() {
+  return emulation::fault != cudaSuccess ? emulation::fault.load() : emulation::last_error;
+}
+inline cudaError_t cudaGetLastError() {
+  const cudaError_t error = cudaPeekAtLastError();
+  emulation::last_error = cudaSuccess;
+  return error;
+}
 cudaError_t cudaGetDeviceCount(int* count);
 inline cudaError_t cudaDriverGetVersion(int* version) {
   *version = emulation::lacks("driver") ? 0 : 13000;
@@ -134,13 +156,27 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t);
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return emulation::fault; }
 inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t*, unsigned) { return cudaSuccess; }
-inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new float(0);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  *event = emulation::device_milliseconds;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return emulation::fault; }
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  *milliseconds = *to - *from;
+  return cudaSuccess;
+}
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode);
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph);

@@ -1,0 +1,286 @@
+#include <cudnn.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "tern/core/bfloat16.h"
+
+// Descriptors keep what they are given, and a plan's run takes the convolution out of them again and computes it by
+// plain loops. Refused is what cuDNN refuses: an engine that it has not, extents that do not fit, misaligned arrays.
+
+namespace {
+
+using emulation::DnnEngine;
+
+struct Content;
+using Link = std::shared_ptr<const Content>;
+
+struct Attribute {
+  std::vector<std::byte> bytes;  ///< of plain values
+  std::vector<Link> links;       ///< to descriptors
+};
+
+/// What a descriptor holds; others refer to it, and it outlives the descriptor for them.
+struct Content {
+  bool has(cudnnBackendAttributeName_t name) const { return attributes.contains(name); }
+  template <class T>
+  std::vector<T> values(cudnnBackendAttributeName_t name) const {
+    const auto& bytes = attributes.at(name).bytes;
+    std::vector<T> found(bytes.size() / sizeof(T));
+    std::memcpy(found.data(), bytes.data(), bytes.size());
+    return found;
+  }
+  template <class T>
+  T value(cudnnBackendAttributeName_t name) const {
+    return values<T>(name).at(0);
+  }
+  const Link& link(cudnnBackendAttributeName_t name) const { return attributes.at(name).links.at(0); }
+  template <class T>
+  void put(cudnnBackendAttributeName_t name, const std::vector<T>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    attributes[name] = {{bytes.begin(), bytes.end()}, {}};
+  }
+
+  cudnnBackendDescriptorType_t type;
+  std::map<cudnnBackendAttributeName_t, Attribute> attributes = {};
+};
+
+/// One array of a convolution.
+struct Array {
+  explicit Array(const Content& tensor)
+      : id(tensor.value<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
+        type(tensor.value<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)),
+        alignment(tensor.value<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)),
+        extents(tensor.values<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS)),
+        strides(tensor.values<int64_t>(CUDNN_ATTR_TENSOR_STRIDES)) {}
+  int64_t count() const { return extents[0] * extents[1] * extents[2] * extents[3]; }
+  int64_t at(int64_t a, int64_t b, int64_t c, int64_t d) const {
+    return a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3];
+  }
+  std::vector<float> read() const {
+    std::vector<float> values(count());
+    for (int64_t i = 0; i < count(); ++i)
+      values[i] = type == CUDNN_DATA_BFLOAT16 ? float(static_cast<const tern::BFloat16*>(memory)[i])
+                                              : static_cast<const float*>(memory)[i];
+    return values;
+  }
+  void write(const std::vector<float>& values) const {
+    for (int64_t i = 0; i < count(); ++i)
+      if (type == CUDNN_DATA_BFLOAT16)
+        static_cast<tern::BFloat16*>(memory)[i] = static_cast<tern::BFloat16>(values[i]);
+      else
+        static_cast<float*>(memory)[i] = values[i];
+  }
+
+  int64_t id;
+  cudnnDataType_t type;
+  int64_t alignment;
+  std::vector<int64_t> extents, strides;
+  void* memory = nullptr;
+};
+
+/// The names of one pass's attributes, and which array it writes.
+struct Pass {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, x, w, y;
+  size_t result;
+};
+constexpr Pass kPasses[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, 2},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, 0},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 1}};
+
+/// A convolution as an operation's descriptors tell it.
+struct Convolution {
+  explicit Convolution(const Content& operation)
+      : pass(*std::ranges::find(kPasses, operation.type, &Pass::type)),
+        arrays{Array(*operation.link(pass.x)), Array(*operation.link(pass.w)), Array(*operation.link(pass.y))} {
+    const Content& geometry = *operation.link(pass.convolution);
+    padding = geometry.values<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    stride = geometry.values<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    dilation = geometry.values<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  }
+
+  bool fits() const {
+    const auto& [x, w, y] = arrays;
+    for (const Array& array : arrays)
+      if (std::ranges::any_of(array.extents, [](int64_t extent) { return extent < 1; })) return false;
+    if (x.extents[1] % w.extents[1] != 0 || w.extents[0] % (x.extents[1] / w.extents[1]) != 0) return false;
+    for (const size_t d : {0u, 1u}) {
+      const int64_t reach = dilation[d] * (w.extents[2 + d] - 1) + 1;
+      if (y.extents[2 + d] != (x.extents[2 + d] + 2 * padding[d] - reach) / stride[d] + 1) return false;
+    }
+    return x.extents[0] == y.extents[0] && w.extents[0] == y.extents[1];
+  }
+
+  void run() const {
+    const auto& [x, w, y] = arrays;
+    std::array<std::vector<float>, 3> values{x.read(), w.read(), y.read()};
+    std::vector<float>& result = values[pass.result];
+    std::ranges::fill(result, 0);
+    const auto &first = values[(pass.result + 1) % 3], &second = values[(pass.result + 2) % 3];
+    const int64_t channels = w.extents[1], outputs = w.extents[0] / (x.extents[1] / channels);
+    for (int64_t n = 0; n < y.extents[0]; ++n)
+      for (int64_t o = 0; o < y.extents[1]; ++o)
+        for (int64_t i = 0; i < y.extents[2]; ++i)
+          for (int64_t j = 0; j < y.extents[3]; ++j)
+            for (int64_t c = 0; c < channels; ++c)
+              for (int64_t p = 0; p < w.extents[2]; ++p)
+                for (int64_t q = 0; q < w.extents[3]; ++q) {
+                  const int64_t h = i * stride[0] + p * dilation[0] - padding[0],
+                                v = j * stride[1] + q * dilation[1] - padding[1];
+                  if (h < 0 || h >= x.extents[2] || v < 0 || v >= x.extents[3]) continue;
+                  const std::array<int64_t, 3> at{x.at(n, o / outputs * channels + c, h, v), w.at(o, c, p, q),
+                                                  y.at(n, o, i, j)};
+                  result[at[pass.result]] += first[at[(pass.result + 1) % 3]] * second[at[(pass.result + 2) % 3]];
+                }
+    arrays[pass.result].write(result);
+  }
+
+  Pass pass;
+  std::array<Array, 3> arrays;
+  std::vector<int64_t> padding, stride, dilation;
+};
+
+DnnEngine* engine_of(int64_t index) {
+  const auto found = std::ranges::find(emulation::dnn_engines(), index, &DnnEngine::index);
+  return found == emulation::dnn_engines().end() ? nullptr : &*found;
+}
+int64_t index_of(const Content& config) {
+  return config.link(CUDNN_ATTR_ENGINECFG_ENGINE)->value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+}
+Convolution convolution_of(const Content& config) {
+  const Content& graph = *config.link(CUDNN_ATTR_ENGINECFG_ENGINE)->link(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+  return Convolution(*graph.link(CUDNN_ATTR_OPERATIONGRAPH_OPS));
+}
+
+cudnnStatus_t finish_engine(Content& engine) {
+  const DnnEngine* const known = engine_of(engine.value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  if (known == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  engine.put(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, known->notes);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+void propose(Content& heuristics) {
+  Attribute& results = heuristics.attributes[CUDNN_ATTR_ENGINEHEUR_RESULTS];
+  for (const DnnEngine& known : emulation::dnn_engines()) {
+    Content engine{CUDNN_BACKEND_ENGINE_DESCRIPTOR}, config{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR};
+    engine.put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::vector{known.index});
+    engine.attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] =
+        heuristics.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    finish_engine(engine);
+    config.attributes[CUDNN_ATTR_ENGINECFG_ENGINE].links = {std::make_shared<Content>(std::move(engine))};
+    results.links.push_back(std::make_shared<Content>(std::move(config)));
+  }
+}
+
+}  // namespace
+
+struct cudnnDescriptor {
+  std::shared_ptr<Content> content;
+};
+
+std::vector<DnnEngine>& emulation::dnn_engines() {
+  static std::vector<DnnEngine> engines{{}};
+  return engines;
+}
+
+size_t cudnnGetVersion() { return 0; }
+const char* cudnnGetErrorString(cudnnStatus_t) { return "emulated error"; }
+void cudnnGetLastErrorString(char* text, size_t) { *text = '\0'; }
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  static int one = 0;
+  *handle = &one;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* descriptor) {
+  *descriptor = new cudnnDescriptor{std::make_shared<Content>(Content{type})};
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  delete descriptor;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  Attribute& attribute = descriptor->content->attributes[name];
+  attribute = {};
+  if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    const auto* const others = static_cast<const cudnnBackendDescriptor_t*>(values);
+    for (int64_t i = 0; i < count; ++i) attribute.links.push_back(others[i]->content);
+    return CUDNN_STATUS_SUCCESS;
+  }
+  const bool wide = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_HANDLE;
+  const auto* const bytes = static_cast<const std::byte*>(values);
+  attribute.bytes.assign(bytes, bytes + count * (wide ? 8 : 4));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
+  *count = 0;
+  if (!descriptor->content->has(name)) return CUDNN_STATUS_SUCCESS;
+  const Attribute& attribute = descriptor->content->attributes.at(name);
+  if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    *count = std::ssize(attribute.links);
+    auto* const others = static_cast<cudnnBackendDescriptor_t*>(values);
+    for (int64_t i = 0; i < std::min(most, *count); ++i) *others[i]->content = *attribute.links[i];
+    return CUDNN_STATUS_SUCCESS;
+  }
+  const size_t each = type == CUDNN_TYPE_INT64 ? 8 : 4;
+  *count = std::min(most, static_cast<int64_t>(attribute.bytes.size() / each));
+  std::memcpy(values, attribute.bytes.data(), *count * each);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  Content& content = *descriptor->content;
+  switch (content.type) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      return Convolution(content).fits() ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: propose(content); return CUDNN_STATUS_SUCCESS;
+    case CUDNN_BACKEND_ENGINE_DESCRIPTOR: return finish_engine(content);
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
+      const Content& config = *content.link(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+      content.put(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, std::vector{engine_of(index_of(config))->workspace_bytes});
+      return CUDNN_STATUS_SUCCESS;
+    }
+    default: return CUDNN_STATUS_SUCCESS;
+  }
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
+  const Content& config = *plan->content->link(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  DnnEngine& engine = *engine_of(index_of(config));
+  ++engine.runs;
+  if (engine.fate == DnnEngine::Fate::fails) emulation::last_error = cudaErrorLaunchOutOfResources;
+  if (cudaPeekAtLastError() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;  // also what another left there
+  if (engine.fate == DnnEngine::Fate::breaks_device) emulation::fault = cudaErrorIllegalAddress;
+  Convolution convolution = convolution_of(config);
+  const auto ids = pack->content->values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto pointers = pack->content->values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  for (Array& array : convolution.arrays) {
+    array.memory = pointers.at(std::ranges::find(ids, array.id) - ids.begin());
+    if (reinterpret_cast<uintptr_t>(array.memory) % array.alignment != 0) return CUDNN_STATUS_BAD_PARAM;
+  }
+  emulation::issue([convolution, milliseconds = engine.milliseconds] {
+    convolution.run();
+    emulation::device_milliseconds = emulation::device_milliseconds + milliseconds;
+  });
+  return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,27 @@
+#include <gtest/gtest.h>
+
+#include "tern/kernels/matmul.h"
+#include "tests/support/cuda.h"
+#include "tests/support/values.h"
+
+namespace tern {
+namespace {
+
+TEST(CudaProduct, SumsInF32WhateverTheResultIs) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  // If the parts of a sum that is split were rounded to bf16, 256 + 1 would be 256.
+  constexpr int64_t kTerms = 4096;
+  std::vector<float> terms(kTerms, 0);
+  terms[0] = 256;
+  terms[kTerms / 2 - 1] = 1;
+  terms[kTerms - 1] = -256;
+  const auto a = Tensor::from<float>({1, kTerms}, terms).to(DType::bf16).to(device);
+  const auto b = Tensor::full({kTerms, 1}, 1).to(DType::bf16).to(device);
+  Tensor y = Tensor::empty({1, 1}, {.dtype = DType::bf16, .device = device});
+  kernels::matmul(a, b, {}, y);
+  expect_values(y.to(DType::f64), {1}, 0);
+}
+
+}  // namespace
+}  // namespace tern
