@@ -47,21 +47,27 @@ struct Arrays {
   }
 };
 
-/// The heuristics' first engine where runs have to be alike; else the fastest of the best few, which is remembered.
+/// The fastest of the best few engines, which is remembered; if runs have to be alike, the first that the heuristics
+/// propose. An engine that fails here is left out.
 /// Each process chooses for itself: ranks may round their own gradients differently, and share the same sum of them.
 GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   constexpr size_t kCandidates = 8;
-  const auto graph = convolution_graph(problem, {.handle = dnn.handle});
-  const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32, .deterministic = deterministic};
-  if (deterministic) return std::move(graph.plans(rules, 1).front());
   const Device device = arrays.x.device();
-  if (!dnn.engines) dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion()));
+  const cudaStream_t stream = enter(device);
+  const auto graph = convolution_graph(problem, {.handle = dnn.handle});
   const std::string key = to_string(problem);
-  if (const Engine* engine = dnn.engines->find(key))
-    if (auto plan = graph.plan(*engine)) return std::move(*plan);
+  if (!deterministic) {
+    if (!dnn.engines) dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion()));
+    if (const Engine* engine = dnn.engines->find(key)) {
+      auto plan = graph.plan(*engine);
+      if (plan && !failure_of(stream, [&] { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
+    }
+  }
+  const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32, .deterministic = deterministic};
   auto plans = graph.plans(rules, kCandidates);
-  GraphPlan& fastest =
-      plans[fastest_of(plans.size(), enter(device), [&](size_t i) { arrays.run(plans[i], dnn.handle); })];
+  const auto run = [&](size_t i) { arrays.run(plans[i], dnn.handle); };
+  if (deterministic) return std::move(plans[first_of(plans.size(), stream, run)]);
+  GraphPlan& fastest = plans[fastest_of(plans.size(), stream, run)];
   dnn.engines->add(key, fastest.engine());
   return std::move(fastest);
 }

@@ -1,0 +1,114 @@
+#include <cudnn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tern/kernels/convolution.h"
+#include "tern/kernels/library_rules.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/values.h"
+
+// Which of cuDNN's engines a convolution takes, with an emulated cuDNN whose engines fail, lack memory or are slow.
+
+namespace tern {
+namespace {
+
+using emulation::DnnEngine;
+using enum DnnEngine::Fate;
+
+constexpr int64_t kHuge = int64_t{1} << 29;  // bytes: more than the tests leave free, less than an engine may take
+
+class CudaEngines : public testing::Test {
+ protected:
+  CudaEngines() {
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    setenv("TERN_EMULATED_MEMORY", std::to_string(total - free + (size_t{64} << 20)).c_str(), 1);
+    setenv("TERN_CACHE", folder_.path().c_str(), 1);
+  }
+  ~CudaEngines() override {
+    unsetenv("TERN_EMULATED_MEMORY");
+    unsetenv("TERN_CACHE");
+    emulation::dnn_engines() = {{}};
+    emulation::fault = cudaSuccess;
+  }
+
+  /// A convolution on a device, which remembers the engines chosen there.
+  static void convolve(Device device) {
+    const Tensor x = Tensor::from<float>({1, 1, 2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}).to(device);
+    const Tensor w = Tensor::from<float>({1, 1, 2, 2}, std::vector<float>{1, 0, 0, 10}).to(device);
+    Tensor y = Tensor::zeros({1, 1, 1, 2}).to(device);
+    kernels::conv2d(x, w, {}, {}, false, y);
+    expect_values(y, {51, 62}, 0);
+  }
+  /// One on which nothing is chosen yet.
+  static Device new_device() {
+    static int last = 0;
+    return {DeviceType::cuda, ++last};
+  }
+  /// How often each engine runs in a convolution.
+  static std::vector<int> runs_in_one(Device device) {
+    for (DnnEngine& engine : emulation::dnn_engines()) engine.runs = 0;
+    convolve(device);
+    std::vector<int> runs;
+    for (const DnnEngine& engine : emulation::dnn_engines()) runs.push_back(engine.runs);
+    return runs;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(CudaEngines, TheFastestOfThoseThatRunIsTaken) {
+  emulation::dnn_engines() = {{.index = 10, .fate = fails},
+                              {.index = 11, .workspace_bytes = kHuge, .milliseconds = 0.1F},
+                              {.index = 12, .milliseconds = 3},
+                              {.index = 13, .milliseconds = 1},
+                              {.index = 14, .milliseconds = 2}};
+  const Device device = new_device();
+  convolve(device);
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 0, 1, 0}));
+}
+
+TEST_F(CudaEngines, TheFirstThatRunsIsTakenIfRunsHaveToBeAlike) {
+  emulation::dnn_engines() = {{.index = 10, .fate = fails},
+                              {.index = 11, .workspace_bytes = kHuge},
+                              {.index = 12, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}},
+                              {.index = 13, .milliseconds = 3},
+                              {.index = 14, .milliseconds = 1}};
+  const Device device = new_device();
+  kernels::set_library_rules(device, {.deterministic = true});
+  convolve(device);
+  EXPECT_EQ(emulation::dnn_engines()[4].runs, 0) << "not timed";
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 0, 1, 0}));
+}
+
+TEST_F(CudaEngines, ARememberedOneThatNoLongerRunsIsReplaced) {
+  auto& engines = emulation::dnn_engines() = {{.index = 10, .milliseconds = 1}, {.index = 11, .milliseconds = 2}};
+  convolve(new_device());
+  EXPECT_EQ(runs_in_one(new_device()), (std::vector<int>{2, 0})) << "tried and taken, without timing";
+  engines[0].fate = fails;
+  convolve(new_device());
+  engines[0].fate = works;
+  EXPECT_EQ(runs_in_one(new_device()), (std::vector<int>{0, 2})) << "remembered instead";
+}
+
+TEST_F(CudaEngines, AnErrorIsThrownIfNoneRuns) {
+  const Device device = new_device();
+  emulation::dnn_engines() = {{.index = 10, .fate = fails}, {.index = 11, .fate = fails}};
+  EXPECT_NE(message_of<Error>([&] { convolve(device); }).find("conv2d: cuDNN"), std::string::npos);
+  emulation::dnn_engines() = {{.index = 10, .workspace_bytes = kHuge}};
+  EXPECT_NE(message_of<InputError>([&] { convolve(device); }).find("out of memory"), std::string::npos);
+  emulation::dnn_engines() = {{}};
+  convolve(device);  // it goes on
+}
+
+TEST_F(CudaEngines, AnErrorOfTheDeviceEndsTheSearch) {
+  emulation::dnn_engines() = {{.index = 10, .fate = breaks_device}, {.index = 11}};
+  EXPECT_THROW(convolve({DeviceType::cuda, 0}), Error);
+  EXPECT_EQ(emulation::dnn_engines()[1].runs, 0) << "nothing runs on a broken device";
+}
+
+}  // namespace
+}  // namespace tern
