@@ -13,7 +13,10 @@ BatchFeed::BatchFeed(DataLoader& loader, Device device, const ResidentSet* set)
 BatchFeed::~BatchFeed() { reset(); }
 
 void BatchFeed::reset() {
-  if (ahead_ && upload_) upload_->join();  // its memory is written until then
+  if (ahead_ && upload_) {
+    upload_->join();    // its memory is written until then
+    turn_ = 1 - turn_;  // the next batch goes into its buffers: kernels may still read the others
+  }
   ahead_.reset();
 }
 
