@@ -61,7 +61,8 @@ __device__ inline Four load_four(const float* x, int64_t at, int count) {
     const auto pack = load_pack<float, 4>(x + at);
     for (int j = 0; j < 4; ++j) four.values[j] = pack.values[j];
   } else {
-    for (int j = 0; j < count; ++j) four.values[j] = x[at + j];
+    for (int j = 0; j < 4; ++j)  // a known number of times, so that the values stay in registers
+      if (j < count) four.values[j] = x[at + j];
   }
   return four;
 }
@@ -70,7 +71,8 @@ __device__ inline void store_four(float* x, int64_t at, int count, const Four& f
   if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % 16 == 0)
     store_pack(x + at, Pack<float, 4>{four.values[0], four.values[1], four.values[2], four.values[3]});
   else
-    for (int j = 0; j < count; ++j) x[at + j] = four.values[j];
+    for (int j = 0; j < 4; ++j)
+      if (j < count) x[at + j] = four.values[j];
 }
 
 /// rule(w, g, first, second) for every element, by reference, where rule = make(), once per block.

@@ -71,23 +71,29 @@ __device__ void find_maps(const ImagePlan& plan, const double* draw, const int64
 }
 
 /// A block per image.
-__global__ void transform_kernel(ImagePlan plan, const uint8_t* pixels, const int64_t* rows, const double* draws,
-                                 float* images) {
+__global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const uint8_t* pixels, const int64_t* rows,
+                                 const double* draws, float* images) {
   __shared__ Affine maps[kChannels];
+  __shared__ int64_t values[kChannels], squares[kChannels];  // the first thread's: registers have no index
   const int64_t n = blockIdx.x;
   const int count = plan.out_height * plan.out_width * plan.channels;
   const double* draw = draws + n * kernels::kImageDraws;
   const Crop crop = crop_of(plan, pixels + rows[n] * plan.height * plan.width * plan.channels, draw);
-  int64_t values[kChannels] = {}, squares[kChannels] = {};
-  if (plan.standardize || draw[4] != 1) {
-    for (int c = 0; c < plan.channels; ++c) {
+  const bool sums_matter = plan.standardize || draw[4] != 1;
+  for (int c = 0; c < plan.channels; ++c) {
+    int64_t sum = 0, square_sum = 0;
+    if (sums_matter) {
       for (int at = static_cast<int>(threadIdx.x) * plan.channels + c; at < count; at += kThreads * plan.channels) {
         const int64_t value = crop(at);
-        values[c] += value;
-        squares[c] += value * value;
+        sum += value;
+        square_sum += value * value;
       }
-      values[c] = fold_group<kThreads>(values[c], Sum{});
-      squares[c] = fold_group<kThreads>(squares[c], Sum{});
+      sum = fold_group<kThreads>(sum, Sum{});
+      square_sum = fold_group<kThreads>(square_sum, Sum{});
+    }
+    if (threadIdx.x == 0) {
+      values[c] = sum;
+      squares[c] = square_sum;
     }
   }
   if (threadIdx.x == 0) find_maps(plan, draw, values, squares, maps);
