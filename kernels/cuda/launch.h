@@ -24,7 +24,7 @@ inline Grid grid_over(int64_t count) {
 template <class... Parameters>
 void launch(const char* operation, Device device, const Grid& grid, void (*kernel)(Parameters...),
             std::type_identity_t<Parameters>... arguments) {
-  if (grid.blocks.x * grid.blocks.y * grid.blocks.z == 0) return;
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;

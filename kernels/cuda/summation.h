@@ -34,7 +34,7 @@ Parts cut(int64_t summed, int64_t per_pass);
 /// thread. partials [part, quantity, output].
 template <int Width, int Sums, class Each>
 __global__ void sum_columns(Each each, int64_t rows, int64_t width, int64_t part_length, float* partials) {
-  __shared__ float shared[kThreads][Width * Sums];
+  __shared__ float shared[Width * Sums][kThreads];  // neighbouring threads take neighbouring banks
   const int64_t column = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * Width;
   const int64_t first = int64_t{blockIdx.y} * part_length, last = std::min(first + part_length, rows);
   float sums[Width * Sums] = {};
@@ -43,17 +43,18 @@ __global__ void sum_columns(Each each, int64_t rows, int64_t width, int64_t part
     for (int64_t row = first + threadIdx.y; row < last; row += blockDim.y)
       each.template add<Width>((blockIdx.z * rows + row) * width + column, column, sums);
   }
-  float* own = shared[threadIdx.y * blockDim.x + threadIdx.x];
-  for (int s = 0; s < Width * Sums; ++s) own[s] = sums[s];
+  const unsigned own = threadIdx.y * blockDim.x + threadIdx.x;
+  for (int s = 0; s < Width * Sums; ++s) shared[s][own] = sums[s];
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.y < half)
-      for (int s = 0; s < Width * Sums; ++s) own[s] += shared[(threadIdx.y + half) * blockDim.x + threadIdx.x][s];
+      for (int s = 0; s < Width * Sums; ++s) shared[s][own] += shared[s][own + half * blockDim.x];
   }
   if (threadIdx.y != 0 || column >= width) return;
   const int64_t outputs = int64_t{gridDim.z} * width, output = blockIdx.z * width + column;
   for (int s = 0; s < Sums; ++s)
-    for (int j = 0; j < Width; ++j) partials[(blockIdx.y * Sums + s) * outputs + output + j] = own[s * Width + j];
+    for (int j = 0; j < Width; ++j)
+      partials[(blockIdx.y * Sums + s) * outputs + output + j] = shared[s * Width + j][own];
 }
 
 /// The same where elements of one sum are neighbours, or lie anyhow: `Group` threads for each output.
