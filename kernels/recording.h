@@ -15,6 +15,8 @@ class Recording {
   /// Issues all of it behind what was issued before. Where it draws random numbers, they are those of training step
   /// `step`.
   virtual void replay(uint32_t step) = 0;
+  /// Kernels, copies and fills that a replay issues, besides one copy of the step where it draws random numbers.
+  virtual size_t launches() const = 0;
 };
 
 /// Records what this thread issues on `device` in `work`, instead of running it. `work` neither waits for the device

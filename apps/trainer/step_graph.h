@@ -25,6 +25,8 @@ class StepGraph {
   bool takes(const FedBatch& batch);
   /// Issues step `step` on `batch`; the parameters' gradients are not to be seen. The output holds until the next.
   const StepOutput& run(const FedBatch& batch, uint32_t step);
+  /// Kernels, copies and fills of a recorded step, without the copies of its batch; 0 before one is recorded.
+  size_t launches() const { return recording_ ? recording_->launches() : 0; }
 
  private:
   /// A count of the model's that its forward pass keeps on the CPU, where no recording reaches.

@@ -35,6 +35,8 @@ class Graph final : public Recording {
     check_cuda(cudaGraphLaunch(graph_, enter(device_)), "replay");
   }
 
+  size_t launches() const override { return launches_; }
+
  private:
   void capture(const std::function<void()>& work) {
     const cudaStream_t stream = enter(device_);
@@ -57,7 +59,8 @@ class Graph final : public Recording {
       throw;
     }
     check_cuda(end(), "record");
-    const cudaError_t status = cudaGraphInstantiate(&graph_, recorded, 0);
+    cudaError_t status = cudaGraphGetNodes(recorded, nullptr, &launches_);
+    if (status == cudaSuccess) status = cudaGraphInstantiate(&graph_, recorded, 0);
     cudaGraphDestroy(recorded);
     check_cuda(status, "record");
   }
@@ -66,6 +69,7 @@ class Graph final : public Recording {
   Tensor step_;
   bool draws_ = false;                                      ///< random numbers, which depend on the step
   std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< that the graph reads and writes
+  size_t launches_ = 0;
   cudaGraphExec_t graph_ = nullptr;
 };
 

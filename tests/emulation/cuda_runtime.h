@@ -88,6 +88,7 @@ using cudaStream_t = void*;
 using cudaEvent_t = float*;  ///< when it was recorded
 using cudaGraph_t = emulation::Graph*;
 using cudaGraphExec_t = emulation::Graph*;
+using cudaGraphNode_t = const void*;
 enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
@@ -180,6 +181,7 @@ inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, c
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode);
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);

@@ -31,6 +31,7 @@ TEST_F(CudaRecording, RunsAgainOnWhatItsInputsHoldThen) {
     y = Tensor::empty_like(x);
     kernels::add(doubled, x, y);
   });
+  EXPECT_EQ(recording->launches(), 2u);
   recording->replay(0);
   expect_values(y, {3, 6, 9}, 0);
   const Tensor others = on_device({7, 7, 7});  // where the recording's `doubled` is not
