@@ -13,17 +13,22 @@ struct Lack {
   std::vector<std::string> said;  ///< parts of one sentence
 };
 
-/// Asks an emulated device for what it lacks.
+/// Asks a device for what it lacks.
 class CudaFailures : public TrainLenet {
  protected:
   void SetUp() override {
-    const std::string why = test::why_no_cuda();
-    const std::string name = why.empty() ? device_backend({DeviceType::cuda, 0}).name() : why;
-    if (name != "emulated device") GTEST_SKIP() << "needs the emulated device, found: " << name;
+    if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   }
   void expect_said(const Lack& lack) const {
-    std::vector<std::string> words = {TERN_TRAIN_MLP, "--data", "mnist",        "--data-dir", data_.string(),
-                                      "--threads",    "1",      "--batch-size", "16"};
+    std::vector<std::string> words = {built_program("train_mlp"),
+                                      "--data",
+                                      "mnist",
+                                      "--data-dir",
+                                      data_.string(),
+                                      "--threads",
+                                      "1",
+                                      "--batch-size",
+                                      "16"};
     words.insert(words.end(), lack.flags.begin(), lack.flags.end());
     const auto [variable, value] = lack.emulated;
     setenv(variable, value, 1);
@@ -41,7 +46,22 @@ class CudaFailures : public TrainLenet {
   }
 };
 
-TEST_F(CudaFailures, EachIsASentence) {
+class EmulatedCudaFailures : public CudaFailures {
+ protected:
+  void SetUp() override {
+    const std::string why = test::why_no_cuda();
+    const std::string name = why.empty() ? device_backend({DeviceType::cuda, 0}).name() : why;
+    if (name != "emulated device") GTEST_SKIP() << "needs the emulated device, found: " << name;
+  }
+};
+
+TEST_F(CudaFailures, ADeviceThatDoesNotExistIsASentence) {
+  expect_said({{"TERN_EMULATED_LACK", "nothing"},
+               {"--device", "cuda:15"},
+               {"device cuda:15: this machine has ", ", counted from cuda:0"}});
+}
+
+TEST_F(EmulatedCudaFailures, EachIsASentence) {
   const std::vector<std::string> cuda = {"--device", "cuda"};
   const Lack table[] = {
       {{"TERN_EMULATED_LACK", "driver"}, cuda, {"device cuda:0: no NVIDIA driver is loaded on this machine"}},

@@ -11,8 +11,8 @@ class CudaStep : public TrainLenet {
     if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   }
   Outcome run_on_cuda(std::vector<std::string> more) const {
-    more.insert(more.begin(), {TERN_TRAIN_MLP, "--data", "mnist", "--data-dir", data_.string(), "--threads", "1",
-                               "--hidden", "8", "--batch-size", "16", "--device", "cuda", "--deterministic"});
+    more.insert(more.begin(), {built_program("train_mlp"), "--data", "mnist", "--data-dir", data_.string(), "--threads",
+                               "1", "--hidden", "8", "--batch-size", "16", "--device", "cuda", "--deterministic"});
     return run_program(more);
   }
   /// Its step, evaluation and done lines, without times.

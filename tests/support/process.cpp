@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <stdexcept>
 
 namespace tern {
@@ -18,6 +19,10 @@ std::string contents(std::FILE* file) {
 }
 
 }  // namespace
+
+std::string built_program(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "apps" / name;
+}
 
 Process::Process(const std::vector<std::string>& arguments) : out_(std::tmpfile()), err_(std::tmpfile()) {
   std::vector<char*> words;

@@ -36,6 +36,10 @@ class Process {
   std::FILE* err_;
 };
 
+/// The path of one of tern's programs, apps/NAME beside the folder of the running test: in a build, and in a copy of
+/// its programs that was taken elsewhere.
+std::string built_program(const std::string& name);
+
 /// Runs a program to its end.
 inline Outcome run_program(const std::vector<std::string>& arguments) { return Process(arguments).wait(); }
 
