@@ -14,7 +14,7 @@ endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(cuDNN REQUIRED_VARS cuDNN_LIBRARY cuDNN_INCLUDE_DIR VERSION_VAR cuDNN_VERSION
-  REASON_FAILURE_MESSAGE "It is in NVIDIA's repository, and in pip's nvidia-cudnn-cu13.")
+  REASON_FAILURE_MESSAGE "It is in NVIDIA's repository, and in pip's nvidia-cudnn-cu${CUDAToolkit_VERSION_MAJOR}.")
 
 if(cuDNN_FOUND AND NOT TARGET cuDNN::cuDNN)
   add_library(cuDNN::cuDNN UNKNOWN IMPORTED)

@@ -1,5 +1,6 @@
 # tern_nvidia_folders(HEADERS LIBRARIES): where NVIDIA's libraries may stand beside the system's own places, in the
-# toolkit's folders and in those of pip's wheels (nvidia-cudnn-cu13, nvidia-cublas, ...) of the python3 on the PATH.
+# toolkit's folders and in those of pip's wheels (nvidia-cudnn-cu13, nvidia-cublas, ...) of the python3 on the PATH. Wheels
+# that are named for another CUDA than the toolkit's are left out: they do not link with it.
 function(tern_nvidia_folders headers libraries)
   if(NOT DEFINED TERN_NVIDIA_WHEELS)
     execute_process(
@@ -10,11 +11,16 @@ function(tern_nvidia_folders headers libraries)
   endif()
   set(found_headers ${CUDAToolkit_INCLUDE_DIRS})
   set(found_libraries ${CUDAToolkit_LIBRARY_DIR})
-  foreach(folder ${TERN_NVIDIA_WHEELS})
-    file(GLOB include_folders ${folder}/*/include)
-    file(GLOB library_folders ${folder}/*/lib)
-    list(APPEND found_headers ${include_folders})
-    list(APPEND found_libraries ${library_folders})
+  foreach(wheels ${TERN_NVIDIA_WHEELS})
+    file(GLOB folders ${wheels}/*)
+    foreach(folder ${folders})
+      get_filename_component(name ${folder} NAME)
+      file(GLOB named ${wheels}/../nvidia_${name}_cu[0-9]*)
+      if(NOT named OR named MATCHES "_cu${CUDAToolkit_VERSION_MAJOR}-")
+        list(APPEND found_headers ${folder}/include)
+        list(APPEND found_libraries ${folder}/lib)
+      endif()
+    endforeach()
   endforeach()
   set(${headers} ${found_headers} PARENT_SCOPE)
   set(${libraries} ${found_libraries} PARENT_SCOPE)
