@@ -2,25 +2,30 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
 #include "tern/dist/codec.h"
+#include "tern/kernels/codec.h"
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
 #include "tern/kernels/reduction.h"
+#include "tern/kernels/short_float.h"
 #include "tern/kernels/softmax.h"
 #include "tern/kernels/update.h"
 
-// How near kernels that move memory come to a copy on the same device: bytes each has to read and write, once, over its
-// time, divided by the same of a device-to-device copy, in interleaved rounds.
+// How near kernels that move memory come to a copy on the same device: bytes each has to read and write, over its time,
+// divided by the same of a device-to-device copy, in interleaved rounds. usage: bandwidth kernels|codecs
 
 namespace tern {
 namespace {
@@ -60,26 +65,89 @@ Tensor noise(const Shape& shape, DType dtype = DType::f32) {
   return there;
 }
 
-/// Encoders count the float32 they read, decoders the sum read and written and the messages.
-void add_codec_rows(std::vector<Row>& rows) {
-  constexpr int64_t kNumel = 100'000'000, kMessages = 8;
-  const FusedGradients message = {{{"g", {.seed = 1, .purpose = Purpose::codec}}, noise({kNumel})}};
-  const auto size = static_cast<double>(message[0].gradient.bytes());
-  const std::vector<Tensor> sum = {Tensor::zeros({kNumel}, {.device = kCuda})};
-  for (const auto& [encode, decode, spec] :
-       {std::tuple{"ternary encode", "ternary decode-add of 8", "ternary"},
-        std::tuple{"qsgd encode, 4 bits, 512", "qsgd decode-add of 8", "qsgd:bits=4,bucket=512"}}) {
-    const std::shared_ptr<GradientCodec> codec = make_codec(spec);
-    rows.push_back({encode, size, [=] { codec->messages()->encode(message, {}); }});
-    const Tensor one = codec->messages()->encode(message, {});
-    const Tensor all = Tensor::empty({kMessages, one.numel()}, one.options());
-    for (int64_t i = 0; i < kMessages; ++i) all.slice(i, i + 1).copy_from(one.reshape({1, one.numel()}));
+constexpr int64_t kNumel = 100'000'000, kMessages = 8;
+
+/// Codes of a tensor in one message, and what is beside them.
+struct Codes {
+  Codes(const Tensor& g, int64_t bucket, int64_t levels)
+      : units(Tensor::full({kernels::bucket_count(g.numel(), bucket)}, 0.5 / static_cast<double>(levels), g.options())),
+        codes(Tensor::empty({kernels::code_bytes(g.numel(), kernels::code_bits(levels))},
+                            {.dtype = DType::u8, .device = g.device()})),
+        message{{g, units, codes, {.seed = 1, .purpose = Purpose::codec}}},
+        bytes(static_cast<double>(units.bytes() + codes.bytes())) {}
+
+  Tensor units, codes;
+  std::vector<kernels::CodedGradient> message;
+  double bytes;
+};
+
+/// [kMessages, bytes] of one message.
+Tensor messages_of(const Tensor& one) {
+  const Tensor all = Tensor::empty({kMessages, one.numel()}, one.options());
+  for (int64_t i = 0; i < kMessages; ++i) all.slice(i, i + 1).copy_from(one.reshape({1, one.numel()}));
+  return all;
+}
+
+void add_encoder_rows(const Tensor& g, std::vector<Row>& rows) {
+  using namespace kernels;
+  const auto size = static_cast<double>(g.bytes());
+  for (const auto& [name, bucket] : {std::pair{"gradient_statistics", 0}, {"gradient_statistics, 512", 512}}) {
+    const Tensor statistics = Tensor::empty({bucket_count(kNumel, bucket), 3}, {.dtype = DType::f64, .device = kCuda});
+    const std::vector<MeasuredGradient> message = {{g, statistics}};
     rows.push_back(
-        {decode, 2 * size + static_cast<double>(all.bytes()), [=] { codec->messages()->decode_add(all, {}, sum); }});
+        {name, size + static_cast<double>(statistics.bytes()), [=, b = bucket] { gradient_statistics(message, b); }});
+  }
+  const Codes ternary(g, 0, 1), whole(g, 0, 7), buckets(g, 512, 7);
+  rows.push_back({"quantize, ternary", size + ternary.bytes, [=] { quantize(ternary.message, 0, 1); }});
+  rows.push_back({"quantize, 4 bits, 512", size + buckets.bytes, [=] { quantize(buckets.message, 512, 7); }});
+  for (const auto& [name, norm] : {std::pair{"norm_quantize, 4 bits, 512, max", BucketNorm::max},
+                                   {"norm_quantize, 4 bits, 512, l2", BucketNorm::l2}})
+    rows.push_back({name, size + buckets.bytes, [=, n = norm] { norm_quantize(buckets.message, n, 512, 7); }});
+  rows.push_back({"norm_quantize, 4 bits, all, max", 2 * size + whole.bytes,
+                  [=] { norm_quantize(whole.message, BucketNorm::max, 0, 7); }});
+}
+
+void add_short_float_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) {
+  using namespace kernels;
+  const auto size = static_cast<double>(g.bytes());
+  for (const auto& [encode, decode, format] : {std::tuple{"shorten, fp16", "widen_add of 8, fp16", ShortFloat::half},
+                                               {"shorten, bf16", "widen_add of 8, bf16", ShortFloat::brain}}) {
+    Tensor codes = Tensor::empty({2 * kNumel}, {.dtype = DType::u8, .device = kCuda});
+    shorten(g, format, codes);
+    rows.push_back({encode, 1.5 * size, [=, f = format, o = codes]() mutable { shorten(g, f, o); }});
+    const Tensor all = messages_of(codes);
+    rows.push_back({decode, 2 * size + static_cast<double>(all.bytes()),
+                    [=, f = format, o = sum]() mutable { widen_add(all, 0, f, o); }});
   }
 }
 
-std::vector<Row> rows_of(DType dtype) {
+/// Of whole messages; a scaler of the whole tensor needs the gradient read twice.
+void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) {
+  const FusedGradients message = {{{"g", {.seed = 1, .purpose = Purpose::codec}}, g}};
+  const auto size = static_cast<double>(g.bytes());
+  for (const auto& [encode, decode, spec, reads] :
+       {std::tuple{"ternary encode", "dequantize_add of 8, ternary", "ternary", 2},
+        {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1}}) {
+    const std::shared_ptr<GradientCodec> codec = make_codec(spec);
+    const Tensor one = codec->messages()->encode(message, {});
+    const auto bytes = static_cast<double>(one.bytes());
+    rows.push_back({encode, reads * size + bytes, [=] { codec->messages()->encode(message, {}); }});
+    const Tensor all = messages_of(one);
+    rows.push_back({decode, 2 * size + kMessages * bytes,
+                    [=] { codec->messages()->decode_add(all, {}, std::vector<Tensor>{sum}); }});
+  }
+}
+
+std::vector<Row> codec_rows() {
+  const Tensor g = noise({kNumel}), sum = Tensor::zeros({kNumel}, {.device = kCuda});
+  std::vector<Row> rows = {{"copy", 2 * static_cast<double>(g.bytes()), [=, o = sum]() mutable { o.copy_from(g); }}};
+  add_encoder_rows(g, rows);
+  add_message_rows(g, sum, rows);
+  add_short_float_rows(g, sum, rows);
+  return rows;
+}
+
+std::vector<Row> kernel_rows(DType dtype) {
   using namespace kernels;
   const Shape images{256, 64, 56, 56};  // 196 MiB in f32
   const Tensor x = noise(images, dtype), dy = noise(images, dtype), y = noise(images, dtype);
@@ -129,32 +197,37 @@ std::vector<Row> rows_of(DType dtype) {
                  step = Tensor::full({}, 1, lr.options());
     rows.push_back({"sgd_update with momentum", 5 * size, [=] { sgd_update(all, {.lr = lr, .momentum = 0.9}); }});
     rows.push_back({"adam_update", 7 * size, [=] { adam_update(all, {.lr = lr, .step = step}); }});
-    add_codec_rows(rows);
   }
   return rows;
 }
 
-void print_table(DType dtype) {
-  auto rows = rows_of(dtype);
+/// The first row is the copy.
+void print_table(const std::string& title, std::vector<Row> rows) {
   for (int round = 0; round < kRounds; ++round)
     for (Row& row : rows) row.seconds.push_back(time_of(row.run));
-  fmt::print("{:<30} {:>10} {:>10} {:>8}\n", to_string(dtype), "ms", "GB/s", "of copy");
+  fmt::print("{:<32} {:>10} {:>10} {:>8}\n", title, "ms", "GB/s", "of copy");
   double copy = 0;
   for (Row& row : rows) {
     std::ranges::sort(row.seconds);
     const double median = row.seconds[kRounds / 2], rate = row.bytes / median;
     if (copy == 0) copy = rate;
-    fmt::print("{:<30} {:>10.3f} {:>10.1f} {:>8.2f}\n", row.name, 1e3 * median, 1e-9 * rate, rate / copy);
+    fmt::print("{:<32} {:>10.3f} {:>10.1f} {:>8.2f}\n", row.name, 1e3 * median, 1e-9 * rate, rate / copy);
   }
 }
 
 }  // namespace
 }  // namespace tern
 
-int main() {
-  return tern::run_application("bandwidth", [] {
-    fmt::print("{}\n", tern::device_backend(tern::kCuda).name());
-    for (const tern::DType dtype : {tern::DType::f32, tern::DType::bf16}) tern::print_table(dtype);
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each row at once, into a pipe too
+  return tern::run_application("bandwidth", [&] {
+    const std::string which = argc == 2 ? argv[1] : "";
+    tern::check_input(which == "kernels" || which == "codecs", "found '", which, "', expected kernels or codecs");
+    fmt::print("# {}\n", tern::device_backend(tern::kCuda).name());
+    if (which == "codecs") tern::print_table("codecs, 100 million f32", tern::codec_rows());
+    if (which == "kernels")
+      for (const tern::DType dtype : {tern::DType::f32, tern::DType::bf16})
+        tern::print_table(to_string(dtype), tern::kernel_rows(dtype));
     return 0;
   });
 }

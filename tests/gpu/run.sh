@@ -1,149 +1,188 @@
 #!/usr/bin/env bash
-# What a machine with an NVIDIA GPU has to show, in order and within 9 minutes: versions, GPU tests, LeNet on CUDA beside
-# the CPU, and the tables beside PyTorch where it is installed. Results also as files in OUT (results-gpu by default).
+# What a machine with an NVIDIA GPU has to show, in parts. Each part has a limit, and what it prints appears at once.
 #
-#   tests/gpu/run.sh --pack    on a machine with every build tool: puts the programs and the libraries that a bare machine
-#                              lacks into build-gpu/, to be brought along
-#   tests/gpu/run.sh           on the machine with the GPU: runs build-gpu/ where that works, else builds it there
+#   tests/gpu/run.sh --pack     on a machine with every build tool: makes build-gpu/packed.tar.gz. It holds the programs, the
+#                               libraries that a bare machine lacks, these scripts, and the losses of a CPU build.
+#   tests/gpu/run.sh            on the machine with the GPU: the default parts, within 9 minutes
+#   tests/gpu/run.sh PART...    only these, each within 9 minutes
+#   tests/gpu/run.sh --list     the parts, their limits and their sum
 #
-# A build there needs cmake, ninja, nvcc, cuDNN 9 and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 will do), and the
-# headers and libraries of fmt, nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest; neither
-# oneDNN nor OpenBLAS. TERN_TEST_DATA/mnist: real digits.
+# It runs build-gpu/ if that works on the machine; otherwise it builds it there. A build needs cmake, ninja, nvcc, cuDNN 9
+# and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 will do), and the headers and libraries of fmt, nlohmann-json,
+# CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest. It needs neither oneDNN nor OpenBLAS.
+#
+# Results are in OUT (results-gpu by default): summary.txt has a line for each part, results.tar.gz all output and logs.
+# A part that fails does not stop the others. Exit codes: 0 no part failed, 1 one failed or ran out of time, 2 there is no
+# GPU (then only the parts that need none run) or the machine lacks a library.
+# shellcheck disable=SC2015
 set -uo pipefail
-root=$(dirname -- "$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")")
+script=$(readlink -f -- "${BASH_SOURCE[0]}")
+root=$(dirname -- "$(dirname -- "$(dirname -- "$script")")")
 cd -- "$root" || exit 2
 out=${OUT:-$root/results-gpu}
-pack=$root/build-gpu packed=$root/build-gpu/packed.tar.gz
-deadline=$((SECONDS + 540))
-programs=(tests/core_test tests/kernels_test tests/dist_test tests/gpu/bandwidth tests/gpu/steps apps/train_lenet)
+pack=$root/build-gpu
+programs=(tests/core_test tests/kernels_test tests/dist_test tests/apps_test tests/gpu/bandwidth tests/gpu/steps
+  apps/train_lenet apps/train_mlp apps/train_resnet apps/train_alexnet)
+scripts=(tests/gpu/run.sh tests/gpu/parts.sh tests/gpu/torch_steps.py tests/gpu/beside.py tests/golden/make_models.py
+  tests/golden/make_golden.py)
+# shellcheck source=tests/gpu/parts.sh
+source "$root/tests/gpu/parts.sh"
 
-build() {
-  cmake --preset cuda -DTERN_CPU=OFF -DCMAKE_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" &&
-    cmake --build --preset cuda --target core_test kernels_test dist_test bandwidth steps train_lenet
+die() {
+  echo "tests/gpu/run.sh: $1" >&2
+  exit 2
 }
 
-# The programs, and the libraries they load beside the system's own and NVIDIA's.
+list() {
+  printf '%-15s %7s  %-9s\n' part seconds needs
+  { default_parts; more_parts; } | while read -r name limit needs what; do
+    printf '%-15s %7s  %-9s  %s\n' "$name" "$limit" "$needs" "$what"
+  done
+  echo "Without PART: from versions to engines, $(default_parts | awk '{ sum += $2 } END { print sum }') seconds at most."
+}
+
+build() {
+  local targets
+  mapfile -t targets < <(basename -a "${programs[@]}")
+  CUDAARCHS=${CUDAARCHS:-90} cmake --preset cuda -DTERN_CPU=OFF && cmake --build --preset cuda --target "${targets[@]}"
+}
+
+# The programs in the folders of their build, and the libraries they load beside the system's own and NVIDIA's.
 collect() {
   local program
   rm -rf "$pack"
   mkdir -p "$pack/lib"
-  for program in "${programs[@]}"; do cp "build-cuda/$program" "$pack/" || return 1; done
-  ldd "$pack"/* 2>/dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u |
+  for program in "${programs[@]}"; do install -Ds "build-cuda/$program" "$pack/$program" || return; done
+  ldd "${programs[@]/#/$pack/}" | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt|cudnn[a-z_]*|nccl|cuda)\.so' | xargs -r cp -L -t "$pack/lib"
-  strip "$pack"/{core_test,kernels_test,dist_test,bandwidth,steps,train_lenet} "$pack"/lib/*.so*
+  strip "$pack"/lib/*.so*
 }
 
-# Folders with NVIDIA's libraries: the toolkit's and those of pip's wheels.
+# A build for a bare machine has no fast CPU kernels, so the CPU's losses come from one that has.
+collect_cpu_losses() {
+  cmake --preset release && cmake --build --preset release --target train_lenet &&
+    build/apps/train_lenet "${lenet_beside_cpu[@]}" --quiet --log "$pack/lenet-cpu.jsonl"
+}
+
+make_pack() {
+  build && collect && collect_cpu_losses && tar -czf build-gpu.tmp build-gpu "${scripts[@]}" &&
+    rm -r "$pack" && mkdir "$pack" && mv build-gpu.tmp "$pack/packed.tar.gz" && du -h "$pack/packed.tar.gz" && list
+}
+
+# Folders with NVIDIA's libraries for CUDA $1: those of pip's wheels, unless they are for another CUDA, and the toolkit's.
 nvidia_folders() {
-  python3 -c 'import glob, sys; print("\n".join(f for p in sys.path for f in glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null
+  python3 - "$1" 2>/dev/null <<'END'
+import glob, os, sys
+for path in sys.path:
+    for folder in glob.glob(path + "/nvidia/*/lib"):
+        wheels = glob.glob(f"{path}/nvidia_{os.path.basename(os.path.dirname(folder))}_cu[0-9]*")
+        if not wheels or any(f"_cu{sys.argv[1]}-" in wheel for wheel in wheels):
+            print(folder)
+END
   ls -d /usr/local/cuda/lib64 2>/dev/null
 }
 
-if [ "${1:-}" = --pack ]; then
-  build && collect && tar -C "$pack" -czf "$root/build-gpu.tmp" . && rm -r "$pack" && mkdir "$pack" &&
-    mv "$root/build-gpu.tmp" "$packed" && du -sh "$pack"
-  exit
-fi
+# Sets `libraries` to the folders that the packed programs need; if some lack, a sentence on stdout.
+find_libraries() {
+  local program=$pack/tests/kernels_test cuda missing wheels
+  cuda=$(ldd "$program" 2>/dev/null | sed -n 's/.*libcublasLt\.so\.\([0-9]*\) .*/\1/p')
+  libraries=$pack/lib:$(nvidia_folders "$cuda" | paste -sd:)
+  missing=$(LD_LIBRARY_PATH=$libraries ldd "$program" 2>&1 | awk '/not found/ { print $1 }' | sort -u | paste -sd' ')
+  [ -n "$missing" ] || return 0
+  wheels=$(python3 -c 'from importlib.metadata import distributions as all
+print(*sorted({d.name for d in all() if d.name.startswith(("nvidia-cublas", "nvidia-cudnn"))}), sep=" and ")' 2>/dev/null)
+  echo "build-gpu/ needs $missing, for CUDA $cuda; found ${wheels:-no wheels of NVIDIA in python3}." \
+    "Install that toolkit with cuDNN 9, or pip's nvidia-cublas, nvidia-cudnn-cu$cuda and nvidia-nccl-cu$cuda"
+  return 1
+}
+
+# Uses the pack, or builds what is in it on this machine.
+prepare_programs() {
+  local why="build-gpu/ holds no programs"
+  [ ! -e "$pack/packed.tar.gz" ] || tar -xzf "$pack/packed.tar.gz" build-gpu || die "build-gpu/packed.tar.gz is damaged"
+  if [ -e "$pack/tests/kernels_test" ]; then
+    find_libraries >"$files/why-built.txt" && tern "$pack/tests/core_test" --gtest_list_tests 2>"$files/why-built.txt" \
+      >/dev/null && return
+    why=$(tail -n 1 "$files/why-built.txt")
+  fi
+  command -v nvcc >/dev/null && command -v cmake >/dev/null || die "$why; and there is no nvcc with cmake to build it here"
+  echo "$why: building"
+  build >"$files/build.txt" 2>&1 && collect && find_libraries && return
+  tail -n 20 "$files/build.txt"
+  die "the build failed, see above"
+}
+
+say_why_no_gpu() {
+  local said
+  command -v nvidia-smi >/dev/null || { echo "there is no NVIDIA driver on this machine"; return; }
+  said=$(nvidia-smi -L 2>&1) && [[ $said == *GPU* ]] || echo "nvidia-smi finds no GPU${said:+ (${said:0:100})}"
+}
+# What a part with the needs $1 lacks here; empty if nothing.
+say_what_lacks() {
+  [ "$1" = nothing ] || [ "$1" = cpu-torch ] || [ -z "$no_gpu" ] || { echo "$no_gpu"; return; }
+  [[ $1 != *torch ]] || python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' ||
+    echo "python3 has no PyTorch"
+}
+
+# run_part NAME SECONDS NEEDS: a part as a process group of its own. Its output goes to a file and to the screen; nothing
+# waits for a process that a part leaves behind.
+run_part() {
+  local name=$1 limit=$2 result reason begin=$SECONDS
+  printf '\n== %s, at most %s s\n' "$name" "$limit"
+  reason=$(say_what_lacks "$3")
+  if [ -n "$reason" ]; then
+    result=skipped
+    echo "skipped: $reason"
+  else
+    : >"$files/$name.txt"
+    timeout -k 5 "$limit" bash "$script" --part "$name" >>"$files/$name.txt" 2>&1 </dev/null &
+    child=$!
+    tail --pid="$child" -s 0.2 -n +1 -f "$files/$name.txt"
+    wait "$child"
+    case $? in
+      0) result=ok ;;
+      77) result=skipped reason=$(tail -n 1 "$files/$name.txt") ;;
+      124 | 137) result='timed out' reason="after $limit s; rows up to then are above" failed=1 ;;
+      *) result=failed reason=$(tail -n 1 "$files/$name.txt") failed=1 ;;
+    esac
+    [ "$result" = ok ] || echo "$result: $reason"
+  fi
+  printf '%-15s %-9s %4s s  %s\n' "$name" "$result" $((SECONDS - begin)) "$reason" >>"$out/summary.txt"
+  # After every part, so that a run that is cut off leaves what it has.
+  cp "$out/summary.txt" "$files/" && tar -C "$files" -czf "$out/results.tmp" . && mv "$out/results.tmp" "$out/results.tar.gz"
+}
+
+case ${1:-} in
+  --pack) make_pack && exit 0 || exit 1 ;;
+  --list | --help | -h) list && exit 0 ;;
+  --part) set -o pipefail && "part_${2//-/_}" && exit 0 || exit $? ;;
+esac
+chosen=$(default_parts)
 if [ $# -gt 0 ]; then
-  echo "tests/gpu/run.sh: found '$*', expected --pack or nothing" >&2
+  chosen=
+  for name in "$@"; do
+    line=$({ default_parts; more_parts; } | grep "^$name ") ||
+      die "found '$name', expected --pack, --list or parts that it names"
+    chosen+=$line$'\n'
+  done
+fi
+
+files=$(mktemp -d) libraries='' failed=0 child=
+trap 'rm -rf "$files"' EXIT
+trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit 130' INT TERM
+no_gpu=$(say_why_no_gpu)
+prepare_programs
+mkdir -p "$out" && : >"$out/summary.txt" || die "$out cannot be written"
+# Engines are timed anew, and remembered for the parts that follow.
+export pack files libraries no_gpu TERN_CACHE=$files/cache PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+while read -r name limit needs _; do
+  [ -z "$name" ] || run_part "$name" "$limit" "$needs"
+done <<<"$chosen"
+
+printf '\n== summary\n'
+cat "$out/summary.txt"
+if [ -n "$no_gpu" ]; then
+  echo "tests/gpu/run.sh: $no_gpu; expected an NVIDIA GPU, ran what needs none" >&2
   exit 2
 fi
-
-if ! gpu=$(nvidia-smi -L 2>&1); then
-  echo "tests/gpu/run.sh: no NVIDIA GPU with a driver on this machine (${gpu#*: line *: }); expected one" >&2
-  exit 2
-fi
-[ ! -e "$packed" ] || tar -C "$pack" -xzf "$packed"
-mkdir -p "$out"
-LD_LIBRARY_PATH=$pack/lib:$(nvidia_folders | paste -sd:):${LD_LIBRARY_PATH:-}
-export LD_LIBRARY_PATH OMP_WAIT_POLICY=PASSIVE
-if ! "$pack/core_test" --gtest_list_tests >/dev/null 2>"$out/why-built.txt"; then
-  echo "build-gpu/ does not run here ($(tail -n 1 "$out/why-built.txt")): building"
-  build >"$out/build.txt" 2>&1 && collect || { tail -n 20 "$out/build.txt"; exit 1; }
-fi
-
-failed=0
-# show NAME SECONDS COMMAND...: its output on the screen and in a file; a failure does not stop what follows.
-show() {
-  local name=$1 limit=$2 left=$((deadline - SECONDS)) status
-  shift 2
-  echo "== $name"
-  [ "$left" -gt 5 ] || { echo "left out: the 9 minutes are over"; failed=1; return; }
-  timeout "$((limit < left ? limit : left))" bash -c '"$@"' show "$@" 2>&1 | tee "$out/$name.txt" | tail -n 60
-  status=${PIPESTATUS[0]}
-  [ "$status" = 0 ] || { echo "ended with $status"; failed=1; }
-}
-
-versions() {
-  date -u
-  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-  "$pack/train_lenet" --version
-  nvcc --version 2>/dev/null | tail -n 2
-  python3 -c 'import torch; print("torch", torch.__version__)' 2>/dev/null || echo "no PyTorch"
-}
-
-train() {
-  local data=(--data digits)
-  [ ! -d "${TERN_TEST_DATA:-}/mnist" ] || data=(--data mnist --data-dir "$TERN_TEST_DATA/mnist")
-  "$pack/train_lenet" "${data[@]}" --lr 0.01 --log "$out/$1.jsonl" --device "${@:2}"
-}
-losses() { sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p' "$out/$1.jsonl"; }
-
-# Steps as a CUDA graph give the losses of operations one by one, bit for bit.
-as_graph() {
-  train graph cuda --iterations 200 --deterministic
-  train one-by-one cuda --iterations 200 --deterministic --no-cuda-graph
-  diff <(losses graph) <(losses one-by-one) >/dev/null && [ "$(losses graph | wc -l)" = 200 ] &&
-    echo "the same 200 losses"
-}
-
-# The first 20 losses within 1e-3 of the CPU's, the mean over 100 steps within 5 %.
-as_cpu() {
-  train lenet-cuda-fp32 cuda --iterations 100 --deterministic
-  train lenet-cpu cpu --iterations 100
-  paste <(losses lenet-cpu) <(losses lenet-cuda-fp32) | awk '
-    function apart(a, b) { return (a > b ? a - b : b - a) / a }
-    { cpu += $1; cuda += $2; if (NR <= 20 && apart($1, $2) > most) most = apart($1, $2) }
-    END { printf "first 20 losses apart by %.2g at most, means over %d by %.2g\n", most, NR, apart(cpu, cuda)
-          exit !(NR == 100 && most < 1e-3 && apart(cpu, cuda) < 0.05) }'
-}
-# tern's step as a graph over PyTorch's best, for every network and precision that both have.
-ratios() {
-  awk '{ row = substr($0, 1, 34) }
-       $0 !~ /(fp32|tf32|bf16) / { next }
-       FILENAME ~ /steps/ { tern[row] = substr($0, 35) + 0; next }
-       { for (i = NF; $i !~ /^(fp32|tf32|bf16)$/; --i)
-           if ($i + 0 > 0 && (!(row in torch) || $i + 0 < torch[row])) torch[row] = $i + 0
-         if (!seen[row]++) rows[++count] = row }
-       END { for (i = 1; i <= count; ++i)
-               if (rows[i] in torch && rows[i] in tern) printf "%s %8.2f\n", rows[i], tern[rows[i]] / torch[rows[i]] }' \
-    "$out/steps.txt" "$out/torch.txt"
-}
-export -f versions train losses as_graph as_cpu ratios
-export pack out
-# Engines are timed anew, and remembered for the runs that follow.
-export TERN_CACHE=$out/cache
-
-show versions 30 versions
-show memory 60 "$pack/core_test" --gtest_filter='CudaMemory*:Device*'
-show parity 150 "$pack/kernels_test" --gtest_brief=1 --gtest_filter='*CudaParity*:Cuda*:*Cudnn*:Coverage*'
-show nccl 60 "$pack/dist_test" --gtest_filter='Nccl*:*Cuda*'
-show lenet-cuda 60 train lenet-cuda cuda --iterations 1000
-show lenet-cuda-tf32 60 train lenet-cuda-tf32 cuda --iterations 1000 --precision tf32
-show lenet-cuda-bf16 60 train lenet-cuda-bf16 cuda --iterations 1000 --precision bf16
-show lenet-nccl 60 train lenet-nccl cuda --iterations 100 --workers 1 --transport nccl
-show profile 60 train lenet-cuda-profile cuda --iterations 200 --profile
-show as-graph 60 as_graph
-show as-cpu 120 as_cpu
-show steps 150 "$pack/steps"
-show bandwidth 60 "$pack/bandwidth"
-if python3 -c 'import torch' 2>/dev/null; then
-  show torch 300 python3 tests/gpu/torch_steps.py $((deadline - SECONDS - 105))
-  show ratios 5 ratios
-fi
-# Whatever comes of it: NCCL does not promise this.
-result=$failed
-show nccl-pair 60 env TERN_TEST_NCCL_PAIR=1 "$pack/dist_test" --gtest_filter='NcclPair.*'
-failed=$result
-[ "$failed" = 0 ] && echo "all of it ran" || echo "something failed, see above"
 exit "$failed"

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,11 +19,13 @@
 #include "tern/apps/trainer/step_graph.h"
 #include "tern/autograd/layout.h"
 #include "tern/autograd/loss.h"
+#include "tern/core/error.h"
 #include "tern/kernels/library_rules.h"
 #include "tern/optim/sgd.h"
 
 // Whole training steps on random images that lie on the device, loss and answers read back: as a CUDA graph, and
-// operation by operation. torch_steps.py does the same with PyTorch.
+// operation by operation. usage: steps [NETWORK...]. torch_steps.py does the same with PyTorch and prints the same
+// columns.
 
 namespace tern {
 namespace {
@@ -28,7 +33,7 @@ namespace {
 constexpr Device kCuda{DeviceType::cuda, 0};
 
 struct StepCase {
-  const char* name;
+  std::string_view name;
   int64_t batch;
   ImageSpec images;
   std::function<std::unique_ptr<Module>()> make;
@@ -38,13 +43,14 @@ std::function<std::unique_ptr<Module>()> maker(const typename Model::Options& op
   return [=] { return std::make_unique<Model>(options); };
 }
 const StepCase kStepCases[] = {
-    {"LeNet (Caffe)", 128, {1, 28, 28, 10}, [] { return std::make_unique<models::CaffeLeNet>(); }},
-    {"CifarNet", 128, {3, 24, 24, 10}, maker<models::CifarNet>({})},
-    {"ResNet-20", 128, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 20})},
-    {"ResNet-18 (CIFAR)", 512, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 18})},
-    {"AlexNet", 256, {3, 224, 224, 1000}, maker<models::AlexNet>({})},
+    {"lenet", 64, {1, 28, 28, 10}, maker<models::CaffeLeNet>({})},
+    {"cifarnet", 64, {3, 24, 24, 10}, maker<models::CifarNet>({})},
+    {"resnet20", 128, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 20})},
+    {"resnet18", 512, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 18})},
+    {"alexnet", 256, {3, 224, 224, 1000}, maker<models::AlexNet>({})},
 };
-const std::pair<const char*, DType> kPrecisions[] = {{"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};
+const std::pair<std::string_view, DType> kPrecisions[] = {
+    {"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};
 
 FedBatch random_batch(const StepCase& step) {
   const RandomStream random({.seed = 7, .purpose = Purpose::test});
@@ -57,7 +63,7 @@ FedBatch random_batch(const StepCase& step) {
 }
 
 /// The median over five windows of about 0.2 s.
-double milliseconds(const std::function<void()>& step) {
+double median_milliseconds(const std::function<void()>& step) {
   DeviceBackend& backend = device_backend(kCuda);
   const auto seconds_of = [&](int64_t steps) {
     backend.synchronize();
@@ -74,11 +80,15 @@ double milliseconds(const std::function<void()>& step) {
   return windows[windows.size() / 2];
 }
 
-double time_steps(const StepCase& step, DType dtype, bool as_graph) {
+struct StepTime {
+  double milliseconds;
+  size_t launches;  ///< of a recorded step
+};
+
+StepTime time_steps(const StepCase& step, const FedBatch& batch, DType dtype, bool as_graph) {
   const auto model = step.make();
   model->initialize(1, DType::f32, kCuda);
   Sgd optimizer(model->parameters(), {.lr = 0.001, .momentum = 0.9});
-  const FedBatch batch = random_batch(step);
   uint32_t number = 0;
   const auto issue = [&](const FedBatch& fed) {
     model->begin_step({.seed = 1, .step = number, .samples = fed.indices});
@@ -91,7 +101,7 @@ double time_steps(const StepCase& step, DType dtype, bool as_graph) {
   StepGraph graph(*model, issue);
   StepOutputs outputs(kCuda);
   StepOutputs::Arrival before;
-  return milliseconds([&] {
+  const double milliseconds = median_milliseconds([&] {
     optimizer.zero_gradients();
     optimizer.begin_step();
     auto arrival = outputs.bring(as_graph && graph.takes(batch) ? graph.run(batch, number) : issue(batch));
@@ -99,26 +109,42 @@ double time_steps(const StepCase& step, DType dtype, bool as_graph) {
     before = std::move(arrival);
     ++number;
   });
+  return {milliseconds, graph.launches()};
 }
 
-void print_table() {
-  fmt::print("{:<20} {:>6} {:>6} {:>12} {:>12} {:>14}\n", "model", "batch", "", "graph ms", "one by one", "images/s");
-  for (const StepCase& step : kStepCases)
-    for (const auto& [precision, dtype] : kPrecisions) {
-      kernels::set_library_rules(kCuda, {.tf32 = std::string_view(precision) == "tf32"});
-      const double apart = time_steps(step, dtype, false), graph = time_steps(step, dtype, true);
-      fmt::print("{:<20} {:>6} {:>6} {:>12.4f} {:>12.4f} {:>14.0f}\n", step.name, step.batch, precision, graph, apart,
-                 1e3 * static_cast<double>(step.batch) / graph);
+void print_steps(const StepCase& step) {
+  const FedBatch batch = random_batch(step);
+  for (const auto& [precision, dtype] : kPrecisions) {
+    kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
+    for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) {
+      const StepTime time = time_steps(step, batch, dtype, as_graph);
+      fmt::print("{:<10} {:>5} {:<5} {:<15} {:>10.4f} {:>10.0f} {:>9}\n", step.name, step.batch, precision, way,
+                 time.milliseconds, 1e3 * static_cast<double>(step.batch) / time.milliseconds,
+                 as_graph ? std::to_string(time.launches) : "");
     }
+  }
+}
+
+std::vector<const StepCase*> cases_named(std::span<char* const> names) {
+  std::vector<const StepCase*> chosen;
+  for (const StepCase& step : kStepCases)
+    if (names.empty() || std::ranges::count(names, step.name)) chosen.push_back(&step);
+  check_input(names.empty() || chosen.size() == names.size(),
+              "found a network that is none of lenet, cifarnet, resnet20, resnet18, alexnet, each once");
+  return chosen;
 }
 
 }  // namespace
 }  // namespace tern
 
-int main() {
-  return tern::run_application("steps", [] {
-    fmt::print("{}\n", tern::device_backend(tern::kCuda).name());
-    tern::print_table();
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each row at once, into a pipe too
+  return tern::run_application("steps", [&] {
+    const auto cases = tern::cases_named(std::span(argv, static_cast<size_t>(argc)).subspan(1));
+    fmt::print("# {}\n", tern::device_backend(tern::kCuda).name());
+    fmt::print("# {:<8} {:>5} {:<5} {:<15} {:>10} {:>10} {:>9}\n", "network", "batch", "math", "way", "ms", "images/s",
+               "launches");
+    for (const tern::StepCase* step : cases) tern::print_steps(*step);
     return 0;
   });
 }
