@@ -28,8 +28,7 @@ while [ "$1" != --log ]; do shift; done
 awk -v scale="$(cat '"$scratch"'/scale)" "BEGIN { for (i = 1; i <= 100; ++i)
   printf \"{\\\"event\\\":\\\"step\\\",\\\"step\\\":%d,\\\"loss\\\":%.9f,\\\"lr\\\":1}\n\", i, scale * 2 / i }" >"$2"
 echo "{\"event\":\"done\",\"accuracy\":$(cat '"$scratch"'/accuracy),\"loss\":1}" >>"$2"'
-program apps/train_resnet 'exit 3'
-program apps/train_alexnet 'exit 3'
+for name in mlp resnet alexnet; do program "apps/train_$name" 'exit 3'; done
 echo 1 >"$scratch/scale"
 echo 0.995 >"$scratch/accuracy"
 "$project/build-gpu/apps/train_lenet" --log "$project/build-gpu/lenet-cpu.jsonl"
@@ -42,6 +41,24 @@ seconds=$(sed -n 's/.* \([0-9]*\) seconds at most\./\1/p' <<<"$output")
 [ "$seconds" -le 540 ] || fail "the default parts take 9 minutes at most"
 run 2 gpu_run dance
 says "found 'dance', expected --pack, --list"
+
+# A pack is all that another machine needs. Here the builds are done, of programs that do nothing.
+mkdir -p "$project/build"
+cp -r "$project/build-gpu/apps" "$project/build"
+cp -r "$project/build-gpu" "$project/build-cuda"
+find "$project/build-cuda" -type f -exec cp /bin/true {} \;
+cp "$source"/tests/golden/make_*.py "$project/tests/golden/"
+mv "$project/build-gpu" "$scratch/programs"
+tool cmake true
+run 0 gpu_run --pack
+says "MiB, expected 56 or less"
+packed=$(tar -tzf "$project/build-gpu/packed.tar.gz")
+for file in build-gpu/lenet-cpu.jsonl build-gpu/apps/train_alexnet build-gpu/tests/gpu/steps tests/gpu/{run,parts}.sh \
+  tests/gpu/beside.py tests/golden/make_golden.py; do
+  grep -qx "$file" <<<"$packed" || fail "the pack has no $file"
+done
+rm -r "$project/build-gpu" "$scratch/tools/cmake"
+mv "$scratch/programs" "$project/build-gpu"
 
 # Without a GPU: what needs none runs.
 tool nvidia-smi 'exit 9'

@@ -55,7 +55,7 @@ collect() {
   for program in "${programs[@]}"; do install -Ds "build-cuda/$program" "$pack/$program" || return; done
   ldd "${programs[@]/#/$pack/}" | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt|cudnn[a-z_]*|nccl|cuda)\.so' | xargs -r cp -L -t "$pack/lib"
-  strip "$pack"/lib/*.so*
+  find "$pack/lib" -type f -exec strip {} +
 }
 
 # A build for a bare machine has no fast CPU kernels, so the CPU's losses come from one that has.
@@ -65,8 +65,13 @@ collect_cpu_losses() {
 }
 
 make_pack() {
+  local bytes
   build && collect && collect_cpu_losses && tar -czf build-gpu.tmp build-gpu "${scripts[@]}" &&
-    rm -r "$pack" && mkdir "$pack" && mv build-gpu.tmp "$pack/packed.tar.gz" && du -h "$pack/packed.tar.gz" && list
+    rm -r "$pack" && mkdir "$pack" && mv build-gpu.tmp "$pack/packed.tar.gz" || return
+  bytes=$(stat -c %s "$pack/packed.tar.gz")
+  list
+  echo "build-gpu/packed.tar.gz: $((bytes >> 20)) MiB, expected 56 or less"
+  [ "$bytes" -le $((56 << 20)) ]
 }
 
 # Folders with NVIDIA's libraries for CUDA $1: those of pip's wheels, unless they are for another CUDA, and the toolkit's.
