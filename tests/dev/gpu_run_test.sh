@@ -112,6 +112,18 @@ rm "$project/build-gpu/lenet-cpu.jsonl"
 run 0 gpu_run as-cpu
 summary as-cpu 'skipped .*without the losses of a CPU build'
 
+# A checker that finds something fails its part; one that may not run here leaves it out.
+tool compute-sanitizer 'echo "========= ERROR SUMMARY: 0 errors"'
+run 0 gpu_run sanitizer
+says "-- racecheck, at most"
+summary sanitizer ok
+tool compute-sanitizer 'echo "========= RACECHECK SUMMARY: 1 hazard displayed"; exit 9'
+run 1 gpu_run sanitizer
+summary sanitizer failed
+tool compute-sanitizer 'echo "========= Error: Device not supported"; exit 1'
+run 0 gpu_run sanitizer
+summary sanitizer 'skipped .*Device not supported'
+
 # Python sees its own libraries, not the pack's, and its rows stand beside tern's.
 tool python3 '
 case $* in
