@@ -14,7 +14,7 @@ struct TcpOptions {
   int rank = 0;
   int size = 1;
   Address master = {};  ///< where rank 0 listens
-  JobToken token = {};  ///< needed wherever another machine could connect
+  JobToken token = {};  ///< never empty
   uint32_t epoch = 0;   ///< of the job: counts its restarts
   Deadlines deadlines = {};
 };
@@ -22,7 +22,7 @@ struct TcpOptions {
 /// Joins this process to the job: a full mesh of TCP connections, each admitted by the token, and a star of others that
 /// carry signs of life. Returns once all ranks are there. Rank 0 may hand over a listener it made itself, as where the
 /// port was to be any free one. Bytes are framed (48 bytes, CRC-32C); not encrypted. PeerError where the ranks do not
-/// come together in time; InputError for an address that cannot be had, or one that needs a token and has none.
+/// come together in time; InputError for an address that cannot be had, or without a token.
 std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<detail::Listener> listener = {});
 
 }  // namespace tern

@@ -68,9 +68,10 @@ LinkCost loopback_cost(double budget) {
   constexpr int64_t kBytes = 4 << 20;
   detail::Listener listener(Address{});
   const Address master = listener.address();
+  const JobToken token = make_token();
   LinkCost cost;
   run_rank_threads(2, 1, [&](int rank) {
-    const TcpOptions options = {.rank = rank, .size = 2, .master = master};
+    const TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = token};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
     const Tensor little = Tensor::zeros({2}), much = Tensor::zeros({kBytes}, {.dtype = DType::u8}), got = much.clone();
     const double hop = measure_seconds(c, budget, [&] { c.all_reduce(little).wait(); }) / 2;

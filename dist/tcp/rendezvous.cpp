@@ -175,18 +175,18 @@ void Meeting::fail_missing(const std::vector<bool>& here, const Gate& entrance) 
                         seconds(options_.deadlines.rendezvous), refused.empty() ? "" : "; turned away: ", refused}));
 }
 
-void check_options(const TcpOptions& options, const std::optional<Listener>& listener) {
+void check_options(const TcpOptions& options) {
   check_input(options.size >= 1 && options.size <= kMaxRanks && options.rank >= 0 && options.rank < options.size,
               "rank ", options.rank, " of ", options.size, ", expected 0 to ", kMaxRanks - 1, " of 1 to ", kMaxRanks);
-  const Address place = listener ? listener->address() : options.master;
-  check_input(!options.token.empty() || is_loopback(place), place,
-              ": other machines can reach this address, so that a job token is needed (TERN_TOKEN_FILE or TERN_TOKEN)");
+  check_input(!options.token.empty(), "rank ", options.rank,
+              ": found no job token, by which ranks know each other: give all of them one in TERN_TOKEN, or in a file "
+              "that TERN_TOKEN_FILE names");
 }
 
 }  // namespace
 
 Mesh rendezvous(const TcpOptions& options, std::optional<Listener> listener) {
-  check_options(options, listener);
+  check_options(options);
   return Meeting(options, std::move(listener)).hold();
 }
 

@@ -12,6 +12,8 @@ using Words = std::vector<std::string>;
 /// Several ranks train LeNet together.
 class TrainLenetWorkers : public TrainLenet {
  protected:
+  TrainLenetWorkers() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }  // of the job token
+
   static Words workers(int count, const Words& more) {
     Words all = {"--workers", std::to_string(count)};
     all.insert(all.end(), more.begin(), more.end());
@@ -217,6 +219,21 @@ TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
       EXPECT_EQ(outcome.err, "train_lenet: " + sentence + "\n");
     }
   }
+}
+
+// Another user has another token.
+TEST_F(TrainLenetWorkers, ARankOfAnotherUserIsTurnedAway) {
+  const std::string port = std::to_string(detail::Listener(Address{}).address().port);
+  const auto by_hand = [&](const char* rank) {
+    return words({"--rank", rank, "--world-size", "2", "--master", "127.0.0.1:" + port});
+  };
+  Process first(by_hand("0"));
+  std::filesystem::create_directory(place("other"));
+  Process other(joined({"/usr/bin/env", "XDG_RUNTIME_DIR=" + place("other")}, by_hand("1")));
+  const Outcome outcome = other.wait();
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("holds another job token than rank 1"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(first.running()) << "it waits for a rank that holds its token";
 }
 
 TEST_F(TrainLenetWorkers, ARankThatWaitsForOthersEndsAtCtrlC) {

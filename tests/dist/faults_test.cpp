@@ -54,7 +54,8 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
     Relay relay{listener.address()};
     const auto begin = Clock::now();
     const auto errors = on_ranks(kRanks, [&](int rank) {
-      const TcpOptions options = {.rank = rank, .size = kRanks, .master = relay.address(), .deadlines = kShort};
+      const TcpOptions options = {
+          .rank = rank, .size = kRanks, .master = relay.address(), .token = kJobToken, .deadlines = kShort};
       TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
       train(c, static_cast<int>(draw(seed, 1, 50)));
       if (rank == 0) relay.harm(fault, draw(seed, 2, 4), draw(seed, 3, 2) == 0 ? Relay::forth : Relay::back);
@@ -78,7 +79,7 @@ TEST_P(Faults, OfAProcessEndNamedAndInTime) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const int signal = draw(seed, 4, 2) == 0 ? SIGKILL : SIGSTOP;
     detail::Listener listener{Address{}};
-    TcpOptions options = {.size = kRanks, .master = listener.address(), .deadlines = kShort};
+    TcpOptions options = {.size = kRanks, .master = listener.address(), .token = kJobToken, .deadlines = kShort};
     const pid_t child = ::fork();
     if (child == 0) {
       options.rank = 2;

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "tern/dist/in_process.h"
+#include "tern/dist/token.h"
 #include "tern/dist/transport_communicator.h"
 
 namespace tern::test {
+
+/// What lets the ranks of a test's job in.
+inline const JobToken kJobToken = "a token of the right length";
 
 using Transports = std::vector<std::unique_ptr<Transport>>;
 

@@ -20,7 +20,8 @@ const Deadlines kDeadlines = {.operation = std::chrono::seconds(20), .rendezvous
 
 /// As make_nccl, which refuses ranks that share a GPU.
 nccl::NcclCommunicator join_pair(int rank, const Address& master) {
-  const TcpOptions options = {.rank = rank, .size = 2, .master = master, .deadlines = kDeadlines};
+  const TcpOptions options = {
+      .rank = rank, .size = 2, .master = master, .token = "a token that both ranks hold", .deadlines = kDeadlines};
   auto host = std::make_unique<TransportCommunicator>(make_tcp(options));
   ncclUniqueId id = {};
   if (rank == 0) nccl::check_nccl(nccl::library().get_unique_id(&id), "id");

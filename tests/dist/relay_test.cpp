@@ -11,7 +11,8 @@ namespace {
 struct RelayedJob {
   explicit RelayedJob(const Deadlines& deadlines) {
     on_ranks(2, [&](int rank) {
-      const TcpOptions options = {.rank = rank, .size = 2, .master = relay.address(), .deadlines = deadlines};
+      const TcpOptions options = {
+          .rank = rank, .size = 2, .master = relay.address(), .token = kJobToken, .deadlines = deadlines};
       transports[rank] = rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
     });
   }

@@ -1,12 +1,9 @@
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include "tern/dist/peer_error.h"
 #include "tern/dist/tcp/handshake.h"
 #include "tests/dist/transports.h"
-#include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
-#include "tests/support/temporary_folder.h"
 
 namespace tern::test {
 namespace {
@@ -17,7 +14,7 @@ using detail::Listener;
 using detail::Socket;
 using std::chrono::milliseconds;
 
-const JobToken kToken = "a token of the right length", kOther = "another token of that length";
+const JobToken kOther = "another token of that length";
 const Deadlines kShort = {.handshake = milliseconds(500), .rendezvous = milliseconds(500)};
 
 bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
@@ -27,13 +24,13 @@ std::vector<std::string> meet(const std::function<void(TcpOptions&)>& change) {
   Listener listener{Address{}};
   const Address master = listener.address();
   return on_ranks(2, [&](int rank) {
-    TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = kToken, .deadlines = kShort};
+    TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = kJobToken, .deadlines = kShort};
     change(options);
     rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
   });
 }
 
-/// A caller that a gate, which knows kToken, serves on another thread for a while.
+/// A caller that a gate, which knows kJobToken, serves on another thread for a while.
 template <class Call>
 std::string refusal_of(const Call& call) {
   Listener listener{Address{}};
@@ -41,7 +38,7 @@ std::string refusal_of(const Call& call) {
   std::string refused;
   on_ranks(2, [&](int who) {
     if (who == 0) {
-      Gate gate(listener, 0, 2, kToken, milliseconds(200));
+      Gate gate(listener, 0, 2, kJobToken, milliseconds(200));
       EXPECT_FALSE(gate.admit(Clock::now() + milliseconds(500)));
       refused = gate.refused();
     } else {
@@ -87,7 +84,7 @@ TEST(Rendezvous, AnotherVersionIsNamed) {
   EXPECT_TRUE(names(refusal_of([](Socket& socket) {
                       Hello old = hello();
                       old.version = 99;
-                      const auto error = message_of<PeerError>([&] { knock(socket, old, kToken, {}, soon()); });
+                      const auto error = message_of<PeerError>([&] { knock(socket, old, kJobToken, {}, soon()); });
                       EXPECT_NE(error, "");
                     }),
                     "speaks version 99 of the protocol"));
@@ -114,7 +111,7 @@ TEST(Rendezvous, SilentStrangersDoNotKeepRanksOut) {
   for (int i = 0; i < 40; ++i) strangers.push_back(detail::connect(master, soon(), why));
   const Deadlines deadlines = {.handshake = milliseconds(200), .rendezvous = std::chrono::seconds(20)};
   const auto errors = on_ranks(2, [&](int rank) {
-    const TcpOptions options = {.rank = rank, .size = 2, .master = master, .deadlines = deadlines};
+    const TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = kJobToken, .deadlines = deadlines};
     rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
   });
   EXPECT_EQ(errors[0], "");
@@ -130,44 +127,30 @@ TEST(Rendezvous, RanksThatDoNotFitSayTheSame) {
 }
 
 TEST(Rendezvous, AnAbsentRankIsNamed) {
-  const auto errors = on_ranks(1, [](int) { make_tcp({.rank = 0, .size = 3, .deadlines = kShort}); });
+  const auto errors =
+      on_ranks(1, [](int) { make_tcp({.rank = 0, .size = 3, .token = kJobToken, .deadlines = kShort}); });
   EXPECT_EQ(errors[0], "rank 1, 2 did not join rank 0 within 0.5 s");
   Listener unused{Address{}};
   const Address nobody = unused.address();
   { const Listener gone = std::move(unused); }
-  const auto alone =
-      message_of<PeerError>([&] { make_tcp({.rank = 1, .size = 2, .master = nobody, .deadlines = kShort}); });
+  const auto alone = message_of<PeerError>(
+      [&] { make_tcp({.rank = 1, .size = 2, .master = nobody, .token = kJobToken, .deadlines = kShort}); });
   EXPECT_TRUE(names(alone, "rank 1: rank 0 does not answer at " + to_string(nobody))) << alone;
 }
 
 TEST(Rendezvous, ABusyPortIsNamed) {
   const Listener listener{Address{}};
-  const std::string error =
-      message_of<InputError>([&] { make_tcp({.rank = 0, .size = 2, .master = listener.address()}); });
+  const std::string error = message_of<InputError>(
+      [&] { make_tcp({.rank = 0, .size = 2, .master = listener.address(), .token = kJobToken}); });
   EXPECT_TRUE(names(error, to_string(listener.address()) + ": cannot listen there: Address already in use")) << error;
 }
 
-TEST(Rendezvous, OtherMachinesNeedAToken) {
-  for (int rank : {0, 1}) {
-    const auto error = message_of<InputError>([&] {
-      make_tcp({.rank = rank, .size = 2, .master = {"0.0.0.0", 29400}});
-    });
-    EXPECT_TRUE(names(error, "job token")) << error;
-  }
-}
-
-TEST(Token, ComesFromAPrivateFile) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "token";
-  write_file(path, kToken + "\n");
-  ::chmod(path.c_str(), 0644);
-  EXPECT_TRUE(names(message_of<InputError>([&] { read_token(path); }), "0600"));
-  ::chmod(path.c_str(), 0600);
-  EXPECT_EQ(read_token(path), kToken);
-  write_file(path, "short");
-  ::chmod(path.c_str(), 0600);
-  EXPECT_TRUE(names(message_of<InputError>([&] { read_token(path); }), "5 characters"));
-  EXPECT_TRUE(names(message_of<InputError>([&] { read_token(folder.path() / "none"); }), "No such file"));
+TEST(Rendezvous, NoJobIsWithoutAToken) {
+  for (const char* host : {"127.0.0.1", "0.0.0.0"})
+    for (int rank : {0, 1}) {
+      const auto error = message_of<InputError>([&] { make_tcp({.rank = rank, .size = 2, .master = {host, 29400}}); });
+      EXPECT_TRUE(names(error, "TERN_TOKEN_FILE")) << error;
+    }
 }
 
 TEST(Address, ReadsWhatItWrites) {

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 /// What ranks 0 and 1, threads of this process, say once rank 2, a process of its own, has sent itself a signal.
 std::vector<std::string> errors_after(int signal) {
   detail::Listener listener{Address{}};
-  TcpOptions options = {.size = 3, .master = listener.address()};
+  TcpOptions options = {.size = 3, .master = listener.address(), .token = kJobToken};
   options.deadlines = {.heartbeat = milliseconds(50), .dead_after = milliseconds(500)};
   const auto train = [&](Communicator& c, int steps) {
     const Tensor x = Tensor::full({1000}, 1);

@@ -12,7 +12,8 @@ inline Transports make_tcp_job(int ranks, const Deadlines& deadlines) {
   detail::Listener listener(Address{});
   const Address master = listener.address();
   const auto errors = on_ranks(ranks, [&](int rank) {
-    const TcpOptions options = {.rank = rank, .size = ranks, .master = master, .deadlines = deadlines};
+    const TcpOptions options = {
+        .rank = rank, .size = ranks, .master = master, .token = kJobToken, .deadlines = deadlines};
     transports[rank] = rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
   });
   for (const auto& error : errors)

@@ -44,12 +44,17 @@ std::optional<detail::Listener> find_listener(const TrainSettings& settings, con
   return detail::Listener(address);
 }
 
+/// Ranks of one machine have one without being given it.
+JobToken find_token(const ClusterPlace& place) {
+  return place.local_size == place.size ? token_of_machine() : token_from_environment();
+}
+
 std::unique_ptr<Communicator> connect(const TrainSettings& settings, const ClusterPlace& place) {
   const Deadlines deadlines = rank_deadlines(settings);
   auto transport = shaped(settings, make_tcp({.rank = place.rank,
                                               .size = place.size,
                                               .master = place.master,
-                                              .token = token_from_environment(),
+                                              .token = find_token(place),
                                               .epoch = place.epoch,
                                               .deadlines = deadlines},
                                              find_listener(settings, place)));

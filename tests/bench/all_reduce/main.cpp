@@ -53,7 +53,7 @@ void run_rank(const TcpOptions& options, std::optional<detail::Listener> listene
 /// Ends with the first failure of any rank.
 int run(int ranks, const std::vector<int64_t>& sizes) {
   std::optional<detail::Listener> listener(Address{});
-  TcpOptions options{.size = ranks, .master = listener->address()};
+  TcpOptions options{.size = ranks, .master = listener->address(), .token = make_token()};
   for (options.rank = ranks - 1; options.rank > 0; --options.rank)
     if (::fork() == 0) {
       listener.reset();
