@@ -5,8 +5,8 @@
 
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 #include "tern/data/byte_source.h"
-#include "tern/data/escaped.h"
 #include "tern/data/image_decoder.h"
 #include "tern/data/resize.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tern/core/error.h"
-#include "tern/data/escaped.h"
+#include "tern/core/escaped.h"
 
 namespace tern {
 namespace {
