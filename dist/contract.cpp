@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 #include "tern/dist/peer_error.h"
 
 namespace tern {
@@ -41,7 +42,7 @@ const std::string* find(const Contract& contract, const std::string& name) {
 
 std::string describe(int rank, const std::string& name, const std::string* value) {
   const std::string said = !value ? "no " + name : value->empty() ? name + " unset" : name + "=" + *value;
-  return join({"rank ", rank, ": ", said});
+  return printable(join({"rank ", rank, ": ", said}));
 }
 
 /// A difference of a value is told before a name that one lacks, which often follows from it: `local-steps` from

@@ -40,6 +40,11 @@ void set(int descriptor, int level, int option, int value) {
 /// Small messages do not wait for company.
 void send_at_once(int descriptor) { set(descriptor, IPPROTO_TCP, TCP_NODELAY, 1); }
 
+bool is_readable(int descriptor) {
+  pollfd entry = {descriptor, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
 template <class Name>
 Address address_of(int descriptor, Name name) {
   sockaddr_storage storage = {};
@@ -79,6 +84,11 @@ void Socket::queue_within_cache() const {
   if (local().host == remote().host) set(descriptor_, SOL_SOCKET, SO_SNDBUF, 160 * 1024);
 }
 
+void Socket::reset_when_closed() const {
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 Moved Socket::write(std::span<const iovec> parts) {
   msghdr message = {};
   message.msg_iov = const_cast<iovec*>(parts.data());
@@ -106,25 +116,25 @@ Moved Socket::read(std::span<const iovec> parts) {
 }
 
 template <class Move>
-bool Socket::move_all(size_t bytes, short event, Clock::time_point deadline, const Move& move) {
+bool Socket::move_all(size_t bytes, short event, Until until, const Move& move) {
   for (size_t done = 0; done < bytes;) {
     const Moved result = move(done);
     if (!result.ended.empty()) return false;
     done += result.bytes;
-    if (result.bytes == 0 && !wait_for(descriptor_, event, deadline)) return false;
+    if (result.bytes == 0 && !wait_for(descriptor_, event, until)) return false;
   }
   return true;
 }
 
-bool Socket::write_all(std::span<const std::byte> bytes, Clock::time_point deadline) {
-  return move_all(bytes.size(), POLLOUT, deadline, [&](size_t done) {
+bool Socket::write_all(std::span<const std::byte> bytes, Until until) {
+  return move_all(bytes.size(), POLLOUT, until, [&](size_t done) {
     const iovec part = {const_cast<std::byte*>(bytes.data() + done), bytes.size() - done};
     return write({&part, 1});
   });
 }
 
-bool Socket::read_all(std::span<std::byte> bytes, Clock::time_point deadline) {
-  return move_all(bytes.size(), POLLIN, deadline, [&](size_t done) {
+bool Socket::read_all(std::span<std::byte> bytes, Until until) {
+  return move_all(bytes.size(), POLLIN, until, [&](size_t done) {
     const iovec part = {bytes.data() + done, bytes.size() - done};
     return read({&part, 1});
   });
@@ -154,7 +164,9 @@ Socket Listener::accept() {
   return socket;
 }
 
-Socket connect(const Address& address, Clock::time_point deadline, std::string& why) {
+Socket connect(const Address& address, Until until, std::string& why) {
+  // The kernel asks a listener whose queue is full again only after 1 s, 3 s, 7 s: a new attempt asks sooner.
+  auto patience = std::chrono::milliseconds(250);
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, std::chrono::milliseconds(500))) {
     for (const Resolved& place : resolve(address)) {
       Socket socket(::socket(place.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -166,15 +178,18 @@ Socket connect(const Address& address, Clock::time_point deadline, std::string& 
       if (error == EINPROGRESS) {
         socklen_t length = sizeof error;
         error = ETIMEDOUT;
-        if (wait_for(socket.descriptor(), POLLOUT, deadline))
+        if (wait_for(socket.descriptor(), POLLOUT, {std::min(until.time, Clock::now() + patience), until.interrupt}))
           ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length);
+        else
+          patience *= 2;
       }
       send_at_once(socket.descriptor());
       if (error == 0) return socket;
       why = reason(error);
     }
-    if (Clock::now() + pause >= deadline) return {};
-    std::this_thread::sleep_for(pause);
+    if (Clock::now() + pause >= until.time) return {};
+    wait_for(-1, 0, {Clock::now() + pause, until.interrupt});
+    if (is_readable(until.interrupt)) return {};
   }
 }
 
@@ -183,10 +198,10 @@ int poll_timeout(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
 }
 
-bool wait_for(int descriptor, short event, Clock::time_point deadline) {
-  pollfd entry = {descriptor, event, 0};
-  while (Clock::now() < deadline)
-    if (::poll(&entry, 1, poll_timeout(deadline)) > 0) return true;
+bool wait_for(int descriptor, short event, Until until) {
+  pollfd entries[] = {{descriptor, event, 0}, {until.interrupt, POLLIN, 0}};
+  while (Clock::now() < until.time && entries[1].revents == 0)
+    if (::poll(entries, std::size(entries), poll_timeout(until.time)) > 0 && entries[0].revents != 0) return true;
   return false;
 }
 

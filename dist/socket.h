@@ -18,6 +18,14 @@ struct Moved {
   std::string ended;  // why nothing more will come; "" while the connection stands
 };
 
+/// When a wait ends: at a time, or before it as soon as a descriptor can be read.
+struct Until {
+  Until(Clock::time_point until_time, int until_readable = -1) : time(until_time), interrupt(until_readable) {}
+
+  Clock::time_point time;
+  int interrupt;  ///< -1: none
+};
+
 /// A connected TCP socket that never waits, counted in a ledger; owns its descriptor. Used by one thread at a time,
 /// and by a second one only where one reads and the other writes.
 class Socket {
@@ -37,13 +45,15 @@ class Socket {
   /// Where both ends are on this machine, keeps the kernel from queueing more than a core's cache holds: the receiver's
   /// copy finds the bytes there.
   void queue_within_cache() const;
+  /// The kernel keeps nothing of the connection once it is closed here, as it does for a minute otherwise.
+  void reset_when_closed() const;
 
   /// As many bytes as the kernel takes or has, perhaps none.
   Moved write(std::span<const iovec> parts);
   Moved read(std::span<const iovec> parts);
-  /// All of them, by the deadline; false where that fails.
-  bool write_all(std::span<const std::byte> bytes, Clock::time_point deadline);
-  bool read_all(std::span<std::byte> bytes, Clock::time_point deadline);
+  /// All of them; false if the connection or the wait ends before.
+  bool write_all(std::span<const std::byte> bytes, Until until);
+  bool read_all(std::span<std::byte> bytes, Until until);
 
   /// The numeric addresses of the two ends.
   Address local() const;
@@ -51,7 +61,7 @@ class Socket {
 
  private:
   template <class Move>
-  bool move_all(size_t bytes, short event, Clock::time_point deadline, const Move& move);
+  bool move_all(size_t bytes, short event, Until until, const Move& move);
 
   int descriptor_ = -1;
   Ledger* ledger_ = nullptr;
@@ -70,7 +80,7 @@ class Listener {
 
   int descriptor() const { return socket_.descriptor(); }
   Address address() const { return socket_.local(); }
-  /// Not open where nobody has come yet.
+  /// Not open if nobody has come yet, or if the system cannot: errno tells.
   Socket accept();
 
  private:
@@ -79,14 +89,14 @@ class Listener {
   Socket socket_;
 };
 
-/// Tries the host's addresses until one answers; not open where none does by the deadline, and `why` says so.
-Socket connect(const Address& address, Clock::time_point deadline, std::string& why);
+/// Tries the host's addresses until one answers; not open if the wait ends before, and `why` says what kept it.
+Socket connect(const Address& address, Until until, std::string& why);
 
 /// Whether only this machine can reach the address. A host without an address is an InputError.
 bool is_loopback(const Address& address);
 
-/// Waits for `event` (poll.h) on one descriptor; false at the deadline.
-bool wait_for(int descriptor, short event, Clock::time_point deadline);
+/// Waits for `event` (poll.h) on one descriptor; false if the wait ends before. Descriptor -1 just waits.
+bool wait_for(int descriptor, short event, Until until);
 /// What poll understands: milliseconds from now, rounded up.
 int poll_timeout(Clock::time_point deadline);
 

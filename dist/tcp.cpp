@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tern/core/error.h"
+#include "tern/dist/in_process.h"
 #include "tern/dist/tcp/channel.h"
 #include "tern/dist/tcp/rendezvous.h"
 
@@ -19,7 +20,7 @@ constexpr auto kSpin = std::chrono::microseconds(100);
 /// One rank's end of the mesh. Whoever calls moves the data; the monitor has a thread for the signs of life.
 class Tcp final : public Transport {
  public:
-  Tcp(const TcpOptions& options, detail::Mesh mesh);
+  Tcp(const TcpOptions& options, std::optional<detail::Listener> listener);
 
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
@@ -51,19 +52,18 @@ class Tcp final : public Transport {
   detail::Monitor monitor_;
 };
 
-Tcp::Tcp(const TcpOptions& options, detail::Mesh mesh)
+Tcp::Tcp(const TcpOptions& options, std::optional<detail::Listener> listener)
     : options_(options),
       links_(options.size),
-      monitor_(options.rank, options.epoch, std::move(mesh.control), std::move(mesh.names), options.deadlines, ledger_,
-               links_) {
+      monitor_(options.rank, options.size, options.epoch, options.deadlines, ledger_, links_) {
+  std::vector<detail::Socket> sockets = detail::rendezvous(options_, std::move(listener), monitor_);
   for (int peer = 0; peer < size(); ++peer) {
     channels_.emplace_back();
     if (peer == rank()) continue;
     // Not shorter: a peer that computes does not read either. Who is dead, the signs of life tell.
-    mesh.data[peer].set_patience(options.deadlines.operation);
-    mesh.data[peer].queue_within_cache();
-    channels_[peer] =
-        std::make_unique<Channel>(std::move(mesh.data[peer]), options.epoch, rank(), peer, ledger_, links_);
+    sockets[peer].set_patience(options.deadlines.operation);
+    sockets[peer].queue_within_cache();
+    channels_[peer] = std::make_unique<Channel>(std::move(sockets[peer]), options.epoch, rank(), peer, ledger_, links_);
   }
 }
 
@@ -122,6 +122,7 @@ Clock::time_point Tcp::receive(int peer, const Message& message, std::span<std::
 void Tcp::flush() {
   auto deadline = Clock::now() + options_.deadlines.operation;
   while (Channel* channel = unsent()) {
+    links_.wait_to_send(channel->peer());
     if (write_all_channels()) {
       deadline = Clock::now() + options_.deadlines.operation;
     } else {
@@ -129,6 +130,7 @@ void Tcp::flush() {
       wait(nullptr, deadline);
     }
   }
+  links_.wait_to_send(-1);
 }
 
 void Tcp::idle_until(Clock::time_point time) {
@@ -170,7 +172,12 @@ void Tcp::wait(Channel* source, Clock::time_point until) {
 }  // namespace
 
 std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<detail::Listener> listener) {
-  return std::make_unique<Tcp>(options, detail::rendezvous(options, std::move(listener)));
+  check_input(options.size >= 1 && options.size <= kMaxRanks && options.rank >= 0 && options.rank < options.size,
+              "rank ", options.rank, " of ", options.size, ", expected 0 to ", kMaxRanks - 1, " of 1 to ", kMaxRanks);
+  check_input(!options.token.empty(), "rank ", options.rank,
+              ": found no job token, by which ranks know each other: give all of them one in TERN_TOKEN, or in a file "
+              "that TERN_TOKEN_FILE names");
+  return std::make_unique<Tcp>(options, std::move(listener));
 }
 
 }  // namespace tern

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "tern/dist/socket.h"
 #include "tern/dist/token.h"
@@ -17,6 +19,9 @@ struct TcpOptions {
   JobToken token = {};  ///< never empty
   uint32_t epoch = 0;   ///< of the job: counts its restarts
   Deadlines deadlines = {};
+  /// Hears whom this rank waits for at the start, from the thread that joins: "waiting for rank 1, 3 to join: 10 s of
+  /// 60 s".
+  std::function<void(const std::string&)> note = {};
 };
 
 /// Joins this process to the job: a full mesh of TCP connections, each admitted by the token, and a star of others that

@@ -14,8 +14,9 @@ struct Deadlines {
   Clock::duration heartbeat = std::chrono::seconds(1);    ///< between two signs of life
   Clock::duration dead_after = std::chrono::seconds(5);   ///< of silence; thrice that of a data connection's
   Clock::duration operation = std::chrono::seconds(300);  ///< in which a wait must see progress
-  Clock::duration handshake = std::chrono::seconds(5);    ///< in which a connection must have proved itself
+  Clock::duration handshake = std::chrono::seconds(1);    ///< in which a connection must have proved itself
   Clock::duration rendezvous = std::chrono::seconds(60);  ///< in which all ranks must have joined
+  Clock::duration note = std::chrono::seconds(10);        ///< between two notes on who is waited for at the start
 };
 
 /// Moves ordered bytes between the ranks of a job and knows no tensors: between two ranks, messages arrive in the order

@@ -7,7 +7,7 @@
 
 namespace tern::detail {
 
-inline constexpr uint16_t kProtocolVersion = 2;
+inline constexpr uint16_t kProtocolVersion = 3;
 
 /// What a frame is for; a number on the wire: append, never reorder.
 enum class FrameType : uint8_t { data = 1, heartbeat, report, abort, goodbye, members, last = members };

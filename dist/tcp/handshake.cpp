@@ -8,16 +8,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 #include "tern/dist/peer_error.h"
 
 namespace tern::detail {
 namespace {
 
 constexpr uint32_t kMagic = 0x4f4c4548;  // "HELO"
-constexpr size_t kMaxPending = 32;
+/// Connections that are accepted before those that wait are served again.
+constexpr int kBurst = 256;
+/// Different reasons that are kept, of strangers and of members.
+constexpr size_t kMostReasons = 16;
 
 using Digest = std::array<std::byte, 32>;
 
@@ -31,8 +37,9 @@ struct Challenge {
 };
 static_assert(sizeof(Challenge) == 72);
 
-/// The listener's last word: text, or nothing where all is well.
-using Verdict = std::array<char, 256>;
+/// The listener's last word: the length of a text, and the text; none if all is well.
+using VerdictLength = uint32_t;
+constexpr VerdictLength kMaxVerdict = 4096;
 
 template <class T>
 ConstBytes bytes_of(const T& value) {
@@ -71,6 +78,18 @@ Bytes writable(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
+/// Without waiting: a connection that has just begun takes what little a handshake says.
+bool write_now(Socket& socket, ConstBytes bytes) { return socket.write_all(bytes, Clock::now()); }
+
+bool write_verdict(Socket& socket, std::string_view text) {
+  text = text.substr(0, kMaxVerdict);
+  const auto length = static_cast<VerdictLength>(text.size());
+  std::vector<std::byte> bytes(sizeof length + text.size());
+  std::memcpy(bytes.data(), &length, sizeof length);
+  std::ranges::copy(std::as_bytes(std::span(text)), bytes.begin() + sizeof length);
+  return write_now(socket, bytes);
+}
+
 }  // namespace
 
 Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port) {
@@ -90,113 +109,172 @@ Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t p
   return hello;
 }
 
-void knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where,
-           Clock::time_point deadline) {
+std::string host_of(const Hello& hello) {
+  const std::string_view host(hello.host.data(), hello.host.size());
+  return printable(host.substr(0, host.find('\0')));
+}
+
+bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Until until) {
   const auto must = [&](bool holds, const auto&... cause) {
     if (!holds) throw PeerError(join({"rank ", hello.rank, ": ", where, " ", cause...}));
   };
   Challenge challenge = {};
-  must(socket.write_all(bytes_of(hello), deadline) && socket.read_all(writable(challenge), deadline),
-       "did not answer as a rank of this job");
+  if (!socket.write_all(bytes_of(hello), until) || !socket.read_all(writable(challenge), until)) return false;
   must(challenge.magic == kMagic, "is no rank of a job of tern's");
   must(challenge.version == kProtocolVersion, "speaks version ", challenge.version, " of the protocol, rank ",
        hello.rank, " version ", kProtocolVersion);
   must(same(challenge.proof, server_proof(token, hello, challenge)), "holds another job token than rank ", hello.rank);
-  Verdict verdict = {};
-  must(socket.write_all(bytes_of(client_proof(token, hello, challenge)), deadline) &&
-           socket.read_all(writable(verdict), deadline),
-       "turned rank ", hello.rank, " away");
-  verdict.back() = 0;
-  if (verdict.front() != 0) throw PeerError(verdict.data());
+  VerdictLength length = 0;
+  if (!socket.write_all(bytes_of(client_proof(token, hello, challenge)), until) ||
+      !socket.read_all(writable(length), until))
+    return false;
+  must(length <= kMaxVerdict, "answers with ", length, " bytes, expected ", kMaxVerdict, " at most");
+  std::string verdict(length, '\0');
+  if (!socket.read_all(std::as_writable_bytes(std::span(verdict)), until)) return false;
+  if (!verdict.empty()) throw PeerError(printable(verdict));
+  return true;
 }
 
 /// A connection that has not proved itself yet.
 struct Gate::Pending {
   Socket socket;
   Clock::time_point deadline;
-  Address from = socket.remote();
-  bool challenged = false;
-  size_t got = 0;  // bytes of what is awaited now
+  bool challenged = false;  // it has said hello
+  size_t got = 0;           // bytes of what is awaited now
   Hello hello = {};
   Challenge challenge = {};
   Digest proof = {};
-  bool done = false, refused = false;
 };
 
-Gate::Gate(Listener& listener, uint32_t epoch, int size, const JobToken& token, Clock::duration limit)
-    : listener_(listener), epoch_(epoch), size_(size), token_(token), limit_(limit) {}
+Gate::Gate(Listener& listener, const JobToken& token, size_t places, Clock::duration limit)
+    : listener_(listener), token_(token), places_(places), limit_(limit) {}
 
 Gate::~Gate() = default;
 
-std::optional<Admitted> Gate::admit(Clock::time_point deadline) {
-  while (Clock::now() < deadline) {
-    std::vector<pollfd> entries = {{pending_.size() < kMaxPending ? listener_.descriptor() : -1, POLLIN, 0}};
+std::optional<Admitted> Gate::admit(const Objection& objection, Until until) {
+  while (!admitted_) {
+    if (Clock::now() >= until.time) return std::nullopt;
+    std::vector<pollfd> entries = {{listener_.descriptor(), POLLIN, 0}, {until.interrupt, POLLIN, 0}};
     for (const Pending& pending : pending_) entries.push_back({pending.socket.descriptor(), POLLIN, 0});
-    const auto wake = std::min(deadline, Clock::now() + std::chrono::milliseconds(100));
+    const auto wake = pending_.empty() ? until.time : std::min(until.time, pending_.front().deadline);
     ::poll(entries.data(), entries.size(), poll_timeout(wake));
-    for (Pending& pending : pending_) {
-      if (!advance(pending)) continue;
-      Admitted admitted = {std::move(pending.socket), pending.hello};
-      std::erase_if(pending_, [](const Pending& p) { return p.refused || !p.socket.open(); });
-      return admitted;
+    if (entries[1].revents != 0) return std::nullopt;
+    auto entry = entries.begin() + 2;
+    for (auto place = pending_.begin(); place != pending_.end() && !admitted_; ++entry) {
+      const auto here = place++;
+      if (entry->revents != 0 && advance(*here, objection) != State::waiting) pending_.erase(here);
     }
-    std::erase_if(pending_, [](const Pending& p) { return p.refused; });
-    if (entries[0].revents != 0)
-      if (Socket socket = listener_.accept(); socket.open())
-        pending_.push_back({.socket = std::move(socket), .deadline = Clock::now() + limit_});
+    drop_late();
+    if (entries[0].revents != 0) accept_all(objection);
   }
-  return std::nullopt;
+  return std::exchange(admitted_, std::nullopt);
 }
 
-/// Takes what has come; true once the peer is admitted.
-bool Gate::advance(Pending& pending) {
-  const auto refuse = [&](const std::string& why) {
-    pending.refused = true;
-    refused_ = join({pending.from, " ", why});
-    return false;
-  };
-  const Bytes awaited = pending.challenged ? writable(pending.proof) : writable(pending.hello);
-  const iovec part = {awaited.data() + pending.got, awaited.size() - pending.got};
-  const Moved moved = pending.socket.read({&part, 1});
-  if (!moved.ended.empty())
-    return refuse(pending.challenged ? "left at the proof of the job token: does it hold another?" : moved.ended);
-  pending.got += moved.bytes;
-  if (pending.got < awaited.size())
-    return Clock::now() > pending.deadline ? refuse("did not prove itself in time") : false;
-  pending.got = 0;
-  const auto soon = Clock::now() + std::chrono::milliseconds(100);
-  if (!pending.challenged) {
-    if (pending.hello.magic != kMagic) return refuse("is no rank of a job of tern's");
-    pending.challenge = {kMagic, kProtocolVersion, 0, random_bytes(), {}};
-    pending.challenge.proof = server_proof(token_, pending.hello, pending.challenge);
-    if (!pending.socket.write_all(bytes_of(pending.challenge), soon)) return refuse("took no answer");
-    pending.challenged = true;
-    if (pending.hello.version != kProtocolVersion)
-      return refuse(join({"speaks version ", pending.hello.version, " of the protocol, expected ", kProtocolVersion}));
-    return false;
+/// A rank has often said hello by now: it is heard before a later connection could take its place.
+void Gate::accept_all(const Objection& objection) {
+  for (int count = 0; count < kBurst && !admitted_; ++count) {
+    Socket socket = listener_.accept();
+    if (!socket.open()) {
+      const int error = errno;
+      if (error == EAGAIN || error == EWOULDBLOCK) return;
+      const bool full = error == EMFILE || error == ENFILE;
+      check(!full || make_room(), "cannot accept a connection: ", std::strerror(error));
+      continue;
+    }
+    if (pending_.size() >= places_) make_room();
+    pending_.push_back({.socket = std::move(socket), .deadline = Clock::now() + limit_});
+    if (advance(pending_.back(), objection) != State::waiting) pending_.pop_back();
   }
-  if (!same(pending.proof, client_proof(token_, pending.hello, pending.challenge)))
-    return refuse(join({"claims to be rank ", pending.hello.rank, " with another job token"}));
-  check_fits(pending);
-  return pending.socket.write_all(bytes_of(Verdict{}), soon) || refuse("went away");
 }
 
-void Gate::check_fits(Pending& pending) {
-  pending.hello.host.back() = 0;
+/// Drops the oldest connection that has said nothing, or the oldest of all if each has said hello.
+bool Gate::make_room() {
+  if (pending_.empty()) return false;
+  const auto silent = std::ranges::find(pending_, false, &Pending::challenged);
+  drop(silent == pending_.end() ? pending_.begin() : silent, "did not prove itself before others needed its place");
+  return true;
+}
+
+void Gate::drop_late() {
+  const auto now = Clock::now();
+  while (!pending_.empty() && pending_.front().deadline <= now) drop(pending_.begin(), "did not prove itself in time");
+}
+
+void Gate::drop(Place place, const std::string& why) {
+  refuse(*place, why);
+  place->socket.reset_when_closed();
+  pending_.erase(place);
+}
+
+Gate::State Gate::refuse(const Pending& pending, const std::string& why) {
+  note(strangers_, join({pending.socket.remote().host, " ", why}));
+  return State::refused;
+}
+
+/// Takes what has come.
+Gate::State Gate::advance(Pending& pending, const Objection& objection) {
+  while (true) {
+    const Bytes awaited = pending.challenged ? writable(pending.proof) : writable(pending.hello);
+    const iovec part = {awaited.data() + pending.got, awaited.size() - pending.got};
+    const Moved moved = pending.socket.read({&part, 1});
+    if (!moved.ended.empty())
+      return refuse(pending,
+                    pending.challenged ? "left at the proof of the job token: does it hold another?" : moved.ended);
+    pending.got += moved.bytes;
+    if (pending.got < awaited.size()) {
+      if (moved.bytes == 0) return State::waiting;
+      continue;
+    }
+    pending.got = 0;
+    const State state = pending.challenged ? answer_proof(pending, objection) : answer_hello(pending);
+    if (state != State::waiting) return state;
+  }
+}
+
+Gate::State Gate::answer_hello(Pending& pending) {
   const Hello& hello = pending.hello;
-  std::string wrong;
-  if (static_cast<int>(hello.size) != size_)
-    wrong = join({"is one of ", hello.size, " ranks, rank 0 one of ", size_});
-  else if (hello.epoch != epoch_)
-    wrong = join({"is in epoch ", hello.epoch, " of the job, rank 0 in epoch ", epoch_});
-  else if (hello.rank == 0 || hello.rank >= hello.size)
-    wrong = join({"cannot join ", size_, " ranks"});
-  if (wrong.empty()) return;
-  wrong = join({"rank ", hello.rank, " (", hello.host.data(), ", process ", hello.process, ") ", wrong});
-  Verdict verdict = {};
-  wrong.copy(verdict.data(), verdict.size() - 1);
-  pending.socket.write_all(bytes_of(verdict), Clock::now() + std::chrono::milliseconds(100));
-  throw PeerError(wrong);
+  if (hello.magic != kMagic) return refuse(pending, "is no rank of a job of tern's");
+  pending.challenge = {kMagic, kProtocolVersion, 0, random_bytes(), {}};
+  pending.challenge.proof = server_proof(token_, hello, pending.challenge);
+  if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "took no answer");
+  if (hello.version != kProtocolVersion)
+    return refuse(pending, join({"speaks version ", hello.version, " of the protocol, expected ", kProtocolVersion}));
+  pending.challenged = true;
+  return State::waiting;
+}
+
+Gate::State Gate::answer_proof(Pending& pending, const Objection& objection) {
+  const Hello& hello = pending.hello;
+  if (!same(pending.proof, client_proof(token_, hello, pending.challenge)))
+    return refuse(pending, join({"claims to be rank ", hello.rank, " with another job token"}));
+  if (std::string why = objection(hello); !why.empty()) {
+    why = join({"rank ", hello.rank, " (", host_of(hello), ", process ", hello.process, ") ", why});
+    write_verdict(pending.socket, why);
+    note(members_, std::move(why));
+    return State::refused;
+  }
+  if (!write_verdict(pending.socket, "")) return refuse(pending, "went away");
+  admitted_ = Admitted{std::move(pending.socket), hello};
+  return State::admitted;
+}
+
+/// Strangers may give ever new reasons: only the first ones are kept.
+void Gate::note(std::vector<Refusal>& refusals, std::string why) {
+  const auto known = std::ranges::find(refusals, why, &Refusal::why);
+  if (known != refusals.end())
+    ++known->times;
+  else if (refusals.size() < kMostReasons)
+    refusals.push_back({std::move(why), 1});
+}
+
+std::string Gate::refusals() const {
+  std::string text;
+  for (const auto* each : {&members_, &strangers_})
+    for (const Refusal& refusal : *each) {
+      text += (text.empty() ? "" : "; ") + refusal.why;
+      if (refusal.times > 1) text += join({" (", refusal.times, " times)"});
+    }
+  return text;
 }
 
 }  // namespace tern::detail

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,10 +32,14 @@ static_assert(sizeof(Hello) == 124);
 
 Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port);
 
+/// The machine's name in a hello, fit to be printed.
+std::string host_of(const Hello& hello);
+
 /// Proves to the listener at the other end that this rank holds the token, and has that proved: each side answers the
 /// other's random challenge with HMAC-SHA256 (RFC 2104) over both sides' words and the direction. It admits peers and
-/// does not protect what follows. PeerError where the other is no rank of this job; "" or why it closed without a word.
-void knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Clock::time_point deadline);
+/// does not protect what follows. False if the connection, or the wait, ends before the listener has decided: another
+/// connection may do better. A PeerError with the reason if the other is no rank of this job, or turns this one away.
+bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Until until);
 
 /// A peer that has proved itself.
 struct Admitted {
@@ -41,31 +47,49 @@ struct Admitted {
   Hello hello;
 };
 
-/// Lets in who knows the token, whatever strangers do: each connection has `limit` to prove itself and is read for 156
-/// bytes before; no more than 32 at once. Used by one thread.
+/// Lets in who knows the token, whatever strangers do. A connection has `limit` to prove itself, and is read for 156
+/// bytes before. If there are more connections than `places`, the oldest that has not even said hello is dropped. No
+/// peer is ever waited for. Used by one thread.
 class Gate {
  public:
-  Gate(Listener& listener, uint32_t epoch, int size, const JobToken& token, Clock::duration limit);
+  /// Why a peer that holds the token does not fit; "" if it does. The peer is told, and turned away.
+  using Objection = std::function<std::string(const Hello&)>;
+
+  /// `listener` and `token` outlive it.
+  Gate(Listener& listener, const JobToken& token, size_t places, Clock::duration limit);
   ~Gate();
 
-  /// The next peer; none by the deadline. A peer with the token that does not fit the job is a PeerError.
-  std::optional<Admitted> admit(Clock::time_point deadline);
-  /// Why the last connection was turned away; "" where none was.
-  const std::string& refused() const { return refused_; }
+  /// The next peer; none if the wait ends before.
+  std::optional<Admitted> admit(const Objection& objection, Until until);
+  /// Why connections were turned away, each reason once; "" if none was.
+  std::string refusals() const;
 
  private:
   struct Pending;
+  using Place = std::list<Pending>::iterator;
+  struct Refusal {
+    std::string why;
+    int64_t times = 0;
+  };
+  enum class State { waiting, admitted, refused };
 
-  bool advance(Pending& pending);
-  void check_fits(Pending& pending);
+  static void note(std::vector<Refusal>& refusals, std::string why);
+  void accept_all(const Objection& objection);
+  bool make_room();
+  void drop_late();
+  void drop(Place place, const std::string& why);
+  State advance(Pending& pending, const Objection& objection);
+  State answer_hello(Pending& pending);
+  State answer_proof(Pending& pending, const Objection& objection);
+  State refuse(const Pending& pending, const std::string& why);
 
   Listener& listener_;
-  uint32_t epoch_;
-  int size_;
   const JobToken& token_;
-  Clock::duration limit_;
-  std::vector<Pending> pending_;
-  std::string refused_;
+  const size_t places_;
+  const Clock::duration limit_;
+  std::list<Pending> pending_;  // in order of arrival
+  std::optional<Admitted> admitted_;
+  std::vector<Refusal> strangers_, members_;
 };
 
 }  // namespace tern::detail

@@ -14,6 +14,7 @@ namespace tern::detail {
 struct LinkReport {
   int awaited = -1;                 ///< the rank whose message it waits for; -1: none
   uint64_t received = 0;            ///< from that one
+  int taker = -1;                   ///< the rank that has to take what is queued before this one goes on; -1: none
   std::vector<uint64_t> sent = {};  ///< to each rank: handed over to the network
 };
 std::string format(const LinkReport& report);
@@ -27,8 +28,10 @@ class LinkCounts {
 
   void sent(int peer, uint64_t bytes) { add(sent_[static_cast<size_t>(peer)], bytes); }
   void received(int peer, uint64_t bytes) { add(received_[static_cast<size_t>(peer)], bytes); }
-  /// -1: nobody.
+  /// For a message from there; -1: nobody.
   void wait_for(int peer) { awaited_.store(peer, std::memory_order_relaxed); }
+  /// Until a message is on its way there; -1: nobody.
+  void wait_to_send(int peer) { taker_.store(peer, std::memory_order_relaxed); }
   LinkReport report() const;
 
  private:
@@ -39,12 +42,12 @@ class LinkCounts {
   }
 
   std::vector<Count> sent_, received_;
-  std::atomic<int> awaited_{-1};
+  std::atomic<int> awaited_{-1}, taker_{-1};
 };
 
 /// Finds a data connection that stands still although both its ranks live: what one end has handed over is awaited at
 /// the other, where nothing at all arrives. A rank that computes has nothing on its way, and of what is on a slow link
-/// something arrives. Owned by rank 0's monitor, which hears all reports; not thread-safe.
+/// something arrives. Owned by a monitor: rank 0's hears all reports, the others know their own; not thread-safe.
 class LinkWatch {
  public:
   explicit LinkWatch(int ranks) : ranks_(static_cast<size_t>(ranks)) {}
@@ -53,10 +56,13 @@ class LinkWatch {
   /// The rank whose bytes have been missing for longer than `limit`, if there is one.
   /// Bytes count as missing from the first call on that finds them so.
   std::optional<Fault> find_lost(Clock::duration limit);
+  /// A rank that has waited for `peer` for longer than `limit` and seen nothing move meanwhile.
+  std::optional<int> find_waiting(int peer, Clock::duration limit) const;
 
  private:
   struct Rank {
     LinkReport report;
+    Clock::time_point waits_since = Clock::now();         // without a byte
     std::optional<Clock::time_point> missing_since = {};  // what it awaits
   };
   uint64_t handed_over(int from, size_t to) const;

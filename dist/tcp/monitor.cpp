@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 
 namespace tern::detail {
 namespace {
@@ -20,15 +21,25 @@ constexpr auto kWriteLimit =
 /// only after ever longer pauses.
 constexpr int kLinkPatience = 3;
 
+/// Of a cause that ranks tell each other: the rest of a longer one is left out.
+constexpr size_t kMaxCause = 64 << 10;
+
 void raise(int descriptor) {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
 }
 
+void lower(int descriptor) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read = ::read(descriptor, &count, sizeof count);
+}
+
 }  // namespace
 
 bool write_control(Socket& socket, Frame frame, std::string_view text, Clock::time_point deadline) {
-  const ConstBytes payload = std::as_bytes(std::span(text.substr(0, kMaxControlText)));
+  check(text.size() <= kMaxControlText, "a control frame of type ", static_cast<int>(frame.type), " has ", text.size(),
+        " bytes, expected ", kMaxControlText, " at most");
+  const ConstBytes payload = std::as_bytes(std::span(text));
   const Frame::Header header = encode(frame, payload);
   std::vector<std::byte> bytes(header.begin(), header.end());
   bytes.insert(bytes.end(), payload.begin(), payload.end());
@@ -53,23 +64,19 @@ bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text
   return true;
 }
 
-Monitor::Monitor(int rank, uint32_t epoch, std::vector<ControlLink> links, std::vector<std::string> names,
-                 const Deadlines& deadlines, Ledger& ledger, const LinkCounts& own_links)
+Monitor::Monitor(int rank, int size, uint32_t epoch, const Deadlines& deadlines, Ledger& ledger,
+                 const LinkCounts& own_links)
     : rank_(rank),
       epoch_(epoch),
-      names_(std::move(names)),
       deadlines_(deadlines),
-      links_(std::move(links)),
-      progress_(names_.size()),
+      progress_(static_cast<size_t>(size)),
+      ledger_(ledger),
       own_links_(own_links),
-      watch_(static_cast<int>(names_.size())),
-      wake_(::eventfd(0, EFD_CLOEXEC)),
+      watch_(size),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failed_(::eventfd(0, EFD_CLOEXEC)) {
   check(wake_ >= 0 && failed_ >= 0, "no event descriptors left");
-  for (ControlLink& link : links_) {
-    link.socket.count_in(ledger);
-    link.heard = Clock::now();
-  }
+  for (int each = 0; each < size; ++each) names_.push_back(join({"rank ", each}));
   thread_ = std::thread([this] { run(); });
 }
 
@@ -80,9 +87,35 @@ Monitor::~Monitor() {
   }
   raise(wake_);
   thread_.join();
-  for (ControlLink& link : links_) write(link, FrameType::goodbye, "");
+  for (Link& link : links_) write(link, FrameType::goodbye, "");
   ::close(wake_);
   ::close(failed_);
+}
+
+void Monitor::watch(int peer, Socket socket) {
+  const Lock lock(mutex_);
+  socket.count_in(ledger_);
+  links_.push_back({.peer = peer, .socket = std::move(socket)});
+  raise(wake_);
+}
+
+void Monitor::set_name(int rank, std::string name) {
+  const Lock lock(mutex_);
+  names_[static_cast<size_t>(rank)] = std::move(name);
+}
+
+void Monitor::send_members(std::string_view list) {
+  const Lock lock(mutex_);
+  for (Link& link : links_) write(link, FrameType::members, list);
+}
+
+std::string Monitor::receive_members(Clock::time_point deadline) {
+  {
+    Lock lock(mutex_);
+    changed_.wait_until(lock, deadline, [&] { return members_ || !failure_.empty() || links_.front().left; });
+    if (failure_.empty() && members_) return *members_;
+  }
+  fail(0, "did not tell who is in the job");
 }
 
 void Monitor::run() {
@@ -91,11 +124,12 @@ void Monitor::run() {
   auto next_beat = Clock::now();
   while (!ending_) {
     entries.assign(1, {wake_, POLLIN, 0});
-    for (const ControlLink& link : links_) entries.push_back({link.left ? -1 : link.socket.descriptor(), POLLIN, 0});
+    for (const Link& link : links_) entries.push_back({link.left ? -1 : link.socket.descriptor(), POLLIN, 0});
     lock.unlock();
     ::poll(entries.data(), entries.size(), poll_timeout(next_beat));
     lock.lock();
-    for (size_t i = 0; i < links_.size(); ++i)
+    if (entries[0].revents != 0) lower(wake_);
+    for (size_t i = 0; i + 1 < entries.size(); ++i)  // there may be more links by now
       if (entries[i + 1].revents != 0) read(links_[i]);
     if (Clock::now() < next_beat) continue;
     next_beat = Clock::now() + deadlines_.heartbeat;
@@ -105,20 +139,26 @@ void Monitor::run() {
 
 void Monitor::beat() {
   const LinkReport report = own_links_.report();
+  watch_.note(rank_, report);
   const std::string text = rank_ == 0 ? "" : format(report);
-  for (ControlLink& link : links_) {
-    if (link.left) continue;
-    write(link, FrameType::heartbeat, text);
-    if (Clock::now() - link.heard > deadlines_.dead_after)
-      lose(link, "gave no sign of life for " + seconds(deadlines_.dead_after));
+  for (Link& link : links_) {
+    if (!link.left) write(link, FrameType::heartbeat, text);
+    look_after(link);
   }
   if (rank_ != 0) return;
-  watch_.note(0, report);
   if (const auto fault = watch_.find_lost(kLinkPatience * deadlines_.dead_after))
     settle(fault->rank, fault->cause, 0, current_);
 }
 
-void Monitor::read(ControlLink& link) {
+/// A rank that left has closed its other connections too, unless it is broken.
+void Monitor::look_after(Link& link) {
+  if (Clock::now() - link.heard <= deadlines_.dead_after) return;
+  if (!link.left) return lose(link, "gave no sign of life for " + seconds(deadlines_.dead_after));
+  if (const auto rank = watch_.find_waiting(link.peer, deadlines_.dead_after))
+    settle(link.peer, join({"has left, and keeps rank ", *rank, " waiting"}), rank_, current_);
+}
+
+void Monitor::read(Link& link) {
   std::byte buffer[4096];
   const iovec part = {buffer, sizeof buffer};
   const Moved moved = link.socket.read({&part, 1});
@@ -134,7 +174,7 @@ void Monitor::read(ControlLink& link) {
   }
 }
 
-void Monitor::handle(ControlLink& link, const Frame& frame, const std::string& text) {
+void Monitor::handle(Link& link, const Frame& frame, const std::string& text) {
   check(frame.source == link.peer && frame.epoch == epoch_, "sent a control frame of rank ", frame.source, ", epoch ",
         frame.epoch);
   switch (frame.type) {
@@ -142,7 +182,16 @@ void Monitor::handle(ControlLink& link, const Frame& frame, const std::string& t
       progress_[link.peer].reach(frame.message.sequence);
       if (rank_ == 0) watch_.note(link.peer, parse_link_report(text, static_cast<int>(names_.size())));
       break;
-    case FrameType::goodbye: link.left = true; break;
+    case FrameType::goodbye:
+      link.left = true;
+      changed_.notify_all();
+      watch_.note(link.peer, {});
+      break;
+    case FrameType::members:
+      check(rank_ != 0 && !members_, "sent a list of members that nobody expects");
+      members_ = text;
+      changed_.notify_all();
+      break;
     case FrameType::abort: settle(text); break;
     case FrameType::report: {
       progress_[link.peer].reach(frame.message.sequence);
@@ -157,7 +206,7 @@ void Monitor::handle(ControlLink& link, const Frame& frame, const std::string& t
   }
 }
 
-void Monitor::lose(ControlLink& link, const std::string& cause) {
+void Monitor::lose(Link& link, const std::string& cause) {
   settle(link.peer, cause, rank_, current_);  // the peer itself is told too, if it can still hear
   link.left = true;
 }
@@ -168,20 +217,20 @@ void Monitor::settle(int peer, const std::string& cause, int witness, const Mess
   // Where rank 0 is lost nobody settles whose sight counts, so that none is told.
   const std::string sight =
       fault.rank == 0 && rank_ != 0 ? "" : join({" (seen by rank ", witness, " in ", during, ")"});
-  settle(join({names_[fault.rank], " ", fault.cause, sight}));
+  settle(join({names_[fault.rank], " ", fault.cause.substr(0, kMaxCause), sight}));
 }
 
 void Monitor::settle(const std::string& failure) {
   if (!failure_.empty()) return;
-  failure_ = failure;
+  failure_ = printable(failure);  // what a peer said may be in it
   raise(failed_);
-  settled_.notify_all();
+  changed_.notify_all();
   if (rank_ != 0) return;
-  for (ControlLink& link : links_)
+  for (Link& link : links_)
     if (!link.left) write(link, FrameType::abort, failure_);
 }
 
-void Monitor::write(ControlLink& link, FrameType type, std::string_view text) {
+void Monitor::write(Link& link, FrameType type, std::string_view text) {
   write_control(link.socket,
                 {.type = type, .epoch = epoch_, .source = static_cast<uint16_t>(rank_), .message = current_}, text,
                 Clock::now() + kWriteLimit);
@@ -194,7 +243,7 @@ void Monitor::throw_if_failed() {
 
 void Monitor::throw_if_deserted() {
   const Lock lock(mutex_);
-  for (const ControlLink& link : links_)
+  for (const Link& link : links_)
     if (link.left && Clock::now() - link.heard > deadlines_.dead_after) settle(link.peer, "has left", rank_, current_);
   if (!failure_.empty()) throw PeerError(failure_);
 }
@@ -210,8 +259,10 @@ void Monitor::report(int peer, const std::string& cause) {
   if (failure_.empty() && rank_ == 0) settle(peer, cause, rank_, current_);
   if (failure_.empty()) {
     // The answer is rank 0's verdict. Where rank 0 itself is gone, its silence becomes the cause by the deadline.
-    write(links_.front(), FrameType::report, std::to_string(peer) + (cause.empty() ? "" : " " + cause));
-    settled_.wait_for(lock, deadlines_.dead_after + 2 * deadlines_.heartbeat, [&] { return !failure_.empty(); });
+    write(links_.front(), FrameType::report,
+          std::to_string(peer) + (cause.empty() ? "" : " " + cause.substr(0, kMaxCause)));
+    const auto limit = deadlines_.dead_after + 2 * deadlines_.heartbeat;
+    changed_.wait_for(lock, limit, [&] { return !failure_.empty() || links_.front().left; });
     settle(peer, cause, rank_, current_);
   }
   throw PeerError(failure_);
@@ -219,5 +270,11 @@ void Monitor::report(int peer, const std::string& cause) {
 
 void Monitor::fail(int peer, const std::string& cause) { report(peer, cause); }
 void Monitor::fail_stalled(int peer) { report(peer, ""); }
+
+void Monitor::fail_all(const std::string& sentence) {
+  const Lock lock(mutex_);
+  settle(sentence);
+  throw PeerError(failure_);
+}
 
 }  // namespace tern::detail

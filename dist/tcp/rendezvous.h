@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "tern/dist/tcp.h"
@@ -8,15 +8,10 @@
 
 namespace tern::detail {
 
-/// A job whose ranks have found each other.
-struct Mesh {
-  std::vector<ControlLink> control;  ///< to rank 0; on rank 0 to all others
-  std::vector<Socket> data;          ///< by rank; none to this one
-  std::vector<std::string> names;    ///< by rank: "rank 2 (host, process 4711)"
-};
-
-/// Rank 0 waits until every rank has connected and proved itself, then tells all where each listens; every rank
-/// connects to those below it.
-Mesh rendezvous(const TcpOptions& options, std::optional<Listener> listener);
+/// The ranks of a job find each other: every rank connects to rank 0 and proves itself, is watched from then on, hears
+/// from rank 0 where the others listen once all are there, and connects to those below it. Returns the data
+/// connections by rank, none to this one; `monitor` has the others. A PeerError, the same on all ranks that are in, if
+/// they do not come together in time.
+std::vector<Socket> rendezvous(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor);
 
 }  // namespace tern::detail

@@ -7,6 +7,7 @@
 
 #include "tern/core/error.h"
 #include "tern/core/random.h"
+#include "tern/dist/socket.h"
 #include "tern/dist/tcp/monitor.h"
 
 namespace tern::detail {
@@ -100,6 +101,22 @@ TEST(Frame, HostileBytesNeverPass) {
     }
     EXPECT_FALSE(taken) << "round " << round;
   }
+}
+
+TEST(Frame, CarriesLongTextsWholeOrNotAtAll) {
+  const Listener listener{Address{}};
+  std::string why, text;
+  Socket from = connect(listener.address(), Clock::now() + std::chrono::seconds(5), why);
+  const auto soon = Clock::now() + std::chrono::seconds(5);
+  const std::string list(20000, 'x'), too_long(kMaxControlText + 1, 'x');
+  EXPECT_TRUE(write_control(from, kFrame, list, soon));
+  EXPECT_THROW(write_control(from, kFrame, too_long, soon), Error);
+  auto inbox = whole_frame(kFrame, list);
+  Frame frame;
+  EXPECT_TRUE(take_control(inbox, frame, text));
+  EXPECT_EQ(text, list);
+  inbox = whole_frame(kFrame, too_long);
+  EXPECT_THROW(take_control(inbox, frame, text), Error);
 }
 
 TEST(Frame, ALengthIsCheckedBeforeItIsBelieved) {

@@ -18,14 +18,17 @@ TEST(LinkReport, ReadsItsOwnWriting) {
   counts.sent(2, 1);
   counts.received(0, 9);
   counts.wait_for(0);
+  counts.wait_to_send(2);
   const LinkReport report = parse_link_report(format(counts.report()), 3);
   EXPECT_EQ(report.awaited, 0);
   EXPECT_EQ(report.received, 9u);
+  EXPECT_EQ(report.taker, 2);
   EXPECT_EQ(report.sent, (std::vector<uint64_t>{5, 0, 7'000'000'001}));
 }
 
 TEST(LinkReport, RefusesWhatIsNone) {
-  for (const char* text : {"", "-1", "-1 0 0 0", "-1 0 0 0 0 0", "3 0 0 0 0", "-2 0 0 0 0", "0 x 0 0 0", "0 0 0 0 -1"})
+  for (const char* text : {"", "-1", "-1 0 -1 0 0", "-1 0 -1 0 0 0 0", "3 0 -1 0 0 0", "-2 0 -1 0 0 0", "0 0 3 0 0 0",
+                           "0 x -1 0 0 0", "0 0 -1 0 0 -1"})
     EXPECT_THROW(parse_link_report(text, 3), Error) << text;
 }
 
@@ -64,6 +67,23 @@ TEST(LinkWatch, LeavesAloneWhatNobodyAwaits) {
     watch.note(1, {.sent = {0, 0}});
     EXPECT_FALSE(watch.find_lost(kLimit));
   }
+}
+
+TEST(LinkWatch, FindsWhoWaitsForARankThatLeft) {
+  LinkWatch watch(3);
+  const auto report = [&watch](const LinkReport& told) {
+    watch.note(0, told);
+    return watch.find_waiting(2, kLimit);
+  };
+  for (uint64_t i = 0; i < 3; ++i, std::this_thread::sleep_for(2 * kLimit)) {
+    EXPECT_FALSE(report({.awaited = 2, .received = i, .sent = {0, 0, 9}})) << "something arrives";
+    EXPECT_FALSE(watch.find_waiting(1, kLimit));
+  }
+  EXPECT_EQ(report({.awaited = 2, .received = 2, .sent = {0, 0, 9}}), 0);
+  for (uint64_t i = 0; i < 3; ++i, std::this_thread::sleep_for(2 * kLimit))
+    EXPECT_FALSE(report({.taker = 2, .sent = {0, 0, i}})) << "something is taken";
+  EXPECT_EQ(report({.taker = 2, .sent = {0, 9, 2}}), 0);
+  EXPECT_FALSE(report({.sent = {0, 9, 2}})) << "it does not wait";
 }
 
 }  // namespace

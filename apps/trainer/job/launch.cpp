@@ -1,5 +1,6 @@
 #include "tern/apps/trainer/job/launch.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tern/apps/trainer/job/rank_threads.h"
@@ -49,6 +50,15 @@ JobToken find_token(const ClusterPlace& place) {
   return place.local_size == place.size ? token_of_machine() : token_from_environment();
 }
 
+/// Tells a person whom the start waits for: rank 0 for all ranks of a supervisor.
+std::function<void(const std::string&)> note_for(const TrainSettings& settings, const ClusterPlace& place) {
+  if (settings.quiet || (place.supervised && place.rank != 0)) return {};
+  return [](const std::string& text) {
+    std::printf("note: %s\n", text.c_str());
+    std::fflush(stdout);
+  };
+}
+
 std::unique_ptr<Communicator> connect(const TrainSettings& settings, const ClusterPlace& place) {
   const Deadlines deadlines = rank_deadlines(settings);
   auto transport = shaped(settings, make_tcp({.rank = place.rank,
@@ -56,7 +66,8 @@ std::unique_ptr<Communicator> connect(const TrainSettings& settings, const Clust
                                               .master = place.master,
                                               .token = find_token(place),
                                               .epoch = place.epoch,
-                                              .deadlines = deadlines},
+                                              .deadlines = deadlines,
+                                              .note = note_for(settings, place)},
                                              find_listener(settings, place)));
   if (settings.transport != "nccl") return std::make_unique<TransportCommunicator>(std::move(transport));
   const NcclOptions options = {.device = parse_device(settings.device), .master = place.master, .deadlines = deadlines};
