@@ -34,6 +34,9 @@ class Communicator {
   virtual int size() const = 0;
   /// What this rank has moved; from any thread.
   virtual Traffic traffic() const = 0;
+  /// Tells the other ranks that this one ends and why: what they wait for throws that. Nothing if the job has failed
+  /// already. From any thread.
+  virtual void abandon(const std::string& cause) = 0;
 
   /// x of `root` in everyone's x.
   Work broadcast(const Tensor& x, int root, Account account = Account::payload);

@@ -1,6 +1,7 @@
 #include "tern/dist/transport_communicator.h"
 
 #include "tern/core/error.h"
+#include "tern/dist/peer_error.h"
 
 namespace tern {
 namespace {
@@ -43,6 +44,13 @@ void run_through_cpu(const Collective& c, const CollectiveCall& call) {
 }
 
 }  // namespace
+
+void TransportCommunicator::abandon(const std::string& cause) {
+  try {
+    transport_->fail("ended: " + cause);
+  } catch (const PeerError&) {  // what the others throw as well
+  }
+}
 
 Work TransportCommunicator::start(const CollectiveCall& call) {
   CollectiveCall numbered = call;

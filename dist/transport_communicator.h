@@ -15,6 +15,7 @@ class TransportCommunicator final : public Communicator {
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
   Traffic traffic() const override { return transport_->traffic(); }
+  void abandon(const std::string& cause) override;
 
   Work start(const CollectiveCall& call) override;
   /// The number of an operation that runs elsewhere, in the order of those here.

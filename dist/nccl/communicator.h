@@ -21,6 +21,7 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   Traffic traffic() const override { return host_->traffic() + ledger_.traffic(); }
+  void abandon(const std::string& cause) override { host_->abandon(cause); }
 
  private:
   Work start(const CollectiveCall& call) override;

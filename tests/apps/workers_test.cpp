@@ -236,6 +236,23 @@ TEST_F(TrainLenetWorkers, ARankOfAnotherUserIsTurnedAway) {
   EXPECT_TRUE(first.running()) << "it waits for a rank that holds its token";
 }
 
+// A limit of 1 KiB a file stands for a full disk.
+TEST_F(TrainLenetWorkers, ARankThatCannotWriteTellsTheOthersWhy) {
+  const std::string port = std::to_string(detail::Listener(Address{}).address().port);
+  const auto by_hand = [&](const char* rank) {
+    return words({"--rank", rank, "--world-size", "2", "--master", "127.0.0.1:" + port, "--quiet"});
+  };
+  const Words limited = {"/bin/bash", "-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\"", "-"};
+  Process writer(joined(limited, joined(by_hand("0"), {"--log", place("log")})));
+  const Outcome other = Process(by_hand("1")).wait(), own = writer.wait();
+  const std::string cause = "--log: " + place("log") + ": cannot be written: File too large";
+  EXPECT_EQ(own.code, 2);
+  EXPECT_EQ(own.err, "train_lenet: " + cause + "\n");
+  EXPECT_EQ(other.code, 3);
+  EXPECT_TRUE(other.err.starts_with("train_lenet: rank 0 (")) << other.err;
+  EXPECT_NE(other.err.find(") ended: " + cause), std::string::npos) << other.err;
+}
+
 TEST_F(TrainLenetWorkers, ARankThatWaitsForOthersEndsAtCtrlC) {
   const Address master{"127.0.0.1", detail::Listener(Address{}).address().port};
   Process rank(words({"--rank", "0", "--world-size", "2", "--master", to_string(master)}));

@@ -130,6 +130,23 @@ TEST_P(Failures, ARankThatLeavesAnotherLibrarysWaitIsMissed) {
   EXPECT_EQ(errors[1], errors[0]);
 }
 
+TEST_P(Failures, ARankThatEndsByItsOwnFaultTellsTheOthersWhy) {
+  for (int faulty : {0, 1}) {
+    const auto errors = with_communicators(GetParam().make(3, kShort), [&](Communicator& c) {
+      if (c.rank() == faulty)
+        c.abandon("out.tern: cannot be written: No space left on device");
+      else
+        c.barrier().wait();
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == faulty) continue;
+      EXPECT_TRUE(errors[rank].starts_with("rank " + std::to_string(faulty) + " ")) << errors[rank];
+      EXPECT_NE(errors[rank].find(" ended: out.tern: cannot be written: No space left on device"), std::string::npos)
+          << errors[rank];
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, Failures, testing::ValuesIn(transport_kinds()),
                          [](const auto& test) { return test.param.name; });
 

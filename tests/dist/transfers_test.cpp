@@ -15,6 +15,7 @@ class Auditor final : public Communicator {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   Traffic traffic() const override { return inner_.traffic(); }
+  void abandon(const std::string& cause) override { inner_.abandon(cause); }
 
  private:
   static bool is_ring(Operation operation) {

@@ -13,6 +13,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/link.h"
 #include "tern/dist/nccl.h"
+#include "tern/dist/peer_error.h"
 #include "tern/dist/tcp.h"
 #include "tern/dist/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
@@ -101,6 +102,11 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;
     throw Interrupted("");  // rank 0 speaks for all
+  } catch (const PeerError&) {
+    throw;
+  } catch (const std::exception& error) {
+    communicator->abandon(error.what());
+    throw;
   }
 }
 
