@@ -1,10 +1,12 @@
 #include "tern/apps/trainer/unread_notes.h"
 
+#include <algorithm>
 #include <ranges>
 #include <set>
 #include <utility>
 
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 
 namespace tern {
 
@@ -15,8 +17,8 @@ void UnreadNotes::tell_of(const Dataset& data, const Team& team) {
   const std::string all = team.gather(own);
   std::set<std::string> unread;  // each once: ranks of one process share them, others meet the same in later epochs
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
-    end = all.find('\0', begin);
-    unread.insert(all.substr(begin, end - begin));
+    end = std::min(all.find('\0', begin), all.size());
+    unread.insert(printable(all.substr(begin, end - begin)));
   }
   if (listeners_.empty() || unread.size() == told_[&data]) return;
   told_[&data] = unread.size();
