@@ -13,8 +13,8 @@ Variable leaky_relu(const Variable& x, double slope = 0.01);
 Variable sigmoid(const Variable& x);
 Variable tanh(const Variable& x);
 
-/// dy where y > 0, else 0: the gradient through a relu that gave y, in y's format; written into dy where nobody else
-/// holds that.
+/// 0 if y <= 0, else dy, also if y is NaN: the gradient through a relu that gave y, in y's format; written into dy
+/// where nobody else holds that.
 Tensor relu_gradient(const Tensor& y, Tensor dy);
 
 }  // namespace tern

@@ -7,7 +7,7 @@
 
 namespace tern::kernels {
 
-/// y = max(x, 0); NaN stays NaN, here and in every fused relu, so that a broken model shows
+/// y = max(x, 0). NaN stays NaN, and its gradient passes, here and in every fused relu: so a broken model shows.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> relu{"relu"};
 /// dx = dy where y > 0, else 0
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> relu_backward{"relu_backward"};

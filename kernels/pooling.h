@@ -16,8 +16,8 @@ struct PoolGeometry {
 /// [N, C, H', W']; an error names what does not fit.
 Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry);
 
-/// `where` [N, C, H', W'] in y's format, u8: the winner's place in its window, row by row; the first of equals,
-/// and NaN wins. Windows have at most 255 elements.
+/// `where` [N, C, H', W'] in y's format, u8: the winner's place in its window, row by row; the first of equals;
+/// NaN wins, the last of several, as in PyTorch. Windows have at most 255 elements.
 inline constinit Kernel<void(const Tensor& x, const PoolGeometry&, Tensor& y, Tensor& where)> max_pool2d{"max_pool2d"};
 inline constinit Kernel<void(const Tensor& dy, const Tensor& where, const PoolGeometry&, Tensor& dx)>
     max_pool2d_backward{"max_pool2d_backward"};

@@ -10,7 +10,7 @@ void relu(const Tensor& x, Tensor& y) {
 }
 
 void relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
-  map("relu_backward", y, dy, dx, [](float v, float d) { return v > 0 ? d : 0.0f; });
+  map("relu_backward", y, dy, dx, [](float v, float d) { return v <= 0 ? 0.0f : d; });
 }
 
 void leaky_relu(const Tensor& x, double slope, Tensor& y) {

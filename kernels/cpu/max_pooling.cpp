@@ -52,7 +52,7 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
 #pragma omp simd
               for (int64_t c = 0; c < count; ++c) {
                 const float value = load(point + c);
-                const bool wins = (value > best[c]) | ((value != value) & (best[c] == best[c]));
+                const bool wins = (value > best[c]) | (value != value);
                 best[c] = wins ? value : best[c];
                 winner[c] = wins ? here : winner[c];
               }

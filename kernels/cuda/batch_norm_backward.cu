@@ -19,7 +19,7 @@ struct GradientSums {
     Pack<T, Width> passed;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
-      const float d = y != nullptr && !(float(outputs.values[j]) > 0) ? 0.0f : float(gradients.values[j]);
+      const float d = y != nullptr && float(outputs.values[j]) <= 0 ? 0.0f : float(gradients.values[j]);
       sums[j] += d;
       sums[Width + j] += d * (float(inputs.values[j]) - mean[channel + j]);
       passed.values[j] = static_cast<T>(d);
@@ -46,7 +46,7 @@ struct StoreGradients {
 
 struct InputGradient {
   __device__ float operator()(float dy, float x, float mean, float scale, float slope, float shift, float y = 1) const {
-    return scale * (y > 0 ? dy : 0) + slope * (x - mean) + shift;
+    return scale * (y <= 0 ? 0 : dy) + slope * (x - mean) + shift;
   }
 };
 

@@ -12,7 +12,7 @@ struct Relu {
   __device__ float operator()(float x) const { return x < 0 ? 0 : x; }  // NaN stays NaN
 };
 struct ReluBackward {
-  __device__ float operator()(float y, float dy) const { return y > 0 ? dy : 0; }
+  __device__ float operator()(float y, float dy) const { return y <= 0 ? 0 : dy; }  // NaN passes dy
 };
 struct LeakyRelu {
   float slope;

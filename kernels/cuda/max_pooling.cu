@@ -23,7 +23,7 @@ struct MaxPool {
 #pragma unroll
         for (int k = 0; k < Width; ++k) {
           const float value = here.values[k], most = best.values[k];
-          if (first || value > most || (value != value && most == most)) {  // NaN wins
+          if (first || value > most || value != value) {  // NaN wins
             best.values[k] = here.values[k];
             winner.values[k] = place;
           }

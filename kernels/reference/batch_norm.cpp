@@ -97,7 +97,7 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
       const Wide mean = saved.mean.data<Wide>()[c], inverse = saved.inverse_deviation.data<Wide>()[c];
       const Wide gamma = saved.gamma.data<Wide>()[c];
       const auto through_relu = [&](auto n, auto h, auto w) {
-        return relu && !(View4<T>{y4}(n, c, h, w) > 0) ? Wide(0) : Wide(d_out(n, c, h, w));
+        return relu && View4<T>{y4}(n, c, h, w) <= 0 ? Wide(0) : Wide(d_out(n, c, h, w));
       };
       Wide sum = 0, product = 0;
       for_each_in_channel(dy4, [&](auto n, auto h, auto w) {

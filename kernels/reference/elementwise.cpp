@@ -56,7 +56,7 @@ void relu(const Tensor& x, Tensor& y) {
 }
 
 void relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
-  map("relu_backward", y, dy, dx, [](auto out, auto d) { return out > 0 ? d : decltype(d)(0); });
+  map("relu_backward", y, dy, dx, [](auto out, auto d) { return out <= 0 ? decltype(d)(0) : d; });
 }
 
 void leaky_relu(const Tensor& x, double slope, Tensor& y) {

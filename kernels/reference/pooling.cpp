@@ -52,7 +52,7 @@ void max_pool2d(const Tensor& x, const kernels::PoolGeometry& geometry, Tensor& 
       for (int64_t h = window.h0; h < window.h1; ++h)
         for (int64_t w = window.w0; w < window.w1; ++w) {
           const wider_t<T> value = in(n, c, h, w), best = in(n, c, best_h, best_w);
-          if (value > best || (std::isnan(value) && !std::isnan(best))) {
+          if (value > best || std::isnan(value)) {
             best_h = h;
             best_w = w;
           }

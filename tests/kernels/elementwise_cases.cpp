@@ -59,6 +59,10 @@ void add_elementwise_cases(ParityTable& table) {
   for (const auto* kernel : {&relu, &sigmoid, &tanh})
     table.push_back({kernel, "NaN, infinities and saturation",
                      [=](Run& run) { run(*kernel, run.given({9}, special), run.output({9})); }});
+  table.push_back({&relu_backward, "NaN passes the gradient", [=](Run& run) {
+                     const Tensor y = run.given({9}, special), dy = run.input({9});
+                     run(relu_backward, y, dy, run.output({9}));
+                   }});
   table.push_back({&accumulate, "row-major into the format under test", [](Run& run) {
                      const Shape shape{2, 5, 3, 7};
                      const Tensor x = run.input(shape).to(MemoryFormat::row_major);

@@ -87,6 +87,27 @@ void add_normalization_cases(ParityTable& table) {
                      const BatchNormParameters parameters = batch_norm_parameters(run, 1);
                      run(batch_norm_inference, x, {}, parameters, {.relu = true}, run.output({9, 1}));
                    }});
+  table.push_back(
+      {&batch_norm_inference, "no images", [](Run& run) {
+         const BatchNormParameters parameters = batch_norm_parameters(run, 3);
+         run(batch_norm_inference, run.input({0, 3, 2, 2}), {}, parameters, {.relu = true}, run.output({0, 3, 2, 2}));
+       }});
+  for (const bool residual : {false, true})
+    table.push_back(
+        {&batch_norm_backward, residual ? "NaN passes the gradient, residual" : "NaN passes the gradient",
+         [=](Run& run) {
+           const float nan = std::numeric_limits<float>::quiet_NaN();
+           const BatchNormSaved saved{.x = run.input({9, 1}),
+                                      .y = run.given({9, 1}, {nan, 1, 0, 2, 0, 3, 0, 4, nan}),
+                                      .gamma = run.parameter({1}),
+                                      .mean = run.parameter({1}),
+                                      .inverse_deviation = run.parameter({1}, 0.5, 2)};
+           const Tensor dy = run.input({9, 1}, 1, 2);
+           Tensor& dx = run.output({9, 1});
+           Tensor &dgamma = run.parameter_output({1}), &dbeta = run.parameter_output({1});
+           Tensor none;
+           run(batch_norm_backward, dy, saved, true, dx, dgamma, dbeta, residual ? run.output({9, 1}) : none);
+         }});
   for (const auto& c : kBatchNormCases) add_batch_norm_case(table, c);
   for (const auto& c : kLocalResponseNormCases) {
     const std::string name = to_string(c.x) + " size " + std::to_string(c.options.size);

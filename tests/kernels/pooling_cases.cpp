@@ -28,6 +28,7 @@ const PoolCase kCases[] = {
     {"window as large as the input", {2, 9, 6, 6}, {.window = 6, .stride = 6}},
     {"strides that skip", {1, 3, 9, 9}, {.window = 2, .stride = 4}},
     {"one element", {1, 1, 1, 1}, {.window = 1, .stride = 1}},
+    {"no images", {0, 8, 6, 6}, {.window = 3}},
 };
 
 }  // namespace
@@ -59,7 +60,7 @@ void add_pooling_cases(ParityTable& table) {
   }
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   table.push_back({&max_pool2d, "NaN wins, and infinities count", [=](Run& run) {
-                     const Tensor x = run.given({1, 2, 2, 4}, {1, nan, -infinity, -infinity, 3, nan, -infinity, 2,  //
+                     const Tensor x = run.given({1, 2, 2, 4}, {1, nan, -infinity, -infinity, nan, 3, -infinity, 2,  //
                                                                infinity, 1, nan, infinity, 3, 4, 5, infinity});
                      run(max_pool2d, x, {}, run.output({1, 2, 1, 2}), run.output_as(DType::u8, {1, 2, 1, 2}));
                    }});

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
 
@@ -18,6 +21,21 @@ TEST(MaxPool2d, TakesTheFirstOfEquals) {
   expect_values(where, {1, 0, 0, 3});
   max_pool2d_backward(f64(y.shape(), {1, 2, 3, 4}), where, geometry, dx);
   expect_values(dx, {0, 3, 0, 3, 0, 0, 0, 0, 4});
+}
+
+// As torch.nn.functional.max_pool2d, in f64 and in f32, whose loops are others.
+TEST(MaxPool2d, TakesTheLastNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const Tensor x = f64({1, 1, 2, 4}, {nan, 1, 2, 3, nan, 5, 9, nan}).to(dtype);
+    Tensor y = Tensor::empty({1, 1, 1, 2}, {.dtype = dtype}), where = Tensor::empty(y.shape(), {.dtype = DType::u8});
+    Tensor dx = Tensor::empty_like(x);
+    max_pool2d(x, {}, y, where);
+    EXPECT_TRUE(std::isnan(y.to_vector<double>()[0]) && std::isnan(y.to_vector<double>()[1]));
+    expect_values(where, {2, 3});
+    max_pool2d_backward(f64(y.shape(), {1, 2}).to(dtype), where, {}, dx);
+    expect_values(dx, {0, 0, 0, 0, 1, 0, 0, 2});
+  }
 }
 
 TEST(AveragePool2d, CountsWhatLiesInside) {

@@ -1,0 +1,70 @@
+#include "tern/autograd/activation.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/autograd/convolution.h"
+#include "tern/autograd/matmul.h"
+#include "tern/autograd/normalization.h"
+#include "tests/support/values.h"
+
+namespace tern {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// Elements and parameters in the dtypes under test.
+struct Leaves {
+  DType dtype;
+  Variable operator()(const Shape& shape, const Values& values) const {
+    return Variable::leaf(f64(shape, values).to(dtype));
+  }
+  Variable parameter(const Shape& shape, const Values& values) const {
+    return Variable::leaf(f64(shape, values).to(parameter_dtype(dtype)));
+  }
+};
+
+void backward(const Variable& y, const Values& dy) { y.backward(f64(y.shape(), dy).to(y.value().dtype())); }
+
+// As in PyTorch: where the forward keeps NaN, its gradient is dy, and 0 only where the output is 0.
+TEST(Relu, PassesTheGradientOfNaNInEveryForm) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    SCOPED_TRACE(to_string(dtype));
+    const Leaves leaf{dtype};
+    const Variable x = leaf({4}, {kNaN, -1, 0, 2});
+    backward(relu(x), {1, 2, 3, 4});
+    expect_values(x.gradient(), {1, 0, 0, 4});
+
+    const Variable a = leaf({3}, {kNaN, -1, 2}), b = leaf({3}, {1, 0, 0});
+    backward(add_relu(a, b), {1, 2, 4});
+    expect_values(a.gradient(), {1, 0, 4});
+    expect_values(b.gradient(), {1, 0, 4});
+
+    const Variable rows = leaf({3, 1}, {kNaN, -1, 2}), w = leaf.parameter({1, 1}, {1}),
+                   shift = leaf.parameter({1}, {0});
+    backward(linear(rows, w, shift, {.relu = true}), {1, 2, 4});
+    expect_values(rows.gradient(), {1, 0, 4});
+    expect_values(shift.gradient(), {5});
+
+    const Variable image = leaf({1, 1, 1, 3}, {kNaN, -1, 2}), kernel = leaf.parameter({1, 1, 1, 1}, {1}),
+                   bias = leaf.parameter({1}, {0});
+    backward(conv2d(image, kernel, bias, {}, {.relu = true}), {1, 2, 4});
+    expect_values(image.gradient(), {1, 0, 4});
+    expect_values(bias.gradient(), {5});
+
+    for (const bool training : {false, true}) {
+      const Variable in = leaf({3, 1}, {1, -1, 2}), residual = leaf({3, 1}, {kNaN, -5, 5}),
+                     gamma = leaf.parameter({1}, {1}), beta = leaf.parameter({1}, {0});
+      const TensorOptions wide{.dtype = parameter_dtype(dtype)};
+      const BatchNormState state{gamma, beta, Tensor::zeros({1}, wide), Tensor::full({1}, 1, wide)};
+      backward(batch_norm(in, state, {.relu = true}, training, residual), {1, 2, 4});
+      expect_values(residual.gradient(), {1, 0, 4});
+      expect_values(beta.gradient(), {5});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tern
