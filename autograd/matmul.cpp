@@ -33,6 +33,13 @@ struct Matmul {
 
   bool shares_b() const { return b.rank() < a.rank(); }
 
+  /// [..., m, n] as [... · m, n], which -1 could not say of an extent of 0.
+  static Tensor as_one_matrix(const Tensor& matrices) {
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < matrices.rank(); ++i) rows *= matrices.size(i);
+    return matrices.reshape({rows, matrices.size(-1)});
+  }
+
   Tensor gradient_a(const Tensor& dy) const {
     if (!options.transpose_a) return product(dy, b, {.transpose_b = !options.transpose_b});
     if (!shares_b()) return product(b, dy, {options.transpose_b, true});
@@ -43,8 +50,7 @@ struct Matmul {
   Tensor gradient_b(const Tensor& dy) const {
     // Without transposition the matrices of a shared b are one tall matrix.
     const bool tall = shares_b() && !options.transpose_a;
-    const Tensor rows = tall ? a.reshape({-1, a.size(-1)}) : a;
-    const Tensor dy_rows = tall ? dy.reshape({-1, dy.size(-1)}) : dy;
+    const Tensor rows = tall ? as_one_matrix(a) : a, dy_rows = tall ? as_one_matrix(dy) : dy;
     const Tensor db = options.transpose_b ? product(dy_rows, rows, {true, options.transpose_a})
                                           : product(rows, dy_rows, {.transpose_a = !options.transpose_a});
     return sum_to(db, b.shape());

@@ -15,8 +15,8 @@ int64_t output_extent(int64_t input, int64_t kernel, int64_t stride, int64_t pad
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry) {
   const auto& [stride, padding, dilation, groups] = geometry;
   check(x.rank() == 4 && w.rank() == 4, "conv2d: input ", x, " and weight ", w, ", expected 4 dimensions each");
-  check(x[0] >= 1 && x[1] >= 1 && w[0] >= 1, "conv2d: input ", x, " and weight ", w,
-        ", expected at least one image and one channel on both sides");
+  check(x[1] >= 1 && w[0] >= 1, "conv2d: input ", x, " and weight ", w,
+        ", expected at least one channel on both sides");
   check(stride.h >= 1 && stride.w >= 1 && dilation.h >= 1 && dilation.w >= 1 && padding.h >= 0 && padding.w >= 0,
         "conv2d: stride ", stride.h, "x", stride.w, ", padding ", padding.h, "x", padding.w, ", dilation ", dilation.h,
         "x", dilation.w, "; strides and dilations start at 1, padding at 0");

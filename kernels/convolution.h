@@ -21,7 +21,8 @@ struct ConvGeometry {
   int64_t groups = 1;
 };
 
-/// [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw], none of them empty; an error names what does not fit.
+/// [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw]; an error names what does not fit. N may be 0, no
+/// other extent.
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry);
 
 /// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share dtype (f32, f64, bf16) and format; w is OIHW

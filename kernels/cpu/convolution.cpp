@@ -54,6 +54,7 @@ ConvAlgorithm fallback(const Shape& w, const ConvGeometry& geometry) {
 
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y,
             ConvAlgorithm wanted) {
+  if (y.numel() == 0) return;
   const ConvAlgorithm algorithm = choose(wanted, x.dtype(), w.shape(), geometry);
   const DType dtype = computing_dtype(algorithm, x.dtype());
   bool done = true;
@@ -73,6 +74,7 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeom
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx,
                           ConvAlgorithm wanted) {
+  if (dx.numel() == 0) return;
   const ConvAlgorithm algorithm = choose(wanted, dy.dtype(), w.shape(), geometry);
   const DType dtype = computing_dtype(algorithm, dy.dtype());
   bool done = true;
@@ -89,6 +91,11 @@ void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db,
                              ConvAlgorithm wanted) {
+  if (x.numel() == 0) {
+    dw.fill(0);
+    if (db.defined()) db.fill(0);
+    return;
+  }
   const ConvAlgorithm algorithm = choose(wanted, x.dtype(), dw.shape(), geometry);
   const DType dtype = computing_dtype(algorithm, x.dtype());
   const Tensor gradient = channels_last(dy, dtype), in = channels_last(x, dtype);

@@ -122,18 +122,25 @@ Tensor weights_beside(const Tensor& x, const Tensor& w) {
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels::ConvGeometry& geometry, bool relu,
             Tensor& y) {
   check_dtype(x);
+  if (y.numel() == 0) return;
   run(ConvolutionPass::forward, geometry, x, weights_beside(x, w), y);
   add_bias("conv2d", bias, relu, y);
 }
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
   check_dtype(dy);
+  if (dx.numel() == 0) return;
   run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w), dy);
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::ConvGeometry& geometry, Tensor& dw,
                              Tensor& db) {
   check_dtype(dy);
+  if (x.numel() == 0) {
+    for (const Tensor& gradient : {dw, db})
+      if (gradient.defined()) device_backend(gradient.device()).fill_zero(gradient.raw_data(), gradient.bytes());
+    return;
+  }
   if (dw.format() == x.format() && dw.dtype() == x.dtype()) {
     run(ConvolutionPass::backward_weights, geometry, x, dw, dy);
   } else {

@@ -8,7 +8,7 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
   check(y.shape() == kernels::matmul_output_shape(a.shape(), b.shape(), options), "matmul: output of shape ", y.shape(),
         " for ", a.shape(), " and ", b.shape());
   const int64_t m = y.size(-2), n = y.size(-1), k = a.size(options.transpose_a ? -2 : -1);
-  const int64_t matrices = m * k == 0 ? 0 : a.numel() / (m * k);
+  const int64_t matrices = m * n == 0 ? 0 : y.numel() / (m * n);
   visit_floating(a.dtype(), "matmul", [&]<class T>(T) {
     for (int64_t matrix = 0; matrix < matrices; ++matrix) {
       const T* left = a.data<T>() + matrix * m * k;

@@ -31,6 +31,8 @@ const ConvCase kCases[] = {
     {"11x11 stride 4", {1, 3, 35, 35}, {16, 3, 11, 11}, {.stride = 4, .padding = 2}},
     {"kernel as large as the input", {4, 5, 4, 4}, {7, 5, 4, 4}},
     {"one element", {1, 1, 1, 1}, {1, 1, 1, 1}},
+    {"no images", {0, 16, 5, 7}, {8, 16, 3, 3}, {.padding = 1}, true, true},
+    {"no images, groups, strided", {0, 6, 9, 9}, {4, 3, 5, 5}, {.stride = 2, .groups = 2}, false},
     {"rows that no window reaches", {1, 2, 8, 8}, {2, 2, 3, 3}, {.stride = 4}},
 };
 

@@ -52,8 +52,7 @@ TEST(Conv2d, NamesBothShapes) {
             "conv2d: weight [4, 3, 5, 5] with dilation 1x1 does not fit into input [2, 3, 4, 4] with padding 0x0");
   EXPECT_EQ(message({3, 4, 4}, {4, 3, 5, 5}, {}),
             "conv2d: input [3, 4, 4] and weight [4, 3, 5, 5], expected 4 dimensions each");
-  const std::string empty = ", expected at least one image and one channel on both sides";
-  EXPECT_EQ(message({0, 3, 8, 8}, {4, 3, 3, 3}, {}), "conv2d: input [0, 3, 8, 8] and weight [4, 3, 3, 3]" + empty);
+  const std::string empty = ", expected at least one channel on both sides";
   EXPECT_EQ(message({2, 0, 8, 8}, {4, 0, 3, 3}, {}), "conv2d: input [2, 0, 8, 8] and weight [4, 0, 3, 3]" + empty);
   EXPECT_EQ(message({2, 3, 8, 8}, {0, 3, 3, 3}, {}), "conv2d: input [2, 3, 8, 8] and weight [0, 3, 3, 3]" + empty);
   EXPECT_EQ(message({2, 3, 8, 8}, {4, 3, 3, 3}, {.stride = 0}),

@@ -22,6 +22,13 @@ const MatmulCase kMatmulCases[] = {
     {{2, 3, 7, 5}, {2, 3, 7, 4}, {.transpose_a = true}},
     {{33, 100}, {100, 65}},
     {{1, 257}, {257, 1}},
+    {{2, 0}, {0, 4}},
+    {{0, 2}, {0, 4}, {.transpose_a = true}},
+    {{3, 2, 0}, {3, 4, 0}, {.transpose_b = true}},
+    {{5, 5, 0}, {0, 5}},
+    {{2, 0, 3}, {3, 4}},
+    {{0, 2, 3}, {0, 3, 4}},
+    {{4, 3}, {3, 0}},
 };
 
 struct LinearCase {
@@ -36,6 +43,11 @@ const LinearCase kLinearCases[] = {
     {33, 100, 10},
     {1, 65, 129, true, true},
     {64, 800, 37, false, true},
+    {0, 7, 3},
+    {0, 1024, 1024, true, true},
+    {4, 0, 3, true, true},
+    {4, 0, 3, false},
+    {4, 7, 0},
 };
 
 }  // namespace

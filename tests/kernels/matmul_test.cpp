@@ -28,6 +28,22 @@ TEST(Matmul, RunsOverLeadingDimensions) {
   expect_values(y, {-1, -1});
 }
 
+TEST(Matmul, OverNothingIsZero) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    const TensorOptions options{.dtype = dtype};
+    const auto check = [&](const Shape& a, const Shape& b, const MatmulOptions& transposed) {
+      Tensor y = Tensor::full(matmul_output_shape(a, b, transposed), 7, options);
+      matmul(Tensor::empty(a, options), Tensor::empty(b, options), transposed, y);
+      expect_values(y, Values(static_cast<size_t>(y.numel()), 0));
+    };
+    check({2, 0}, {0, 4}, {});
+    check({0, 2}, {4, 0}, {.transpose_a = true, .transpose_b = true});
+    check({3, 2, 0}, {3, 0, 4}, {});
+    check({5, 5, 0}, {0, 5}, {});
+    check({0, 2, 0}, {0, 4}, {});
+  }
+}
+
 TEST(Matmul, NamesBothShapes) {
   EXPECT_EQ(message_of<Error>([] { matmul_output_shape({4, 2, 3}, {4, 2, 3}, {.transpose_a = true}); }), "");
   EXPECT_EQ(message_of<Error>([] {
@@ -56,6 +72,24 @@ TEST(Linear, MultipliesByTheTransposedWeight) {
   linear_backward_weights(dy, x, dw, db);
   expect_values(dw, {1, 2, 2, 4});
   expect_values(db, {1, 2});
+}
+
+TEST(Linear, OverNothingIsZero) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    const TensorOptions options{.dtype = dtype}, wide{.dtype = parameter_dtype(dtype)};
+    const auto nothing = [&](const Shape& shape) { return Tensor::empty(shape, options); };
+    Tensor y = Tensor::full({2, 3}, 7, options), dx = Tensor::full({2, 3}, 7, options);
+    linear(nothing({2, 0}), Tensor::empty({3, 0}, wide), Tensor::full({3}, -1, wide), true, y);
+    expect_values(y, Values(6, 0));
+    linear(nothing({2, 0}), Tensor::empty({3, 0}, wide), Tensor::full({3}, 5, wide), true, y);
+    expect_values(y, Values(6, 5));
+    linear_backward_data(nothing({2, 0}), Tensor::empty({0, 3}, wide), dx);
+    expect_values(dx, Values(6, 0));
+    Tensor dw = Tensor::full({3, 2}, 7, wide), db = Tensor::full({3}, 7, wide);
+    linear_backward_weights(nothing({0, 3}), nothing({0, 2}), dw, db);
+    expect_values(dw, Values(6, 0));
+    expect_values(db, Values(3, 0));
+  }
 }
 
 }  // namespace
