@@ -17,6 +17,7 @@ struct CrossEntropy {
     check(x.rank() == 2 && labels.shape() == Shape{x.size(0)} && labels.dtype() == DType::i64,
           "cross_entropy: logits of shape ", x.shape(), ", labels ", labels.dtype(), " of shape ", labels.shape(),
           ", expected [N, C] and i64 [N]");
+    check(x.size(0) != 0, "cross_entropy: logits of shape ", x.shape(), ", expected one row or more to average over");
     x_options = x.options();
     const TensorOptions wide{parameter_dtype(x.dtype()), x.device()};
     probabilities = Tensor::empty(x.shape(), wide);
@@ -37,6 +38,7 @@ struct MeanSquaredError {
   Tensor forward(const Tensor& input) {
     check(input.shape() == target.shape() && input.dtype() == target.dtype(), "mse: input ", input.dtype(), " ",
           input.shape(), ", target ", target.dtype(), " ", target.shape(), ", expected equal ones");
+    check(input.numel() != 0, "mse: input of shape ", input.shape(), ", expected one element or more to average over");
     x = input;
     target = in_format(target, x.format());
     Tensor loss = Tensor::empty({}, {parameter_dtype(x.dtype()), x.device()});

@@ -115,6 +115,7 @@ struct LocalResponseNormOperation {
 
   Tensor forward(const Tensor& input) {
     check(input.rank() == 4, "local_response_norm: shape ", input.shape(), ", expected [N, C, H, W]");
+    check(options.size >= 1, "local_response_norm: size ", options.size, ", expected 1 or more");
     x = input;
     denominator = Tensor::empty_like(x);
     Tensor y = Tensor::empty_like(x);

@@ -18,10 +18,16 @@ struct Sum {
   Tensor forward(const Tensor& x) {
     x_shape = kept = x.shape();
     x_options = x.options();
-    for (int dimension : dimensions) kept[dimension] = 1;
-    if (dimensions.empty())
-      for (int i = 0; i < x.rank(); ++i) kept[i] = 1;
-    if (mean) factor = static_cast<double>(kept.numel()) / static_cast<double>(x.numel());
+    const std::vector<bool> summed = which_are_summed();
+    int64_t count = 1;
+    for (int i = 0; i < x.rank(); ++i) {
+      if (!summed[static_cast<size_t>(i)]) continue;
+      count *= x.size(i);
+      kept[i] = 1;
+    }
+    check(!mean || count != 0, "mean: input of shape ", x.shape(),
+          ", each mean is of no elements, expected one or more");
+    if (mean) factor = 1 / static_cast<double>(count);
     Tensor y = Tensor::empty(kept, {x.dtype(), x.device()});
     kernels::sum(x, factor, y);
     return keep ? y : y.reshape(without_summed());
@@ -32,9 +38,17 @@ struct Sum {
     return {dx};
   }
 
-  Shape without_summed() const {
+  std::vector<bool> which_are_summed() const {
     std::vector<bool> summed(static_cast<size_t>(x_shape.rank()), dimensions.empty());
-    for (int dimension : dimensions) summed[static_cast<size_t>(x_shape.normalize(dimension))] = true;
+    for (int dimension : dimensions) {
+      const auto place = static_cast<size_t>(x_shape.normalize(dimension));
+      check(!summed[place], mean ? "mean" : "sum", ": dimension ", place, " of ", x_shape, " is given twice");
+      summed[place] = true;
+    }
+    return summed;
+  }
+  Shape without_summed() const {
+    const std::vector<bool> summed = which_are_summed();
     std::vector<int64_t> extents;
     for (int i = 0; i < x_shape.rank(); ++i)
       if (!summed[static_cast<size_t>(i)]) extents.push_back(x_shape[i]);

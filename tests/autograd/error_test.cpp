@@ -7,6 +7,7 @@
 #include "tern/autograd/loss.h"
 #include "tern/autograd/matmul.h"
 #include "tern/autograd/normalization.h"
+#include "tern/autograd/reduction.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 
@@ -49,6 +50,34 @@ TEST(Errors, NameTheOperationAndBothShapes) {
          conv2d(zeros({1, 3, 8, 8}), zeros({4, 3, 3, 3}), zeros({3}));
        },
        "conv2d: bias of shape [3], weight of shape [4, 3, 3, 3], expected [O] and [O, C/groups, kh, kw]"},
+      {[] {
+         sum(zeros({2, 3}), {0, 0});
+       },
+       "sum: dimension 0 of [2, 3] is given twice"},
+      {[] {
+         mean(zeros({2, 3}), {1, -1});
+       },
+       "mean: dimension 1 of [2, 3] is given twice"},
+      {[] {
+         mean(zeros({0, 3}));
+       },
+       "mean: input of shape [0, 3], each mean is of no elements, expected one or more"},
+      {[] {
+         mean(zeros({2, 0, 3}), {1});
+       },
+       "mean: input of shape [2, 0, 3], each mean is of no elements, expected one or more"},
+      {[] {
+         cross_entropy(zeros({0, 10}), Tensor::zeros({0}, {DType::i64}));
+       },
+       "cross_entropy: logits of shape [0, 10], expected one row or more to average over"},
+      {[] {
+         mse(zeros({0, 3}), Tensor::zeros({0, 3}));
+       },
+       "mse: input of shape [0, 3], expected one element or more to average over"},
+      {[] {
+         local_response_norm(zeros({1, 4, 2, 2}), {.size = 0});
+       },
+       "local_response_norm: size 0, expected 1 or more"},
       {[] {
          concat({zeros({2, 3}), zeros({3, 3})}, 1);
        },
