@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tern/core/error.h"
+#include "tern/optim/optimizer.h"
 
 namespace tern {
 namespace {
@@ -49,7 +50,11 @@ SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) {
 }
 
 const TensorCut* SubnetCuts::find(std::string_view tensor) const {
-  if (tensor.starts_with(kOptimizerPrefix)) tensor = tensor.substr(tensor.find('.') + 1);
+  if (tensor.starts_with(kOptimizerPrefix)) {
+    tensor.remove_prefix(kOptimizerPrefix.size());
+    if (tensor.starts_with(kStepState)) return nullptr;
+    tensor.remove_prefix(tensor.find('.') + 1);
+  }
   const auto cut = cuts_.find(tensor);
   return cut == cuts_.end() ? nullptr : &cut->second;
 }

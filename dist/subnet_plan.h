@@ -66,7 +66,8 @@ class SubnetCuts {
   /// An error names the layer and the tensor that do not fit: absent, cut twice, or of another number of neurons.
   SubnetCuts(const SubnetPlan& plan, Module& model);
 
-  /// Null for a tensor that all ranks have whole. An optimizer's state is cut as its parameter.
+  /// Null for a tensor that all ranks have whole. An optimizer's state is cut as its parameter, but for
+  /// its count of steps.
   const TensorCut* find(std::string_view tensor) const;
   const std::vector<std::string>& names() const { return names_; }
   /// Neurons of each layer.

@@ -10,11 +10,13 @@
 
 namespace tern::kernels {
 
-/// A parameter w [any shape], its gradient g, and its optimizer state (unused tensors undefined). All share shape.
+/// A parameter w [any shape], its gradient g, and its optimizer state (unused tensors undefined). All but `steps`
+/// share shape.
 struct ParameterUpdate {
   Tensor w, g;
-  Tensor first;   ///< momentum v, or Adam's first moment
-  Tensor second;  ///< Adam's second moment
+  Tensor first;       ///< momentum v, or Adam's first moment
+  Tensor second;      ///< Adam's second moment
+  Tensor steps = {};  ///< [i64, rank 0] Adam's updates of w so far, for the bias correction; an update adds one
 };
 inline const Tensor& placement(std::span<const ParameterUpdate> updates) {
   static const Tensor undefined;
@@ -36,7 +38,6 @@ inline constinit Kernel<void(std::span<const ParameterUpdate>, const SgdSettings
 /// Kingma and Ba, 2015; `decoupled`: Loshchilov and Hutter's AdamW (w ← w·(1 - lr·weight_decay) before the step).
 struct AdamSettings {
   Tensor lr = {};
-  Tensor step = {};  ///< counted from 1, for the bias correction
   double lr_scale = 1;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;

@@ -4,8 +4,8 @@
 
 namespace tern {
 
-/// Adam (Kingma and Ba, 2015), or with `decoupled` AdamW (Loshchilov and Hutter, 2019), as torch.optim has them but for
-/// one count of steps for all parameters. State: "first.<parameter>", "second.<parameter>" (moments), "step".
+/// Adam (Kingma and Ba, 2015), or with `decoupled` AdamW (Loshchilov and Hutter, 2019), as torch.optim has them.
+/// State: "first.<parameter>", "second.<parameter>" (moments), "step.<parameter>" (its own count of steps).
 class Adam final : public Optimizer {
  public:
   struct Options {
@@ -19,15 +19,10 @@ class Adam final : public Optimizer {
   Adam(std::vector<NamedParameter> parameters, const Options& options);
   Adam(std::vector<ParameterGroup> groups, const Options& options);
 
-  StateDict state() override;
-
  private:
-  void count_step(Device device) override;
   void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;
 
   Options options_;
-  Tensor step_;  // steps taken, i64 [], on the CPU
-  StepNumber step_number_;
 };
 
 }  // namespace tern

@@ -10,8 +10,8 @@ namespace tern {
 using kernels::ParameterUpdate;
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
-                     std::vector<std::string> state_names)
-    : state_names_(std::move(state_names)) {
+                     std::vector<std::string> state_names, bool counts_steps)
+    : state_names_(std::move(state_names)), counts_steps_(counts_steps) {
   set_learning_rate(lr);
   std::set<std::string> names;
   std::set<const Parameter*> parameters;
@@ -25,7 +25,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
       check(named.parameter != nullptr, "optimizer: parameter '", named.name, "' is null");
       const bool is_new = names.insert(named.name).second && parameters.insert(named.parameter).second;
       check(is_new, "optimizer: parameter '", named.name, "' is there twice");
-      added.slots.push_back({std::move(named), {}});
+      added.slots.push_back({std::move(named), {}, {}});
     }
   }
 }
@@ -53,9 +53,7 @@ void Optimizer::step() {
 void Optimizer::begin_step() {
   for (const auto& group : groups_) {
     if (group.slots.empty()) continue;
-    const Device device = group.slots.front().named.parameter->value().device();
-    step_lr_.set(lr_, device);
-    return count_step(device);
+    return step_lr_.set(lr_, group.slots.front().named.parameter->value().device());
   }
 }
 
@@ -77,7 +75,7 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {
       check(parameter.gradient().shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ",
             parameter.gradient().shape(), ", the parameter ", w.shape());
       prepare_state(slot);
-      updates[i].push_back({w, parameter.gradient().to(w.format()), slot.state[0], slot.state[1]});
+      updates[i].push_back({w, parameter.gradient().to(w.format()), slot.state[0], slot.state[1], slot.steps});
     }
   }
   return updates;
@@ -85,8 +83,9 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {
 
 void Optimizer::prepare_state(Slot& slot) const {
   const Tensor& w = slot.named.parameter->value();
-  for (size_t k = 0; k < state_names_.size(); ++k)
-    if (!slot.state[k].defined() || slot.state[k].shape() != w.shape()) slot.state[k] = Tensor::zeros_like(w);
+  if (state_names_.empty() || (slot.state[0].defined() && slot.state[0].shape() == w.shape())) return;
+  for (size_t k = 0; k < state_names_.size(); ++k) slot.state[k] = Tensor::zeros_like(w);
+  if (counts_steps_) slot.steps = Tensor::zeros({}, {.dtype = DType::i64, .device = w.device()});
 }
 
 Tensor Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>& updates) const {
@@ -102,17 +101,34 @@ Tensor Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>
 
 StateDict Optimizer::state() {
   StateDict state;
-  for (size_t k = 0; k < state_names_.size(); ++k) {
-    for (auto& group : groups_) {
+  const auto add = [&](std::string_view kind, auto tensor_of) {
+    for (auto& group : groups_)
       for (auto& slot : group.slots) {
         prepare_state(slot);
-        state.add(state_names_[k] + "." + slot.named.name, slot.state[k]);
+        state.add(join({kind, ".", slot.named.name}), tensor_of(slot));
       }
-    }
-  }
+  };
+  for (size_t k = 0; k < state_names_.size(); ++k)
+    add(state_names_[k], [k](const Slot& slot) { return slot.state[k]; });
+  if (counts_steps_) add(kStepState, [](const Slot& slot) { return slot.steps; });
   return state;
 }
 
-void Optimizer::load_state(const StateDict& state) { copy_state(state, this->state(), "the optimizer"); }
+void Optimizer::load_state(const StateDict& state) {
+  StateDict given;
+  const auto add = [&](std::string name, const Tensor& tensor) {
+    if (name.starts_with(kStepState) && tensor.rank() == 0)
+      check_input(tensor.item() >= 0, "load: '", name, "' is ", tensor.item(), ", expected 0 or more");
+    given.add(std::move(name), tensor);
+  };
+  for (const auto& [name, tensor] : state) {
+    if (counts_steps_ && name == kStepState)
+      for (const auto& group : groups_)
+        for (const auto& slot : group.slots) add(join({kStepState, ".", slot.named.name}), tensor);
+    else
+      add(name, tensor);
+  }
+  copy_state(given, this->state(), "the optimizer");
+}
 
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tern/autograd/parameter.h"
@@ -10,6 +11,9 @@
 #include "tern/optim/step_number.h"
 
 namespace tern {
+
+/// The state "step.<parameter>": i64 [], the updates that the parameter has had.
+inline constexpr std::string_view kStepState = "step";
 
 /// Parameters that are updated alike.
 struct ParameterGroup {
@@ -29,7 +33,7 @@ class Optimizer {
 
   /// Updates every parameter in place from its gradient: `begin_step`, then `issue_step`.
   void step();
-  /// What the CPU counts, and sends to where the parameters are.
+  /// What the CPU sends to where the parameters are.
   void begin_step();
   /// The rest of `step`: work of the parameters' device alone, which can be recorded once a step has been taken, and
   /// then runs again after each `begin_step`.
@@ -45,28 +49,28 @@ class Optimizer {
 
   /// What the next step depends on beside parameters, gradients and settings: "momentum.conv1.weight". Shares storage
   /// with the optimizer.
-  virtual StateDict state();
+  StateDict state();
   /// Copies a `state()` in; an InputError names the first tensor that is missing, unexpected or of another shape, and
-  /// then nothing has changed.
+  /// then nothing has changed. A single "step", as states had before each parameter had its own, counts for all.
   void load_state(const StateDict& state);
 
  protected:
   /// `state_names`: what is kept per parameter, none to two names, in the order `first`, `second` of ParameterUpdate.
-  Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::vector<std::string> state_names);
+  /// `counts_steps`: also `steps`, as `kStepState`.
+  Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::vector<std::string> state_names,
+            bool counts_steps = false);
 
   struct GroupSettings {
     Tensor lr;  ///< as in SgdSettings
     double lr_scale, weight_decay;
     Tensor gradient_scale;
   };
-  /// Part of `begin_step`, with the device that the parameters are on.
-  virtual void count_step(Device) {}
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) = 0;
 
  private:
   struct Slot {
     NamedParameter named;
-    Tensor state[2];
+    Tensor state[2], steps;
   };
   struct Group {
     std::vector<Slot> slots;
@@ -81,6 +85,7 @@ class Optimizer {
 
   std::vector<Group> groups_;
   std::vector<std::string> state_names_;
+  bool counts_steps_;
   double lr_ = 0;
   StepNumber step_lr_;
   double clip_norm_ = 0;

@@ -63,16 +63,17 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
 }
 
 void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSettings& settings) {
+  for (const auto& update : updates) ++*update.steps.data<int64_t>();
   const double lr = settings.lr_scale * number(settings.lr);
-  const double correction1 = 1 - std::pow(settings.beta1, number(settings.step));
-  const double correction2 = 1 - std::pow(settings.beta2, number(settings.step));
   const auto beta1 = static_cast<float>(settings.beta1), beta2 = static_cast<float>(settings.beta2),
              rest1 = static_cast<float>(1 - settings.beta1), rest2 = static_cast<float>(1 - settings.beta2),
-             rate = static_cast<float>(lr / correction1), epsilon = static_cast<float>(settings.epsilon),
-             root_scale = static_cast<float>(1 / std::sqrt(correction2)), scale = number_or_1(settings.gradient_scale),
+             epsilon = static_cast<float>(settings.epsilon), scale = number_or_1(settings.gradient_scale),
              decay = static_cast<float>(settings.decoupled ? 0 : settings.weight_decay),
              keep = static_cast<float>(settings.decoupled ? 1 - lr * settings.weight_decay : 1);
-  for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
+  for_each_range(updates, [=, &settings](const ParameterUpdate& update, int64_t first, int64_t last) {
+    const auto steps = static_cast<double>(*update.steps.data<int64_t>());
+    const double correction1 = 1 - std::pow(settings.beta1, steps), correction2 = 1 - std::pow(settings.beta2, steps);
+    const auto rate = static_cast<float>(lr / correction1), root_scale = static_cast<float>(1 / std::sqrt(correction2));
     float *w = update.w.data<float>(), *m = update.first.data<float>(), *s = update.second.data<float>();
     const float* g = update.g.data<float>();
     vectorized([=] {

@@ -16,6 +16,7 @@ struct ParameterTable {
 
   struct Entry {
     float *w, *g, *first, *second;
+    int64_t* steps;
     int64_t numel;
   };
   /// Part of a parameter that one block updates.
@@ -27,7 +28,11 @@ struct ParameterTable {
   explicit ParameterTable(std::span<const kernels::ParameterUpdate> updates) {
     const auto elements = [](const Tensor& tensor) { return tensor.defined() ? tensor.data<float>() : nullptr; };
     for (const auto& update : updates) {
-      entries[count] = {elements(update.w), elements(update.g), elements(update.first), elements(update.second),
+      entries[count] = {elements(update.w),
+                        elements(update.g),
+                        elements(update.first),
+                        elements(update.second),
+                        update.steps.defined() ? update.steps.data<int64_t>() : nullptr,
                         update.w.numel()};
       first_chunk[count + 1] = first_chunk[count] + static_cast<int32_t>((update.w.numel() + kChunk - 1) / kChunk);
       ++count;
@@ -75,14 +80,14 @@ __device__ inline void store_four(float* x, int64_t at, int count, const Four& f
       if (j < count) x[at + j] = four.values[j];
 }
 
-/// rule(w, g, first, second) for every element, by reference, where rule = make(), once per block.
+/// rule(w, g, first, second) for every element, by reference; rule = make(entry), once per block.
 template <class Make>
 __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable table) {
-  __shared__ decltype(make()) rule;
-  if (threadIdx.x == 0) rule = make();
-  __syncthreads();
+  __shared__ decltype(make(table.entries[0])) rule;
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
-  const auto [w, g, first, second, numel] = *chunk.entry;
+  if (threadIdx.x == 0) rule = make(*chunk.entry);
+  __syncthreads();
+  const auto [w, g, first, second, steps, numel] = *chunk.entry;
   for (int64_t at = chunk.begin + 4 * threadIdx.x; at < chunk.end; at += 4 * kThreads) {
     const int count = static_cast<int>(std::min(chunk.end - at, int64_t{4}));
     Four weights = load_four(w, at, count), gradients = load_four(g, at, count), a = load_four(first, at, count),
@@ -94,13 +99,22 @@ __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable 
   }
 }
 
+/// body(table) for tables that hold all of `updates`.
+template <class Body>
+void for_each_table(std::span<const kernels::ParameterUpdate> updates, Body body) {
+  while (!updates.empty()) {
+    const auto some = updates.first(std::min<size_t>(updates.size(), ParameterTable::kMost));
+    body(ParameterTable(some));
+    updates = updates.subspan(some.size());
+  }
+}
+
 template <class Make>
 void update_all(const char* operation, std::span<const kernels::ParameterUpdate> updates, Make make) {
-  for (; !updates.empty(); updates = updates.subspan(std::min<size_t>(updates.size(), ParameterTable::kMost))) {
-    const ParameterTable table(updates.first(std::min<size_t>(updates.size(), ParameterTable::kMost)));
+  for_each_table(updates, [&](const ParameterTable& table) {
     launch(operation, updates.front().w.device(), {.blocks = dim3(static_cast<unsigned>(table.chunks()))},
            update_kernel<Make>, make, table);
-  }
+  });
 }
 
 }  // namespace tern::cuda

@@ -39,7 +39,7 @@ struct MakeSgd {
   Pace pace;
   float momentum, decay;
   bool nesterov;
-  __device__ SgdRule operator()() const {
+  __device__ SgdRule operator()(const ParameterTable::Entry&) const {
     return {static_cast<float>(pace.rate()), momentum, decay, pace.scale(), nesterov};
   }
 };
@@ -55,11 +55,11 @@ struct AdamRule {
 };
 struct MakeAdam {
   Pace pace;
-  const double* step;
   double beta1, beta2, epsilon, decay;
   bool decoupled;
-  __device__ AdamRule operator()() const {
-    const double lr = pace.rate(), correction1 = 1 - pow(beta1, *step), correction2 = 1 - pow(beta2, *step);
+  __device__ AdamRule operator()(const ParameterTable::Entry& entry) const {
+    const auto steps = static_cast<double>(*entry.steps);
+    const double lr = pace.rate(), correction1 = 1 - pow(beta1, steps), correction2 = 1 - pow(beta2, steps);
     return {.beta1 = static_cast<float>(beta1),
             .beta2 = static_cast<float>(beta2),
             .rest1 = static_cast<float>(1 - beta1),
@@ -80,11 +80,19 @@ struct AverageRule {
 };
 struct MakeAverage {
   const double* decay;
-  __device__ AverageRule operator()() const { return {static_cast<float>(*decay), static_cast<float>(1 - *decay)}; }
+  __device__ AverageRule operator()(const ParameterTable::Entry&) const {
+    return {static_cast<float>(*decay), static_cast<float>(1 - *decay)};
+  }
 };
 
 __global__ void clip_scale_kernel(const double* squared_norm, double max_norm, double* scale) {
   *scale = std::min(1.0, max_norm / (sqrt(*squared_norm) + 1e-6));
+}
+
+/// Before the update that reads them, as many of its blocks may share a count.
+__global__ void count_steps_kernel(const __grid_constant__ ParameterTable table) {
+  const auto i = static_cast<int>(threadIdx.x);
+  if (i < table.count) ++*table.entries[i].steps;
 }
 
 __global__ void squares_kernel(const __grid_constant__ ParameterTable table, double* partials) {
@@ -113,9 +121,12 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
 }
 
 void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSettings& settings) {
+  for_each_table(updates, [&](const ParameterTable& table) {
+    launch("adam_update", updates.front().w.device(), {.blocks = 1, .threads = ParameterTable::kMost},
+           count_steps_kernel, table);
+  });
   update_all("adam_update", updates,
              MakeAdam{.pace = Pace(settings),
-                      .step = settings.step.data<double>(),
                       .beta1 = settings.beta1,
                       .beta2 = settings.beta2,
                       .epsilon = settings.epsilon,
@@ -133,14 +144,12 @@ void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
   int64_t chunks = 0;
   for (const auto& update : updates) chunks += (update.w.numel() + ParameterTable::kChunk - 1) / ParameterTable::kChunk;
   const Tensor partials = Tensor::empty({chunks}, {.dtype = DType::f64, .device = sum.device()});
-  for (int64_t done = 0; !updates.empty();) {
-    const auto some = updates.first(std::min<size_t>(updates.size(), ParameterTable::kMost));
-    const ParameterTable table(some);
+  int64_t done = 0;
+  for_each_table(updates, [&](const ParameterTable& table) {
     launch("squared_norm", sum.device(), {.blocks = dim3(static_cast<unsigned>(table.chunks()))}, squares_kernel, table,
            partials.data<double>() + done);
     done += table.chunks();
-    updates = updates.subspan(some.size());
-  }
+  });
   total("squared_norm", partials, 1, sum);
 }
 

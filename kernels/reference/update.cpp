@@ -35,10 +35,10 @@ void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels
 
 void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& s) {
   const double lr = s.lr_scale * number(s.lr), scale = number_or_1(s.gradient_scale);
-  const double correction1 = 1 - std::pow(s.beta1, number(s.step));
-  const double correction2 = 1 - std::pow(s.beta2, number(s.step));
   const double shrink = s.decoupled ? 1 - lr * s.weight_decay : 1;
-  for (const auto& update : updates)
+  for (const auto& update : updates) {
+    const auto steps = static_cast<double>(++*update.steps.data<int64_t>());
+    const double correction1 = 1 - std::pow(s.beta1, steps), correction2 = 1 - std::pow(s.beta2, steps);
     visit_floating(update.w.dtype(), "adam_update", [&]<class T>(T) {
       T *w = update.w.data<T>(), *first = update.first.data<T>(), *second = update.second.data<T>();
       const T* gradient = update.g.data<T>();
@@ -51,6 +51,7 @@ void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernel
         w[i] = static_cast<T>(shrink * w[i] - lr * (m / correction1) / (std::sqrt(v / correction2) + s.epsilon));
       }
     });
+  }
 }
 
 void average_update(std::span<const kernels::ParameterUpdate> updates, const Tensor& decay) {

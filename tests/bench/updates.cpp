@@ -16,7 +16,8 @@ constexpr int64_t kNumel = 16 << 20;
 
 /// One parameter with its gradient and state.
 ParameterUpdate make_update() {
-  return {Tensor::full({kNumel}, 1), Tensor::full({kNumel}, 1e-3), Tensor::zeros({kNumel}), Tensor::zeros({kNumel})};
+  return {Tensor::full({kNumel}, 1), Tensor::full({kNumel}, 1e-3), Tensor::zeros({kNumel}), Tensor::zeros({kNumel}),
+          Tensor::zeros({}, {.dtype = DType::i64})};
 }
 
 template <class Run>
@@ -39,13 +40,13 @@ void add_updates(std::vector<Case>& cases) {
       std::memcpy(to + first, from + first, static_cast<size_t>(last - first) * sizeof(float));
     });
   });
-  const Tensor lr = Tensor::full({}, 1e-3, {.dtype = DType::f64}), one = Tensor::full({}, 1, {.dtype = DType::f64}),
+  const Tensor lr = Tensor::full({}, 1e-3, {.dtype = DType::f64}),
                decay = Tensor::full({}, 0.999, {.dtype = DType::f64});
   add_update(cases, "sgd_momentum", [=](std::span<const ParameterUpdate> updates) {
     kernels::sgd_update(updates, {.lr = lr, .momentum = 0.9});
   });
   add_update(cases, "adam",
-             [=](std::span<const ParameterUpdate> updates) { kernels::adam_update(updates, {.lr = lr, .step = one}); });
+             [=](std::span<const ParameterUpdate> updates) { kernels::adam_update(updates, {.lr = lr}); });
   add_update(cases, "average",
              [=](std::span<const ParameterUpdate> updates) { kernels::average_update(updates, decay); });
 }

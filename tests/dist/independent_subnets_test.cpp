@@ -4,6 +4,7 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/tensor_slice.h"
+#include "tern/optim/adam.h"
 #include "tests/dist/subnet_job.h"
 #include "tests/support/message_of.h"
 
@@ -120,6 +121,45 @@ TEST(IndependentSubnets, DropMomentumOrLetItTravel) {
   // In rounds of one step there is no momentum but what travels.
   EXPECT_EQ(run(SubnetMomentum::drop, 0.9), run(SubnetMomentum::drop, 0));
   EXPECT_NE(run(SubnetMomentum::travel, 0.9), run(SubnetMomentum::drop, 0));
+}
+
+// Moments travel with their neurons, and each parameter's count of steps goes on.
+TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
+  for (const auto exchange : {SubnetExchange::coordinator, SubnetExchange::peer}) {
+    on_all(2, [=](Communicator& c) {
+      models::Mlp model(SubnetTrainer::shape(true)), again(SubnetTrainer::shape(true));
+      model.initialize(5);
+      again.initialize(6);
+      Adam adam(model.parameters(), {.lr = 0.01}), other(again.parameters(), {.lr = 0.01});
+      const Options options = {.local_steps = 2, .exchange = exchange};
+      IndependentSubnets subnets(model, adam, c, model.subnet_plan(SubnetScope::fc), options),
+          resumed(again, other, c, again.subnet_plan(SubnetScope::fc), options);
+      const auto expect_steps = [](Adam& optimizer, int64_t steps) {
+        for (const auto& [name, tensor] : optimizer.state()) {
+          if (!name.starts_with("step.")) continue;
+          ASSERT_EQ(tensor.item(), steps) << name;
+        }
+      };
+      for (int64_t step = 0; step < 5; ++step) {
+        SubnetTrainer::learn(model, subnets, c.rank(), step);
+        expect_steps(adam, step + 1);
+      }
+      subnets.consolidate();
+      expect_steps(adam, 5);
+      copy_state(clone_of(model.state()), again.state(), "the model");
+      other.load_state(clone_of(adam.state()));
+      resumed.load_state(clone_of(subnets.state()));
+      for (int64_t step = 5; step < 9; ++step) {
+        SubnetTrainer::learn(model, subnets, c.rank(), step);
+        SubnetTrainer::learn(again, resumed, c.rank(), step);
+      }
+      expect_steps(other, 9);
+      subnets.consolidate();
+      resumed.consolidate();
+      EXPECT_EQ(values_of(again.state()), values_of(model.state()));
+      return Values();
+    });
+  }
 }
 
 TEST(IndependentSubnets, KeepEachNeuronsMomentumBesideIt) {

@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/values.h"
 
 namespace tern::kernels {
 namespace {
 
 ParameterUpdate one(double w, double g, double first = 0, double second = 0) {
-  return {f64({1}, {w}), f64({1}, {g}), f64({1}, {first}), f64({1}, {second})};
+  return {f64({1}, {w}), f64({1}, {g}), f64({1}, {first}), f64({1}, {second}),
+          Tensor::zeros({}, {.dtype = DType::i64})};
 }
 using Updates = std::vector<ParameterUpdate>;
 Tensor number(double value) { return f64({}, {value}); }
@@ -29,17 +32,27 @@ TEST(SgdUpdate, FollowsPyTorchsForm) {
 
 TEST(AdamUpdate, CorrectsItsBias) {
   const Updates first{one(1, 2)};
-  adam_update(first, {.lr = number(0.1), .step = number(1), .epsilon = 0});
+  adam_update(first, {.lr = number(0.1), .epsilon = 0});
   expect_values(first[0].w, {0.9});  // the first step is lr, whatever the gradient
   expect_values(first[0].first, {0.2});
   expect_values(first[0].second, {0.004});
   const Updates decayed{one(1, 2)};
-  adam_update(decayed,
-              {.lr = number(0.1), .step = number(1), .epsilon = 0, .weight_decay = 3, .gradient_scale = number(0.5)});
+  adam_update(decayed, {.lr = number(0.1), .epsilon = 0, .weight_decay = 3, .gradient_scale = number(0.5)});
   expect_values(decayed[0].first, {0.1 * (1 + 3)});
   const Updates decoupled{one(1, 2)};
-  adam_update(decoupled, {.lr = number(0.1), .step = number(1), .epsilon = 0, .weight_decay = 0.5, .decoupled = true});
+  adam_update(decoupled, {.lr = number(0.1), .epsilon = 0, .weight_decay = 0.5, .decoupled = true});
   expect_values(decoupled[0].w, {0.95 - 0.1});
+}
+
+// One has had 3 updates, the other none.
+TEST(AdamUpdate, CountsEachParametersSteps) {
+  const Updates updates{one(1, 2, 0.5, 0.25), one(1, 2)};
+  updates[0].steps.fill(3);
+  adam_update(updates, {.lr = number(0.1), .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0});
+  expect_values(updates[0].w, {1 - 0.1 * (1.25 / (1 - 0.0625)) / std::sqrt(1.1875 / (1 - 0.31640625))});
+  expect_values(updates[1].w, {0.9});
+  EXPECT_EQ(updates[0].steps.item(), 4);
+  EXPECT_EQ(updates[1].steps.item(), 1);
 }
 
 TEST(AverageUpdate, MovesTheAverage) {

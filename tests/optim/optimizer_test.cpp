@@ -115,7 +115,7 @@ TEST(Optimizer, NamesItsState) {
   };
   EXPECT_EQ(names(*kOptimizers.at("sgd")(model)), "");
   EXPECT_EQ(names(*kOptimizers.at("momentum")(model)), "momentum.a momentum.b ");
-  EXPECT_EQ(names(*kOptimizers.at("adam")(model)), "first.a first.b second.a second.b step ");
+  EXPECT_EQ(names(*kOptimizers.at("adam")(model)), "first.a first.b second.a second.b step.a step.b ");
 }
 
 TEST(Optimizer, RefusesAnotherModelsStateAndChangesNothing) {
@@ -149,6 +149,44 @@ TEST(Optimizer, LeavesAParameterWithoutGradientAsItIs) {
   EXPECT_FALSE(model.a.gradient().defined());
 }
 
+// As torch.optim's state["step"]: b has a gradient in steps 1, 2 and 4 alone, and moves as if there were no others.
+TEST(Optimizer, CountsTheStepsOfEachParameter) {
+  for (const char* name : {"adam", "adam_decay", "adamw", "momentum_decay"})
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      TwoParameters model(dtype), whole(dtype), fewer(dtype);
+      const auto optimizer = kOptimizers.at(name)(model), of_whole = kOptimizers.at(name)(whole),
+                 of_fewer = kOptimizers.at(name)(fewer);
+      take_steps(whole, *of_whole, 0, 6);
+      for (int64_t t = 0; t < 6; ++t) {
+        const bool has_both = t == 1 || t == 2 || t == 4;
+        if (has_both) take_steps(fewer, *of_fewer, t, t + 1);
+        model.set_gradients(t);
+        if (!has_both) model.b.zero_gradient();
+        optimizer->step();
+      }
+      EXPECT_EQ(model.a.value().to_vector<double>(), whole.a.value().to_vector<double>()) << name;
+      EXPECT_EQ(model.b.value().to_vector<double>(), fewer.b.value().to_vector<double>()) << name;
+    }
+}
+
+TEST(Optimizer, LoadsOneCountOfStepsForAll) {
+  TwoParameters model(DType::f32), other(DType::f32);
+  const auto optimizer = kOptimizers.at("adam")(model), loaded = kOptimizers.at("adam")(other);
+  take_steps(model, *optimizer, 0, 3);
+  const auto state_with = [&](double count) {
+    StateDict state;
+    for (const auto& [name, tensor] : optimizer->state())
+      if (!name.starts_with("step")) state.add(name, tensor.clone());
+    state.add("step", Tensor::full({}, count, {.dtype = DType::i64}));
+    return state;
+  };
+  loaded->load_state(state_with(3));
+  EXPECT_EQ(loaded->state().at("step.a").item(), 3);
+  EXPECT_EQ(loaded->state().at("step.b").item(), 3);
+  EXPECT_EQ(message_of<InputError>([&] { loaded->load_state(state_with(-5)); }),
+            "load: 'step.a' is -5, expected 0 or more");
+}
+
 TEST(Optimizer, BeginsNewStateForAParameterOfAnotherShape) {
   TwoParameters model;
   Sgd optimizer(model.parameters(), {.lr = 0.5, .momentum = 0.9});
@@ -157,6 +195,14 @@ TEST(Optimizer, BeginsNewStateForAParameterOfAnotherShape) {
   model.b.set_gradient(Tensor::full({1}, 1, {.dtype = DType::f64}));
   optimizer.step();
   EXPECT_EQ(model.b.value().item(), 0.5);
+
+  TwoParameters other;
+  Adam adam(other.parameters(), {.lr = 0.5, .epsilon = 1e-12});
+  take_steps(other, adam, 0, 2);
+  other.b.set_value(Tensor::full({1}, 1, {.dtype = DType::f64}));
+  other.b.set_gradient(Tensor::full({1}, 1, {.dtype = DType::f64}));
+  adam.step();
+  EXPECT_NEAR(other.b.value().item(), 0.5, 1e-9) << "Adam's first step is its rate";
 }
 
 TEST(Optimizer, UpdatesAcrossMemoryFormats) {
