@@ -41,7 +41,7 @@ std::vector<Run> IstFigure2::runs() const {
          .places = {},
          .steps = costs_.local_steps,
          .columns = {{"workers", std::to_string(workers)}},
-         .study = [costs = costs_, workers](const Progress& progress) {
+         .study = [costs = costs_, workers](const StudyProgress& progress) {
            return count_ist_costs(costs, static_cast<int>(workers), progress);
          }});
   return all;

@@ -62,7 +62,7 @@ double count_parallel(const IstCosts& costs, Communicator& communicator) {
   return static_cast<double>((communicator.traffic() - before).received_payload);
 }
 
-Counted count_subnets(const IstCosts& costs, Communicator& communicator, const Progress& progress) {
+Counted count_subnets(const IstCosts& costs, Communicator& communicator, const StudyProgress& progress) {
   Matrices model(costs.widths);
   Sgd optimizer(model.parameters(), {});
   IndependentSubnets method(model, optimizer, communicator, model.subnet_plan(),
@@ -80,7 +80,7 @@ Counted count_subnets(const IstCosts& costs, Communicator& communicator, const P
 
 }  // namespace
 
-Numbers count_ist_costs(const IstCosts& costs, int workers, const Progress& progress) {
+Numbers count_ist_costs(const IstCosts& costs, int workers, const StudyProgress& progress) {
   std::vector<Counted> counted(static_cast<size_t>(workers));
   run_rank_threads(workers, std::max(1, thread_count() / workers), [&](std::unique_ptr<Transport> transport) {
     TransportCommunicator communicator(std::move(transport));

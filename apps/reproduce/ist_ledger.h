@@ -11,6 +11,6 @@ namespace tern {
 ///   "parallel_floats", "ist_floats"  numbers of payload by the ledgers, half of what is received: as many go to the
 ///                                    workers as come from them
 ///   "ist_operations"                 4 a weight of each worker's subnet and example
-Numbers count_ist_costs(const IstCosts& costs, int workers, const Progress& progress);
+Numbers count_ist_costs(const IstCosts& costs, int workers, const StudyProgress& progress);
 
 }  // namespace tern

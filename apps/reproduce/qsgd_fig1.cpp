@@ -28,8 +28,8 @@ double probability(double a, int64_t level) {
 }
 
 /// How often tern's codec gives each level to the first element of the unit vector (a, √(1 − a²)).
-Numbers draw_levels(int64_t draws, const Progress& progress) {
-  const auto codec = make_codec(fmt::format("qsgd:levels={},bucket=0", kLevels));
+Numbers draw_levels(int64_t draws, const StudyProgress& progress) {
+  const auto codec = make_codec(fmt::format("qsgd:levels={},bucket=0,norm=l2", kLevels));
   Numbers numbers;
   for (int64_t i = 0; i < kValues; ++i) {
     const double a = static_cast<double>(i) / (kValues - 1);
@@ -95,7 +95,7 @@ class QsgdFigure1 final : public Experiment {
              .flags = {fmt::format("levels={}", kLevels), fmt::format("draws={}", draws_)},
              .places = {},
              .steps = kValues,
-             .study = [draws = draws_](const Progress& progress) { return draw_levels(draws, progress); }}};
+             .study = [draws = draws_](const StudyProgress& progress) { return draw_levels(draws, progress); }}};
   }
 
   Report report(const Results& results) const override {

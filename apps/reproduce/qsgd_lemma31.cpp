@@ -18,7 +18,7 @@ std::vector<int64_t> levels_for(int64_t n) {
   return levels;
 }
 
-Numbers sample_levels(Distribution distribution, int64_t n, int64_t draws, const Progress& progress) {
+Numbers sample_levels(Distribution distribution, int64_t n, int64_t draws, const StudyProgress& progress) {
   const Tensor v = drawn_vector(distribution, n, kSeed);
   Numbers numbers;
   for (const int64_t s : levels_for(n)) {
@@ -42,7 +42,7 @@ Numbers sample_levels(Distribution distribution, int64_t n, int64_t draws, const
   return numbers;
 }
 
-Numbers sample_presets(int64_t draws, const Progress& progress) {
+Numbers sample_presets(int64_t draws, const StudyProgress& progress) {
   const Tensor v = drawn_vector(Distribution::gauss, QsgdLemma31::kLong, kSeed);
   const auto n = static_cast<double>(v.numel());
   Numbers numbers;
@@ -94,7 +94,7 @@ std::vector<Run> QsgdLemma31::runs() const {
                      .places = {},
                      .steps = static_cast<int64_t>(levels_for(n).size()),
                      .columns = {{"vector", to_string(distribution)}, {"n", std::to_string(n)}},
-                     .study = [=, draws = draws_](const Progress& progress) {
+                     .study = [=, draws = draws_](const StudyProgress& progress) {
                        return sample_levels(distribution, n, draws, progress);
                      }});
   all.push_back({.name = kPresets,
@@ -102,7 +102,7 @@ std::vector<Run> QsgdLemma31::runs() const {
                  .places = {},
                  .steps = static_cast<int64_t>(presets().size()),
                  .columns = {{"vector", to_string(Distribution::gauss)}, {"n", std::to_string(kLong)}},
-                 .study = [draws = draws_](const Progress& progress) { return sample_presets(draws, progress); }});
+                 .study = [draws = draws_](const StudyProgress& progress) { return sample_presets(draws, progress); }});
   return all;
 }
 

@@ -23,7 +23,7 @@ double mean_bits(const std::string& spec, const Tensor& v, int64_t draws) {
   return bits;
 }
 
-Numbers measure_bits(Distribution distribution, int64_t n, int64_t draws, const Progress& progress) {
+Numbers measure_bits(Distribution distribution, int64_t n, int64_t draws, const StudyProgress& progress) {
   const Tensor v = drawn_vector(distribution, n, kSeed);
   const auto length = static_cast<double>(n);
   Numbers numbers;
@@ -69,7 +69,7 @@ std::vector<Run> QsgdTheorem32::runs() const {
                                fmt::format("draws={}", draws_)},
                      .places = {},
                      .columns = {{"vector", to_string(distribution)}, {"n", std::to_string(n)}},
-                     .study = [=, draws = draws_](const Progress& progress) {
+                     .study = [=, draws = draws_](const StudyProgress& progress) {
                        return measure_bits(distribution, n, draws, progress);
                      }});
   return all;

@@ -16,7 +16,7 @@ constexpr uint64_t kSeed = 1;
 
 /// f(y) − f* at the start and after every epoch, and the bits of every epoch.
 Numbers descend(const QsgdTheorem36::Problem& problem, const std::string& codec, int64_t epochs,
-                const Progress& progress) {
+                const StudyProgress& progress) {
   const LinearProblem linear(problem.loss, problem.examples(), problem.condition);
   const double least = linear.value(linear.minimizer());
   Qsvrg qsvrg(linear, Qsvrg::Vector(static_cast<size_t>(linear.dimensions())),
@@ -85,7 +85,7 @@ std::vector<Run> QsgdTheorem36::runs() const {
                                fmt::format("kappa={}", problem.condition), fmt::format("epochs={}", epochs_)},
                      .places = {},
                      .columns = {{"problem", problem.name}, {"method", method.name}},
-                     .study = [&problem, spec, epochs = epochs_](const Progress& progress) {
+                     .study = [&problem, spec, epochs = epochs_](const StudyProgress& progress) {
                        return descend(problem, spec, epochs, progress);
                      }});
     }

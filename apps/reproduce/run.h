@@ -14,7 +14,7 @@ namespace tern {
 using Numbers = std::map<std::string, std::vector<double>>;
 
 /// Tells how many of a run's steps are done. Throws Interrupted where a person wants it to stop.
-using Progress = std::function<void(int64_t step)>;
+using StudyProgress = std::function<void(int64_t step)>;
 
 /// One piece of work behind a table: a training run by a program, or a study by this process. Done once, kept in a
 /// folder of its name. A value.
@@ -28,7 +28,7 @@ struct Run {
   int64_t checkpoint_every = 500;                                 ///< steps: some seconds to a minute of work
   /// In place of a program: computes or measures. A study that is stopped begins anew. An Error where a number that it
   /// found is not finite.
-  std::function<Numbers(const Progress&)> study = {};
+  std::function<Numbers(const StudyProgress&)> study = {};
 
   bool is_study() const { return study != nullptr; }
 };

@@ -57,7 +57,7 @@ void RunFolder::write_flags() const {
   write_text(flags_file(), shell_command(run_.flags) + '\n');
 }
 
-void RunFolder::study(const Progress& progress) const {
+void RunFolder::study(const StudyProgress& progress) const {
   write_flags();
   make_room();
   RunResult result;

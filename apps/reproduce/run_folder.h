@@ -30,7 +30,7 @@ class RunFolder {
   /// Makes the folder ready, and returns the command that begins the training run, or goes on with it.
   std::vector<std::string> prepare() const;
   /// Makes the run a study, and keeps what it finds.
-  void study(const Progress& progress) const;
+  void study(const StudyProgress& progress) const;
   /// Removes the checkpoints of a run that has ended.
   void tidy() const;
   /// The last line of what the run said.

@@ -26,7 +26,7 @@ constexpr size_t kPoints = 200;                               ///< of a smoothed
 
 /// Trains with ternary gradients to the end, and takes down the losses, the zeros of one tensor's codes, and what
 /// evaluations after each epoch found.
-Numbers train(TrainSettings settings, const Progress& progress) {
+Numbers train(TrainSettings settings, const StudyProgress& progress) {
   prepare_machine(settings);
   TernaryWorkers workers(cifarnet_application(), settings);
   const int64_t total = settings.iterations.value();
@@ -80,7 +80,7 @@ class TernGradFigure4 final : public Experiment {
     ternary.columns = {{"workers", std::to_string(workers_)}};
     std::vector<std::string> words = ternary.flags;
     words.insert(words.end(), ternary.places.begin(), ternary.places.end());
-    ternary.study = [settings = read_settings(cifarnet_application(), words)](const Progress& progress) {
+    ternary.study = [settings = read_settings(cifarnet_application(), words)](const StudyProgress& progress) {
       return train(settings, progress);
     };
     return {with_floats, ternary};

@@ -47,10 +47,10 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
   return moved;
 }
 
-Moved moved_around_ring(const CollectiveCall& call, int rank, int size) {
+Volume moved_around_ring(const CollectiveCall& call, int rank, int size) {
   // A rank passes on all parts, but for those of the ranks so many places after it; it gets what the one before sends.
   const auto all = [&](const Cuts& cuts, int times, std::initializer_list<int> but) {
-    Moved moved = {times * cuts.back(), times * cuts.back()};
+    Volume moved = {times * cuts.back(), times * cuts.back()};
     for (const int after : but) {
       moved.sent -= part(cuts, (rank + after) % size).count();
       moved.received -= part(cuts, (rank + after + size - 1) % size).count();
@@ -68,8 +68,8 @@ Moved moved_around_ring(const CollectiveCall& call, int rank, int size) {
   return {(rank + 1) % size == call.root ? 0 : count, rank == call.root ? 0 : count};
 }
 
-Moved moved_directly(const CollectiveCall& call, int rank, int size) {
-  Moved moved;
+Volume moved_directly(const CollectiveCall& call, int rank, int size) {
+  Volume moved;
   const Transfers transfers = direct_transfers(call, rank, size);
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;

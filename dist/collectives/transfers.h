@@ -22,11 +22,11 @@ struct Transfers {
 Transfers direct_transfers(const CollectiveCall& call, int rank, int size);
 
 /// Elements that one rank sends to others and receives.
-struct Moved {
+struct Volume {
   int64_t sent = 0, received = 0;
 };
 /// By the ring algorithms, of broadcast, all_reduce, reduce_scatter and all_gather.
-Moved moved_around_ring(const CollectiveCall& call, int rank, int size);
-Moved moved_directly(const CollectiveCall& call, int rank, int size);
+Volume moved_around_ring(const CollectiveCall& call, int rank, int size);
+Volume moved_directly(const CollectiveCall& call, int rank, int size);
 
 }  // namespace tern::detail

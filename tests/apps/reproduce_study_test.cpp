@@ -19,10 +19,11 @@ class Squares final : public Experiment {
   std::vector<Run> runs() const override {
     std::vector<Run> all;
     for (const char* n : {"1", "2", "3"})
-      all.push_back({.name = n, .flags = {"n", n}, .places = {}, .columns = {{"n", n}}, .study = [n](const Progress&) {
-                       ++times_computed;
-                       return Numbers{{"square", {std::stod(n) * std::stod(n)}}, {"found", {found}}};
-                     }});
+      all.push_back(
+          {.name = n, .flags = {"n", n}, .places = {}, .columns = {{"n", n}}, .study = [n](const StudyProgress&) {
+             ++times_computed;
+             return Numbers{{"square", {std::stod(n) * std::stod(n)}}, {"found", {found}}};
+           }});
     return all;
   }
   Report report(const Results& results) const override {

@@ -29,8 +29,8 @@ class Auditor final : public Communicator {
     const Work work = inner_.start(call);
     work.wait();
     const Traffic counted = traffic() - before;
-    const detail::Moved moved = is_ring(call.message.operation) ? detail::moved_around_ring(call, rank(), size())
-                                                                : detail::moved_directly(call, rank(), size());
+    const detail::Volume moved = is_ring(call.message.operation) ? detail::moved_around_ring(call, rank(), size())
+                                                                 : detail::moved_directly(call, rank(), size());
     const uint64_t width = size_of(call.message.dtype);
     EXPECT_EQ(moved.sent * width, counted.sent_payload) << to_string(call.message) << " on rank " << rank();
     EXPECT_EQ(moved.received * width, counted.received_payload) << to_string(call.message) << " on rank " << rank();

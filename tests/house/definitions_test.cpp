@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The files that define each type, by its full name: "tern::detail::Socket".
+using Definitions = std::map<std::string, std::set<std::string>>;
+
+/// Adds the types that `text` defines in a namespace, as the formatter writes them: from a line's first column on.
+void add_definitions(const std::string& file, const std::string& text, Definitions& definitions) {
+  static const std::regex opens(R"(^(inline )?namespace ([\w:]*) ?\{)"), closes(R"(^\}  // namespace.*)"),
+      type(R"(^(struct|class|enum class) (\w+)( final)?( :[^;]*| \{.*)$)"), alias(R"(^(using) (\w+) =.*)");
+  std::vector<std::string> within;
+  std::istringstream lines(text);
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_match(line, match, opens)) {
+      within.push_back(match[2]);
+    } else if (std::regex_match(line, closes)) {
+      within.pop_back();
+    } else if (std::regex_match(line, match, type) || std::regex_match(line, match, alias)) {
+      std::string name;
+      for (const std::string& outer : within) name += outer + "::";
+      definitions[name + match[2].str()].insert(file);
+    }
+  }
+}
+
+// Two headers that define one name differently are undefined behaviour as soon as one program has both.
+TEST(Definitions, GiveEachTypeOneHeader) {
+  const fs::path root = TERN_SOURCE_DIR;
+  Definitions definitions;
+  for (const char* folder : {"core", "kernels", "autograd", "layers", "optim", "data", "dist", "apps"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() != ".h") continue;
+      std::ostringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      add_definitions(fs::relative(entry.path(), root), text.str(), definitions);
+    }
+  EXPECT_GT(definitions.size(), 200u) << "few types in headers under " << root;
+  for (const auto& [name, files] : definitions)
+    EXPECT_EQ(files.size(), 1u) << name << " is defined in " << *files.begin() << " and " << *files.rbegin();
+}
+
+TEST(Definitions, FindsTwoOfOneName) {
+  Definitions definitions;
+  add_definitions("a.h", "namespace tern::detail {\nstruct Moved {\n  struct Inner {\n  };\n};\n}  // namespace",
+                  definitions);
+  add_definitions("b.h", "namespace tern {\nstruct Moved;\nnamespace detail {\nusing Moved = int;\n", definitions);
+  EXPECT_EQ(definitions, (Definitions{{"tern::detail::Moved", {"a.h", "b.h"}}}));
+}
+
+}  // namespace
+}  // namespace tern
