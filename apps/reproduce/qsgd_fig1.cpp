@@ -103,7 +103,7 @@ class QsgdFigure1 final : public Experiment {
     const Numbers& numbers = results.at(kRun).numbers;
     const std::string text = fmt::format(
         "Q_s rounds a = |v_i| / ‖v‖ to a neighbour among s = {} levels, so that the expectation is the value. {} "
-        "draws by `--codec qsgd:levels={},bucket=0` at each of {} values; the paper prints no number here, its "
+        "draws by `--codec qsgd:levels={},bucket=0,norm=l2` at each of {} values; the paper prints no number here, its "
         "definition gives the probabilities. Of all {} shares the one farthest off is {:.1f} standard errors from its "
         "probability.\n\n",
         kLevels, draws_, kLevels, kValues, kValues * (kLevels + 1), largest_deviation(numbers));

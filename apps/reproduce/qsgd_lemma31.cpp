@@ -22,7 +22,7 @@ Numbers sample_levels(Distribution distribution, int64_t n, int64_t draws, const
   const Tensor v = drawn_vector(distribution, n, kSeed);
   Numbers numbers;
   for (const int64_t s : levels_for(n)) {
-    const auto codec = make_codec(fmt::format("qsgd:levels={},bucket=0", s));
+    const auto codec = make_codec(fmt::format("qsgd:levels={},bucket=0,norm=l2", s));
     const QuantizationSample sample = sample_quantization(*codec, v, draws);
     const ExpectedQuantization expected = expected_quantization({.levels = s}, v);
     const auto length = static_cast<double>(n), levels = static_cast<double>(s);
@@ -66,11 +66,11 @@ Numbers sample_presets(int64_t draws, const StudyProgress& progress) {
 
 std::span<const QsgdLemma31::Preset> QsgdLemma31::presets() {
   static const Preset all[] = {
-      {"qsgd:bits=2,bucket=128", 128, 1, false, .070, 7.98, 0.435},
+      {"qsgd:bits=2,bucket=128,norm=l2", 128, 1, false, .070, 7.98, 0.435},
       {"qsgd:bits=2,bucket=128,norm=max", 128, 1, true, .289, 1.26, 1.155},
-      {"qsgd:bits=4,bucket=512", 512, 7, false, .246, 1.58, 1.054},
+      {"qsgd:bits=4,bucket=512,norm=l2", 512, 7, false, .246, 1.58, 1.054},
       {"qsgd:bits=4,bucket=512,norm=max", 512, 7, true, .817, .0357, 3.206},
-      {"qsgd:bits=8,bucket=512", 512, 127, false, .927, .0053, 4.540},
+      {"qsgd:bits=8,bucket=512,norm=l2", 512, 127, false, .927, .0053, 4.540},
       {"qsgd:bits=8,bucket=512,norm=max", 512, 127, true, .989, 1e-4, 7.355},
   };
   return all;

@@ -28,7 +28,7 @@ Numbers measure_bits(Distribution distribution, int64_t n, int64_t draws, const 
   const auto length = static_cast<double>(n);
   Numbers numbers;
   for (int64_t s = 1; s * s <= n; s *= 2) {
-    const std::string spec = fmt::format("qsgd:levels={},bucket=0,code=", s);
+    const std::string spec = fmt::format("qsgd:levels={},bucket=0,norm=l2,code=", s);
     double sparse = 32, dense = 32;
     for (int64_t draw = 0; draw < draws; ++draw) {
       const EliasBits bits = elias_bits(drawn_levels(*make_codec(spec + "fixed"), v, static_cast<uint32_t>(draw)));

@@ -21,7 +21,7 @@ int64_t levels_of(int64_t bits) { return (int64_t{1} << (bits - 1)) - 1; }
 
 struct QsgdSettings {
   int64_t levels = 7, bucket = 512;
-  int norm = 0, code = 0;
+  int norm = static_cast<int>(kernels::BucketNorm::max), code = 0;
 };
 
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4): each bucket as whole numbers of its norm / levels, rounded at
@@ -45,8 +45,10 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
     return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + code_bytes(n);
   }
 
-  /// Lemma 3.1 (ii) with the bucket's length; a bucket's maximum is at most its 2-norm.
-  double omega(const GradientTag&, const Tensor& gradient) const override {
+  /// With l2, Lemma 3.1 (ii) for the bucket's length. With max, this gradient's own variance: the lemma says nothing of
+  /// it, and the worst gradient's ω, (√(1 + (bucket - 1) / levels²) - 1) / 2, is far above that of usual ones.
+  double omega(const GradientTag& tag, const Tensor& gradient) const override {
+    if (norm() == kernels::BucketNorm::max) return relative_variance(scalers(tag, gradient), gradient);
     const auto n = static_cast<double>(gradient.numel());
     const double length = settings_.bucket == 0 ? n : std::min(n, static_cast<double>(settings_.bucket));
     const auto s = static_cast<double>(settings_.levels);
@@ -117,6 +119,25 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
  private:
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   Planes planes() const { return {settings_.bucket, settings_.levels}; }
+  /// Σ unit²·f(1 - f) / |g|², f what |g| / unit has beyond a whole number (eq. 4).
+  double relative_variance(const Tensor& units, const Tensor& gradient) const {
+    auto rest = gradient.span<float>();
+    const size_t width = settings_.bucket == 0 ? rest.size() : static_cast<size_t>(settings_.bucket);
+    double variance = 0, squares = 0;
+    for (const double unit : units.span<float>()) {
+      const auto bucket = rest.first(std::min(width, rest.size()));
+      rest = rest.subspan(bucket.size());
+      if (unit == 0) continue;
+      double sum = 0;
+      for (const double x : bucket) {
+        const double scaled = std::abs(x) / unit, fraction = scaled - static_cast<double>(static_cast<int32_t>(scaled));
+        sum += fraction * (1 - fraction);
+        squares += x * x;
+      }
+      variance += unit * unit * sum;
+    }
+    return squares == 0 ? 0 : variance / squares;
+  }
   Tensor empty_codes(int64_t n) const {
     return Tensor::empty({kernels::code_bytes(n, kernels::code_bits(settings_.levels))}, {.dtype = DType::u8});
   }
@@ -133,8 +154,11 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
   const int64_t bits = options.integer("bits", 4, 2, 16);
   settings.levels = options.integer("levels", levels_of(bits), 1, kernels::kMostLevels);
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
-  settings.norm = options.choice("norm", settings.norm, kNorms);
   settings.code = options.choice("code", settings.code, kCodes);
+  // Fixed codes gain nothing from l2's many zeros, and max leaves a far smaller error (section 4 takes it as well).
+  const bool is_fixed = kPackings[settings.code] == Packing::fixed;
+  settings.norm =
+      options.choice("norm", static_cast<int>(is_fixed ? kernels::BucketNorm::max : kernels::BucketNorm::l2), kNorms);
   options.finish();
   return std::make_unique<Qsgd>(settings);
 }
@@ -144,8 +168,11 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
 constinit const CodecEntry qsgd_entry = {
     "qsgd",
     "bits=4 (2 to 16, the sign inside: levels = 2^(bits-1) - 1) or levels=7 (to 32767)\n"
-    "              bucket=512 (elements a norm; 0: a tensor)  norm=l2|max  code=fixed|elias|entropy",
+    "              bucket=512 (elements a norm; 0: a tensor)  code=fixed|elias|entropy\n"
+    "              norm=max|l2 (max with code=fixed, otherwise l2)",
     "bits; elias and entropy less, by the gradient (4 bits, 512, l2: about 1.1 with entropy); and 32 a bucket",
-    "unbiased; variance at most min(bucket/levels², √bucket/levels)·|g|² (Lemma 3.1)", make};
+    "unbiased; variance at most min(bucket/levels², √bucket/levels)·|g|² with l2 (Lemma 3.1),\n"
+    "              (√(1 + bucket/levels²) - 1)/2·|g|² with max",
+    make};
 
 }  // namespace tern

@@ -11,7 +11,7 @@ namespace tern {
 namespace {
 
 std::unique_ptr<GradientCodec> codec_of(int64_t levels, const std::string& code) {
-  return make_codec(join({"qsgd:bucket=0,levels=", levels, ",code=", code}));
+  return make_codec(join({"qsgd:bucket=0,norm=l2,levels=", levels, ",code=", code}));
 }
 
 int64_t message_bits(const std::string& code, int64_t levels, const Tensor& v, uint32_t step) {

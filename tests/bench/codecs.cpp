@@ -58,7 +58,7 @@ void add_codecs(std::vector<Case>& cases) {
   constexpr int64_t kBucket = 512, kLevels = 7, kBuckets = kernels::bucket_count(kNumel, kBucket);
   add(cases, "codec/qsgd4_encode/25m", [] {
     return [message = coded(Tensor::zeros({kBuckets}), 4)] {
-      kernels::norm_quantize({&message, 1}, kernels::BucketNorm::l2, kBucket, kLevels);
+      kernels::norm_quantize({&message, 1}, kernels::BucketNorm::max, kBucket, kLevels);
     };
   });
   add(cases, "codec/qsgd4_decode_add/25m", [] { return decode_add(Tensor::full({kBuckets}, 3e-3), kBucket, kLevels); });

@@ -73,7 +73,7 @@ TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                          testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
-                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=max"));
+                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2"));
 
 struct Pair {
   const char* exchange;
