@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "tern/apps/tern-advise/measure.h"
-#include "tern/apps/tern-advise/median.h"
 #include "tern/core/error.h"
 #include "tern/dist/averaging.h"
 #include "tern/dist/buffers.h"
@@ -125,17 +124,20 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
           static_cast<double>(plan.sent()) / workers / steps};
 }
 
+Forecast median_pass(std::span<const Forecast> forecasts) {
+  std::vector<const Forecast*> order;
+  for (const Forecast& forecast : forecasts) order.push_back(&forecast);
+  const auto middle = order.begin() + std::ssize(order) / 2;
+  std::ranges::nth_element(order, middle, {}, &Forecast::seconds);
+  Forecast median = **middle;
+  for (const Forecast& forecast : forecasts) median.passes.push_back(forecast.seconds());
+  return median;
+}
+
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers) {
   std::vector<Forecast> forecasts;
   for (Forecaster& pass : passes) forecasts.push_back(pass.forecast(way, workers));
-  Forecast middle = {.way = way,
-                     .compute = median(forecasts, &Forecast::compute),
-                     .exchange = {median(forecasts, [](const Forecast& f) { return f.exchange.encode; }),
-                                  median(forecasts, [](const Forecast& f) { return f.exchange.wait; }),
-                                  median(forecasts, [](const Forecast& f) { return f.exchange.decode; })},
-                     .sent = forecasts.front().sent};
-  for (const Forecast& forecast : forecasts) middle.passes.push_back(forecast.seconds());
-  return middle;
+  return median_pass(forecasts);
 }
 
 }  // namespace tern

@@ -81,7 +81,10 @@ class Forecaster {
   std::map<int, double> subnet_compute_;
 };
 
-/// Of several passes: the median of each of its times, so that what ways share is the same in all of them.
+/// Of one way's forecasts, one from each pass: that of the median `seconds`, so that its times add up to a number
+/// within the passes' range. Of two middle ones the slower.
+Forecast median_pass(std::span<const Forecast> forecasts);
+/// The same of what `passes` forecast.
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers);
 
 }  // namespace tern

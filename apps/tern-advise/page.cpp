@@ -42,8 +42,10 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
                                  "method", "codec", "exchange", "step ms", "of the passes", "images/s", "MB sent",
                                  "compute", "encode", "network", "decode");
   const Forecast& best = forecasts.front();
+  bool any_tied = false;
   for (const Forecast& forecast : forecasts) {
     const bool tied = &forecast != &best && !best.surely_faster(forecast);
+    any_tied = any_tied || tied;
     const auto& [encode, wait, decode] = forecast.exchange;
     text += fmt::format(
         "{} {:<14} {:<12} {:<15} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
@@ -52,7 +54,7 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
         forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
         milliseconds(decode));
   }
-  return text + "=: within the noise of the first, at least as fast in one of the passes\n";
+  return any_tied ? text + "=: within the noise of the first, at least as fast in one of the passes\n" : text;
 }
 
 /// The fastest of those that `wanted` takes; null where there is none.
@@ -88,12 +90,15 @@ std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
       "\nMore workers, each with as many images as here: images/s by data-parallel training\n\n{:>7} {:>10} {:>10}  "
       "{:>5}  by\n",
       "workers", "float32", "codes", "gain");
-  for (const auto& [workers, floats, codes] : scale)
+  bool any_tied = false;
+  for (const auto& [workers, floats, codes] : scale) {
+    const bool tied = !floats.surely_faster(codes) && !codes.surely_faster(floats);
+    any_tied = any_tied || tied;
     text += fmt::format("{:>7} {:>10.0f} {:>10.0f} {}{:>5.2f}  {} by {}, floats by {}\n", workers,
-                        images * workers / floats.seconds(), images * workers / codes.seconds(),
-                        floats.surely_faster(codes) || codes.surely_faster(floats) ? ' ' : '=',
+                        images * workers / floats.seconds(), images * workers / codes.seconds(), tied ? '=' : ' ',
                         floats.seconds() / codes.seconds(), codes.way.codec, codes.way.exchange, floats.way.exchange);
-  return text + "=: within the noise\n";
+  }
+  return any_tied ? text + "=: within the noise\n" : text;
 }
 
 std::string measured_text(const AdviceOptions& options, const std::vector<Measured>& measured) {

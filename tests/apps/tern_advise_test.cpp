@@ -114,14 +114,28 @@ TEST(AdvicePage, NamesACommandThatIsTaken) {
 }
 
 TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
-  expect_in(page(0.0140, 0.0120, 0.0009), "\n  data-parallel  none ");
-  const std::string tied = page(0.0140, 0.0120, 0.0011);
+  const std::string apart = page(0.0140, 0.0120, 0.0009), tied = page(0.0140, 0.0120, 0.0011);
+  expect_in(apart, "\n  data-parallel  none ");
+  EXPECT_EQ(apart.find("=: "), std::string::npos) << "a legend of a sign that no row bears, in\n" << apart;
+  expect_in(tied, "\n=: within the noise of the first, at least as fast in one of the passes\n");
   expect_in(tied, "\n  data-parallel  ternary ");
   expect_in(tied, "\n= data-parallel  none         ring                14.00  12.90 to 15.10 ");
   expect_in(
       tied,
       "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "
       "with the best\ncodes (data-parallel ternary by allgather) 12.00 ms (10.90 to 13.10).");
+}
+
+// The median of each time by itself would add up to 15 ms, more than any pass took.
+TEST(Forecast, OfSeveralPassesIsTheMedianPass) {
+  const auto pass = [](double compute, double encode, double wait) -> Forecast {
+    return {.compute = compute, .exchange = {.encode = encode, .wait = wait}};
+  };
+  const Forecast passes[] = {pass(0.005, 0.006, 0), pass(0.005, 0, 0.005), pass(0, 0.005, 0.007)};
+  const Forecast median = median_pass(passes);
+  EXPECT_DOUBLE_EQ(median.seconds(), 0.011);
+  EXPECT_EQ(median.exchange.encode, 0.006);
+  EXPECT_EQ(median.passes, (std::vector<double>{passes[0].seconds(), passes[1].seconds(), passes[2].seconds()}));
 }
 
 // The machine's drift, which all ways of a pass share, hides no gain.
