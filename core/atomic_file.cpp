@@ -1,6 +1,7 @@
 #include "tern/core/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,11 +10,16 @@
 #include <vector>
 
 #include "tern/core/error.h"
+#include "tern/core/random_id.h"
 
 namespace tern {
 namespace {
 
 namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const char* what, int error) {
+  fail_input({path.string(), ": ", what, ": ", std::generic_category().message(error)});
+}
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
@@ -25,9 +31,10 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
   check_input(!fs::exists(status) || fs::is_regular_file(status), path.string(), ": cannot be written: it is ",
               fs::is_directory(status) ? "a folder" : "a special file", ", expected a regular file or none");
   if (fs::is_symlink(fs::symlink_status(path, error))) path_ = fs::weakly_canonical(path);
-  temporary_ = path_.string() + ".tmp-" + std::to_string(::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const fs::path temporary = path_.string() + ".tmp-" + random_id(8);
+  descriptor_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_system("cannot be written", errno);
+  temporary_ = temporary;
 }
 
 AtomicFile::~AtomicFile() {
@@ -60,16 +67,32 @@ void AtomicFile::commit() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_system("writing failed", errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system("cannot be replaced", errno);
   temporary_.clear();
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail_system("its folder cannot be opened", errno);
-  const int error = ::fsync(folder) == 0 ? 0 : errno;
-  ::close(folder);
-  // EINVAL: a file system that keeps folders in order by itself.
-  if (error != 0 && error != EINVAL) fail_system("its folder cannot be synchronised", error);
+  sync_folder(folder_of(path_));
 }
 
-void AtomicFile::fail_system(const char* what, int error) const {
-  fail_input({path_.string(), ": ", what, ": ", std::generic_category().message(error)});
+void AtomicFile::fail_system(const char* what, int error) const { fail(path_, what, error); }
+
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail(folder, "cannot be opened", errno);
+  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  // EINVAL: a file system that keeps folders in order by itself.
+  if (error != 0 && error != EINVAL) fail(folder, "cannot be synchronised", error);
+}
+
+bool make_folder(const fs::path& folder) {
+  const fs::path path = fs::absolute(folder);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return false;
+  if (!path.has_filename()) return make_folder(path.parent_path());  // it ends with a slash
+  make_folder(path.parent_path());
+  if (const int error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno) {
+    if (error == EEXIST && fs::is_directory(path, ignored)) return false;  // another process was faster
+    fail(folder, "no folder can be made there", error);
+  }
+  sync_folder(path.parent_path());
+  return true;
 }
 
 void check_writable(const fs::path& path) { const AtomicFile probe(path); }

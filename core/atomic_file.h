@@ -8,9 +8,10 @@
 namespace tern {
 
 /// A file that appears under its name whole or not at all: what is written goes to a temporary file in the same
-/// folder ("NAME.tmp-PID"), which `commit` puts in place. Until then, and after any failure, an older file of that
-/// name stays as it was; the temporary is removed. The one exception is the last step of `commit`. Used by one thread.
-/// Failures are InputErrors with the path and the system's reason.
+/// folder ("NAME.tmp-" and 16 random digits), which `commit` puts in place. The temporary is always a new file: no link
+/// that somebody put there is followed. Until `commit`, and after any failure, an older file of that name stays as it
+/// was; the temporary is removed. The one exception is the last step of `commit`. Used by one thread. Failures are
+/// InputErrors with the path and the system's reason.
 class AtomicFile {
  public:
   /// A path that is there already must be a regular file; a symbolic link is followed.
@@ -37,6 +38,12 @@ class AtomicFile {
   int descriptor_ = -1;
   uint64_t size_ = 0;
 };
+
+/// Makes the names in a folder durable. An InputError gives the system's reason.
+void sync_folder(const std::filesystem::path& folder);
+/// Makes a folder and those above it where they are missing, durably. Returns whether it made `folder`. An InputError
+/// gives the system's reason.
+bool make_folder(const std::filesystem::path& folder);
 
 /// Throws the InputError that an `AtomicFile` of this path would meet at its start: to be called before long work.
 void check_writable(const std::filesystem::path& path);

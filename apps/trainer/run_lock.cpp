@@ -7,11 +7,12 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 
 namespace tern {
 
-RunLock::RunLock(const std::string& folder) : folder_(folder), made_(std::filesystem::create_directories(folder)) {
+RunLock::RunLock(const std::string& folder) : folder_(folder), made_(make_folder(folder)) {
   descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(descriptor_);

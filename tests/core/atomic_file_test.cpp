@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "tern/core/error.h"
+#include "tests/support/disk_calls.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -131,6 +132,55 @@ TEST(AtomicFile, FollowsASymbolicLink) {
   write(folder.path() / "link", "new");
   EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
   EXPECT_EQ(read_file(folder.path() / "elsewhere/a"), "new");
+}
+
+// The name of a temporary is not to be guessed; all that could be have links to a file of value.
+TEST(AtomicFile, APlantedLinkEmptiesNoOtherFile) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "value", "of value");
+  const fs::path guessed = folder.path() / ("a.tmp-" + std::to_string(::getpid()));
+  fs::create_symlink("value", guessed);
+  write(folder.path() / "a", "new");
+  EXPECT_EQ(read_file(folder.path() / "value"), "of value");
+  EXPECT_EQ(read_file(folder.path() / "a"), "new");
+  EXPECT_TRUE(fs::is_symlink(guessed));
+}
+
+TEST(AtomicFile, ASecondWriterOfTheSameFileDisturbsNeither) {
+  const TemporaryFolder folder;
+  AtomicFile one(folder.path() / "a"), other(folder.path() / "a");
+  one.write(bytes_of("the first one"));
+  other.write(bytes_of("the other"));
+  one.commit();
+  EXPECT_EQ(read_file(folder.path() / "a"), "the first one");
+  other.commit();
+  EXPECT_EQ(read_file(folder.path() / "a"), "the other");
+}
+
+TEST(AtomicFile, SyncsTheFileThenItsName) {
+  const TemporaryFolder folder;
+  const DiskCalls calls;
+  write(folder.path() / "a", "new");
+  const std::string file = (folder.path() / "a").string();
+  const auto found = DiskCalls::found();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_TRUE(found[0].starts_with("sync " + file + ".tmp-")) << found[0];
+  EXPECT_EQ(found[1], "rename " + file);
+  EXPECT_EQ(found[2], "sync " + folder.path().string());
+}
+
+TEST(AtomicFile, SyncsTheParentOfEachNewFolder) {
+  const TemporaryFolder folder;
+  const std::string top = folder.path().string();
+  const DiskCalls calls;
+  EXPECT_TRUE(make_folder(folder.path() / "new/run/"));
+  EXPECT_EQ(DiskCalls::found(), (std::vector<std::string>{"sync " + top, "sync " + top + "/new"}));
+  EXPECT_TRUE(fs::is_directory(folder.path() / "new/run"));
+  EXPECT_FALSE(make_folder(folder.path() / "new/run"));
+  EXPECT_EQ(DiskCalls::found().size(), 2u);
+  write_file(folder.path() / "file", "");
+  EXPECT_EQ(message_of<InputError>([&] { make_folder(folder.path() / "file"); }),
+            top + "/file: no folder can be made there: File exists");
 }
 
 }  // namespace
