@@ -30,7 +30,7 @@ class DataParallel final : public DistributedOptimizer {
   void consolidate() override;
   /// This rank's residuals: every rank saves its own.
   StateDict state() override { return averaging_.state(); }
-  void load_state(const StateDict& state) override { averaging_.load_state(state); }
+  void load_state(const StateDict& state, int64_t /*steps*/) override { averaging_.load_state(state); }
   ExchangeTimes times() const override { return averaging_.times(); }
 
  private:

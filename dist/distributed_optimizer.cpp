@@ -2,6 +2,8 @@
 
 namespace tern {
 
-void DistributedOptimizer::load_state(const StateDict& state) { copy_state(state, this->state(), "the method"); }
+void DistributedOptimizer::load_state(const StateDict& state, int64_t /*steps*/) {
+  copy_state(state, this->state(), "the method");
+}
 
 }  // namespace tern

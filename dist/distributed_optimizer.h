@@ -23,15 +23,16 @@ class DistributedOptimizer {
   virtual void begin_step(int64_t /*step*/) {}
   /// After `backward`: from this rank's gradients to updated parameters.
   virtual void step() { local_.step(); }
-  /// Makes the full model, buffers included, current and the same on every rank: before evaluation and saving.
+  /// Shows the full model, buffers included, the same on every rank: before evaluation and saving. Training goes on, at
+  /// the next `begin_step`, as if this had not been called.
   virtual void consolidate() {}
 
   /// Whether every rank has the same model and local optimizer after each step: one rank's speak for all.
   virtual bool replicated() const { return true; }
   /// What the next step depends on beside the model and the local optimizer: residuals, the last synchronised values.
   virtual StateDict state() { return {}; }
-  /// Copies a `state()` in.
-  virtual void load_state(const StateDict& state);
+  /// Copies in a `state()` that was taken when `steps` steps were done. An InputError says what does not fit.
+  virtual void load_state(const StateDict& state, int64_t steps);
   /// Since construction.
   virtual ExchangeTimes times() const { return {}; }
 

@@ -189,10 +189,15 @@ StateDict IndependentSubnets::state() {
   return state;
 }
 
-void IndependentSubnets::load_state(const StateDict& state) {
-  if (state.size() == 0) return;
-  check_input(state.find("round") != nullptr, "load: no tensor named 'round', independent subnets expect one");
-  draw(static_cast<int64_t>(state.at("round").item()));
+void IndependentSubnets::load_state(const StateDict& state, int64_t steps) {
+  if (steps % options_.local_steps == 0) return copy_state(state, {}, "independent subnets between rounds");
+  const Tensor* round = state.find("round");
+  check_input(round != nullptr && round->numel() == 1 && round->dtype() == DType::i64,
+              "load: no tensor named 'round' of one i64, independent subnets expect one");
+  const int64_t found = *round->data<int64_t>(), expected = steps / options_.local_steps;
+  check_input(found == expected, "load: 'round' is ", found, ", independent subnets expect ", expected, " after ",
+              steps, " steps");
+  draw(expected);
   keep_whole();
   subnet_ = received_ = {};
   for (const auto& [name, tensor] : everything()) {

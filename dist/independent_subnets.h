@@ -51,7 +51,7 @@ class IndependentSubnets final : public DistributedOptimizer {
   /// After `consolidate`. Within a round: the whole model's shares and the subnet as they are; between rounds nothing,
   /// the model says it all.
   StateDict state() override;
-  void load_state(const StateDict& state) override;
+  void load_state(const StateDict& state, int64_t steps) override;
   bool replicated() const override { return false; }
   ExchangeTimes times() const override;
 

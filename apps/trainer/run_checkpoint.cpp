@@ -20,6 +20,13 @@ constexpr const char* kAveragePrefix = "average.";
 // One more than of rank 0, whose newest may be missing: then the two before it are whole still.
 constexpr size_t kKeptOfRank = 3;
 
+/// A method whose state is taken from a checkpoint of so many steps.
+struct MethodAfter {
+  DistributedOptimizer& method;
+  int64_t steps;
+  void load_state(const StateDict& state) { method.load_state(state, steps); }
+};
+
 /// As a person would say it.
 std::string shown(const std::string& value) { return value.empty() ? "not given" : value; }
 
@@ -90,7 +97,8 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
   trained.restore("model", parts.model);
   trained.restore("optimizer", parts.optimizer);
   if (parts.average) trained.restore("average", *parts.average);
-  if (run.settings.workers) own.restore("method", parts.method);
+  MethodAfter method = {parts.method, first.step};
+  if (run.settings.workers) own.restore("method", method);
   return {.steps = first.step,
           .seconds = std::strtod(first.notes.at(kSeconds).c_str(), nullptr),
           .sent_payload = std::strtoull(own.notes.at(kSentPayload).c_str(), nullptr, 10),

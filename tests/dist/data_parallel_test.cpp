@@ -81,7 +81,7 @@ TEST(DataParallel, GoesOnFromASavedResidual) {
         EXPECT_EQ(state.size(), 4u);
       }
       DataParallel after(rank.model, rank.local, rank.communicator, with_codec(codec));
-      after.load_state(state);
+      after.load_state(state, 4);
       rank.steps(after, 4, 10);
     });
     EXPECT_EQ(resumed, undisturbed) << codec;

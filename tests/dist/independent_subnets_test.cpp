@@ -148,7 +148,7 @@ TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
       expect_steps(adam, 5);
       copy_state(clone_of(model.state()), again.state(), "the model");
       other.load_state(clone_of(adam.state()));
-      resumed.load_state(clone_of(subnets.state()));
+      resumed.load_state(clone_of(subnets.state()), 5);
       for (int64_t step = 5; step < 9; ++step) {
         SubnetTrainer::learn(model, subnets, c.rank(), step);
         SubnetTrainer::learn(again, resumed, c.rank(), step);
@@ -207,7 +207,7 @@ TEST(IndependentSubnets, GoOnInTheMiddleOfARoundAsIfNeverStopped) {
             SubnetTrainer trainer(c, options, 77);
             trainer.model.load_state(model);
             trainer.local->load_state(optimizer);
-            trainer.subnets->load_state(method);
+            trainer.subnets->load_state(method, stop);
             EXPECT_EQ(trainer.whole(), values_of(model));
             trainer.train(stop, kSteps);
             return trainer.whole();
