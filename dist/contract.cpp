@@ -41,7 +41,7 @@ const std::string* find(const Contract& contract, const std::string& name) {
 }
 
 std::string describe(int rank, const std::string& name, const std::string* value) {
-  const std::string said = !value ? "no " + name : value->empty() ? name + " unset" : name + "=" + *value;
+  const std::string said = !value ? "no " + name : name + "=" + (value->empty() ? "not given" : *value);
   return printable(join({"rank ", rank, ": ", said}));
 }
 

@@ -209,6 +209,7 @@ TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
       {{"--codec", "ternary"}, "rank 2: codec=\"ternary\", rank 0: codec=\"none\""},
       {{"--seed", "9"}, "rank 2: seed=9, rank 0: seed=1"},
       {{"--check-every", "7"}, "rank 2: check-every=7, rank 0: check-every=100"},
+      {{"--exchange", "ring"}, "rank 2: exchange=\"ring\", rank 0: exchange=not given"},
   };
   for (const auto& [more, sentence] : table) {
     const Words batch = {"--batch-size", "24"};

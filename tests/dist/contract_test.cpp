@@ -35,9 +35,9 @@ TEST(Contract, AValueIsToldBeforeAMissingNameThatFollowsFromIt) {
   EXPECT_EQ(compare({shared, local}), std::vector<std::string>(2, sentence));
 }
 
-TEST(Contract, AnEmptyValueReadsAsUnset) {
+TEST(Contract, AnEmptyValueReadsAsNotGiven) {
   EXPECT_EQ(compare({{{"keep-float", ""}}, {{"keep-float", "fc2.*"}}}),
-            std::vector<std::string>(2, "rank 1: keep-float=fc2.*, rank 0: keep-float unset"));
+            std::vector<std::string>(2, "rank 1: keep-float=fc2.*, rank 0: keep-float=not given"));
 }
 
 }  // namespace
