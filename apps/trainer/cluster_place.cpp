@@ -180,6 +180,8 @@ std::optional<ClusterPlace> find_place(const TrainSettings& settings, const Envi
   return place;
 }
 
+Device gpu_of(const ClusterPlace& place, int visible) { return {DeviceType::cuda, place.local_rank % visible}; }
+
 void settle(TrainSettings& s, const ClusterPlace& place) {
   check_input(!s.eval_only && s.predict.empty(), s.eval_only ? "--eval-only" : "--predict",
               " is for one process, found rank ", place.rank, " of ", place.size, " by ", place.source);

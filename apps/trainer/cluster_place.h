@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tern/apps/trainer/settings.h"
+#include "tern/core/device.h"
 #include "tern/dist/address.h"
 
 namespace tern {
@@ -31,6 +32,9 @@ using Environment = std::function<const char*(const char*)>;
 /// the variables say of rank 0's address; ranks that are all on one machine meet on its loopback. An InputError names
 /// what is missing, unreadable or in contradiction.
 std::optional<ClusterPlace> find_place(const TrainSettings& settings, const Environment& environment);
+
+/// The GPU of a rank among those that it sees, `visible` of them: a launcher may show each rank its own alone.
+Device gpu_of(const ClusterPlace& place, int visible);
 
 /// Makes `settings` those of a rank in `place`; an InputError names a flag that contradicts it.
 void settle(TrainSettings& settings, const ClusterPlace& place);

@@ -132,10 +132,10 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "seed", "N", "Of every random number", true}, s.seed);
   visit(Flag{group, "threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all"},
         s.threads);
-  visit(
-      Flag{group, "device", "NAME",
-           "Where to compute: cpu, cuda or cuda:N (cuda with --transport nccl: cuda:R for the R-th rank of a machine)"},
-      s.device);
+  visit(Flag{group, "device", "NAME",
+             "Where to compute: cpu, cuda or cuda:N (cuda with --transport nccl: each rank takes one of the GPUs that "
+             "it sees)"},
+        s.device);
   visit(Flag{group,
              "precision",
              "NAME",

@@ -127,6 +127,15 @@ TEST(ClusterPlace, FlagsCountFirst) {
   EXPECT_NE(message_of<InputError>([&] { place_in({}, settings); }).find("--master"), std::string::npos);
 }
 
+// Under `srun --gpus-per-task=1` each rank sees one GPU, its own.
+TEST(ClusterPlace, TakesAGpuAmongThoseThatItSees) {
+  const auto gpu = [](int local_rank, int visible) { return to_string(gpu_of({.local_rank = local_rank}, visible)); };
+  EXPECT_EQ(gpu(0, 1), "cuda:0");
+  EXPECT_EQ(gpu(3, 1), "cuda:0");
+  EXPECT_EQ(gpu(3, 4), "cuda:3");
+  EXPECT_EQ(gpu(5, 4), "cuda:1");
+}
+
 TEST(ClusterPlace, RefusesNoNumbers) {
   for (const Variables& variables :
        {Variables{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, Variables{{"RANK", "x"}, {"WORLD_SIZE", "4"}},

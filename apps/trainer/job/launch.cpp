@@ -90,7 +90,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
   if (place.rank == 0) check_places(settings);
   if (settings.transport == "nccl" && settings.device == "cuda")
-    settings.device = to_string(Device{DeviceType::cuda, place.local_rank});
+    settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
   // First of all the ranks join, so that each hears at once where another fails in what follows.
   const auto communicator = connect(settings, place);
