@@ -21,9 +21,11 @@ ChildProgram::ChildProgram(const std::vector<std::string>& words, const std::fil
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   check_input(file >= 0, output.string(), ": cannot be written: ", std::strerror(errno));
   const pid_t parent = ::getpid();
+  sigset_t none;
+  sigemptyset(&none);
   id_ = ::fork();
   if (id_ == 0) {
-    settle_child(parent, file, file);
+    settle_child(parent, file, file, none);
     ::execv(arguments[0], arguments.data());
     ::_exit(127);
   }

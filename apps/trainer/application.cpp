@@ -1,6 +1,5 @@
 #include "tern/apps/trainer/application.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <new>
 
@@ -10,15 +9,17 @@
 #include "tern/apps/trainer/job/launch.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/places.h"
+#include "tern/apps/trainer/program.h"
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
 #include "tern/dist/peer_error.h"
 
 namespace tern {
+namespace {
 
-int run_application(const std::string& name, const std::function<int()>& body) {
-  const auto end = [&name](const char* sentence, ExitCode code) {
-    if (*sentence != '\0') std::fprintf(stderr, "%s: %s\n", name.c_str(), sentence);
+int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
+  const auto end = [&](const char* sentence, ExitCode code) {
+    if (*sentence != '\0') console.err.print(name + ": " + sentence);
     return static_cast<int>(code);
   };
   try {
@@ -38,22 +39,39 @@ int run_application(const std::string& name, const std::function<int()>& body) {
   }
 }
 
+}  // namespace
+
+int run_application(const std::string& name, Console& console, const std::function<int()>& body) {
+  const int code = exit_code_of(name, console, body);
+  console.finish(name, code);
+  return code;
+}
+
+int run_application(const std::string& name, const std::function<int()>& body) {
+  Console console;
+  return run_application(name, console, body);
+}
+
 int train(int argc, char** argv, const Application& application) {
+  settle_output();
   wait_passively(argv);
-  return run_application(application.name, [&]() -> int {
+  Console console;
+  return run_application(application.name, console, [&]() -> int {
     Invocation invocation = read_flags(argc, argv, application);
     if (!invocation.run) {
-      std::fputs(invocation.text.c_str(), stdout);
+      print_plainly(invocation.text);
       return kDone;
     }
     TrainSettings& settings = invocation.settings;
-    if (settings.predict.empty() && !settings.eval_only) return launch(application, settings, invocation.place, argv);
+    console.patience = settings.grace;
+    if (settings.predict.empty() && !settings.eval_only)
+      return launch(application, settings, invocation.place, console, argv);
     check_places(settings);
     prepare_machine(settings);
     if (!settings.predict.empty())
       predict(application, settings);
     else
-      evaluate_only(application, settings);
+      evaluate_only(application, settings, console.out);
     return kDone;
   });
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tern/apps/trainer/console.h"
 #include "tern/apps/trainer/settings.h"
 #include "tern/data/dataset.h"
 #include "tern/dist/codec.h"
@@ -62,7 +63,10 @@ enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2, kLostPeer = 
 /// start itself anew, once, with a passive OpenMP wait policy.
 int train(int argc, char** argv, const Application& application);
 
-/// Calls `body` and turns what it throws into a sentence on stderr, after `name`, and an exit code.
+/// Calls `body` and turns what it throws into a sentence on stderr, after `name`, and an exit code. Then waits for the
+/// readers of `console`, as Console::finish does.
+int run_application(const std::string& name, Console& console, const std::function<int()>& body);
+/// The same with a console of its own.
 int run_application(const std::string& name, const std::function<int()>& body);
 
 }  // namespace tern

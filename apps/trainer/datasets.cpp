@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tern/apps/trainer/console.h"
 #include "tern/apps/trainer/digit_image.h"
 #include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/photo_image.h"
@@ -58,7 +59,8 @@ std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split)
           done ? join({"interrupted after ", *done, " of the ", images->size(), " images for ", cache.string(),
                        "; nothing is kept"})
                : join({"interrupted while waiting for another process, which holds ", cache.string(), ".lock"}));
-    if (done == 0 && !settings.quiet) fmt::print("note: decoding {} images into {}\n", images->size(), cache.string());
+    if (done == 0 && !settings.quiet)
+      LineWriter(STDOUT_FILENO).print(fmt::format("note: decoding {} images into {}", images->size(), cache.string()));
   });
   return images;
 }

@@ -148,6 +148,11 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(Flag{group, "cuda-graph", nullptr, "CUDA, one rank: record a training step once and run it again as a whole"},
         s.cuda_graph);
 
+  visit(Flag{group, "grace", "X",
+             "Seconds without progress after which a job that a signal asked to end is killed, and the last lines of a "
+             "run are lost if nobody reads them"},
+        s.grace);
+
   group = "Record";
   visit(Flag{group, "log", "FILE", "Write JSON lines"}, s.log);
   visit(Flag{group, "tensorboard", "DIR", "Write event files for TensorBoard"}, s.tensorboard);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
+#include "tern/apps/trainer/console.h"
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/apps/trainer/interrupt.h"
@@ -63,12 +63,12 @@ std::string answer(const std::string& path, std::span<const float> probabilities
 
 }  // namespace
 
-void evaluate_only(const Application& application, const TrainSettings& settings) {
+void evaluate_only(const Application& application, const TrainSettings& settings, LineWriter& out) {
   const InterruptGuard interrupt;
   const auto model = finished_model(application, settings);
   const auto test = load_test_data(settings);
   const auto loader = make_test_loader(settings, *test, Team(nullptr));
-  const auto listeners = make_listeners(settings);
+  const auto listeners = make_listeners(settings, out);
   for (const auto& listener : listeners)
     listener->started({.application = application.name,
                        .settings = settings,
@@ -96,9 +96,11 @@ void predict(const Application& application, const TrainSettings& settings) {
   const Variable logits = (*model)(convert(Variable(batch), activation_dtype(settings)));
   const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});
   const auto classes = static_cast<size_t>(probabilities.size(1));
+  std::string text;
   for (size_t i = 0; i < images.size(); ++i)
-    fmt::print("{}\n",
-               answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes), entry.classes));
+    text +=
+        answer(settings.predict[i], probabilities.span<float>().subspan(i * classes, classes), entry.classes) + '\n';
+  print_plainly(text);
 }
 
 }  // namespace tern

@@ -1,12 +1,13 @@
 #pragma once
 
 #include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/line_writer.h"
 #include "tern/apps/trainer/settings.h"
 
 namespace tern {
 
 /// --eval-only: how the model of --init or --resume does on the test images.
-void evaluate_only(const Application& application, const TrainSettings& settings);
+void evaluate_only(const Application& application, const TrainSettings& settings, LineWriter& out);
 
 /// --predict: prints for each image its most likely classes with their probabilities. Reads all images before the
 /// first answer.

@@ -39,7 +39,6 @@ void start_listening() {
 
 InterruptGuard::InterruptGuard() {
   noted = 0;
-  start_listening();
   const sigset_t set = interrupts();
   pthread_sigmask(SIG_BLOCK, &set, &previous_mask_);
   struct sigaction action = {};
@@ -47,6 +46,7 @@ InterruptGuard::InterruptGuard() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &previous_interrupt_);
   sigaction(SIGTERM, &action, &previous_terminate_);
+  start_listening();  // last: a signal that waited would end the process before there are handlers
 }
 
 InterruptGuard::~InterruptGuard() {

@@ -1,9 +1,5 @@
 #include "tern/apps/trainer/listeners.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "tern/apps/trainer/curves.h"
 #include "tern/apps/trainer/event_file.h"
 #include "tern/apps/trainer/json_log.h"
@@ -11,9 +7,9 @@
 
 namespace tern {
 
-std::vector<std::unique_ptr<Listener>> make_listeners(const TrainSettings& s) {
+std::vector<std::unique_ptr<Listener>> make_listeners(const TrainSettings& s, LineWriter& out) {
   std::vector<std::unique_ptr<Listener>> listeners;
-  if (!s.quiet) listeners.push_back(std::make_unique<Progress>(stdout, isatty(STDOUT_FILENO) != 0));
+  if (!s.quiet) listeners.push_back(std::make_unique<Progress>(out));
   if (!s.log.empty()) listeners.push_back(std::make_unique<JsonLog>(s.log, s.resume));
   if (!s.tensorboard.empty()) listeners.push_back(std::make_unique<EventFile>(s.tensorboard));
   if (!s.plot.empty()) listeners.push_back(std::make_unique<Curves>(s.plot));

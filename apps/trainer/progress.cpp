@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tern/apps/trainer/machine.h"
 #include "tern/core/device.h"
@@ -69,14 +70,13 @@ void Progress::stepped(const StepReport& report) {
     shown_step_ = report.step;
     shown_seconds_ = report.seconds;
   }
-  const auto interval = live_ ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
+  const auto interval = out_.is_terminal() ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
   if (now - shown_at_ < interval) return;
   const std::string line = step_line(report);
   shown_at_ = now;
-  if (!live_) return print_line(line);
+  if (!out_.is_terminal()) return print_line(line);
   // Without line wrapping, so that a narrow terminal cuts the line instead of scrolling.
-  fmt::print(file_, "\r\x1b[?7l{}\x1b[K\x1b[?7h", line);
-  std::fflush(file_);
+  out_.show(fmt::format("\r\x1b[?7l{}\x1b[K\x1b[?7h", line));
   line_open_ = true;
 }
 
@@ -144,19 +144,11 @@ std::string Progress::step_line(const StepReport& report) {
 }
 
 void Progress::print_line(const std::string& line) {
-  erase_live_line();
-  fmt::print(file_, "{}\n", line);
-  std::fflush(file_);
+  out_.print((std::exchange(line_open_, false) ? "\r\x1b[K" : "") + line);
 }
 
 void Progress::end_live_line() {
-  if (line_open_) fmt::print(file_, "\n");
-  line_open_ = false;
-}
-
-void Progress::erase_live_line() {
-  if (line_open_) fmt::print(file_, "\r\x1b[K");
-  line_open_ = false;
+  if (std::exchange(line_open_, false)) out_.print("");
 }
 
 }  // namespace tern

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 
+#include "tern/apps/trainer/line_writer.h"
 #include "tern/apps/trainer/listener.h"
 
 namespace tern {
@@ -12,8 +12,8 @@ namespace tern {
 /// seconds; a line per evaluation, and a summary at the end.
 class Progress final : public Listener {
  public:
-  /// `file` is not owned; `live`: whether it is a terminal.
-  Progress(std::FILE* file, bool live) : file_(file), live_(live) {}
+  /// `out` is not owned.
+  explicit Progress(LineWriter& out) : out_(out) {}
 
   ~Progress() override { end_live_line(); }
 
@@ -30,11 +30,9 @@ class Progress final : public Listener {
   void print_team(const TeamReport& team);
   void print_operations(const std::vector<OperationTime>& operations);
   void print_line(const std::string& line);
-  void erase_live_line();
   void end_live_line();
 
-  std::FILE* file_;
-  bool live_;
+  LineWriter& out_;
   RunStart run_;
   bool line_open_ = false;
   Clock::time_point shown_at_ = {};

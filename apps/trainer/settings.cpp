@@ -15,6 +15,7 @@ namespace {
 constexpr double kUnbounded = HUGE_VAL;
 // So that products of two counts cannot overflow.
 constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000, kMostWidth = 1'000'000, kMostSide = 4096;
+constexpr double kMostGrace = 86400;  // seconds
 
 /// [low, high], or (low, ...) and (..., high) where an end is open.
 struct Range {
@@ -60,6 +61,7 @@ void validate_ranges(const TrainSettings& s) {
   check_count("seed", s.seed, 0);
   check_count("threads", s.threads, 0, 1024);
   check_count("checkpoint-every", s.checkpoint_every, 0);
+  check_range("grace", s.grace, {.low = 0, .high = kMostGrace});
   for (const auto& [flag, value] : s.counts) check_count(flag.c_str(), value, 1, kMostWidth);
   double previous = 0;
   for (const double step : s.lr_steps) {
@@ -76,7 +78,7 @@ constexpr std::string_view kOfAModel[] = {"data",   "data-dir",  "resize",      
                                           "init",   "eval-only", "predict"};
 /// What --eval-only uses besides.
 constexpr std::string_view kOfEvaluation[] = {"eval-batch-size", "cache", "loader-threads", "seed", "log",
-                                              "tensorboard",     "quiet"};
+                                              "tensorboard",     "quiet", "grace"};
 
 }  // namespace
 

@@ -67,6 +67,7 @@ struct TrainSettings {
   bool deterministic = false;
   bool cuda_graph = true;
   bool profile = false;
+  double grace = 60;  ///< seconds
 
   std::string log = {}, tensorboard = {}, plot = {};
   bool quiet = false;

@@ -86,11 +86,16 @@ void Trainer::write_checkpoint() {
   const Traffic sent = sent_in_all();
   const RunPlace place = {
       .steps = steps_, .seconds = seconds_, .sent_payload = sent.sent_payload, .sent_overhead = sent.sent_overhead};
-  write_run(settings_.checkpoint, describe(), place, parts(), [this] { team_.barrier(); });
+  std::optional<Pulse::Work> writing(resources_.pulse);
+  write_run(settings_.checkpoint, describe(), place, parts(), [&] {
+    writing.reset();
+    team_.barrier();
+    writing.emplace(resources_.pulse);
+  });
 }
 
 void Trainer::train() {
-  if (team_.leads()) listeners_ = make_listeners(settings_);
+  if (team_.leads()) listeners_ = make_listeners(settings_, resources_.out);
   for (const auto& listener : listeners_) listener->started(describe());
   if (!at_epoch_end()) start_loader();
   while (true) {
@@ -139,6 +144,7 @@ void Trainer::train_step() {
     reports.push_back(finish(std::move(step)));
   if (clock_) clock_->begin(nullptr);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  resources_.pulse.beat();
   for (StepReport& report : reports) {
     report.seconds = seconds_;
     report.traffic = team_.traffic() - traffic;
@@ -225,6 +231,7 @@ void Trainer::gather_model() {
   if (!method_->replicated()) seconds_ += seconds;  // what other methods pay for in each step
   if (calibration_loader_)
     calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
+  resources_.pulse.beat();
 }
 
 /// Every rank evaluates its share of the test images.
@@ -271,6 +278,7 @@ void Trainer::save_model() {
   if (settings_.save.empty() || !team_.leads()) return;
   if (average_) average_->swap();
   check_finite_state(*model_, steps_);
+  const Pulse::Work writing(resources_.pulse);
   write_safetensors(settings_.save, model_->state());
   if (average_) average_->swap();
 }

@@ -11,7 +11,9 @@
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/apps/trainer/interrupt.h"
+#include "tern/apps/trainer/line_writer.h"
 #include "tern/apps/trainer/listener.h"
+#include "tern/apps/trainer/pulse.h"
 #include "tern/apps/trainer/run_checkpoint.h"
 #include "tern/apps/trainer/run_lock.h"
 #include "tern/apps/trainer/settings.h"
@@ -30,8 +32,10 @@ namespace tern {
 struct RankResources {
   RunData data;
   const InterruptGuard& interrupt;
+  LineWriter& out;                       ///< for what a person reads
   Communicator* communicator = nullptr;  ///< null: it trains alone
   std::string launcher = {};             ///< what told the rank its place
+  Pulse pulse = {};                      ///< by which a supervisor sees its progress
 };
 
 /// One rank's part in a training run: the model, its share of the data, its optimizer, and how many steps are done, on

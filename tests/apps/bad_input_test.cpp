@@ -60,6 +60,7 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--ema-decay", "1"}, "--ema-decay: found 1"},
       {{"--label-smoothing", "nan"}, "--label-smoothing: found nan"},
       {{"--clip-norm", "-1"}, "--clip-norm: found -1"},
+      {{"--grace", "-1"}, "--grace: found -1, expected a finite number from 0 to 86400"},
       {{"--seed", "-1"}, "--seed: found -1"},
       {{"--threads", "-2"}, "--threads: found -2"},
       {{"--loader-threads", "-1"}, "--loader-threads: found -1"},

@@ -6,6 +6,7 @@
 
 #include "tern/apps/trainer/progress.h"
 #include "tests/apps/train_lenet.h"
+#include "tests/support/terminal.h"
 
 namespace tern {
 namespace {
@@ -117,8 +118,9 @@ TEST_F(TrainLenet, SaysWhereBf16IsSlow) {
 }
 
 TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
-  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::tmpfile(), &std::fclose);
-  Progress progress(file.get(), true);
+  const test::Terminal terminal;
+  LineWriter out(terminal.program_end());
+  Progress progress(out);
   RunStart run;
   run.first_step = 5;
   run.images_per_step = 64;
@@ -127,9 +129,7 @@ TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
     std::this_thread::sleep_for(std::chrono::milliseconds(110));  // a live line is drawn each 100 ms
     progress.stepped({.step = step, .seconds = 0.5 * static_cast<double>(step)});
   }
-  std::string text(static_cast<size_t>(std::ftell(file.get())), '\0');
-  std::rewind(file.get());
-  ASSERT_EQ(std::fread(text.data(), 1, text.size(), file.get()), text.size());
+  const std::string text = terminal.read();
   const size_t second = text.find("step 7/");
   EXPECT_EQ(text.substr(0, second).find("images/s"), std::string::npos) << text;
   EXPECT_NE(text.substr(second).find("128 images/s"), std::string::npos) << text;

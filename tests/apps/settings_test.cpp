@@ -107,6 +107,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--deterministic",
                            "--cuda-graph,--no-cuda-graph",
                            "--profile",
+                           "--grace",
                            "--log",
                            "--tensorboard",
                            "--plot",

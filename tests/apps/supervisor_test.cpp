@@ -185,6 +185,86 @@ TEST_F(TrainLenetSupervisor, ARankThatFindsBadInputIsTheCause) {
   const Outcome outcome = run_program(job({"--iterations", "3"}));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_NE(outcome.err.find("train-labels-idx1-ubyte"), std::string::npos) << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << "one sentence for all ranks:\n" << outcome.err;
+}
+
+// Whenever it comes: before the ranks are ready for it, while they join, and in their first steps.
+TEST_F(TrainLenetSupervisor, AnEarlyInterruptIsNoLostRank) {
+  for (const int delay : {0, 2, 5, 10, 20, 40, 80, 120, 160, 200, 250, 300}) {
+    SCOPED_TRACE(std::to_string(delay) + " ms");
+    Process supervisor(job({"--iterations", "1000000"}));
+    while (children_of(supervisor.id()).size() < 4) std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(delay));
+    supervisor.send(delay % 20 == 0 ? SIGTERM : SIGINT);
+    const Outcome outcome = supervisor.wait();
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
+  }
+}
+
+// `timeout` sends a signal to the process and to its group, which is the same process again.
+TEST_F(TrainLenetSupervisor, ASignalThatComesTwiceAtOnceIsOne) {
+  Process supervisor(job({"--iterations", "1000000"}));
+  wait_for_steps(2);
+  for (int i = 0; i < 3; ++i) {
+    supervisor.send(SIGTERM);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  const Outcome outcome = supervisor.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
+}
+
+TEST_F(TrainLenetSupervisor, ARankThatIgnoresAnInterruptIsKilledAfterTheGracePeriod) {
+  // Their first step would take hours.
+  Process supervisor(job({"--link", "rate=1kbit", "--dead-after", "1000", "--grace", "1"}));
+  std::vector<pid_t> ranks;
+  while (ranks.size() < 4) ranks = children_of(supervisor.id());
+  std::this_thread::sleep_for(milliseconds(500));
+  supervisor.send(SIGTERM);
+  ASSERT_TRUE(supervisor.ends_within(std::chrono::seconds(30)));
+  const Outcome outcome = supervisor.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_NE(outcome.err.find("did not end within 1 s of its last progress: killing it"), std::string::npos)
+      << outcome.err;
+  for (const pid_t id : ranks) EXPECT_FALSE(runs(id));
+}
+
+TEST_F(TrainLenetSupervisor, AStoppedRankDelaysAnInterruptByTheGracePeriodAtMost) {
+  Process supervisor(job({"--iterations", "1000000", "--dead-after", "200", "--grace", "1"}));
+  wait_for_steps(2);
+  ::kill(children_of(supervisor.id()).at(1), SIGSTOP);
+  supervisor.send(SIGINT);
+  ASSERT_TRUE(supervisor.ends_within(std::chrono::seconds(30)));
+  const Outcome outcome = supervisor.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+}
+
+// As under nohup.
+TEST_F(TrainLenetSupervisor, AnIgnoredHangUpStaysIgnored) {
+  for (const Words& form : {Words{"--workers", "4", "--transport", "socket"}, Words{}}) {
+    std::filesystem::remove(place("log"));
+    Words flags = {"--epochs", "4", "--log", place("log"), "--quiet"};
+    flags.insert(flags.end(), form.begin(), form.end());
+    Words command = words(flags);
+    command.insert(command.begin(), {"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"});
+    Process program(command);
+    wait_for_steps(2);
+    program.send(SIGHUP);
+    for (const pid_t id : children_of(program.id())) ::kill(id, SIGHUP);
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(losses(place("log")).size(), 48);
+  }
+}
+
+TEST_F(TrainLenetSupervisor, AHangUpEndsTheJobAfterItsStep) {
+  Process supervisor(job({"--iterations", "1000000"}));
+  wait_for_steps(2);
+  supervisor.send(SIGHUP);
+  const Outcome outcome = supervisor.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
 }
 
 }  // namespace

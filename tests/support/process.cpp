@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 namespace tern {
 namespace {
@@ -24,15 +25,16 @@ std::string built_program(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "apps" / name;
 }
 
-Process::Process(const std::vector<std::string>& arguments) : out_(std::tmpfile()), err_(std::tmpfile()) {
+Process::Process(const std::vector<std::string>& arguments, Streams streams)
+    : out_(std::tmpfile()), err_(std::tmpfile()) {
   std::vector<char*> words;
   for (const auto& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   id_ = fork();
   if (id_ < 0) throw std::runtime_error("fork failed");
   if (id_ > 0) return;
-  dup2(fileno(out_), STDOUT_FILENO);
-  dup2(fileno(err_), STDERR_FILENO);
+  dup2(streams.out < 0 ? fileno(out_) : streams.out, STDOUT_FILENO);
+  dup2(streams.err < 0 ? fileno(err_) : streams.err, STDERR_FILENO);
   execv(words[0], words.data());
   _exit(127);
 }
@@ -51,6 +53,13 @@ void Process::send(int signal) const { kill(id_, signal); }
 bool Process::running() {
   if (!ended_) ended_ = waitpid(id_, &status_, WNOHANG) == id_;
   return !ended_;
+}
+
+bool Process::ends_within(std::chrono::seconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  while (running() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return ended_;
 }
 
 Outcome Process::wait() {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -14,11 +15,16 @@ struct Outcome {
   std::string out, err;
 };
 
+/// What a program writes to: descriptors, not owned; -1 is a file that Process::wait reads.
+struct Streams {
+  int out = -1, err = -1;
+};
+
 /// A program that runs beside the test; ended by SIGKILL with this object where it still runs.
 class Process {
  public:
   /// `arguments[0]` is the program's path.
-  explicit Process(const std::vector<std::string>& arguments);
+  explicit Process(const std::vector<std::string>& arguments, Streams streams = {});
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -27,6 +33,8 @@ class Process {
   void send(int signal) const;
   bool running();
   Outcome wait();
+  /// Whether it has ended by itself within `time`.
+  bool ends_within(std::chrono::seconds time);
 
  private:
   pid_t id_ = -1;

@@ -42,21 +42,21 @@ std::vector<char*> environment_with(const std::vector<std::string>& more) {
 
 }  // namespace
 
-Child::Child(const ChildPlan& plan) : rank_(plan.rank) {
+Child::Child(const ChildPlan& plan, Console& console) : rank_(plan.rank) {
   const std::string prefix = join({"[rank ", plan.rank, "] "});
   const Pipe output = plan.rank == 0 ? Pipe{} : make_pipe();
   const Pipe errors = make_pipe();
-  if (plan.rank != 0) out = LineRelay(output.read, STDOUT_FILENO, prefix);
-  err = LineRelay(errors.read, STDERR_FILENO, prefix);
+  if (plan.rank != 0) out = LineRelay(output.read, console.out, prefix);
+  err = LineRelay(errors.read, console.err, prefix, plan.last_words);
   const std::string program = program_path();
   const std::vector<char*> environment = environment_with(plan.environment);
   const pid_t parent = ::getpid();
   id_ = ::fork();
   check(id_ >= 0, "rank ", plan.rank, " cannot be started: ", std::strerror(errno));
   if (id_ == 0) {
-    settle_child(parent, output.write, errors.write);
+    settle_child(parent, output.write, errors.write, plan.blocked);
     ::signal(SIGTTOU, SIG_IGN);  // rank 0 may write to a terminal although it is in the background
-    if (plan.keep_open >= 0) ::fcntl(plan.keep_open, F_SETFD, 0);
+    for (const int descriptor : plan.keep_open) ::fcntl(descriptor, F_SETFD, 0);
     ::execve(program.c_str(), plan.argv, environment.data());
     ::_exit(127);
   }
@@ -79,6 +79,11 @@ void Child::kill() {
   send(SIGKILL);
   killed_ = true;
   stopped_since_.reset();
+}
+
+void Child::relay() {
+  out.pump();
+  err.pump();
 }
 
 bool Child::look() {

@@ -3,10 +3,12 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tern/apps/trainer/console.h"
 #include "tern/apps/trainer/job/line_relay.h"
 
 namespace tern {
@@ -16,16 +18,18 @@ struct ChildPlan {
   int rank = 0;
   char** argv = nullptr;
   std::vector<std::string> environment = {};  ///< "NAME=value", beside this process's own
-  int keep_open = -1;                         ///< a descriptor that the child inherits
+  std::vector<int> keep_open = {};            ///< descriptors that the child inherits
+  sigset_t blocked = {};                      ///< signals that wait until the rank is ready to take them
+  std::string last_words = {};                ///< begins a sentence on stderr that LineRelay keeps
 };
 
 /// A rank that runs as a child of this process, in a process group of its own, so that a terminal's Ctrl-C reaches it
 /// through its parent alone. It ends with the thread that started it, even by SIGKILL. Rank 0 writes to this process's
-/// own output; what else ranks write is relayed behind "[rank 2] ".
+/// own stdout; what else ranks write is relayed to `console` behind "[rank 2] ".
 class Child {
  public:
   /// An Error where the system has no process left.
-  explicit Child(const ChildPlan& plan);
+  Child(const ChildPlan& plan, Console& console);
   /// Sends SIGKILL where it still runs.
   ~Child();
   Child(const Child&) = delete;
@@ -37,6 +41,8 @@ class Child {
   /// SIGKILL, because it does not end by itself.
   void kill();
   bool killed() const { return killed_; }
+  /// Passes on what it has written, without waiting.
+  void relay();
   /// Looks whether it has stopped, gone on or ended; true where it has just ended.
   bool look();
   bool running() const { return running_; }

@@ -25,13 +25,13 @@ std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr
   return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
 }
 
-void train_threads(const Application& application, const TrainSettings& settings) {
+void train_threads(const Application& application, const TrainSettings& settings, Console& console) {
   const InterruptGuard interrupt;
   const RunData data = load_run_data(settings);
   run_rank_threads(static_cast<int>(*settings.workers), static_cast<int>(settings.threads),
                    [&](std::unique_ptr<Transport> transport) {
                      TransportCommunicator communicator(shaped(settings, std::move(transport)));
-                     Trainer(application, settings, {data, interrupt, &communicator}).train();
+                     Trainer(application, settings, {data, interrupt, console.out, &communicator}).train();
                    });
 }
 
@@ -82,7 +82,13 @@ std::string told_by(const ClusterPlace& place, const TrainSettings& settings) {
                leaves_machine ? "; NCCL sends unprotected: the network must be a trusted one" : ""});
 }
 
-void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place) {
+/// The memory that its supervisor made for the pulses of all ranks; null if there is no supervisor.
+std::unique_ptr<PulseMemory> inherited_pulses(const ClusterPlace& place) {
+  const char* const descriptor = std::getenv("TERN_PULSE");
+  return descriptor && place.supervised ? std::make_unique<PulseMemory>(std::atoi(descriptor)) : nullptr;
+}
+
+void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place, Console& console) {
   std::optional<InterruptGuard> interrupt;
   if (place.supervised) interrupt.emplace();  // a rank on its own ends at Ctrl-C while it waits for others to join
   // A job that was started anew goes on from what its former ranks have left.
@@ -95,9 +101,11 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   // First of all the ranks join, so that each hears at once where another fails in what follows.
   const auto communicator = connect(settings, place);
   if (!interrupt) interrupt.emplace();
+  const auto pulses = inherited_pulses(place);
   try {
     Trainer(application, settings,
-            {load_run_data(settings), *interrupt, communicator.get(), place.supervised ? "" : told_by(place, settings)})
+            {load_run_data(settings), *interrupt, console.out, communicator.get(),
+             place.supervised ? "" : told_by(place, settings), pulses ? pulses->of(place.rank) : Pulse()})
         .train();
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;
@@ -123,21 +131,21 @@ void check_gpus(const TrainSettings& settings) {
 }  // namespace
 
 int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
-           char** argv) {
+           Console& console, char** argv) {
   if (place) {
-    train_rank(application, settings, *place);
+    train_rank(application, settings, *place, console);
     return kDone;
   }
   check_places(settings);
   if (settings.transport == "nccl") check_gpus(settings);
   if (settings.transport == "socket" || settings.transport == "nccl")
-    return Supervisor(application.name, settings, argv).run();
+    return Supervisor(application.name, settings, console, argv).run();
   prepare_machine(settings, static_cast<int>(settings.workers.value_or(1)));
   if (settings.workers) {
-    train_threads(application, settings);
+    train_threads(application, settings, console);
   } else {
     const InterruptGuard interrupt;
-    Trainer(application, settings, {load_run_data(settings), interrupt}).train();
+    Trainer(application, settings, {load_run_data(settings), interrupt, console.out}).train();
   }
   return kDone;
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -11,7 +12,9 @@ LineRelay& LineRelay::operator=(LineRelay&& other) noexcept {
   std::swap(from_, other.from_);
   std::swap(to_, other.to_);
   std::swap(prefix_, other.prefix_);
+  std::swap(last_words_, other.last_words_);
   std::swap(rest_, other.rest_);
+  std::swap(kept_, other.kept_);
   return *this;
 }
 
@@ -19,27 +22,40 @@ LineRelay::~LineRelay() {
   if (from_ >= 0) ::close(from_);
 }
 
-void LineRelay::pump() {
-  char buffer[4096];
-  ssize_t got = 0;
-  while (from_ >= 0 && (got = ::read(from_, buffer, sizeof buffer)) > 0) {
-    rest_.append(buffer, static_cast<size_t>(got));
-    for (size_t end; (end = rest_.find('\n')) != std::string::npos; rest_.erase(0, end + 1))
-      write_line(rest_.substr(0, end));
+bool LineRelay::pump() {
+  constexpr size_t kLongestLine = size_t{1} << 16;
+  std::array<char, kLongestLine>
+      buffer;  // all that a pipe holds: one read, so that a rank which never stops stops nobody
+  const ssize_t got = from_ < 0 ? -1 : ::read(from_, buffer.data(), buffer.size());
+  if (got > 0) {
+    rest_.append(buffer.data(), static_cast<size_t>(got));
+    size_t begin = 0;
+    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
+      pass_on(rest_.substr(begin, end - begin));
+    rest_.erase(0, begin);
+    if (rest_.size() >= kLongestLine) pass_on(std::exchange(rest_, ""));
+    return true;
   }
-  if (from_ < 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  if (!rest_.empty()) write_line(rest_);
+  if (from_ < 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return false;
+  if (!rest_.empty()) pass_on(std::exchange(rest_, ""));
   ::close(std::exchange(from_, -1));
+  return false;
 }
 
-void LineRelay::write_line(const std::string& line) const {
-  // On a terminal, over rank 0's live line.
-  const std::string text = (::isatty(to_) != 0 ? "\r\x1b[K" : "") + prefix_ + line + '\n';
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t put = ::write(to_, text.data() + done, text.size() - done);
-    if (put < 0 && errno != EINTR) return;
-    if (put > 0) done += static_cast<size_t>(put);
-  }
+void LineRelay::pass_on(const std::string& line) {
+  if (!kept_.empty()) print(take_last_words());
+  if (!last_words_.empty() && line.starts_with(last_words_))
+    kept_ = line;
+  else
+    print(line);
+}
+
+std::string LineRelay::take_last_words() { return std::exchange(kept_, ""); }
+
+void LineRelay::print(const std::string& line) const { print_over_live_line(*to_, prefix_ + line); }
+
+void print_over_live_line(LineWriter& to, const std::string& line) {
+  to.print((to.is_terminal() ? "\r\x1b[K" : "") + line);
 }
 
 }  // namespace tern

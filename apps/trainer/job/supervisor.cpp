@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
 #include "tern/apps/trainer/application.h"
@@ -20,11 +19,21 @@
 namespace tern {
 namespace {
 
-sigset_t watched_signals() {
+/// A second signal within this time is the same wish: `timeout` sends each to the process and to its group.
+constexpr auto kOneWish = std::chrono::milliseconds(200);
+
+sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  for (const int signal : signals) sigaddset(&set, signal);
   return set;
+}
+
+/// Under nohup SIGHUP is ignored, and stays so.
+bool ignores_hangup() {
+  struct sigaction action = {};
+  sigaction(SIGHUP, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
 }
 
 /// Time for ranks to hear of another's end, and to settle the cause where rank 0, which tells it, was lost itself.
@@ -35,15 +44,18 @@ Clock::duration patience_of(const TrainSettings& settings) {
 
 }  // namespace
 
-Supervisor::Supervisor(std::string name, const TrainSettings& settings, char** argv)
+Supervisor::Supervisor(std::string name, const TrainSettings& settings, Console& console, char** argv)
     : name_(std::move(name)),
       settings_(settings),
       patience_(patience_of(settings)),
+      grace_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(settings.grace))),
+      console_(console),
       argv_(argv),
       token_(token_from_environment()) {
   if (token_.empty()) token_ = make_token();
   ::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how children end
-  const sigset_t set = watched_signals();
+  sigset_t set = set_of({SIGCHLD, SIGINT, SIGTERM});
+  if (!ignores_hangup()) sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   check(signals_ >= 0, "supervisor: no descriptor for signals: ", std::strerror(errno));
@@ -52,15 +64,14 @@ Supervisor::Supervisor(std::string name, const TrainSettings& settings, char** a
 Supervisor::~Supervisor() {
   children_.clear();
   ::close(signals_);
-  const sigset_t set = watched_signals();
-  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  // The signals stay blocked: the exit code is settled, and one that comes late does not change it.
 }
 
 int Supervisor::run() {
   for (uint32_t epoch = 0;; ++epoch) {
     start(epoch);
     const int code = watch();
-    if (code != kLostPeer || interrupts_ > 0 || epoch == settings_.max_restarts) return code;
+    if (code != kLostPeer || asked_ || epoch == settings_.max_restarts) return code;
     const auto kept = latest_checkpoint(settings_.checkpoint);
     say(fmt::format("restart {} of {}, from {}", epoch + 1, settings_.max_restarts,
                     kept ? kept->string() : "the beginning"));
@@ -70,13 +81,22 @@ int Supervisor::run() {
 void Supervisor::start(uint32_t epoch) {
   children_.clear();
   cause_.reset();
-  deadline_.reset();
+  failed_.reset();
+  interrupted_.reset();
   lost_ = false;
+  told_.clear();
+  echoes_.clear();
+  pulses_ = std::make_unique<PulseMemory>();
   const detail::Listener listener(settings_.bind.empty() ? Address{} : listening_address(settings_));
   const Address master = listener.address();
   const int64_t ranks = *settings_.workers;
   for (int rank = 0; rank < ranks; ++rank) {
-    ChildPlan plan = {.rank = rank, .argv = argv_};
+    // A signal that comes before the rank is ready for it waits, and does not end one rank before the others.
+    ChildPlan plan = {.rank = rank,
+                      .argv = argv_,
+                      .keep_open = {pulses_->descriptor()},
+                      .blocked = set_of({SIGINT, SIGTERM}),
+                      .last_words = name_ + ": "};
     plan.environment = {fmt::format("TERN_RANK={}", rank),
                         fmt::format("TERN_WORLD_SIZE={}", ranks),
                         fmt::format("TERN_LOCAL_WORLD_SIZE={}", ranks),
@@ -84,41 +104,34 @@ void Supervisor::start(uint32_t epoch) {
                         fmt::format("TERN_MASTER_PORT={}", master.port),
                         fmt::format("TERN_EPOCH={}", epoch),
                         fmt::format("TERN_SUPERVISOR={}", ::getpid()),
+                        fmt::format("TERN_PULSE={}", pulses_->descriptor()),
                         "TERN_TOKEN=" + token_};
     if (rank == 0) {
-      plan.keep_open = listener.descriptor();
-      plan.environment.push_back(fmt::format("TERN_LISTENER={}", plan.keep_open));
+      plan.keep_open.push_back(listener.descriptor());
+      plan.environment.push_back(fmt::format("TERN_LISTENER={}", listener.descriptor()));
     }
-    children_.push_back(std::make_unique<Child>(plan));
+    children_.push_back(std::make_unique<Child>(plan, console_));
   }
 }
 
 int Supervisor::watch() {
   while (any_running()) {
     wait();
-    for (const auto& child : children_) {
-      child->out.pump();
-      child->err.pump();
-    }
+    for (const auto& child : children_) child->relay();
+    console_.out.flush();
+    console_.err.flush();
     take_signals();
     reap();
     end_stragglers();
   }
-  for (const auto& child : children_) {
-    child->out.pump();
-    child->err.pump();
-  }
-  for (const auto& child : children_)
-    if (child->signal() != 0 && !child->killed())
-      say(fmt::format("rank {} (process {}) was ended by signal {} ({})", child->rank(), child->id(), child->signal(),
-                      strsignal(child->signal())));
-  if (interrupts_ > 1) return kInterrupted;
-  return cause_.value_or(lost_ ? kLostPeer : kDone);
+  tell_of_ends();
+  return exit_code();
 }
 
-/// Until a child writes or ends, a signal comes or the deadline is there.
+/// Until a child writes or ends, a reader takes what is pending, a signal comes or the deadline is there.
 void Supervisor::wait() const {
-  std::vector<pollfd> entries = {{signals_, POLLIN, 0}};
+  std::vector<pollfd> entries = {
+      {signals_, POLLIN, 0}, {console_.out.descriptor(), POLLOUT, 0}, {console_.err.descriptor(), POLLOUT, 0}};
   for (const auto& child : children_)
     for (const LineRelay* relay : {&child->out, &child->err}) entries.push_back({relay->descriptor(), POLLIN, 0});
   const auto time = due();
@@ -127,44 +140,95 @@ void Supervisor::wait() const {
 
 void Supervisor::take_signals() {
   signalfd_siginfo info;
-  while (::read(signals_, &info, sizeof info) == sizeof info) {
-    const auto signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGCHLD) continue;
-    ++interrupts_;
-    // The first lets the ranks end their step; a second does not wait for them.
-    for (const auto& child : children_) {
-      if (interrupts_ > 1)
-        child->kill();
-      else
-        child->send(signal == SIGHUP ? SIGTERM : signal);
-    }
+  while (::read(signals_, &info, sizeof info) == sizeof info)
+    if (const auto signal = static_cast<int>(info.ssi_signo); signal != SIGCHLD) take_signal(signal);
+}
+
+/// The first lets the ranks end their step; a second does not wait for them.
+void Supervisor::take_signal(int signal) {
+  if (!asked_) {
+    asked_ = Clock::now();
+    for (const auto& child : children_) child->send(signal == SIGHUP ? SIGTERM : signal);
+  } else if (signal != SIGHUP && Clock::now() - *asked_ > kOneWish) {  // a terminal that closes sends several SIGHUP
+    impatient_ = true;
+    for (const auto& child : children_) child->kill();
   }
 }
 
 void Supervisor::reap() {
-  for (const auto& child : children_)
-    if (child->look()) note_end(*child);
+  for (const auto& child : children_) {
+    if (!child->look()) continue;
+    note_end(*child);
+    tell_last_words(*child);
+  }
 }
 
 /// A rank that ends with code 3 does so because of another, which may be seen to end only later.
 void Supervisor::note_end(const Child& child) {
-  if (child.signal() == 0 && child.code() == kDone) return;
-  if (child.killed() || (child.signal() == 0 && child.code() == kLostPeer))
+  const bool by_itself = child.signal() == 0;
+  if (by_itself && child.code() == kDone) return;
+  if (child.killed() || (by_itself && child.code() == kLostPeer))
     lost_ = true;
   else if (!cause_)
-    cause_ = child.signal() != 0 ? kLostPeer : child.code();
-  if (!deadline_) deadline_ = Clock::now() + patience_;
+    cause_ = by_itself ? child.code() : kLostPeer;
+  auto& since = by_itself && child.code() == kInterrupted ? interrupted_ : failed_;
+  if (!since) since = Clock::now();
+}
+
+/// All ranks meet the same bad input: it is told once. What others say of a rank that has ended can wait, for its own
+/// sentence is better.
+void Supervisor::tell_last_words(Child& child) {
+  while (child.out.pump() || child.err.pump()) continue;
+  const std::string sentence = child.err.take_last_words();
+  if (sentence.empty()) return;
+  const int code = child.signal() == 0 ? child.code() : kLostPeer;
+  if (code == kLostPeer && !child.killed())
+    echoes_.emplace_back(&child, sentence);
+  else if (code != kBadInput || told_.insert(sentence).second)
+    child.err.print(sentence);
+}
+
+void Supervisor::tell_of_ends() {
+  if (told_.empty())
+    for (const auto& [child, sentence] : echoes_) child->err.print(sentence);
+  for (const auto& child : children_) {
+    const bool asked = asked_ && (child->signal() == SIGINT || child->signal() == SIGTERM);
+    if (child->signal() != 0 && !child->killed() && !asked)
+      say(fmt::format("rank {} (process {}) was ended by signal {} ({})", child->rank(), child->id(), child->signal(),
+                      strsignal(child->signal())));
+  }
+}
+
+/// A rank that is lost after a person has asked for the end is no failure.
+int Supervisor::exit_code() const {
+  const int code = cause_.value_or(lost_ ? kLostPeer : kDone);
+  return impatient_ || (asked_ && code == kLostPeer) ? kInterrupted : code;
 }
 
 /// When the ranks that are left are to be killed: never while all is well.
 std::optional<Supervisor::Clock::time_point> Supervisor::due() const {
-  if (deadline_) return deadline_;
-  // A rank that was stopped before it had joined is in no other rank's sight.
   std::optional<Clock::time_point> earliest;
-  for (const auto& child : children_)
-    if (const auto since = child->stopped_since())
-      earliest = std::min(earliest.value_or(Clock::time_point::max()), *since + patience_);
+  const auto add = [&](std::optional<Clock::time_point> since, Clock::duration time) {
+    if (since) earliest = std::min(earliest.value_or(Clock::time_point::max()), *since + time);
+  };
+  const auto progress = last_progress();
+  if (!progress) return {};
+  if (failed_) add(std::max(*failed_, *progress), patience_);
+  if (const auto since = asked_ ? asked_ : interrupted_) add(std::max(*since, *progress), grace_);
+  // A rank that was stopped before it had joined is in no other rank's sight.
+  if (!failed_)
+    for (const auto& child : children_) add(child->stopped_since(), patience_);
   return earliest;
+}
+
+/// Of the ranks that run, of which a stopped one makes none; nothing if all have ended or are being killed.
+std::optional<Supervisor::Clock::time_point> Supervisor::last_progress() const {
+  std::optional<Clock::time_point> latest;
+  for (const auto& child : children_)
+    if (child->running() && !child->killed())
+      latest = std::max(latest.value_or(Clock::time_point()),
+                        child->stopped() ? Clock::time_point() : pulses_->of(child->rank()).last());
+  return latest;
 }
 
 /// Once a rank has failed, the others end by themselves, unless they hang or are stopped. One that is stopped is left
@@ -172,7 +236,7 @@ std::optional<Supervisor::Clock::time_point> Supervisor::due() const {
 void Supervisor::end_stragglers() {
   const auto time = due();
   if (!time) return;
-  const bool nobody_ends = deadline_ && std::ranges::all_of(children_, [](const auto& child) {
+  const bool nobody_ends = failed_ && std::ranges::all_of(children_, [](const auto& child) {
                              return !child->running() || child->stopped();
                            });
   if (Clock::now() < *time && !nobody_ends) return;
@@ -180,8 +244,11 @@ void Supervisor::end_stragglers() {
     if (!child->running() || child->killed()) continue;
     if (child->stopped())
       say(fmt::format("rank {} (process {}) is stopped: killing it", child->rank(), child->id()));
-    else if (deadline_)
+    else if (failed_)
       say(fmt::format("rank {} (process {}) did not end with the others: killing it", child->rank(), child->id()));
+    else if (asked_ || interrupted_)
+      say(fmt::format("rank {} (process {}) did not end within {} s of its last progress: killing it", child->rank(),
+                      child->id(), settings_.grace));
     child->kill();
   }
 }
@@ -190,8 +257,6 @@ bool Supervisor::any_running() const {
   return std::ranges::any_of(children_, [](const auto& child) { return child->running(); });
 }
 
-void Supervisor::say(const std::string& sentence) const {
-  std::fprintf(stderr, "%s: %s\n", name_.c_str(), sentence.c_str());
-}
+void Supervisor::say(const std::string& sentence) const { print_over_live_line(console_.err, name_ + ": " + sentence); }
 
 }  // namespace tern

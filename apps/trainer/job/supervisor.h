@@ -3,26 +3,30 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "tern/apps/trainer/console.h"
 #include "tern/apps/trainer/job/child.h"
+#include "tern/apps/trainer/pulse.h"
 #include "tern/apps/trainer/settings.h"
 
 namespace tern {
 
 /// Runs the ranks of a job as children of this process and does nothing else: relays their output and the signals that
 /// a person sends, ends those that do not end with the others, starts all of them anew where one was lost, and outlives
-/// them. One per process, which has a single thread.
+/// them. It never waits for a reader of its output. One per process, which has a single thread.
 class Supervisor {
  public:
   /// `argv` is this program's; `name` begins its own sentences.
-  Supervisor(std::string name, const TrainSettings& settings, char** argv);
+  Supervisor(std::string name, const TrainSettings& settings, Console& console, char** argv);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// The exit code of the job: 0, or that of the first cause of its end; 3 where a rank was lost.
+  /// The exit code of the job: 0, or that of the first cause of its end; 3 where a rank was lost; 130 where one was
+  /// lost after a signal had asked for the end.
   int run();
 
  private:
@@ -32,9 +36,14 @@ class Supervisor {
   int watch();
   void wait() const;
   void take_signals();
+  void take_signal(int signal);
   void reap();
   void note_end(const Child& child);
+  void tell_last_words(Child& child);
+  void tell_of_ends();
+  int exit_code() const;
   std::optional<Clock::time_point> due() const;
+  std::optional<Clock::time_point> last_progress() const;
   void end_stragglers();
   bool any_running() const;
   void say(const std::string& sentence) const;
@@ -42,14 +51,20 @@ class Supervisor {
   std::string name_;
   const TrainSettings& settings_;
   const Clock::duration patience_;  ///< with ranks after one has failed
+  const Clock::duration grace_;     ///< with ranks that were asked to end
+  Console& console_;
   char** argv_;
   std::string token_;
-  int signals_ = -1;  ///< descriptor of the signals below
+  int signals_ = -1;  ///< descriptor of the signals that are watched
+  std::unique_ptr<PulseMemory> pulses_;
   std::vector<std::unique_ptr<Child>> children_;
-  std::optional<int> cause_;                   ///< the exit code of the first cause
-  bool lost_ = false;                          ///< a rank ended because of another
-  std::optional<Clock::time_point> deadline_;  ///< for those that still run
-  int interrupts_ = 0;                         ///< signals that asked for the end
+  std::optional<int> cause_;  ///< the exit code of the first cause
+  bool lost_ = false;         ///< a rank ended because of another
+  /// Since when: a rank has failed; a rank has ended because of a signal of its own; a signal came here.
+  std::optional<Clock::time_point> failed_, interrupted_, asked_;
+  bool impatient_ = false;                                    ///< another signal came later
+  std::set<std::string> told_;                                ///< sentences of ranks that found bad input
+  std::vector<std::pair<const Child*, std::string>> echoes_;  ///< sentences of ranks that ended because of others
 };
 
 }  // namespace tern
