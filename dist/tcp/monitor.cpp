@@ -260,7 +260,7 @@ void Monitor::report(int peer, const std::string& cause) {
   if (failure_.empty()) {
     // The answer is rank 0's verdict. Where rank 0 itself is gone, its silence becomes the cause by the deadline.
     write(links_.front(), FrameType::report,
-          std::to_string(peer) + (cause.empty() ? "" : " " + cause.substr(0, kMaxCause)));
+          cause.empty() ? std::to_string(peer) : join({peer, " ", cause.substr(0, kMaxCause)}));
     const auto limit = deadlines_.dead_after + 2 * deadlines_.heartbeat;
     changed_.wait_for(lock, limit, [&] { return !failure_.empty() || links_.front().left; });
     settle(peer, cause, rank_, current_);

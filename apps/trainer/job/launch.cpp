@@ -1,6 +1,5 @@
 #include "tern/apps/trainer/job/launch.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "tern/apps/trainer/job/rank_threads.h"
@@ -52,15 +51,13 @@ JobToken find_token(const ClusterPlace& place) {
 }
 
 /// Tells a person whom the start waits for: rank 0 for all ranks of a supervisor.
-std::function<void(const std::string&)> note_for(const TrainSettings& settings, const ClusterPlace& place) {
+std::function<void(const std::string&)> note_for(const TrainSettings& settings, const ClusterPlace& place,
+                                                 Console& console) {
   if (settings.quiet || (place.supervised && place.rank != 0)) return {};
-  return [](const std::string& text) {
-    std::printf("note: %s\n", text.c_str());
-    std::fflush(stdout);
-  };
+  return [&console](const std::string& text) { console.out.print("note: " + text); };
 }
 
-std::unique_ptr<Communicator> connect(const TrainSettings& settings, const ClusterPlace& place) {
+std::unique_ptr<Communicator> connect(const TrainSettings& settings, const ClusterPlace& place, Console& console) {
   const Deadlines deadlines = rank_deadlines(settings);
   auto transport = shaped(settings, make_tcp({.rank = place.rank,
                                               .size = place.size,
@@ -68,7 +65,7 @@ std::unique_ptr<Communicator> connect(const TrainSettings& settings, const Clust
                                               .token = find_token(place),
                                               .epoch = place.epoch,
                                               .deadlines = deadlines,
-                                              .note = note_for(settings, place)},
+                                              .note = note_for(settings, place, console)},
                                              find_listener(settings, place)));
   if (settings.transport != "nccl") return std::make_unique<TransportCommunicator>(std::move(transport));
   const NcclOptions options = {.device = parse_device(settings.device), .master = place.master, .deadlines = deadlines};
@@ -99,7 +96,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
   // First of all the ranks join, so that each hears at once where another fails in what follows.
-  const auto communicator = connect(settings, place);
+  const auto communicator = connect(settings, place, console);
   if (!interrupt) interrupt.emplace();
   const auto pulses = inherited_pulses(place);
   try {
