@@ -120,13 +120,13 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   const std::string text = read_header(source);
   SafetensorsHeader header = detail::parse_header(text, source.remaining(), source.file());
 
-  std::map<std::string_view, Tensor> tensors;
+  std::vector<Tensor> tensors(header.entries.size());
   uint32_t checksum = checksum_of_header(text);
   for (const auto* entry : detail::in_data_order(header)) {
     const Tensor tensor = Tensor::empty(entry->shape, {.dtype = entry->dtype});
     source.read(bytes_of(tensor));
     checksum = crc32c(bytes_of(tensor), checksum);
-    tensors[entry->name] = tensor;
+    tensors[static_cast<size_t>(entry - header.entries.data())] = tensor;
   }
 
   SafetensorsFile file;
@@ -137,7 +137,7 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
                 found, ", expected ", stated.mapped());
     file.checked = true;
   }
-  for (const auto& entry : header.entries) file.tensors.add(entry.name, tensors.at(entry.name));
+  for (size_t i = 0; i < tensors.size(); ++i) file.tensors.add(std::move(header.entries[i].name), tensors[i]);
   file.metadata = std::move(header.metadata);
   return file;
 }

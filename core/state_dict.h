@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +29,7 @@ class StateDict {
 
  private:
   std::vector<Entry> entries_;
+  std::map<std::string, size_t, std::less<>> places_;  ///< in entries_, by name
 };
 
 /// Copies each tensor of `source` onto that of its name in `target`, whose owner ("the model") errors name. An

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "tern/core/error.h"
@@ -143,6 +144,34 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
                              R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
                              3)),
             "61: tensor 'b': its data begin at 1, expected 2, where those before them end");
+}
+
+TEST(Safetensors, RefusesANameThatIsThereTwice) {
+  EXPECT_EQ(error_of(file_of(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                             R"("a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},)"
+                             R"("b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+                             2)),
+            "9: 'b' is there twice, expected each name once");
+}
+
+// With a search for each name this took minutes. The limit leaves room for a busy machine and for sanitizers.
+TEST(Safetensors, ReadsAndWritesManyTensorsInLinearTime) {
+  constexpr int64_t kTensors = 100'000;
+  const TemporaryFolder folder;
+  StateDict state;
+  for (int64_t i = 0; i < kTensors; ++i) state.add("layer." + std::to_string(i), Tensor::full({}, double(i)));
+  const auto begin = std::chrono::steady_clock::now();
+  write_safetensors(folder.path() / "f", state);
+  const auto written = std::chrono::steady_clock::now();
+  const SafetensorsFile file = read_safetensors(folder.path() / "f");
+  const auto read = std::chrono::steady_clock::now();
+  const auto seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
+  RecordProperty("seconds_written", std::to_string(seconds(written - begin)));
+  RecordProperty("seconds_read", std::to_string(seconds(read - written)));
+  EXPECT_LT(seconds(read - begin), 15);
+  ASSERT_EQ(file.tensors.size(), size_t{kTensors});
+  EXPECT_EQ(file.tensors.begin()->first, "layer.0");
+  EXPECT_EQ(file.tensors.at("layer.54321").item(), 54321);
 }
 
 TEST(Safetensors, NamesAMissingFileAndAFolder) {
