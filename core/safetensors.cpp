@@ -96,7 +96,7 @@ uint32_t checksum_of_header(std::string text) {
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const StateDict& tensors, const Metadata& metadata) {
+std::string write_safetensors(const std::filesystem::path& path, const StateDict& tensors, const Metadata& metadata) {
   check(!metadata.contains(std::string(detail::kChecksumName)), "write_safetensors: the metadata hold '",
         detail::kChecksumName, "', expected that to be left to the file");
   const SafetensorsHeader header = lay_out(tensors, metadata);
@@ -111,8 +111,10 @@ void write_safetensors(const std::filesystem::path& path, const StateDict& tenso
     file.write(bytes_of(plain));
     checksum = crc32c(bytes_of(plain), checksum);
   }
-  file.rewrite(kHeaderStart + detail::kChecksumPrefix.size(), bytes_of(fmt::format("{:08x}", checksum)));
+  const std::string digits = fmt::format("{:08x}", checksum);
+  file.rewrite(kHeaderStart + detail::kChecksumPrefix.size(), bytes_of(digits));
   file.commit();
+  return digits;
 }
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
@@ -135,7 +137,7 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
     const std::string found = fmt::format("{:08x}", checksum);
     check_input(found == stated.mapped(), source.file(), ": the file's contents do not match its checksum: found ",
                 found, ", expected ", stated.mapped());
-    file.checked = true;
+    file.checksum = found;
   }
   for (size_t i = 0; i < tensors.size(); ++i) file.tensors.add(std::move(header.entries[i].name), tensors[i]);
   file.metadata = std::move(header.metadata);

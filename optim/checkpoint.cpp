@@ -12,16 +12,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step-", kSuffix = ".tern", kNote = "note.";
-constexpr std::string_view kFormat = "tern-checkpoint-1";
+constexpr std::string_view kPrefix = "step-", kSuffix = ".tern", kContract = "contract.", kNote = "note.";
+constexpr std::string_view kFormat = "tern-checkpoint-2";
+constexpr std::string_view kFormatBefore = "tern-checkpoint-1";  // without run, rank, ranks, contract and parts
 
+/// Digits alone: no sign, no space.
 template <class Number>
 bool parse(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
+  return error == std::errc() && end == text.data() + text.size() && text.front() != '-';
 }
 
 std::string file_name(int64_t step) { return fmt::format("{}{:08}{}", kPrefix, step, kSuffix); }
+
+/// What the name of a checkpoint says; nothing for any other file.
+std::optional<int64_t> step_in(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) || name.size() < kPrefix.size() + kSuffix.size())
+    return {};
+  int64_t step = 0;
+  if (!parse(std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()), step))
+    return {};
+  return step;
+}
 
 struct Found {
   int64_t step;
@@ -32,15 +45,8 @@ struct Found {
 std::vector<Found> scan(const fs::path& folder) {
   std::vector<Found> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) || name.size() < kPrefix.size() + kSuffix.size())
-      continue;
-    const std::string_view digits =
-        std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
-    int64_t step = 0;
-    if (parse(digits, step)) found.push_back({step, entry.path()});
-  }
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const auto step = step_in(entry.path())) found.push_back({*step, entry.path()});
   std::ranges::sort(found, std::greater(), &Found::step);
   return found;
 }
@@ -57,12 +63,51 @@ void remove_older(const fs::path& folder, int64_t step, size_t kept) {
   }
 }
 
-/// Takes the number under `name` out of the metadata of `file`.
-template <class Number>
-void take(Metadata& metadata, const char* name, const fs::path& file, Number& number) {
-  const auto entry = metadata.extract(name);
-  check_input(!entry.empty() && parse(entry.mapped(), number), file.string(), ": __metadata__ '", name, "': found '",
-              entry.empty() ? "" : entry.mapped(), "', expected a number");
+/// Takes what stands in the metadata of `file` out of them, field by field.
+class Fields {
+ public:
+  Fields(Metadata& metadata, const fs::path& file) : metadata_(metadata), file_(file) {}
+
+  std::string text(const std::string& name) {
+    const auto entry = metadata_.extract(name);
+    return entry.empty() ? "" : entry.mapped();
+  }
+  template <class Number>
+  void number(const std::string& name, Number& number) {
+    const std::string found = text(name);
+    if (!parse(found, number)) fail(name, found, "a number, 0 or more");
+  }
+  [[noreturn]] void fail(const std::string& name, const std::string& found, const MessagePart& expected) const {
+    fail_input({file_.string(), ": __metadata__ '", name, "': found '", found, "', expected ", expected});
+  }
+
+ private:
+  Metadata& metadata_;
+  const fs::path& file_;
+};
+
+/// The words of a text, apart by single spaces.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    words.emplace_back(word);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return words;
+}
+
+void take_place(Fields& fields, Checkpoint& checkpoint) {
+  checkpoint.run = fields.text("run");
+  if (checkpoint.run.empty()) fields.fail("run", "", "the id of a run");
+  fields.number("ranks", checkpoint.ranks);
+  fields.number("rank", checkpoint.rank);
+  if (checkpoint.rank >= checkpoint.ranks)
+    fields.fail("rank", std::to_string(checkpoint.rank), join({"less than ", checkpoint.ranks, " ranks"}));
+  const std::string parts = fields.text("parts");
+  checkpoint.parts = words_of(parts);
+  const int64_t others = checkpoint.rank == 0 ? checkpoint.ranks - 1 : 0;
+  if (std::ssize(checkpoint.parts) != others) fields.fail("parts", parts, join({others, " checksums"}));
 }
 
 bool is_whole(const Found& found) {
@@ -88,13 +133,19 @@ const StateDict& Checkpoint::section(std::string_view name) const {
   fail_input({file.string(), ": no section '", name, "', expected one in this run's checkpoint"});
 }
 
-fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, size_t kept) {
+SavedCheckpoint save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, size_t kept) {
+  check(!checkpoint.run.empty(), "checkpoint: no id of its run");
   Metadata metadata = {{"format", std::string(kFormat)},
+                       {"run", checkpoint.run},
+                       {"rank", std::to_string(checkpoint.rank)},
+                       {"ranks", std::to_string(checkpoint.ranks)},
+                       {"parts", fmt::format("{}", fmt::join(checkpoint.parts, " "))},
                        {"step", std::to_string(checkpoint.step)},
                        {"epoch", std::to_string(checkpoint.epoch)},
                        {"position", std::to_string(checkpoint.position)},
                        {"seed", std::to_string(checkpoint.seed)},
                        {"sections", ""}};
+  for (const auto& [name, value] : checkpoint.contract) metadata[std::string(kContract) + name] = value;
   for (const auto& [name, note] : checkpoint.notes) metadata[std::string(kNote) + name] = note;
   StateDict tensors;
   for (const auto& [section, state] : checkpoint.sections) {
@@ -103,11 +154,11 @@ fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, s
     metadata["sections"] += section + "/";  // a section may have no tensors
     for (const auto& [name, tensor] : state) tensors.add(section + "/" + name, tensor);
   }
-  fs::create_directories(folder);
+  make_folder(folder);
   const fs::path file = folder / file_name(checkpoint.step);
-  write_safetensors(file, tensors, metadata);
+  std::string checksum = write_safetensors(file, tensors, metadata);
   remove_older(folder, checkpoint.step, kept);
-  return file;
+  return {file, std::move(checksum)};
 }
 
 std::optional<fs::path> latest_checkpoint(const fs::path& folder) {
@@ -130,25 +181,27 @@ Checkpoint load_checkpoint(const fs::path& folder) {
 
 bool is_checkpoint(const SafetensorsFile& file) {
   const auto format = file.metadata.find("format");
-  return format != file.metadata.end() && format->second == kFormat;
+  return format != file.metadata.end() && (format->second == kFormat || format->second == kFormatBefore);
 }
 
 Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
-  const auto format = read.metadata.extract("format");
-  check_input(!format.empty() && format.mapped() == kFormat, file.string(), ": __metadata__ 'format': found '",
-              format.empty() ? "" : format.mapped(), "', expected '", kFormat, "'");
-  check_input(read.checked, file.string(), ": __metadata__ 'crc32c': not found, expected a checksum");
+  Fields fields(read.metadata, file);
+  if (!is_checkpoint(read)) fields.fail("format", fields.text("format"), join({"'", kFormat, "'"}));
+  check_input(!read.checksum.empty(), file.string(), ": __metadata__ 'crc32c': not found, expected a checksum");
 
-  Checkpoint checkpoint{.file = file};
-  take(read.metadata, "step", file, checkpoint.step);
-  take(read.metadata, "epoch", file, checkpoint.epoch);
-  take(read.metadata, "position", file, checkpoint.position);
-  take(read.metadata, "seed", file, checkpoint.seed);
+  Checkpoint checkpoint{.file = file, .checksum = read.checksum};
+  if (fields.text("format") == kFormat) take_place(fields, checkpoint);
+  fields.number("step", checkpoint.step);
+  fields.number("epoch", checkpoint.epoch);
+  fields.number("position", checkpoint.position);
+  fields.number("seed", checkpoint.seed);
   const std::string sections = read.metadata["sections"];
   for (size_t begin = 0, end; (end = sections.find('/', begin)) != std::string::npos; begin = end + 1)
     section_of(checkpoint, sections.substr(begin, end - begin));
-  for (const auto& [name, note] : read.metadata)
-    if (name.starts_with(kNote)) checkpoint.notes[name.substr(kNote.size())] = note;
+  for (const auto& [name, value] : read.metadata) {
+    if (name.starts_with(kContract)) checkpoint.contract[name.substr(kContract.size())] = value;
+    if (name.starts_with(kNote)) checkpoint.notes[name.substr(kNote.size())] = value;
+  }
   for (const auto& [name, tensor] : read.tensors) {
     const size_t slash = name.find('/');
     check_input(slash != std::string::npos, file.string(), ": tensor '", name, "' is in no section");
@@ -157,6 +210,17 @@ Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
   return checkpoint;
 }
 
-Checkpoint read_checkpoint(const fs::path& file) { return to_checkpoint(read_safetensors(file), file); }
+Checkpoint read_checkpoint(const fs::path& file) {
+  SafetensorsFile read = read_safetensors(file);
+  const auto format = read.metadata.find("format");
+  check_input(format == read.metadata.end() || format->second != kFormatBefore, file.string(),
+              ": __metadata__ 'format': found '", kFormatBefore, "', expected '", kFormat,
+              "': an earlier tern wrote it, and a run cannot go on from it; its parameters can be read (--init)");
+  Checkpoint checkpoint = to_checkpoint(std::move(read), file);
+  const auto named = step_in(file);
+  check_input(!named || *named == checkpoint.step, file.string(), ": __metadata__ 'step': found '", checkpoint.step,
+              "', expected '", named.value_or(0), "' as in the file's name");
+  return checkpoint;
+}
 
 }  // namespace tern

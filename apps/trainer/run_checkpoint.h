@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include "tern/apps/trainer/listener.h"
+#include "tern/apps/trainer/pulse.h"
+#include "tern/apps/trainer/team.h"
 #include "tern/core/safetensors.h"
 #include "tern/dist/distributed_optimizer.h"
 #include "tern/layers/module.h"
@@ -16,6 +17,7 @@ namespace tern {
 
 /// How far a run has come; random numbers and the place in the data follow from it and the settings.
 struct RunPlace {
+  std::string run;  ///< the run's id
   int64_t steps = 0;
   double seconds = 0;                            ///< of training
   uint64_t sent_payload = 0, sent_overhead = 0;  ///< bytes, by this rank
@@ -27,8 +29,10 @@ struct RunParts {
   Optimizer& optimizer;
   DistributedOptimizer& method;
   ParameterAverage* average = nullptr;
-  int rank = 0;
 };
+
+/// A new run's id, the same on every rank.
+std::string make_run_id(const Team& team);
 
 /// What two runs must share so that one goes on from the other's checkpoint, by name: "batch-size" → "64".
 Metadata run_identity(const RunStart& run);
@@ -39,14 +43,16 @@ void check_no_run(const std::string& folder);
 /// Where a rank writes: rank 0 what all share in `folder` itself, the others what is theirs in a folder below it.
 std::filesystem::path checkpoint_folder(const std::string& folder, int rank);
 
-/// Called by every rank of a run. `wait_for_all` returns once every rank has called it: then rank 0's file, which makes
-/// the checkpoint count, is written last.
+/// Called by every rank of a run. Rank 0's file is written last, once all the others are: it makes the checkpoint
+/// count, and names the others' checksums. Not for a step that has a whole checkpoint already: parts of two writings do
+/// not fit each other. While this rank writes, `pulse` shows that it is at work.
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts,
-               const std::function<void()>& wait_for_all);
+               const Team& team, const Pulse& pulse);
 
-/// Loads the newest checkpoint in `folder`, which all ranks see. An InputError where there is none, or names the first
-/// flag by which the two runs differ.
-RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts);
+/// Loads the newest checkpoint in `folder`, which all ranks see. An InputError says that there is none, or names the
+/// first flag by which the two runs differ, or the file that is not this rank's part of it, with what was found and
+/// what was expected.
+RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts, const Team& team);
 
 /// Loads into `model` what an evaluation at the newest checkpoint in `folder` would use: the averages where it has
 /// them.

@@ -63,35 +63,39 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
-  if (resources_.communicator)
-    compare_contracts(*resources_.communicator, run_contract(describe(), *model_, resources_.data.fingerprint));
+  if (resources_.communicator) {
+    Contract contract = run_contract(describe(), *model_, resources_.data.fingerprint);
+    if (settings.resume) contract.emplace_back("run", run_);
+    compare_contracts(*resources_.communicator, contract);
+  }
+  if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);
 }
 
 RunParts Trainer::parts() {
-  return {
-      .model = *model_, .optimizer = *optimizer_, .method = *method_, .average = average_.get(), .rank = team_.rank()};
+  return {.model = *model_, .optimizer = *optimizer_, .method = *method_, .average = average_.get()};
 }
 
 void Trainer::restore() {
-  const RunPlace place = read_run(settings_.checkpoint, describe(), parts());
-  steps_ = first_step_ = place.steps;
+  const RunPlace place = read_run(settings_.checkpoint, describe(), parts(), team_);
+  run_ = place.run;
+  steps_ = first_step_ = kept_step_ = place.steps;
   seconds_ = first_seconds_ = place.seconds;
   first_sent_ = {.sent_payload = place.sent_payload, .sent_overhead = place.sent_overhead};
 }
 
 void Trainer::write_checkpoint() {
-  if (settings_.checkpoint.empty()) return;
+  // Parts of two writings do not fit each other, and a rank may be lost between them.
+  if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
   gather_model();
   check_finite_state(*model_, steps_);
   const Traffic sent = sent_in_all();
-  const RunPlace place = {
-      .steps = steps_, .seconds = seconds_, .sent_payload = sent.sent_payload, .sent_overhead = sent.sent_overhead};
-  std::optional<Pulse::Work> writing(resources_.pulse);
-  write_run(settings_.checkpoint, describe(), place, parts(), [&] {
-    writing.reset();
-    team_.barrier();
-    writing.emplace(resources_.pulse);
-  });
+  const RunPlace place = {.run = run_,
+                          .steps = steps_,
+                          .seconds = seconds_,
+                          .sent_payload = sent.sent_payload,
+                          .sent_overhead = sent.sent_overhead};
+  write_run(settings_.checkpoint, describe(), place, parts(), team_, resources_.pulse);
+  kept_step_ = steps_;
 }
 
 void Trainer::train() {
@@ -228,7 +232,7 @@ void Trainer::gather_model() {
     const Stopwatch watch(seconds);
     method_->consolidate();
   }
-  if (!method_->replicated()) seconds_ += seconds;  // what other methods pay for in each step
+  if (!method_->replicated()) seconds_ += seconds;  // the method's times have it too
   if (calibration_loader_)
     calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
   resources_.pulse.beat();
@@ -254,7 +258,7 @@ void Trainer::evaluate_model() {
   evaluation_ = {
       .images = static_cast<int64_t>(sums[0]), .correct = static_cast<int64_t>(sums[1]), .loss_sum = sums[2]};
   if (ended()) {  // what a run is for is kept before it is told of, which may fail
-    if (steps_ > first_step_) write_checkpoint();
+    if (steps_ > 0) write_checkpoint();
     save_model();
   }
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;

@@ -115,6 +115,8 @@ class Trainer {
   int64_t total_steps_ = 0;
   int64_t first_step_ = 0;  ///< done before this process
   int64_t steps_ = 0;
+  std::string run_;         ///< the id of a run with checkpoints
+  int64_t kept_step_ = -1;  ///< of the newest whole checkpoint; -1: none
   double first_seconds_ = 0;
   double seconds_ = 0;        ///< of training
   Traffic first_sent_;        ///< by this rank before this process

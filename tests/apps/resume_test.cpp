@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 
+#include "tern/optim/checkpoint.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {
@@ -120,6 +121,44 @@ TEST_F(TrainLenetResume, AnInterruptEndsTheStepWritesACheckpointAndGives130) {
   }
 }
 
+// Each stop comes somewhere in a round of five steps.
+TEST_F(TrainLenetResume, InterruptsChangeNoLossOfLocalSgd) {
+  for (const char* transport : {"inproc", "socket"}) {
+    SCOPED_TRACE(transport);
+    const std::vector<std::string> recipe = {"--workers",     "4",         "--transport", transport,
+                                             "--method",      "local-sgd", "--codec",     "error-feedback:ternary",
+                                             "--local-steps", "5",         "--epochs",    "8",
+                                             "--batch-size",  "8"};
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), recipe.begin(), recipe.end());
+      return more;
+    };
+    const auto unbroken = train(with({"--save", place("unbroken")}));
+    ASSERT_EQ(unbroken.size(), 48);
+    std::filesystem::remove_all(place("run"));
+    std::filesystem::remove(place("log"));
+    const auto part = with({"--checkpoint", place("run"), "--log", place("log"), "--quiet", "--save", place("saved")});
+    size_t lines = 0;
+    int stopped = 0;
+    for (const size_t more : {5, 7, 9}) {
+      auto flags = part;
+      if (stopped > 0) flags.emplace_back("--resume");
+      Process process(words(flags));
+      wait_for_lines(lines + more);
+      process.send(SIGTERM);
+      const Outcome outcome = process.wait();
+      ASSERT_EQ(outcome.code, 130) << outcome.err;
+      lines = static_cast<size_t>(std::ranges::count(read_file(place("log")), '\n'));
+      ++stopped;
+    }
+    auto flags = part;
+    flags.emplace_back("--resume");
+    ASSERT_EQ(run(flags).code, 0);
+    EXPECT_EQ(losses(place("log")), unbroken);
+    EXPECT_EQ(read_file(place("saved")), read_file(place("unbroken")));
+  }
+}
+
 TEST_F(TrainLenetResume, RefusesAnotherRun) {
   ASSERT_EQ(run(checkpointing({})).code, 0);
   const std::pair<std::vector<std::string>, std::string> table[] = {
@@ -148,6 +187,76 @@ TEST_F(TrainLenetResume, NamesThePreviousCheckpointWhereTheNewestIsBroken) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("step-00000036.tern"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("step-00000035.tern"), std::string::npos) << outcome.err;
+}
+
+TEST_F(TrainLenetResume, RefusesAFileOfAnotherStep) {
+  ASSERT_EQ(run(checkpointing({})).code, 0);
+  std::filesystem::rename(place("run/step-00000035.tern"), place("run/step-00000040.tern"));
+  const Outcome outcome = run(checkpointing({"--resume"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find(place("run/step-00000040.tern") +
+                             ": __metadata__ 'step': found '35', expected '40' as in the file's name"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(TrainLenetResume, RefusesImpossibleCounts) {
+  const std::vector<std::string> recipe = {"--iterations", "3",    "--ema-decay",  "0.9",
+                                           "--optimizer",  "adam", "--checkpoint", place("run")};
+  ASSERT_EQ(run(recipe).code, 0);
+  auto again = recipe;
+  again.emplace_back("--resume");
+  const std::string file = place("run/step-00000003.tern"), whole = read_file(file);
+  for (const char* section : {"optimizer", "average"}) {
+    write_file(file, whole);
+    const Checkpoint odd = load_checkpoint(place("run"));
+    const auto is_count = [](const auto& entry) { return entry.second.dtype() == DType::i64; };
+    const auto count = std::ranges::find_if(odd.section(section), is_count);
+    ASSERT_NE(count, odd.section(section).end());
+    count->second.fill(-5);
+    save_checkpoint(place("run"), odd);
+    const Outcome outcome = run(again);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(file + ": " + section + ": '" + count->first + "': found -5, expected 0 to 3"),
+              std::string::npos)
+        << outcome.err;
+  }
+}
+
+TEST_F(TrainLenetResume, KeepsTheIdOfItsRun) {
+  const auto id = [&](const std::string& folder) { return load_checkpoint(place(folder)).run; };
+  for (const char* folder : {"run", "other"})
+    ASSERT_EQ(run({"--iterations", "2", "--checkpoint", place(folder)}).code, 0);
+  const std::string first = id("run");
+  EXPECT_EQ(first.size(), 32u);
+  EXPECT_NE(id("other"), first);
+  ASSERT_EQ(run({"--iterations", "5", "--checkpoint", place("run"), "--resume"}).code, 0);
+  EXPECT_EQ(load_checkpoint(place("run")).step, 5);
+  EXPECT_EQ(id("run"), first);
+}
+
+/// The file as the format before this one has it: without the run's id, its place in a job, and its contract.
+void write_as_before(const std::filesystem::path& file) {
+  SafetensorsFile read = read_safetensors(file);
+  for (const char* name : {"run", "rank", "ranks", "parts"}) read.metadata.erase(name);
+  read.metadata["format"] = "tern-checkpoint-1";
+  Metadata metadata;
+  for (const auto& [name, value] : read.metadata)
+    metadata[name.starts_with("contract.") ? "note." + name.substr(9) : name] = value;
+  write_safetensors(file, read.tensors, metadata);
+}
+
+TEST_F(TrainLenetResume, TakesTheParametersAloneOfTheFormerFormat) {
+  const std::string file = place("run/step-00000004.tern");
+  ASSERT_EQ(run({"--iterations", "4", "--checkpoint", place("run"), "--save", place("saved")}).code, 0);
+  write_as_before(file);
+  const Outcome resumed = run({"--iterations", "4", "--checkpoint", place("run"), "--resume"});
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_NE(resumed.err.find(file + ": __metadata__ 'format': found 'tern-checkpoint-1', expected 'tern-checkpoint-2'"),
+            std::string::npos)
+      << resumed.err;
+  EXPECT_NE(resumed.err.find("--init"), std::string::npos) << resumed.err;
+  EXPECT_EQ(train({"--iterations", "4", "--init", file}), train({"--iterations", "4", "--init", place("saved")}));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <csignal>
+#include <functional>
 #include <set>
 
 #include "tern/dist/socket.h"
+#include "tern/optim/checkpoint.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {
@@ -291,17 +293,83 @@ TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
   for (const char* method : {"local-sgd", "ist"}) {
     SCOPED_TRACE(method);
     std::filesystem::remove_all(place("run"));
-    const Words recipe = workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--batch-size", "8",
-                                     "--checkpoint", place("run"), "--checkpoint-every", "7"});
+    const Words recipe = workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--batch-size", "8"});
+    const Words run_in = {"--checkpoint", place("run"), "--checkpoint-every", "7"};
+    const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
     const auto unbroken = train(joined(recipe, {"--save", place("unbroken")}));
     ASSERT_EQ(unbroken.size(), 18) << "an epoch is one pass over the 200 images by all workers together";
+    const int64_t sent_unbroken = sent();
+    std::filesystem::remove(place("train.jsonl"));
+    EXPECT_EQ(train(joined(recipe, run_in)), unbroken) << "writing checkpoints changed the losses";
+    EXPECT_EQ(sent(), sent_unbroken);
     std::filesystem::remove(place("run/step-00000018.tern"));
     std::filesystem::remove(place("train.jsonl"));
-    const auto rest = train(joined(recipe, {"--resume", "--save", place("resumed")}));
+    const auto rest = train(joined(joined(recipe, run_in), {"--resume", "--save", place("resumed")}));
     ASSERT_EQ(rest.size(), 4);
     for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
     EXPECT_EQ(read_file(place("resumed")), read_file(place("unbroken")));
+    EXPECT_EQ(sent(), sent_unbroken);
   }
+}
+
+// Files that were moved, mixed or made by hand. Each has a right checksum.
+TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
+  const Words recipe = workers(3, {"--iterations", "4", "--batch-size", "12", "--codec", "error-feedback:ternary"});
+  const auto in = [&](const std::string& folder) { return joined(recipe, {"--checkpoint", place(folder)}); };
+  ASSERT_EQ(run(in("whole")).code, 0);
+  ASSERT_EQ(run(in("other")).code, 0);
+  ASSERT_EQ(run(joined(in("seeded"), {"--seed", "9"})).code, 0);
+  const std::string step = "/step-00000004.tern";
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    std::filesystem::copy_file(place(from + step), place(to + step), std::filesystem::copy_options::overwrite_existing);
+  };
+  const auto edit = [&](const std::string& folder, const std::function<void(Checkpoint&)>& change) {
+    Checkpoint part = read_checkpoint(place(folder + step));
+    change(part);
+    save_checkpoint(place(folder), part);
+  };
+  const std::string run_of_whole = read_checkpoint(place("whole" + step)).run;
+  const std::string run_of_other = read_checkpoint(place("other" + step)).run;
+  EXPECT_NE(run_of_whole, run_of_other);
+  const std::string crc32c = read_checkpoint(place("whole/rank-2" + step)).checksum;
+  struct Case {
+    std::function<void()> change;
+    std::string file, sentence;
+  };
+  const Case cases[] = {
+      {[&] { copy("whole/rank-2", "run/rank-1"); }, "run/rank-1", "'rank': found 2, expected 1"},
+      {[&] { copy("whole/rank-1", "run"); }, "run", "'rank': found 1, expected 0"},
+      {[&] { copy("other/rank-1", "run/rank-1"); }, "run/rank-1",
+       "'run': found " + run_of_other + ", expected " + run_of_whole + ", as in " + place("run" + step)},
+      {[&] { copy("seeded/rank-1", "run/rank-1"); }, "run/rank-1", "--seed was 9 and is 1 now"},
+      {[&] { edit("run/rank-2", [](Checkpoint& part) { part.notes["seconds"] = "0.125"; }); }, "run/rank-2",
+       "expected " + crc32c + ", as in " + place("run" + step)},
+      {[&] { edit("run", [](Checkpoint& part) { part.epoch = 5; }); }, "run", "'epoch': found 5, expected 0"},
+      {[&] { edit("run", [](Checkpoint& part) { part.position = 36; }); }, "run", "'position': found 36, expected 48"},
+      {[&] { edit("run", [](Checkpoint& part) { part.seed = 3; }); }, "run", "'seed': found 3, expected 1"},
+      {[&] { edit("run", [](Checkpoint& part) { part.notes.erase("seconds"); }); }, "run",
+       "'note.seconds': found '', expected a number, 0 or more"},
+      {[&] { edit("run", [](Checkpoint& part) { part.notes["bytes sent, payload"] = "-1"; }); }, "run",
+       "'note.bytes sent, payload': found '-1', expected a number, 0 or more"},
+  };
+  for (const auto& [change, file, sentence] : cases) {
+    std::filesystem::remove_all(place("run"));
+    std::filesystem::copy(place("whole"), place("run"), std::filesystem::copy_options::recursive);
+    change();
+    const Outcome outcome = run(joined(in("run"), {"--resume"}));
+    EXPECT_EQ(outcome.code, 2) << sentence;
+    EXPECT_NE(outcome.err.find("--resume: " + place(file + step) + ": "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err << "expected: " << sentence;
+  }
+  // Two ranks find each other's part. Either may speak first.
+  copy("whole", "run");
+  copy("whole/rank-2", "run/rank-1");
+  copy("whole/rank-1", "run/rank-2");
+  const Outcome swapped = run(joined(in("run"), {"--resume"}));
+  EXPECT_EQ(swapped.code, 2);
+  EXPECT_TRUE(swapped.err.find("'rank': found 2, expected 1") != std::string::npos ||
+              swapped.err.find("'rank': found 1, expected 2") != std::string::npos)
+      << swapped.err;
 }
 
 TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {

@@ -28,7 +28,9 @@ StateDict one_tensor(double value, int64_t count = 4) {
   return state;
 }
 
-Checkpoint at_step(int64_t step) { return {.step = step, .sections = {{"model", one_tensor(double(step))}}}; }
+Checkpoint at_step(int64_t step) {
+  return {.run = "a", .step = step, .sections = {{"model", one_tensor(double(step))}}};
+}
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -43,15 +45,26 @@ std::string load_error(const fs::path& folder) {
 
 TEST(Checkpoint, KeepsAllItIsGiven) {
   const TemporaryFolder folder;
-  const Checkpoint saved{.step = 1234,
+  const Checkpoint saved{.run = "0123abcd",
+                         .rank = 0,
+                         .ranks = 3,
+                         .step = 1234,
                          .epoch = 2,
                          .position = 56,
                          .seed = UINT64_MAX,
+                         .contract = {{"--lr", "0.1"}, {"step", "not the step"}},
                          .notes = {{"model", "lenet"}, {"step", "not the step"}},
+                         .parts = {"11111111", "22222222"},
                          .sections = {{"model", one_tensor(1)}, {"optimizer", {}}, {"residuals", one_tensor(2)}}};
-  const fs::path file = save_checkpoint(folder.path(), saved);
+  const auto [file, checksum] = save_checkpoint(folder.path(), saved);
   EXPECT_EQ(file, folder.path() / "step-00001234.tern");
   const Checkpoint loaded = load_checkpoint(folder.path());
+  EXPECT_EQ(loaded.run, "0123abcd");
+  EXPECT_EQ(loaded.rank, 0);
+  EXPECT_EQ(loaded.ranks, 3);
+  EXPECT_EQ(loaded.parts, saved.parts);
+  EXPECT_EQ(loaded.contract, saved.contract);
+  EXPECT_EQ(loaded.checksum, checksum);
   EXPECT_EQ(loaded.step, 1234);
   EXPECT_EQ(loaded.epoch, 2);
   EXPECT_EQ(loaded.position, 56);
@@ -88,7 +101,8 @@ TEST(Checkpoint, ResumesARunBitForBit) {
   train(whole, optimizer, average, 0, 3);
   save_checkpoint(
       folder.path(),
-      {.step = 3,
+      {.run = "a",
+       .step = 3,
        .sections = {{"model", state(whole)}, {"optimizer", optimizer.state()}, {"average", average.state()}}});
   train(whole, optimizer, average, 3, 7);
 
@@ -124,7 +138,8 @@ TEST(Checkpoint, OrdersByNumber) {
 
 TEST(Checkpoint, NamesTheBrokenOneAndThePreviousGoodOne) {
   const TemporaryFolder folder;
-  const fs::path good = save_checkpoint(folder.path(), at_step(1)), bad = save_checkpoint(folder.path(), at_step(2));
+  const fs::path good = save_checkpoint(folder.path(), at_step(1)).file,
+                 bad = save_checkpoint(folder.path(), at_step(2)).file;
   const std::string bytes = read_file(bad);
   const std::string advice =
       "; the previous good checkpoint is " + good.string() + ": remove the broken one to resume from it";
@@ -157,16 +172,74 @@ TEST(Checkpoint, RefusesAModelFileAndAnotherModel) {
   const fs::path model = folder.path() / "step-00000001.tern";
   write_safetensors(model, one_tensor(1), {{"format", "pt"}});
   EXPECT_TRUE(load_error(folder.path())
-                  .starts_with(model.string() + ": __metadata__ 'format': found 'pt', expected 'tern-checkpoint-1'"));
+                  .starts_with(model.string() + ": __metadata__ 'format': found 'pt', expected 'tern-checkpoint-2'"));
 
   StateDict wider;
   wider.add("momentum.a", Tensor::zeros({1, 5}));
-  const fs::path file = save_checkpoint(folder.path(), {.step = 2, .sections = {{"optimizer", wider}}});
+  const fs::path file =
+      save_checkpoint(folder.path(), {.run = "a", .step = 2, .sections = {{"optimizer", wider}}}).file;
   TwoParameters two(DType::f32);
   Sgd optimizer(two.parameters(), {.momentum = 0.9});
   const Checkpoint checkpoint = load_checkpoint(folder.path());
   EXPECT_EQ(message_of<InputError>([&] { checkpoint.restore("optimizer", optimizer); }),
             file.string() + ": optimizer: load: 'momentum.a' is f32 [1, 5], the optimizer expects f32 [1, 4]");
+}
+
+// Files with a right checksum and values that no run writes.
+TEST(Checkpoint, NamesTheFieldThatIsOdd) {
+  const TemporaryFolder folder;
+  struct Odd {
+    std::string field, value;  ///< an empty value: the field is missing
+    std::string sentence;
+  };
+  const std::string minimum = std::to_string(INT64_MIN);
+  const Odd table[] = {
+      {"step", "-5", "'step': found '-5', expected a number, 0 or more"},
+      {"step", minimum, "'step': found '" + minimum + "', expected a number, 0 or more"},
+      {"step", "", "'step': found '', expected a number, 0 or more"},
+      {"step", "7", "'step': found '7', expected '2' as in the file's name"},
+      {"epoch", "1.5", "'epoch': found '1.5', expected a number, 0 or more"},
+      {"position", "-0", "'position': found '-0', expected a number, 0 or more"},
+      {"position", " 1", "'position': found ' 1', expected a number, 0 or more"},
+      {"seed", "18446744073709551616", "'seed': found '18446744073709551616', expected a number, 0 or more"},
+      {"rank", "2", "'rank': found '2', expected less than 2 ranks"},
+      {"rank", "-1", "'rank': found '-1', expected a number, 0 or more"},
+      {"ranks", "3", "'parts': found '11111111', expected 2 checksums"},
+      {"parts", "", "'parts': found '', expected 1 checksums"},
+      {"run", "", "'run': found '', expected the id of a run"},
+      {"format", "tern-checkpoint-3", "'format': found 'tern-checkpoint-3', expected 'tern-checkpoint-2'"}};
+  const Checkpoint whole{
+      .run = "a", .ranks = 2, .step = 2, .parts = {"11111111"}, .sections = {{"model", one_tensor(1)}}};
+  for (const auto& [field, value, sentence] : table) {
+    const fs::path file = save_checkpoint(folder.path(), whole).file;
+    SafetensorsFile odd = read_safetensors(file);
+    odd.metadata.erase(field);
+    if (!value.empty()) odd.metadata[field] = value;
+    write_safetensors(file, odd.tensors, odd.metadata);
+    EXPECT_EQ(message_of<InputError>([&] { read_checkpoint(file); }), file.string() + ": __metadata__ " + sentence);
+  }
+}
+
+// Files from before there were ids of runs.
+TEST(Checkpoint, ReadsTheFormerFormatForItsModelAlone) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "step-00000003.tern";
+  StateDict tensors;
+  tensors.add("model/w", Tensor::full({4}, 2));
+  write_safetensors(file, tensors,
+                    {{"format", "tern-checkpoint-1"},
+                     {"step", "3"},
+                     {"epoch", "0"},
+                     {"position", "3"},
+                     {"seed", "1"},
+                     {"sections", "model/"}});
+  SafetensorsFile read = read_safetensors(file);
+  EXPECT_TRUE(is_checkpoint(read));
+  EXPECT_EQ(to_checkpoint(std::move(read), file).section("model").at("w").to_vector<float>(), std::vector<float>(4, 2));
+  const std::string message = message_of<InputError>([&] { read_checkpoint(file); });
+  EXPECT_TRUE(message.starts_with(file.string() +
+                                  ": __metadata__ 'format': found 'tern-checkpoint-1', expected 'tern-checkpoint-2'"))
+      << message;
 }
 
 TEST(Checkpoint, SurvivesAKilledWriterAtAnyMoment) {
@@ -178,7 +251,8 @@ TEST(Checkpoint, SurvivesAKilledWriterAtAnyMoment) {
     const pid_t child = ::fork();
     if (child == 0) {
       for (int64_t next = step + 1;; ++next) {
-        save_checkpoint(folder.path(), {.step = next, .sections = {{"model", one_tensor(double(next), 100'000)}}});
+        save_checkpoint(folder.path(),
+                        {.run = "a", .step = next, .sections = {{"model", one_tensor(double(next), 100'000)}}});
       }
     }
     ASSERT_GT(child, 0);
