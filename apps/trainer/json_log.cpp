@@ -1,5 +1,7 @@
 #include "tern/apps/trainer/json_log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,6 +12,7 @@
 
 #include "tern/apps/trainer/flag_table.h"
 #include "tern/apps/trainer/machine.h"
+#include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -55,6 +58,7 @@ JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(null
   if (append) drop_unfinished_line(path);
   file_.reset(std::fopen(path.c_str(), append ? "ae" : "we"));
   check_input(file_ != nullptr, "--log: ", path, ": cannot be written: ", std::strerror(errno));
+  sync_folder(std::filesystem::absolute(path).parent_path());
 }
 
 void JsonLog::started(const RunStart& run) {
@@ -114,8 +118,13 @@ void JsonLog::ended(const RunReport& report) {
   write_line(text_of(line));
 }
 
+void JsonLog::checkpointing() { check_written(::fdatasync(::fileno(file_.get())) == 0); }
+
 void JsonLog::write_line(const std::string& line) {
-  const bool written = std::fputs((line + '\n').c_str(), file_.get()) >= 0 && std::fflush(file_.get()) == 0;
+  check_written(std::fputs((line + '\n').c_str(), file_.get()) >= 0 && std::fflush(file_.get()) == 0);
+}
+
+void JsonLog::check_written(bool written) const {
   check_input(written, "--log: ", path_, ": cannot be written: ", std::strerror(errno));
 }
 

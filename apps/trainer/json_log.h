@@ -8,8 +8,8 @@
 
 namespace tern {
 
-/// Writes a run as JSON, one object per line, each flushed as it happens; numbers read back exactly. A resumed run
-/// appends, so that steps after its checkpoint may stand twice: the later ones count.
+/// Writes a run as JSON, one object per line, each flushed as it happens and synced before a checkpoint counts; numbers
+/// read back exactly. A resumed run appends, so that steps after its checkpoint may stand twice: the later ones count.
 class JsonLog final : public Listener {
  public:
   /// An InputError where `path` cannot be written.
@@ -19,10 +19,12 @@ class JsonLog final : public Listener {
   void noted(const std::string& note) override;
   void stepped(const StepReport& report) override;
   void evaluated(const EvaluationReport& report) override;
+  void checkpointing() override;
   void ended(const RunReport& report) override;
 
  private:
   void write_line(const std::string& line);
+  void check_written(bool written) const;
 
   std::string path_;
   bool team_ = false;  ///< several ranks train, and bytes are sent

@@ -68,8 +68,8 @@ struct RunReport {
 };
 
 /// Hears what happens in a run, on the rank that leads it, in this order, from the training thread: `started`, then
-/// `stepped` and `evaluated`, then `ended` where the run was not stopped before. What it writes must survive without
-/// `ended`.
+/// `stepped`, `evaluated` and `checkpointing`, then `ended` where the run was not stopped before. What it writes must
+/// survive without `ended`.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -78,6 +78,9 @@ class Listener {
   virtual void noted(const std::string&) {}
   virtual void stepped(const StepReport&) {}
   virtual void evaluated(const EvaluationReport&) {}
+  /// A checkpoint is about to be written. A run that goes on from it does not tell again what was told before, so that
+  /// must be durable on return.
+  virtual void checkpointing() {}
   virtual void ended(const RunReport&) {}
 };
 

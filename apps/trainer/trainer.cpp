@@ -94,6 +94,7 @@ void Trainer::write_checkpoint() {
                           .seconds = seconds_,
                           .sent_payload = sent.sent_payload,
                           .sent_overhead = sent.sent_overhead};
+  for (const auto& listener : listeners_) listener->checkpointing();
   write_run(settings_.checkpoint, describe(), place, parts(), team_, resources_.pulse);
   kept_step_ = steps_;
 }

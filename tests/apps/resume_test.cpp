@@ -4,8 +4,11 @@
 #include <random>
 #include <thread>
 
+#include "tern/apps/models/mlp.h"
+#include "tern/apps/trainer/trainer.h"
 #include "tern/optim/checkpoint.h"
 #include "tests/apps/train_lenet.h"
+#include "tests/support/disk_calls.h"
 
 namespace tern {
 namespace {
@@ -257,6 +260,34 @@ TEST_F(TrainLenetResume, TakesTheParametersAloneOfTheFormerFormat) {
       << resumed.err;
   EXPECT_NE(resumed.err.find("--init"), std::string::npos) << resumed.err;
   EXPECT_EQ(train({"--iterations", "4", "--init", file}), train({"--iterations", "4", "--init", place("saved")}));
+}
+
+TEST_F(TrainLenetResume, SyncsTheLogBeforeEachCheckpointCounts) {
+  TrainSettings settings;
+  settings.data = "mnist";
+  settings.data_dir = data_.string();
+  settings.batch_size = 16;
+  settings.iterations = 6;
+  settings.threads = 1;
+  settings.checkpoint = place("run");
+  settings.checkpoint_every = 2;
+  settings.log = place("log");
+  settings.quiet = true;
+  const Application application = {.name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
+                                     const int64_t pixels = spec.images.numel();
+                                     return std::make_unique<models::Mlp>(models::Mlp::Options{.widths = {pixels, 10}});
+                                   }};
+  const InterruptGuard interrupt;
+  LineWriter out(STDOUT_FILENO);
+  const DiskCalls calls;
+  Trainer(application, settings, {load_run_data(settings), interrupt, out}).train();
+  std::vector<std::string> order;
+  for (const auto& call : DiskCalls::found()) {
+    if (call == "sync " + place("log")) order.emplace_back("log");
+    if (call.starts_with("rename " + place("run"))) order.push_back(call.substr(call.rfind('/') + 1));
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"log", "step-00000002.tern", "log", "step-00000004.tern", "log",
+                                             "step-00000006.tern"}));
 }
 
 }  // namespace
