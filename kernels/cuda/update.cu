@@ -111,8 +111,8 @@ __global__ void squares_kernel(const __grid_constant__ ParameterTable table, dou
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
   // Arrays that a rule has no use for stay out of the table. Without momentum the velocity is 0 · 0 + gradient.
   std::vector<ParameterUpdate> used;
-  for (const auto& [w, g, first, second] : updates)
-    used.push_back({w, g, settings.momentum != 0 ? first : Tensor(), {}});
+  for (const auto& update : updates)
+    used.push_back({update.w, update.g, settings.momentum != 0 ? update.first : Tensor(), {}});
   update_all("sgd_update", used,
              MakeSgd{.pace = Pace(settings),
                      .momentum = static_cast<float>(settings.momentum),
@@ -136,7 +136,7 @@ void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSe
 
 void average_update(std::span<const ParameterUpdate> updates, const Tensor& decay) {
   std::vector<ParameterUpdate> used;
-  for (const auto& [w, g, first, second] : updates) used.push_back({first, w, {}, {}});
+  for (const auto& update : updates) used.push_back({update.first, update.w, {}, {}});
   update_all("average_update", used, MakeAverage{decay.data<double>()});
 }
 
