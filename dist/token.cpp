@@ -47,16 +47,14 @@ JobToken checked(JobToken token, const std::string& source) {
   return token;
 }
 
-enum class Owner { any, this_user };
-
 /// The first line of an open file, which `path` names in errors.
-JobToken read_token(const Descriptor& file, const fs::path& path, Owner owner) {
+JobToken read_token(const Descriptor& file, const fs::path& path) {
   struct stat status = {};
   const int error = ::fstat(file.number(), &status) == 0 ? 0 : errno;
   check_input(error == 0, path.string(), ": the job token cannot be read: ", reason(error));
   check_input(S_ISREG(status.st_mode), path.string(), ": the job token is in no regular file");
   check_input((status.st_mode & 077) == 0, path.string(), ": the job token is open to others, expected mode 0600");
-  check_input(owner == Owner::any || status.st_uid == ::geteuid(), path.string(), ": the job token belongs to user ",
+  check_input(status.st_uid == ::geteuid() || status.st_uid == 0, path.string(), ": the job token belongs to user ",
               status.st_uid, ", expected user ", ::geteuid());
   std::array<char, kMostCharacters> text;
   const ssize_t length = ::read(file.number(), text.data(), text.size());
@@ -90,7 +88,7 @@ std::optional<JobToken> find_shared(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!file.open() && errno == ENOENT) return {};
   check_input(file.open(), path.string(), ": the job token cannot be read: ", reason(errno));
-  return read_token(file, path, Owner::this_user);
+  return read_token(file, path);
 }
 
 /// A whole file appears under `path` unless another process has made one there before.
@@ -122,7 +120,7 @@ JobToken shared_token() {
 JobToken read_token(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   check_input(file.open(), path.string(), ": the job token cannot be read: ", reason(errno));
-  return read_token(file, path, Owner::any);
+  return read_token(file, path);
 }
 
 JobToken token_from_environment() {

@@ -8,8 +8,8 @@ namespace tern {
 /// What a job's ranks share and nobody else knows; empty if there is none.
 using JobToken = std::string;
 
-/// The first line of a regular file that others may not open (mode 0600 or less), at least 16 characters; an InputError
-/// with the path and the reason otherwise. Never waits, whatever the path names.
+/// The first line of a regular file of this user's or root's that others may not open (mode 0600 or less), at least 16
+/// characters; an InputError with the path and the reason otherwise. Never waits, whatever the path names.
 JobToken read_token(const std::filesystem::path& path);
 
 /// From the environment: the file that TERN_TOKEN_FILE names, else TERN_TOKEN itself, else none.
