@@ -9,6 +9,7 @@ namespace {
 
 volatile std::sig_atomic_t noted = 0;
 
+/// A terminal that closes may send several SIGHUP: these stay noted.
 void note(int) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
@@ -18,8 +19,7 @@ void note(int) {
 sigset_t interrupts() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  for (const int signal : kInterrupts) sigaddset(&set, signal);
   return set;
 }
 
@@ -44,15 +44,22 @@ InterruptGuard::InterruptGuard() {
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &previous_interrupt_);
-  sigaction(SIGTERM, &action, &previous_terminate_);
+  for (size_t i = 0; i < kInterrupts.size(); ++i) {
+    sigaction(kInterrupts[i], nullptr, &previous_[i]);
+    if (kInterrupts[i] != SIGHUP || !ignores_hangup()) sigaction(kInterrupts[i], &action, nullptr);
+  }
   start_listening();  // last: a signal that waited would end the process before there are handlers
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &previous_interrupt_, nullptr);
-  sigaction(SIGTERM, &previous_terminate_, nullptr);
+  for (size_t i = 0; i < kInterrupts.size(); ++i) sigaction(kInterrupts[i], &previous_[i], nullptr);
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
+
+bool ignores_hangup() {
+  struct sigaction action = {};
+  sigaction(SIGHUP, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
 }
 
 bool InterruptGuard::interrupted() { return noted != 0; }

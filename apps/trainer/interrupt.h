@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <csignal>
 
 #include "tern/core/error.h"
@@ -12,10 +13,17 @@ class Interrupted : public Error {
   using Error::Error;
 };
 
-/// While one lives, the first Ctrl-C (SIGINT) or SIGTERM is only noted, so that the step can end; the second ends the
-/// process at once. One per process at a time, made before the threads that compute: neither they nor the thread that
-/// makes it run the handler, since its frame could overwrite the heap: matrix products of oneDNN keep another pointer
-/// in the stack pointer's register (uxlfoundation/oneDNN, issue 4845, mended there in 2026).
+/// By these a person ends a run.
+inline constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
+
+/// Whether this process was started under nohup, or as if it were: SIGHUP stays ignored then.
+bool ignores_hangup();
+
+/// While one lives, the first Ctrl-C (SIGINT), SIGTERM or SIGHUP is only noted, so that the step can end; a second
+/// SIGINT or SIGTERM ends the process at once. One per process at a time, made before the threads that compute: neither
+/// they nor the thread that makes it run the handler, since its frame could overwrite the heap: matrix products of
+/// oneDNN keep another pointer in the stack pointer's register (uxlfoundation/oneDNN, issue 4845, mended there in
+/// 2026).
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -27,7 +35,7 @@ class InterruptGuard {
   static bool interrupted();
 
  private:
-  struct sigaction previous_interrupt_, previous_terminate_;
+  std::array<struct sigaction, kInterrupts.size()> previous_;
   sigset_t previous_mask_;
 };
 

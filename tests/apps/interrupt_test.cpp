@@ -3,22 +3,23 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
 namespace tern {
 namespace {
 
-/// Whether this thread lets handlers of SIGINT and SIGTERM run on it.
+/// Whether this thread lets handlers of interrupts run on it.
 bool takes_interrupts() {
   sigset_t mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-  return sigismember(&mask, SIGINT) == 0 || sigismember(&mask, SIGTERM) == 0;
+  return std::ranges::any_of(kInterrupts, [&](int signal) { return sigismember(&mask, signal) == 0; });
 }
 
 TEST(InterruptGuard, NotesASignalOnNoThreadThatComputes) {
   const bool before = takes_interrupts();
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : kInterrupts) {
     const InterruptGuard guard;
     EXPECT_FALSE(takes_interrupts());
     std::thread([] { EXPECT_FALSE(takes_interrupts()); }).join();
@@ -29,6 +30,17 @@ TEST(InterruptGuard, NotesASignalOnNoThreadThatComputes) {
     EXPECT_TRUE(guard.interrupted());
   }
   EXPECT_EQ(takes_interrupts(), before);
+}
+
+// As under nohup.
+TEST(InterruptGuard, LeavesAnIgnoredHangUpIgnored) {
+  const auto before = ::signal(SIGHUP, SIG_IGN);
+  {
+    const InterruptGuard guard;
+    EXPECT_TRUE(ignores_hangup());
+  }
+  EXPECT_TRUE(ignores_hangup());
+  ::signal(SIGHUP, before);
 }
 
 }  // namespace

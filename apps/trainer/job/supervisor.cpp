@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tern/apps/trainer/application.h"
+#include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/worker_settings.h"
 #include "tern/core/error.h"
 #include "tern/dist/socket.h"
@@ -27,13 +28,6 @@ sigset_t set_of(std::initializer_list<int> signals) {
   sigemptyset(&set);
   for (const int signal : signals) sigaddset(&set, signal);
   return set;
-}
-
-/// Under nohup SIGHUP is ignored, and stays so.
-bool ignores_hangup() {
-  struct sigaction action = {};
-  sigaction(SIGHUP, nullptr, &action);
-  return action.sa_handler == SIG_IGN;
 }
 
 /// Time for ranks to hear of another's end, and to settle the cause where rank 0, which tells it, was lost itself.
