@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "tern/core/atomic_file.h"
+#include "tern/core/escaped.h"
 
 namespace tern {
 namespace {
@@ -78,7 +79,7 @@ class Fields {
     if (!parse(found, number)) fail(name, found, "a number, 0 or more");
   }
   [[noreturn]] void fail(const std::string& name, const std::string& found, const MessagePart& expected) const {
-    fail_input({file_.string(), ": __metadata__ '", name, "': found '", found, "', expected ", expected});
+    fail_input({file_.string(), ": __metadata__ '", name, "': found '", printable(found), "', expected ", expected});
   }
 
  private:

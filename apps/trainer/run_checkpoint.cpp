@@ -10,6 +10,7 @@
 #include "tern/apps/trainer/flag_table.h"
 #include "tern/apps/trainer/flag_value.h"
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 #include "tern/core/random_id.h"
 #include "tern/optim/checkpoint.h"
 
@@ -35,7 +36,7 @@ struct MethodAfter {
 };
 
 /// As a person would say it.
-std::string shown(const std::string& value) { return value.empty() ? "not given" : value; }
+std::string shown(const std::string& value) { return value.empty() ? "not given" : printable(value); }
 
 void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
   const auto value_of = [](const Metadata& contract, const std::string& name) {
@@ -95,7 +96,7 @@ Number noted(const Checkpoint& checkpoint, const char* name) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   check_input(error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<double>(number)) &&
                   number >= 0,
-              "--resume: ", checkpoint.file.string(), ": __metadata__ 'note.", name, "': found '", text,
+              "--resume: ", checkpoint.file.string(), ": __metadata__ 'note.", name, "': found '", printable(text),
               "', expected a number, 0 or more");
   return number;
 }

@@ -200,6 +200,7 @@ TEST(Checkpoint, NamesTheFieldThatIsOdd) {
       {"step", "7", "'step': found '7', expected '2' as in the file's name"},
       {"epoch", "1.5", "'epoch': found '1.5', expected a number, 0 or more"},
       {"position", "-0", "'position': found '-0', expected a number, 0 or more"},
+      {"position", "1\n\x1b[31m", "'position': found '1\\n\\x1b[31m', expected a number, 0 or more"},
       {"position", " 1", "'position': found ' 1', expected a number, 0 or more"},
       {"seed", "18446744073709551616", "'seed': found '18446744073709551616', expected a number, 0 or more"},
       {"rank", "2", "'rank': found '2', expected less than 2 ranks"},
