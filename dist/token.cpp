@@ -1,8 +1,6 @@
 #include "tern/dist/token.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <system_error>
 
 #include "tern/core/error.h"
+#include "tern/core/random_id.h"
 
 namespace tern {
 namespace {
@@ -93,7 +92,7 @@ std::optional<JobToken> find_shared(const fs::path& path) {
 
 /// A whole file appears under `path` unless another process has made one there before.
 void make_shared_file(const fs::path& path) {
-  const fs::path draft = path.string() + "." + make_token();
+  const fs::path draft = path.string() + "." + random_id(8);
   const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   int error = file.open() ? 0 : errno;
   const std::string text = make_token() + "\n";
@@ -138,13 +137,6 @@ JobToken token_of_machine() {
   }
 }
 
-JobToken make_token() {
-  std::array<unsigned char, 32> bytes;
-  const int error = ::getrandom(bytes.data(), bytes.size(), 0) == std::ssize(bytes) ? 0 : errno;
-  check(error == 0, "job token: no random bytes: ", reason(error));
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
+JobToken make_token() { return random_id(32); }
 
 }  // namespace tern
