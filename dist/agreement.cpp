@@ -25,4 +25,10 @@ void check_same_parameters(Communicator& communicator, const std::vector<NamedPa
                         std::ranges::find(crcs, common) - crcs.begin(), " after step ", step}));
 }
 
+void check_after_round(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step,
+                       int64_t local_steps, int64_t every) {
+  const int64_t done = step + 1;
+  if (every > 0 && done / every != (done - local_steps) / every) check_same_parameters(communicator, parameters, step);
+}
+
 }  // namespace tern

@@ -11,4 +11,8 @@ namespace tern {
 /// ranks names the first rank that differs from the most.
 void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step);
 
+/// The same after a round of `local_steps` steps that ends with `step`, if a multiple of `every` lies in it; 0: never.
+void check_after_round(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step,
+                       int64_t local_steps, int64_t every);
+
 }  // namespace tern

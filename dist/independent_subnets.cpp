@@ -84,9 +84,7 @@ void IndependentSubnets::end_round() {
   install(average_of_the_rest(Account::payload));
   parts_ = {};
   received_ = {};
-  const int64_t done = step_ + 1, every = options_.check_every;
-  if (every > 0 && done / every != (done - options_.local_steps) / every)
-    check_same_parameters(communicator_, shared_, step_);
+  check_after_round(communicator_, shared_, step_, options_.local_steps, options_.check_every);
 }
 
 void IndependentSubnets::consolidate() {

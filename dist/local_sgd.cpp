@@ -71,9 +71,7 @@ void LocalSgd::synchronise() {
   }
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].buffer->copy_from(means[count + i]);
   base_.clear();
-  const int64_t done = step_ + 1, every = options_.check_every;
-  if (every > 0 && done / every != (done - options_.local_steps) / every)
-    check_same_parameters(communicator_, parameters_, step_);
+  check_after_round(communicator_, parameters_, step_, options_.local_steps, options_.check_every);
 }
 
 void LocalSgd::consolidate() {
