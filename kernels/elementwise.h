@@ -9,7 +9,7 @@ namespace tern::kernels {
 
 /// y = max(x, 0). NaN stays NaN, and its gradient passes, here and in every fused relu: so a broken model shows.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> relu{"relu"};
-/// dx = dy where y > 0, else 0
+/// dx = 0 if y <= 0, else dy, also if y is NaN
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> relu_backward{"relu_backward"};
 /// y = x where x > 0, else slope·x
 inline constinit Kernel<void(const Tensor& x, double slope, Tensor& y)> leaky_relu{"leaky_relu"};
