@@ -119,13 +119,20 @@ StateDict IndependentSubnets::everything() {
 }
 
 void IndependentSubnets::install(const StateDict& values) {
+  StateDict counts;
+  for (const auto& [name, tensor] : local_.state())
+    if (name.starts_with(kStepState)) counts.add(name, tensor);
   for (const auto& [name, parameter] : model_.parameters())
     if (const Tensor* value = values.find(name)) parameter->set_value(*value);
   for (const auto& [name, buffer] : model_.buffers())
     if (const Tensor* value = values.find(name)) *buffer = *value;
-  // If shapes have changed, the optimizer has new state by now.
-  for (const auto& [name, tensor] : local_.state())
-    if (const Tensor* value = values.find(std::string(kOptimizerPrefix) + name)) tensor.copy_from(*value);
+  // If shapes have changed, the optimizer has new state by now. Its counts of steps go on.
+  for (const auto& [name, tensor] : local_.state()) {
+    if (const Tensor* value = values.find(std::string(kOptimizerPrefix) + name))
+      tensor.copy_from(*value);
+    else if (name.starts_with(kStepState))
+      tensor.copy_from(counts.at(name));
+  }
 }
 
 StateDict IndependentSubnets::average_of_the_rest(Account account) {

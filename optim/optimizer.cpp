@@ -85,8 +85,7 @@ void Optimizer::prepare_state(Slot& slot) const {
   const Tensor& w = slot.named.parameter->value();
   if (state_names_.empty() || (slot.state[0].defined() && slot.state[0].shape() == w.shape())) return;
   for (size_t k = 0; k < state_names_.size(); ++k) slot.state[k] = Tensor::zeros_like(w);
-  if (counts_steps_ && !slot.steps.defined())  // a parameter of a new shape is the same parameter
-    slot.steps = Tensor::zeros({}, {.dtype = DType::i64, .device = w.device()});
+  if (counts_steps_) slot.steps = Tensor::zeros({}, {.dtype = DType::i64, .device = w.device()});
 }
 
 Tensor Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>& updates) const {
