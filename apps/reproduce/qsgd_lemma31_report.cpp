@@ -99,7 +99,8 @@ Report QsgdLemma31::report(const Results& results) const {
   std::string text = fmt::format(
       "Vectors of n independent elements (constant: ±1), in {} draws each by `--codec "
       "qsgd:levels=s,bucket=0,norm=l2`. (i) ⟨Q(v), v⟩ / ‖v‖² is 1 if Q is unbiased, and ‖mean − v‖² is 1 in units of "
-      "what the variance leaves after so many draws. (ii) E‖Q(v) − v‖² / ‖v‖² and (iii) E‖Q(v)‖₀: measured, by equation (4) for this very vector, and "
+      "what the variance leaves after so many draws. (ii) E‖Q(v) − v‖² / ‖v‖² and (iii) E‖Q(v)‖₀: measured, by "
+      "equation (4) for this very vector, and "
       "the bounds min(n/s², √n/s) and s(s + √n).\n",
       draws_);
   std::string csv = "vector,n";

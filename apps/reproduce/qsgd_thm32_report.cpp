@@ -149,7 +149,8 @@ Report QsgdTheorem32::report(const Results& results) const {
       "norm's 32 bits. `fixed`, `elias` and `entropy` are `--codec qsgd:levels=s,bucket=0,norm=l2,code=...`; `elias` "
       "sends the shorter of the two forms, after a bit that tells which, in whole bytes. Sparse is section 3.1's code "
       "after a count of the non-zeros (the paper has no end mark); dense, which the paper leaves to its full version, "
-      "codes each size plus 1, and a sign unless it is zero.\n\n## Theorem 3.2, n = {}, bits of a message\n\nThe theorem "
+      "codes each size plus 1, and a sign unless it is zero.\n\n## Theorem 3.2, n = {}, bits of a message\n\nThe "
+      "theorem "
       "bounds an expectation up to o(1), taken here as 0: with it, a miss of some percent contradicts nothing.\n\n",
       draws_, kLengths[2]);
   text += theorem_table(results);

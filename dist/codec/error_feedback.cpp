@@ -42,9 +42,11 @@ class ErrorFeedback final : public GradientCodec {
     Tensor whole = gradient.clone();
     const auto residual = residuals_.find(tag.name);
     if (residual != residuals_.end()) {
-      check(residual->second.shape() == gradient.shape(), "error feedback: residual of '", tag.name, "' is ",
-            residual->second.shape(), ", gradient ", gradient.shape());
-      kernels::accumulate(residual->second, whole);
+      const Tensor& found = residual->second;
+      check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
+                  "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
+                  ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
+      kernels::accumulate(found, whole);
     }
     const size_t begin = bytes.size();
     if (scales_) append_value(bytes, static_cast<float>(1 / (1 + inner_->omega(tag, whole))));

@@ -153,10 +153,14 @@ TEST(Tape, RefusesGradientsOfAnotherShapeOrDtype) {
     Gradients backward(const Tensor&, const Needs&) const { return {gradient}; }
   };
   const auto x = Variable::leaf(Tensor::full({2, 3}, 1));
-  EXPECT_EQ(message_of<Error>([&] { apply(Wrong{Tensor::full({1, 1}, 1)}, x).backward(Tensor::full({2, 3}, 1)); }),
+  EXPECT_EQ(message_of<Error>([&] {
+              apply(Wrong{Tensor::full({1, 1}, 1)}, x).backward(Tensor::full({2, 3}, 1));
+            }),
             "backward: an operation returned a gradient of f32 [1, 1] for input 0, which is f32 [2, 3]");
   const Tensor f64 = Tensor::full({2, 3}, 1, {.dtype = DType::f64});
-  EXPECT_EQ(message_of<Error>([&] { apply(Wrong{f64}, x).backward(Tensor::full({2, 3}, 1)); }),
+  EXPECT_EQ(message_of<Error>([&] {
+              apply(Wrong{f64}, x).backward(Tensor::full({2, 3}, 1));
+            }),
             "backward: an operation returned a gradient of f64 [2, 3] for input 0, which is f32 [2, 3]");
 }
 

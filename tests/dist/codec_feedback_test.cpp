@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tern/core/error.h"
 #include "tests/dist/codec_support.h"
 
 namespace tern::test {
@@ -43,6 +44,22 @@ TEST(ErrorFeedback, KeepsAResidualPerTensor) {
   codec->encode({"b", {}}, gaussian({20}), bytes);
   EXPECT_EQ(codec->state().at("a").shape(), Shape{10});
   EXPECT_EQ(codec->state().at("b").shape(), Shape{20});
+}
+
+// Only a checkpoint's state can differ from the gradients.
+TEST(ErrorFeedback, RefusesAResidualThatIsNotAsItsGradient) {
+  const auto codec = make_codec("error-feedback:topk");
+  StateDict state;
+  state.add("conv1.weight", Tensor::zeros({4, 5}));
+  codec->load_state(state);
+  try {
+    encoded(*codec, gaussian({5, 4}));
+    FAIL() << "took a residual of another shape";
+  } catch (const InputError& refused) {
+    EXPECT_STREQ(
+        refused.what(),
+        "error feedback: the residual of 'conv1.weight': found f32 [4, 5], expected f32 [5, 4] as its gradient");
+  }
 }
 
 // Columns of a weight are the rows of [out, ...]: two means each.
