@@ -6,11 +6,11 @@ macro(tern_find_package)
   set_property(GLOBAL APPEND_STRING PROPERTY TERN_DEPENDENCIES "${tern_dependency}\n")
 endmacro()
 
-# tern_library(NAME [SOURCES glob...] [LINKS target...] [PRIVATE_LINKS target...])
+# tern_library(NAME [SOURCES glob...] [ROOMS folder...] [LINKS target...] [PRIVATE_LINKS target...])
 # The static library `tern_NAME` of the current folder, alias `tern::NAME`. Without SOURCES: every .cpp in it.
-# Headers that stand directly in the folder are public, and installed; those in folders below it are not.
+# Headers directly in the folder, or in one of its ROOMS, are public and installed. Headers in other folders are not.
 function(tern_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ROOMS;LINKS;PRIVATE_LINKS" ${ARGN})
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES *.cpp)
   endif()
@@ -30,8 +30,10 @@ function(tern_library name)
 
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   install(TARGETS tern_${name} EXPORT tern)
-  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern/${folder}
-    FILES_MATCHING PATTERN *.h REGEX "${CMAKE_CURRENT_SOURCE_DIR}/[^/]+/" EXCLUDE)
+  foreach(room . ${ARG_ROOMS})
+    file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.h)
+    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern/${folder}/${room})
+  endforeach()
 endfunction()
 
 # Warnings for tern's own code.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "tern/autograd/layout.h"
-#include "tern/dist/subnet_plan.h"
+#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/local_response_norm.h"

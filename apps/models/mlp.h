@@ -2,7 +2,7 @@
 
 #include "tern/autograd/layout.h"
 #include "tern/core/error.h"
-#include "tern/dist/subnet_plan.h"
+#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/batch_norm.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/sequential.h"

@@ -2,7 +2,7 @@
 
 #include "tern/autograd/layout.h"
 #include "tern/autograd/pooling.h"
-#include "tern/dist/subnet_plan.h"
+#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/batch_norm.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/sequential.h"

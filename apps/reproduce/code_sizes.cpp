@@ -5,7 +5,7 @@
 
 #include "tern/apps/reproduce/quantization_sample.h"
 #include "tern/core/error.h"
-#include "tern/dist/codec/elias.h"
+#include "tern/dist/codec/entropy_coders.h"
 
 namespace tern {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tern/core/tensor.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 
 namespace tern {
 

@@ -7,7 +7,7 @@
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/palette.h"
-#include "tern/dist/link.h"
+#include "tern/dist/comm/link.h"
 
 namespace tern {
 namespace {

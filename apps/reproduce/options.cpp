@@ -8,7 +8,7 @@
 #include "tern/apps/trainer/value_option.h"
 #include "tern/core/device.h"
 #include "tern/core/error.h"
-#include "tern/dist/in_process.h"
+#include "tern/dist/comm/in_process.h"
 
 namespace tern {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tern/apps/reproduce/linear_problem.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 
 namespace tern {
 

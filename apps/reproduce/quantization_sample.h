@@ -4,7 +4,7 @@
 
 #include "tern/apps/reproduce/sample.h"
 #include "tern/core/tensor.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 
 namespace tern {
 

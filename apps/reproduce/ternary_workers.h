@@ -9,7 +9,7 @@
 #include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/data/loader.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"

@@ -9,7 +9,7 @@
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
-#include "tern/dist/model/gpu_cluster.h"
+#include "tern/dist/cost/gpu_cluster.h"
 
 namespace tern {
 namespace {

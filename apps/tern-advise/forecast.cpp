@@ -6,10 +6,10 @@
 
 #include "tern/apps/tern-advise/measure.h"
 #include "tern/core/error.h"
-#include "tern/dist/averaging.h"
-#include "tern/dist/buffers.h"
-#include "tern/dist/exchange.h"
-#include "tern/dist/model/subnet_round.h"
+#include "tern/dist/cost/round_time.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/replicas.h"
 
 namespace tern {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tern/apps/tern-advise/workbench.h"
-#include "tern/dist/exchange_times.h"
-#include "tern/dist/link.h"
+#include "tern/dist/comm/link.h"
+#include "tern/dist/exchange/exchange.h"
 
 namespace tern {
 

@@ -6,8 +6,8 @@
 #include "tern/apps/tern-advise/median.h"
 #include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/core/stopwatch.h"
-#include "tern/dist/tcp.h"
-#include "tern/dist/transport_communicator.h"
+#include "tern/dist/comm/tcp.h"
+#include "tern/dist/comm/transport_communicator.h"
 
 namespace tern {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "tern/dist/communicator.h"
-#include "tern/dist/transport.h"
-#include "tern/dist/wire.h"
+#include "tern/dist/comm/communicator.h"
+#include "tern/dist/comm/transport.h"
+#include "tern/dist/exchange/plan.h"
 
 namespace tern {
 

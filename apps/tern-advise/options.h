@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tern/dist/link.h"
+#include "tern/dist/comm/link.h"
 
 namespace tern {
 

@@ -6,7 +6,7 @@
 
 #include "tern/apps/tern-advise/median.h"
 #include "tern/apps/trainer/machine.h"
-#include "tern/dist/in_process.h"
+#include "tern/dist/comm/in_process.h"
 
 namespace tern {
 namespace {

@@ -7,10 +7,10 @@
 #include "tern/autograd/loss.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
-#include "tern/dist/averaging.h"
-#include "tern/dist/data_parallel.h"
-#include "tern/dist/independent_subnets.h"
-#include "tern/dist/model/subnet_round.h"
+#include "tern/dist/cost/round_time.h"
+#include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/data_parallel.h"
+#include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {

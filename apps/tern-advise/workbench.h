@@ -7,8 +7,8 @@
 
 #include "tern/apps/tern-advise/network.h"
 #include "tern/data/dataset.h"
-#include "tern/dist/data_parallel.h"
-#include "tern/dist/model/round_time.h"
+#include "tern/dist/cost/round_time.h"
+#include "tern/dist/methods/data_parallel.h"
 
 namespace tern {
 

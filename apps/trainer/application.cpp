@@ -12,7 +12,7 @@
 #include "tern/apps/trainer/program.h"
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
-#include "tern/dist/peer_error.h"
+#include "tern/dist/comm/failure.h"
 
 namespace tern {
 namespace {

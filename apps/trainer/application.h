@@ -10,7 +10,7 @@
 #include "tern/apps/trainer/console.h"
 #include "tern/apps/trainer/settings.h"
 #include "tern/data/dataset.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 #include "tern/layers/module.h"
 
 namespace tern {

@@ -6,8 +6,8 @@
 
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
-#include "tern/dist/in_process.h"
-#include "tern/dist/socket.h"
+#include "tern/dist/comm/in_process.h"
+#include "tern/dist/comm/socket.h"
 
 namespace tern {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tern/apps/trainer/settings.h"
 #include "tern/core/device.h"
-#include "tern/dist/address.h"
+#include "tern/dist/comm/address.h"
 
 namespace tern {
 

@@ -13,7 +13,7 @@
 #include "tern/apps/trainer/machine.h"
 #include "tern/apps/trainer/suggestion.h"
 #include "tern/core/error.h"
-#include "tern/dist/exchange.h"
+#include "tern/dist/exchange/exchange.h"
 
 namespace tern {
 namespace {

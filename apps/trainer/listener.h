@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tern/apps/trainer/settings.h"
-#include "tern/dist/distributed_optimizer.h"
-#include "tern/dist/ledger.h"
+#include "tern/dist/comm/ledger.h"
+#include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/kernels/operation_clock.h"
 
 namespace tern {

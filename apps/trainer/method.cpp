@@ -1,9 +1,9 @@
 #include "tern/apps/trainer/method.h"
 
 #include "tern/core/error.h"
-#include "tern/dist/data_parallel.h"
-#include "tern/dist/independent_subnets.h"
-#include "tern/dist/local_sgd.h"
+#include "tern/dist/methods/data_parallel.h"
+#include "tern/dist/methods/independent_subnets.h"
+#include "tern/dist/methods/local_sgd.h"
 
 namespace tern {
 namespace {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "tern/apps/trainer/settings.h"
-#include "tern/dist/communicator.h"
-#include "tern/dist/distributed_optimizer.h"
+#include "tern/dist/comm/communicator.h"
+#include "tern/dist/methods/distributed_optimizer.h"
 
 namespace tern {
 

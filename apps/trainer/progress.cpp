@@ -8,7 +8,7 @@
 
 #include "tern/apps/trainer/machine.h"
 #include "tern/core/device.h"
-#include "tern/dist/nccl.h"
+#include "tern/dist/comm/nccl.h"
 #include "tern/kernels/libraries.h"
 
 namespace tern {

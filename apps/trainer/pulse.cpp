@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "tern/core/error.h"
-#include "tern/dist/in_process.h"
+#include "tern/dist/comm/in_process.h"
 
 namespace tern {
 namespace {

@@ -8,7 +8,7 @@
 #include "tern/apps/trainer/pulse.h"
 #include "tern/apps/trainer/team.h"
 #include "tern/core/safetensors.h"
-#include "tern/dist/distributed_optimizer.h"
+#include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/layers/module.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"

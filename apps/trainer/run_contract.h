@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tern/apps/trainer/listener.h"
-#include "tern/dist/contract.h"
+#include "tern/dist/comm/contract.h"
 #include "tern/layers/module.h"
 
 namespace tern {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tern/data/transforms.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 
 namespace tern {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tern/dist/communicator.h"
+#include "tern/dist/comm/communicator.h"
 
 namespace tern {
 

@@ -21,7 +21,7 @@
 #include "tern/apps/trainer/team.h"
 #include "tern/apps/trainer/unread_notes.h"
 #include "tern/data/loader.h"
-#include "tern/dist/distributed_optimizer.h"
+#include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"

@@ -7,12 +7,12 @@
 #include "tern/apps/trainer/loaders.h"
 #include "tern/core/device.h"
 #include "tern/core/error.h"
-#include "tern/dist/address.h"
-#include "tern/dist/exchange.h"
-#include "tern/dist/in_process.h"
-#include "tern/dist/link.h"
-#include "tern/dist/socket.h"
-#include "tern/dist/token.h"
+#include "tern/dist/comm/address.h"
+#include "tern/dist/comm/in_process.h"
+#include "tern/dist/comm/link.h"
+#include "tern/dist/comm/socket.h"
+#include "tern/dist/comm/token.h"
+#include "tern/dist/exchange/exchange.h"
 
 namespace tern {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "tern/apps/trainer/settings.h"
-#include "tern/dist/address.h"
-#include "tern/dist/transport.h"
+#include "tern/dist/comm/address.h"
+#include "tern/dist/comm/transport.h"
 
 namespace tern {
 

@@ -1,10 +1,9 @@
-#include "tern/dist/codec/error_feedback.h"
-
 #include <cmath>
 #include <map>
 
 #include "tern/core/error.h"
-#include "tern/dist/bytes.h"
+#include "tern/dist/codec/spec.h"
+#include "tern/dist/comm/bytes.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 
 namespace tern {
 

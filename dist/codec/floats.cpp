@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "tern/core/error.h"
-#include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
-#include "tern/dist/codec/table.h"
+#include "tern/dist/codec/spec.h"
+#include "tern/dist/comm/bytes.h"
 #include "tern/kernels/short_float.h"
 
 namespace tern {

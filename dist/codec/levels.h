@@ -1,10 +1,12 @@
 #pragma once
 
-#include "tern/core/random.h"
-#include "tern/core/tensor.h"
-
 #include <cstddef>
 #include <vector>
+
+#include "tern/core/random.h"
+#include "tern/core/tensor.h"
+#include "tern/dist/codec/codec.h"
+#include "tern/kernels/codec.h"
 
 namespace tern {
 
@@ -26,5 +28,18 @@ void append_packed(Packing packing, const Tensor& codes, int64_t n, int64_t leve
 /// sum += level · its bucket's unit. Units are f32 [buckets]. An error where `bytes` are no such levels.
 void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor& units, int64_t bucket, int64_t levels,
                 Tensor& sum);
+
+/// Messages of bit planes (kernels/codec.h), made and read where gradients are: the units of all, unless ranks share
+/// them, then the codes of each.
+struct Planes {
+  int64_t bucket = 0, levels = 1;
+
+  /// With these units, f32 [units of all gradients] on the CPU.
+  Tensor encode(const FusedGradients& message, const Tensor& units, bool shared) const;
+  /// With a norm of each bucket / levels for its unit. An InputError where one is not finite.
+  Tensor encode(const FusedGradients& message, kernels::BucketNorm norm) const;
+  /// MessageCodec::decode_add
+  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
+};
 
 }  // namespace tern

@@ -2,10 +2,9 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/dist/bytes.h"
-#include "tern/dist/codec/error_feedback.h"
 #include "tern/dist/codec/finite.h"
-#include "tern/dist/codec/table.h"
+#include "tern/dist/codec/spec.h"
+#include "tern/dist/comm/bytes.h"
 
 namespace tern {
 namespace {

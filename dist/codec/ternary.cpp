@@ -2,11 +2,10 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/dist/bytes.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/levels.h"
-#include "tern/dist/codec/planes.h"
-#include "tern/dist/codec/table.h"
+#include "tern/dist/codec/spec.h"
+#include "tern/dist/comm/bytes.h"
 #include "tern/kernels/codec.h"
 
 namespace tern {

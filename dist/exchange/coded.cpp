@@ -1,13 +1,79 @@
 #include "tern/dist/exchange/coded.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "tern/dist/bytes.h"
-#include "tern/dist/exchange/scalers.h"
+#include "tern/dist/comm/bytes.h"
 #include "tern/kernels/codec.h"
+#include "tern/kernels/elementwise.h"
 
 namespace tern {
+namespace {
+
+FlatTensors flat(const FusedGradients& message, Tensor (*make)(const Shape&, const TensorOptions&)) {
+  int64_t count = 0;
+  for (const auto& [tag, gradient] : message) count += gradient.numel();
+  FlatTensors flat = {make({count}, {.device = message.front().gradient.device()}), {}};
+  int64_t begin = 0;
+  for (const auto& [tag, gradient] : message) {
+    flat.parts.push_back(flat.whole.slice(begin, begin + gradient.numel()).reshape(gradient.shape()));
+    begin += gradient.numel();
+  }
+  return flat;
+}
+
+}  // namespace
+
+FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
+
+FlatTensors FlatTensors::copy(const FusedGradients& message) {
+  FlatTensors copies = flat(message, Tensor::empty);
+  for (size_t i = 0; i < message.size(); ++i) copies.parts[i].copy_from(message[i].gradient);
+  return copies;
+}
+
+std::vector<Tensor> means(FlatTensors sums, int ranks) {
+  kernels::scale(sums.whole, 1.0 / ranks, sums.whole);
+  return std::move(sums.parts);
+}
+
+namespace {
+
+FlatTensors own_scalers(const GradientCodec& codec, const FusedGradients& message) {
+  const int64_t bucket = codec.scaled()->bucket();
+  int64_t count = 0;
+  for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
+  FlatTensors scalers = {codec.messages() != nullptr ? codec.messages()->scalers(message) : Tensor::empty({count}), {}};
+  count = 0;
+  for (const auto& [tag, gradient] : message) {
+    const int64_t end = count + kernels::bucket_count(gradient.numel(), bucket);
+    scalers.parts.push_back(scalers.whole.slice(count, end));
+    if (codec.messages() == nullptr) scalers.parts.back().copy_from(codec.scaled()->scalers(tag, gradient));
+    count = end;
+  }
+  return scalers;
+}
+
+}  // namespace
+
+FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
+                           ExchangeTimes& times) {
+  const FlatTensors scalers = [&] {
+    const Stopwatch encoding(times.encode);
+    return own_scalers(codec, message);
+  }();
+  const Stopwatch waiting(times.wait);
+  communicator.all_reduce(scalers.whole, Reduction::max).wait();
+  return scalers;
+}
+
+ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  int64_t scalers = 0;
+  for (const CodedTensor& tensor : message)
+    scalers += kernels::bucket_count(tensor.shape.numel(), codec.scaled()->bucket());
+  return {.wire = all_reduce_load(4 * scalers, ranks)};
+}
 
 CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers) {
   if (codec.messages() != nullptr) {
@@ -106,6 +172,53 @@ CodedPlan plan_coded(const GradientCodec& codec, std::span<const CodedTensor> me
   coded.plan.under_way = phases.size();
   phases.push_back({.encoded = left});
   return coded;
+}
+
+bool sums_integers(const GradientCodec& codec) {
+  return codec.scaled() != nullptr && codec.scaled()->sharing() != ScalerSharing::off;
+}
+
+void add_integers(const GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded,
+                  FlatTensors& sums) {
+  FlatTensors ones;
+  int64_t count = 0;
+  for (const auto& [tag, gradient] : message) {
+    ones.parts.push_back(Tensor::full({kernels::bucket_count(gradient.numel(), codec.scaled()->bucket())}, 1));
+    count += ones.parts.back().numel();
+  }
+  ones.whole = Tensor::full({count}, 1);
+  decode_add_all(codec, message, ones, coded, sums);
+}
+
+int64_t packed_integer_bytes(int64_t count, int64_t most) {
+  return kernels::code_bytes(count, kernels::code_bits(most));
+}
+
+Tensor pack_integers(const Tensor& x, int64_t most) {
+  Tensor packed = Tensor::empty({packed_integer_bytes(x.numel(), most)}, {.dtype = DType::u8});
+  // A whole number of units is its own rounding, whatever is drawn.
+  const kernels::CodedGradient coded = {x, Tensor::full({kernels::bucket_count(x.numel(), 0)}, 1), packed, {}};
+  kernels::quantize({&coded, 1}, 0, most);
+  return packed;
+}
+
+void add_packed_integers(const Tensor& packed, int64_t most, Tensor& sum) {
+  const kernels::DecodedGradient decoded = {sum};
+  kernels::dequantize_add({&decoded, 1}, packed.reshape({1, packed.numel()}),
+                          Tensor::full({kernels::bucket_count(sum.numel(), 0)}, 1), 0, most);
+}
+
+std::vector<Tensor> means_of_integers(const ScaledCodec& codec, const std::vector<Tensor>& scalers, FlatTensors sums,
+                                      int ranks) {
+  for (size_t i = 0; i < sums.parts.size(); ++i) {
+    const auto x = sums.parts[i].span<float>();
+    const auto width = codec.bucket() == 0 ? x.size() : static_cast<size_t>(codec.bucket());
+    for (size_t begin = 0, b = 0; begin < x.size(); begin += width, ++b) {
+      const float scaler = scalers[i].data<float>()[b];
+      for (float& value : x.subspan(begin, std::min(width, x.size() - begin))) value *= scaler;
+    }
+  }
+  return means(std::move(sums), ranks);
 }
 
 }  // namespace tern

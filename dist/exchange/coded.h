@@ -1,9 +1,29 @@
 #pragma once
 
-#include "tern/dist/exchange/flat.h"
-#include "tern/dist/exchange_plan.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tern/dist/exchange/plan.h"
 
 namespace tern {
+
+/// Tensors of the shapes of a message, one after the other in one, beside its gradients.
+struct FlatTensors {
+  Tensor whole;               ///< f32 [n]
+  std::vector<Tensor> parts;  ///< views of it
+
+  static FlatTensors zeros(const FusedGradients& message);
+  static FlatTensors copy(const FusedGradients& message);
+};
+
+/// Sums over `ranks` ranks become means, in place.
+std::vector<Tensor> means(FlatTensors sums, int ranks);
+
+/// f32 [buckets] for each tensor, on the CPU, each the largest of all ranks': one all-reduce of the message's (TernGrad
+/// eq. 4).
+FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
+                           ExchangeTimes& times);
+
+/// That all-reduce.
+ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
 
 /// The coded tensors of one rank's message, one after the other.
 struct CodedMessage {
@@ -52,5 +72,23 @@ struct CodedPlan {
   double elements = 0;
 };
 CodedPlan plan_coded(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, bool share_scalers);
+
+/// Whether codes of several ranks can be summed: all must use the same scalers.
+bool sums_integers(const GradientCodec& codec);
+
+/// sums += the codes of `coded` as the whole numbers that they are.
+void add_integers(const GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded,
+                  FlatTensors& sums);
+
+/// Whole numbers within ±most, in ⌈log2(2·most + 1)⌉ bits each: kernels::code_bytes.
+int64_t packed_integer_bytes(int64_t count, int64_t most);
+/// x: f32 [count]. u8 [packed_integer_bytes].
+Tensor pack_integers(const Tensor& x, int64_t most);
+/// sum += the numbers.
+void add_packed_integers(const Tensor& packed, int64_t most, Tensor& sum);
+
+/// From the sums of `ranks` ranks' codes, each tensor's in units of its buckets' scalers.
+std::vector<Tensor> means_of_integers(const ScaledCodec& codec, const std::vector<Tensor>& scalers, FlatTensors sums,
+                                      int ranks);
 
 }  // namespace tern

@@ -3,9 +3,9 @@
 #include <functional>
 #include <optional>
 
-#include "tern/dist/collective.h"
-#include "tern/dist/exchange/flat.h"
-#include "tern/dist/exchange_plan.h"
+#include "tern/dist/comm/collectives.h"
+#include "tern/dist/exchange/coded.h"
+#include "tern/dist/exchange/plan.h"
 
 namespace tern {
 

@@ -1,12 +1,106 @@
+#include <algorithm>
 #include <numeric>
 
-#include "tern/dist/exchange/flat.h"
-#include "tern/dist/exchange/scalers.h"
-#include "tern/dist/exchange/shards.h"
+#include "tern/dist/codec/finite.h"
+#include "tern/dist/comm/bytes.h"
+#include "tern/dist/exchange/coded.h"
+#include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/table.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {
+
+/// Elements [begin, end) of a message's tensor, flattened.
+struct Slice {
+  size_t tensor;
+  int64_t begin, end;
+
+  int64_t count() const { return end - begin; }
+};
+/// What one rank averages: of each tensor one slice at most.
+using Shard = std::vector<Slice>;
+
+/// A shard for each rank of a message whose tensors have `counts` elements: alike in elements, but that tensors are cut
+/// at multiples of `granule` alone.
+std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule);
+
+/// Slices of coded tensors: the scalers of the buckets that a slice has elements of, unless all ranks share theirs,
+/// then its codes. A bucket is a tensor, or a multiple of the granule.
+class SliceCodec {
+ public:
+  explicit SliceCodec(const ScaledCodec& codec) : codec_(codec) {}
+
+  bool shares() const { return codec_.sharing() == ScalerSharing::on; }
+  int64_t bytes(const Slice& slice) const;
+  /// From all the tensor's scalers and codes.
+  void append(const Slice& slice, const Tensor& scalers, std::span<const std::byte> codes,
+              std::vector<std::byte>& bytes) const;
+  /// sum += the slice, of which `sum` is f32 [count]; `shared`: the tensor's scalers where ranks share them.
+  void add(const Slice& slice, const Tensor& shared, ByteReader& bytes, Tensor sum) const;
+
+ private:
+  struct Buckets {
+    int64_t begin, end;
+    int64_t count() const { return end - begin; }
+  };
+  Buckets buckets(const Slice& slice) const;
+
+  const ScaledCodec& codec_;
+};
+
+std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule) {
+  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  std::vector<Shard> shards(static_cast<size_t>(ranks));
+  int64_t before = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const int64_t count = counts[i];
+    const auto cut = [&](int64_t rank) {
+      const int64_t within = total * rank / ranks - before;
+      return within >= count ? count : std::max<int64_t>(0, within) / granule * granule;
+    };
+    for (int rank = 0; rank < ranks; ++rank)
+      if (cut(rank) < cut(rank + 1)) shards[static_cast<size_t>(rank)].push_back({i, cut(rank), cut(rank + 1)});
+    before += count;
+  }
+  return shards;
+}
+
+SliceCodec::Buckets SliceCodec::buckets(const Slice& slice) const {
+  const int64_t width = codec_.bucket();
+  return width == 0 ? Buckets{0, 1} : Buckets{slice.begin / width, (slice.end + width - 1) / width};
+}
+
+int64_t SliceCodec::bytes(const Slice& slice) const {
+  return codec_.code_bytes(slice.count()) + (shares() ? 0 : 4 * buckets(slice).count());
+}
+
+void SliceCodec::append(const Slice& slice, const Tensor& scalers, std::span<const std::byte> codes,
+                        std::vector<std::byte>& bytes) const {
+  const auto [first, last] = buckets(slice);
+  if (!shares()) append_values<float>(bytes, scalers.slice(first, last).span<float>());
+  const auto begin = static_cast<size_t>(codec_.code_bytes(slice.begin));
+  append_values(bytes, codes.subspan(begin, static_cast<size_t>(codec_.code_bytes(slice.count()))));
+}
+
+void SliceCodec::add(const Slice& slice, const Tensor& shared, ByteReader& bytes, Tensor sum) const {
+  const auto [first, last] = buckets(slice);
+  const Tensor scalers = shares() ? shared.slice(first, last) : Tensor::empty({last - first});
+  if (!shares()) {
+    bytes.values(scalers.span<float>());
+    check_scalers(scalers.span<float>());
+  }
+  // A slice may begin within a bucket: the rest of that, then whole ones.
+  const int64_t width = codec_.bucket(), begun = width == 0 ? 0 : slice.begin % width;
+  const int64_t rest = begun == 0 ? 0 : std::min(width - begun, slice.count());
+  const auto add_codes = [&](int64_t begin, int64_t end, const Tensor& units) {
+    if (begin == end) return;
+    Tensor part = sum.slice(begin, end);
+    codec_.add_codes(bytes.take(static_cast<size_t>(codec_.code_bytes(end - begin))), units, part);
+  };
+  add_codes(0, rest, scalers.slice(0, 1));
+  add_codes(rest, slice.count(), scalers.slice(rest > 0 ? 1 : 0, last - first));
+}
+
 namespace {
 
 Tensor tensor_of(const std::vector<std::byte>& bytes) {

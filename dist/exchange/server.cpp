@@ -1,4 +1,4 @@
-#include "tern/dist/exchange/integers.h"
+#include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
 
 namespace tern {

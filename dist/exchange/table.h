@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "tern/dist/exchange.h"
-#include "tern/dist/exchange_plan.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tern/dist/exchange/plan.h"
 
 namespace tern {
 

@@ -1,6 +1,5 @@
+#include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/hop_ring.h"
-#include "tern/dist/exchange/integers.h"
-#include "tern/dist/exchange/scalers.h"
 #include "tern/dist/exchange/table.h"
 
 namespace tern {

@@ -4,7 +4,7 @@
 #include "tern/apps/trainer/application.h"
 #include "tern/apps/trainer/interrupt.h"
 #include "tern/core/error.h"
-#include "tern/dist/peer_error.h"
+#include "tern/dist/comm/failure.h"
 #include "tests/apps/train_lenet.h"
 
 namespace tern {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <set>
 
-#include "tern/dist/socket.h"
+#include "tern/dist/comm/socket.h"
 #include "tern/optim/checkpoint.h"
 #include "tests/apps/train_lenet.h"
 

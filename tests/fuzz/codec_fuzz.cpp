@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 
 // Any bytes as a message of any codec: they are decoded or refused with an Error. The first byte chooses the codec, the
 // second the number of elements; of the third, an odd one lays the rest over a good message, so that what lies behind

@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "tern/core/error.h"
-#include "tern/dist/tcp/frame.h"
+#include "tern/dist/comm/tcp/frame.h"
 
 // Any bytes as a frame: the header is refused with an Error, or it is one that `encode` writes, and then no payload
 // passes whose checksum is wrong.

@@ -12,7 +12,7 @@
 
 #include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
-#include "tern/dist/codec.h"
+#include "tern/dist/codec/codec.h"
 #include "tern/kernels/codec.h"
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"

@@ -27,7 +27,13 @@ const std::map<std::string, Prefixes> kHouse = {
     {"layers", {"core/", "autograd/", "layers/"}},
     {"optim", {"core/", "kernels/=", "autograd/parameter.h", "optim/"}},
     {"data", {"core/", "data/"}},
-    {"dist", {"core/", "kernels/=", "autograd/parameter.h", "layers/module.h", "optim/", "dist/"}},
+    {"dist/comm", {"core/", "dist/comm/"}},
+    {"dist/codec", {"core/", "kernels/=", "dist/comm/bytes.h", "dist/codec/"}},
+    {"dist/exchange", {"core/", "kernels/=", "dist/comm/", "dist/codec/", "dist/exchange/"}},
+    {"dist/methods",
+     {"core/", "kernels/=", "autograd/parameter.h", "layers/module.h", "optim/", "dist/comm/", "dist/codec/",
+      "dist/exchange/", "dist/methods/"}},
+    {"dist/cost", {"core/", "kernels/codec.h", "dist/"}},
     {"apps", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "apps/", "tern.h"}},
 };
 
@@ -40,7 +46,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"oneapi/dnnl/", {"kernels/cpu/"}},
     {"cblas.h", {"kernels/cpu/"}},
     {"cuda_runtime.h", {"core/cuda/", "kernels/cuda/"}},
-    {"nccl.h", {"dist/nccl/"}},
+    {"nccl.h", {"dist/comm/nccl/"}},
     {"cublasLt.h", {"kernels/cuda/"}},
     {"cudnn.h", {"kernels/cuda/"}},
     {"nvtx3/", {"kernels/cuda/"}},
@@ -53,7 +59,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"archive", {"data/"}},
     {"stb/", {"data/"}},
     {"CLI/", {"apps/"}},
-    {"openssl/", {"dist/"}},
+    {"openssl/", {"dist/comm/"}},
 };
 const Prefixes kPosix = {"sys/",    "unistd.h", "fcntl.h", "poll.h",    "signal.h", "termios.h",
                          "netdb.h", "netinet/", "arpa/",   "fnmatch.h", "dlfcn.h",  "ifaddrs.h"};

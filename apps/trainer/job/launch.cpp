@@ -10,11 +10,11 @@
 #include "tern/apps/trainer/worker_settings.h"
 #include "tern/core/cuda_device.h"
 #include "tern/core/error.h"
-#include "tern/dist/link.h"
-#include "tern/dist/nccl.h"
-#include "tern/dist/peer_error.h"
-#include "tern/dist/tcp.h"
-#include "tern/dist/transport_communicator.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/link.h"
+#include "tern/dist/comm/nccl.h"
+#include "tern/dist/comm/tcp.h"
+#include "tern/dist/comm/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {

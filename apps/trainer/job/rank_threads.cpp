@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tern/core/parallel.h"
-#include "tern/dist/in_process.h"
-#include "tern/dist/peer_error.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/in_process.h"
 
 namespace tern {
 namespace {

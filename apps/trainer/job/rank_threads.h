@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "tern/dist/transport.h"
+#include "tern/dist/comm/transport.h"
 
 namespace tern {
 

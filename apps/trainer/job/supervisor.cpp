@@ -13,8 +13,8 @@
 #include "tern/apps/trainer/interrupt.h"
 #include "tern/apps/trainer/worker_settings.h"
 #include "tern/core/error.h"
-#include "tern/dist/socket.h"
-#include "tern/dist/token.h"
+#include "tern/dist/comm/socket.h"
+#include "tern/dist/comm/token.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {

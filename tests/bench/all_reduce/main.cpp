@@ -9,8 +9,8 @@
 
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
-#include "tern/dist/tcp.h"
-#include "tern/dist/transport_communicator.h"
+#include "tern/dist/comm/tcp.h"
+#include "tern/dist/comm/transport_communicator.h"
 
 namespace tern::bench {
 namespace {

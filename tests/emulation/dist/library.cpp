@@ -1,4 +1,4 @@
-#include "tern/dist/nccl/library.h"
+#include "tern/dist/comm/nccl/library.h"
 
 namespace tern::nccl {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tern/dist/collectives/reduce.h"
+#include "tern/dist/comm/collectives.h"
 
 // NCCL between threads of one process. Nothing moves before every rank concerned has called; calls return at once, and
 // a rank whose peers never call waits for ever, as it does in NCCL.

@@ -1,0 +1,55 @@
+#include "tern/dist/codec/codec.h"
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+void check_gradient(const GradientCodec& codec, const GradientTag& tag, const Tensor& gradient) {
+  check(gradient.defined() && gradient.dtype() == DType::f32 && gradient.format() == MemoryFormat::row_major &&
+            gradient.device().type == DeviceType::cpu,
+        "codec ", codec.spec(), ", tensor '", tag.name, "': expected f32, row-major, on the CPU");
+}
+
+}  // namespace
+
+std::string to_string(CodecPromise promise) {
+  switch (promise) {
+    case CodecPromise::exact: return "exact";
+    case CodecPromise::unbiased: return "unbiased";
+    case CodecPromise::contraction: return "contraction";
+    case CodecPromise::feedback: return "error feedback";
+  }
+  return "?";
+}
+
+void GradientCodec::encode(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) {
+  check_gradient(*this, tag, gradient);
+  if (gradient.numel() != 0) append(tag, gradient, bytes);
+}
+
+void GradientCodec::decode_add(const GradientTag& tag, std::span<const std::byte> message, Tensor& sum) const {
+  check_gradient(*this, tag, sum);
+  try {
+    add_checked(*this, message, sum);
+  } catch (const Error& error) {
+    fail({"codec ", spec(), ", tensor '", tag.name, "' ", sum.shape(), ": ", error.what()});
+  }
+}
+
+void GradientCodec::add_checked(const GradientCodec& codec, std::span<const std::byte> message, Tensor& sum) {
+  const auto most = static_cast<size_t>(codec.most_bytes(sum.shape()));
+  const bool fixed = codec.traits().fixed_size;
+  check(fixed ? message.size() == most : message.size() <= most, "message has ", message.size(), " bytes, expected ",
+        fixed ? "" : "at most ", most);
+  if (sum.numel() != 0) codec.add(message, sum);
+}
+
+double GradientCodec::omega(const GradientTag&, const Tensor&) const { return 0; }
+
+void GradientCodec::load_state(const StateDict& state) {
+  check_input(state.size() == 0, "codec ", spec(), " keeps no state; the checkpoint holds ", state.size(),
+              " tensors of it");
+}
+
+}  // namespace tern

@@ -1,0 +1,134 @@
+#include "tern/dist/codec/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+/// Whether the whole of `text` is a number from `least` to `most`; if so, `value`.
+template <class Number>
+bool read(const std::string& text, Number least, Number most, Number& value) {
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last && value >= least && value <= most;
+}
+
+}  // namespace
+
+CodecOptions::CodecOptions(std::string codec, std::string_view parameters) : codec_(std::move(codec)) {
+  while (!parameters.empty()) {
+    const std::string_view part = parameters.substr(0, parameters.find(','));
+    const size_t equals = part.find('=');
+    check_input(equals != std::string_view::npos && equals > 0, "codec ", codec_, ": '", part,
+                "' is no parameter; expected NAME=VALUE");
+    std::string name(part.substr(0, equals));
+    check_input(!has(name.c_str()), "codec ", codec_, ": parameter '", name, "' is given twice");
+    given_.emplace_back(std::move(name), part.substr(equals + 1));
+    check_input(part.size() + 1 != parameters.size(), "codec ", codec_, ": nothing follows the last comma");
+    parameters.remove_prefix(std::min(part.size() + 1, parameters.size()));
+  }
+}
+
+bool CodecOptions::has(const char* name) const {
+  return std::ranges::any_of(given_, [=](const auto& each) { return each.first == name; });
+}
+
+const std::string* CodecOptions::take(const char* name) {
+  known_.emplace_back(name);
+  const auto found = std::ranges::find_if(given_, [=](const auto& each) { return each.first == name; });
+  return found == given_.end() ? nullptr : &found->second;
+}
+
+double CodecOptions::number(const char* name, double fallback, double least, double most) {
+  const std::string* text = take(name);
+  if (text == nullptr) return fallback;
+  double value = 0;
+  check_input(read(*text, least, most, value), "codec ", codec_, ": ", name, "=", *text, "; expected a number from ",
+              least, " to ", most);
+  return value;
+}
+
+int64_t CodecOptions::integer(const char* name, int64_t fallback, int64_t least, int64_t most) {
+  const std::string* text = take(name);
+  if (text == nullptr) return fallback;
+  int64_t value = 0;
+  check_input(read(*text, least, most, value), "codec ", codec_, ": ", name, "=", *text,
+              "; expected a whole number from ", least, " to ", most);
+  return value;
+}
+
+int CodecOptions::choice(const char* name, int fallback, std::span<const char* const> words) {
+  const std::string* text = take(name);
+  if (text == nullptr) return fallback;
+  const auto found = std::ranges::find(words, std::string_view(*text));
+  check_input(found != words.end(), "codec ", codec_, ": ", name, "=", *text, "; expected ",
+              fmt::format("{}", fmt::join(words, " or ")));
+  return static_cast<int>(found - words.begin());
+}
+
+void CodecOptions::finish() const {
+  for (const auto& [name, value] : given_)
+    check_input(std::ranges::find(known_, name) != known_.end(), "codec ", codec_, ": no parameter '", name,
+                "'; it has ", known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
+}
+
+namespace {
+
+constexpr std::string_view kFeedback = "error-feedback";
+
+std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
+  std::vector<const CodecEntry*> all = {&none_entry, &fp16_entry,   &bf16_entry, &ternary_entry,
+                                        &qsgd_entry, &onebit_entry, &topk_entry, &randk_entry};
+  for (const CodecEntry& entry : own) {
+    const bool taken = entry.name == kFeedback || std::ranges::any_of(all, [&](const CodecEntry* other) {
+                         return std::string_view(other->name) == entry.name;
+                       });
+    check(!taken, "codec ", entry.name, ": another has this name already");
+    all.push_back(&entry);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {
+  const size_t colon = std::min(spec.find(':'), spec.size());
+  const std::string_view name = spec.substr(0, colon), rest = spec.substr(std::min(colon + 1, spec.size()));
+  if (name == kFeedback) {
+    check_input(!rest.empty(), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
+    return with_error_feedback(make_codec(rest, own));
+  }
+  for (const CodecEntry* entry : with_own(own)) {
+    if (name != entry->name) continue;
+    CodecOptions options{std::string(name), rest};
+    return entry->make(options);
+  }
+  fail_input({"no codec '", name, "'; there are ", fmt::format("{}", fmt::join(codec_names(own), ", ")),
+              ", and error-feedback: before those that lose something"});
+}
+
+std::vector<std::string> codec_names(std::span<const CodecEntry> own) {
+  std::vector<std::string> names;
+  for (const CodecEntry* entry : with_own(own)) names.emplace_back(entry->name);
+  return names;
+}
+
+std::string codec_help(std::span<const CodecEntry> own) {
+  std::string help = "A codec is NAME or NAME:PARAMETER=VALUE,...\n";
+  for (const CodecEntry* entry : with_own(own)) {
+    help += join({"\n", entry->name, "\n  parameters  ", entry->parameters, "\n  bits        ", entry->bits,
+                  "\n  promise     ", entry->promise, "\n"});
+  }
+  return help +
+         "\nerror-feedback:CODEC\n  parameters  CODEC's\n  bits        CODEC's, and 32 a tensor\n"
+         "  promise     what one step leaves out is added to the next step's gradient; an unbiased codec is scaled by\n"
+         "              1/(1 + its variance factor), without which the remainder would grow for ever\n";
+}
+
+}  // namespace tern

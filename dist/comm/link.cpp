@@ -1,0 +1,99 @@
+#include "tern/dist/comm/link.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+constexpr double kFrameBytes = 48;
+
+class Shaped final : public Transport {
+ public:
+  Shaped(std::unique_ptr<Transport> inner, const Link& link) : inner_(std::move(inner)), link_(link) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Traffic traffic() const override { return inner_->traffic(); }
+  void reach(const Message& message) override { inner_->reach(message); }
+  void throw_if_failed() override { inner_->throw_if_failed(); }
+  void fail(const std::string& cause) override { inner_->fail(cause); }
+  void flush() override { inner_->flush(); }
+  void idle_until(Clock::time_point time) override { inner_->idle_until(time); }
+
+  void send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point) override {
+    out_free_ = std::max(out_free_, Clock::now()) + wire_time(bytes.size());
+    inner_->send(peer, message, bytes, out_free_ + link_.latency);
+  }
+
+  Clock::time_point receive(int peer, const Message& message, std::span<std::byte> bytes) override {
+    const Clock::time_point due = inner_->receive(peer, message, bytes);
+    in_free_ = std::max(due, in_free_ + wire_time(bytes.size()));
+    inner_->idle_until(in_free_);
+    return in_free_;
+  }
+
+ private:
+  Clock::duration wire_time(size_t bytes) const {
+    if (link_.bytes_per_second == 0) return {};
+    const std::chrono::duration<double> time((static_cast<double>(bytes) + kFrameBytes) / link_.bytes_per_second);
+    return std::chrono::duration_cast<Clock::duration>(time);
+  }
+
+  std::unique_ptr<Transport> inner_;
+  Link link_;
+  Clock::time_point out_free_, in_free_;  // when each direction of the cable is idle again
+};
+
+/// A number before one of the units, times the unit.
+double read_quantity(const std::string& text, const std::vector<std::pair<std::string, double>>& units,
+                     std::string_view whole) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  std::string names;
+  for (const auto& [name, factor] : units) {
+    if (end != text.c_str() && name == end && number >= 0 && std::isfinite(number)) return number * factor;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail_input({"link '", whole, "': '", text, "' is not a number and one of ", names});
+}
+
+}  // namespace
+
+Link parse_link(std::string_view text) {
+  constexpr double kMostLatency = 3600;
+  Link link;
+  std::set<std::string_view> given;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const size_t equals = std::min(part.find('='), part.size());
+    const std::string_view name = part.substr(0, equals);
+    const std::string value(part.substr(std::min(equals + 1, part.size())));
+    check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
+    if (name == "rate") {
+      link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);
+      check_input(link.bytes_per_second > 0, "link '", text, "': the rate is 0");
+    } else if (name == "latency") {
+      const double seconds = read_quantity(value, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, text);
+      check_input(seconds <= kMostLatency, "link '", text, "': the latency is beyond ", kMostLatency, " s");
+      link.latency = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    } else {
+      fail_input({"link: found '", part, "', expected rate=1gbit,latency=0.2ms or one of the two"});
+    }
+  }
+  return link;
+}
+
+std::unique_ptr<Transport> make_shaped(std::unique_ptr<Transport> transport, const Link& link) {
+  return std::make_unique<Shaped>(std::move(transport), link);
+}
+
+}  // namespace tern

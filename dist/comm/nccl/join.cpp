@@ -1,0 +1,83 @@
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "tern/core/error.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/nccl/communicator.h"
+#include "tern/dist/comm/nccl/interface.h"
+
+namespace tern {
+namespace nccl {
+namespace {
+
+/// What a rank tells the others before NCCL is asked.
+struct Seat {
+  std::array<char, sizeof(cudaUUID_t)> device = {};
+  int32_t index = 0;
+  int32_t version = 0;
+};
+
+Seat seat_on(Device device) {
+  Seat seat = {.index = device.index};
+  cudaDeviceProp properties;
+  cuda::check_cuda(cudaGetDeviceProperties(&properties, device.index), "nccl");
+  std::memcpy(seat.device.data(), &properties.uuid, seat.device.size());
+  check_nccl(library().get_version(&seat.version), "version");
+  return seat;
+}
+
+Tensor bytes_of(const void* data, size_t size) {
+  return Tensor::from<uint8_t>({static_cast<int64_t>(size)}, std::span(static_cast<const uint8_t*>(data), size));
+}
+
+/// NCCL itself would say "Duplicate GPU detected", and nothing of versions.
+void check_seats(Communicator& host, Device device) {
+  const Seat own = seat_on(device);
+  std::vector<Seat> seats(host.size());
+  const Tensor all = Tensor::empty({static_cast<int64_t>(seats.size() * sizeof own)}, {.dtype = DType::u8});
+  host.all_gather(bytes_of(&own, sizeof own), all, Account::overhead).wait();
+  std::memcpy(seats.data(), all.raw_data(), all.bytes());
+  for (size_t rank = 0; rank < seats.size(); ++rank) {
+    if (seats[rank].version != seats[0].version)
+      throw PeerError(join({"rank ", rank, ": NCCL version ", seats[rank].version, ", rank 0: ", seats[0].version}));
+    for (size_t other = 0; other < rank; ++other)
+      check_input(seats[other].device != seats[rank].device, "NCCL: ranks ", other, " and ", rank,
+                  " are both on one GPU (cuda:", seats[rank].index, "), expected a GPU for each rank");
+  }
+}
+
+void set_environment(const Address& master) {
+  check_input(std::getenv("NCCL_COMM_ID") == nullptr,
+              "NCCL_COMM_ID is set, expected nothing: the ranks agree on an id of their own, which keeps others out");
+  const std::string name = interface_towards(master);
+  // Many machines resolve their own name to a loopback address, by which others do not reach them.
+  const bool only_here = master.host == "localhost" || master.host == "::1" || master.host.starts_with("127.");
+  if (!name.empty() && (name != "lo" || only_here)) ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);
+}
+
+ncclUniqueId agree_on_id(Communicator& host) {
+  ncclUniqueId id = {};
+  if (host.rank() == 0) check_nccl(library().get_unique_id(&id), "id");
+  const Tensor bytes = bytes_of(&id, sizeof id);
+  host.broadcast(bytes, 0, Account::overhead).wait();
+  std::memcpy(&id, bytes.raw_data(), sizeof id);
+  return id;
+}
+
+}  // namespace
+}  // namespace nccl
+
+std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Transport> transport, const NcclOptions& options) {
+  check_input(options.device.type == DeviceType::cuda, "NCCL: found device ", options.device,
+              ", expected a cuda device");
+  device_backend(options.device);  // where there is none, its own sentence
+  nccl::library();
+  nccl::set_environment(options.master);
+  auto host = std::make_unique<TransportCommunicator>(std::move(transport));
+  nccl::check_seats(*host, options.device);
+  const ncclUniqueId id = nccl::agree_on_id(*host);
+  return std::make_unique<nccl::NcclCommunicator>(std::move(host), id, options);
+}
+
+}  // namespace tern

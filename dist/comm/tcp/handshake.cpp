@@ -1,0 +1,280 @@
+#include "tern/dist/comm/tcp/handshake.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "tern/core/error.h"
+#include "tern/core/escaped.h"
+#include "tern/dist/comm/failure.h"
+
+namespace tern::detail {
+namespace {
+
+constexpr uint32_t kMagic = 0x4f4c4548;  // "HELO"
+/// Connections that are accepted before those that wait are served again.
+constexpr int kBurst = 256;
+/// Different reasons that are kept, of strangers and of members.
+constexpr size_t kMostReasons = 16;
+
+using Digest = std::array<std::byte, 32>;
+
+/// The listener's answer to a Hello.
+struct Challenge {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t zero;
+  Digest nonce;
+  Digest proof;  // over the direction, the hello and the above
+};
+static_assert(sizeof(Challenge) == 72);
+
+/// The listener's last word: the length of a text, and the text; none if all is well.
+using VerdictLength = uint32_t;
+constexpr VerdictLength kMaxVerdict = 4096;
+
+template <class T>
+ConstBytes bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+Digest hmac(const JobToken& token, std::string_view direction, std::initializer_list<ConstBytes> parts) {
+  std::vector<std::byte> text(std::as_bytes(std::span(direction)).begin(), std::as_bytes(std::span(direction)).end());
+  for (const ConstBytes part : parts) text.insert(text.end(), part.begin(), part.end());
+  Digest digest;
+  unsigned length = digest.size();
+  const void* made = ::HMAC(::EVP_sha256(), token.data(), static_cast<int>(token.size()),
+                            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                            reinterpret_cast<unsigned char*>(digest.data()), &length);
+  check(made != nullptr && length == digest.size(), "OpenSSL: HMAC-SHA256 failed");
+  return digest;
+}
+
+Digest server_proof(const JobToken& token, const Hello& hello, const Challenge& challenge) {
+  return hmac(token, "tern listener", {bytes_of(hello), bytes_of(challenge).first(offsetof(Challenge, proof))});
+}
+Digest client_proof(const JobToken& token, const Hello& hello, const Challenge& challenge) {
+  return hmac(token, "tern caller", {bytes_of(hello), bytes_of(challenge)});
+}
+
+bool same(const Digest& a, const Digest& b) { return ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+Digest random_bytes() {
+  Digest bytes;
+  check(::RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size()) == 1, "OpenSSL: no random bytes");
+  return bytes;
+}
+
+template <class T>
+Bytes writable(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+/// Without waiting: a connection that has just begun takes what little a handshake says.
+bool write_now(Socket& socket, ConstBytes bytes) { return socket.write_all(bytes, Clock::now()); }
+
+bool write_verdict(Socket& socket, std::string_view text) {
+  text = text.substr(0, kMaxVerdict);
+  const auto length = static_cast<VerdictLength>(text.size());
+  std::vector<std::byte> bytes(sizeof length + text.size());
+  std::memcpy(bytes.data(), &length, sizeof length);
+  std::ranges::copy(std::as_bytes(std::span(text)), bytes.begin() + sizeof length);
+  return write_now(socket, bytes);
+}
+
+}  // namespace
+
+Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port) {
+  Hello hello = {kMagic,
+                 kProtocolVersion,
+                 purpose,
+                 0,
+                 epoch,
+                 static_cast<uint32_t>(rank),
+                 static_cast<uint32_t>(size),
+                 static_cast<uint32_t>(::getpid()),
+                 port,
+                 0,
+                 {},
+                 random_bytes()};
+  ::gethostname(hello.host.data(), hello.host.size() - 1);
+  return hello;
+}
+
+std::string host_of(const Hello& hello) {
+  const std::string_view host(hello.host.data(), hello.host.size());
+  return printable(host.substr(0, host.find('\0')));
+}
+
+bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Until until) {
+  const auto must = [&](bool holds, const auto&... cause) {
+    if (!holds) throw PeerError(join({"rank ", hello.rank, ": ", where, " ", cause...}));
+  };
+  Challenge challenge = {};
+  if (!socket.write_all(bytes_of(hello), until) || !socket.read_all(writable(challenge), until)) return false;
+  must(challenge.magic == kMagic, "is no rank of a job of tern's");
+  must(challenge.version == kProtocolVersion, "speaks version ", challenge.version, " of the protocol, rank ",
+       hello.rank, " version ", kProtocolVersion);
+  must(same(challenge.proof, server_proof(token, hello, challenge)), "holds another job token than rank ", hello.rank);
+  VerdictLength length = 0;
+  if (!socket.write_all(bytes_of(client_proof(token, hello, challenge)), until) ||
+      !socket.read_all(writable(length), until))
+    return false;
+  must(length <= kMaxVerdict, "answers with ", length, " bytes, expected ", kMaxVerdict, " at most");
+  std::string verdict(length, '\0');
+  if (!socket.read_all(std::as_writable_bytes(std::span(verdict)), until)) return false;
+  if (!verdict.empty()) throw PeerError(printable(verdict));
+  return true;
+}
+
+/// A connection that has not proved itself yet.
+struct Gate::Pending {
+  Socket socket;
+  Clock::time_point deadline;
+  bool challenged = false;  // it has said hello
+  size_t got = 0;           // bytes of what is awaited now
+  Hello hello = {};
+  Challenge challenge = {};
+  Digest proof = {};
+};
+
+Gate::Gate(Listener& listener, const JobToken& token, size_t places, Clock::duration limit)
+    : listener_(listener), token_(token), places_(places), limit_(limit) {}
+
+Gate::~Gate() = default;
+
+std::optional<Admitted> Gate::admit(const Objection& objection, Until until) {
+  while (!admitted_) {
+    if (Clock::now() >= until.time) return std::nullopt;
+    std::vector<pollfd> entries = {{listener_.descriptor(), POLLIN, 0}, {until.interrupt, POLLIN, 0}};
+    for (const Pending& pending : pending_) entries.push_back({pending.socket.descriptor(), POLLIN, 0});
+    const auto wake = pending_.empty() ? until.time : std::min(until.time, pending_.front().deadline);
+    ::poll(entries.data(), entries.size(), poll_timeout(wake));
+    if (entries[1].revents != 0) return std::nullopt;
+    auto entry = entries.begin() + 2;
+    for (auto place = pending_.begin(); place != pending_.end() && !admitted_; ++entry) {
+      const auto here = place++;
+      if (entry->revents != 0 && advance(*here, objection) != State::waiting) pending_.erase(here);
+    }
+    drop_late();
+    if (entries[0].revents != 0) accept_all(objection);
+  }
+  return std::exchange(admitted_, std::nullopt);
+}
+
+/// A rank has often said hello by now: it is heard before a later connection could take its place.
+void Gate::accept_all(const Objection& objection) {
+  for (int count = 0; count < kBurst && !admitted_; ++count) {
+    Socket socket = listener_.accept();
+    if (!socket.open()) {
+      const int error = errno;
+      if (error == EAGAIN || error == EWOULDBLOCK) return;
+      const bool full = error == EMFILE || error == ENFILE;
+      check(!full || make_room(), "cannot accept a connection: ", std::strerror(error));
+      continue;
+    }
+    if (pending_.size() >= places_) make_room();
+    pending_.push_back({.socket = std::move(socket), .deadline = Clock::now() + limit_});
+    if (advance(pending_.back(), objection) != State::waiting) pending_.pop_back();
+  }
+}
+
+/// Drops the oldest connection that has said nothing, or the oldest of all if each has said hello.
+bool Gate::make_room() {
+  if (pending_.empty()) return false;
+  const auto silent = std::ranges::find(pending_, false, &Pending::challenged);
+  drop(silent == pending_.end() ? pending_.begin() : silent, "did not prove itself before others needed its place");
+  return true;
+}
+
+void Gate::drop_late() {
+  const auto now = Clock::now();
+  while (!pending_.empty() && pending_.front().deadline <= now) drop(pending_.begin(), "did not prove itself in time");
+}
+
+void Gate::drop(Place place, const std::string& why) {
+  refuse(*place, why);
+  place->socket.reset_when_closed();
+  pending_.erase(place);
+}
+
+Gate::State Gate::refuse(const Pending& pending, const std::string& why) {
+  note(strangers_, join({pending.socket.remote().host, " ", why}));
+  return State::refused;
+}
+
+/// Takes what has come.
+Gate::State Gate::advance(Pending& pending, const Objection& objection) {
+  while (true) {
+    const Bytes awaited = pending.challenged ? writable(pending.proof) : writable(pending.hello);
+    const iovec part = {awaited.data() + pending.got, awaited.size() - pending.got};
+    const Moved moved = pending.socket.read({&part, 1});
+    if (!moved.ended.empty())
+      return refuse(pending,
+                    pending.challenged ? "left at the proof of the job token: does it hold another?" : moved.ended);
+    pending.got += moved.bytes;
+    if (pending.got < awaited.size()) {
+      if (moved.bytes == 0) return State::waiting;
+      continue;
+    }
+    pending.got = 0;
+    const State state = pending.challenged ? answer_proof(pending, objection) : answer_hello(pending);
+    if (state != State::waiting) return state;
+  }
+}
+
+Gate::State Gate::answer_hello(Pending& pending) {
+  const Hello& hello = pending.hello;
+  if (hello.magic != kMagic) return refuse(pending, "is no rank of a job of tern's");
+  pending.challenge = {kMagic, kProtocolVersion, 0, random_bytes(), {}};
+  pending.challenge.proof = server_proof(token_, hello, pending.challenge);
+  if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "took no answer");
+  if (hello.version != kProtocolVersion)
+    return refuse(pending, join({"speaks version ", hello.version, " of the protocol, expected ", kProtocolVersion}));
+  pending.challenged = true;
+  return State::waiting;
+}
+
+Gate::State Gate::answer_proof(Pending& pending, const Objection& objection) {
+  const Hello& hello = pending.hello;
+  if (!same(pending.proof, client_proof(token_, hello, pending.challenge)))
+    return refuse(pending, join({"claims to be rank ", hello.rank, " with another job token"}));
+  if (std::string why = objection(hello); !why.empty()) {
+    why = join({"rank ", hello.rank, " (", host_of(hello), ", process ", hello.process, ") ", why});
+    write_verdict(pending.socket, why);
+    note(members_, std::move(why));
+    return State::refused;
+  }
+  if (!write_verdict(pending.socket, "")) return refuse(pending, "went away");
+  admitted_ = Admitted{std::move(pending.socket), hello};
+  return State::admitted;
+}
+
+/// Strangers may give ever new reasons: only the first ones are kept.
+void Gate::note(std::vector<Refusal>& refusals, std::string why) {
+  const auto known = std::ranges::find(refusals, why, &Refusal::why);
+  if (known != refusals.end())
+    ++known->times;
+  else if (refusals.size() < kMostReasons)
+    refusals.push_back({std::move(why), 1});
+}
+
+std::string Gate::refusals() const {
+  std::string text;
+  for (const auto* each : {&members_, &strangers_})
+    for (const Refusal& refusal : *each) {
+      text += (text.empty() ? "" : "; ") + refusal.why;
+      if (refusal.times > 1) text += join({" (", refusal.times, " times)"});
+    }
+  return text;
+}
+
+}  // namespace tern::detail

@@ -1,0 +1,280 @@
+#include "tern/dist/comm/tcp/monitor.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "tern/core/error.h"
+#include "tern/core/escaped.h"
+
+namespace tern::detail {
+namespace {
+
+constexpr auto kWriteLimit =
+    std::chrono::milliseconds(100);  // control frames are small: a sane link takes them at once
+
+/// Of `dead_after`, that nothing arrives on a data connection before it counts as lost: lost packets are sent again
+/// only after ever longer pauses.
+constexpr int kLinkPatience = 3;
+
+/// Of a cause that ranks tell each other: the rest of a longer one is left out.
+constexpr size_t kMaxCause = 64 << 10;
+
+void raise(int descriptor) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
+}
+
+void lower(int descriptor) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read = ::read(descriptor, &count, sizeof count);
+}
+
+}  // namespace
+
+bool write_control(Socket& socket, Frame frame, std::string_view text, Clock::time_point deadline) {
+  check(text.size() <= kMaxControlText, "a control frame of type ", static_cast<int>(frame.type), " has ", text.size(),
+        " bytes, expected ", kMaxControlText, " at most");
+  const ConstBytes payload = std::as_bytes(std::span(text));
+  const Frame::Header header = encode(frame, payload);
+  std::vector<std::byte> bytes(header.begin(), header.end());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return socket.write_all(bytes, deadline);
+}
+
+bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text) {
+  if (inbox.size() < Frame::kBytes) return false;
+  Frame::Header header;
+  std::copy_n(inbox.begin(), Frame::kBytes, header.begin());
+  frame = decode(header);
+  check(frame.type != FrameType::data && frame.length <= kMaxControlText, "sent a control frame of type ",
+        static_cast<int>(frame.type), " and ", frame.length, " bytes");
+  const size_t whole = Frame::kBytes + frame.length;
+  if (inbox.size() < whole) return false;
+  const ConstBytes payload = ConstBytes(inbox).subspan(Frame::kBytes, frame.length);
+  FrameCheck checksum(header);
+  checksum.add(payload);
+  check(checksum.good(), "sent a control frame whose checksum is wrong");
+  text.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+  inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(whole));
+  return true;
+}
+
+Monitor::Monitor(int rank, int size, uint32_t epoch, const Deadlines& deadlines, Ledger& ledger,
+                 const LinkCounts& own_links)
+    : rank_(rank),
+      epoch_(epoch),
+      deadlines_(deadlines),
+      progress_(static_cast<size_t>(size)),
+      ledger_(ledger),
+      own_links_(own_links),
+      watch_(size),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      failed_(::eventfd(0, EFD_CLOEXEC)) {
+  check(wake_ >= 0 && failed_ >= 0, "no event descriptors left");
+  for (int each = 0; each < size; ++each) names_.push_back(join({"rank ", each}));
+  thread_ = std::thread([this] { run(); });
+}
+
+Monitor::~Monitor() {
+  {
+    const Lock lock(mutex_);
+    ending_ = true;
+  }
+  raise(wake_);
+  thread_.join();
+  for (Link& link : links_) write(link, FrameType::goodbye, "");
+  ::close(wake_);
+  ::close(failed_);
+}
+
+void Monitor::watch(int peer, Socket socket) {
+  const Lock lock(mutex_);
+  socket.count_in(ledger_);
+  links_.push_back({.peer = peer, .socket = std::move(socket)});
+  raise(wake_);
+}
+
+void Monitor::set_name(int rank, std::string name) {
+  const Lock lock(mutex_);
+  names_[static_cast<size_t>(rank)] = std::move(name);
+}
+
+void Monitor::send_members(std::string_view list) {
+  const Lock lock(mutex_);
+  for (Link& link : links_) write(link, FrameType::members, list);
+}
+
+std::string Monitor::receive_members(Clock::time_point deadline) {
+  {
+    Lock lock(mutex_);
+    changed_.wait_until(lock, deadline, [&] { return members_ || !failure_.empty() || links_.front().left; });
+    if (failure_.empty() && members_) return *members_;
+  }
+  fail(0, "did not tell who is in the job");
+}
+
+void Monitor::run() {
+  Lock lock(mutex_);
+  std::vector<pollfd> entries;
+  auto next_beat = Clock::now();
+  while (!ending_) {
+    entries.assign(1, {wake_, POLLIN, 0});
+    for (const Link& link : links_) entries.push_back({link.left ? -1 : link.socket.descriptor(), POLLIN, 0});
+    lock.unlock();
+    ::poll(entries.data(), entries.size(), poll_timeout(next_beat));
+    lock.lock();
+    if (entries[0].revents != 0) lower(wake_);
+    for (size_t i = 0; i + 1 < entries.size(); ++i)  // there may be more links by now
+      if (entries[i + 1].revents != 0) read(links_[i]);
+    if (Clock::now() < next_beat) continue;
+    next_beat = Clock::now() + deadlines_.heartbeat;
+    beat();
+  }
+}
+
+void Monitor::beat() {
+  const LinkReport report = own_links_.report();
+  watch_.note(rank_, report);
+  const std::string text = rank_ == 0 ? "" : format(report);
+  for (Link& link : links_) {
+    if (!link.left) write(link, FrameType::heartbeat, text);
+    look_after(link);
+  }
+  if (rank_ != 0) return;
+  if (const auto fault = watch_.find_lost(kLinkPatience * deadlines_.dead_after))
+    settle(fault->rank, fault->cause, 0, current_);
+}
+
+/// A rank that left has closed its other connections too, unless it is broken.
+void Monitor::look_after(Link& link) {
+  if (Clock::now() - link.heard <= deadlines_.dead_after) return;
+  if (!link.left) return lose(link, "gave no sign of life for " + seconds(deadlines_.dead_after));
+  if (const auto rank = watch_.find_waiting(link.peer, deadlines_.dead_after))
+    settle(link.peer, join({"has left, and keeps rank ", *rank, " waiting"}), rank_, current_);
+}
+
+void Monitor::read(Link& link) {
+  std::byte buffer[4096];
+  const iovec part = {buffer, sizeof buffer};
+  const Moved moved = link.socket.read({&part, 1});
+  if (!moved.ended.empty()) return lose(link, moved.ended);
+  link.heard = Clock::now();
+  link.inbox.insert(link.inbox.end(), buffer, buffer + moved.bytes);
+  try {
+    Frame frame;
+    std::string text;
+    while (!link.left && take_control(link.inbox, frame, text)) handle(link, frame, text);
+  } catch (const Error& error) {
+    lose(link, error.what());
+  }
+}
+
+void Monitor::handle(Link& link, const Frame& frame, const std::string& text) {
+  check(frame.source == link.peer && frame.epoch == epoch_, "sent a control frame of rank ", frame.source, ", epoch ",
+        frame.epoch);
+  switch (frame.type) {
+    case FrameType::heartbeat:
+      progress_[link.peer].reach(frame.message.sequence);
+      if (rank_ == 0) watch_.note(link.peer, parse_link_report(text, static_cast<int>(names_.size())));
+      break;
+    case FrameType::goodbye:
+      link.left = true;
+      changed_.notify_all();
+      watch_.note(link.peer, {});
+      break;
+    case FrameType::members:
+      check(rank_ != 0 && !members_, "sent a list of members that nobody expects");
+      members_ = text;
+      changed_.notify_all();
+      break;
+    case FrameType::abort: settle(text); break;
+    case FrameType::report: {
+      progress_[link.peer].reach(frame.message.sequence);
+      int peer = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), peer);
+      check(error == std::errc() && peer >= 0 && peer < static_cast<int>(names_.size()), "sent a report on no rank");
+      const std::string_view cause(end, text.data() + text.size());
+      settle(peer, std::string(cause.substr(cause.starts_with(' '))), link.peer, frame.message);
+      break;
+    }
+    default: tern::fail({"sent a control frame of type ", static_cast<int>(frame.type)});
+  }
+}
+
+void Monitor::lose(Link& link, const std::string& cause) {
+  settle(link.peer, cause, rank_, current_);  // the peer itself is told too, if it can still hear
+  link.left = true;
+}
+
+void Monitor::settle(int peer, const std::string& cause, int witness, const Message& during) {
+  Fault fault = {peer, cause};
+  if (cause.empty()) fault = find_stall(progress_, peer, during.sequence, deadlines_.operation);
+  // Where rank 0 is lost nobody settles whose sight counts, so that none is told.
+  const std::string sight =
+      fault.rank == 0 && rank_ != 0 ? "" : join({" (seen by rank ", witness, " in ", during, ")"});
+  settle(join({names_[fault.rank], " ", fault.cause.substr(0, kMaxCause), sight}));
+}
+
+void Monitor::settle(const std::string& failure) {
+  if (!failure_.empty()) return;
+  failure_ = printable(failure);  // what a peer said may be in it
+  raise(failed_);
+  changed_.notify_all();
+  if (rank_ != 0) return;
+  for (Link& link : links_)
+    if (!link.left) write(link, FrameType::abort, failure_);
+}
+
+void Monitor::write(Link& link, FrameType type, std::string_view text) {
+  write_control(link.socket,
+                {.type = type, .epoch = epoch_, .source = static_cast<uint16_t>(rank_), .message = current_}, text,
+                Clock::now() + kWriteLimit);
+}
+
+void Monitor::throw_if_failed() {
+  const Lock lock(mutex_);
+  if (!failure_.empty()) throw PeerError(failure_);
+}
+
+void Monitor::throw_if_deserted() {
+  const Lock lock(mutex_);
+  for (const Link& link : links_)
+    if (link.left && Clock::now() - link.heard > deadlines_.dead_after) settle(link.peer, "has left", rank_, current_);
+  if (!failure_.empty()) throw PeerError(failure_);
+}
+
+void Monitor::reach(const Message& message) {
+  const Lock lock(mutex_);
+  current_ = message;
+  progress_[rank_].reach(message.sequence);
+}
+
+void Monitor::report(int peer, const std::string& cause) {
+  Lock lock(mutex_);
+  if (failure_.empty() && rank_ == 0) settle(peer, cause, rank_, current_);
+  if (failure_.empty()) {
+    // The answer is rank 0's verdict. Where rank 0 itself is gone, its silence becomes the cause by the deadline.
+    write(links_.front(), FrameType::report,
+          cause.empty() ? std::to_string(peer) : join({peer, " ", cause.substr(0, kMaxCause)}));
+    const auto limit = deadlines_.dead_after + 2 * deadlines_.heartbeat;
+    changed_.wait_for(lock, limit, [&] { return !failure_.empty() || links_.front().left; });
+    settle(peer, cause, rank_, current_);
+  }
+  throw PeerError(failure_);
+}
+
+void Monitor::fail(int peer, const std::string& cause) { report(peer, cause); }
+void Monitor::fail_stalled(int peer) { report(peer, ""); }
+
+void Monitor::fail_all(const std::string& sentence) {
+  const Lock lock(mutex_);
+  settle(sentence);
+  throw PeerError(failure_);
+}
+
+}  // namespace tern::detail

@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <sstream>
+
+#include "tern/core/error.h"
+#include "tern/core/escaped.h"
+#include "tern/dist/comm/tcp.h"
+#include "tern/dist/comm/tcp/handshake.h"
+#include "tern/dist/comm/tcp/monitor.h"
+
+namespace tern::detail {
+namespace {
+
+struct Member {
+  std::string host = "-";
+  uint32_t process = 0;
+  Address address;
+};
+
+std::string name_of(int rank, const Member& member) {
+  return join({"rank ", rank, " (", member.host, ", process ", member.process, ")"});
+}
+
+/// A line for each, of which the machine's name is the rest: it may hold spaces.
+std::string format(const std::vector<Member>& members) {
+  std::ostringstream text;
+  for (const Member& m : members)
+    text << m.process << ' ' << m.address.host << ' ' << m.address.port << ' ' << m.host << '\n';
+  return text.str();
+}
+
+std::vector<Member> parse(const std::string& text, int size) {
+  std::istringstream stream(text);
+  std::vector<Member> members(static_cast<size_t>(size));
+  for (Member& m : members) {
+    stream >> m.process >> m.address.host >> m.address.port;
+    stream.get();
+    std::getline(stream, m.host);
+    m.host = printable(m.host);
+  }
+  check(stream.good() && stream.peek() == EOF, "sent a list of ranks that is not whole");
+  return members;
+}
+
+/// Room for strangers beside the ranks, each of which may come twice.
+size_t places_of(int size) { return 64 + 2 * static_cast<size_t>(size); }
+
+/// The ranks' meeting, from one rank's side.
+class Meeting {
+ public:
+  Meeting(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor)
+      : options_(options),
+        listener_(std::move(listener)),
+        monitor_(monitor),
+        here_(static_cast<size_t>(options.size)),
+        data_(static_cast<size_t>(options.size)) {
+    begin_wait();
+  }
+
+  std::vector<Socket> hold() {
+    if (options_.rank == 0)
+      host();
+    else
+      join_in();
+    return std::move(data_);
+  }
+
+ private:
+  void host();
+  void gather_members(Gate& gate);
+  void join_in();
+  void meet_others();
+  Socket call(int peer, const Address& where, Purpose purpose);
+  Hello introduce(const Socket& socket, Purpose purpose);
+  void accept_data(Gate& gate);
+  Admitted admit(Gate& gate, Purpose purpose);
+  std::string objection_to(const Hello& hello, Purpose purpose) const;
+  std::string missing() const;
+  void await_all_from(int first);
+  void begin_wait();
+  void note(const std::string& awaited);
+  Clock::time_point deadline() const { return begin_ + options_.deadlines.rendezvous; }
+  Gate gate() { return {*listener_, options_.token, places_of(options_.size), options_.deadlines.handshake}; }
+
+  const TcpOptions& options_;
+  std::optional<Listener> listener_;
+  Monitor& monitor_;
+  Clock::time_point begin_;      // of the wait under way
+  Clock::time_point next_note_;  // of it
+  std::vector<bool> here_;       // by rank: not waited for
+  std::vector<Socket> data_;
+};
+
+void Meeting::host() {
+  try {
+    if (!listener_) listener_.emplace(options_.master);
+    Gate entrance = gate();
+    gather_members(entrance);
+    accept_data(entrance);
+  } catch (const PeerError& error) {
+    monitor_.fail_all(error.what());
+  }
+}
+
+void Meeting::gather_members(Gate& entrance) {
+  const Hello self = make_hello(Purpose::control, options_.epoch, 0, options_.size, 0);
+  std::vector<Member> members(static_cast<size_t>(options_.size));
+  members[0] = {host_of(self), self.process, options_.master};
+  monitor_.set_name(0, name_of(0, members[0]));
+  await_all_from(1);
+  for (int count = 1; count < options_.size; ++count) {
+    Admitted peer = admit(entrance, Purpose::control);
+    const auto rank = static_cast<int>(peer.hello.rank);
+    Member& member = members[peer.hello.rank];
+    member = {host_of(peer.hello), peer.hello.process, {peer.socket.remote().host, peer.hello.port}};
+    monitor_.set_name(rank, name_of(rank, member));
+    monitor_.watch(rank, std::move(peer.socket));
+  }
+  monitor_.send_members(format(members));
+}
+
+void Meeting::join_in() {
+  monitor_.watch(0, call(0, options_.master, Purpose::control));
+  try {
+    meet_others();
+  } catch (const Error& error) {
+    monitor_.fail(options_.rank, join({"cannot meet the other ranks: ", error.what()}));
+  }
+}
+
+void Meeting::meet_others() {
+  // Rank 0 ends the job if a rank does not come; a little later this one would end it.
+  const auto late = Clock::now() + options_.deadlines.rendezvous + options_.deadlines.dead_after;
+  const std::vector<Member> members = parse(monitor_.receive_members(late), options_.size);
+  for (int rank = 0; rank < options_.size; ++rank) monitor_.set_name(rank, name_of(rank, members[rank]));
+  begin_wait();
+  for (int peer = 0; peer < options_.rank; ++peer)
+    data_[peer] = call(peer, peer == 0 ? options_.master : members[peer].address, Purpose::data);
+  Gate entrance = gate();
+  accept_data(entrance);
+}
+
+/// Connects and proves itself, again and again until this rank is in: a busy machine, or strangers, may have cost it
+/// its place.
+Socket Meeting::call(int peer, const Address& where, Purpose purpose) {
+  std::string why;
+  for (auto pause = std::chrono::milliseconds(5);; pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
+    const int interrupt = monitor_.failed_descriptor();
+    Socket socket = connect(where, {std::min(deadline(), next_note_), interrupt}, why);
+    if (socket.open()) {
+      // Once it has sent its proof it may be in, and must not come again: it waits for as long as there is time.
+      if (knock(socket, introduce(socket, purpose), options_.token, where, {deadline(), interrupt})) return socket;
+      why = "it closes the connection";
+    }
+    monitor_.throw_if_failed();
+    if (Clock::now() + pause >= deadline())
+      throw PeerError(join({"rank ", options_.rank, ": rank ", peer, " does not answer at ", where, ": ", why}));
+    note(join({"rank ", peer, " to answer at ", where}));
+    wait_for(-1, 0, {Clock::now() + pause, interrupt});
+  }
+}
+
+/// A rank listens at the address at which it reaches rank 0.
+Hello Meeting::introduce(const Socket& socket, Purpose purpose) {
+  if (!listener_) listener_.emplace(Address{socket.local().host, 0});
+  return make_hello(purpose, options_.epoch, options_.rank, options_.size, listener_->address().port);
+}
+
+/// Connections from all ranks above this one.
+void Meeting::accept_data(Gate& entrance) {
+  await_all_from(options_.rank + 1);
+  for (int count = options_.rank + 1; count < options_.size; ++count) {
+    Admitted peer = admit(entrance, Purpose::data);
+    data_[peer.hello.rank] = std::move(peer.socket);
+  }
+}
+
+void Meeting::await_all_from(int first) {
+  begin_wait();
+  here_.assign(here_.size(), false);
+  std::fill_n(here_.begin(), first, true);
+}
+
+void Meeting::begin_wait() {
+  begin_ = Clock::now();
+  next_note_ = begin_ + options_.deadlines.note;
+}
+
+/// The next rank of those that are waited for.
+Admitted Meeting::admit(Gate& entrance, Purpose purpose) {
+  const auto objection = [&](const Hello& hello) { return objection_to(hello, purpose); };
+  while (true) {
+    const Until until = {std::min(deadline(), next_note_), monitor_.failed_descriptor()};
+    if (auto peer = entrance.admit(objection, until)) {
+      here_[peer->hello.rank] = true;
+      return std::move(*peer);
+    }
+    monitor_.throw_if_failed();
+    const std::string refusals = entrance.refusals();
+    const std::string turned_away = refusals.empty() ? "" : "; turned away: " + refusals;
+    if (Clock::now() >= deadline())
+      throw PeerError(join({"rank ", missing(), " did not join rank ", options_.rank, " within ",
+                            seconds(options_.deadlines.rendezvous), turned_away}));
+    note(join({"rank ", missing(), " to join", turned_away}));
+  }
+}
+
+std::string Meeting::objection_to(const Hello& hello, Purpose purpose) const {
+  const int own = options_.rank;
+  if (static_cast<int>(hello.size) != options_.size)
+    return join({"is one of ", hello.size, " ranks, rank ", own, " one of ", options_.size});
+  if (hello.epoch != options_.epoch)
+    return join({"is in epoch ", hello.epoch, " of the job, rank ", own, " in epoch ", options_.epoch});
+  if (hello.rank >= hello.size || static_cast<int>(hello.rank) <= own)
+    return join({"cannot join rank ", own, " of ", options_.size});
+  if (hello.purpose != purpose || here_[hello.rank]) return "joins a second time";
+  return "";
+}
+
+/// "1, 3"
+std::string Meeting::missing() const {
+  std::string ranks;
+  for (size_t rank = 0; rank < here_.size(); ++rank)
+    if (!here_[rank]) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  return ranks;
+}
+
+void Meeting::note(const std::string& awaited) {
+  const auto now = Clock::now();
+  if (now < next_note_) return;
+  next_note_ = now + options_.deadlines.note;
+  if (options_.note)
+    options_.note(
+        join({"waiting for ", awaited, ": ", seconds(now - begin_), " of ", seconds(options_.deadlines.rendezvous)}));
+}
+
+}  // namespace
+
+std::vector<Socket> rendezvous(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor) {
+  return Meeting(options, std::move(listener), monitor).hold();
+}
+
+}  // namespace tern::detail

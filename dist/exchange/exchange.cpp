@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/dist/exchange/table.h"
+
+namespace tern {
+namespace {
+
+std::string names_of_takers(const GradientCodec& codec) {
+  std::vector<std::string_view> names;
+  for (const ExchangeEntry* entry : exchange_table())
+    if (entry->valid(codec)) names.emplace_back(entry->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const ExchangeEntry* find(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(exchange_table(), [&](const ExchangeEntry* entry) { return name == entry->name; });
+  return found == exchange_table().end() ? nullptr : *found;
+}
+
+bool takes(std::string_view exchange, const GradientCodec& codec) {
+  const ExchangeEntry* entry = find(exchange);
+  return entry != nullptr && entry->valid(codec);
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+}  // namespace
+
+MeansToCome Exchange::start(FusedGradients message) {
+  if (!runs_on_devices()) {
+    const Stopwatch encoding(times_.encode);
+    for (TaggedGradient& tagged : message) tagged.gradient = tagged.gradient.to(Device{});
+  }
+  return begin(std::move(message));
+}
+
+void Exchange::wait(const Work& work) {
+  const Stopwatch waiting(times_.wait);
+  work.wait();
+}
+
+std::span<const ExchangeEntry* const> exchange_table() {
+  static constexpr const ExchangeEntry* kTable[] = {&ring_entry, &allgather_entry, &reduce_scatter_entry, &server_entry,
+                                                    &ternary_ring_entry};
+  return kTable;
+}
+
+void check_exchange(std::string_view name, const GradientCodec& codec) {
+  const ExchangeEntry* entry = find(name);
+  check_input(entry != nullptr, "no exchange '", name, "'; there are ",
+              fmt::format("{}", fmt::join(exchange_names(), ", ")));
+  check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(),
+              "; that goes by ", names_of_takers(codec));
+}
+
+std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator) {
+  check_exchange(name, codec);
+  return find(name)->make(codec, communicator);
+}
+
+ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec, std::span<const CodedTensor> message,
+                           int ranks) {
+  check_exchange(exchange, codec);
+  return find(exchange)->plan(codec, message, ranks);
+}
+
+std::string default_exchange(const GradientCodec& codec, int ranks) {
+  if (takes("ring", codec)) return "ring";
+  if (ranks * codec.traits().bits < 64) return "allgather";
+  if (takes("ternary-ring", codec)) return "server";  // which sends sums of codes back
+  return takes("reduce-scatter", codec) ? "reduce-scatter" : "allgather";
+}
+
+std::vector<std::string> exchange_names() {
+  std::vector<std::string> names;
+  for (const ExchangeEntry* entry : exchange_table()) names.emplace_back(entry->name);
+  return names;
+}
+
+std::string exchange_help(std::span<const CodecEntry> own) {
+  constexpr size_t kExchange = 16, kCodec = 9, kGap = 2;
+  std::string help = "Exchanges, and the bytes that each rank sends for n elements of b bits on N ranks:\n";
+  for (const ExchangeEntry* entry : exchange_table())
+    help += join({"\n", entry->name, "\n  takes  ", entry->takes, "\n  bytes  ", entry->bytes, "\n"});
+  const auto row = [&](std::string_view name, const auto& cell) {
+    help += join({"\n", padded(std::string(name), kExchange)});
+    for (const std::string& codec : codec_names(own))
+      help += padded(cell(codec), std::max(kCodec, codec.size() + kGap));
+    help.erase(help.find_last_not_of(' ') + 1);
+  };
+  row("", [](const std::string& codec) { return codec; });
+  for (const ExchangeEntry* entry : exchange_table())
+    row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec, own)) ? "yes" : "-"; });
+  help +=
+      "\n\nWithout --exchange: ring for none, fp16 and bf16; else allgather while N b < 64, and for more ranks "
+      "server for ternary,\nreduce-scatter for others that it takes.";
+  return help + "\n\nerror-feedback:CODEC goes by " + names_of_takers(*make_codec("error-feedback:ternary")) + "\n";
+}
+
+}  // namespace tern

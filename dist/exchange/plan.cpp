@@ -1,0 +1,76 @@
+#include "tern/dist/exchange/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tern {
+namespace {
+
+int64_t sum(std::span<const int64_t> parts) { return std::accumulate(parts.begin(), parts.end(), int64_t{0}); }
+
+/// The same where nothing is there to travel.
+WireLoad unless_empty(const WireLoad& load) { return load.sent == 0 ? WireLoad{} : load; }
+
+}  // namespace
+
+WireLoad all_reduce_load(int64_t bytes, int ranks) {
+  const int64_t steps = 2 * (ranks - 1);
+  const auto passed = static_cast<double>(steps * bytes);
+  return unless_empty({.busiest = passed / ranks, .hops = steps, .sent = steps * bytes});
+}
+
+WireLoad all_gather_load(std::span<const int64_t> parts) {
+  const auto others = static_cast<int64_t>(parts.size()) - 1;
+  const int64_t all = sum(parts);
+  // A rank passes on all parts but one, so that the cable into the rank of the smallest is the busiest.
+  return unless_empty(
+      {.busiest = static_cast<double>(all - std::ranges::min(parts)), .hops = others, .sent = others * all});
+}
+
+WireLoad all_to_all_load(std::span<const int64_t> parts) {
+  const auto others = static_cast<int64_t>(parts.size()) - 1;
+  const int64_t all = sum(parts), most = std::max(others * std::ranges::max(parts), all - std::ranges::min(parts));
+  return unless_empty({.busiest = static_cast<double>(most), .hops = 1, .sent = others * all});
+}
+
+WireLoad shift_load(std::span<const int64_t> parts) {
+  return unless_empty({.busiest = static_cast<double>(std::ranges::max(parts)), .hops = 1, .sent = sum(parts)});
+}
+
+WireLoad root_load(std::span<const int64_t> parts) {
+  const int64_t others = sum(parts) - parts.front();
+  return unless_empty({.busiest = static_cast<double>(others), .hops = 1, .sent = others});
+}
+
+std::vector<CodedTensor> coded_tensors(const GradientCodec& codec, std::span<const Shape> shapes) {
+  std::vector<CodedTensor> tensors;
+  for (const Shape& shape : shapes) tensors.push_back({shape, codec.most_bytes(shape)});
+  return tensors;
+}
+
+int64_t elements_of(std::span<const CodedTensor> message) {
+  int64_t elements = 0;
+  for (const CodedTensor& tensor : message) elements += tensor.shape.numel();
+  return elements;
+}
+
+double ExchangePlan::encoded() const {
+  double elements = 0;
+  for (const ExchangePhase& phase : phases) elements += phase.encoded;
+  return elements;
+}
+
+double ExchangePlan::decoded() const {
+  double elements = 0;
+  for (const ExchangePhase& phase : phases) elements += phase.decoded;
+  return elements;
+}
+
+int64_t ExchangePlan::sent() const {
+  int64_t bytes = 0;
+  for (const ExchangePhase& phase : phases)
+    if (phase.payload) bytes += phase.wire.sent;
+  return bytes;
+}
+
+}  // namespace tern

@@ -1,0 +1,172 @@
+#include "tern/dist/methods/averaging.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/kernels/layout.h"
+
+namespace tern {
+namespace {
+
+bool matches(const AveragedTensor& tensor, const std::string& pattern) {
+  return !pattern.empty() && fnmatch(pattern.c_str(), tensor.name.c_str(), 0) == 0;
+}
+
+}  // namespace
+
+std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const FusionOptions& options) {
+  const std::string& kept = options.keep_float;
+  check_input(kept.empty() || std::ranges::any_of(tensors, [&](const auto& tensor) { return matches(tensor, kept); }),
+              "keep-float '", kept, "' matches none of the model's parameters; the last is '",
+              tensors.empty() ? "" : tensors.back().name, "'");
+  std::vector<FusedMessage> messages;
+  FusedMessage open[2] = {{{}, false}, {{}, true}};
+  int64_t bytes[2] = {};
+  const auto close = [&](bool coded) {
+    if (!open[coded].members.empty()) messages.push_back(open[coded]);
+    open[coded].members.clear();
+    bytes[coded] = 0;
+  };
+  for (size_t i = tensors.size(); i-- > 0;) {
+    const AveragedTensor& tensor = tensors[i];
+    const bool coded = tensor.coded && tensor.elements >= options.min_compress && !matches(tensor, kept);
+    open[coded].members.push_back(i);
+    bytes[coded] += 4 * tensor.elements;
+    if (bytes[coded] >= options.fusion_bytes) close(coded);
+  }
+  close(true);
+  close(false);
+  return messages;
+}
+
+namespace {
+
+/// The tensor itself, or a copy beside it.
+Tensor in_row_major(const Tensor& tensor) {
+  if (tensor.format() == MemoryFormat::row_major) return tensor;
+  Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
+  kernels::convert(tensor, copy);
+  return copy;
+}
+
+}  // namespace
+
+std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method) {
+  std::vector<AveragedTensor> tensors;
+  for (const auto& [name, parameter] : model.parameters()) {
+    check_input(parameter->value().dtype() == DType::f32, method, ": parameter '", name, "' is ",
+                parameter->value().dtype(), ", expected f32");
+    tensors.push_back({name, parameter->value().numel()});
+  }
+  return tensors;
+}
+
+Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options)
+    : rank_(communicator.rank()),
+      tensors_(std::move(tensors)),
+      seed_(options.seed),
+      codec_(make_codec(options.codec, options.codecs)),
+      floats_(make_codec("none")),
+      messages_(fuse(tensors_, options.fusion)),
+      means_(tensors_.size()) {
+  const std::string exchange =
+      options.exchange.empty() ? default_exchange(*codec_, communicator.size()) : options.exchange;
+  coded_exchange_ = make_exchange(exchange, *codec_, communicator);
+  float_exchange_ = make_exchange("ring", *floats_, communicator);
+  if (!options.overlap) return;
+  queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // the others compute
+}
+
+void Averaging::begin(int64_t step) {
+  step_ = step;
+  next_message_ = 0;
+  given_.assign(tensors_.size(), {});
+}
+
+void Averaging::give(size_t i, const Tensor& tensor) {
+  const AveragedTensor& expected = tensors_.at(i);
+  check(given_.size() == tensors_.size(), "averaging: '", expected.name, "' was given before the round began");
+  check(!given_[i].defined(), "averaging: '", expected.name, "' was given twice in step ", step_);
+  check(tensor.defined() && tensor.dtype() == DType::f32 && tensor.numel() == expected.elements, "averaging: '",
+        expected.name, "' has ", tensor.defined() ? tensor.numel() : 0, " elements of ",
+        tensor.defined() ? to_string(tensor.dtype()) : "nothing", ", expected ", expected.elements, " of f32");
+  given_[i] = in_row_major(tensor);
+  for (; next_message_ < messages_.size() && is_complete(messages_[next_message_]); ++next_message_)
+    start(messages_[next_message_]);
+}
+
+bool Averaging::is_complete(const FusedMessage& message) const {
+  return std::ranges::all_of(message.members, [&](size_t i) { return given_[i].defined(); });
+}
+
+void Averaging::start(const FusedMessage& message) {
+  FusedGradients gradients;
+  for (const size_t i : message.members) {
+    const RandomKey key = {.seed = seed_,
+                           .purpose = Purpose::codec,
+                           .owner = static_cast<uint32_t>(rank_),
+                           .step = static_cast<uint32_t>(step_),
+                           .tensor = static_cast<uint32_t>(i)};
+    gradients.push_back({{tensors_[i].name, key}, given_[i]});
+  }
+  auto run = [this, &message, gradients = std::move(gradients)] {
+    Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
+    MeansToCome means = exchange.start(gradients);
+    finish_started();
+    started_ = [this, &message, means = std::move(means)] { keep(message, means()); };
+  };
+  if (queue_)
+    add(std::move(run));
+  else
+    run();
+}
+
+void Averaging::add(std::function<void()> operation) {
+  works_.push_back(queue_->add([this, operation = std::move(operation)] {
+    if (failed_) return;
+    failed_ = true;
+    operation();
+    failed_ = false;
+  }));
+}
+
+void Averaging::keep(const FusedMessage& message, std::vector<Tensor> means) {
+  for (size_t k = 0; k < message.members.size(); ++k) means_[message.members[k]] = std::move(means[k]);
+}
+
+void Averaging::finish_started() {
+  if (started_) std::exchange(started_, {})();
+}
+
+std::vector<Tensor> Averaging::finish() {
+  for (size_t i = 0; i < given_.size(); ++i)
+    check(given_[i].defined(), "averaging: '", tensors_[i].name, "' was not given in step ", step_);
+  {
+    const Stopwatch waiting(waited_);
+    if (queue_) add([this] { finish_started(); });
+    for (const Work& work : std::exchange(works_, {})) work.wait();
+    finish_started();
+  }
+  given_.clear();
+  return std::exchange(means_, std::vector<Tensor>(tensors_.size()));
+}
+
+void Averaging::load_state(const StateDict& state) {
+  for (const auto& [name, tensor] : state) {
+    const auto known = std::ranges::find(tensors_, name, &AveragedTensor::name);
+    check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model has not");
+    check_input(known->elements == tensor.numel(), "the codec's state of '", name, "' has ", tensor.numel(),
+                " elements, the model's ", known->elements);
+  }
+  codec_->load_state(state);
+}
+
+ExchangeTimes Averaging::times() const {
+  if (queue_) return {.wait = waited_};
+  return coded_exchange_->times() + float_exchange_->times();
+}
+
+}  // namespace tern

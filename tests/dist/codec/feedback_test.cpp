@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tests/dist/codec/codec_support.h"
+
+namespace tern::test {
+namespace {
+
+// What was sent and what is kept always add up to what came in.
+TEST(ErrorFeedback, LosesNothing) {
+  for (const char* spec : {"onebit", "error-feedback:topk:ratio=0.05", "error-feedback:ternary"}) {
+    const auto codec = make_codec(spec);
+    const Shape shape{40, 25};
+    Tensor total = Tensor::zeros(shape), sent = Tensor::zeros(shape);
+    for (uint32_t step = 0; step < 20; ++step) {
+      const Tensor g = gaussian(shape, step);
+      for (int64_t i = 0; i < 1000; ++i) total.data<float>()[i] += g.data<float>()[i];
+      codec->decode_add(tag(), encoded(*codec, g, tag(0, step)), sent);
+    }
+    const StateDict state = codec->state();
+    ASSERT_EQ(state.size(), 1u);
+    const Tensor kept = state.at("conv1.weight");
+    for (int64_t i = 0; i < 1000; ++i)
+      EXPECT_NEAR(sent.data<float>()[i] + kept.data<float>()[i], total.data<float>()[i], 1e-4) << spec;
+  }
+}
+
+// 10,000 Gaussian steps. Without the scale 1/(1+ω), the residual of qsgd with l2 grows beyond 1e6 in 400 of them.
+TEST(ErrorFeedback, KeepsTheResidualBounded) {
+  for (const char* spec : {"error-feedback:qsgd", "error-feedback:qsgd:norm=l2", "error-feedback:ternary"}) {
+    const auto codec = make_codec(spec);
+    for (uint32_t step = 0; step < 10000; ++step) encoded(*codec, gaussian({512}, step % 97), tag(0, step));
+    const double deviation = std::sqrt(squared_norm(codec->state().at("conv1.weight")) / 512);
+    EXPECT_LT(deviation, 3) << spec;
+  }
+}
+
+TEST(ErrorFeedback, KeepsAResidualPerTensor) {
+  const auto codec = make_codec("error-feedback:topk");
+  std::vector<std::byte> bytes;
+  codec->encode({"a", {}}, gaussian({10}), bytes);
+  codec->encode({"b", {}}, gaussian({20}), bytes);
+  EXPECT_EQ(codec->state().at("a").shape(), Shape{10});
+  EXPECT_EQ(codec->state().at("b").shape(), Shape{20});
+}
+
+// Only a checkpoint's state can differ from the gradients.
+TEST(ErrorFeedback, RefusesAResidualThatIsNotAsItsGradient) {
+  const auto codec = make_codec("error-feedback:topk");
+  StateDict state;
+  state.add("conv1.weight", Tensor::zeros({4, 5}));
+  codec->load_state(state);
+  try {
+    encoded(*codec, gaussian({5, 4}));
+    FAIL() << "took a residual of another shape";
+  } catch (const InputError& refused) {
+    EXPECT_STREQ(
+        refused.what(),
+        "error feedback: the residual of 'conv1.weight': found f32 [4, 5], expected f32 [5, 4] as its gradient");
+  }
+}
+
+// Columns of a weight are the rows of [out, ...]: two means each.
+TEST(OneBit, SendsTwoMeansAColumn) {
+  const auto codec = make_codec("onebit");
+  const Tensor g = Tensor::from({2, 3}, std::vector<float>{1, 3, -2, -4, -6, 0});
+  EXPECT_EQ(codec->most_bytes({2, 3}), 2 * 8 + 1);
+  EXPECT_EQ(through(*codec, g).to_vector<float>(), (std::vector<float>{2, 2, -2, -5, -5, 0}));
+  EXPECT_EQ(codec->state().at("conv1.weight").to_vector<float>(), (std::vector<float>{-1, 1, 0, 1, -1, 0}));
+  EXPECT_EQ(make_codec("onebit")->most_bytes({6}), 8 + 1) << "a vector is one column";
+}
+
+TEST(TopK, KeepsTheLargestAndOfEqualsTheFirst) {
+  const Tensor g = Tensor::from({6}, std::vector<float>{1, -5, 2, 2, 0, -2});
+  EXPECT_EQ(through(*make_codec("topk:ratio=0.5"), g).to_vector<float>(), (std::vector<float>{0, -5, 2, 2, 0, 0}));
+}
+
+TEST(RandK, ScalesWhatItKeeps) {
+  const auto found = through(*make_codec("randk:ratio=0.25"), Tensor::full({1000}, 2)).to_vector<float>();
+  EXPECT_EQ(std::count(found.begin(), found.end(), 8.0f), 250);
+  EXPECT_EQ(std::count(found.begin(), found.end(), 0.0f), 750);
+}
+
+// ω is n/k - 1, and exact.
+TEST(RandK, HasItsVarianceExactly) {
+  const auto codec = make_codec("randk:ratio=0.1");
+  const Tensor g = gaussian({1000});
+  double error = 0;
+  for (uint32_t step = 0; step < 2000; ++step) error += squared_distance(through(*codec, g, tag(0, step)), g) / 2000;
+  EXPECT_NEAR(error / squared_norm(g), 9, 0.2);
+  EXPECT_EQ(codec->omega(tag(), g), 9);
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/codec.h"
+#include "tern/dist/codec/spec.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+std::string refusal(const std::string& spec) {
+  return message_of<InputError>([&] { make_codec(spec); });
+}
+
+TEST(CodecSpec, FillsInTheDefaults) {
+  EXPECT_EQ(make_codec("ternary")->spec(), "ternary:clip=2.5,clip-mode=paper,share=auto,bucket=0,pack=2bit");
+  EXPECT_EQ(make_codec("qsgd")->spec(), "qsgd:bits=4,bucket=512,norm=max,code=fixed");
+  EXPECT_EQ(make_codec("qsgd:bits=2,bucket=128,norm=max,code=elias")->spec(),
+            "qsgd:bits=2,bucket=128,norm=max,code=elias");
+  EXPECT_EQ(make_codec("qsgd:levels=5")->spec(), "qsgd:levels=5,bucket=512,norm=max,code=fixed");
+  EXPECT_EQ(make_codec("qsgd:code=entropy")->spec(), "qsgd:bits=4,bucket=512,norm=l2,code=entropy");
+  EXPECT_EQ(make_codec("qsgd:code=elias")->spec(), "qsgd:bits=4,bucket=512,norm=l2,code=elias");
+  EXPECT_EQ(make_codec("error-feedback:topk:ratio=0.1")->spec(), "error-feedback:topk:ratio=0.1");
+  EXPECT_EQ(make_codec("none")->spec(), "none");
+}
+
+TEST(CodecSpec, ReadsItsOwnWriting) {
+  for (const std::string& name : codec_names()) {
+    const std::string spec = make_codec(name)->spec();
+    EXPECT_EQ(make_codec(spec)->spec(), spec);
+  }
+}
+
+TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
+  EXPECT_EQ(refusal("ternery"),
+            "no codec 'ternery'; there are none, fp16, bf16, ternary, qsgd, onebit, topk, randk, and error-feedback: "
+            "before those that lose something");
+  EXPECT_EQ(refusal("ternary:clib=2"),
+            "codec ternary: no parameter 'clib'; it has clip, clip-mode, share, bucket, pack");
+  EXPECT_EQ(refusal("ternary:clip"), "codec ternary: 'clip' is no parameter; expected NAME=VALUE");
+  EXPECT_EQ(refusal("ternary:clip=x"), "codec ternary: clip=x; expected a number from 0 to 1000000");
+  EXPECT_EQ(refusal("ternary:clip=nan"), "codec ternary: clip=nan; expected a number from 0 to 1000000");
+  EXPECT_EQ(refusal("ternary:clip=1,clip=2"), "codec ternary: parameter 'clip' is given twice");
+  EXPECT_EQ(refusal("ternary:clip=1,"), "codec ternary: nothing follows the last comma");
+  EXPECT_EQ(refusal("ternary:pack=3bit"), "codec ternary: pack=3bit; expected 2bit or 5trit or entropy");
+  EXPECT_EQ(refusal("qsgd:bits=1"), "codec qsgd: bits=1; expected a whole number from 2 to 16");
+  EXPECT_EQ(refusal("qsgd:bits=4.5"), "codec qsgd: bits=4.5; expected a whole number from 2 to 16");
+  EXPECT_EQ(refusal("qsgd:bits=4,levels=7"),
+            "codec qsgd: bits and levels are two ways to say one thing; expected one of them");
+  EXPECT_EQ(refusal("none:x=1"), "codec none: no parameter 'x'; it has none");
+  EXPECT_EQ(refusal("error-feedback:"), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
+  EXPECT_EQ(refusal("error-feedback:none"), "codec none loses nothing; leave out error-feedback:");
+  EXPECT_EQ(refusal("error-feedback:onebit"), "codec onebit has error feedback already; leave out error-feedback:");
+  EXPECT_NE(refusal(""), "");
+}
+
+TEST(CodecSpec, HelpNamesEveryCodec) {
+  const std::string help = codec_help();
+  for (const std::string& name : codec_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
+  EXPECT_NE(help.find("error-feedback:CODEC"), std::string::npos);
+}
+
+std::unique_ptr<GradientCodec> make_half(CodecOptions& options) {
+  options.integer("bits", 16, 16, 16);
+  options.finish();
+  return make_codec("fp16");
+}
+
+TEST(CodecSpec, TakesACodecOfOnesOwn) {
+  const CodecEntry own[] = {{"a-half-of-a-float", "bits=16", "16", "nearest", make_half}};
+  EXPECT_EQ(make_codec("a-half-of-a-float", own)->spec(), "fp16");
+  EXPECT_EQ(make_codec("error-feedback:a-half-of-a-float:bits=16", own)->spec(), "error-feedback:fp16");
+  EXPECT_EQ(make_codec("topk", own)->spec(), make_codec("topk")->spec());
+  EXPECT_EQ(message_of<InputError>([&] { make_codec("a-half-of-a-float:bits=8", own); }),
+            "codec a-half-of-a-float: bits=8; expected a whole number from 16 to 16");
+  EXPECT_NE(message_of<InputError>([&] { make_codec("half", own); }).find("randk, a-half-of-a-float, and"),
+            std::string::npos);
+  EXPECT_NE(codec_help(own).find("\na-half-of-a-float\n  parameters  bits=16\n"), std::string::npos);
+  EXPECT_NE(exchange_help(own).find("  randk    a-half-of-a-float\nring "), std::string::npos) << exchange_help(own);
+}
+
+TEST(CodecSpec, RefusesTwoCodecsOfOneName) {
+  for (const char* name : {"topk", "error-feedback"}) {
+    const CodecEntry own[] = {{name, "none", "16", "nearest", make_half}};
+    EXPECT_EQ(message_of<Error>([&] { make_codec("fp16", own); }),
+              std::string("codec ") + name + ": another has this name already");
+  }
+}
+
+}  // namespace
+}  // namespace tern

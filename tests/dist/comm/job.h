@@ -1,0 +1,55 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tern/dist/comm/in_process.h"
+#include "tern/dist/comm/token.h"
+#include "tern/dist/comm/transport_communicator.h"
+
+namespace tern::test {
+
+/// What lets the ranks of a test's job in.
+inline const JobToken kJobToken = "a token of the right length";
+
+using Transports = std::vector<std::unique_ptr<Transport>>;
+
+/// A way to connect ranks.
+struct TransportKind {
+  std::string name;
+  std::function<Transports(int ranks, const Deadlines&)> make;
+};
+inline std::string to_string(const TransportKind& kind) { return kind.name; }
+inline std::ostream& operator<<(std::ostream& stream, const TransportKind& kind) { return stream << kind.name; }
+
+/// Calls `body(rank)` on a thread for each rank, waits for all and gives what each threw: its text, "" where nothing.
+template <class Body>
+std::vector<std::string> on_ranks(int ranks, const Body& body) {
+  std::vector<std::string> errors(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (const std::exception& error) {
+        errors[rank] = error.what();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  return errors;
+}
+
+/// As above with a communicator each, which ends with its rank's body.
+template <class Body>
+std::vector<std::string> with_communicators(Transports transports, const Body& body) {
+  return on_ranks(static_cast<int>(transports.size()), [&](int rank) {
+    TransportCommunicator communicator(std::move(transports[rank]));
+    body(communicator);
+  });
+}
+
+}  // namespace tern::test

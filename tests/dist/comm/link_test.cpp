@@ -1,0 +1,81 @@
+#include "tern/dist/comm/link.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/dist/comm/transports.h"
+#include "tests/support/message_of.h"
+
+namespace tern::test {
+namespace {
+
+TEST(ParseLink, ReadsRatesAndLatencies) {
+  const Link link = parse_link("rate=1gbit,latency=0.2ms");
+  EXPECT_DOUBLE_EQ(link.bytes_per_second, 125e6);
+  EXPECT_EQ(link.latency, std::chrono::microseconds(200));
+  EXPECT_DOUBLE_EQ(parse_link("rate=2.5mbit").bytes_per_second, 312500);
+  EXPECT_EQ(parse_link("latency=3us").bytes_per_second, 0);
+}
+
+TEST(ParseLink, RefusesWhatItCannotRead) {
+  for (const char* text :
+       {"rate", "rate=", "rate=1", "rate=gbit", "rate=0gbit", "rate=-1gbit", "rate=1gbits", "speed=1gbit", "latency=1m",
+        "rate=infgbit", "latency=1e9s", "rate=1gbit,rate=2gbit", "rate=1gbit;latency=1ms"})
+    EXPECT_NE(message_of<InputError>([&] { parse_link(text); }), "") << text;
+}
+
+class LinkShape : public testing::TestWithParam<TransportKind> {};
+
+/// Seconds of an all-reduce of `count` floats, the longest over the ranks.
+double all_reduce_time(Transports transports, const std::string& link, int64_t count) {
+  for (auto& transport : transports) transport = make_shaped(std::move(transport), parse_link(link));
+  std::vector<double> times(transports.size());
+  const int n = static_cast<int>(transports.size());
+  const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
+    const Tensor x = Tensor::full({count}, 1);
+    const auto begin = Clock::now();
+    c.barrier().wait();
+    c.all_reduce(x).wait();
+    times[c.rank()] = std::chrono::duration<double>(Clock::now() - begin).count();
+    EXPECT_EQ(x.to_vector<float>(), std::vector<float>(count, static_cast<float>(n)));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(n));
+  return *std::max_element(times.begin(), times.end());
+}
+
+// Time runs from before the barrier, since a rank may leave it after others have begun. A loaded machine may be late,
+// never early: the nominal time is a firm bound from below only.
+
+TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
+  // 4 ranks: 2 · 3/4 · 400 kB = 600 kB each way, at 40 Mbit/s 0.12 s.
+  const double seconds = all_reduce_time(GetParam().make(4, {}), "rate=40mbit", 100000);
+  EXPECT_GE(seconds, 0.119);
+  EXPECT_LT(seconds, 0.24);
+}
+
+TEST_P(LinkShape, EveryStepOfTheRingWaitsForTheLatency) {
+  const double seconds = all_reduce_time(GetParam().make(3, {}), "latency=20ms", 30);
+  EXPECT_GE(seconds, (2 + 4) * 0.02);  // two rounds of the barrier before
+  EXPECT_LT(seconds, 12 * 0.02);
+}
+
+TEST_P(LinkShape, ManySendersShareTheReceiversCable) {
+  auto transports = GetParam().make(4, {});
+  for (auto& transport : transports) transport = make_shaped(std::move(transport), parse_link("rate=8mbit"));
+  const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
+    const Tensor x = Tensor::full({10000}, 1), y = c.rank() == 0 ? Tensor::empty({40000}) : Tensor();
+    const auto begin = Clock::now();
+    c.barrier().wait();
+    c.gather(x, y, 0).wait();
+    // 3 · 40 kB at 1 MB/s
+    if (c.rank() == 0) {
+      EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(119));
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, LinkShape, testing::ValuesIn(transport_kinds()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tern/dist/comm/socket.h"
+
+namespace tern::test {
+
+/// Stands between a caller and a listener, passes bytes on, counts them and does harm when told to. One thread.
+class Relay {
+ public:
+  enum Direction { forth, back };  ///< from the caller to the listener, and the other way
+  enum class Fault {
+    none,
+    flip,        ///< one bit, once
+    drop,        ///< all that comes this way is lost
+    delay,       ///< everything on this way, for 0.2 s
+    slow,        ///< 64 KiB in 0.1 s, from now on
+    truncate,    ///< half a buffer, then the connection ends
+    reset,       ///< the connection ends
+    half_close,  ///< this way ends, the other goes on
+    freeze,      ///< nothing more on this way
+    stall        ///< nothing more on any connection
+  };
+
+  explicit Relay(const Address& target) : target_(target), address_(listener_.address()), thread_([this] { run(); }) {}
+  ~Relay() {
+    ending_ = true;
+    thread_.join();
+  }
+
+  const Address& address() const { return address_; }
+  uint64_t bytes(Direction direction) const { return bytes_[direction]; }
+  /// From now on, to one way of connection `number`, in order of arrival.
+  void harm(Fault fault, size_t number, Direction direction = forth) {
+    harmed_ = number;
+    harmed_way_ = direction;
+    fault_ = fault;
+  }
+
+ private:
+  struct Pair {
+    detail::Socket ends[2];          // the caller's, the listener's
+    Clock::time_point held[2] = {};  // not to be read before
+  };
+
+  void run() {
+    while (!ending_) {
+      std::vector<pollfd> entries = {{listener_.descriptor(), POLLIN, 0}};
+      for (const auto& pair : pairs_)
+        for (int way : {forth, back}) {
+          const bool held = Clock::now() < pair.held[way];
+          entries.push_back({held ? -1 : pair.ends[way].descriptor(), POLLIN, 0});
+        }
+      ::poll(entries.data(), entries.size(), 10);
+      if (stalled_) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
+      for (size_t i = 1; i < entries.size(); ++i)
+        if (entries[i].revents != 0) pass((i - 1) / 2, (i - 1) % 2 == 0 ? forth : back);
+      if (entries[0].revents == 0) continue;
+      std::string why;
+      detail::Socket caller = listener_.accept();
+      pairs_.push_back({{std::move(caller), detail::connect(target_, Clock::now() + std::chrono::seconds(5), why)}});
+    }
+  }
+
+  void pass(size_t number, Direction direction) {
+    Pair& pair = pairs_[number];
+    const int from = pair.ends[direction].descriptor(), to = pair.ends[1 - direction].descriptor();
+    const bool harmed = number == harmed_ && direction == harmed_way_;
+    const Fault fault = harmed ? fault_.load() : Fault::none;
+    if (fault == Fault::flip || fault == Fault::delay) fault_ = Fault::none;
+    if (fault == Fault::stall) stalled_ = true;
+    if (fault == Fault::freeze) pair.held[direction] = Clock::time_point::max();
+    if (fault == Fault::delay) pair.held[direction] = Clock::now() + std::chrono::milliseconds(200);
+    if (fault == Fault::stall || fault == Fault::freeze || fault == Fault::delay) return;
+    if (fault == Fault::slow) pair.held[direction] = Clock::now() + std::chrono::milliseconds(100);
+
+    char buffer[65536];
+    ssize_t got = ::recv(from, buffer, sizeof buffer, 0);
+    if (got < 0) return;
+    if (fault == Fault::half_close) {
+      ::shutdown(to, SHUT_WR);
+      pair.held[direction] = Clock::time_point::max();
+      return;
+    }
+    if (got == 0 || fault == Fault::reset) {
+      pair = {};
+      return;
+    }
+    if (fault == Fault::drop) return;
+    if (fault == Fault::flip) buffer[got - 1] ^= 4;
+    if (fault == Fault::truncate) got /= 2;
+    bytes_[direction] += static_cast<uint64_t>(got);
+    for (ssize_t sent = 0; sent < got;) {
+      const ssize_t n = ::send(to, buffer + sent, static_cast<size_t>(got - sent), MSG_NOSIGNAL);
+      if (n > 0) sent += n;
+      if (n >= 0) continue;
+      if (errno != EAGAIN || ending_) return;
+      detail::wait_for(to, POLLOUT, Clock::now() + std::chrono::milliseconds(10));
+    }
+    if (fault == Fault::truncate) pair = {};
+  }
+
+  Address target_;
+  detail::Listener listener_{Address{}};
+  Address address_;
+  std::vector<Pair> pairs_;
+  std::atomic<uint64_t> bytes_[2] = {0, 0};
+  std::atomic<Fault> fault_{Fault::none};
+  std::atomic<size_t> harmed_{0};
+  std::atomic<Direction> harmed_way_{forth};
+  bool stalled_ = false;
+  std::atomic<bool> ending_{false};
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace tern::test

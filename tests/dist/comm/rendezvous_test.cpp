@@ -1,0 +1,288 @@
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/tcp/handshake.h"
+#include "tests/dist/comm/transports.h"
+#include "tests/support/message_of.h"
+
+namespace tern::test {
+namespace {
+
+using detail::Gate;
+using detail::Hello;
+using detail::Listener;
+using detail::Socket;
+using std::chrono::milliseconds;
+
+const JobToken kOther = "another token of that length";
+const Deadlines kShort = {.handshake = milliseconds(500), .rendezvous = milliseconds(500)};
+
+bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+/// What the ranks of a job of two say, each set up by `change`.
+std::vector<std::string> meet(const std::function<void(TcpOptions&)>& change) {
+  Listener listener{Address{}};
+  const Address master = listener.address();
+  return on_ranks(2, [&](int rank) {
+    TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = kJobToken, .deadlines = kShort};
+    change(options);
+    rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
+  });
+}
+
+/// A caller that a gate, which knows kJobToken, serves on another thread for a while.
+template <class Call>
+std::string refusal_of(const Call& call) {
+  Listener listener{Address{}};
+  const Address address = listener.address();
+  std::string refused;
+  on_ranks(2, [&](int who) {
+    if (who == 0) {
+      Gate gate(listener, kJobToken, 68, milliseconds(200));
+      EXPECT_FALSE(gate.admit([](const Hello&) { return ""; }, Clock::now() + milliseconds(500)));
+      refused = gate.refusals();
+    } else {
+      std::string why;
+      Socket socket = detail::connect(address, Clock::now() + std::chrono::seconds(5), why);
+      call(socket);
+    }
+  });
+  return refused;
+}
+
+Clock::time_point soon() { return Clock::now() + milliseconds(300); }
+
+Hello hello() { return detail::make_hello(detail::Purpose::data, 0, 1, 2, 0); }
+
+TEST(Rendezvous, ASharedTokenAdmits) {
+  EXPECT_EQ(meet([](TcpOptions&) {}), std::vector<std::string>(2));
+}
+
+TEST(Rendezvous, AnotherTokenIsNamedOnBothSides) {
+  const auto errors = meet([](TcpOptions& options) {
+    if (options.rank == 1) options.token = kOther;
+  });
+  EXPECT_TRUE(names(errors[0], "rank 1 did not join rank 0 within 0.5 s")) << errors[0];
+  EXPECT_TRUE(names(errors[0], "left at the proof of the job token")) << errors[0];
+  EXPECT_TRUE(names(errors[1], "holds another job token than rank 1")) << errors[1];
+}
+
+TEST(Rendezvous, ACallerWhoSkipsTheProofIsTurnedAway) {
+  EXPECT_TRUE(names(refusal_of([](Socket& socket) {
+                      std::array<std::byte, 72> challenge;
+                      const std::array<std::byte, 32> guess{};
+                      const Hello mine = hello();
+                      socket.write_all(std::as_bytes(std::span(&mine, 1)), soon());
+                      socket.read_all(challenge, soon());
+                      socket.write_all(guess, soon());
+                      socket.read_all(challenge, soon());
+                    }),
+                    "claims to be rank 1 with another job token"));
+}
+
+TEST(Rendezvous, AnotherVersionIsNamed) {
+  EXPECT_TRUE(names(refusal_of([](Socket& socket) {
+                      Hello old = hello();
+                      old.version = 99;
+                      EXPECT_FALSE(knock(socket, old, kJobToken, {}, soon()));
+                    }),
+                    "speaks version 99 of the protocol"));
+}
+
+TEST(Rendezvous, HostileFirstBytesAreTurnedAway) {
+  const auto refused = refusal_of([](Socket& socket) {
+    std::vector<std::byte> noise(10000, std::byte{0x5a});
+    socket.write_all(noise, soon());
+  });
+  EXPECT_TRUE(names(refused, "is no rank of a job of tern's")) << refused;
+  EXPECT_TRUE(names(refusal_of([](Socket& socket) {
+                      std::array<std::byte, 1> byte{};
+                      socket.read_all(byte, Clock::now() + milliseconds(400));
+                    }),
+                    "did not prove itself in time"));
+}
+
+/// Many idle connections to one address, from a thread of its own. What is closed there is opened again at once.
+class Strangers {
+ public:
+  Strangers(const Address& target, size_t count) : target_(target), sockets_(count), thread_([this] { run(); }) {}
+  ~Strangers() {
+    ending_ = true;
+    thread_.join();
+  }
+  /// Until all have been connected once.
+  void await_all() const {
+    while (opened_ < sockets_.size()) std::this_thread::sleep_for(milliseconds(1));
+  }
+  size_t opened() const { return opened_; }
+
+ private:
+  void run() {
+    std::vector<pollfd> entries(sockets_.size());
+    while (!ending_) {
+      for (size_t i = 0; i < sockets_.size() && !ending_; ++i) {
+        if (sockets_[i].open() && entries[i].revents == 0) continue;
+        std::string why;
+        sockets_[i] = detail::connect(target_, Clock::now() + milliseconds(100), why);
+        opened_ += sockets_[i].open() ? 1 : 0;
+        entries[i] = {sockets_[i].descriptor(), POLLIN, 0};
+      }
+      ::poll(entries.data(), entries.size(), 10);
+    }
+  }
+
+  Address target_;
+  std::vector<Socket> sockets_;
+  std::atomic<size_t> opened_{0};
+  std::atomic<bool> ending_{false};
+  std::thread thread_;  // last: it uses all of the above
+};
+
+TEST(Rendezvous, SilentStrangersDoNotKeepRanksOut) {
+  constexpr int kRanks = 4;
+  constexpr size_t kStrangers = 500;
+  Listener listener{Address{}};
+  const Address master = listener.address();
+  const Strangers strangers(master, kStrangers);
+  strangers.await_all();
+  const Deadlines deadlines = {.rendezvous = std::chrono::seconds(20)};
+  const auto errors = on_ranks(kRanks, [&](int rank) {
+    const TcpOptions options = {
+        .rank = rank, .size = kRanks, .master = master, .token = kJobToken, .deadlines = deadlines};
+    rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(kRanks));
+}
+
+TEST(Rendezvous, TheOldestStrangerIsDroppedAndNoneIsWaitedFor) {
+  constexpr size_t kPlaces = 4;
+  Listener listener{Address{}};
+  std::string why;
+  std::vector<Socket> strangers;
+  for (size_t i = 0; i < 2 * kPlaces; ++i) strangers.push_back(detail::connect(listener.address(), soon(), why));
+  Gate gate(listener, kJobToken, kPlaces, std::chrono::minutes(1));
+  EXPECT_FALSE(gate.admit([](const Hello&) { return ""; }, soon()));
+  for (size_t i = 0; i < strangers.size(); ++i) {
+    std::array<std::byte, 1> byte;
+    const iovec part = {byte.data(), 1};
+    EXPECT_EQ(strangers[i].read({&part, 1}).ended.empty(), i >= kPlaces) << i;
+  }
+  EXPECT_EQ(gate.refusals(), "127.0.0.1 did not prove itself before others needed its place (4 times)");
+}
+
+TEST(Rendezvous, ARankThatDoesNotFitIsTurnedAwayAndTold) {
+  const auto sizes = meet([](TcpOptions& options) { options.size += options.rank; });
+  EXPECT_TRUE(names(sizes[1], "is one of 3 ranks, rank 0 one of 2")) << sizes[1];
+  EXPECT_TRUE(sizes[1].starts_with("rank 1 (")) << sizes[1];
+  EXPECT_EQ(sizes[0], "rank 1 did not join rank 0 within 0.5 s; turned away: " + sizes[1]);
+  const auto epochs = meet([](TcpOptions& options) { options.epoch = static_cast<uint32_t>(options.rank); });
+  EXPECT_TRUE(names(epochs[1], "is in epoch 1 of the job, rank 0 in epoch 0")) << epochs[1];
+  EXPECT_EQ(epochs[0], "rank 1 did not join rank 0 within 0.5 s; turned away: " + epochs[1]);
+}
+
+TEST(Rendezvous, ALeftOverOfAnEarlierEpochHarmsNothing) {
+  Listener listener{Address{}};
+  TcpOptions options = {.size = 2, .master = listener.address(), .token = kJobToken, .epoch = 1};
+  std::string left_over;
+  const auto errors = on_ranks(2, [&](int rank) {
+    TcpOptions mine = options;
+    mine.rank = rank;
+    if (rank == 0) {
+      make_tcp(mine, std::move(listener));
+      return;
+    }
+    TcpOptions old = mine;
+    old.epoch = 0;
+    left_over = message_of<PeerError>([&] { make_tcp(old); });
+    make_tcp(mine);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_TRUE(names(left_over, "is in epoch 0 of the job, rank 0 in epoch 1")) << left_over;
+}
+
+TEST(Rendezvous, WhoIsWaitedForIsNamedMeanwhile) {
+  Deadlines deadlines = kShort;
+  deadlines.note = milliseconds(100);
+  std::vector<std::string> notes;
+  const auto note = [&](const std::string& text) { notes.push_back(text); };
+  const TcpOptions options = {.size = 3, .token = kJobToken, .deadlines = deadlines, .note = note};
+  EXPECT_NE(message_of<PeerError>([&] { make_tcp(options); }), "");
+  ASSERT_FALSE(notes.empty());
+  EXPECT_TRUE(notes[0].starts_with("waiting for rank 1, 2 to join: 0.1")) << notes[0];
+  EXPECT_TRUE(notes[0].ends_with(" of 0.5 s")) << notes[0];
+}
+
+/// Whether this process now has a machine's name of its own.
+bool take_name(const std::string& name) {
+  return (::unshare(CLONE_NEWUTS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWUTS) == 0) &&
+         ::sethostname(name.c_str(), name.size()) == 0;
+}
+
+TEST(Rendezvous, AsManyRanksAsThereMayBeOnMachinesWithLongNames) {
+  constexpr int kNotAllowed = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rlimit limit = {};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;  // all connections end in this process
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < 5000 || !take_name(std::string(63, 'n')))
+      ::_exit(kNotAllowed);
+    try {
+      make_tcp_job(kMaxRanks, {});
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotAllowed)
+    GTEST_SKIP() << "this user may not name a machine, or open 5,000 files";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Rendezvous, AnAbsentRankIsNamed) {
+  const auto errors =
+      on_ranks(1, [](int) { make_tcp({.rank = 0, .size = 3, .token = kJobToken, .deadlines = kShort}); });
+  EXPECT_EQ(errors[0], "rank 1, 2 did not join rank 0 within 0.5 s");
+  Listener unused{Address{}};
+  const Address nobody = unused.address();
+  { const Listener gone = std::move(unused); }
+  const auto alone = message_of<PeerError>(
+      [&] { make_tcp({.rank = 1, .size = 2, .master = nobody, .token = kJobToken, .deadlines = kShort}); });
+  EXPECT_TRUE(names(alone, "rank 1: rank 0 does not answer at " + to_string(nobody))) << alone;
+}
+
+TEST(Rendezvous, ABusyPortIsNamed) {
+  const Listener listener{Address{}};
+  const std::string error = message_of<InputError>(
+      [&] { make_tcp({.rank = 0, .size = 2, .master = listener.address(), .token = kJobToken}); });
+  EXPECT_TRUE(names(error, to_string(listener.address()) + ": cannot listen there: Address already in use")) << error;
+}
+
+TEST(Rendezvous, NoJobIsWithoutAToken) {
+  for (const char* host : {"127.0.0.1", "0.0.0.0"})
+    for (int rank : {0, 1}) {
+      const auto error = message_of<InputError>([&] { make_tcp({.rank = rank, .size = 2, .master = {host, 29400}}); });
+      EXPECT_TRUE(names(error, "TERN_TOKEN_FILE")) << error;
+    }
+}
+
+TEST(Address, ReadsWhatItWrites) {
+  for (const char* text : {"127.0.0.1:29400", "[::1]:0", "node-1:65535"})
+    EXPECT_EQ(to_string(parse_address(text)), text);
+  for (const char* text : {"", "host", "host:", ":1", "host:65536", "host:1x", "::1:5", "host:-1"})
+    EXPECT_NE(message_of<InputError>([&] { parse_address(text); }), "") << text;
+}
+
+}  // namespace
+}  // namespace tern::test

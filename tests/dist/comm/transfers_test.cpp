@@ -1,0 +1,78 @@
+#include "tern/dist/comm/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/dist/comm/job.h"
+
+namespace tern::test {
+namespace {
+
+/// Compares what each call is said to move with what the transport counts.
+class Auditor final : public Communicator {
+ public:
+  explicit Auditor(std::unique_ptr<Transport> transport) : inner_(std::move(transport)) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  Traffic traffic() const override { return inner_.traffic(); }
+  void abandon(const std::string& cause) override { inner_.abandon(cause); }
+
+ private:
+  static bool is_ring(Operation operation) {
+    return operation == Operation::broadcast || operation == Operation::all_reduce_sum ||
+           operation == Operation::all_reduce_max || operation == Operation::reduce_scatter ||
+           operation == Operation::all_gather;
+  }
+
+  Work start(const CollectiveCall& call) override {
+    const Traffic before = traffic();
+    const Work work = inner_.start(call);
+    work.wait();
+    const Traffic counted = traffic() - before;
+    const detail::Volume moved = is_ring(call.message.operation) ? detail::moved_around_ring(call, rank(), size())
+                                                                 : detail::moved_directly(call, rank(), size());
+    const uint64_t width = size_of(call.message.dtype);
+    EXPECT_EQ(moved.sent * width, counted.sent_payload) << to_string(call.message) << " on rank " << rank();
+    EXPECT_EQ(moved.received * width, counted.received_payload) << to_string(call.message) << " on rank " << rank();
+    return work;
+  }
+
+  TransportCommunicator inner_;
+};
+
+Tensor some(int64_t count, DType dtype = DType::f32) { return Tensor::zeros({count}, {.dtype = dtype}); }
+
+void call_all(Communicator& c, int64_t count) {
+  const int n = c.size(), root = n / 2;
+  std::vector<int64_t> uneven(n), sends(n), receives(n);
+  int64_t whole = 0, sent = 0, received = 0;
+  for (int peer = 0; peer < n; ++peer) {
+    whole += uneven[peer] = peer == 1 ? 0 : count + peer;
+    sent += sends[peer] = count + c.rank() + 2 * peer;
+    received += receives[peer] = count + peer + 2 * c.rank();
+  }
+  c.broadcast(some(count), root);
+  c.fan_out(some(count), root);
+  c.all_reduce(some(count, DType::f64));
+  c.all_reduce(some(count), Reduction::max);
+  c.reduce_scatter(some(count), some(count * (c.rank() + 1) / n - count * c.rank() / n));
+  c.all_gather(some(uneven[c.rank()], DType::u8), some(whole, DType::u8), uneven);
+  c.all_to_all(some(sent), sends, some(received), receives);
+  c.scatter(some(whole), some(uneven[c.rank()]), root, uneven);
+  c.gather(some(uneven[c.rank()]), some(whole), root, uneven);
+  c.shift(some(count + c.rank()), some(count + (c.rank() + n - 1) % n));
+}
+
+TEST(Transfers, SayWhatTransportsCount) {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    auto transports = make_in_process(ranks);
+    const auto errors = on_ranks(ranks, [&](int rank) {
+      Auditor auditor(std::move(transports[rank]));
+      for (const int64_t count : {0, 1, 7, 1000}) call_all(auditor, count);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(ranks));
+  }
+}
+
+}  // namespace
+}  // namespace tern::test

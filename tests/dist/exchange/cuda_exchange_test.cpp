@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tern/core/error.h"
+#include "tests/dist/exchange/exchange_support.h"
+#include "tests/support/cuda.h"
+#include "tests/support/message_of.h"
+
+namespace tern::test {
+namespace {
+
+constexpr Device kCuda{DeviceType::cuda, 0};
+const std::vector<Shape> kShapes = {{500}, {20, 1, 5, 5}, {0, 3}, {33}, {10}, {4099}};
+
+class CudaMessages : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  std::unique_ptr<GradientCodec> codec() const { return make_codec(GetParam()); }
+};
+
+TEST_P(CudaMessages, AreTheCpusByteForByte) {
+  const auto each = codec();
+  const MessageCodec& codec = *each->messages();
+  for (int rank = 0; rank < 3; ++rank) {
+    const FusedGradients here = gradients_of(rank, kShapes), there = on_device(here, kCuda);
+    const Tensor scalers = codec.scalers(here);
+    EXPECT_EQ(codec.scalers(there).to_vector<float>(), scalers.to_vector<float>());
+    for (const Tensor& shared : {Tensor(), scalers}) {
+      const Tensor bytes = codec.encode(there, shared);
+      EXPECT_EQ(bytes.device(), kCuda);
+      EXPECT_EQ(bytes.to_vector<uint8_t>(), codec.encode(here, shared).to_vector<uint8_t>());
+    }
+  }
+}
+
+TEST_P(CudaMessages, OfSeveralRanksAddUpToTheSumOfEach) {
+  constexpr int kRanks = 3;
+  const auto each = codec();
+  const MessageCodec& codec = *each->messages();
+  std::vector<uint8_t> bytes;
+  std::vector<Tensor> expected, on_cpu, on_cuda;
+  for (const Shape& shape : kShapes) {
+    expected.push_back(Tensor::full(shape, 0.25));
+    on_cpu.push_back(expected.back().clone());
+    on_cuda.push_back(expected.back().to(kCuda));
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const FusedGradients message = gradients_of(rank, kShapes);
+    const auto more = codec.encode(message, {}).to_vector<uint8_t>();
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    for (size_t i = 0; i < message.size(); ++i)
+      each->decode_add(message[i].tag, encoded(*each, message[i].gradient, message[i].tag), expected[i]);
+  }
+  const Tensor messages = Tensor::from({kRanks, static_cast<int64_t>(bytes.size()) / kRanks}, bytes);
+  codec.decode_add(messages, {}, on_cpu);
+  codec.decode_add(messages.to(kCuda), {}, on_cuda);
+  for (size_t i = 0; i < kShapes.size(); ++i) {
+    EXPECT_EQ(on_cpu[i].to_vector<float>(), expected[i].to_vector<float>()) << to_string(kShapes[i]);
+    EXPECT_EQ(on_cuda[i].to_vector<float>(), expected[i].to_vector<float>()) << to_string(kShapes[i]);
+  }
+}
+
+TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
+  FusedGradients message = gradients_of(0, kShapes);
+  message[3].gradient.span<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  const auto each = codec();
+  const std::string found = message_of<InputError>([&] { each->messages()->encode(on_device(message, kCuda), {}); });
+  EXPECT_NE(found.find("gradient of 'layer3' has NaN or infinite elements"), std::string::npos) << found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
+                         testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
+                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2"));
+
+struct Pair {
+  const char* exchange;
+  const char* codec;
+};
+std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
+  return stream << pair.exchange << " " << pair.codec;
+}
+
+class CudaExchanges : public testing::TestWithParam<Pair> {
+  void SetUp() override {
+    if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+TEST_P(CudaExchanges, GiveTheCpusMeansAndMoveTheCpusBytes) {
+  const auto& [exchange, codec] = GetParam();
+  const TransportKind transport = transport_kinds()[0];
+  const auto expected = exchange_once(transport, 2, exchange, codec, kShapes);
+  const auto found = exchange_once(transport, 2, exchange, codec, kShapes, kCuda);
+  for (size_t rank = 0; rank < expected.size(); ++rank) {
+    EXPECT_EQ(found[rank].means, expected[rank].means);
+    EXPECT_EQ(found[rank].traffic, expected[rank].traffic);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, CudaExchanges,
+                         testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"},
+                                         Pair{"allgather", "fp16"}, Pair{"allgather", "none"},
+                                         Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
+                                         Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias"},
+                                         Pair{"allgather", "error-feedback:topk"}, Pair{"reduce-scatter", "qsgd"},
+                                         Pair{"server", "ternary"}, Pair{"ternary-ring", "ternary"}));
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,83 @@
+#include "tern/dist/exchange/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/dist/exchange/exchange_support.h"
+
+namespace tern::test {
+namespace {
+
+struct Way {
+  const char* exchange;
+  const char* codec;
+};
+std::ostream& operator<<(std::ostream& stream, const Way& way) { return stream << way.exchange << " " << way.codec; }
+
+const Way kWays[] = {{"ring", "none"},
+                     {"ring", "fp16"},
+                     {"allgather", "none"},
+                     {"allgather", "ternary"},
+                     {"allgather", "ternary:share=on"},
+                     {"allgather", "ternary:pack=5trit,bucket=100"},
+                     {"allgather", "qsgd:bits=4,bucket=512"},
+                     {"allgather", "onebit"},
+                     {"allgather", "topk:ratio=0.01"},
+                     {"allgather", "error-feedback:ternary"},
+                     {"reduce-scatter", "ternary"},
+                     {"reduce-scatter", "ternary:share=on"},
+                     {"reduce-scatter", "qsgd:bits=4,bucket=64"},
+                     {"server", "none"},
+                     {"server", "ternary"},
+                     {"server", "qsgd:bits=2,bucket=128"},
+                     {"ternary-ring", "ternary"}};
+
+class ExchangePlans : public testing::TestWithParam<std::tuple<Way, int>> {};
+
+TEST_P(ExchangePlans, SendWhatTheLedgerOfTheExchangeHas) {
+  const auto& [way, ranks] = GetParam();
+  const std::vector<Shape> shapes = {{10, 33}, {4099}, {7}, {64, 5, 5}};
+  uint64_t sent = 0;
+  for (const auto& result : exchange_once(transport_kinds()[0], ranks, way.exchange, way.codec, shapes))
+    sent += result.traffic.sent_payload;
+  const auto codec = make_codec(way.codec);
+  EXPECT_EQ(plan_exchange(way.exchange, *codec, coded_tensors(*codec, shapes), ranks).sent(),
+            static_cast<int64_t>(sent));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ExchangePlans,
+                         testing::Combine(testing::ValuesIn(kWays), testing::Values(1, 2, 3, 4, 8)));
+
+TEST(ExchangePlan, CountsCodesOfVariableSizeAsTheyAreGiven) {
+  const auto codec = make_codec("qsgd:code=entropy");
+  const std::vector<CodedTensor> message = {{{4099}, 900}, {{50}, 30}};
+  const ExchangePlan plan = plan_exchange("allgather", *codec, message, 4);
+  EXPECT_EQ(plan.sent(), 4 * 3 * 930);
+  ASSERT_EQ(plan.phases.size(), 2u);  // lengths first, on the account of overhead
+  EXPECT_EQ(plan.phases[0].wire.sent, 4 * 3 * 2 * 8);
+}
+
+// A rank codes its own message, and reads everyone's; around a ring it codes all parts in turn.
+TEST(ExchangePlan, CountsWhatTheRankThatOthersWaitForCodesAndReads) {
+  const auto ternary = make_codec("ternary");
+  const auto message = coded_tensors(*ternary, std::vector<Shape>{{6400}});
+  const auto work = [&](const char* exchange, int ranks) {
+    const ExchangePlan plan = plan_exchange(exchange, *ternary, message, ranks);
+    return std::pair(plan.encoded(), plan.decoded());
+  };
+  EXPECT_EQ(work("allgather", 8), std::pair(6400.0, 8 * 6400.0));
+  EXPECT_EQ(work("server", 8), std::pair(2 * 6400.0, 9 * 6400.0));
+  EXPECT_EQ(work("reduce-scatter", 8), std::pair(6400.0 * 9 / 8, 2 * 6400.0));
+  EXPECT_EQ(work("ternary-ring", 8), std::pair(2 * 6400.0, 6400.0 * 15 / 8));
+}
+
+TEST(ExchangePlan, IsMadeForMoreRanksThanAnyMachineStarts) {
+  const auto none = make_codec("none"), ternary = make_codec("ternary");
+  const std::vector<Shape> shapes = {{1 << 20}};
+  constexpr int64_t n = 1 << 20;
+  EXPECT_EQ(plan_exchange("ring", *none, coded_tensors(*none, shapes), 512).sent(), 2 * 511 * 4 * n);
+  const ExchangePlan server = plan_exchange("server", *ternary, coded_tensors(*ternary, shapes), 512);
+  EXPECT_EQ(server.sent(), 511 * (n / 4 + n * 11 / 8) + 2 * 511 * 4);
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/dist/exchange/exchange_support.h"
+
+namespace tern::test {
+namespace {
+
+/// The mean that an exchange makes of gradients that `gradient(rank)` gives.
+template <class Gradient>
+Tensor mean_over(int ranks, const std::string& exchange, const std::string& spec, const Gradient& gradient) {
+  Tensor mean;
+  const auto errors = with_communicators(make_in_process(ranks), [&](Communicator& c) {
+    const auto codec = make_codec(spec);
+    const auto way = make_exchange(exchange, *codec, c);
+    const Tensor found = way->start({{tag(static_cast<uint32_t>(c.rank())), gradient(c.rank())}})()[0];
+    if (c.rank() == 0) mean = found;
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(static_cast<size_t>(ranks)));
+  return mean;
+}
+
+// Draws that lack the rank would leave 1.0 of one rank's variance.
+TEST(ExchangeStatistics, RanksDrawIndependently) {
+  const Tensor g = gaussian({65536});
+  for (const char* exchange : {"allgather", "server", "ternary-ring"}) {
+    const auto variance = [&](int ranks) {
+      return squared_distance(mean_over(ranks, exchange, "ternary:clip=0", [&](int) { return g; }), g);
+    };
+    EXPECT_NEAR(variance(8) / variance(1), 0.125, 0.01) << exchange;
+  }
+}
+
+// Codes that come back as they are, ±S everywhere, leave the re-quantisation alone to be seen: of a mean m it has the
+// expectation m and, scaled by its largest magnitude M in each of N shards, the second moment M‖m‖₁ (TernGrad eq. 25).
+TEST(ExchangeStatistics, RequantisationIsUnbiasedAndHasItsSecondMoment) {
+  constexpr int kRanks = 4;
+  constexpr int64_t kCount = 65536;
+  const auto signs = [](int rank) {
+    Tensor g = Tensor::empty({kCount});
+    const RandomStream random({.seed = 11, .owner = static_cast<uint32_t>(rank)});
+    for (int64_t i = 0; i < kCount; ++i) g.data<float>()[i] = random.below(static_cast<uint64_t>(i), 2) == 0 ? -1 : 1;
+    return g;
+  };
+  Tensor mean = Tensor::zeros({kCount});
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const Tensor g = signs(rank);
+    for (int64_t i = 0; i < kCount; ++i) mean.data<float>()[i] += g.data<float>()[i] / kRanks;
+  }
+  const Tensor found = mean_over(kRanks, "reduce-scatter", "ternary", signs);
+  double along = 0, absolute = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    along += double{found.data<float>()[i]} * mean.data<float>()[i];
+    absolute += std::abs(mean.data<float>()[i]);
+  }
+  EXPECT_NEAR(along / squared_norm(mean), 1, 0.02);
+  EXPECT_NEAR(squared_norm(found) / absolute, 1, 0.02);  // every shard's largest magnitude is 1
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tests/dist/exchange/exchange_support.h"
+#include "tests/support/message_of.h"
+
+namespace tern::test {
+namespace {
+
+struct Pair {
+  const char* exchange;
+  const char* codec;
+};
+std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
+  return stream << pair.exchange << " " << pair.codec;
+}
+
+const Pair kPairs[] = {
+    {"ring", "none"},
+    {"ring", "fp16"},
+    {"ring", "bf16"},
+    {"allgather", "none"},
+    {"allgather", "ternary"},
+    {"allgather", "ternary:share=on,bucket=100,pack=5trit"},
+    {"allgather", "ternary:pack=entropy"},
+    {"allgather", "qsgd"},
+    {"allgather", "qsgd:bits=2,bucket=128,norm=max,code=elias"},
+    {"allgather", "onebit"},
+    {"allgather", "error-feedback:topk:ratio=0.1"},
+    {"reduce-scatter", "ternary"},
+    {"reduce-scatter", "ternary:share=on,bucket=160,pack=5trit"},
+    {"reduce-scatter", "qsgd:bucket=64"},
+    {"server", "none"},
+    {"server", "ternary"},
+    {"server", "ternary:share=off"},
+    {"server", "ternary:bucket=100,pack=entropy"},
+    {"server", "error-feedback:qsgd:code=elias"},
+    {"ternary-ring", "ternary"},
+    {"ternary-ring", "ternary:bucket=100,pack=5trit"},
+};
+
+const std::vector<Shape> kMessages[] = {{{0}}, {{1}}, {{7}, {0, 3}, {20, 1, 5, 5}, {33}}, {{100003}}};
+
+class Exchanges : public testing::TestWithParam<std::tuple<Pair, int>> {
+ protected:
+  std::string exchange() const { return std::get<0>(GetParam()).exchange; }
+  std::string codec() const { return std::get<0>(GetParam()).codec; }
+  int ranks() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(Exchanges, LeaveTheSameBitsOnAllRanksAndTransports) {
+  for (const auto& shapes : kMessages) {
+    std::vector<std::vector<float>> expected;
+    for (const auto& kind : transport_kinds()) {
+      const auto results = exchange_once(kind, ranks(), exchange(), codec(), shapes);
+      if (expected.empty()) expected = results[0].means;
+      for (const auto& result : results) EXPECT_EQ(result.means, expected) << kind;
+    }
+  }
+}
+
+bool shares_scalers(const std::string& exchange, const GradientCodec& codec) {
+  if (codec.scaled() == nullptr) return false;
+  const ScalerSharing sharing = codec.scaled()->sharing();
+  const bool sums = exchange == "server" || exchange == "ternary-ring";
+  return sharing == ScalerSharing::on || (sums && sharing == ScalerSharing::automatic);
+}
+
+/// The largest scaler of all ranks for each bucket.
+Tensor largest_scalers(int ranks, const ScaledCodec& codec, const Shape& shape) {
+  Tensor largest;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto [tag, gradient] = gradients_of(rank, {shape})[0];
+    const Tensor own = codec.scalers(tag, gradient);
+    if (!largest.defined()) largest = own;
+    for (int64_t b = 0; b < own.numel(); ++b)
+      largest.data<float>()[b] = std::max(largest.data<float>()[b], own.data<float>()[b]);
+  }
+  return largest;
+}
+
+/// Each rank's gradient through the codec, and the mean of what comes back.
+Tensor mean_of_decoded(int ranks, const std::string& exchange, const std::string& spec, const Shape& shape) {
+  Tensor sum = Tensor::zeros(shape);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto codec = make_codec(spec);
+    const auto [tag, gradient] = gradients_of(rank, {shape})[0];
+    if (shares_scalers(exchange, *codec)) {
+      const Tensor scalers = largest_scalers(ranks, *codec->scaled(), shape);
+      std::vector<std::byte> codes;
+      codec->scaled()->append_codes(tag, gradient, scalers, codes);
+      codec->scaled()->add_codes(codes, scalers, sum);
+    } else {
+      codec->decode_add(tag, encoded(*codec, gradient, tag), sum);
+    }
+  }
+  for (float& x : sum.span<float>()) x /= static_cast<float>(ranks);
+  return sum;
+}
+
+TEST_P(Exchanges, GiveTheMeanOfWhatEachRankCodes) {
+  if (exchange() == "reduce-scatter") return;  // codes the mean again
+  const Shape shape = {4099};
+  const Tensor expected = mean_of_decoded(ranks(), exchange(), codec(), shape);
+  const auto results = exchange_once(transport_kinds()[0], ranks(), exchange(), codec(), {shape});
+  // A ring of 16 bits rounds each hop's sum, N + 1 times at most, to 11 or 8 bits.
+  const double precision = codec() == "fp16" ? 0x1p-11 : codec() == "bf16" ? 0x1p-8 : 0x1p-23;
+  for (size_t i = 0; i < results[0].means[0].size(); ++i)
+    ASSERT_NEAR(results[0].means[0][i], expected.span<float>()[i], (ranks() + 1) * precision * 8) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Exchanges, testing::Combine(testing::ValuesIn(kPairs), testing::Values(1, 2, 3, 4, 8)));
+
+TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("ring", *make_codec("topk:ratio=0.1")); }),
+            "exchange ring takes none, fp16 and bf16, not topk:ratio=0.1; that goes by allgather, server");
+  EXPECT_EQ(
+      message_of<InputError>([] { check_exchange("ternary-ring", *make_codec("ternary:share=off,pack=entropy")); }),
+      "exchange ternary-ring takes ternary with share=auto or on, not "
+      "ternary:clip=2.5,clip-mode=paper,share=off,bucket=0,pack=entropy; that goes by allgather, server");
+  EXPECT_EQ(
+      message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
+      "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
+      "multiple of 32 (5trit: 5), not qsgd:bits=4,bucket=100,norm=max,code=fixed; that goes by allgather, server");
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
+            "no exchange 'rign'; there are ring, allgather, reduce-scatter, server, ternary-ring");
+}
+
+TEST(ExchangeGrid, IsInTheHelp) {
+  const std::string help = exchange_help();
+  for (const std::string& name : exchange_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
+  for (const char* row : {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk\n",
+                          "reduce-scatter  -        -        -        yes      yes      -        -        -\n",
+                          "error-feedback:CODEC goes by allgather, server\n"})
+    EXPECT_NE(help.find(row), std::string::npos) << help;
+}
+
+TEST(DefaultExchange, MovesLeast) {
+  const auto of = [](const char* codec, int ranks) { return default_exchange(*make_codec(codec), ranks); };
+  EXPECT_EQ(of("none", 2), "ring");
+  EXPECT_EQ(of("bf16", 16), "ring");
+  EXPECT_EQ(of("ternary", 31), "allgather");
+  EXPECT_EQ(of("ternary", 32), "server");
+  EXPECT_EQ(of("qsgd:bits=4", 15), "allgather");
+  EXPECT_EQ(of("qsgd:bits=4", 16), "reduce-scatter");
+  EXPECT_EQ(of("qsgd:bits=4,code=elias", 16), "allgather");
+  EXPECT_EQ(of("error-feedback:topk", 64), "allgather");
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,238 @@
+#include "tern/dist/methods/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/layers/batch_norm.h"
+#include "tern/optim/partly_decayed.h"
+#include "tests/dist/methods/training_support.h"
+#include "tests/support/message_of.h"
+
+namespace tern::test {
+namespace {
+
+using Results = std::vector<std::vector<float>>;
+
+Results data_parallel(Transports transports, const DataParallel::Options& options, int64_t steps = 10) {
+  return train_on_ranks(std::move(transports), [&](const RankTraining& rank) {
+    DataParallel optimizer(rank.model, rank.local, rank.communicator, options);
+    rank.steps(optimizer, 0, steps);
+  });
+}
+
+DataParallel::Options with_codec(const std::string& codec, int64_t fusion_bytes = 1 << 20) {
+  return {.averaging = {.codec = codec, .fusion = {.fusion_bytes = fusion_bytes}, .seed = 5}, .check_every = 1};
+}
+
+template <class Net>
+class DataParallelOf : public testing::Test {};
+using Nets = testing::Types<SmallNet, SmallConvNet>;
+TYPED_TEST_SUITE(DataParallelOf, Nets);
+
+TYPED_TEST(DataParallelOf, WithoutACodecIsOneProcessWithTheWholeBatch) {
+  const auto alone = train_on_ranks<TypeParam>(make_in_process(1), [](const RankTraining& rank) {
+    DistributedOptimizer optimizer(rank.model, rank.local);
+    rank.steps(optimizer, 0, 10);
+  })[0];
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    const auto together = train_on_ranks<TypeParam>(make_in_process(ranks), [](const RankTraining& rank) {
+      DataParallel optimizer(rank.model, rank.local, rank.communicator, with_codec("none"));
+      rank.steps(optimizer, 0, 10);
+    });
+    double difference = 0, length = 0;
+    for (size_t i = 0; i < alone.size(); ++i) {
+      difference += std::pow(double{alone[i]} - together[0][i], 2);
+      length += std::pow(double{alone[i]}, 2);
+    }
+    EXPECT_LT(std::sqrt(difference / length), 1e-5) << ranks << " ranks";
+  }
+}
+
+TEST(DataParallel, LeavesTheSameBitsOnAllRanksTransportsAndWithOverlap) {
+  for (const char* codec : {"none", "bf16", "ternary", "qsgd:code=entropy", "error-feedback:topk:ratio=0.1"}) {
+    for (const int64_t fusion_bytes : {1 << 20, 200}) {
+      DataParallel::Options options = with_codec(codec, fusion_bytes);
+      const Results expected = data_parallel(make_in_process(3), options);
+      EXPECT_EQ(expected, Results(3, expected[0])) << codec;
+      EXPECT_EQ(data_parallel(make_tcp_job(3, {}), options), expected) << codec;
+      options.averaging.overlap = true;
+      EXPECT_EQ(data_parallel(make_in_process(3), options), expected) << codec;
+    }
+  }
+}
+
+TEST(DataParallel, FusionChangesNoScalerAndNoDraw) {
+  EXPECT_EQ(data_parallel(make_in_process(2), with_codec("ternary", 1 << 20)),
+            data_parallel(make_in_process(2), with_codec("ternary", 1)));
+}
+
+TEST(DataParallel, GoesOnFromASavedResidual) {
+  for (const char* codec : {"error-feedback:ternary", "onebit"}) {
+    const Results undisturbed = data_parallel(make_in_process(2), with_codec(codec));
+    const Results resumed = train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
+      StateDict state;
+      {
+        DataParallel before(rank.model, rank.local, rank.communicator, with_codec(codec));
+        rank.steps(before, 0, 4);
+        state = before.state();
+        EXPECT_EQ(state.size(), 4u);
+      }
+      DataParallel after(rank.model, rank.local, rank.communicator, with_codec(codec));
+      after.load_state(state, 4);
+      rank.steps(after, 4, 10);
+    });
+    EXPECT_EQ(resumed, undisturbed) << codec;
+  }
+}
+
+TEST(DataParallel, LeavesSmallAndNamedTensorsInFloat) {
+  // first: 33·20 + 33, last: 5·33 + 5
+  const auto payload = [](const FusionOptions& fusion) {
+    uint64_t sent = 0;
+    train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
+      DataParallel::Options options = with_codec("ternary");
+      options.averaging.fusion = fusion;
+      options.check_every = 0;
+      DataParallel optimizer(rank.model, rank.local, rank.communicator, options);
+      rank.steps(optimizer, 0, 1);
+      if (rank.communicator.rank() == 0) sent = rank.communicator.traffic().sent_payload;
+    });
+    return sent;
+  };
+  const auto coded = [](int64_t n) { return static_cast<uint64_t>(4 + 2 * (4 * (n / 32) + (n % 32 + 7) / 8)); };
+  EXPECT_EQ(payload({}), coded(660) + coded(33) + coded(165) + coded(5));
+  // Two ranks' ring sends a part in each phase, half the floats together.
+  EXPECT_EQ(payload({.min_compress = 34}), coded(660) + coded(165) + 4 * (33 + 5));
+  EXPECT_EQ(payload({.keep_float = "last.*"}), coded(660) + coded(33) + 4 * (165 + 5));
+}
+
+TEST(DataParallel, DecaysWeightsInTheGradient) {
+  const Results decayed = data_parallel(
+      make_in_process(2), {.averaging = {.codec = "none"}, .weight_decay_in_gradient = 0.1, .check_every = 0});
+  const auto alone = train_on_ranks(make_in_process(1), [](const RankTraining& rank) {
+    Sgd local(rank.model.parameters(), {.lr = kSmallSgd.lr, .momentum = kSmallSgd.momentum, .weight_decay = 0.1});
+    DistributedOptimizer optimizer(rank.model, local);
+    for (int64_t step = 0; step < 10; ++step) small_step(rank.model, local, optimizer, step, 0, 1);
+  })[0];
+  for (size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(decayed[0][i], alone[i], 1e-5);
+}
+
+TEST(DataParallel, DecaysInTheGradientWhatTheModelLetsDecay) {
+  struct Net final : Module, PartlyDecayed {
+    Variable forward(const Variable& x) override { return last(first(x)); }
+    bool decays(std::string_view parameter) const override { return parameter.ends_with("weight"); }
+    Linear& first = add<Linear>("first", {.in = 20, .out = 33, .relu = true});
+    Linear& last = add<Linear>("last", {.in = 33, .out = 5});
+  };
+  const auto decayed = train_on_ranks<Net>(make_in_process(2), [](const RankTraining& rank) {
+    DataParallel optimizer(rank.model, rank.local, rank.communicator,
+                           {.averaging = {.codec = "none"}, .weight_decay_in_gradient = 0.1, .check_every = 0});
+    rank.steps(optimizer, 0, 10);
+  });
+  const auto alone = train_on_ranks<Net>(make_in_process(1), [](const RankTraining& rank) {
+    std::vector<ParameterGroup> groups = {{.parameters = {}, .weight_decay = 0.1}, {}};
+    for (const auto& named : rank.model.parameters())
+      groups[named.name.ends_with("weight") ? 0 : 1].parameters.push_back(named);
+    Sgd local(groups, {.lr = kSmallSgd.lr, .momentum = kSmallSgd.momentum});
+    DistributedOptimizer optimizer(rank.model, local);
+    for (int64_t step = 0; step < 10; ++step) small_step(rank.model, local, optimizer, step, 0, 1);
+  })[0];
+  for (size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(decayed[0][i], alone[i], 1e-5);
+}
+
+TEST(DataParallel, NamesTheRankWhoseParametersDiffer) {
+  const auto errors = with_communicators(make_in_process(4), [](Communicator& c) {
+    SmallNet model;
+    model.initialize(c.rank() == 2 ? 2 : 1);
+    Sgd local(model.parameters(), kSmallSgd);
+    DataParallel optimizer(model, local, c, with_codec("none"));
+    small_step(model, local, optimizer, 0, c.rank(), 4);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4, "rank 2: its parameters are not those of rank 0 after step 0"));
+}
+
+TEST(DataParallel, GivesEveryRankTheBuffersOfRank0) {
+  struct Normalized final : Module {
+    Variable forward(const Variable& x) override { return last(norm(x)); }
+    BatchNorm1d& norm = add<BatchNorm1d>("norm", {.features = 20});
+    Linear& last = add<Linear>("last", {.in = 20, .out = 5});
+  };
+  std::vector<std::vector<double>> buffers(3);
+  with_communicators(make_in_process(3), [&](Communicator& c) {
+    Normalized model;
+    model.initialize(1);
+    Sgd local(model.parameters(), kSmallSgd);
+    DataParallel optimizer(model, local, c, with_codec("none"));
+    small_step(model, local, optimizer, 0, c.rank(), 3);
+    const auto own = model.buffers()[0].buffer->to_vector<double>();
+    const Traffic before = c.traffic();
+    optimizer.consolidate();
+    EXPECT_EQ((c.traffic() - before).sent_payload, 0u);
+    buffers[static_cast<size_t>(c.rank())] = model.buffers()[0].buffer->to_vector<double>();
+    EXPECT_EQ(own == buffers[static_cast<size_t>(c.rank())], c.rank() == 0);
+  });
+  EXPECT_FALSE(buffers[0].empty());
+  EXPECT_EQ(buffers, decltype(buffers)(3, buffers[0]));
+}
+
+TEST(DataParallel, RefusesWhatDoesNotFit) {
+  const auto message = [](const AveragingOptions& averaging) {
+    return message_of<InputError>([&] {
+      SmallNet model;
+      model.initialize(1);
+      Sgd local(model.parameters(), kSmallSgd);
+      TransportCommunicator c(std::move(make_in_process(1)[0]));
+      DataParallel(model, local, c, {.averaging = averaging});
+    });
+  };
+  EXPECT_EQ(message({.codec = "qsgd", .exchange = "ring"}).substr(0, 41), "exchange ring takes none, fp16 and bf16, ");
+  EXPECT_EQ(message({.fusion = {.keep_float = "fc*"}}),
+            "keep-float 'fc*' matches none of the model's parameters; the last is 'last.bias'");
+}
+
+TEST(DataParallel, EndsAtTheFirstBrokenGradient) {
+  for (const bool overlap : {false, true}) {
+    const auto errors = with_communicators(make_tcp_job(3, {}), [&](Communicator& c) {
+      SmallNet model;
+      model.initialize(1);
+      if (c.rank() == 1) model.last.bias->value().fill(NAN);
+      Sgd local(model.parameters(), kSmallSgd);
+      DataParallel::Options options = with_codec("ternary", 200);
+      options.averaging.overlap = overlap;
+      DataParallel optimizer(model, local, c, options);
+      small_step(model, local, optimizer, 0, c.rank(), 3);
+    });
+    EXPECT_EQ(errors[1], "gradient of 'last.bias' has NaN or infinite elements");
+    EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+    EXPECT_EQ(errors[2], errors[0]);
+  }
+}
+
+TEST(DataParallel, SaysThatARankIsLost) {
+  const auto begin = Clock::now();
+  const Deadlines deadlines = {.heartbeat = std::chrono::milliseconds(50),
+                               .dead_after = std::chrono::milliseconds(500),
+                               .operation = std::chrono::milliseconds(500)};
+  for (const bool overlap : {false, true}) {
+    const auto errors = with_communicators(make_tcp_job(3, deadlines), [&](Communicator& c) {
+      SmallNet model;
+      model.initialize(1);
+      Sgd local(model.parameters(), kSmallSgd);
+      DataParallel::Options options = with_codec("ternary", 200);
+      options.averaging.overlap = overlap;
+      DataParallel optimizer(model, local, c, options);
+      for (int64_t step = 0; step < (c.rank() == 1 ? 2 : 3); ++step)
+        small_step(model, local, optimizer, step, c.rank(), 3);
+    });
+    EXPECT_EQ(errors[1], "");
+    EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+    EXPECT_EQ(errors[2], errors[0]);
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tern/autograd/operation.h"
+#include "tern/dist/comm/link.h"
+#include "tern/dist/methods/data_parallel.h"
+#include "tests/dist/methods/training_support.h"
+
+namespace tern::test {
+namespace {
+
+constexpr int kLayers = 5;
+constexpr int64_t kWidth = 256;
+
+/// Nothing, but that its backward takes 20 ms in which the processor is free.
+struct Pause {
+  Tensor forward(const Tensor& x) { return x.clone(); }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return {dy.clone()};
+  }
+};
+
+/// Equal layers, each of which takes its time in backward.
+struct SlowNet final : Module {
+  SlowNet() {
+    for (int i = 0; i < kLayers; ++i)
+      layers.push_back(&add<Linear>("layer" + std::to_string(i), {.in = kWidth, .out = kWidth}));
+  }
+  Variable forward(const Variable& x) override {
+    Variable y = x;
+    for (Linear* layer : layers) y = apply(Pause{}, (*layer)(y));
+    return y;
+  }
+  std::vector<Linear*> layers;
+};
+
+/// Seconds of five steps on two ranks whose link takes about 20 ms a layer; the longer of both.
+double training_time(bool overlap, std::vector<float>& parameters) {
+  auto transports = make_in_process(2);
+  // Of the ring of two, each rank sends 4 bytes a parameter: 263 kB.
+  for (auto& transport : transports) transport = make_shaped(std::move(transport), parse_link("rate=105mbit"));
+  std::vector<double> seconds(2);
+  const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
+    SlowNet model;
+    model.initialize(1);
+    Sgd local(model.parameters(), {.lr = 0.01});
+    DataParallel optimizer(model, local, c,
+                           {.averaging = {.fusion = {.fusion_bytes = 1 << 17}, .overlap = overlap}, .check_every = 0});
+    const auto begin = Clock::now();
+    for (int64_t step = 0; step < 5; ++step) {
+      optimizer.begin_step(step);
+      local.zero_gradients();
+      const Variable y = model(Variable(Tensor::full({2, kWidth}, 1 + c.rank())));
+      y.backward(Tensor::full(y.shape(), 1e-3));
+      optimizer.step();
+    }
+    seconds[static_cast<size_t>(c.rank())] = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (c.rank() == 0) parameters = parameters_of(model);
+    EXPECT_GT(optimizer.times().wait, 0);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  return std::max(seconds[0], seconds[1]);
+}
+
+TEST(Overlap, HidesTheWireBehindBackward) {
+  std::vector<float> expected, found;
+  const double without = training_time(false, expected), with = training_time(true, found);
+  EXPECT_EQ(found, expected);
+  EXPECT_LE(with / without, 0.85) << with << " s with, " << without << " s without";
+}
+
+}  // namespace
+}  // namespace tern::test

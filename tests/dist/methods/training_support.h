@@ -1,0 +1,97 @@
+#pragma once
+
+#include <functional>
+
+#include "tern/autograd/layout.h"
+#include "tern/autograd/loss.h"
+#include "tern/dist/methods/distributed_optimizer.h"
+#include "tern/layers/conv2d.h"
+#include "tern/layers/linear.h"
+#include "tern/optim/sgd.h"
+#include "tests/dist/comm/transports.h"
+
+namespace tern::test {
+
+/// Two layers without batch norm: the gradient of a batch is the mean of its parts'.
+struct SmallNet final : Module {
+  Variable forward(const Variable& x) override { return last(first(x)); }
+  Linear& first = add<Linear>("first", {.in = 20, .out = 33, .relu = true});
+  Linear& last = add<Linear>("last", {.in = 33, .out = 5});
+};
+
+/// The same for images [N, 1, 4, 5].
+struct SmallConvNet final : Module {
+  Variable forward(const Variable& x) override {
+    return last(flatten(second(first(Variable(x.value().reshape({-1, 1, 4, 5}))))));
+  }
+  Conv2d& first = add<Conv2d>("first", {.in = 1, .out = 6, .padding = 1, .relu = true});
+  Conv2d& second = add<Conv2d>("second", {.in = 6, .out = 7, .relu = true});
+  Linear& last = add<Linear>("last", {.in = 7 * 2 * 3, .out = 5});
+};
+
+struct SmallBatch {
+  Tensor x, labels;
+};
+
+/// Samples [begin, end) of the batch of a step.
+inline SmallBatch small_batch(int64_t step, int64_t begin, int64_t end) {
+  SmallBatch batch = {Tensor::empty({end - begin, 20}), Tensor::empty({end - begin}, {.dtype = DType::i64})};
+  const RandomStream random({.seed = 3, .step = static_cast<uint32_t>(step)});
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t k = 0; k < 20; ++k)
+      batch.x.data<float>()[(i - begin) * 20 + k] = random.normal(static_cast<uint64_t>(i * 20 + k));
+    batch.labels.data<int64_t>()[i - begin] = i % 5;
+  }
+  return batch;
+}
+
+/// Forward, backward and the step on this rank's share of a batch of 24.
+inline void small_step(Module& model, Optimizer& local, DistributedOptimizer& optimizer, int64_t step, int rank,
+                       int ranks) {
+  const SmallBatch batch = small_batch(step, 24 * rank / ranks, 24 * (rank + 1) / ranks);
+  optimizer.begin_step(step);
+  local.zero_gradients();
+  cross_entropy(model(Variable(batch.x)), batch.labels).backward();
+  optimizer.step();
+}
+
+/// All parameters, one after the other.
+inline std::vector<float> parameters_of(Module& model) {
+  std::vector<float> all;
+  for (const auto& [name, parameter] : model.parameters()) {
+    const auto values = parameter->value().to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+/// A rank's part of a training.
+struct RankTraining {
+  Communicator& communicator;
+  Module& model;
+  Sgd& local;
+
+  void steps(DistributedOptimizer& optimizer, int64_t begin, int64_t end) const {
+    for (int64_t step = begin; step < end; ++step)
+      small_step(model, local, optimizer, step, communicator.rank(), communicator.size());
+  }
+};
+
+inline constexpr Sgd::Options kSmallSgd = {.lr = 0.1, .momentum = 0.9};
+
+/// Trains on every rank by `body(RankTraining)`; gives each rank's parameters.
+template <class Net = SmallNet, class Body>
+std::vector<std::vector<float>> train_on_ranks(Transports transports, const Body& body) {
+  std::vector<std::vector<float>> results(transports.size());
+  const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
+    Net model;
+    model.initialize(1);
+    Sgd local(model.parameters(), kSmallSgd);
+    body(RankTraining{c, model, local});
+    results[static_cast<size_t>(c.rank())] = parameters_of(model);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(errors.size()));
+  return results;
+}
+
+}  // namespace tern::test
