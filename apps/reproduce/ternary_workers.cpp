@@ -6,7 +6,7 @@
 #include "tern/apps/trainer/loaders.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/recipe.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
 

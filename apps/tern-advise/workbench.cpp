@@ -4,7 +4,7 @@
 
 #include "tern/apps/tern-advise/measure.h"
 #include "tern/apps/trainer/evaluate.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
 #include "tern/dist/cost/round_time.h"

@@ -11,11 +11,9 @@
 #include "tern/apps/trainer/photo_image.h"
 #include "tern/core/error.h"
 #include "tern/data/cifar10.h"
-#include "tern/data/digits.h"
+#include "tern/data/generated.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
-#include "tern/data/shapes.h"
-#include "tern/data/tones.h"
 
 namespace tern {
 namespace {

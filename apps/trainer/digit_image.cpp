@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tern/data/resize.h"
+#include "tern/data/image.h"
 
 namespace tern {
 namespace {

@@ -4,10 +4,9 @@
 
 #include "tern/apps/trainer/batch_feed.h"
 #include "tern/apps/trainer/diagnosis.h"
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
-#include "tern/layers/batch_statistics.h"
-#include "tern/layers/evaluation_mode.h"
+#include "tern/autograd/functional.h"
+#include "tern/layers/module.h"
+#include "tern/layers/normalization.h"
 
 namespace tern {
 

@@ -15,8 +15,7 @@
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/run_checkpoint.h"
 #include "tern/apps/trainer/unread_notes.h"
-#include "tern/autograd/layout.h"
-#include "tern/autograd/softmax.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/data/image_decoder.h"
 

@@ -1,6 +1,6 @@
 #include "tern/apps/trainer/photo_image.h"
 
-#include "tern/data/resize.h"
+#include "tern/data/image.h"
 
 namespace tern {
 

@@ -5,7 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tern/optim/adam.h"
-#include "tern/optim/partly_decayed.h"
+#include "tern/optim/optimizer.h"
 #include "tern/optim/sgd.h"
 
 namespace tern {

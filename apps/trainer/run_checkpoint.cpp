@@ -11,7 +11,7 @@
 #include "tern/apps/trainer/flag_value.h"
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
-#include "tern/core/random_id.h"
+#include "tern/core/random.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {

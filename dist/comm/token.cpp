@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "tern/core/error.h"
-#include "tern/core/random_id.h"
+#include "tern/core/random.h"
 
 namespace tern {
 namespace {

@@ -8,7 +8,7 @@
 #include "tern/apps/trainer/places.h"
 #include "tern/apps/trainer/trainer.h"
 #include "tern/apps/trainer/worker_settings.h"
-#include "tern/core/cuda_device.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/link.h"
