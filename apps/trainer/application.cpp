@@ -12,6 +12,7 @@
 #include "tern/apps/trainer/program.h"
 #include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 #include "tern/dist/comm/failure.h"
 
 namespace tern {
@@ -19,7 +20,8 @@ namespace {
 
 int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
   const auto end = [&](const char* sentence, ExitCode code) {
-    if (*sentence != '\0') console.err.print(name + ": " + sentence);
+    // A sentence may hold what stands in a file, or what another process sent.
+    if (*sentence != '\0') console.err.print(printable(name + ": " + sentence));
     return static_cast<int>(code);
   };
   try {

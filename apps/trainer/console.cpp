@@ -14,6 +14,8 @@
 namespace tern {
 
 void Console::finish(const std::string& name, int code) {
+  if (out.full() != 0)
+    err.print(fmt::format("{}: stdout cannot be written: {}; lines of it are lost", name, std::strerror(out.full())));
   if (!out.pending() && !err.pending()) return;
   const InterruptGuard interrupt;
   const auto wait = [&](LineWriter& writer, bool in_full) {

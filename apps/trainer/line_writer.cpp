@@ -52,7 +52,7 @@ void LineWriter::show(const std::string& text) {
 void LineWriter::add(Text text) {
   bytes_ += text.text.size();
   texts_.push_back(std::move(text));
-  for (; bytes_ > kMostPending; texts_.pop_front()) {
+  for (; bytes_ > kMostPending && texts_.size() > 1; texts_.pop_front()) {
     bytes_ -= texts_.front().text.size();
     dropped_ += texts_.front().is_line ? 1 : 0;
   }
@@ -64,7 +64,7 @@ void LineWriter::flush() {
     const ssize_t written = put(text);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) return;
-    if (written < 0) return lose_all();
+    if (written < 0) return lose_all(errno);
     remove_next();
     started_ = text.substr(static_cast<size_t>(written));
   }
@@ -86,7 +86,8 @@ void LineWriter::remove_next() {
   texts_.pop_front();
 }
 
-void LineWriter::lose_all() {
+void LineWriter::lose_all(int error) {
+  if (error == ENOSPC || error == EFBIG || error == EDQUOT) full_ = error;  // others have a reader that has gone
   started_.clear();
   texts_.clear();
   dropped_ = 0;
