@@ -2,7 +2,7 @@
 
 #include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
-#include "tern/kernels/softmax.h"
+#include "tern/kernels/loss.h"
 
 namespace tern {
 namespace {

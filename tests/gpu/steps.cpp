@@ -20,7 +20,7 @@
 #include "tern/autograd/layout.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/error.h"
-#include "tern/kernels/library_rules.h"
+#include "tern/kernels/libraries.h"
 #include "tern/optim/sgd.h"
 
 // Whole training steps on random images that lie on the device, loss and answers read back: as a CUDA graph, and
