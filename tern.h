@@ -54,7 +54,7 @@
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
 #include "tern/kernels/reduction.h"
-#include "tern/kernels/softmax.h"
+#include "tern/kernels/loss.h"
 #include "tern/kernels/update.h"
 #include "tern/layers/activation.h"
 #include "tern/layers/containers.h"

@@ -1,7 +1,7 @@
 #include "tern/autograd/functional.h"
 
 #include "tern/autograd/operation.h"
-#include "tern/kernels/softmax.h"
+#include "tern/kernels/loss.h"
 
 namespace tern {
 namespace {

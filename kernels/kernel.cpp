@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "tern/core/error.h"
 #include "tern/kernels/operation_clock.h"
 #include "tern/kernels/provide.h"
 
@@ -66,3 +67,13 @@ std::vector<const KernelBase*> all_kernels() {
 }
 
 }  // namespace tern
+
+namespace tern::kernels {
+
+void check_alike(const char* operation, const Tensor& a, const Tensor& b) {
+  check(a.shape() == b.shape() && a.dtype() == b.dtype() && a.format() == b.format(), operation, ": ", a.dtype(), " ",
+        a.shape(), " (", a.format(), ") meets ", b.dtype(), " ", b.shape(), " (", b.format(),
+        "), expected one shape, dtype and format");
+}
+
+}  // namespace tern::kernels

@@ -10,7 +10,18 @@ using Strides = std::array<int64_t, Shape::kMaxRank>;
 
 /// Elements between neighbours along each dimension of `shape`, through which `tensor` is read: aligned at the last
 /// dimension, 0 where the tensor repeats.
-Strides strides_in(const Tensor& tensor, const Shape& shape);
+inline Strides strides_in(const Tensor& tensor, const Shape& shape) {
+  Strides own{}, result{};
+  if (tensor.format() == MemoryFormat::channels_last) {
+    const Strides4 s = strides4(tensor);
+    own = {s.n, s.c, s.h, s.w};
+  } else {
+    for (int d = 0; d < tensor.rank(); ++d) own[d] = tensor.shape().numel_from(d + 1);
+  }
+  for (int d = 1; d <= tensor.rank(); ++d)
+    if (tensor.size(-d) != 1) result[shape.rank() - d] = own[tensor.rank() - d];
+  return result;
+}
 
 /// A walk over one index space that moves through several arrays at once: the dimensions from the slowest to the
 /// fastest, with those of extent 1 dropped and those that are one run in every array joined.
@@ -52,6 +63,9 @@ struct LoopNest {
 };
 
 /// The dimensions of `tensor` from slowest to fastest in its storage.
-std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor);
+inline std::array<int, Shape::kMaxRank> storage_order(const Tensor& tensor) {
+  if (tensor.format() == MemoryFormat::channels_last) return {0, 2, 3, 1};
+  return {0, 1, 2, 3, 4, 5};
+}
 
 }  // namespace tern::kernels

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "tern/kernels/cuda_operation_clock.h"
-
 namespace tern {
 namespace {
 

@@ -38,6 +38,8 @@ class OperationClock {
 
 /// On CUDA each operation is an NVTX range as well.
 std::unique_ptr<OperationClock> make_operation_clock(Device device);
+/// The part of it for CUDA; throws in a build without CUDA.
+std::unique_ptr<OperationClock> make_cuda_operation_clock(Device device);
 
 /// While one lives, `clock` (null: none) hears of this thread's operations; ends what it times.
 class OperationTiming {

@@ -1,8 +1,56 @@
 #pragma once
 
+// How operations find their implementations. Each family of each target has one file, which ends with a function that
+// provides the family's kernels. The target's provide.cpp calls these functions.
+
+namespace tern::reference {
+void provide_codec();
+void provide_convolution();
+void provide_dropout();
+void provide_elementwise();
+void provide_layout();
+void provide_loss();
+void provide_matmul();
+void provide_normalization();
+void provide_pooling();
+void provide_reduction();
+void provide_short_float();
+void provide_update();
+}  // namespace tern::reference
+
+namespace tern::cpu {
+void provide_codec();
+void provide_convolution();
+void provide_dropout();
+void provide_elementwise();
+void provide_layout();
+void provide_loss();
+void provide_matmul();
+void provide_normalization();
+void provide_pooling();
+void provide_reduction();
+void provide_short_float();
+void provide_update();
+}  // namespace tern::cpu
+
+namespace tern::cuda {
+void provide_codec();
+void provide_convolution();
+void provide_dropout();
+void provide_elementwise();
+void provide_layout();
+void provide_loss();
+void provide_matmul();
+void provide_normalization();
+void provide_pooling();
+void provide_reduction();
+void provide_short_float();
+void provide_update();
+}  // namespace tern::cuda
+
 namespace tern {
 
-/// Each device folder that the build chose lists its functions in one of these; called once, on first use.
+/// The targets that the build chose. Each is called once, on the first use of any kernel.
 void provide_reference_kernels();
 void provide_cpu_kernels();
 void provide_cuda_kernels();

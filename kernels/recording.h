@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -26,3 +27,11 @@ class Recording {
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work);
 
 }  // namespace tern
+
+namespace tern::cuda {
+
+/// Where on the device a kernel that is being recorded finds the number of the training step it will run in; null where
+/// this thread records nothing: then the step it is given holds.
+const int64_t* recorded_step();
+
+}  // namespace tern::cuda

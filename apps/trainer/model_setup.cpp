@@ -6,7 +6,7 @@
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/core/safetensors.h"
-#include "tern/kernels/library_rules.h"
+#include "tern/kernels/libraries.h"
 #include "tern/optim/checkpoint.h"
 
 namespace tern {

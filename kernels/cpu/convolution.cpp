@@ -2,11 +2,8 @@
 
 #include "tern/core/error.h"
 #include "tern/kernels/cpu/column_sums.h"
-#include "tern/kernels/cpu/convolution_direct.h"
-#include "tern/kernels/cpu/elementwise.h"
-#include "tern/kernels/cpu/onednn.h"
-#include "tern/kernels/cpu/onednn_convolution.h"
-#include "tern/kernels/cpu/winograd.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
@@ -36,7 +33,7 @@ ConvAlgorithm choose(ConvAlgorithm algorithm, DType dtype, const Shape& w, const
   const bool winograd = winograd_applies(w, geometry);
   check(winograd || algorithm != ConvAlgorithm::winograd, "conv2d: Winograd's algorithm does not apply to weights ", w);
   if (algorithm != ConvAlgorithm::automatic) return algorithm;
-  if (dtype == DType::bf16 && onednn::has_bf16()) return ConvAlgorithm::onednn;
+  if (dtype == DType::bf16 && onednn_has_bf16()) return ConvAlgorithm::onednn;
   return winograd ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
@@ -63,7 +60,7 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeom
     switch (algorithm) {
       case ConvAlgorithm::onednn:
         done = onednn_forward(in, w, bias, geometry, out);
-        if (done && relu) cpu::relu(out, out);  // oneDNN's own loses NaN
+        if (done && relu) kernels::relu.on(Target::cpu)(out, out);  // oneDNN's own loses NaN
         break;
       case ConvAlgorithm::winograd: winograd_forward(in, w, bias, geometry, relu, out); break;
       default: direct_forward(in, w, bias, geometry, relu, out);
@@ -110,16 +107,26 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeomet
   if (db.defined()) bias_gradient(gradient, db);
 }
 
+namespace {
+
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y) {
-  conv2d(x, w, bias, geometry, relu, y, ConvAlgorithm::automatic);
+  cpu::conv2d(x, w, bias, geometry, relu, y, ConvAlgorithm::automatic);
 }
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx) {
-  conv2d_backward_data(dy, w, geometry, dx, ConvAlgorithm::automatic);
+  cpu::conv2d_backward_data(dy, w, geometry, dx, ConvAlgorithm::automatic);
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db) {
-  conv2d_backward_weights(dy, x, geometry, dw, db, ConvAlgorithm::automatic);
+  cpu::conv2d_backward_weights(dy, x, geometry, dw, db, ConvAlgorithm::automatic);
+}
+
+}  // namespace
+
+void provide_convolution() {
+  kernels::conv2d.provide(Target::cpu, conv2d);
+  kernels::conv2d_backward_data.provide(Target::cpu, conv2d_backward_data);
+  kernels::conv2d_backward_weights.provide(Target::cpu, conv2d_backward_weights);
 }
 
 }  // namespace tern::cpu

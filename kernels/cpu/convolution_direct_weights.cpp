@@ -1,10 +1,9 @@
 #include <algorithm>
 
 #include "tern/core/parallel.h"
-#include "tern/kernels/cpu/convolution_direct.h"
-#include "tern/kernels/cpu/convolution_padding.h"
+#include "tern/kernels/cpu/convolution.h"
+#include "tern/kernels/cpu/correlation.h"
 #include "tern/kernels/cpu/simd/kernels.h"
-#include "tern/kernels/cpu/thread_scratch.h"
 
 namespace tern::cpu {
 namespace {

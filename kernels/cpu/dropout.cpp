@@ -1,12 +1,41 @@
-#include "tern/kernels/cpu/dropout.h"
-
 #include <cmath>
 
+#include "tern/core/random.h"
 #include "tern/kernels/cpu/map.h"
-#include "tern/kernels/cpu/philox.h"
+#include "tern/kernels/dropout.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
+
+/// words[e] = word 4·block + e of `stream` for e in [0, 4·Blocks): round by round over all blocks, which vectorises.
+template <int Blocks>
+void philox_words(const RandomStream& stream, uint32_t block, uint32_t* words) {
+  uint32_t w0[Blocks], w1[Blocks], w2[Blocks], w3[Blocks];
+  const auto counter = stream.counter(block);
+  for (int i = 0; i < Blocks; ++i) {
+    w0[i] = counter[0] + static_cast<uint32_t>(i);
+    w1[i] = counter[1];
+    w2[i] = counter[2];
+    w3[i] = counter[3];
+  }
+  auto key = stream.key();
+  for (int round = 0; round < kPhiloxRounds; ++round, key = philox_next_key(key)) {
+    for (int i = 0; i < Blocks; ++i) {
+      const auto next = philox_round({w0[i], w1[i], w2[i], w3[i]}, key);
+      w0[i] = next[0];
+      w1[i] = next[1];
+      w2[i] = next[2];
+      w3[i] = next[3];
+    }
+  }
+  for (int i = 0; i < Blocks; ++i) {
+    words[4 * i] = w0[i];
+    words[4 * i + 1] = w1[i];
+    words[4 * i + 2] = w2[i];
+    words[4 * i + 3] = w3[i];
+  }
+}
 
 constexpr int kBlocks = 64;  // of four words each, drawn at once
 constexpr int64_t kDraw = 4 * kBlocks;
@@ -43,8 +72,6 @@ void drop_channels_last(const RandomStream& stream, uint32_t threshold, float sc
   }
 }
 
-}  // namespace
-
 void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw& draw, Tensor& y) {
   visit_fast(x.dtype(), "dropout", [&]<class T>(T) {
     const T* in = x.data<T>();
@@ -68,5 +95,9 @@ void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw&
     });
   });
 }
+
+}  // namespace
+
+void provide_dropout() { kernels::dropout.provide(Target::cpu, dropout); }
 
 }  // namespace tern::cpu

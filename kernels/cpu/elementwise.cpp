@@ -1,9 +1,11 @@
-#include "tern/kernels/cpu/elementwise.h"
-
+#include "tern/kernels/elementwise.h"
 #include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/loop_nest.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
+namespace {
 
 void relu(const Tensor& x, Tensor& y) {
   map("relu", x, y, [](float v) { return v < 0 ? 0.0f : v; });
@@ -50,6 +52,81 @@ void scale(const Tensor& x, double scale, Tensor& y) {
 
 void accumulate(const Tensor& x, Tensor& y) {
   map("accumulate", y, x, y, [](float sum, float v) { return sum + v; });
+}
+
+/// y = function(a, b) over the shape both broadcast to, in y's storage order; the inner run is a vector loop where each
+/// operand moves by one element or stays.
+template <class Function>
+void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y, Function function) {
+  const kernels::LoopNest<3> nest(
+      y.shape(), kernels::storage_order(y),
+      {kernels::strides_in(a, y.shape()), kernels::strides_in(b, y.shape()), kernels::strides_in(y, y.shape())});
+  const int64_t a_step = nest.inner_step(0), b_step = nest.inner_step(1), inner = nest.inner;
+  visit_fast(y.dtype(), operation, [&]<class T>(T) {
+    const T *left = a.data<T>(), *right = b.data<T>();
+    T* out = y.data<T>();
+    const auto run = [=](const T* p, const T* q, T* r, int64_t count) {
+      if (a_step == 1 && b_step == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) store(r + i, function(load(p + i), load(q + i)));
+      } else if (a_step == 1 && b_step == 0) {
+        const float value = load(q);
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) store(r + i, function(load(p + i), value));
+      } else if (a_step == 0 && b_step == 1) {
+        const float value = load(p);
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) store(r + i, function(value, load(q + i)));
+      } else {
+        for (int64_t i = 0; i < count; ++i) store(r + i, function(load(p + i * a_step), load(q + i * b_step)));
+      }
+    };
+    if (nest.outer == 1) {
+      parallel_vectorized(inner, kGrain, [=](int64_t first, int64_t last) {
+        run(left + first * a_step, right + first * b_step, out + first, last - first);
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner));
+    parallel_vectorized(nest.outer, grain, [=](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto at = nest.offsets(i);
+        run(left + at[0], right + at[1], out + i * inner, inner);
+      }
+    });
+  });
+}
+
+void add(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("add", a, b, y, [](float p, float q) { return p + q; });
+}
+void subtract(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("subtract", a, b, y, [](float p, float q) { return p - q; });
+}
+void multiply(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("multiply", a, b, y, [](float p, float q) { return p * q; });
+}
+void divide(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("divide", a, b, y, [](float p, float q) { return p / q; });
+}
+
+}  // namespace
+
+void provide_elementwise() {
+  kernels::relu.provide(Target::cpu, relu);
+  kernels::relu_backward.provide(Target::cpu, relu_backward);
+  kernels::leaky_relu.provide(Target::cpu, leaky_relu);
+  kernels::leaky_relu_backward.provide(Target::cpu, leaky_relu_backward);
+  kernels::sigmoid.provide(Target::cpu, sigmoid);
+  kernels::sigmoid_backward.provide(Target::cpu, sigmoid_backward);
+  kernels::tanh.provide(Target::cpu, tanh);
+  kernels::tanh_backward.provide(Target::cpu, tanh_backward);
+  kernels::scale.provide(Target::cpu, scale);
+  kernels::accumulate.provide(Target::cpu, accumulate);
+  kernels::add.provide(Target::cpu, add);
+  kernels::subtract.provide(Target::cpu, subtract);
+  kernels::multiply.provide(Target::cpu, multiply);
+  kernels::divide.provide(Target::cpu, divide);
 }
 
 }  // namespace tern::cpu

@@ -6,6 +6,9 @@
 #include <span>
 
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/core/tensor.h"
+#include "tern/kernels/cpu/simd/kernels.h"
 
 namespace tern::cpu {
 namespace {
@@ -29,6 +32,52 @@ void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
                  dense(gemm.ldb, gemm.transpose_b ? gemm.k : gemm.n), gemm.beta, c, dense(gemm.ldc, gemm.n));
   check(status == dnnl_success, "sgemm: oneDNN returned status ", static_cast<int>(status), " for m ", gemm.m, ", n ",
         gemm.n, ", k ", gemm.k);
+}
+
+namespace {
+
+constexpr int64_t kRows = 24;     // rows of the weights at once: whole tiles for every vector width
+constexpr int64_t kDepth = 2048;  // of one pass over the inner dimension, so that its packed batch stays in cache
+
+int64_t divide_up(int64_t value, int64_t step) { return (value + step - 1) / step; }
+
+}  // namespace
+
+bool suits_batch_product(const BatchProduct& shape) {
+  return shape.batch >= 8 && shape.batch <= 256 && shape.in * shape.out >= int64_t{1} << 20;
+}
+
+// As yᵀ = w · xᵀ, so that w is read row by row where it lies.
+void batch_forward(const BatchProduct& shape, const float* x, const float* w, float* y) {
+  const int64_t batch = shape.batch, in = shape.in, out = shape.out;
+  const auto& simd = simd::kernels();
+  const int64_t width = 2 * simd.width, panels = divide_up(batch, width), padded = panels * width;
+  // xᵀ as [panel][in][width], and yᵀ as [out][padded].
+  const Tensor packed = Tensor::empty({panels, in, width}), transposed = Tensor::empty({out, padded});
+  float *pack = packed.data<float>(), *sums = transposed.data<float>();
+  parallel_for(0, padded, 1, [=](int64_t first, int64_t last) {
+    for (int64_t n = first; n < last; ++n)
+      for (int64_t k = 0; k < in; ++k)
+        pack[(n / width * in + k) * width + n % width] = n < batch ? x[n * in + k] : 0.0f;
+  });
+  parallel_for(0, divide_up(out, kRows), 1, [=, &simd](int64_t first, int64_t last) {
+    const int64_t begin = first * kRows, end = std::min(out, last * kRows);
+    for (int64_t k = 0; k < in; k += kDepth)
+      for (int64_t row = begin; row < end; row += kRows)
+        simd.multiply({.rows = std::min(kRows, end - row),
+                       .columns = padded,
+                       .depth = std::min(kDepth, in - k),
+                       .a = w + row * in + k,
+                       .a_row = in,
+                       .b = pack + k * width,
+                       .b_row = width,
+                       .b_panel = in * width,
+                       .c = sums + row * padded,
+                       .c_row = padded,
+                       .accumulate = k > 0});
+    for (int64_t n = 0; n < batch; ++n)
+      for (int64_t row = begin; row < end; ++row) y[n * out + row] = sums[row * padded + n];
+  });
 }
 
 }  // namespace tern::cpu

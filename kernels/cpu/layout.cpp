@@ -1,16 +1,29 @@
-#include "tern/kernels/cpu/layout.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "tern/core/visit.h"
-#include "tern/kernels/cpu/convert.h"
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/loop_nest.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
+
+/// y = x in y's dtype; same shape and format; fast between f32 and bf16.
+void convert_elements(const Tensor& x, const Tensor& y) {
+  visit_fast(x.dtype(), "convert", [&]<class From>(From) {
+    visit_fast(y.dtype(), "convert", [&]<class To>(To) {
+      const From* in = x.data<From>();
+      To* out = y.data<To>();
+      parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
+#pragma omp simd
+        for (int64_t i = first; i < last; ++i) store(out + i, load(in + i));
+      });
+    });
+  });
+}
 
 constexpr int64_t kTile = 16;
 
@@ -66,8 +79,6 @@ bool is_fast(const Tensor& tensor) { return tensor.dtype() == DType::f32 || tens
 /// Strides of a tensor's own dimensions, an extent of 1 included.
 kernels::Strides own_strides(const Tensor& tensor) { return kernels::strides_in(tensor, tensor.shape()); }
 
-}  // namespace
-
 void convert(const Tensor& x, Tensor& y) {
   if (!is_fast(x) || !is_fast(y) || x.numel() == 0) return y.copy_from(x);
   if (x.format() == y.format()) return convert_elements(x, y);
@@ -114,6 +125,16 @@ void fill(Tensor& x, double value) {
       for (int64_t i = first; i < last; ++i) store(out + i, number);
     });
   });
+}
+
+}  // namespace
+
+void provide_layout() {
+  kernels::convert.provide(Target::cpu, convert);
+  kernels::transpose.provide(Target::cpu, transpose);
+  kernels::extract.provide(Target::cpu, extract);
+  kernels::insert.provide(Target::cpu, insert);
+  kernels::fill.provide(Target::cpu, fill);
 }
 
 }  // namespace tern::cpu

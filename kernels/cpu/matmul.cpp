@@ -1,15 +1,32 @@
-#include "tern/kernels/cpu/matmul.h"
-
 #include <limits>
 
-#include "tern/kernels/cpu/batch_product.h"
+#include "tern/core/tensor.h"
 #include "tern/kernels/cpu/column_sums.h"
-#include "tern/kernels/cpu/convert.h"
 #include "tern/kernels/cpu/gemm.h"
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/layout.h"
+#include "tern/kernels/matmul.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
+
+/// x itself if it is f32, else a converted copy.
+Tensor as_f32(const Tensor& x) {
+  if (x.dtype() == DType::f32) return x;
+  Tensor converted = Tensor::empty(x.shape(), {.dtype = DType::f32, .format = x.format()});
+  kernels::convert.on(Target::cpu)(x, converted);
+  return converted;
+}
+
+/// Calls `compute(out)` with `y` itself if it is f32, else with an f32 buffer that is then converted into y.
+template <class Compute>
+void write_as_f32(Tensor& y, Compute compute) {
+  if (y.dtype() == DType::f32) return compute(y);
+  const Tensor buffer = Tensor::empty(y.shape(), {.dtype = DType::f32, .format = y.format()});
+  compute(buffer);
+  kernels::convert.on(Target::cpu)(buffer, y);
+}
 
 /// y = y + bias along each row, then max(·, 0) if `relu`; y [rows, columns].
 void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
@@ -28,8 +45,6 @@ void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
     }
   });
 }
-
-}  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
   const Tensor left = as_f32(a), right = as_f32(b);
@@ -79,6 +94,15 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
   sgemm({.m = dw.size(0), .n = dw.size(1), .k = dy.size(0), .transpose_a = true}, output.data<float>(),
         input.data<float>(), dw.data<float>());
   if (db.defined()) column_sums(output.data<float>(), 1, dy.size(0), dy.size(1), 1.0f, db.data<float>());
+}
+
+}  // namespace
+
+void provide_matmul() {
+  kernels::matmul.provide(Target::cpu, matmul);
+  kernels::linear.provide(Target::cpu, linear);
+  kernels::linear_backward_data.provide(Target::cpu, linear_backward_data);
+  kernels::linear_backward_weights.provide(Target::cpu, linear_backward_weights);
 }
 
 }  // namespace tern::cpu

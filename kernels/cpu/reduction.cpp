@@ -1,9 +1,9 @@
-#include "tern/kernels/cpu/reduction.h"
+#include "tern/kernels/reduction.h"
 
 #include "tern/kernels/cpu/column_sums.h"
 #include "tern/kernels/cpu/map.h"
 #include "tern/kernels/loop_nest.h"
-#include "tern/kernels/reduction.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
@@ -80,8 +80,6 @@ void sum_around(const T* x, int64_t outer, int64_t kept, int64_t inner, float sc
   });
 }
 
-}  // namespace
-
 void sum(const Tensor& x, double scale, Tensor& y) {
   const Reduction reduction(x, y);
   const auto& extent = reduction.nest.extent;
@@ -119,6 +117,13 @@ void broadcast_to(const Tensor& x, double scale, Tensor& y) {
       }
     });
   });
+}
+
+}  // namespace
+
+void provide_reduction() {
+  kernels::sum.provide(Target::cpu, sum);
+  kernels::broadcast_to.provide(Target::cpu, broadcast_to);
 }
 
 }  // namespace tern::cpu

@@ -1,8 +1,10 @@
-#include "tern/kernels/cpu/short_float.h"
+#include "tern/kernels/short_float.h"
 
 #include "tern/kernels/cpu/vector.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
+namespace {
 
 using namespace tern::kernels;
 
@@ -32,6 +34,13 @@ void widen_add(const Tensor& messages, int64_t codes_at, ShortFloat format, Tens
       }
     });
   });
+}
+
+}  // namespace
+
+void provide_short_float() {
+  kernels::shorten.provide(Target::cpu, shorten);
+  kernels::widen_add.provide(Target::cpu, widen_add);
 }
 
 }  // namespace tern::cpu

@@ -1,8 +1,9 @@
-#include "tern/kernels/cpu/update.h"
+#include "tern/kernels/update.h"
 
 #include <cmath>
 
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
@@ -31,8 +32,6 @@ void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
     }
   });
 }
-
-}  // namespace
 
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
   const auto lr = static_cast<float>(settings.lr_scale * number(settings.lr)),
@@ -133,6 +132,16 @@ void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
 
 void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
   *scale.data<double>() = std::min(1.0, max_norm / (std::sqrt(number(squared_norm)) + 1e-6));
+}
+
+}  // namespace
+
+void provide_update() {
+  kernels::sgd_update.provide(Target::cpu, sgd_update);
+  kernels::adam_update.provide(Target::cpu, adam_update);
+  kernels::average_update.provide(Target::cpu, average_update);
+  kernels::squared_norm.provide(Target::cpu, squared_norm);
+  kernels::clip_scale.provide(Target::cpu, clip_scale);
 }
 
 }  // namespace tern::cpu

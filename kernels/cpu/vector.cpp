@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tern/kernels/cpu/narrower_vectors.h"
-
 namespace tern::cpu {
 namespace {
 

@@ -12,6 +12,17 @@ namespace tern::cpu {
 enum class VectorSet : uint8_t { baseline, avx2, avx512 };
 VectorSet vector_set();
 
+/// What exists once for each set: the one for this processor.
+template <class T>
+const T& of_vector_set(const T& baseline, const T& avx2, const T& avx512) {
+  switch (vector_set()) {
+    case VectorSet::baseline: break;
+    case VectorSet::avx2: return avx2;
+    case VectorSet::avx512: return avx512;
+  }
+  return baseline;
+}
+
 namespace detail {
 
 // Flattening inlines the whole body, so that its loops are compiled for the target of the function around them. The
@@ -35,11 +46,7 @@ template <class Body>
 /// loops; what it calls must be visible to be inlined.
 template <class Body>
 void vectorized(Body body) {
-  switch (vector_set()) {
-    case VectorSet::baseline: return detail::run_baseline(body);
-    case VectorSet::avx2: return detail::run_avx2(body);
-    case VectorSet::avx512: return detail::run_avx512(body);
-  }
+  of_vector_set(detail::run_baseline<Body>, detail::run_avx2<Body>, detail::run_avx512<Body>)(body);
 }
 
 /// `parallel_for` whose body(first, last) is `vectorized`.
@@ -61,5 +68,15 @@ inline void store(BFloat16* p, float value) {
 
 /// Elements worth a thread of their own where each costs little more than its memory traffic.
 inline constexpr int64_t kGrain = 1 << 14;
+
+/// While one lives, loops run as on a processor with no wider vectors than `set`: so tests reach what other processors
+/// run. One at a time, made and destroyed while no kernel runs.
+class NarrowerVectors {
+ public:
+  explicit NarrowerVectors(VectorSet set);
+  ~NarrowerVectors();
+  NarrowerVectors(const NarrowerVectors&) = delete;
+  NarrowerVectors& operator=(const NarrowerVectors&) = delete;
+};
 
 }  // namespace tern::cpu

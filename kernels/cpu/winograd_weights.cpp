@@ -1,9 +1,7 @@
 #include <algorithm>
 
 #include "tern/core/parallel.h"
-#include "tern/kernels/cpu/thread_scratch.h"
-#include "tern/kernels/cpu/winograd.h"
-#include "tern/kernels/cpu/winograd_points.h"
+#include "tern/kernels/cpu/convolution.h"
 #include "tern/kernels/cpu/winograd_tiles.h"
 
 namespace tern::cpu {

@@ -1,8 +1,7 @@
-#include "tern/kernels/cuda/bucket_sums.h"
+#include "tern/kernels/cuda/codec.h"
 
 #include "tern/kernels/codec_arithmetic.h"
-#include "tern/kernels/cuda/group.h"
-#include "tern/kernels/cuda/item_table.h"
+#include "tern/kernels/cuda/launch.h"
 
 namespace tern::cuda {
 namespace {

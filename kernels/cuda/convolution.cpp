@@ -1,4 +1,4 @@
-#include "tern/kernels/cuda/convolution.h"
+#include "tern/kernels/convolution.h"
 
 #include <array>
 #include <mutex>
@@ -7,14 +7,12 @@
 
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
-#include "tern/kernels/cuda/alignment.h"
-#include "tern/kernels/cuda/bias.h"
-#include "tern/kernels/cuda/convolution_plan.h"
-#include "tern/kernels/cuda/engine_file.h"
-#include "tern/kernels/cuda/engine_timing.h"
-#include "tern/kernels/cuda/layout.h"
-#include "tern/kernels/cuda/reduction.h"
-#include "tern/kernels/library_rules.h"
+#include "tern/kernels/cuda/cudnn_plan.h"
+#include "tern/kernels/cuda/engine.h"
+#include "tern/kernels/cuda/operands.h"
+#include "tern/kernels/layout.h"
+#include "tern/kernels/libraries.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cuda {
 namespace {
@@ -113,11 +111,9 @@ void check_dtype(const Tensor& x) {
 Tensor weights_beside(const Tensor& x, const Tensor& w) {
   if (w.dtype() == x.dtype() && w.format() == x.format()) return w;
   Tensor result = Tensor::empty(w.shape(), {x.dtype(), x.device(), x.format()});
-  convert(w, result);
+  kernels::convert.on(Target::cuda)(w, result);
   return result;
 }
-
-}  // namespace
 
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels::ConvGeometry& geometry, bool relu,
             Tensor& y) {
@@ -146,9 +142,17 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
   } else {
     const Tensor own = Tensor::empty(dw.shape(), {x.dtype(), dw.device(), x.format()});
     run(ConvolutionPass::backward_weights, geometry, x, own, dy);
-    convert(own, dw);
+    kernels::convert.on(Target::cuda)(own, dw);
   }
   channel_sums("conv2d_backward_weights", dy, db);
+}
+
+}  // namespace
+
+void provide_convolution() {
+  kernels::conv2d.provide(Target::cuda, conv2d);
+  kernels::conv2d_backward_data.provide(Target::cuda, conv2d_backward_data);
+  kernels::conv2d_backward_weights.provide(Target::cuda, conv2d_backward_weights);
 }
 
 }  // namespace tern::cuda

@@ -1,12 +1,12 @@
-#include "tern/kernels/cuda/dropout.h"
+#include "tern/kernels/dropout.h"
 
 #include <cmath>
 
-#include "tern/kernels/check.h"
+#include "tern/kernels/cuda/indexing.h"
 #include "tern/kernels/cuda/launch.h"
-#include "tern/kernels/cuda/recorded_step.h"
-#include "tern/kernels/cuda/vector.h"
-#include "tern/kernels/divider.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/provide.h"
+#include "tern/kernels/recording.h"
 
 namespace tern::cuda {
 namespace {
@@ -19,7 +19,7 @@ struct DropoutPlan {
   uint32_t threshold;            ///< an element drops where the upper 24 bits of its word are below it
   float scale;
   int64_t samples, numel, channels, pixels;  ///< of one sample; row-major: one channel
-  kernels::Divider quads, by_channels;       ///< threads of a sample; of a row of channels
+  Divider quads, by_channels;                ///< threads of a sample; of a row of channels
   bool straddles;                            ///< a block of words crosses channels: every element draws its own
 };
 
@@ -49,8 +49,6 @@ __global__ void dropout_kernel(DropoutPlan plan, const int64_t* samples, const T
   }
 }
 
-}  // namespace
-
 void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw& draw, Tensor& y) {
   kernels::check_alike("dropout", x, y);
   check(samples.shape() == Shape{x.size(0)}, "dropout: samples ", samples.shape(), " for input ", x.shape());
@@ -71,12 +69,16 @@ void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw&
   const int64_t per_sample = plan.straddles ? plan.numel : plan.channels * ((plan.pixels + 3) / 4);
   check(plan.samples * per_sample < int64_t{1} << 31, "dropout: ", x.shape(), " has ", x.numel(),
         " elements, on CUDA expected below 2^31");
-  plan.quads = kernels::Divider(static_cast<uint32_t>(per_sample));
-  plan.by_channels = kernels::Divider(static_cast<uint32_t>(plan.channels));
+  plan.quads = Divider(static_cast<uint32_t>(per_sample));
+  plan.by_channels = Divider(static_cast<uint32_t>(plan.channels));
   visit_fast(x.dtype(), "dropout", [&]<class T>(T) {
     launch("dropout", x.device(), grid_over(plan.samples * per_sample), dropout_kernel<T>, plan,
            static_cast<const int64_t*>(samples.data<int64_t>()), static_cast<const T*>(x.data<T>()), y.data<T>());
   });
 }
+
+}  // namespace
+
+void provide_dropout() { kernels::dropout.provide(Target::cuda, dropout); }
 
 }  // namespace tern::cuda

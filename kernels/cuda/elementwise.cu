@@ -1,9 +1,10 @@
-#include "tern/kernels/cuda/elementwise.h"
-
 #include <cmath>
 
-#include "tern/kernels/check.h"
 #include "tern/kernels/cuda/map.h"
+#include "tern/kernels/cuda/operands.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cuda {
 namespace {
@@ -51,7 +52,13 @@ struct Divide {
   __device__ float operator()(float a, float b) const { return a / b; }
 };
 
-}  // namespace
+struct AddBias {
+  bool relu;
+  __device__ float operator()(float y, float bias) const {
+    const float sum = y + bias;
+    return relu && sum < 0 ? 0 : sum;
+  }
+};
 
 void relu(const Tensor& x, Tensor& y) { map("relu", Relu{}, y, x); }
 void relu_backward(const Tensor& y, const Tensor& dy, Tensor& dx) { map("relu_backward", ReluBackward{}, dx, y, dy); }
@@ -81,8 +88,34 @@ void subtract(const Tensor& a, const Tensor& b, Tensor& y) { map("subtract", Sub
 void multiply(const Tensor& a, const Tensor& b, Tensor& y) { map("multiply", Multiply{}, y, a, b); }
 void divide(const Tensor& a, const Tensor& b, Tensor& y) { map("divide", Divide{}, y, a, b); }
 
-void broadcast_to(const Tensor& x, double scale, Tensor& y) {
-  map("broadcast_to", Scale{static_cast<float>(scale)}, y, x);
+}  // namespace
+
+void add_bias(const char* operation, const Tensor& bias, bool relu, Tensor& y) {
+  if (!bias.defined()) {
+    if (relu) kernels::relu.on(Target::cuda)(y, y);
+    return;
+  }
+  visit_fast(y.dtype(), operation, [&]<class T>(T) {
+    const ChannelMap map(operation, y.shape());
+    map.run(AddBias{relu}, y, map.of<T>(y), map.of<T>(y), map.each(bias));
+  });
+}
+
+void provide_elementwise() {
+  kernels::relu.provide(Target::cuda, relu);
+  kernels::relu_backward.provide(Target::cuda, relu_backward);
+  kernels::leaky_relu.provide(Target::cuda, leaky_relu);
+  kernels::leaky_relu_backward.provide(Target::cuda, leaky_relu_backward);
+  kernels::sigmoid.provide(Target::cuda, sigmoid);
+  kernels::sigmoid_backward.provide(Target::cuda, sigmoid_backward);
+  kernels::tanh.provide(Target::cuda, tanh);
+  kernels::tanh_backward.provide(Target::cuda, tanh_backward);
+  kernels::scale.provide(Target::cuda, scale);
+  kernels::accumulate.provide(Target::cuda, accumulate);
+  kernels::add.provide(Target::cuda, add);
+  kernels::subtract.provide(Target::cuda, subtract);
+  kernels::multiply.provide(Target::cuda, multiply);
+  kernels::divide.provide(Target::cuda, divide);
 }
 
 }  // namespace tern::cuda

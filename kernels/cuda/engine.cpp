@@ -1,6 +1,16 @@
 #include "tern/kernels/cuda/engine.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <vector>
+
+#include "tern/core/atomic_file.h"
+#include "tern/core/error.h"
+#include "tern/kernels/cuda/moment.h"
 
 namespace tern::cuda {
 namespace {
@@ -34,6 +44,113 @@ std::optional<Engine> parse_engine(std::string_view text) {
     if (!take(text, " ") || !take(text, knob) || !take(text, "=") || !take(text, value)) return {};
   }
   return engine;
+}
+
+namespace {
+
+/// The first `most` candidates that run. Their code is loaded then.
+std::vector<size_t> runnable(size_t count, size_t most, cudaStream_t stream, const std::function<void(size_t)>& run) {
+  std::vector<size_t> found;
+  std::exception_ptr failure;
+  for (size_t i = 0; i < count && found.size() < most; ++i) {
+    if (auto failed = failure_of(stream, [&] { run(i); }))
+      failure = std::move(failed);
+    else
+      found.push_back(i);
+  }
+  if (found.empty()) std::rethrow_exception(failure);
+  return found;
+}
+
+}  // namespace
+
+std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& run) {
+  std::exception_ptr failure;
+  try {
+    run();
+  } catch (const Error&) {
+    failure = std::current_exception();
+    cudaGetLastError();  // else the next engine's library takes it for its own
+  }
+  check_cuda(cudaStreamSynchronize(stream), "engine");
+  return failure;
+}
+
+size_t first_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run) {
+  return runnable(count, 1, stream, run).front();
+}
+
+size_t fastest_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run) {
+  const std::vector<size_t> candidates = runnable(count, count, stream, run);
+  if (candidates.size() == 1) return candidates.front();
+  constexpr int kRounds = 3, kRuns = 4;  // one run of a few microseconds is below what events tell apart
+  std::vector<float> shortest(candidates.size(), std::numeric_limits<float>::infinity());
+  Moment begin, end;
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      begin.record(stream);
+      for (int repetition = 0; repetition < kRuns; ++repetition) run(candidates[i]);
+      end.record(stream);
+      shortest[i] = std::min(shortest[i], end.milliseconds_since(begin));
+    }
+  return candidates[static_cast<size_t>(std::ranges::min_element(shortest) - shortest.begin())];
+}
+
+namespace {
+
+std::filesystem::path cache_folder() {
+  const auto folder = [](const char* variable, const char* below) -> std::filesystem::path {
+    const char* value = std::getenv(variable);
+    return value == nullptr || *value == '\0' ? "" : std::filesystem::path(value) / below;
+  };
+  for (const auto& path : {folder("TERN_CACHE", ""), folder("XDG_CACHE_HOME", "tern"), folder("HOME", ".cache/tern")})
+    if (!path.empty()) return path;
+  return {};
+}
+
+}  // namespace
+
+EngineFile::EngineFile(std::filesystem::path path) : path_(std::move(path)) { read(); }
+
+const Engine* EngineFile::find(const std::string& key) const {
+  const auto found = engines_.find(key);
+  return found == engines_.end() ? nullptr : &found->second;
+}
+
+void EngineFile::add(const std::string& key, const Engine& engine) {
+  read();
+  engines_[key] = engine;
+  write();
+}
+
+void EngineFile::read() {
+  std::ifstream file(path_);
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.rfind(": ");
+    if (colon == std::string::npos) continue;
+    if (auto engine = parse_engine(std::string_view(line).substr(colon + 2)))
+      engines_.try_emplace(line.substr(0, colon), std::move(*engine));
+  }
+}
+
+void EngineFile::write() const {
+  std::string text;
+  for (const auto& [key, engine] : engines_) text += key + ": " + to_string(engine) + '\n';
+  try {
+    std::error_code ignored;
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+    AtomicFile file(path_);
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+  } catch (const InputError&) {
+  }
+}
+
+std::filesystem::path engine_file_path(const std::string& device, size_t cudnn_version) {
+  std::string name = "engines-" + device + "-cudnn-" + std::to_string(cudnn_version) + ".txt";
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '.'; }, '_');
+  return cache_folder() / name;
 }
 
 }  // namespace tern::cuda

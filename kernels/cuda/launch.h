@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <algorithm>
 #include <cstdint>
 
 #include "tern/core/cuda/runtime.h"
+#include "tern/core/error.h"
+#include "tern/core/tensor.h"
+#include "tern/core/visit.h"
 
 namespace tern::cuda {
 
@@ -36,5 +41,69 @@ void launch(const char* operation, Device device, const Grid& grid, void (*kerne
 /// The thread's number in a one-dimensional launch, and how many there are.
 __device__ inline int64_t global_thread() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline int64_t global_threads() { return int64_t{gridDim.x} * blockDim.x; }
+
+/// What one thread moves at once: at most 16 bytes, in one instruction.
+template <class T, int Width>
+struct alignas(sizeof(T) * Width) Pack {
+  T values[Width];
+};
+inline constexpr int kPackBytes = 16;
+
+inline bool is_aligned(const void* memory, size_t bytes) { return reinterpret_cast<uintptr_t>(memory) % bytes == 0; }
+
+template <class T, int Width>
+__device__ Pack<T, Width> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, Width>*>(from);
+}
+template <class T, int Width>
+__device__ void store_pack(T* to, const Pack<T, Width>& pack) {
+  *reinterpret_cast<Pack<T, Width>*>(to) = pack;
+}
+/// Rounded to T.
+template <class T, int Width>
+__device__ void store_pack(T* to, const float (&values)[Width]) {
+  Pack<T, Width> rounded;
+  for (int k = 0; k < Width; ++k) rounded.values[k] = static_cast<T>(values[k]);
+  store_pack(to, rounded);
+}
+
+/// As `visit_floating` over f32 and bf16, the dtypes that kernels compute in.
+template <class Function>
+decltype(auto) visit_fast(DType dtype, const char* operation, Function&& function) {
+  check(dtype == DType::f32 || dtype == DType::bf16, operation, ": elements are ", dtype,
+        ", on CUDA expected f32 or bf16");
+  if (dtype == DType::bf16) return function(BFloat16{});
+  return function(float{});
+}
+
+inline constexpr int kWarp = 32;
+
+struct Sum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Maximum {
+  __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }  // NaN wins
+};
+
+/// Folds one value of each of `Group` neighbouring threads, a warp or the whole block, by a fixed tree; all get the
+/// result. All threads of the block call it together.
+template <int Group, class T, class Fold>
+__device__ T fold_group(T value, Fold fold) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) value = fold(value, __shfl_xor_sync(~0u, value, mask));
+  if constexpr (Group > kWarp) {
+    constexpr int kWarps = Group / kWarp;
+    __shared__ T partial[kWarps];
+    const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+    __syncthreads();
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();
+    value = partial[lane % kWarps];
+    for (int mask = kWarps / 2; mask > 0; mask /= 2) value = fold(value, __shfl_xor_sync(~0u, value, mask));
+  }
+  return value;
+}
 
 }  // namespace tern::cuda

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
+#include "tern/kernels/cuda/indexing.h"
 #include "tern/kernels/cuda/launch.h"
-#include "tern/kernels/cuda/vector.h"
-#include "tern/kernels/cuda/walk.h"
 
 namespace tern::cuda {
 
@@ -70,5 +70,67 @@ void map(const char* operation, Function function, Tensor& y, const Inputs&... x
              static_cast<const T*>(x.template data<T>())...);
   });
 }
+
+/// Packs of channels where they are last, divide by the pack and are aligned; else single elements. Calls
+/// run(constant<T>, constant<width>).
+template <class Run>
+void visit_packs(const char* operation, const Tensor& x, std::initializer_list<const void*> arrays, Run run) {
+  visit_fast(x.dtype(), operation, [&]<class T>(T value) {
+    constexpr int kWidth = kPackBytes / sizeof(T);
+    const bool aligned = std::ranges::all_of(arrays, [](const void* array) { return is_aligned(array, kPackBytes); });
+    if (x.format() == MemoryFormat::channels_last && x.size(1) % kWidth == 0 && aligned)
+      run(value, std::integral_constant<int, kWidth>{});
+    else
+      run(value, std::integral_constant<int, 1>{});
+  });
+}
+
+/// body(place) for every pack of `images`.
+template <class Body>
+__global__ void image_kernel(Body body, Images images) {
+  for (int64_t i = global_thread(); i < images.count; i += global_threads()) body(images.place(i));
+}
+template <class Body>
+void for_each_place(const char* operation, Device device, const Images& images, Body body) {
+  launch(operation, device, grid_over(images.count), image_kernel<Body>, body, images);
+}
+
+/// Elementwise arithmetic on activations of one shape [N, C] or [N, C, H, W] with a number for each channel beside
+/// them.
+class ChannelMap {
+ public:
+  /// An array and how it is read through the shape.
+  template <class T>
+  struct Array {
+    T* data;
+    kernels::Strides strides;
+  };
+
+  ChannelMap(const char* operation, const Shape& shape) : operation_(operation), shape_(shape) {}
+
+  template <class T>
+  Array<T> of(const Tensor& x) const {
+    return {x.data<T>(), kernels::strides_in(x, shape_)};
+  }
+  /// f32 [C]
+  Array<float> each(const Tensor& values) const {
+    kernels::Strides strides{};
+    strides[1] = shape_[1] == 1 ? 0 : 1;
+    return {values.data<float>(), strides};
+  }
+
+  /// y = function(x...) in f32
+  template <class Function, class T, class... X>
+  void run(Function function, const Tensor& like, Array<T> y, Array<X>... x) const {
+    if (shape_.numel() == 0) return;
+    const kernels::LoopNest<1 + sizeof...(X)> nest(shape_, kernels::storage_order(like), {y.strides, x.strides...});
+    map_walk(operation_, like.device(), Walk<1 + sizeof...(X)>(nest, operation_), function, y.data,
+             static_cast<const X*>(x.data)...);
+  }
+
+ private:
+  const char* operation_;
+  Shape shape_;
+};
 
 }  // namespace tern::cuda

@@ -1,23 +1,173 @@
-#include "tern/kernels/cuda/matmul.h"
+#include <cublasLt.h>
 
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
-#include "tern/kernels/cuda/bias.h"
-#include "tern/kernels/cuda/layout.h"
-#include "tern/kernels/cuda/product.h"
-#include "tern/kernels/cuda/reduction.h"
+#include "tern/core/tensor.h"
+#include "tern/kernels/cuda/operands.h"
+#include "tern/kernels/layout.h"
+#include "tern/kernels/libraries.h"
+#include "tern/kernels/matmul.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::cuda {
 namespace {
+
+/// y[m, n] = op(a)[m, k] · op(b)[k, n], row-major, for each of `matrices` that stand `step` elements apart (those of y:
+/// m·n).
+struct Product {
+  int64_t m, n, k;
+  int64_t matrices = 1;
+  int64_t a_step = 0, b_step = 0;
+  bool transpose_a = false, transpose_b = false;
+
+  friend bool operator==(const Product&, const Product&) = default;
+};
+
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA advises for Hopper
+
+void check_cublas(cublasStatus_t status, const char* operation) {
+  if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
+    return;
+  fail({operation, ": cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ")"});
+}
+
+/// What an algorithm was chosen for.
+struct Problem {
+  Product product;
+  DType read, written;
+  bool tf32, biased;
+  uint32_t a_alignment, b_alignment, y_alignment;  ///< bytes
+
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+/// One device's cuBLASLt, and the algorithms chosen for it.
+struct Blas {
+  struct Entry {
+    Problem problem;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+  std::mutex mutex;
+  cublasLtHandle_t handle = nullptr;
+  std::vector<Entry> chosen;
+};
+
+Blas& blas_of(Device device) {
+  static auto& devices = *new std::array<Blas, kMaxCudaDevices>;  // never destroyed, as the devices' own objects
+  return devices[static_cast<size_t>(device.index)];
+}
+
+cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+/// A row-major matrix is a column-major one transposed, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b stands first.
+struct Layouts {
+  Layouts(const char* operation, const Problem& problem, const Tensor& bias) {
+    const Product& p = problem.product;
+    const auto compute = problem.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check_cublas(cublasLtMatmulDescInit(&product, compute, CUDA_R_32F), operation);
+    const auto describe = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
+      check_cublas(cublasLtMatmulDescSetAttribute(&product, name, &value, sizeof value), operation);
+    };
+    const auto transpose = [&](cublasLtMatmulDescAttributes_t side, bool transposed) {
+      describe(side, transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    };
+    transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
+    transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+    if (bias.defined()) {
+      describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.raw_data()));
+    }
+    const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, int64_t rows, int64_t columns,
+                            int64_t step) {
+      check_cublas(cublasLtMatrixLayoutInit(&matrix, data_type(dtype), static_cast<uint64_t>(columns),
+                                            static_cast<uint64_t>(rows), columns),
+                   operation);
+      const auto count = static_cast<int32_t>(p.matrices);
+      check_cublas(cublasLtMatrixLayoutSetAttribute(&matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                   operation);
+      check_cublas(
+          cublasLtMatrixLayoutSetAttribute(&matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+          operation);
+    };
+    layout(first, problem.read, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.b_step);
+    layout(second, problem.read, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_step);
+    layout(result, problem.written, p.m, p.n, p.m * p.n);
+  }
+
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t first, second, result;
+};
+
+const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Problem& problem, Layouts& layouts) {
+  for (const auto& entry : blas.chosen)
+    if (entry.problem == problem) return entry.algorithm;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  check_cublas(cublasLtMatmulPreferenceInit(&preference), operation);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
+    check_cublas(cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value), operation);
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
+  // The parts of a sum that is split are added in f32: beside unsplit sums, only this scheme is admitted.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.b_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.a_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.y_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.y_alignment);
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  check_cublas(cublasLtMatmulAlgoGetHeuristic(blas.handle, &layouts.product, &layouts.first, &layouts.second,
+                                              &layouts.result, &layouts.result, &preference, 1, &found, &count),
+               operation);
+  check(count == 1, operation, ": cuBLASLt has no algorithm for ", problem.product.m, "x", problem.product.k, " by ",
+        problem.product.k, "x", problem.product.n, " of ", problem.read);
+  blas.chosen.push_back({problem, found.algo});
+  return blas.chosen.back().algorithm;
+}
+
+/// Runs a product on cuBLASLt, summed in f32. a and b share a dtype, f32 (tf32 where the device's LibraryRules say so)
+/// or bf16; y is of it, or f32. `bias` [n], of y's dtype, is added to every row where it is defined (k above 0).
+/// An error names `operation`.
+void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
+              const Tensor& bias = {}) {
+  check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",
+        a.dtype(), " and ", b.dtype(), ", on CUDA expected f32 or bf16");
+  if (product.m * product.n * product.matrices == 0) return;
+  if (product.k == 0) return device_backend(y.device()).fill_zero(y.raw_data(), y.bytes());
+  constexpr uint32_t kMost = 256;
+  const Problem problem{.product = product,
+                        .read = a.dtype(),
+                        .written = y.dtype(),
+                        .tf32 = a.dtype() == DType::f32 && kernels::library_rules(y.device()).tf32,
+                        .biased = bias.defined(),
+                        .a_alignment = alignment_of(a, kMost),
+                        .b_alignment = alignment_of(b, kMost),
+                        .y_alignment = alignment_of(y, kMost)};
+  Layouts layouts(operation, problem, bias);
+  const cudaStream_t stream = enter(y.device());
+  Blas& blas = blas_of(y.device());
+  const std::lock_guard lock(blas.mutex);
+  if (blas.handle == nullptr) check_cublas(cublasLtCreate(&blas.handle), operation);
+  const auto& algorithm = choose(operation, blas, problem, layouts);
+  const Tensor workspace = Tensor::empty({kWorkspaceBytes}, {.dtype = DType::u8, .device = y.device()});
+  const float one = 1, zero = 0;
+  check_cublas(cublasLtMatmul(blas.handle, &layouts.product, &one, b.raw_data(), &layouts.first, a.raw_data(),
+                              &layouts.second, &zero, y.raw_data(), &layouts.result, y.raw_data(), &layouts.result,
+                              &algorithm, workspace.raw_data(), kWorkspaceBytes, stream),
+               operation);
+  if (waits_after_each()) check_cuda(cudaStreamSynchronize(stream), operation);
+}
 
 /// The weights in the dtype of what they are multiplied with.
 Tensor weights_as(const Tensor& w, DType dtype) {
   if (w.dtype() == dtype) return w;
   Tensor result = Tensor::empty(w.shape(), {dtype, w.device()});
-  convert(w, result);
+  kernels::convert.on(Target::cuda)(w, result);
   return result;
 }
-
-}  // namespace
 
 void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
   check(y.shape() == kernels::matmul_output_shape(a.shape(), b.shape(), options), "matmul: output of shape ", y.shape(),
@@ -55,6 +205,16 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
   multiply("linear_backward_weights", {.m = dw.size(0), .n = dw.size(1), .k = x.size(0), .transpose_a = true}, dy, x,
            dw);
   channel_sums("linear_backward_weights", dy, db);
+}
+
+}  // namespace
+
+void provide_matmul() {
+  kernels::multiply.provide(Target::cuda, multiply);
+  kernels::matmul.provide(Target::cuda, matmul);
+  kernels::linear.provide(Target::cuda, linear);
+  kernels::linear_backward_data.provide(Target::cuda, linear_backward_data);
+  kernels::linear_backward_weights.provide(Target::cuda, linear_backward_weights);
 }
 
 }  // namespace tern::cuda

@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "tern/kernels/cuda/moment.h"
-#include "tern/kernels/cuda_operation_clock.h"
+#include "tern/kernels/operation_clock.h"
 
 namespace tern {
 namespace cuda {

@@ -5,7 +5,6 @@
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
 #include "tern/core/tensor.h"
-#include "tern/kernels/cuda/recorded_step.h"
 
 namespace tern {
 namespace cuda {

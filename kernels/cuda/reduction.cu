@@ -1,9 +1,42 @@
 #include "tern/kernels/cuda/reduction.h"
 
-#include "tern/kernels/cuda/summation.h"
+#include <vector>
+
+#include "tern/kernels/cuda/map.h"
+#include "tern/kernels/cuda/operands.h"
+#include "tern/kernels/provide.h"
+#include "tern/kernels/reduction.h"
 
 namespace tern::cuda {
 namespace {
+
+constexpr int64_t kMostBatch = 65535;  // the third extent of a grid
+constexpr std::array<int, Shape::kMaxRank> kInOrder = {0, 1, 2, 3, 4, 5};
+
+/// Some dimensions of a nest as a nest of their own, for the first `Arrays` arrays.
+template <int Arrays>
+kernels::LoopNest<Arrays> dimensions_of(const kernels::LoopNest<2>& nest, bool summed) {
+  std::vector<int64_t> extents;
+  std::array<kernels::Strides, Arrays> steps{};
+  for (int d = 0; d < nest.depth; ++d) {
+    if ((nest.step[1][d] == 0) != summed) continue;
+    for (int a = 0; a < Arrays; ++a) steps[a][extents.size()] = nest.step[a][d];
+    extents.push_back(nest.extent[d]);
+  }
+  return {Shape(extents), kInOrder, steps};
+}
+
+kernels::LoopNest<2> nest_of(const Tensor& x, const Tensor& y) {
+  return {x.shape(), kernels::storage_order(x), {kernels::strides_in(x, x.shape()), kernels::strides_in(y, x.shape())}};
+}
+
+template <class X, class Y>
+__global__ void total_kernel(const X* x, int64_t count, double scale, Y* result) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += x[i];
+  sum = fold_group<kThreads>(sum, Sum{});
+  if (threadIdx.x == 0) *result = static_cast<Y>(scale * sum);
+}
 
 template <class T>
 struct Elements {
@@ -37,14 +70,70 @@ void run(const char* operation, const Summation& summation, const Tensor& x, dou
 
 }  // namespace
 
-void sum(const Tensor& x, double scale, Tensor& y) {
-  visit_fast(x.dtype(), "sum", [&]<class T>(T) { run<T>("sum", Summation("sum", x, y), x, scale, y.data<T>()); });
+Summation::Summation(const char* operation, const Tensor& x, const Tensor& y)
+    : kept(dimensions_of<2>(nest_of(x, y), false), operation),
+      summed(dimensions_of<1>(nest_of(x, y), true), operation) {
+  const auto nest = nest_of(x, y);
+  const auto keeps = [&](int d) { return nest.step[1][d] != 0; };
+  const int last = nest.depth - 1;
+  width = nest.extent[last];
+  rows = last >= 1 ? nest.extent[last - 1] : 1;
+  batch = last >= 2 ? nest.extent[0] : 1;
+  columns = batch <= kMostBatch && keeps(last) && nest.step[1][last] == 1 && last <= 2 &&
+            (last < 1 || !keeps(last - 1)) && (last < 2 || (keeps(0) && nest.step[1][0] == width));
+}
+
+Summation Summation::per_channel(const char* operation, const Tensor& x) {
+  Shape channels = x.shape();
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != 1) channels[d] = 1;
+  // Only the strides of the sums are read.
+  return {operation, x, Tensor::empty(channels)};
+}
+
+Parts cut(int64_t summed, int64_t per_pass) {
+  constexpr int64_t kPasses = 8, kMostParts = 512;
+  const int64_t count = std::clamp<int64_t>(summed / (per_pass * kPasses), 1, kMostParts);
+  return {static_cast<int>(count), (summed + count - 1) / count};
+}
+
+void total(const char* operation, const Tensor& x, double scale, const Tensor& result) {
+  const auto run = [&]<class X, class Y>(X, Y) {
+    launch(operation, x.device(), {}, total_kernel<X, Y>, static_cast<const X*>(x.data<X>()), x.numel(), scale,
+           result.data<Y>());
+  };
+  if (x.dtype() == DType::f64)
+    run(double{}, double{});
+  else
+    run(float{}, float{});
 }
 
 void channel_sums(const char* operation, const Tensor& x, Tensor& sums) {
   if (!sums.defined()) return;
   visit_fast(x.dtype(), operation,
              [&]<class T>(T) { run<T>(operation, Summation::per_channel(operation, x), x, 1, sums.data<float>()); });
+}
+
+namespace {
+
+void sum(const Tensor& x, double scale, Tensor& y) {
+  visit_fast(x.dtype(), "sum", [&]<class T>(T) { run<T>("sum", Summation("sum", x, y), x, scale, y.data<T>()); });
+}
+
+struct Repeat {
+  float scale;
+  __device__ float operator()(float x) const { return scale * x; }
+};
+
+void broadcast_to(const Tensor& x, double scale, Tensor& y) {
+  map("broadcast_to", Repeat{static_cast<float>(scale)}, y, x);
+}
+
+}  // namespace
+
+void provide_reduction() {
+  kernels::sum.provide(Target::cuda, sum);
+  kernels::broadcast_to.provide(Target::cuda, broadcast_to);
 }
 
 }  // namespace tern::cuda

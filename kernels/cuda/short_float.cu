@@ -1,5 +1,6 @@
 #include "tern/kernels/cuda/launch.h"
-#include "tern/kernels/cuda/short_float.h"
+#include "tern/kernels/provide.h"
+#include "tern/kernels/short_float.h"
 
 namespace tern::cuda {
 namespace {
@@ -21,8 +22,6 @@ __global__ void widen_kernel(const uint16_t* codes, int64_t messages, int64_t st
   }
 }
 
-}  // namespace
-
 void shorten(const Tensor& x, ShortFloat format, Tensor& codes) {
   check_shorten(x, codes);
   visit_short(format, [&](auto constant) {
@@ -38,6 +37,13 @@ void widen_add(const Tensor& messages, int64_t codes_at, ShortFloat format, Tens
            reinterpret_cast<const uint16_t*>(messages.data<uint8_t>() + codes_at), messages.size(0),
            messages.size(1) / 2, sum.numel(), sum.data<float>());
   });
+}
+
+}  // namespace
+
+void provide_short_float() {
+  kernels::shorten.provide(Target::cuda, shorten);
+  kernels::widen_add.provide(Target::cuda, widen_add);
 }
 
 }  // namespace tern::cuda

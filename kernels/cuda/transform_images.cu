@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/kernels/cuda/group.h"
 #include "tern/kernels/cuda/launch.h"
 
 // The arithmetic of data/transforms.cpp: exact integer sums, then f64 that is rounded once. Compiled without fused

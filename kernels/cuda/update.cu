@@ -1,14 +1,123 @@
-#include "tern/kernels/cuda/update.h"
-
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
-#include "tern/kernels/cuda/group.h"
-#include "tern/kernels/cuda/parameter_table.h"
-#include "tern/kernels/cuda/total.h"
+#include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/reduction.h"
+#include "tern/kernels/provide.h"
+#include "tern/kernels/update.h"
 
 namespace tern::cuda {
 namespace {
+
+/// Parameters as a kernel's argument: one launch updates up to `kMost` of them, cut into chunks of `kChunk` elements, a
+/// block each, so that small ones cost no launch of their own.
+struct ParameterTable {
+  static constexpr int kMost = 128, kChunk = 4096;
+
+  struct Entry {
+    float *w, *g, *first, *second;
+    int64_t* steps;
+    int64_t numel;
+  };
+  /// Part of a parameter that one block updates.
+  struct Chunk {
+    const Entry* entry;
+    int64_t begin, end;
+  };
+
+  explicit ParameterTable(std::span<const kernels::ParameterUpdate> updates) {
+    const auto elements = [](const Tensor& tensor) { return tensor.defined() ? tensor.data<float>() : nullptr; };
+    for (const auto& update : updates) {
+      entries[count] = {elements(update.w),
+                        elements(update.g),
+                        elements(update.first),
+                        elements(update.second),
+                        update.steps.defined() ? update.steps.data<int64_t>() : nullptr,
+                        update.w.numel()};
+      first_chunk[count + 1] = first_chunk[count] + static_cast<int32_t>((update.w.numel() + kChunk - 1) / kChunk);
+      ++count;
+    }
+  }
+  int32_t chunks() const { return first_chunk[count]; }
+
+  __device__ Chunk chunk(int32_t number) const {
+    int low = 0, high = count;  // first_chunk[low] <= number < first_chunk[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (first_chunk[middle] <= number ? low : high) = middle;
+    }
+    const int64_t begin = int64_t{number - first_chunk[low]} * kChunk;
+    return {&entries[low], begin, std::min(begin + kChunk, entries[low].numel)};
+  }
+
+  int count = 0;
+  int32_t first_chunk[kMost + 1] = {};
+  Entry entries[kMost];
+};
+
+/// One array of a chunk in packs of four where it is aligned; null arrays give nothing.
+struct Four {
+  float values[4];
+};
+__device__ inline Four load_four(const float* x, int64_t at, int count) {
+  Four four{};
+  if (x == nullptr) return four;
+  if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % 16 == 0) {
+    const auto pack = load_pack<float, 4>(x + at);
+    for (int j = 0; j < 4; ++j) four.values[j] = pack.values[j];
+  } else {
+    for (int j = 0; j < 4; ++j)  // a known number of times, so that the values stay in registers
+      if (j < count) four.values[j] = x[at + j];
+  }
+  return four;
+}
+__device__ inline void store_four(float* x, int64_t at, int count, const Four& four) {
+  if (x == nullptr) return;
+  if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % 16 == 0)
+    store_pack(x + at, Pack<float, 4>{four.values[0], four.values[1], four.values[2], four.values[3]});
+  else
+    for (int j = 0; j < 4; ++j)
+      if (j < count) x[at + j] = four.values[j];
+}
+
+/// rule(w, g, first, second) for every element, by reference; rule = make(entry), once per block.
+template <class Make>
+__global__ void update_kernel(Make make, const __grid_constant__ ParameterTable table) {
+  __shared__ decltype(make(table.entries[0])) rule;
+  const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
+  if (threadIdx.x == 0) rule = make(*chunk.entry);
+  __syncthreads();
+  const auto [w, g, first, second, steps, numel] = *chunk.entry;
+  for (int64_t at = chunk.begin + 4 * threadIdx.x; at < chunk.end; at += 4 * kThreads) {
+    const int count = static_cast<int>(std::min(chunk.end - at, int64_t{4}));
+    Four weights = load_four(w, at, count), gradients = load_four(g, at, count), a = load_four(first, at, count),
+         b = load_four(second, at, count);
+    for (int j = 0; j < 4; ++j) rule(weights.values[j], gradients.values[j], a.values[j], b.values[j]);
+    store_four(w, at, count, weights);
+    store_four(first, at, count, a);
+    store_four(second, at, count, b);
+  }
+}
+
+/// body(table) for tables that hold all of `updates`.
+template <class Body>
+void for_each_table(std::span<const kernels::ParameterUpdate> updates, Body body) {
+  while (!updates.empty()) {
+    const auto some = updates.first(std::min<size_t>(updates.size(), ParameterTable::kMost));
+    body(ParameterTable(some));
+    updates = updates.subspan(some.size());
+  }
+}
+
+template <class Make>
+void update_all(const char* operation, std::span<const kernels::ParameterUpdate> updates, Make make) {
+  for_each_table(updates, [&](const ParameterTable& table) {
+    launch(operation, updates.front().w.device(), {.blocks = dim3(static_cast<unsigned>(table.chunks()))},
+           update_kernel<Make>, make, table);
+  });
+}
 
 using kernels::ParameterUpdate;
 
@@ -106,8 +215,6 @@ __global__ void squares_kernel(const __grid_constant__ ParameterTable table, dou
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
-}  // namespace
-
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
   // Arrays that a rule has no use for stay out of the table. Without momentum the velocity is 0 · 0 + gradient.
   std::vector<ParameterUpdate> used;
@@ -156,6 +263,16 @@ void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
 void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
   launch("clip_scale", scale.device(), {.blocks = 1, .threads = 1}, clip_scale_kernel,
          static_cast<const double*>(squared_norm.data<double>()), max_norm, scale.data<double>());
+}
+
+}  // namespace
+
+void provide_update() {
+  kernels::sgd_update.provide(Target::cuda, sgd_update);
+  kernels::adam_update.provide(Target::cuda, adam_update);
+  kernels::average_update.provide(Target::cuda, average_update);
+  kernels::squared_norm.provide(Target::cuda, squared_norm);
+  kernels::clip_scale.provide(Target::cuda, clip_scale);
 }
 
 }  // namespace tern::cuda

@@ -1,9 +1,10 @@
-#include "tern/kernels/reference/codec.h"
+#include "tern/kernels/codec.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "tern/kernels/codec_arithmetic.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::reference {
 namespace {
@@ -83,8 +84,6 @@ void decode_add(const uint8_t* codes, const float* units, int64_t bucket, int64_
   }
 }
 
-}  // namespace
-
 void gradient_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
   check_statistics(message, bucket);
   for (const MeasuredGradient& gradient : message) measure(gradient, bucket);
@@ -117,6 +116,15 @@ void dequantize_add(std::span<const DecodedGradient> message, const Tensor& mess
     for (int64_t i = 0; i < messages.size(0); ++i)
       decode_add(messages.data<uint8_t>() + i * messages.size(1) + codes_at,
                  rows.data<float>() + i % rows.size(0) * rows.size(1) + first_unit, bucket, levels, sum);
+}
+
+}  // namespace
+
+void provide_codec() {
+  kernels::gradient_statistics.provide(Target::reference, gradient_statistics);
+  kernels::quantize.provide(Target::reference, quantize);
+  kernels::norm_quantize.provide(Target::reference, norm_quantize);
+  kernels::dequantize_add.provide(Target::reference, dequantize_add);
 }
 
 }  // namespace tern::reference

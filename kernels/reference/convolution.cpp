@@ -1,6 +1,7 @@
-#include "tern/kernels/reference/convolution.h"
+#include "tern/kernels/convolution.h"
 
 #include "tern/core/visit.h"
+#include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
@@ -35,8 +36,6 @@ void for_each_product(const Shape& x, const Shape& w, const Shape& y, const kern
                 if (p.h >= 0 && p.h < x[2] && p.v >= 0 && p.v < x[3]) visit(p);
               }
 }
-
-}  // namespace
 
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels::ConvGeometry& geometry, bool relu,
             Tensor& y) {
@@ -92,6 +91,14 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
         for (int64_t i = 0; i < dy.size(2); ++i)
           for (int64_t j = 0; j < dy.size(3); ++j) db.data<Wide>()[o] += d_out(n, o, i, j);
   });
+}
+
+}  // namespace
+
+void provide_convolution() {
+  kernels::conv2d.provide(Target::reference, conv2d);
+  kernels::conv2d_backward_data.provide(Target::reference, conv2d_backward_data);
+  kernels::conv2d_backward_weights.provide(Target::reference, conv2d_backward_weights);
 }
 
 }  // namespace tern::reference

@@ -1,10 +1,12 @@
-#include "tern/kernels/reference/dropout.h"
+#include "tern/kernels/dropout.h"
 
 #include "tern/core/visit.h"
-#include "tern/kernels/check.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
+namespace {
 
 void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw& draw, Tensor& y) {
   kernels::check_alike("dropout", x, y);
@@ -26,5 +28,9 @@ void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw&
     }
   });
 }
+
+}  // namespace
+
+void provide_dropout() { kernels::dropout.provide(Target::reference, dropout); }
 
 }  // namespace tern::reference

@@ -1,9 +1,10 @@
-#include "tern/kernels/reference/elementwise.h"
+#include "tern/kernels/elementwise.h"
 
 #include <cmath>
 
 #include "tern/core/visit.h"
-#include "tern/kernels/check.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
@@ -48,8 +49,6 @@ void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y,
       out[in_y(i)] = static_cast<T>(f(wider_t<T>(first[in_a(i)]), wider_t<T>(second[in_b(i)])));
   });
 }
-
-}  // namespace
 
 void relu(const Tensor& x, Tensor& y) {
   map("relu", x, y, [](auto v) { return v < 0 ? decltype(v)(0) : v; });
@@ -107,6 +106,25 @@ void multiply(const Tensor& a, const Tensor& b, Tensor& y) {
 
 void divide(const Tensor& a, const Tensor& b, Tensor& y) {
   combine("divide", a, b, y, [](auto p, auto q) { return p / q; });
+}
+
+}  // namespace
+
+void provide_elementwise() {
+  kernels::relu.provide(Target::reference, relu);
+  kernels::relu_backward.provide(Target::reference, relu_backward);
+  kernels::leaky_relu.provide(Target::reference, leaky_relu);
+  kernels::leaky_relu_backward.provide(Target::reference, leaky_relu_backward);
+  kernels::sigmoid.provide(Target::reference, sigmoid);
+  kernels::sigmoid_backward.provide(Target::reference, sigmoid_backward);
+  kernels::tanh.provide(Target::reference, tanh);
+  kernels::tanh_backward.provide(Target::reference, tanh_backward);
+  kernels::scale.provide(Target::reference, scale);
+  kernels::accumulate.provide(Target::reference, accumulate);
+  kernels::add.provide(Target::reference, add);
+  kernels::subtract.provide(Target::reference, subtract);
+  kernels::multiply.provide(Target::reference, multiply);
+  kernels::divide.provide(Target::reference, divide);
 }
 
 }  // namespace tern::reference

@@ -1,6 +1,7 @@
-#include "tern/kernels/reference/layout.h"
+#include "tern/kernels/layout.h"
 
 #include "tern/core/visit.h"
+#include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
@@ -21,8 +22,6 @@ void check_inside(const char* operation, const Shape& block, const kernels::Offs
     check(offsets[d] >= 0 && offsets[d] + block[d] <= whole[d], operation, ": a block of shape ", block, " at offset ",
           offsets[d], " of dimension ", d, " leaves the tensor of shape ", whole);
 }
-
-}  // namespace
 
 void convert(const Tensor& x, Tensor& y) { y.copy_from(x); }
 
@@ -45,5 +44,15 @@ void insert(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
 }
 
 void fill(Tensor& x, double value) { x.fill(value); }
+
+}  // namespace
+
+void provide_layout() {
+  kernels::convert.provide(Target::reference, convert);
+  kernels::transpose.provide(Target::reference, transpose);
+  kernels::extract.provide(Target::reference, extract);
+  kernels::insert.provide(Target::reference, insert);
+  kernels::fill.provide(Target::reference, fill);
+}
 
 }  // namespace tern::reference

@@ -1,11 +1,85 @@
-#include "tern/kernels/reference/loss.h"
+#include <algorithm>
+#include <cmath>
 
-#include "tern/kernels/check.h"
-#include "tern/kernels/reference/log_sum_exp.h"
-#include "tern/kernels/softmax.h"
+#include "tern/core/visit.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/loss.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::reference {
 namespace {
+
+/// log Σ exp(x), shifted by the largest element so that nothing overflows.
+template <class T>
+wider_t<T> log_sum_exp(const T* x, int64_t count) {
+  using Wide = wider_t<T>;
+  Wide largest = x[0], sum = 0;
+  for (int64_t i = 1; i < count; ++i) largest = std::max(largest, Wide(x[i]));
+  for (int64_t i = 0; i < count; ++i) sum += std::exp(x[i] - largest);
+  return largest + std::log(sum);
+}
+
+/// Calls `visit(offset)` with the first element of every row along the last dimension.
+template <class Visit>
+void for_each_row(const Tensor& x, Visit visit) {
+  for (int64_t offset = 0; offset < x.numel(); offset += x.size(-1)) visit(offset);
+}
+
+void softmax(const Tensor& x, Tensor& y) {
+  kernels::check_alike("softmax", x, y);
+  visit_floating(x.dtype(), "softmax", [&]<class T>(T) {
+    for_each_row(x, [&](int64_t row) {
+      const T* in = x.data<T>() + row;
+      T* out = y.data<T>() + row;
+      const auto total = log_sum_exp(in, x.size(-1));
+      for (int64_t c = 0; c < x.size(-1); ++c) out[c] = static_cast<T>(std::exp(in[c] - total));
+    });
+  });
+}
+
+void log_softmax(const Tensor& x, Tensor& y) {
+  kernels::check_alike("log_softmax", x, y);
+  visit_floating(x.dtype(), "log_softmax", [&]<class T>(T) {
+    for_each_row(x, [&](int64_t row) {
+      const T* in = x.data<T>() + row;
+      T* out = y.data<T>() + row;
+      const auto total = log_sum_exp(in, x.size(-1));
+      for (int64_t c = 0; c < x.size(-1); ++c) out[c] = static_cast<T>(in[c] - total);
+    });
+  });
+}
+
+// dx = y · (dy - Σ y·dy)
+void softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  kernels::check_alike("softmax_backward", y, dy);
+  kernels::check_alike("softmax_backward", y, dx);
+  visit_floating(y.dtype(), "softmax_backward", [&]<class T>(T) {
+    using Wide = wider_t<T>;
+    for_each_row(y, [&](int64_t row) {
+      const T *out = y.data<T>() + row, *d_out = dy.data<T>() + row;
+      T* d_in = dx.data<T>() + row;
+      Wide sum = 0;
+      for (int64_t c = 0; c < y.size(-1); ++c) sum += Wide(out[c]) * Wide(d_out[c]);
+      for (int64_t c = 0; c < y.size(-1); ++c) d_in[c] = static_cast<T>(out[c] * (d_out[c] - sum));
+    });
+  });
+}
+
+// dx = dy - exp(y) · Σ dy
+void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  kernels::check_alike("log_softmax_backward", y, dy);
+  kernels::check_alike("log_softmax_backward", y, dx);
+  visit_floating(y.dtype(), "log_softmax_backward", [&]<class T>(T) {
+    using Wide = wider_t<T>;
+    for_each_row(y, [&](int64_t row) {
+      const T *out = y.data<T>() + row, *d_out = dy.data<T>() + row;
+      T* d_in = dx.data<T>() + row;
+      Wide sum = 0;
+      for (int64_t c = 0; c < y.size(-1); ++c) sum += d_out[c];
+      for (int64_t c = 0; c < y.size(-1); ++c) d_in[c] = static_cast<T>(d_out[c] - std::exp(Wide(out[c])) * sum);
+    });
+  });
+}
 
 /// The smoothed one-hot target of class c.
 double target_of(int64_t c, int64_t label, int64_t classes, double smoothing) {
@@ -16,8 +90,6 @@ void check_labels(const Tensor& x, const Tensor& labels) {
   check(x.rank() == 2 && labels.shape() == Shape{x.size(0)}, "cross_entropy: input ", x.shape(), " and labels ",
         labels.shape(), ", expected [N, C] and [N]");
 }
-
-}  // namespace
 
 // loss = -1/N Σ target · log softmax(x)
 void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
@@ -79,6 +151,19 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Te
     for (int64_t i = 0; i < x.numel(); ++i)
       dx.data<T>()[i] = static_cast<T>(scale * (x.data<T>()[i] - target.data<T>()[i]));
   });
+}
+
+}  // namespace
+
+void provide_loss() {
+  kernels::softmax.provide(Target::reference, softmax);
+  kernels::softmax_backward.provide(Target::reference, softmax_backward);
+  kernels::log_softmax.provide(Target::reference, log_softmax);
+  kernels::log_softmax_backward.provide(Target::reference, log_softmax_backward);
+  kernels::cross_entropy.provide(Target::reference, cross_entropy);
+  kernels::cross_entropy_backward.provide(Target::reference, cross_entropy_backward);
+  kernels::mse.provide(Target::reference, mse);
+  kernels::mse_backward.provide(Target::reference, mse_backward);
 }
 
 }  // namespace tern::reference

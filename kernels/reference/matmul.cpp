@@ -1,8 +1,10 @@
-#include "tern/kernels/reference/matmul.h"
+#include "tern/kernels/matmul.h"
 
 #include "tern/core/visit.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::reference {
+namespace {
 
 void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, Tensor& y) {
   check(y.shape() == kernels::matmul_output_shape(a.shape(), b.shape(), options), "matmul: output of shape ", y.shape(),
@@ -78,6 +80,15 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
       db.data<Wide>()[o] = sum;
     }
   });
+}
+
+}  // namespace
+
+void provide_matmul() {
+  kernels::matmul.provide(Target::reference, matmul);
+  kernels::linear.provide(Target::reference, linear);
+  kernels::linear_backward_data.provide(Target::reference, linear_backward_data);
+  kernels::linear_backward_weights.provide(Target::reference, linear_backward_weights);
 }
 
 }  // namespace tern::reference

@@ -1,9 +1,10 @@
-#include "tern/kernels/reference/pooling.h"
+#include "tern/kernels/pooling.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "tern/core/visit.h"
+#include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
@@ -40,8 +41,6 @@ void for_each_window(const Shape& x, const Shape& y, const kernels::PoolGeometry
           visit(n, c, i, j, window);
         }
 }
-
-}  // namespace
 
 void max_pool2d(const Tensor& x, const kernels::PoolGeometry& geometry, Tensor& y, Tensor& where) {
   visit_floating(x.dtype(), "max_pool2d", [&]<class T>(T) {
@@ -103,6 +102,15 @@ void average_pool2d_backward(const Tensor& dy, const kernels::PoolGeometry& geom
     });
     dx.copy_from(sums);
   });
+}
+
+}  // namespace
+
+void provide_pooling() {
+  kernels::max_pool2d.provide(Target::reference, max_pool2d);
+  kernels::max_pool2d_backward.provide(Target::reference, max_pool2d_backward);
+  kernels::average_pool2d.provide(Target::reference, average_pool2d);
+  kernels::average_pool2d_backward.provide(Target::reference, average_pool2d_backward);
 }
 
 }  // namespace tern::reference

@@ -1,8 +1,9 @@
-#include "tern/kernels/reference/reduction.h"
+#include "tern/kernels/reduction.h"
 
 #include <vector>
 
 #include "tern/core/visit.h"
+#include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
 
 namespace tern::reference {
@@ -14,8 +15,6 @@ void check_extents(const char* operation, const Tensor& large, const Tensor& sma
   check(large.dtype() == small.dtype(), operation, ": elements are ", large.dtype(), " and ", small.dtype(),
         ", expected one dtype");
 }
-
-}  // namespace
 
 void sum(const Tensor& x, double scale, Tensor& y) {
   check_extents("sum", x, y);
@@ -39,6 +38,13 @@ void broadcast_to(const Tensor& x, double scale, Tensor& y) {
     T* out = y.data<T>();
     for (int64_t i = 0; i < y.numel(); ++i) out[in_y(i)] = static_cast<T>(static_cast<wider_t<T>>(scale) * in[in_x(i)]);
   });
+}
+
+}  // namespace
+
+void provide_reduction() {
+  kernels::sum.provide(Target::reference, sum);
+  kernels::broadcast_to.provide(Target::reference, broadcast_to);
 }
 
 }  // namespace tern::reference

@@ -1,8 +1,10 @@
-#include "tern/kernels/reference/short_float.h"
+#include "tern/kernels/short_float.h"
 
 #include <cstring>
+#include "tern/kernels/provide.h"
 
 namespace tern::reference {
+namespace {
 
 using namespace tern::kernels;
 
@@ -24,6 +26,13 @@ void widen_add(const Tensor& messages, int64_t codes_at, ShortFloat format, Tens
       sum.data<float>()[i] += short_value(bits, format);
     }
   }
+}
+
+}  // namespace
+
+void provide_short_float() {
+  kernels::shorten.provide(Target::reference, shorten);
+  kernels::widen_add.provide(Target::reference, widen_add);
 }
 
 }  // namespace tern::reference

@@ -1,17 +1,16 @@
-#include "tern/kernels/reference/update.h"
+#include "tern/kernels/update.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "tern/core/visit.h"
+#include "tern/kernels/provide.h"
 
 namespace tern::reference {
 namespace {
 
 double number(const Tensor& tensor) { return *tensor.data<double>(); }
 double number_or_1(const Tensor& tensor) { return tensor.defined() ? number(tensor) : 1; }
-
-}  // namespace
 
 void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels::SgdSettings& settings) {
   const double lr = settings.lr_scale * number(settings.lr), scale = number_or_1(settings.gradient_scale);
@@ -75,6 +74,16 @@ void squared_norm(std::span<const kernels::ParameterUpdate> updates, Tensor& sum
 
 void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
   scale.fill(std::min(1.0, max_norm / (std::sqrt(number(squared_norm)) + 1e-6)));
+}
+
+}  // namespace
+
+void provide_update() {
+  kernels::sgd_update.provide(Target::reference, sgd_update);
+  kernels::adam_update.provide(Target::reference, adam_update);
+  kernels::average_update.provide(Target::reference, average_update);
+  kernels::squared_norm.provide(Target::reference, squared_norm);
+  kernels::clip_scale.provide(Target::reference, clip_scale);
 }
 
 }  // namespace tern::reference

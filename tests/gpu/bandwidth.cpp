@@ -21,7 +21,7 @@
 #include "tern/kernels/pooling.h"
 #include "tern/kernels/reduction.h"
 #include "tern/kernels/short_float.h"
-#include "tern/kernels/softmax.h"
+#include "tern/kernels/loss.h"
 #include "tern/kernels/update.h"
 
 // How near kernels that move memory come to a copy on the same device: bytes each has to read and write, over its time,

@@ -19,7 +19,7 @@
 #include "tern/apps/trainer/step_graph.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
-#include "tern/kernels/library_rules.h"
+#include "tern/kernels/libraries.h"
 #include "tern/optim/sgd.h"
 
 // Whole training steps on random images that lie on the device, loss and answers read back: as a CUDA graph, and

@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "tern/core/random.h"
-#include "tern/kernels/cpu/codec/loops.h"
+#include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/cpu/vector.h"
 
-namespace tern::cpu::codec {
+namespace tern::cpu::simd {
 namespace {
 
-std::vector<const Loops*> runnable() {
-  std::vector<const Loops*> all{&baseline_loops};
-  if (vector_set() >= VectorSet::avx2) all.push_back(&avx2_loops);
-  if (vector_set() >= VectorSet::avx512) all.push_back(&avx512_loops);
+std::vector<const CodecLoops*> runnable() {
+  std::vector<const CodecLoops*> all{baseline_kernels.codec};
+  if (vector_set() >= VectorSet::avx2) all.push_back(avx2_kernels.codec);
+  if (vector_set() >= VectorSet::avx512) all.push_back(avx512_kernels.codec);
   return all;
 }
 
@@ -35,7 +35,7 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
       std::vector<std::vector<float>> values;
       std::vector<std::vector<double>> sums;
       std::vector<std::vector<uint32_t>> ties;
-      for (const Loops* loop : runnable()) {
+      for (const CodecLoops* loop : runnable()) {
         planes.emplace_back(static_cast<size_t>(8 * bits));
         ties.emplace_back(8);
         loop->quantize(keys, 32 * chunk, g, factors, 65536 * levels, bits, planes.back().data(), ties.back().data());
@@ -57,4 +57,4 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace tern::cpu::codec
+}  // namespace tern::cpu::simd

@@ -8,7 +8,7 @@
 #include "tern/core/parallel.h"
 #include "tern/core/random.h"
 #include "tern/kernels/cpu/convolution.h"
-#include "tern/kernels/cpu/narrower_vectors.h"
+#include "tern/kernels/cpu/vector.h"
 
 namespace tern {
 namespace {

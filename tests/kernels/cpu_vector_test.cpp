@@ -3,8 +3,8 @@
 #include <array>
 #include <string>
 
-#include "tern/kernels/cpu/narrower_vectors.h"
 #include "tern/kernels/cpu/simd/kernels.h"
+#include "tern/kernels/cpu/vector.h"
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::cpu {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "tern/kernels/cuda/engine_file.h"
+#include "tern/kernels/cuda/engine.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/temporary_folder.h"
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "tern/kernels/cuda/convolution_plan.h"
+#include "tern/kernels/cuda/cudnn_plan.h"
 
 // cuDNN makes plans for a device that is not here, from its properties. That every convolution of the models has one,
 // fp32 without tensor cores included, is checked on machines without a GPU too.

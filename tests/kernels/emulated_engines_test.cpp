@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "tern/kernels/convolution.h"
-#include "tern/kernels/library_rules.h"
+#include "tern/kernels/libraries.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/values.h"

@@ -2,6 +2,6 @@
 
 namespace tern::cpu::simd {
 
-constinit const Kernels avx2_kernels = make_kernels<8>();
+constinit const Kernels avx2_kernels = make_kernels<8>(&avx2_codec_loops);
 
 }  // namespace tern::cpu::simd

@@ -2,6 +2,6 @@
 
 namespace tern::cpu::simd {
 
-constinit const Kernels avx512_kernels = make_kernels<16>();
+constinit const Kernels avx512_kernels = make_kernels<16>(&avx512_codec_loops);
 
 }  // namespace tern::cpu::simd

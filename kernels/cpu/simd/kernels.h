@@ -2,6 +2,9 @@
 
 #include <cstdint>
 
+// Loops written with vector types. The other files of this folder hold them, compiled once for each instruction set.
+// Those of the codecs have files of their own, since nothing may fuse their products and sums.
+
 namespace tern::cpu::simd {
 
 /// C [rows, columns] = Σ_s A_s [rows, depth] · B_s [depth, columns], by one thread; the inner loop of every
@@ -35,6 +38,27 @@ struct WinogradTransforms {
   FromPoints output, weights;
 };
 
+/// A codec's chunk is 256 elements: 8 groups of 32, whose draws are the 8 halves of the words of 32 Philox blocks.
+inline constexpr int kChunk = 256, kGroup = 32, kLanes = 16;
+
+/// What Philox takes for the blocks of one random stream: the keys of the ten rounds, and the counter's last words.
+struct DrawKeys {
+  uint32_t key[10][2];
+  uint32_t counter[3];
+};
+
+/// Codecs over whole chunks, groups and rows; the arithmetic is that of codec_arithmetic.h.
+struct CodecLoops {
+  /// planes[8·bits words] = the codes of a chunk whose draws begin at Philox block `block`. undecided[8 words], a bit
+  /// for each element: its 16 random bits do not decide, and its code is worthless.
+  void (*quantize)(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
+                   uint32_t* planes, uint32_t* undecided);
+  /// y[32] += the values of a group's codes; units[32].
+  void (*dequantize_add)(const uint32_t* planes, int bits, const float* units, float* y);
+  /// Largest |x|, Σx, Σx² of `count` elements: in 16 interleaved sums, folded in halves.
+  void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
+};
+
 /// The loops of one instruction set.
 struct Kernels {
   int64_t width;  ///< floats in a vector
@@ -42,11 +66,13 @@ struct Kernels {
   void (*multiply)(const Product&);
   WinogradTransforms winograd_3x3;  ///< F(4 x 4, 3 x 3)
   WinogradTransforms winograd_5x5;  ///< F(2 x 2, 5 x 5)
+  const CodecLoops* codec;
 };
 
 /// Those for this processor.
 const Kernels& kernels();
 
 extern const Kernels baseline_kernels, avx2_kernels, avx512_kernels;
+extern const CodecLoops baseline_codec_loops, avx2_codec_loops, avx512_codec_loops;
 
 }  // namespace tern::cpu::simd

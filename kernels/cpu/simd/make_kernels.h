@@ -1,10 +1,307 @@
 #pragma once
 
-#include "tern/kernels/cpu/simd/product.h"
-#include "tern/kernels/cpu/simd/winograd_transforms.h"
+#include "tern/kernels/cpu/simd/kernels.h"
+#include "tern/kernels/cpu/simd/vector.h"
+
+// The products and Winograd transforms of one instruction set: see vector.h for what this file may contain.
 
 namespace tern::cpu::simd {
 namespace {
+
+template <int kWidth>
+using Floats = Vector<float, kWidth>;
+
+/// Vectors of half the width end rows where they suffice, from 16 floats on: some processors take such a vector in two
+/// halves.
+template <int kWidth>
+constexpr int kTailWidth = kWidth > 8 ? kWidth / 2 : kWidth;
+
+/// The most rows of C, `kVectors` wide, that fit 16 or (AVX-512) 32 registers beside a row of B.
+template <int kWidth, int kVectors>
+constexpr int kMaxRows = (kWidth == 16 ? 24 : 12) / kVectors;
+
+/// kRows rows and kVectors vectors of C, held in registers over the whole depth. kUnitDepth: a_depth is 1, else a_row
+/// is.
+template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
+inline void accumulate_tile(const Product& p, const float* a, const float* b, Floats<kWidth> (&sum)[kRows][kVectors]) {
+  const int64_t a_row = kUnitDepth ? p.a_row : 1, a_depth = kUnitDepth ? 1 : p.a_depth;
+  const int64_t b_row = p.b_row;
+  for (int64_t s = 0; s < p.segments; ++s) {
+    const float* from = a + (p.a_offsets ? p.a_offsets[s] : 0);
+#pragma GCC unroll 2
+    for (int64_t d = p.depth; d > 0; --d) {
+      Floats<kWidth> row[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) row[v] = load<Floats<kWidth>>(b + v * kWidth);
+#pragma GCC unroll 32
+      for (int r = 0; r < kRows; ++r) {
+        const float scale = from[r * a_row];
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[r][v] += scale * row[v];
+      }
+      from += a_depth;
+      b += b_row;
+    }
+  }
+}
+
+/// The elements of a tile that lie inside C, with bias and relu; `columns` of them in each row.
+template <int kWidth, int kRows, int kVectors>
+inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVectors], const float* bias, float* c,
+                       int64_t columns) {
+  if (columns == kVectors * kWidth) {
+#pragma GCC unroll 32
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        float* target = c + r * p.c_row + v * kWidth;
+        Floats<kWidth> value = sum[r][v];
+        if (p.accumulate) value += load<Floats<kWidth>>(target);
+        if (bias) value += load<Floats<kWidth>>(bias + v * kWidth);
+        if (p.relu) value = value < 0.0f ? Floats<kWidth>{} : value;
+        store(target, value);
+      }
+    }
+    return;
+  }
+  // Sums are addressed by constants alone, here too, since otherwise they would live in memory.
+  float rest[kRows][kVectors * kWidth];
+#pragma GCC unroll 32
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) store(rest[r] + v * kWidth, sum[r][v]);
+  }
+#pragma GCC unroll 1
+  for (int r = 0; r < kRows; ++r) {
+    float* target = c + r * p.c_row;
+    for (int64_t k = 0; k < columns; ++k) {
+      float value = rest[r][k] + (p.accumulate ? target[k] : 0.0f) + (bias ? bias[k] : 0.0f);
+      target[k] = p.relu && value < 0.0f ? 0.0f : value;
+    }
+  }
+}
+
+/// `tiles` tiles below each other.
+template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
+void multiply_tiles(const Product& p, int64_t tiles, const float* a, const float* b, const float* bias, float* c,
+                    int64_t columns) {
+  for (; tiles > 0; --tiles) {
+    Floats<kWidth> sum[kRows][kVectors];
+#pragma GCC unroll 32
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats<kWidth>{};
+    }
+    accumulate_tile<kWidth, kRows, kVectors, kUnitDepth>(p, a, b, sum);
+    store_tile<kWidth, kRows, kVectors>(p, sum, bias, c, columns);
+    a += kRows * p.a_row;
+    c += kRows * p.c_row;
+  }
+}
+
+/// `multiply_tiles` for a height known at run time, at most kRows.
+template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
+void multiply_height(const Product& p, int64_t height, int64_t tiles, const float* a, const float* b, const float* bias,
+                     float* c, int64_t columns) {
+  if constexpr (kRows > 1) {
+    if (height < kRows)
+      return multiply_height<kWidth, kRows - 1, kVectors, kUnitDepth>(p, height, tiles, a, b, bias, c, columns);
+  }
+  multiply_tiles<kWidth, kRows, kVectors, kUnitDepth>(p, tiles, a, b, bias, c, columns);
+}
+
+/// One panel of C, kVectors wide; `columns` of it inside C.
+template <int kWidth, int kVectors, bool kUnitDepth>
+void multiply_panel(const Product& p, const float* b, const float* bias, float* c, int64_t columns) {
+  constexpr int kMax = kMaxRows<kWidth, kVectors>;
+  // Heights that differ by one at most: a last tile of one or two rows would leave the multipliers waiting.
+  const int64_t tiles = (p.rows + kMax - 1) / kMax;
+  const int64_t height = p.rows / tiles, higher = p.rows % tiles, row = higher * (height + 1);
+  if (higher > 0) multiply_height<kWidth, kMax, kVectors, kUnitDepth>(p, height + 1, higher, p.a, b, bias, c, columns);
+  multiply_height<kWidth, kMax, kVectors, kUnitDepth>(p, height, tiles - higher, p.a + row * p.a_row, b, bias,
+                                                      c + row * p.c_row, columns);
+}
+
+template <int kWidth, bool kUnitDepth>
+void multiply_panels(const Product& p) {
+  constexpr int64_t kPanel = 2 * kWidth;
+  constexpr int kTail = kTailWidth<kWidth>;
+  for (int64_t first = 0; first < p.columns; first += kPanel) {
+    const float* b = p.b + first / kPanel * p.b_panel;
+    const float* bias = p.bias ? p.bias + first : nullptr;
+    float* c = p.c + first;
+    int64_t columns = p.columns - first < kPanel ? p.columns - first : kPanel;
+    if (columns > kWidth + (kTail < kWidth ? kTail : 0)) {
+      multiply_panel<kWidth, 2, kUnitDepth>(p, b, bias, c, columns);
+      continue;
+    }
+    if (columns > kTail) {
+      const int64_t whole = columns < kWidth ? columns : kWidth;
+      multiply_panel<kWidth, 1, kUnitDepth>(p, b, bias, c, whole);
+      columns -= whole;
+      b += whole;
+      c += whole;
+      if (bias) bias += whole;
+    }
+    if (columns > 0) multiply_panel<kTail, 1, kUnitDepth>(p, b, bias, c, columns);
+  }
+}
+
+template <int kWidth>
+void multiply(const Product& p) {
+  if (p.a_depth == 1)
+    multiply_panels<kWidth, true>(p);
+  else
+    multiply_panels<kWidth, false>(p);
+}
+
+// A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, eq. 8: the m x m outputs of an r x r
+// correlation on a patch d of (m + r - 1)² are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. The six evaluation points 0, 1, -1, 2, -2, ∞
+// serve every pair with m + r - 1 = 6: Bᵀ is that of F(4, 3), A and G are the powers of the points, cut to m and r,
+// with the points' Lagrange denominators 4, -6, -6, 24, 24, 1 in G. Each struct is one of them, applied to a column.
+
+constexpr int kPoints = 6;
+
+/// Bᵀ
+struct PatchTransform {
+  static constexpr int kIn = kPoints, kOut = kPoints;
+  template <class V>
+  static void apply(const V (&x)[kIn], V (&y)[kOut]) {
+    const V even = x[4] - 4.0f * x[2], odd = x[3] - 4.0f * x[1];
+    const V even2 = x[4] - x[2], odd2 = 2.0f * (x[3] - x[1]);
+    y[0] = 4.0f * x[0] - 5.0f * x[2] + x[4];
+    y[1] = even + odd;
+    y[2] = even - odd;
+    y[3] = even2 + odd2;
+    y[4] = even2 - odd2;
+    y[5] = 4.0f * x[1] - 5.0f * x[3] + x[5];
+  }
+};
+
+/// G for kTaps taps
+template <int kTaps>
+struct FilterTransform {
+  static constexpr int kIn = kTaps, kOut = kPoints;
+  template <class V>
+  static void apply(const V (&x)[kIn], V (&y)[kOut]) {
+    V even = x[0], odd = x[1];
+    V even2 = x[0], odd2 = 2.0f * x[1];
+#pragma GCC unroll 6
+    for (int j = 2; j < kTaps; ++j) {
+      const float power = static_cast<float>(1 << j);
+      (j % 2 == 0 ? even : odd) += x[j];
+      (j % 2 == 0 ? even2 : odd2) += power * x[j];
+    }
+    y[0] = 0.25f * x[0];
+    y[1] = (-1.0f / 6) * (even + odd);
+    y[2] = (-1.0f / 6) * (even - odd);
+    y[3] = (1.0f / 24) * (even2 + odd2);
+    y[4] = (1.0f / 24) * (even2 - odd2);
+    y[5] = x[kTaps - 1];
+  }
+};
+
+/// Aᵀ for kOutputs outputs
+template <int kOutputs>
+struct OutputTransform {
+  static constexpr int kIn = kPoints, kOut = kOutputs;
+  template <class V>
+  static void apply(const V (&x)[kIn], V (&y)[kOut]) {
+    const V sum = x[1] + x[2], difference = x[1] - x[2];
+    const V sum2 = x[3] + x[4], difference2 = x[3] - x[4];
+    y[0] = x[0] + sum + sum2;
+#pragma GCC unroll 6
+    for (int j = 1; j < kOutputs; ++j) {
+      const float power = static_cast<float>(1 << j);
+      y[j] = j % 2 == 0 ? sum + power * sum2 : difference + power * difference2;
+    }
+    y[kOutputs - 1] += x[5];
+  }
+};
+
+/// Channels c to c + kWidth of `to_points`.
+template <int kWidth, class Transform>
+void vector_to_points(const float* const* pixels, int64_t c, float* points, int64_t stride) {
+  constexpr int kIn = Transform::kIn;
+  Floats<kWidth> half[kPoints][kIn];
+#pragma GCC unroll 6
+  for (int j = 0; j < kIn; ++j) {
+    Floats<kWidth> x[kIn], y[kPoints];
+#pragma GCC unroll 6
+    for (int i = 0; i < kIn; ++i) x[i] = load<Floats<kWidth>>(pixels[i * kIn + j] + c);
+    Transform::apply(x, y);
+#pragma GCC unroll 6
+    for (int i = 0; i < kPoints; ++i) half[i][j] = y[i];
+  }
+  float* target = points + c;
+#pragma GCC unroll 6
+  for (int i = 0; i < kPoints; ++i) {
+    Floats<kWidth> y[kPoints];
+    Transform::apply(half[i], y);
+#pragma GCC unroll 6
+    for (int j = 0; j < kPoints; ++j) store(target + (i * kPoints + j) * stride, y[j]);
+  }
+}
+
+/// Transforms a square of pixels into the 36 points, a vector of channels at a time. Pixel (i, j) of channel 0 is at
+/// pixels[i·kIn + j], and whole vectors can be read there; point e of channel c goes to points[e·stride + c].
+template <int kWidth, class Transform>
+void to_points(const float* const* pixels, int64_t channels, float* points, int64_t stride) {
+  constexpr int kTail = kTailWidth<kWidth>;
+  int64_t c = 0;
+  for (; channels - c > kTail; c += kWidth) vector_to_points<kWidth, Transform>(pixels, c, points, stride);
+  if (c < channels) vector_to_points<kTail, Transform>(pixels, c, points, stride);
+}
+
+/// Channels c to c + kWidth of `from_points`, as far as there are any.
+template <int kWidth, class Transform>
+void vector_from_points(const float* points, int64_t stride, int64_t c, int64_t channels, const float* bias, bool relu,
+                        float* const* pixels) {
+  constexpr int kOut = Transform::kOut;
+  Floats<kWidth> half[kOut][kPoints];
+  const float* source = points + c;
+#pragma GCC unroll 6
+  for (int j = 0; j < kPoints; ++j) {
+    Floats<kWidth> x[kPoints], y[kOut];
+#pragma GCC unroll 6
+    for (int i = 0; i < kPoints; ++i) x[i] = load<Floats<kWidth>>(source + (i * kPoints + j) * stride);
+    Transform::apply(x, y);
+#pragma GCC unroll 6
+    for (int i = 0; i < kOut; ++i) half[i][j] = y[i];
+  }
+  const Floats<kWidth> shift = bias ? load<Floats<kWidth>>(bias + c) : Floats<kWidth>{};
+  const bool whole = channels - c >= kWidth;
+  float rest[kOut * kOut * kWidth];
+#pragma GCC unroll 6
+  for (int i = 0; i < kOut; ++i) {
+    Floats<kWidth> y[kOut];
+    Transform::apply(half[i], y);
+#pragma GCC unroll 6
+    for (int j = 0; j < kOut; ++j) {
+      Floats<kWidth> value = y[j] + shift;
+      if (relu) value = value < 0.0f ? Floats<kWidth>{} : value;
+      store(whole ? pixels[i * kOut + j] + c : rest + (i * kOut + j) * kWidth, value);
+    }
+  }
+  if (whole) return;
+#pragma GCC unroll 1
+  for (int i = 0; i < kOut * kOut; ++i) {
+    for (int64_t k = 0; k < channels - c; ++k) pixels[i][c + k] = rest[i * kWidth + k];
+  }
+}
+
+/// The way back: pixel (i, j) = the transform of the points, plus bias [channels] where not null, then max(·, 0) if
+/// `relu`. Points and bias can be read in whole vectors; exactly `channels` floats are written to each pixel.
+template <int kWidth, class Transform>
+void from_points(const float* points, int64_t stride, int64_t channels, const float* bias, bool relu,
+                 float* const* pixels) {
+  constexpr int kTail = kTailWidth<kWidth>;
+  int64_t c = 0;
+  for (; channels - c > kTail; c += kWidth) {
+    vector_from_points<kWidth, Transform>(points, stride, c, channels, bias, relu, pixels);
+  }
+  if (c < channels) vector_from_points<kTail, Transform>(points, stride, c, channels, bias, relu, pixels);
+}
 
 template <int kWidth, int kOutputs, int kTaps>
 constexpr WinogradTransforms make_transforms() {
@@ -18,12 +315,13 @@ constexpr WinogradTransforms make_transforms() {
 }
 
 template <int kWidth>
-constexpr Kernels make_kernels() {
+constexpr Kernels make_kernels(const CodecLoops* codec) {
   return {.width = kWidth,
           .tail = kTailWidth<kWidth>,
           .multiply = multiply<kWidth>,
           .winograd_3x3 = make_transforms<kWidth, 4, 3>(),
-          .winograd_5x5 = make_transforms<kWidth, 2, 5>()};
+          .winograd_5x5 = make_transforms<kWidth, 2, 5>(),
+          .codec = codec};
 }
 
 }  // namespace

@@ -3,37 +3,32 @@
 #include <cstddef>
 #include <cstdint>
 
-// The headers of this folder that are compiled once per instruction set keep all code to the file that includes them,
-// in unnamed namespaces, and include no library header with code: so no function compiled for one processor can be
-// linked into code for another.
+// Loops written with vector types, compiled once for each instruction set. The headers that hold them keep all code to
+// the file that includes them, in unnamed namespaces, and include no library header with code. So no function that is
+// compiled for one processor can be linked into code for another.
 
 namespace tern::cpu::simd {
 namespace {
 
-template <int kWidth>
+template <class T, int kWidth>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(kWidth * sizeof(float))));
+  typedef T type __attribute__((vector_size(kWidth * sizeof(T))));
 };
-/// kWidth floats in one register; arithmetic is elementwise, with scalars too.
-template <int kWidth>
-using Vector = typename VectorOf<kWidth>::type;
+/// kWidth numbers in one register; arithmetic is elementwise, with scalars too.
+template <class T, int kWidth>
+using Vector = typename VectorOf<T, kWidth>::type;
 
-template <int kWidth>
-inline Vector<kWidth> load(const float* p) {
-  Vector<kWidth> v;
-  __builtin_memcpy(&v, p, sizeof v);
+template <class V>
+inline V load(const void* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof v);
   return v;
 }
 
-template <int kWidth>
-inline void store(float* p, Vector<kWidth> v) {
-  __builtin_memcpy(p, &v, sizeof v);
+template <class V>
+inline void store(void* to, const V& v) {
+  __builtin_memcpy(to, &v, sizeof v);
 }
-
-/// Vectors of half the width end rows where they suffice, from 16 floats on: some processors take such a vector in two
-/// halves.
-template <int kWidth>
-constexpr int kTailWidth = kWidth > 8 ? kWidth / 2 : kWidth;
 
 }  // namespace
 }  // namespace tern::cpu::simd

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/kernels/half.h"
+#include "tern/kernels/short_float.h"
 #include "tests/dist/codec/codec_support.h"
 #include "tests/support/message_of.h"
 

@@ -1,4 +1,4 @@
-#include "tern/kernels/cuda_operation_clock.h"
+#include "tern/kernels/operation_clock.h"
 
 // An emulated device has no time of its own.
 

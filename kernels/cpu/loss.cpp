@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tern/kernels/cpu/exponential.h"
+#include "tern/kernels/cpu/map.h"
+#include "tern/kernels/loss.h"
+#include "tern/kernels/provide.h"
+
+namespace tern::cpu {
+namespace {
+
+/// Calls body(row) for every row of a matrix with `columns` columns, vectorised and over the threads.
+template <class Body>
+void for_each_row(int64_t rows, int64_t columns, Body body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 8 * columns));
+  parallel_vectorized(rows, grain, [=](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) body(row);
+  });
+}
+
+template <class T>
+float row_maximum(const T* x, int64_t columns) {
+  float maximum = load(x);
+#pragma omp simd reduction(max : maximum)
+  for (int64_t j = 0; j < columns; ++j) maximum = std::max(maximum, load(x + j));
+  return maximum;
+}
+
+/// Writes e^(x - shift) to y and returns the sum.
+template <class T, class U>
+float exponentials(const T* x, float shift, int64_t columns, U* y) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < columns; ++j) {
+    const float e = exponential(load(x + j) - shift);
+    store(y + j, e);
+    sum += e;
+  }
+  return sum;
+}
+
+/// Σ e^(x - shift) over a row, in f32.
+template <class T>
+float exponential_sum(const T* x, float shift, int64_t columns) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < columns; ++j) sum += exponential(load(x + j) - shift);
+  return sum;
+}
+
+int64_t row_count(const Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
+
+void softmax(const Tensor& x, Tensor& y) {
+  visit_fast(x.dtype(), "softmax", [&]<class T>(T) {
+    const int64_t columns = x.size(-1);
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    for_each_row(row_count(x), columns, [=](int64_t row) {
+      const T* from = in + row * columns;
+      T* to = out + row * columns;
+      const float shift = row_maximum(from, columns);
+      const float scale = 1.0f / exponential_sum(from, shift, columns);
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) store(to + j, exponential(load(from + j) - shift) * scale);
+    });
+  });
+}
+
+void softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  visit_fast(y.dtype(), "softmax_backward", [&]<class T>(T) {
+    const int64_t columns = y.size(-1);
+    const T *value = y.data<T>(), *in = dy.data<T>();
+    T* out = dx.data<T>();
+    for_each_row(row_count(y), columns, [=](int64_t row) {
+      const T *p = value + row * columns, *d = in + row * columns;
+      float dot = 0;
+#pragma omp simd reduction(+ : dot)
+      for (int64_t j = 0; j < columns; ++j) dot += load(p + j) * load(d + j);
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) store(out + row * columns + j, load(p + j) * (load(d + j) - dot));
+    });
+  });
+}
+
+void log_softmax(const Tensor& x, Tensor& y) {
+  visit_fast(x.dtype(), "log_softmax", [&]<class T>(T) {
+    const int64_t columns = x.size(-1);
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    for_each_row(row_count(x), columns, [=](int64_t row) {
+      const T* from = in + row * columns;
+      const float shift = row_maximum(from, columns);
+      const float log_sum = std::log(exponential_sum(from, shift, columns));
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) store(out + row * columns + j, (load(from + j) - shift) - log_sum);
+    });
+  });
+}
+
+void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  visit_fast(y.dtype(), "log_softmax_backward", [&]<class T>(T) {
+    const int64_t columns = y.size(-1);
+    const T *value = y.data<T>(), *in = dy.data<T>();
+    T* out = dx.data<T>();
+    for_each_row(row_count(y), columns, [=](int64_t row) {
+      const T *p = value + row * columns, *d = in + row * columns;
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < columns; ++j) sum += load(d + j);
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j)
+        store(out + row * columns + j, load(d + j) - exponential(load(p + j)) * sum);
+    });
+  });
+}
+
+void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
+  const int64_t rows = x.size(0), columns = x.size(1);
+  const int64_t* label = labels.data<int64_t>();
+  for (int64_t row = 0; row < rows; ++row) kernels::check_label(label[row], row, columns);
+  const Tensor row_losses = Tensor::empty({rows});
+  visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    float *out = probabilities.data<float>(), *losses = row_losses.data<float>();
+    const auto each = static_cast<float>(smoothing / static_cast<double>(columns)),
+               hit = static_cast<float>(1 - smoothing);
+    for_each_row(rows, columns, [=](int64_t row) {
+      const T* from = in + row * columns;
+      float* to = out + row * columns;
+      const float shift = row_maximum(from, columns);
+      const float sum = exponentials(from, shift, columns, to), scale = 1.0f / sum;
+      float shifted_sum = 0;
+#pragma omp simd reduction(+ : shifted_sum)
+      for (int64_t j = 0; j < columns; ++j) {
+        to[j] *= scale;
+        shifted_sum += load(from + j) - shift;
+      }
+      losses[row] = std::log(sum) - hit * (load(from + label[row]) - shift);
+      if (each > 0) losses[row] -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
+    });
+  });
+  double total = 0;
+  for (float row_loss : row_losses.span<float>()) total += row_loss;
+  *loss.data<float>() = static_cast<float>(total / static_cast<double>(rows));
+}
+
+void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
+                            Tensor& dx) {
+  visit_fast(dx.dtype(), "cross_entropy_backward", [&]<class T>(T) {
+    const int64_t rows = probabilities.size(0), columns = probabilities.size(1);
+    const float* p = probabilities.data<float>();
+    const int64_t* label = labels.data<int64_t>();
+    T* out = dx.data<T>();
+    const auto scale = static_cast<float>(dloss.item() / static_cast<double>(rows)),
+               each = static_cast<float>(smoothing / static_cast<double>(columns)),
+               hit = static_cast<float>(1 - smoothing);
+    for_each_row(rows, columns, [=](int64_t row) {
+      const float* from = p + row * columns;
+      T* to = out + row * columns;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) store(to + j, scale * (from[j] - each));
+      store(to + label[row], scale * (from[label[row]] - each - hit));
+    });
+  });
+}
+
+void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
+  constexpr int64_t kBlock = 4096;
+  const Tensor aim = target.to(x.format());
+  const int64_t count = x.numel(), blocks = (count + kBlock - 1) / kBlock;
+  const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
+  double* partial = partials.data<double>();
+  visit_fast(x.dtype(), "mse", [&]<class T>(T) {
+    const T *in = x.data<T>(), *wanted = aim.data<T>();
+    parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
+      for (int64_t block = first; block < last; ++block) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = block * kBlock; i < std::min(count, (block + 1) * kBlock); ++i) {
+          const float distance = load(in + i) - load(wanted + i);
+          sum += distance * distance;
+        }
+        partial[block] = sum;
+      }
+    });
+  });
+  double total = 0;
+  for (int64_t block = 0; block < blocks; ++block) total += partial[block];
+  *loss.data<float>() = static_cast<float>(total / static_cast<double>(count));
+}
+
+void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
+  const auto factor = static_cast<float>(dloss.item() * 2 / static_cast<double>(x.numel()));
+  map("mse_backward", x, target, dx, [=](float value, float wanted) { return factor * (value - wanted); });
+}
+
+}  // namespace
+
+void provide_loss() {
+  kernels::softmax.provide(Target::cpu, softmax);
+  kernels::softmax_backward.provide(Target::cpu, softmax_backward);
+  kernels::log_softmax.provide(Target::cpu, log_softmax);
+  kernels::log_softmax_backward.provide(Target::cpu, log_softmax_backward);
+  kernels::cross_entropy.provide(Target::cpu, cross_entropy);
+  kernels::cross_entropy_backward.provide(Target::cpu, cross_entropy_backward);
+  kernels::mse.provide(Target::cpu, mse);
+  kernels::mse_backward.provide(Target::cpu, mse_backward);
+}
+
+}  // namespace tern::cpu

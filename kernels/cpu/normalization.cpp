@@ -1,0 +1,398 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tern/core/tensor.h"
+#include "tern/kernels/cpu/exponential.h"
+#include "tern/kernels/cpu/map.h"
+#include "tern/kernels/cpu/vector.h"
+#include "tern/kernels/normalization.h"
+#include "tern/kernels/provide.h"
+
+namespace tern::cpu {
+namespace {
+
+/// How the elements of each channel lie in a tensor [N, C] or [N, C, H, W], and how sums over a channel are cut into
+/// chunks: a function of the shape alone. Channels-last (and rank 2): rows of all channels, a chunk is some rows.
+/// Row-major: planes of one channel, a chunk is one plane.
+struct ChannelLayout {
+  explicit ChannelLayout(const Tensor& x)
+      : interleaved(x.rank() == 2 || x.format() == MemoryFormat::channels_last),
+        channels(x.size(1)),
+        count(x.numel() / std::max<int64_t>(1, channels)),
+        chunk(interleaved ? std::max<int64_t>(16, kGrain / std::max<int64_t>(1, channels)) : x.shape().numel_from(2)),
+        chunks(chunk == 0 ? 0 : (count + chunk - 1) / chunk) {}
+
+  /// Elements of one channel in chunk `index`.
+  int64_t chunk_count(int64_t index) const { return std::min(chunk, count - index * chunk); }
+  /// Where the first element of `channel` in chunk `index` lies.
+  int64_t chunk_begin(int64_t index, int64_t channel) const {
+    return interleaved ? index * chunk * channels + channel : (index * channels + channel) * chunk;
+  }
+
+  bool interleaved;
+  int64_t channels, count, chunk, chunks;
+};
+
+/// Calls visit(i, c) for every element i, of channel c; vectorised, in parallel.
+template <class Visit>
+void for_each_in_channels(const ChannelLayout& layout, Visit visit) {
+  const int64_t channels = layout.channels, chunk = layout.chunk;
+  if (layout.interleaved) {
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, channels));
+    parallel_vectorized(layout.count, grain, [=](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; ++row) {
+#pragma omp simd
+        for (int64_t c = 0; c < channels; ++c) visit(row * channels + c, c);
+      }
+    });
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, chunk));
+  parallel_vectorized(layout.chunks * channels, grain, [=](int64_t first, int64_t last) {
+    for (int64_t plane = first; plane < last; ++plane) {
+      const int64_t c = plane % channels;
+#pragma omp simd
+      for (int64_t i = plane * chunk; i < (plane + 1) * chunk; ++i) visit(i, c);
+    }
+  });
+}
+
+struct Terms {
+  float first, second;
+};
+
+/// Two sums at once over every channel, by chunks: first[k·C + c] and second[k·C + c] are the sums over chunk k of what
+/// terms(i, begin, c) returns for element i of channel c; `begin` is the chunk's first element of that channel.
+template <class Function>
+void chunk_sums(const ChannelLayout& layout, float* first, float* second, Function terms) {
+  const int64_t channels = layout.channels, chunk = layout.chunk;
+  if (layout.interleaved) {
+    parallel_vectorized(layout.chunks, 1, [=](int64_t first_chunk, int64_t last_chunk) {
+      constexpr int64_t kStrip = 64;
+      for (int64_t k = first_chunk; k < last_chunk; ++k)
+        for (int64_t strip = 0; strip < channels; strip += kStrip) {
+          const int64_t width = std::min(kStrip, channels - strip), begin = layout.chunk_begin(k, strip);
+          float sum[kStrip] = {}, other[kStrip] = {};
+          for (int64_t row = 0; row < layout.chunk_count(k); ++row) {
+#pragma omp simd
+            for (int64_t c = 0; c < width; ++c) {
+              const Terms term = terms(begin + row * channels + c, begin + c, strip + c);
+              sum[c] += term.first;
+              other[c] += term.second;
+            }
+          }
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) {
+            first[k * channels + strip + c] = sum[c];
+            second[k * channels + strip + c] = other[c];
+          }
+        }
+    });
+    return;
+  }
+  parallel_vectorized(layout.chunks * channels, 1, [=](int64_t first_plane, int64_t last_plane) {
+    for (int64_t plane = first_plane; plane < last_plane; ++plane) {
+      const int64_t begin = plane * chunk, c = plane % channels;
+      float sum = 0, other = 0;
+#pragma omp simd reduction(+ : sum, other)
+      for (int64_t i = begin; i < begin + chunk; ++i) {
+        const Terms term = terms(i, begin, c);
+        sum += term.first;
+        other += term.second;
+      }
+      first[plane] = sum;
+      second[plane] = other;
+    }
+  });
+}
+
+using kernels::BatchNormOptions;
+using kernels::BatchNormParameters;
+
+/// Writes the mean of every channel and the sum of squared distances from it, in one pass over x: each chunk's sums are
+/// taken about its own first element, and the chunks meet in f64 (Chan, Golub and LeVeque, 1983).
+template <class T>
+void channel_moments(const ChannelLayout& layout, const T* x, double* mean, double* squares) {
+  const int64_t channels = layout.channels, chunks = layout.chunks;
+  const Tensor partials = Tensor::empty({2, chunks, channels});
+  float *sum = partials.data<float>(), *square = sum + chunks * channels;
+  chunk_sums(layout, sum, square, [=](int64_t i, int64_t begin, int64_t) {
+    const float distance = load(x + i) - load(x + begin);
+    return Terms{distance, distance * distance};
+  });
+  parallel_vectorized(channels, 16, [=](int64_t first, int64_t last) {
+    const auto chunk_mean = [=](int64_t k, int64_t c) {
+      return double{load(x + layout.chunk_begin(k, c))} +
+             double{sum[k * channels + c]} / static_cast<double>(layout.chunk_count(k));
+    };
+    for (int64_t c = first; c < last; ++c) {
+      double total = 0;
+      for (int64_t k = 0; k < chunks; ++k) total += chunk_mean(k, c) * static_cast<double>(layout.chunk_count(k));
+      const double average = total / static_cast<double>(layout.count);
+      double spread = 0;
+      for (int64_t k = 0; k < chunks; ++k) {
+        const auto elements = static_cast<double>(layout.chunk_count(k));
+        const double shift = sum[k * channels + c], away = chunk_mean(k, c) - average;
+        spread += square[k * channels + c] - shift * shift / elements + elements * away * away;
+      }
+      mean[c] = average;
+      squares[c] = std::max(spread, 0.0);
+    }
+  });
+}
+
+/// y = (x - mean) · inverse_deviation · gamma + beta, + residual, through the relu.
+void normalize(const Tensor& x, const Tensor& residual, const BatchNormParameters& parameters, bool relu,
+               const Tensor& mean, const Tensor& inverse_deviation, Tensor& y) {
+  const ChannelLayout layout(x);
+  const Tensor scales = Tensor::empty({layout.channels});
+  const float *gamma = parameters.gamma.data<float>(), *beta = parameters.beta.data<float>();
+  const float *center = mean.data<float>(), *inverse = inverse_deviation.data<float>();
+  float* scale = scales.data<float>();
+  for (int64_t c = 0; c < layout.channels; ++c) scale[c] = gamma[c] * inverse[c];
+  const float floor = relu ? 0.0f : -std::numeric_limits<float>::infinity();
+  visit_fast(x.dtype(), "batch_norm", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    const auto normalized = [=](int64_t i, int64_t c) { return (load(in + i) - center[c]) * scale[c] + beta[c]; };
+    if (!residual.defined()) {
+      for_each_in_channels(layout, [=](int64_t i, int64_t c) {
+        const float value = normalized(i, c);
+        store(out + i, value < floor ? floor : value);
+      });
+      return;
+    }
+    const T* beside = residual.data<T>();
+    for_each_in_channels(layout, [=](int64_t i, int64_t c) {
+      const float value = normalized(i, c) + load(beside + i);
+      store(out + i, value < floor ? floor : value);
+    });
+  });
+}
+
+void batch_norm_training(const Tensor& x, const Tensor& residual, const BatchNormParameters& parameters,
+                         const BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
+  const auto elements = static_cast<double>(kernels::batch_norm_count(x.shape()));
+  const ChannelLayout layout(x);
+  const Tensor moments = Tensor::empty({2, layout.channels}, {.dtype = DType::f64});
+  const double *average = moments.data<double>(), *squares = average + layout.channels;
+  visit_fast(x.dtype(), "batch_norm_training", [&]<class T>(T) {
+    channel_moments(layout, x.data<T>(), moments.data<double>(), moments.data<double>() + layout.channels);
+  });
+  const auto follow = [&](float& running, double batch) {
+    running = static_cast<float>((1 - options.momentum) * running + options.momentum * batch);
+  };
+  for (int64_t c = 0; c < layout.channels; ++c) {
+    mean.data<float>()[c] = static_cast<float>(average[c]);
+    inverse_deviation.data<float>()[c] = static_cast<float>(1 / std::sqrt(squares[c] / elements + options.epsilon));
+    follow(parameters.running_mean.data<float>()[c], average[c]);
+    follow(parameters.running_variance.data<float>()[c], squares[c] / (elements - 1));
+  }
+  normalize(x, residual, parameters, options.relu, mean, inverse_deviation, y);
+}
+
+void batch_norm_inference(const Tensor& x, const Tensor& residual, const BatchNormParameters& parameters,
+                          const BatchNormOptions& options, Tensor& y) {
+  const Tensor inverse_deviation = Tensor::empty_like(parameters.running_variance);
+  const float* variance = parameters.running_variance.data<float>();
+  for (int64_t c = 0; c < x.size(1); ++c)
+    inverse_deviation.data<float>()[c] = static_cast<float>(1 / std::sqrt(variance[c] + options.epsilon));
+  normalize(x, residual, parameters, options.relu, parameters.running_mean, inverse_deviation, y);
+}
+
+/// What a channel's gradient is made of: dx = d · scale + offset + (x - mean) · slope.
+struct Coefficients {
+  float *scale, *offset, *slope;
+};
+
+/// Adds the chunks' sums of d and d · (x - mean) into dbeta and dgamma, and makes the coefficients.
+void finish_sums(const ChannelLayout& layout, const float* sums, const float* products,
+                 const kernels::BatchNormSaved& saved, float* dgamma, float* dbeta, const Coefficients& coefficients) {
+  const float *gamma = saved.gamma.data<float>(), *inverse = saved.inverse_deviation.data<float>();
+  const auto elements = static_cast<double>(layout.count);
+  for (int64_t c = 0; c < layout.channels; ++c) {
+    double sum = 0, product = 0;
+    for (int64_t k = 0; k < layout.chunks; ++k) {
+      sum += sums[k * layout.channels + c];
+      product += products[k * layout.channels + c];
+    }
+    const double deviation = inverse[c], scale = gamma[c] * deviation;
+    dbeta[c] = static_cast<float>(sum);
+    dgamma[c] = static_cast<float>(product * deviation);
+    coefficients.scale[c] = static_cast<float>(scale);
+    coefficients.offset[c] = static_cast<float>(-scale * sum / elements);
+    coefficients.slope[c] = static_cast<float>(-scale * deviation * deviation * product / elements);
+  }
+}
+
+/// The two passes over a batch whose gradient through the relu at element i is `gradient(i)`. The first calls
+/// `keep(i, gradient)`, the second reads `kept(i)`.
+template <class T, class Gradient, class Keep, class Kept>
+void two_passes(const kernels::BatchNormSaved& saved, Gradient gradient, Keep keep, Kept kept, Tensor& dx,
+                Tensor& dgamma, Tensor& dbeta) {
+  const ChannelLayout layout(saved.x);
+  const int64_t channels = layout.channels;
+  const Tensor partials = Tensor::empty({2, layout.chunks, channels}), table = Tensor::empty({3, channels});
+  float *sums = partials.data<float>(), *products = sums + layout.chunks * channels;
+  const float* center = saved.mean.data<float>();
+  const T* x = saved.x.data<T>();
+  chunk_sums(layout, sums, products, [=](int64_t i, int64_t, int64_t c) {
+    const float d = gradient(i);
+    keep(i, d);
+    return Terms{d, d * (load(x + i) - center[c])};
+  });
+  float* row = table.data<float>();
+  const Coefficients k{row, row + channels, row + 2 * channels};
+  finish_sums(layout, sums, products, saved, dgamma.data<float>(), dbeta.data<float>(), k);
+  T* out = dx.data<T>();
+  for_each_in_channels(layout, [=](int64_t i, int64_t c) {
+    store(out + i, kept(i) * k.scale[c] + ((load(x + i) - center[c]) * k.slope[c] + k.offset[c]));
+  });
+}
+
+void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved, bool relu, Tensor& dx, Tensor& dgamma,
+                         Tensor& dbeta, Tensor& dresidual) {
+  const Tensor d_out = dy.to(saved.x.format());
+  visit_fast(saved.x.dtype(), "batch_norm_backward", [&]<class T>(T) {
+    const T* d = d_out.data<T>();
+    const T* y = relu ? saved.y.data<T>() : nullptr;
+    const auto plain = [=](int64_t i) { return load(d + i); };
+    const auto through_relu = [=](int64_t i) { return load(y + i) <= 0 ? 0.0f : load(d + i); };
+    const auto forget = [](int64_t, float) {};
+    if (dresidual.defined()) {
+      T* beside = dresidual.data<T>();
+      const auto keep = [=](int64_t i, float value) { store(beside + i, value); };
+      const auto kept = [=](int64_t i) { return load(beside + i); };
+      if (relu)
+        two_passes<T>(saved, through_relu, keep, kept, dx, dgamma, dbeta);
+      else
+        two_passes<T>(saved, plain, keep, kept, dx, dgamma, dbeta);
+    } else if (relu) {
+      two_passes<T>(saved, through_relu, forget, through_relu, dx, dgamma, dbeta);
+    } else {
+      two_passes<T>(saved, plain, forget, plain, dx, dgamma, dbeta);
+    }
+  });
+}
+
+using kernels::LocalResponseNormOptions;
+
+constexpr int64_t kStrip = 64;  // channels at once
+constexpr int64_t kReach = 32;  // farthest neighbour a strip's buffer has room for
+constexpr int64_t kRow = kStrip + 2 * kReach;
+
+/// Neighbouring channels that a window reaches: an even size reaches one further down than up, as in PyTorch.
+struct Reach {
+  explicit Reach(int64_t size) : below(size / 2), above(size - 1 - size / 2) {}
+  int64_t below, above;
+};
+
+/// Calls body(pixel, begin, width, from, to) for strips [begin, begin + width) of every pixel's channels; [from, to) is
+/// the strip with `below` and `above` neighbours, cut to the channels there are.
+template <class Body>
+void for_each_strip(const Tensor& x, int64_t below, int64_t above, Body body) {
+  const int64_t channels = x.size(1), pixels = x.numel() / std::max<int64_t>(1, channels);
+  parallel_vectorized(
+      pixels, std::max<int64_t>(1, kGrain / (8 * std::max<int64_t>(1, channels))), [=](int64_t first, int64_t last) {
+        for (int64_t pixel = first; pixel < last; ++pixel)
+          for (int64_t begin = 0; begin < channels; begin += kStrip) {
+            const int64_t width = std::min(kStrip, channels - begin);
+            body(pixel, begin, width, std::max<int64_t>(0, begin - below), std::min(channels, begin + width + above));
+          }
+      });
+}
+
+/// sum[c] = the `size` neighbours values[c], values[c + 1], ...
+inline void window_sums(const float* values, int64_t size, int64_t width, float* sum) {
+  for (int64_t k = 0; k < size; ++k) {
+#pragma omp simd
+    for (int64_t c = 0; c < width; ++c) sum[c] += values[c + k];
+  }
+}
+
+void local_response_norm(const Tensor& x, const LocalResponseNormOptions& options, Tensor& y, Tensor& denominator) {
+  if (options.size > kReach) return kernels::local_response_norm.on(Target::reference)(x, options, y, denominator);
+  if (x.format() != MemoryFormat::channels_last) {
+    Tensor out = Tensor::empty(x.shape(), {x.dtype(), {}, MemoryFormat::channels_last}),
+           under = Tensor::empty_like(out);
+    local_response_norm(x.to(MemoryFormat::channels_last), options, out, under);
+    y.copy_from(out);
+    denominator.copy_from(under);
+    return;
+  }
+  visit_fast(x.dtype(), "local_response_norm", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    T *out = y.data<T>(), *under = denominator.data<T>();
+    const int64_t channels = x.size(1), size = options.size;
+    const Reach reach(size);
+    const auto k = static_cast<float>(options.k), beta = static_cast<float>(options.beta),
+               alpha = static_cast<float>(options.alpha / static_cast<double>(size));
+    for_each_strip(
+        x, reach.below, reach.above, [=](int64_t pixel, int64_t begin, int64_t width, int64_t from, int64_t to) {
+          const T* row = in + pixel * channels;
+          float squares[kRow] = {}, sum[kStrip] = {};
+          const int64_t shift = reach.below - begin;
+#pragma omp simd
+          for (int64_t c = from; c < to; ++c) squares[c + shift] = load(row + c) * load(row + c);
+          window_sums(squares, size, width, sum);
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) {
+            const float base = k + alpha * sum[c];
+            store(under + pixel * channels + begin + c, base);
+            store(out + pixel * channels + begin + c, load(row + begin + c) * exponential(-beta * logarithm(base)));
+          }
+        });
+  });
+}
+
+// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1) over the q
+// whose window holds c.
+void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& denominator,
+                                  const LocalResponseNormOptions& options, Tensor& dx) {
+  if (options.size > kReach)
+    return kernels::local_response_norm_backward.on(Target::reference)(dy, x, denominator, options, dx);
+  if (x.format() != MemoryFormat::channels_last) {
+    constexpr auto kLast = MemoryFormat::channels_last;
+    Tensor d_in = Tensor::empty(x.shape(), {x.dtype(), {}, kLast});
+    local_response_norm_backward(dy.to(kLast), x.to(kLast), denominator.to(kLast), options, d_in);
+    dx.copy_from(d_in);
+    return;
+  }
+  visit_fast(x.dtype(), "local_response_norm_backward", [&]<class T>(T) {
+    const T *in = x.data<T>(), *d_out = dy.data<T>(), *under = denominator.data<T>();
+    T* d_in = dx.data<T>();
+    const int64_t channels = x.size(1), size = options.size;
+    const Reach reach(size);
+    const auto beta = static_cast<float>(options.beta),
+               factor = static_cast<float>(2 * options.alpha * options.beta / static_cast<double>(size));
+    for_each_strip(
+        x, reach.above, reach.below, [=](int64_t pixel, int64_t begin, int64_t width, int64_t from, int64_t to) {
+          const int64_t row = pixel * channels, shift = reach.above - begin;
+          float scaled[kRow] = {}, ratios[kRow] = {}, sum[kStrip] = {};  // dy·D^-beta; that times x/D
+#pragma omp simd
+          for (int64_t c = from; c < to; ++c) {
+            const float base = load(under + row + c),
+                        value = load(d_out + row + c) * exponential(-beta * logarithm(base));
+            scaled[c + shift] = value;
+            ratios[c + shift] = value * load(in + row + c) / base;
+          }
+          window_sums(ratios, size, width, sum);
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c)
+            store(d_in + row + begin + c, scaled[c + reach.above] - factor * load(in + row + begin + c) * sum[c]);
+        });
+  });
+}
+
+}  // namespace
+
+void provide_normalization() {
+  kernels::batch_norm_training.provide(Target::cpu, batch_norm_training);
+  kernels::batch_norm_inference.provide(Target::cpu, batch_norm_inference);
+  kernels::batch_norm_backward.provide(Target::cpu, batch_norm_backward);
+  kernels::local_response_norm.provide(Target::cpu, local_response_norm);
+  kernels::local_response_norm_backward.provide(Target::cpu, local_response_norm_backward);
+}
+
+}  // namespace tern::cpu

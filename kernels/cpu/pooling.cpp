@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <type_traits>
+
+#include "tern/kernels/cpu/map.h"
+#include "tern/kernels/pooling.h"
+#include "tern/kernels/provide.h"
+
+namespace tern::cpu {
+namespace {
+
+/// Rows (or columns) [first, last) of something, and where the window that yields them begins, padding included.
+struct Span {
+  int64_t first, last, origin;
+};
+
+/// The window along one dimension of the output's element `index`, cut to the input's `extent`.
+inline Span window_span(int64_t index, int64_t window, int64_t stride, int64_t padding, int64_t extent) {
+  const int64_t origin = index * stride - padding;
+  return {std::max<int64_t>(origin, 0), std::min(origin + window, extent), origin};
+}
+
+/// The output's elements [first, last) whose windows hold the input's element `index` along one dimension; `advance`
+/// goes on to the next index.
+class CoveringSpan {
+ public:
+  CoveringSpan(int64_t index, int64_t window, int64_t stride, int64_t padding, int64_t outputs)
+      : place_(index + padding), window_(window), stride_(stride), outputs_(outputs) {
+    first = place_ < window ? 0 : (place_ - window) / stride + 1;
+    last = std::min(place_ / stride + 1, outputs);
+  }
+  void advance() {
+    ++place_;
+    if (first * stride_ + window_ <= place_) ++first;
+    if (last < outputs_ && last * stride_ <= place_) ++last;
+  }
+
+  int64_t first, last;
+
+ private:
+  int64_t place_, window_, stride_, outputs_;
+};
+
+/// How a rank-4 tensor is walked: `planes` · h · w points of `width` adjacent elements each. Channels-last: a plane is
+/// an image and a point all its channels; row-major: a plane is one channel of one image and a point one element.
+struct PointGrid {
+  int64_t planes, h, w, width;
+};
+inline PointGrid point_grid(const Tensor& x) {
+  const bool last = x.format() == MemoryFormat::channels_last;
+  return {last ? x.size(0) : x.size(0) * x.size(1), x.size(2), x.size(3), last ? x.size(1) : 1};
+}
+
+/// Calls body(plane, row) for every row of every plane, vectorised and over the threads.
+template <class Body>
+void for_each_grid_row(const PointGrid& grid, Body body) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * grid.w * grid.width));
+  parallel_vectorized(grid.planes * grid.h, grain, [=](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) body(i / grid.h, i % grid.h);
+  });
+}
+
+/// Channels that a pooling loop holds in registers or first-level cache at once.
+inline constexpr int64_t kPoolStrip = 64;
+
+using kernels::PoolGeometry;
+
+/// What the sum over a window is multiplied by.
+float window_scale(const PoolGeometry& geometry, const Span& rows, const Span& columns, const PointGrid& in) {
+  if (!geometry.count_include_pad)
+    return 1.0f / static_cast<float>((rows.last - rows.first) * (columns.last - columns.first));
+  const int64_t h = std::min(rows.origin + geometry.window.h, in.h + geometry.padding.h) - rows.origin;
+  const int64_t w = std::min(columns.origin + geometry.window.w, in.w + geometry.padding.w) - columns.origin;
+  return 1.0f / static_cast<float>(h * w);
+}
+
+void average_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y) {
+  visit_fast(x.dtype(), "average_pool2d", [&]<class T>(T) {
+    const PointGrid in = point_grid(x), out = point_grid(y);
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+      const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
+      for (int64_t j = 0; j < out.w; ++j) {
+        const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
+        const float scale = window_scale(geometry, rows, columns, in);
+        T* target = to + ((plane * out.h + i) * out.w + j) * out.width;
+        for (int64_t begin = 0; begin < out.width; begin += kPoolStrip) {
+          const int64_t width = std::min(kPoolStrip, out.width - begin);
+          float sum[kPoolStrip] = {};
+          for (int64_t h = rows.first; h < rows.last; ++h)
+            for (int64_t w = columns.first; w < columns.last; ++w) {
+              const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
+#pragma omp simd
+              for (int64_t c = 0; c < width; ++c) sum[c] += load(point + c);
+            }
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) store(target + begin + c, scale * sum[c]);
+        }
+      }
+    });
+  });
+}
+
+void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Tensor& dx) {
+  const Tensor d_out = dy.to(dx.format());
+  visit_fast(dy.dtype(), "average_pool2d_backward", [&]<class T>(T) {
+    const PointGrid in = point_grid(dx), out = point_grid(d_out);
+    const T* from = d_out.data<T>();
+    T* to = dx.data<T>();
+    for_each_grid_row(in, [=](int64_t plane, int64_t h) {
+      const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
+      CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
+      for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
+        T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
+        for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
+          const int64_t width = std::min(kPoolStrip, in.width - begin);
+          float sum[kPoolStrip] = {};
+          for (int64_t i = rows.first; i < rows.last; ++i)
+            for (int64_t j = columns.first; j < columns.last; ++j) {
+              const Span window_rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h),
+                         window_columns =
+                             window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
+              const float scale = window_scale(geometry, window_rows, window_columns, in);
+              const T* point = from + ((plane * out.h + i) * out.w + j) * out.width + begin;
+#pragma omp simd
+              for (int64_t c = 0; c < width; ++c) sum[c] += scale * load(point + c);
+            }
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
+        }
+      }
+    });
+  });
+}
+
+using kernels::Extent2;
+using kernels::PoolGeometry;
+
+constexpr int64_t kBlock = 8;
+
+/// Calls strip(begin, count) for all `width` elements of a point: eight at a time where there are as many, the last
+/// eight overlapping those before, which are then computed again.
+template <class Strip>
+void for_each_strip(int64_t width, Strip strip) {
+  if (width < kBlock) return strip(0, width);
+  for (int64_t block = 0; block < width; block += kBlock)
+    strip(std::min(block, width - kBlock), std::integral_constant<int64_t, kBlock>());
+}
+
+void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor& where) {
+  visit_fast(x.dtype(), "max_pool2d", [&]<class T>(T) {
+    const PointGrid in = point_grid(x), out = point_grid(y);
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    auto* place = where.data<uint8_t>();
+    for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+      const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
+      for (int64_t j = 0; j < out.w; ++j) {
+        const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
+        const auto first =
+            static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
+        const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
+        const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
+        for_each_strip(out.width, [=](int64_t begin, auto count) {
+          float best[kBlock];
+          int32_t winner[kBlock];
+#pragma omp simd
+          for (int64_t c = 0; c < count; ++c) {
+            best[c] = load(corner + begin + c);
+            winner[c] = first;
+          }
+          for (int64_t h = rows.first; h < rows.last; ++h)
+            for (int64_t w = columns.first; w < columns.last; ++w) {
+              const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
+              const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
+#pragma omp simd
+              for (int64_t c = 0; c < count; ++c) {
+                const float value = load(point + c);
+                const bool wins = (value > best[c]) | (value != value);
+                best[c] = wins ? value : best[c];
+                winner[c] = wins ? here : winner[c];
+              }
+            }
+#pragma omp simd
+          for (int64_t c = 0; c < count; ++c) {
+            store(to + target + begin + c, best[c]);
+            place[target + begin + c] = static_cast<uint8_t>(winner[c]);
+          }
+        });
+      }
+    });
+  });
+}
+
+/// Whether the windows tile the input: each of its elements lies in exactly one.
+bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out) {
+  return geometry.window == geometry.stride && geometry.padding == Extent2(0) && in.h == out.h * geometry.window.h &&
+         in.w == out.w * geometry.window.w;
+}
+
+/// Each window hands its gradient to its winner and zeros to the rest.
+template <class T>
+void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry& geometry, const PointGrid& in,
+                        const PointGrid& out, T* to) {
+  for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+    for (int64_t row = 0; row < geometry.window.h; ++row)
+      for (int64_t j = 0; j < out.w; ++j) {
+        const int64_t source = ((plane * out.h + i) * out.w + j) * out.width;
+        T* target = to + ((plane * in.h + i * geometry.window.h + row) * in.w + j * geometry.window.w) * in.width;
+        for (int64_t column = 0; column < geometry.window.w; ++column, target += in.width) {
+          const auto here = static_cast<int32_t>(row * geometry.window.w + column);
+          for_each_strip(in.width, [=](int64_t begin, auto count) {
+#pragma omp simd
+            for (int64_t c = begin; c < begin + count; ++c) {
+              const float d = load(from + source + c);  // before the choice, so that it is one plain load
+              store(target + c, int32_t{place[source + c]} == here ? d : 0.0f);
+            }
+          });
+        }
+      }
+  });
+}
+
+// Where windows overlap, each element of dx gathers from those that hold it, so no two threads write one element.
+void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeometry& geometry, Tensor& dx) {
+  const Tensor d_out = dy.to(dx.format()), winners = where.to(dx.format());
+  visit_fast(dy.dtype(), "max_pool2d_backward", [&]<class T>(T) {
+    const PointGrid in = point_grid(dx), out = point_grid(d_out);
+    const T* from = d_out.data<T>();
+    const auto* place = winners.data<uint8_t>();
+    T* to = dx.data<T>();
+    if (windows_tile(geometry, in, out) && in.width >= kBlock)
+      return scatter_to_winners(from, place, geometry, in, out, to);
+    for_each_grid_row(in, [=](int64_t plane, int64_t h) {
+      const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
+      CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
+      for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
+        T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
+        for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
+          const int64_t width = std::min(kPoolStrip, in.width - begin);
+          float sum[kPoolStrip] = {};
+          for (int64_t i = rows.first; i < rows.last; ++i)
+            for (int64_t j = columns.first; j < columns.last; ++j) {
+              const int64_t source = ((plane * out.h + i) * out.w + j) * out.width + begin;
+              const int64_t row = h - i * geometry.stride.h + geometry.padding.h;
+              const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
+              const auto here = static_cast<int32_t>(row * geometry.window.w + column);
+#pragma omp simd
+              for (int64_t c = 0; c < width; ++c) {
+                const float d = load(from + source + c);
+                sum[c] += int32_t{place[source + c]} == here ? d : 0.0f;
+              }
+            }
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void provide_pooling() {
+  kernels::max_pool2d.provide(Target::cpu, max_pool2d);
+  kernels::max_pool2d_backward.provide(Target::cpu, max_pool2d_backward);
+  kernels::average_pool2d.provide(Target::cpu, average_pool2d);
+  kernels::average_pool2d_backward.provide(Target::cpu, average_pool2d_backward);
+}
+
+}  // namespace tern::cpu

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tern/kernels/convolution.h"
+#include "tern/kernels/cuda/engine.h"
+
+namespace tern::cuda {
+
+/// Throws an Error "operation: what cuDNN says" unless the call succeeded.
+void check_cudnn(cudnnStatus_t status, const char* operation);
+
+/// A descriptor of cuDNN's backend API: created, its attributes set, then finished. Owns the handle.
+class Descriptor {
+ public:
+  Descriptor(cudnnBackendDescriptorType_t type, const char* operation);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, nullptr)), operation_(other.operation_) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(operation_, other.operation_);
+    return *this;
+  }
+
+  template <class T>
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<const T> values) {
+    return set(name, type, static_cast<int64_t>(values.size()), values.data());
+  }
+  template <class T>
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    return set(name, type, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> others);
+  Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) { return set(name, std::span(&other, 1)); }
+  /// An error names the operation where cuDNN refuses; `try_finish` returns false then.
+  Descriptor& finish();
+  bool try_finish();
+
+  int64_t integer(cudnnBackendAttributeName_t name) const;
+  /// The descriptors that `name` holds, of type `element`; the count is asked for unless `most` are expected.
+  std::vector<Descriptor> children(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t element,
+                                   int64_t most = 0) const;
+  /// The values of an attribute of up to `most` values.
+  template <class T>
+  std::vector<T> values(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most) const {
+    std::vector<T> found(static_cast<size_t>(most));
+    int64_t count = 0;
+    check_cudnn(cudnnBackendGetAttribute(descriptor_, name, type, most, &count, found.data()), operation_);
+    found.resize(static_cast<size_t>(count));
+    return found;
+  }
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+
+ private:
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                  const void* values);
+
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  const char* operation_;
+};
+
+/// What runs a graph: a device through its handle, or one that is not here, by its properties as cuDNN writes them down
+/// (then plans can be made, and not run).
+struct PlanTarget {
+  cudnnHandle_t handle = nullptr;
+  const Descriptor* properties = nullptr;
+};
+
+/// Which engines a plan may use. Those that sum in less than f32 or lose digits to Winograd's large tiles are never
+/// taken.
+struct EngineRules {
+  bool tensor_cores = true;                    ///< without them float products are exact to f32
+  bool deterministic = false;                  ///< none that gives other bits from run to run
+  int64_t workspace_bytes = int64_t{1} << 30;  ///< at most, where any engine does with so few
+};
+
+/// An execution plan of cuDNN's graph API. Immutable; used by one thread at a time.
+class GraphPlan {
+ public:
+  int64_t workspace_bytes() const { return plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE); }
+  Engine engine() const;
+  bool has_note(cudnnBackendNumericalNote_t note) const;
+  /// Runs in the handle's stream: `arrays[i]` is the tensor whose unique id is `ids[i]`.
+  void run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> arrays, void* workspace) const;
+
+ private:
+  friend class OperationGraph;
+  GraphPlan(const char* operation, Descriptor config, Descriptor plan)
+      : operation_(operation), config_(std::move(config)), plan_(std::move(plan)) {}
+
+  const char* operation_;
+  Descriptor config_, plan_;
+};
+
+/// A graph of operations on a target, from which plans are made.
+class OperationGraph {
+ public:
+  OperationGraph(const char* operation, std::vector<Descriptor> operations, const PlanTarget& target);
+
+  /// The first `most` engines that cuDNN's heuristics propose, the rules admit and that build, in the heuristics'
+  /// order. An error names the operation where there is none.
+  std::vector<GraphPlan> plans(const EngineRules& rules, size_t most) const;
+  /// The plan of one engine; nothing where this cuDNN does not build it.
+  std::optional<GraphPlan> plan(const Engine& engine) const;
+
+ private:
+  std::vector<Descriptor> proposals(cudnnBackendHeurMode_t mode) const;
+  std::optional<GraphPlan> build(Descriptor config) const;
+
+  const char* operation_;
+  PlanTarget target_;
+  std::vector<Descriptor> operations_;
+  Descriptor graph_;
+};
+
+enum class ConvolutionPass : uint8_t { forward, backward_data, backward_weights };
+
+/// A convolution as cuDNN plans it. x, w and y (or their gradients) share the format; w is [O, C/groups, kh, kw].
+struct ConvolutionProblem {
+  ConvolutionPass pass;
+  Shape x, w, y;
+  kernels::ConvGeometry geometry;
+  MemoryFormat format;
+  DType dtype;             ///< of every array: cuDNN has no engine that leaves dw of bf16 in f32
+  bool tf32 = false;       ///< f32 may be read so
+  int64_t alignment = 16;  ///< of every array, bytes
+
+  auto fields() const {
+    return std::tie(pass, x, w, y, geometry.stride, geometry.padding, geometry.dilation, geometry.groups, format, dtype,
+                    tf32, alignment);
+  }
+  friend bool operator==(const ConvolutionProblem& a, const ConvolutionProblem& b) { return a.fields() == b.fields(); }
+};
+/// All of it in a line: "conv2d f32 channels_last x [64, 20, 12, 12] w [50, 20, 5, 5] ...".
+std::string to_string(const ConvolutionProblem& problem);
+
+inline constexpr int64_t kConvolutionIds[] = {'x', 'w', 'y'};
+
+/// The convolution for cuDNN; its tensors have the ids of `kConvolutionIds`.
+OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTarget& target);
+
+}  // namespace tern::cuda

@@ -1,0 +1,247 @@
+#include "tern/kernels/cuda/map.h"
+#include "tern/kernels/cuda/reduction.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/loss.h"
+#include "tern/kernels/provide.h"
+
+namespace tern::cuda {
+namespace {
+
+/// One row of a matrix, as its group of threads sees it.
+template <int Group>
+struct Row {
+  int64_t number, columns;
+  bool exists;  ///< groups beyond the last row go along for the barriers
+  __device__ int64_t begin() const { return number * columns; }
+
+  /// Folds value(column) over the row; all of the group get the result.
+  template <class Fold, class Value>
+  __device__ float fold(float first, Fold fold, Value value) const {
+    float result = first;
+    if (exists)
+      for (int64_t column = threadIdx.x % Group; column < columns; column += Group)
+        result = fold(result, value(column));
+    return fold_group<Group>(result, fold);
+  }
+  template <class Visit>
+  __device__ void for_each(Visit visit) const {
+    if (!exists) return;
+    for (int64_t column = threadIdx.x % Group; column < columns; column += Group) visit(column);
+  }
+};
+
+template <int Group, class Body>
+__global__ void row_kernel(Body body, int64_t rows, int64_t columns) {
+  const int64_t number = int64_t{blockIdx.x} * (kThreads / Group) + threadIdx.x / Group;
+  body(Row<Group>{number, columns, number < rows});
+}
+
+/// Calls body(row) for every row: in a warp each where they are short, else in a block each.
+template <class Body>
+void for_each_row(const char* operation, Device device, int64_t rows, int64_t columns, Body body) {
+  constexpr int64_t kShort = 1024;
+  const auto blocks = [rows](int group) {
+    const int64_t per_block = kThreads / group;
+    return Grid{.blocks = dim3(static_cast<unsigned>((rows + per_block - 1) / per_block))};
+  };
+  if (columns <= kShort)
+    launch(operation, device, blocks(kWarp), row_kernel<kWarp, Body>, body, rows, columns);
+  else
+    launch(operation, device, blocks(kThreads), row_kernel<kThreads, Body>, body, rows, columns);
+}
+
+/// Each row with its largest element as the shift, so that nothing overflows.
+template <class T, bool Log>
+struct Softmax {
+  const T* x;
+  T* y;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    const T* in = x + row.begin();
+    T* out = y + row.begin();
+    const float shift = row.fold(-INFINITY, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    const float total = row.fold(0, Sum{}, [&](int64_t c) { return expf(float(in[c]) - shift); });
+    const float scale = 1 / total, offset = shift + logf(total);
+    row.for_each(
+        [&](int64_t c) { out[c] = static_cast<T>(Log ? float(in[c]) - offset : expf(float(in[c]) - shift) * scale); });
+  }
+};
+
+/// dx = y · (dy - Σ y·dy), and of the logarithm dx = dy - exp(y) · Σ dy.
+template <class T, bool Log>
+struct SoftmaxBackward {
+  const T *y, *dy;
+  T* dx;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    const T *out = y + row.begin(), *d_out = dy + row.begin();
+    T* d_in = dx + row.begin();
+    const float sum =
+        row.fold(0, Sum{}, [&](int64_t c) { return Log ? float(d_out[c]) : float(out[c]) * float(d_out[c]); });
+    row.for_each([&](int64_t c) {
+      const float value = float(out[c]), d = float(d_out[c]);
+      d_in[c] = static_cast<T>(Log ? d - expf(value) * sum : value * (d - sum));
+    });
+  }
+};
+
+template <bool Log>
+void softmax_rows(const char* operation, const Tensor& x, Tensor& y) {
+  kernels::check_alike(operation, x, y);
+  if (x.numel() == 0) return;
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    for_each_row(operation, x.device(), x.numel() / x.size(-1), x.size(-1), Softmax<T, Log>{x.data<T>(), y.data<T>()});
+  });
+}
+
+template <bool Log>
+void softmax_rows_backward(const char* operation, const Tensor& y, const Tensor& dy, Tensor& dx) {
+  kernels::check_alike(operation, y, dy);
+  kernels::check_alike(operation, y, dx);
+  if (y.numel() == 0) return;
+  visit_fast(y.dtype(), operation, [&]<class T>(T) {
+    for_each_row(operation, y.device(), y.numel() / y.size(-1), y.size(-1),
+                 SoftmaxBackward<T, Log>{y.data<T>(), dy.data<T>(), dx.data<T>()});
+  });
+}
+
+void softmax(const Tensor& x, Tensor& y) { softmax_rows<false>("softmax", x, y); }
+void log_softmax(const Tensor& x, Tensor& y) { softmax_rows<true>("log_softmax", x, y); }
+void softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  softmax_rows_backward<false>("softmax_backward", y, dy, dx);
+}
+void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  softmax_rows_backward<true>("log_softmax_backward", y, dy, dx);
+}
+
+template <class T>
+struct CrossEntropy {
+  const T* x;
+  const int64_t* labels;
+  float each, hit;  ///< the target: `each` everywhere, `hit` more at the label
+  float *probabilities, *row_losses;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    const T* in = x + row.begin();
+    float* out = probabilities + row.begin();
+    const float shift = row.fold(-INFINITY, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    const float sum = row.fold(0, Sum{}, [&](int64_t c) { return expf(float(in[c]) - shift); });
+    const float scale = 1 / sum,
+                shifted_sum = each > 0 ? row.fold(0, Sum{}, [&](int64_t c) { return in[c] - shift; }) : 0;
+    row.for_each([&](int64_t c) { out[c] = expf(float(in[c]) - shift) * scale; });
+    if (!row.exists || threadIdx.x % Group != 0) return;
+    const int64_t label = labels[row.number];
+    float loss = NAN;
+    if (label >= 0 && label < row.columns) loss = logf(sum) - hit * (float(in[label]) - shift);
+    if (each > 0) loss -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
+    row_losses[row.number] = loss;
+  }
+};
+
+template <class T>
+struct CrossEntropyBackward {
+  const float* probabilities;
+  const int64_t* labels;
+  float each, hit, rows;
+  const float* dloss;
+  T* dx;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    if (!row.exists) return;
+    const float scale = *dloss / rows;
+    const int64_t label = labels[row.number];
+    row.for_each([&](int64_t c) {
+      const float target = each + (c == label ? hit : 0);
+      dx[row.begin() + c] = static_cast<T>(scale * (probabilities[row.begin() + c] - target));
+    });
+  }
+};
+
+void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
+  const int64_t rows = x.size(0), columns = x.size(1);
+  check(labels.shape() == Shape{rows}, "cross_entropy: input ", x.shape(), " and labels ", labels.shape(),
+        ", expected [N, C] and [N]");
+  const Tensor row_losses = Tensor::empty({rows}, {.device = x.device()});
+  visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
+    for_each_row("cross_entropy", x.device(), rows, columns,
+                 CrossEntropy<T>{.x = x.data<T>(),
+                                 .labels = labels.data<int64_t>(),
+                                 .each = static_cast<float>(smoothing / static_cast<double>(columns)),
+                                 .hit = static_cast<float>(1 - smoothing),
+                                 .probabilities = probabilities.data<float>(),
+                                 .row_losses = row_losses.data<float>()});
+  });
+  total("cross_entropy", row_losses, 1 / static_cast<double>(rows), loss);
+}
+
+void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
+                            Tensor& dx) {
+  const int64_t rows = dx.size(0), columns = dx.size(1);
+  visit_fast(dx.dtype(), "cross_entropy_backward", [&]<class T>(T) {
+    for_each_row("cross_entropy_backward", dx.device(), rows, columns,
+                 CrossEntropyBackward<T>{.probabilities = probabilities.data<float>(),
+                                         .labels = labels.data<int64_t>(),
+                                         .each = static_cast<float>(smoothing / static_cast<double>(columns)),
+                                         .hit = static_cast<float>(1 - smoothing),
+                                         .rows = static_cast<float>(rows),
+                                         .dloss = dloss.data<float>(),
+                                         .dx = dx.data<T>()});
+  });
+}
+
+template <class T>
+struct SquaredDistance {
+  const T *x, *target;
+  template <int Width>
+  __device__ void add(int64_t at, int64_t, float* sums) const {
+    const auto a = load_pack<T, Width>(x + at), b = load_pack<T, Width>(target + at);
+    for (int j = 0; j < Width; ++j) {
+      const float difference = float(a.values[j]) - float(b.values[j]);
+      sums[j] += difference * difference;
+    }
+  }
+};
+
+struct StoreMean {
+  double count;
+  float* loss;
+  __device__ void operator()(int64_t, const double* totals) const { *loss = static_cast<float>(totals[0] / count); }
+};
+
+struct ErrorGradient {
+  float factor;
+  const float* dloss;
+  __device__ float operator()(float x, float target) const { return *dloss * factor * (x - target); }
+};
+
+void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
+  kernels::check_alike("mse", x, target);
+  Shape one = x.shape();
+  for (int d = 0; d < one.rank(); ++d) one[d] = 1;
+  visit_fast(x.dtype(), "mse", [&]<class T>(T) {
+    sum<1, 1>("mse", x.device(), Summation("mse", x, Tensor::empty(one)), false,
+              SquaredDistance<T>{x.data<T>(), target.data<T>()},
+              StoreMean{static_cast<double>(x.numel()), loss.data<float>()});
+  });
+}
+
+void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
+  kernels::check_alike("mse_backward", x, target);
+  map("mse_backward", ErrorGradient{static_cast<float>(2 / static_cast<double>(x.numel())), dloss.data<float>()}, dx, x,
+      target);
+}
+
+}  // namespace
+
+void provide_loss() {
+  kernels::softmax.provide(Target::cuda, softmax);
+  kernels::softmax_backward.provide(Target::cuda, softmax_backward);
+  kernels::log_softmax.provide(Target::cuda, log_softmax);
+  kernels::log_softmax_backward.provide(Target::cuda, log_softmax_backward);
+  kernels::cross_entropy.provide(Target::cuda, cross_entropy);
+  kernels::cross_entropy_backward.provide(Target::cuda, cross_entropy_backward);
+  kernels::mse.provide(Target::cuda, mse);
+  kernels::mse_backward.provide(Target::cuda, mse_backward);
+}
+
+}  // namespace tern::cuda

@@ -1,0 +1,284 @@
+#include <algorithm>
+
+#include "tern/kernels/cuda/map.h"
+#include "tern/kernels/cuda/reduction.h"
+#include "tern/kernels/kernel.h"
+#include "tern/kernels/normalization.h"
+#include "tern/kernels/provide.h"
+
+namespace tern::cuda {
+namespace {
+
+/// Σ d and Σ d² of a channel, d the distance from its first element: no digits are lost where the mean is far from 0.
+template <class T>
+struct Moments {
+  const T* x;
+  int64_t channel_step;
+  template <int Width>
+  __device__ void add(int64_t at, int64_t channel, float* sums) const {
+    const auto pack = load_pack<T, Width>(x + at);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      const float d = float(pack.values[j]) - float(x[(channel + j) * channel_step]);
+      sums[j] += d;
+      sums[Width + j] += d * d;
+    }
+  }
+};
+
+template <class T>
+struct StoreStatistics {
+  const T* x;
+  int64_t channel_step;
+  double count, epsilon, momentum;
+  const float* gamma;
+  float *mean, *inverse_deviation, *scale, *running_mean, *running_variance;
+  __device__ void operator()(int64_t c, const double* totals) const {
+    const double distance = totals[0] / count, average = double(float(x[c * channel_step])) + distance;
+    const double squares = std::max(totals[1] - totals[0] * distance, 0.0);
+    const auto inverse = static_cast<float>(1 / sqrt(squares / count + epsilon));
+    mean[c] = static_cast<float>(average);
+    inverse_deviation[c] = inverse;
+    scale[c] = gamma[c] * inverse;
+    running_mean[c] = static_cast<float>((1 - momentum) * running_mean[c] + momentum * average);
+    running_variance[c] = static_cast<float>((1 - momentum) * running_variance[c] + momentum * squares / (count - 1));
+  }
+};
+
+struct InferenceScale {
+  float epsilon;
+  __device__ float operator()(float gamma, float variance) const { return gamma * (1 / sqrtf(variance + epsilon)); }
+};
+
+struct Normalize {
+  bool relu;
+  __device__ float operator()(float x, float mean, float scale, float beta, float residual = 0) const {
+    const float y = (x - mean) * scale + beta + residual;
+    return relu && y < 0 ? 0 : y;
+  }
+};
+
+void normalize(const char* operation, const Tensor& x, const Tensor& residual, bool relu, const Tensor& mean,
+               const Tensor& scale, const Tensor& beta, Tensor& y) {
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    const ChannelMap channels(operation, x.shape());
+    if (residual.defined())
+      channels.run(Normalize{relu}, y, channels.of<T>(y), channels.of<T>(x), channels.each(mean), channels.each(scale),
+                   channels.each(beta), channels.of<T>(residual));
+    else
+      channels.run(Normalize{relu}, y, channels.of<T>(y), channels.of<T>(x), channels.each(mean), channels.each(scale),
+                   channels.each(beta));
+  });
+}
+
+void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
+                         const kernels::BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
+  const char* operation = "batch_norm_training";
+  const auto count = static_cast<double>(kernels::batch_norm_count(x.shape()));
+  const Tensor scale = Tensor::empty_like(mean);
+  const auto summation = Summation::per_channel(operation, x);
+  const int64_t channel_step = kernels::strides_in(x, x.shape())[1];
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    const T* in = x.data<T>();
+    sum<2, kPackBytes / sizeof(T)>(operation, x.device(), summation, is_aligned(in, kPackBytes),
+                                   Moments<T>{in, channel_step},
+                                   StoreStatistics<T>{.x = in,
+                                                      .channel_step = channel_step,
+                                                      .count = count,
+                                                      .epsilon = options.epsilon,
+                                                      .momentum = options.momentum,
+                                                      .gamma = parameters.gamma.data<float>(),
+                                                      .mean = mean.data<float>(),
+                                                      .inverse_deviation = inverse_deviation.data<float>(),
+                                                      .scale = scale.data<float>(),
+                                                      .running_mean = parameters.running_mean.data<float>(),
+                                                      .running_variance = parameters.running_variance.data<float>()});
+  });
+  normalize(operation, x, residual, options.relu, mean, scale, parameters.beta, y);
+}
+
+void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
+                          const kernels::BatchNormOptions& options, Tensor& y) {
+  Tensor scale = Tensor::empty_like(parameters.gamma);
+  map("batch_norm_inference", InferenceScale{static_cast<float>(options.epsilon)}, scale, parameters.gamma,
+      parameters.running_variance);
+  normalize("batch_norm_inference", x, residual, options.relu, parameters.running_mean, scale, parameters.beta, y);
+}
+
+/// Σ d and Σ d · (x - mean) of a channel, d the gradient through the relu. y is null without one, and so is where d
+/// goes unless it is asked for.
+template <class T>
+struct GradientSums {
+  const T *dy, *x, *y;
+  const float* mean;
+  T* through;
+  template <int Width>
+  __device__ void add(int64_t at, int64_t channel, float* sums) const {
+    const auto gradients = load_pack<T, Width>(dy + at), inputs = load_pack<T, Width>(x + at),
+               outputs = load_pack<T, Width>((y != nullptr ? y : x) + at);
+    Pack<T, Width> passed;
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      const float d = y != nullptr && float(outputs.values[j]) <= 0 ? 0.0f : float(gradients.values[j]);
+      sums[j] += d;
+      sums[Width + j] += d * (float(inputs.values[j]) - mean[channel + j]);
+      passed.values[j] = static_cast<T>(d);
+    }
+    if (through != nullptr) store_pack(through + at, passed);
+  }
+};
+
+/// dbeta = Σ d, dgamma = Σ d · x', and what dx = gamma · inverse_deviation · (d - dbeta/m - x' · dgamma/m) is made of:
+/// dx = scale · d + slope · (x - mean) + shift, for x' = (x - mean) · inverse_deviation over m elements.
+struct StoreGradients {
+  double count;
+  const float *gamma, *inverse_deviation;
+  float *dgamma, *dbeta, *scale, *slope, *shift;
+  __device__ void operator()(int64_t c, const double* totals) const {
+    const double inverse = inverse_deviation[c], factor = gamma[c] * inverse;
+    dbeta[c] = static_cast<float>(totals[0]);
+    dgamma[c] = static_cast<float>(totals[1] * inverse);
+    scale[c] = static_cast<float>(factor);
+    slope[c] = static_cast<float>(-factor * inverse * inverse * totals[1] / count);
+    shift[c] = static_cast<float>(-factor * totals[0] / count);
+  }
+};
+
+struct InputGradient {
+  __device__ float operator()(float dy, float x, float mean, float scale, float slope, float shift, float y = 1) const {
+    return scale * (y <= 0 ? 0 : dy) + slope * (x - mean) + shift;
+  }
+};
+
+void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved, bool relu, Tensor& dx, Tensor& dgamma,
+                         Tensor& dbeta, Tensor& dresidual) {
+  const char* operation = "batch_norm_backward";
+  const Tensor &x = saved.x, scale = Tensor::empty_like(dgamma), slope = Tensor::empty_like(dgamma),
+               shift = Tensor::empty_like(dgamma);
+  const int64_t channels = x.size(1);
+  if (x.numel() == 0) return;
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    const GradientSums<T> each{dy.data<T>(), x.data<T>(), relu ? saved.y.data<T>() : nullptr, saved.mean.data<float>(),
+                               dresidual.defined() ? dresidual.data<T>() : nullptr};
+    const bool packs = is_aligned(each.dy, kPackBytes) && is_aligned(each.x, kPackBytes) &&
+                       is_aligned(each.y, kPackBytes) && is_aligned(each.through, kPackBytes);
+    sum<2, kPackBytes / sizeof(T)>(operation, x.device(), Summation::per_channel(operation, x), packs, each,
+                                   StoreGradients{.count = static_cast<double>(x.numel() / channels),
+                                                  .gamma = saved.gamma.data<float>(),
+                                                  .inverse_deviation = saved.inverse_deviation.data<float>(),
+                                                  .dgamma = dgamma.data<float>(),
+                                                  .dbeta = dbeta.data<float>(),
+                                                  .scale = scale.data<float>(),
+                                                  .slope = slope.data<float>(),
+                                                  .shift = shift.data<float>()});
+    // Where the gradient through the relu is written, the rest reads it alone.
+    const Tensor& d = dresidual.defined() ? dresidual : dy;
+    const ChannelMap map(operation, x.shape());
+    const auto run = [&](auto... through) {
+      map.run(InputGradient{}, dx, map.of<T>(dx), map.of<T>(d), map.of<T>(x), map.each(saved.mean), map.each(scale),
+              map.each(slope), map.each(shift), through...);
+    };
+    if (relu && !dresidual.defined())
+      run(map.of<T>(saved.y));
+    else
+      run();
+  });
+}
+
+/// The channels around each, as in PyTorch: an even size reaches one further down than up.
+struct Window {
+  Window(const Tensor& x, const kernels::LocalResponseNormOptions& options)
+      : channels(x.size(1)),
+        step(strides4(x).c),
+        below(options.size / 2),
+        above(options.size - 1 - below),
+        k(static_cast<float>(options.k)),
+        scale(static_cast<float>(options.alpha / static_cast<double>(options.size))),
+        beta(static_cast<float>(options.beta)),
+        factor(static_cast<float>(2 * options.alpha * options.beta / static_cast<double>(options.size))) {}
+
+  int64_t channels, step, below, above;
+  float k, scale, beta, factor;
+};
+
+/// base^exponent for base > 0.
+__device__ float power(float base, float exponent) { return exp2f(exponent * log2f(base)); }
+
+template <class T>
+struct ResponseNorm {
+  Window window;
+  Images images;
+  const T* x;
+  T *y, *denominator;
+  __device__ void operator()(const Images::Place& at) const {
+    const int64_t here = images.offset(at.n, at.c, at.h, at.w);
+    float squares = 0;
+    for (int64_t q = std::max(at.c - window.below, int64_t{0}); q <= std::min(at.c + window.above, window.channels - 1);
+         ++q) {
+      const auto value = float(x[here + (q - at.c) * window.step]);
+      squares += value * value;
+    }
+    const float base = window.k + window.scale * squares;
+    denominator[here] = static_cast<T>(base);
+    y[here] = static_cast<T>(float(x[here]) * power(base, -window.beta));
+  }
+};
+
+/// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1) over the q
+/// whose window holds c.
+template <class T>
+struct ResponseNormBackward {
+  Window window;
+  Images images;
+  const T *dy, *x, *denominator;
+  T* dx;
+  __device__ void operator()(const Images::Place& at) const {
+    const int64_t here = images.offset(at.n, at.c, at.h, at.w);
+    float sum = 0;
+    for (int64_t q = std::max(at.c - window.above, int64_t{0}); q <= std::min(at.c + window.below, window.channels - 1);
+         ++q) {
+      const int64_t there = here + (q - at.c) * window.step;
+      sum += float(dy[there]) * float(x[there]) * power(float(denominator[there]), -window.beta - 1);
+    }
+    dx[here] = static_cast<T>(float(dy[here]) * power(float(denominator[here]), -window.beta) -
+                              window.factor * float(x[here]) * sum);
+  }
+};
+
+void local_response_norm(const Tensor& x, const kernels::LocalResponseNormOptions& options, Tensor& y,
+                         Tensor& denominator) {
+  const char* operation = "local_response_norm";
+  kernels::check_alike(operation, x, y);
+  kernels::check_alike(operation, x, denominator);
+  const Images images(operation, x, 1);
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    for_each_place(operation, x.device(), images,
+                   ResponseNorm<T>{Window(x, options), images, x.data<T>(), y.data<T>(), denominator.data<T>()});
+  });
+}
+
+void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& denominator,
+                                  const kernels::LocalResponseNormOptions& options, Tensor& dx) {
+  const char* operation = "local_response_norm_backward";
+  kernels::check_alike(operation, dy, x);
+  kernels::check_alike(operation, dy, denominator);
+  kernels::check_alike(operation, dy, dx);
+  const Images images(operation, x, 1);
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    for_each_place(operation, x.device(), images,
+                   ResponseNormBackward<T>{Window(x, options), images, dy.data<T>(), x.data<T>(), denominator.data<T>(),
+                                           dx.data<T>()});
+  });
+}
+
+}  // namespace
+
+void provide_normalization() {
+  kernels::batch_norm_training.provide(Target::cuda, batch_norm_training);
+  kernels::batch_norm_inference.provide(Target::cuda, batch_norm_inference);
+  kernels::batch_norm_backward.provide(Target::cuda, batch_norm_backward);
+  kernels::local_response_norm.provide(Target::cuda, local_response_norm);
+  kernels::local_response_norm_backward.provide(Target::cuda, local_response_norm_backward);
+}
+
+}  // namespace tern::cuda

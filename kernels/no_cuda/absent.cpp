@@ -1,0 +1,34 @@
+#include "tern/core/error.h"
+#include "tern/kernels/libraries.h"
+#include "tern/kernels/operation_clock.h"
+#include "tern/kernels/provide.h"
+#include "tern/kernels/recording.h"
+#include "tern/kernels/transform_images.h"
+
+namespace tern::kernels {
+
+std::vector<std::pair<std::string, std::string>> cuda_libraries() { return {}; }
+
+}  // namespace tern::kernels
+
+namespace tern {
+
+std::unique_ptr<OperationClock> make_cuda_operation_clock(Device device) {
+  fail({"profile: device ", device, ", and this build has no CUDA"});
+}
+
+void provide_cuda_kernels() {}
+
+std::unique_ptr<Recording> record(Device device, const std::function<void()>&) {
+  fail({"record: device ", device, ", expected one of CUDA in a build that has it"});
+}
+
+}  // namespace tern
+
+namespace tern::kernels {
+
+void transform_images(const Tensor& pixels, const Tensor&, const Tensor&, const ImageMap&, Tensor&) {
+  fail({"transform_images: device ", pixels.device(), ", and this build has no CUDA"});
+}
+
+}  // namespace tern::kernels

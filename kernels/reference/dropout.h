@@ -1,9 +1,0 @@
-#pragma once
-
-#include "tern/kernels/dropout.h"
-
-namespace tern::reference {
-
-void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw& draw, Tensor& y);
-
-}  // namespace tern::reference

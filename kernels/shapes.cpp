@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/kernels/convolution.h"
+#include "tern/kernels/loss.h"
+#include "tern/kernels/matmul.h"
+#include "tern/kernels/normalization.h"
+#include "tern/kernels/pooling.h"
+
+// The shapes of results, and errors that name what does not fit.
+
+namespace tern::kernels {
+namespace {
+
+int64_t output_extent(int64_t input, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  const int64_t room = input + 2 * padding - (dilation * (kernel - 1) + 1);
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+int64_t pooled_extent(int64_t input, int64_t window, int64_t stride, int64_t padding, bool ceil_mode) {
+  const int64_t room = input + 2 * padding - window;
+  if (room < 0) return 0;
+  int64_t extent = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if ((extent - 1) * stride >= input + padding) --extent;  // the last window would begin in the padding
+  return extent;
+}
+
+}  // namespace
+
+Shape matmul_output_shape(const Shape& a, const Shape& b, const MatmulOptions& options) {
+  const bool ranks_fit = a.rank() >= 2 && a.rank() <= 4 && (b.rank() == 2 || b.rank() == a.rank());
+  const auto rows = [](const Shape& matrices, bool transposed) { return matrices[transposed ? -1 : -2]; };
+  check(ranks_fit && rows(a, !options.transpose_a) == rows(b, options.transpose_b) &&
+            (b.rank() == 2 || std::equal(a.begin(), a.end() - 2, b.begin())),
+        "matmul: ", a, options.transpose_a ? "ᵀ" : "", " times ", b, options.transpose_b ? "ᵀ" : "",
+        ", expected [..., m, k] times [..., k, n] or [k, n]");
+  Shape y = a;
+  y[-2] = rows(a, options.transpose_a);
+  y[-1] = rows(b, !options.transpose_b);
+  return y;
+}
+
+Shape linear_output_shape(const Shape& x, const Shape& w) {
+  check(x.rank() == 2 && w.rank() == 2 && x[1] == w[1], "linear: input of shape ", x, ", weight of shape ", w,
+        ", expected [N, in] and [out, in]");
+  return {x[0], w[0]};
+}
+
+Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry) {
+  const auto& [stride, padding, dilation, groups] = geometry;
+  check(x.rank() == 4 && w.rank() == 4, "conv2d: input ", x, " and weight ", w, ", expected 4 dimensions each");
+  check(x[1] >= 1 && w[0] >= 1, "conv2d: input ", x, " and weight ", w,
+        ", expected at least one channel on both sides");
+  check(stride.h >= 1 && stride.w >= 1 && dilation.h >= 1 && dilation.w >= 1 && padding.h >= 0 && padding.w >= 0,
+        "conv2d: stride ", stride.h, "x", stride.w, ", padding ", padding.h, "x", padding.w, ", dilation ", dilation.h,
+        "x", dilation.w, "; strides and dilations start at 1, padding at 0");
+  check(groups >= 1 && w[0] % groups == 0, "conv2d: weight ", w, " in ", groups,
+        " groups; the output channels do not divide by them");
+  check(x[1] == w[1] * groups, "conv2d: input ", x, " has ", x[1], " channels, weight ", w, " in ", groups,
+        groups == 1 ? " group" : " groups", " expects ", w[1] * groups);
+  const int64_t h = output_extent(x[2], w[2], stride.h, padding.h, dilation.h);
+  const int64_t width = output_extent(x[3], w[3], stride.w, padding.w, dilation.w);
+  check(w[2] >= 1 && w[3] >= 1 && h >= 1 && width >= 1, "conv2d: weight ", w, " with dilation ", dilation.h, "x",
+        dilation.w, " does not fit into input ", x, " with padding ", padding.h, "x", padding.w);
+  return {x[0], w[0], h, width};
+}
+
+Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry) {
+  const auto& [window, stride, padding, ceil_mode, count_include_pad] = geometry;
+  check(x.rank() == 4, "pool2d: input ", x, ", expected 4 dimensions");
+  check(window.h >= 1 && window.w >= 1 && stride.h >= 1 && stride.w >= 1, "pool2d: window ", window.h, "x", window.w,
+        ", stride ", stride.h, "x", stride.w, "; both start at 1");
+  check(0 <= padding.h && 2 * padding.h <= window.h && 0 <= padding.w && 2 * padding.w <= window.w, "pool2d: padding ",
+        padding.h, "x", padding.w, " for window ", window.h, "x", window.w, ", expected 0 to half the window");
+  const int64_t h = pooled_extent(x[2], window.h, stride.h, padding.h, ceil_mode);
+  const int64_t w = pooled_extent(x[3], window.w, stride.w, padding.w, ceil_mode);
+  check(h >= 1 && w >= 1, "pool2d: window ", window.h, "x", window.w, " does not fit into input ", x, " with padding ",
+        padding.h, "x", padding.w);
+  return {x[0], x[1], h, w};
+}
+
+int64_t batch_norm_count(const Shape& x) {
+  check(x.rank() == 2 || x.rank() == 4, "batch_norm: input ", x, ", expected [N, C] or [N, C, H, W]");
+  const int64_t count = x.rank() == 2 ? x[0] : x[0] * x[2] * x[3];
+  check_input(count >= 2, "batch_norm: input of shape ", x, ", values per channel: ", count,
+              ", training expects 2 or more: a larger batch has them");
+  return count;
+}
+
+void check_label(int64_t label, int64_t row, int64_t classes) {
+  check(label >= 0 && label < classes, "cross_entropy: row ", row, " has label ", label, ", expected 0 to ",
+        classes - 1, " for ", classes, " classes");
+}
+
+}  // namespace tern::kernels

@@ -1,0 +1,72 @@
+#include <limits>
+
+#include "tern/kernels/loss.h"
+#include "tests/kernels/parity_cases.h"
+
+namespace tern::test {
+namespace {
+
+const Shape kShapes[] = {{1, 1}, {3, 10}, {5, 33}, {2, 3, 7}, {64, 10}, {2, 1000}, {9}};
+
+struct CrossEntropyCase {
+  int64_t rows, classes;
+  double smoothing = 0;
+};
+const CrossEntropyCase kCrossEntropyCases[] = {{1, 2}, {3, 10}, {64, 10}, {5, 35, 0.1}, {2, 1000, 0.3}, {7, 1}};
+
+}  // namespace
+
+void add_softmax_cases(ParityTable& table) {
+  using namespace kernels;
+  for (const Shape& shape : kShapes) {
+    const std::string name = to_string(shape);
+    for (const auto* kernel : {&softmax, &log_softmax})
+      table.push_back({kernel, name, [=](Run& run) { run(*kernel, run.input(shape, -5, 90), run.output(shape)); }});
+    table.push_back({&softmax_backward, name, [=](Run& run) {
+                       const Tensor y = run.input(shape, 0, 1), dy = run.input(shape);
+                       run(softmax_backward, y, dy, run.output(shape));
+                     }});
+    table.push_back({&log_softmax_backward, name, [=](Run& run) {
+                       const Tensor y = run.input(shape, -6, -1), dy = run.input(shape);
+                       run(log_softmax_backward, y, dy, run.output(shape));
+                     }});
+    table.push_back({&mse, name, [=](Run& run) {
+                       const Tensor x = run.input(shape), target = run.input(shape);
+                       run(mse, x, target, run.parameter_output({}));
+                     }});
+    table.push_back({&mse_backward, name, [=](Run& run) {
+                       const Tensor x = run.input(shape), target = run.input(shape);
+                       run(mse_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
+                     }});
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> impossible{1, -infinity, 2, 0, 500, -400};
+  for (const auto* kernel : {&softmax, &log_softmax})
+    table.push_back({kernel, "an impossible class and a certain one", [=](Run& run) {
+                       run(*kernel, run.given({2, 3}, impossible), run.output({2, 3}));
+                     }});
+  table.push_back(
+      {&cross_entropy, "an impossible class and a certain one", [=](Run& run) {
+         const Tensor x = run.given({2, 3}, impossible), labels = Tensor::zeros({2}, {DType::i64, x.device()});
+         Tensor& loss = run.parameter_output({});
+         run(cross_entropy, x, labels, 0, loss, run.parameter_output({2, 3}));
+       }});
+  for (const auto& c : kCrossEntropyCases) {
+    const Shape shape{c.rows, c.classes};
+    const std::string name = to_string(shape) + (c.smoothing > 0 ? " smoothed" : "");
+    const auto classes = static_cast<uint32_t>(c.classes);
+    table.push_back({&cross_entropy, name, [=](Run& run) {
+                       const Tensor x = run.input(shape, -4, 9), labels = run.integers({c.rows}, classes);
+                       Tensor& loss = run.parameter_output({});
+                       run(cross_entropy, x, labels, c.smoothing, loss, run.parameter_output(shape));
+                     }});
+    table.push_back({&cross_entropy_backward, name, [=](Run& run) {
+                       const Tensor probabilities = run.parameter(shape, 0, 1),
+                                    labels = run.integers({c.rows}, classes);
+                       const Tensor dloss = run.parameter({}, 0.5, 2);
+                       run(cross_entropy_backward, probabilities, labels, c.smoothing, dloss, run.output(shape));
+                     }});
+  }
+}
+
+}  // namespace tern::test

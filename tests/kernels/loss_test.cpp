@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/kernels/loss.h"
+#include "tests/support/message_of.h"
+#include "tests/support/values.h"
+
+namespace tern::kernels {
+namespace {
+
+const double kLog3 = std::log(3.0), kLog4 = std::log(4.0);
+
+TEST(Softmax, DividesByTheSum) {
+  const Tensor x = f64({1, 2}, {1000, 1000 + kLog3});
+  Tensor y = empty_f64({1, 2}), dx = empty_f64({1, 2});
+  softmax(x, y);
+  expect_values(y, {0.25, 0.75});
+  softmax_backward(y, f64({1, 2}, {4, 0}), dx);
+  expect_values(dx, {0.75, -0.75});  // y·(dy - 1)
+  log_softmax(x, y);
+  expect_values(y, {-kLog4, kLog3 - kLog4});
+  log_softmax_backward(y, f64({1, 2}, {4, 0}), dx);
+  expect_values(dx, {3, -3});  // dy - 4·softmax
+}
+
+TEST(CrossEntropy, AveragesOverRows) {
+  const Tensor x = f64({2, 2}, {0, kLog3, 5, 5}), labels = Tensor::from({2}, std::vector<int64_t>{1, 0});
+  Tensor loss = empty_f64({}), probabilities = empty_f64({2, 2}), dx = empty_f64({2, 2});
+  cross_entropy(x, labels, 0, loss, probabilities);
+  expect_values(loss, {-(kLog3 - kLog4 - std::log(2.0)) / 2});
+  expect_values(probabilities, {0.25, 0.75, 0.5, 0.5});
+  cross_entropy(x, labels, 0.2, loss, probabilities);
+  expect_values(loss, {-(0.1 * -kLog4 + 0.9 * (kLog3 - kLog4) - std::log(2.0)) / 2});
+  cross_entropy_backward(probabilities, labels, 0.2, f64({}, {2}), dx);
+  expect_values(dx, {0.25 - 0.1, 0.75 - 0.9, 0.5 - 0.9, 0.5 - 0.1});
+}
+
+TEST(CrossEntropy, NamesALabelOutOfRange) {
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = Tensor::zeros({3, 10}, {.dtype = dtype});
+    Tensor loss = Tensor::empty({}, {.dtype = dtype}), probabilities = Tensor::empty_like(x);
+    for (int64_t label : {-1, 10}) {
+      const Tensor labels = Tensor::from({3}, std::vector<int64_t>{0, 9, label});
+      EXPECT_EQ(message_of<Error>([&] { cross_entropy(x, labels, 0, loss, probabilities); }),
+                "cross_entropy: row 2 has label " + std::to_string(label) + ", expected 0 to 9 for 10 classes");
+    }
+  }
+}
+
+TEST(MeanSquaredError, AveragesOverElements) {
+  const Tensor x = f64({2}, {1, 2}), target = f64({2}, {3, 2});
+  Tensor loss = empty_f64({}), dx = empty_f64({2});
+  mse(x, target, loss);
+  expect_values(loss, {2});
+  mse_backward(x, target, f64({}, {3}), dx);
+  expect_values(dx, {-6, 0});
+}
+
+}  // namespace
+}  // namespace tern::kernels
