@@ -3,14 +3,14 @@
 #include "tern/apps/reproduce/experiment.h"
 #include "tern/apps/reproduce/options.h"
 #include "tern/apps/reproduce/reproduction.h"
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/wait_policy.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/job/program.h"
 
 // Repeats tables and figures of the papers: `reproduce list` names them, `reproduce terngrad-fig3 --data-dir DIR` runs
 // one, and goes on with it where it was stopped.
 
 int main(int argc, char** argv) {
-  tern::wait_passively(argv);
+  tern::trainer::wait_passively(argv);
   return tern::run_application("reproduce", [&]() -> int {
     const tern::ReproduceCommand command = tern::read_command(argc, argv);
     if (!command.text.empty()) {

@@ -1,6 +1,6 @@
 #include "tern/apps/models/augmentation.h"
 #include "tern/apps/models/one_tower_alexnet.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 // Trains AlexNet as TernGrad does (Wen et al., 2017, Table 2), here on drawn shapes of 224×224, or on pictures of your
 // own: `train_alexnet --data images --data-dir DIR`.

@@ -1,6 +1,6 @@
 #include "tern/apps/models/augmentation.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 // Trains a residual network as He et al. (2016, section 4.2) do: `train_resnet --data cifar10 --data-dir DIR`, or on
 // drawn shapes with no file, where the loss of 20 layers stays at chance for some 500 steps of 64 before it falls.

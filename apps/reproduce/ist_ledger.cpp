@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/transport_communicator.h"
@@ -12,9 +11,12 @@
 #include "tern/layers/linear.h"
 #include "tern/layers/sequential.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/job/launch.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// Matrices with ReLU between them.
 struct Matrices final : Module {

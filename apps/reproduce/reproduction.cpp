@@ -15,11 +15,13 @@
 #include "tern/apps/reproduce/result_page.h"
 #include "tern/apps/reproduce/run_log.h"
 #include "tern/apps/reproduce/text_file.h"
-#include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
+#include "tern/trainer/application.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// A line on a terminal that the next one replaces.
 void show(const std::string& line) {

@@ -7,7 +7,7 @@
 #include "tern/apps/reproduce/experiment.h"
 #include "tern/apps/reproduce/options.h"
 #include "tern/apps/reproduce/run_folder.h"
-#include "tern/apps/trainer/interrupt.h"
+#include "tern/trainer/run/interrupt.h"
 
 namespace tern {
 
@@ -34,7 +34,7 @@ class Reproduction {
 
   ExperimentEntry entry_;
   const ReproduceCommand& command_;
-  InterruptGuard interrupt_;
+  trainer::InterruptGuard interrupt_;
   std::unique_ptr<Experiment> experiment_;
   std::vector<Run> runs_;
   std::filesystem::path folder_;

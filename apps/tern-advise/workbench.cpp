@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tern/apps/tern-advise/measure.h"
-#include "tern/apps/trainer/evaluate.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
@@ -12,9 +11,12 @@
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/trainer/run/evaluation.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 std::unique_ptr<Module> initialized(const Network& network) {
   auto model = network.make();

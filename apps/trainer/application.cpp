@@ -1,21 +1,22 @@
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 #include <filesystem>
 #include <new>
 
-#include "tern/apps/trainer/flags.h"
-#include "tern/apps/trainer/inference.h"
-#include "tern/apps/trainer/interrupt.h"
-#include "tern/apps/trainer/job/launch.h"
-#include "tern/apps/trainer/model_setup.h"
-#include "tern/apps/trainer/places.h"
-#include "tern/apps/trainer/program.h"
-#include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/trainer/flags/command_line.h"
+#include "tern/trainer/job/launch.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/job/program.h"
+#include "tern/trainer/run/inference.h"
+#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/run/recipe.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
   const auto end = [&](const char* sentence, ExitCode code) {
@@ -39,24 +40,25 @@ int exit_code_of(const std::string& name, Console& console, const std::function<
   }
 }
 
-}  // namespace
-
-int run_application(const std::string& name, Console& console, const std::function<int()>& body) {
+/// Ends as Console::finish does.
+int run_with(Console& console, const std::string& name, const std::function<int()>& body) {
   const int code = exit_code_of(name, console, body);
   console.finish(name, code);
   return code;
 }
 
+}  // namespace
+
 int run_application(const std::string& name, const std::function<int()>& body) {
   Console console;
-  return run_application(name, console, body);
+  return run_with(console, name, body);
 }
 
 int train(int argc, char** argv, const Application& application) {
   settle_output();
   wait_passively(argv);
   Console console;
-  return run_application(application.name, console, [&]() -> int {
+  return run_with(console, application.name, [&]() -> int {
     Invocation invocation = read_flags(argc, argv, application);
     if (!invocation.run) {
       print_plainly(invocation.text);

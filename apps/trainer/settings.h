@@ -86,10 +86,4 @@ struct TrainSettings {
   std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< likewise; see Application
 };
 
-/// Throws an InputError that names the first flag out of its range or at odds with another.
-void validate(const TrainSettings& settings);
-
-/// Why the flag `name` would change nothing beside the other settings; empty where it acts.
-std::string reason_without_effect(const std::string& name, const TrainSettings& settings);
-
 }  // namespace tern

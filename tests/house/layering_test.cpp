@@ -34,7 +34,8 @@ const std::map<std::string, Prefixes> kHouse = {
      {"core/", "kernels/=", "autograd/parameter.h", "layers/module.h", "optim/", "dist/comm/", "dist/codec/",
       "dist/exchange/", "dist/methods/"}},
     {"dist/cost", {"core/", "kernels/codec.h", "dist/"}},
-    {"apps", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "apps/", "tern.h"}},
+    {"apps/trainer", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/"}},
+    {"apps", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "apps/", "tern.h"}},
 };
 
 /// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
@@ -76,6 +77,7 @@ std::string house_rule(const std::string& file, const std::string& header) {
   std::string folder = fs::path(file).parent_path();
   while (!folder.empty() && !kHouse.contains(folder)) folder = fs::path(folder).parent_path();
   if (folder.empty()) return "stands in no folder of the house";
+  if (header.starts_with("apps/trainer/")) return "tern/" + header + " is spelled tern/trainer/...";
   return starts_with_any(header, kHouse.at(folder)) ? "" : folder + " may not include tern/" + header;
 }
 
@@ -142,6 +144,8 @@ TEST(Layering, RefusesPlantedBadIncludes) {
   EXPECT_TRUE(refused("optim/sgd.h", "#include \"tern/autograd/variable.h\""));
   EXPECT_TRUE(refused("data/loader.cpp", "#include \"tern/tern.h\""));
   EXPECT_TRUE(refused("core/shape.h", "#include \"shape.h\""));
+  EXPECT_TRUE(refused("apps/trainer/settings.h", "#include \"tern/apps/models/lenet.h\""));
+  EXPECT_TRUE(refused("apps/train_lenet.cpp", "#include \"tern/apps/trainer/settings.h\""));
   EXPECT_TRUE(refused("autograd/matmul.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
   EXPECT_TRUE(refused("core/shape.cpp", "#include <boost/any.hpp>"));
   EXPECT_TRUE(refused("core/shape.cpp", "#ifdef NDEBUG"));
@@ -155,7 +159,7 @@ TEST(Layering, AcceptsWhatTheHouseAllows) {
   EXPECT_TRUE(accepted("layers/linear.cpp", "#include \"tern/autograd/matmul.h\""));
   EXPECT_TRUE(accepted("optim/sgd.h", "#include \"tern/autograd/parameter.h\""));
   EXPECT_TRUE(accepted("kernels/cpu/convolution.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
-  EXPECT_TRUE(accepted("apps/trainer/flags.cpp", "#include <CLI/CLI.hpp>"));
+  EXPECT_TRUE(accepted("apps/trainer/flags/command_line.cpp", "#include <CLI/CLI.hpp>"));
   EXPECT_TRUE(accepted("core/state_dict.cpp", "#include <sys/stat.h>"));
   EXPECT_TRUE(accepted("core/shape.cpp", "#include <vector>\n#pragma once\n#define X 1\n"));
 }

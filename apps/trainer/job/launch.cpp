@@ -1,24 +1,88 @@
-#include "tern/apps/trainer/job/launch.h"
+#include "tern/trainer/job/launch.h"
 
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
 
-#include "tern/apps/trainer/job/rank_threads.h"
-#include "tern/apps/trainer/job/supervisor.h"
-#include "tern/apps/trainer/model_setup.h"
-#include "tern/apps/trainer/places.h"
-#include "tern/apps/trainer/trainer.h"
-#include "tern/apps/trainer/worker_settings.h"
+#include "tern/core/atomic_file.h"
 #include "tern/core/cuda_device.h"
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/in_process.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/trainer/flags/rules.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/job/supervisor.h"
+#include "tern/trainer/run/checkpoint.h"
+#include "tern/trainer/run/recipe.h"
+#include "tern/trainer/run/trainer.h"
 
-namespace tern {
+namespace tern::trainer {
 namespace {
+
+/// What ended a job of several ranks; thread-safe.
+class FirstCause {
+ public:
+  /// Notes the exception under way. A PeerError tells of another rank's end: that rank's own error is the cause.
+  void note() {
+    const std::lock_guard lock(mutex_);
+    try {
+      throw;
+    } catch (const PeerError&) {
+      if (!lost_) lost_ = std::current_exception();
+    } catch (...) {
+      if (!own_) own_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (own_) std::rethrow_exception(own_);
+    if (lost_) std::rethrow_exception(lost_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr own_, lost_;
+};
+
+namespace fs = std::filesystem;
+
+/// `check` is check_writable or check_writable_folder.
+void check_place(const char* flag, const std::string& path, void (*check)(const fs::path&)) {
+  if (path.empty()) return;
+  try {
+    check(path);
+  } catch (const InputError& error) {
+    throw InputError(join({flag, ": ", error.what()}));
+  }
+}
+
+/// Two outputs in one place would destroy one another.
+void check_distinct(const TrainSettings& s) {
+  const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
+                                                               {"--plot", &s.plot},
+                                                               {"--save", &s.save},
+                                                               {"--tensorboard", &s.tensorboard},
+                                                               {"--checkpoint", &s.checkpoint},
+                                                               {"--cache", &s.cache}};
+  std::map<fs::path, const char*> taken;
+  if (!s.init.empty() && s.init != s.save) taken.emplace(fs::weakly_canonical(fs::absolute(s.init)), "--init");
+  for (const auto& [flag, path] : places) {
+    if (path->empty()) continue;
+    const auto [place, is_new] = taken.emplace(fs::weakly_canonical(fs::absolute(*path)), flag);
+    check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected a place for each");
+  }
+}
 
 std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr<Transport> transport) {
   return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
@@ -127,6 +191,40 @@ void check_gpus(const TrainSettings& settings) {
 
 }  // namespace
 
+void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body) {
+  FirstCause cause;
+  std::vector<std::thread> running;
+  for (int rank = 0; rank < ranks; ++rank)
+    running.emplace_back([&, rank] {
+      try {
+        set_thread_count(threads);
+        body(rank);
+      } catch (...) {
+        cause.note();
+      }
+    });
+  for (auto& rank : running) rank.join();
+  cause.rethrow();
+}
+
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body) {
+  auto transports = make_in_process(ranks);
+  run_rank_threads(ranks, threads, [&](int rank) { body(std::move(transports[static_cast<size_t>(rank)])); });
+}
+
+void check_places(const TrainSettings& s) {
+  check_place("--log", s.log, check_writable);
+  check_place("--plot", s.plot, check_writable);
+  check_place("--save", s.save, check_writable);
+  check_place("--tensorboard", s.tensorboard, check_writable_folder);
+  check_place("--cache", s.cache, check_writable_folder);
+  const bool trains = !s.eval_only && s.predict.empty();
+  if (trains) check_place("--checkpoint", s.checkpoint, check_writable_folder);
+  check_distinct(s);
+  if (trains && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
+  check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");
+}
+
 int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
            Console& console, char** argv) {
   if (place) {
@@ -147,4 +245,4 @@ int launch(const Application& application, TrainSettings settings, const std::op
   return kDone;
 }
 
-}  // namespace tern
+}  // namespace tern::trainer
