@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
                       .defaults = {.data = "shapes",
                                    .iterations = 300'000,
                                    .batch_size = 128,
-                                   .optimizer = "adam",
+                                   .optimizer = tern::UpdateRule::adam,
                                    .lr = 2e-4,
                                    .weight_decay = 0.004,
                                    .ema_decay = 0.9999},

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
                     .iterations = 64'000,
                     .batch_size = 128,
                     .lr = 0.1,
-                    .lr_schedule = "step",
+                    .lr_schedule = tern::LrSchedule::step,
                     .lr_steps = {0.5, 0.75},
                     .weight_decay = 1e-4},
        .choices = {{.flag = "stem", .values = {"cifar", "imagenet"}, .help = "First layers: 3x3, or 7x7 and pooling"},

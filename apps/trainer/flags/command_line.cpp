@@ -112,18 +112,18 @@ std::vector<ConfigLine> read_config(const std::string& path) {
   return found;
 }
 
-std::string listed(const auto& words) {
-  std::string text;
-  for (const auto& word : words) text += join({text.empty() ? "" : "|", word});
-  return text;
-}
-
 /// The group of the flags that no configuration file sets.
 constexpr const char* kProgram = "Program";
+/// --codec with this for its spec lists the codecs.
+constexpr const char* kHelp = "help";
 
-/// As the help shows it: without the quotes of a configuration file.
-std::string shown_default(const auto& field) { return write_value(field); }
-std::string shown_default(const std::string& field) { return field; }
+/// The words of a field that is a choice among a few.
+std::string words_of_choice(const auto&) { return ""; }
+std::string words_of_choice(const Worded auto& field) { return listed(words_of(field)); }
+template <Worded E>
+std::string words_of_choice(const std::optional<E>&) {
+  return listed(words_of(E{}));
+}
 
 /// Defaults stand behind the description, in brackets.
 class HelpFormatter final : public CLI::Formatter {
@@ -146,10 +146,6 @@ class HelpFormatter final : public CLI::Formatter {
     return text;
   }
 };
-
-void check_word(const std::string& word, const auto& allowed) {
-  check_input(std::ranges::find(allowed, word) != std::end(allowed), "found '", word, "', expected ", listed(allowed));
-}
 
 /// Whether `flag` stands in `message`, and not as the start of a longer one.
 bool speaks_of(const std::string& message, const std::string& flag) {
@@ -195,7 +191,7 @@ class CommandLine {
     if (!config_.empty()) add_config();
     overrule_length();
     if (application_.settle) application_.settle(settings_, [this](const char* flag) { return is_given(flag); });
-    if (settings_.codec == "help")
+    if (settings_.codec == kHelp)
       return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
     std::optional<ClusterPlace> place;
     try {
@@ -247,38 +243,27 @@ class CommandLine {
 
   template <class T>
   void add(const Flag& flag, T& field) {
-    const std::string name = std::string("--") + flag.name;
-    const CLI::callback_t read = [name, words = flag.words, expected = flag.value,
-                                  &field](const CLI::results_t& results) {
-      try {
-        read_value(results, field);
-        if constexpr (std::is_same_v<T, std::string>) {
-          check_input(!field.empty(), "found nothing, expected ", expected);
-          if (!words.empty()) check_word(field, words);
-        }
-      } catch (const InputError& error) {
-        throw InputError(name + ": " + error.what());
-      }
-      return true;
+    const std::string choice = words_of_choice(field);
+    const auto read = [choice, expected = flag.value, &field](const std::vector<std::string>& words) {
+      if (std::is_same_v<T, std::string> || !choice.empty())
+        check_input(!words.back().empty(), "found nothing, expected ", expected);
+      read_value(words, field);
     };
-    auto* option = app_.add_option(name, read, flag.help)->group(flag.group);
-    option->type_name(flag.words.empty() ? flag.value : listed(flag.words))->default_str(shown_default(field));
+    auto* option =
+        add_option(app_, std::string("--") + flag.name, choice.empty() ? flag.value : choice, flag.help, read);
+    option->group(flag.group)->default_str(show_value(field));
     if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<std::string>>)
       option->expected(1, 1 << 20);
   }
 
   void add_choice(const Choice& choice) {
     std::string& field = settings_.choices[choice.flag] = choice.values.front();
-    const CLI::callback_t read = [&choice, &field](const CLI::results_t& results) {
-      field = results.back();
-      check_input(std::ranges::find(choice.values, field) != choice.values.end(), "--", choice.flag, ": found '", field,
-                  "', expected ", listed(choice.values));
-      return true;
+    const std::vector<std::string_view> words(choice.values.begin(), choice.values.end());
+    const auto read = [words, &field](const std::vector<std::string>& found) {
+      check_input(std::ranges::count(words, found.back()) > 0, "found '", found.back(), "', expected ", listed(words));
+      field = found.back();
     };
-    app_.add_option("--" + choice.flag, read, choice.help)
-        ->group("Model")
-        ->type_name(listed(choice.values))
-        ->default_str(field);
+    add_option(app_, "--" + choice.flag, listed(words), choice.help, read)->group("Model")->default_str(field);
   }
 
   void refuse_unknown() const {
@@ -348,7 +333,7 @@ class CommandLine {
   void refuse_without_effect() {
     visit_flags(settings_, [&](const Flag& flag, auto&) {
       if (!is_given(flag.name)) return;
-      const std::string reason = reason_without_effect(flag.name, settings_);
+      const std::string reason = reason_without_effect(flag, settings_);
       check_input(reason.empty(), "--", flag.name, " would change nothing: ", reason);
     });
   }
@@ -375,7 +360,7 @@ std::string config_text(const TrainSettings& settings) {
   visit_flags(settings, [&](const Flag& flag, const auto& field) {
     if (flag.group != group) text += (text.empty() ? "# " : "\n# ") + std::string(group = flag.group) + '\n';
     const std::string value = write_value(field);
-    const bool silent = value.empty() || !reason_without_effect(flag.name, settings).empty();
+    const bool silent = value.empty() || !reason_without_effect(flag, settings).empty();
     text += (silent ? "# " : "") + std::string(flag.name) + '=' + value + '\n';
   });
   for (const auto& [flag, value] : settings.choices) text += flag + '=' + write_value(value) + '\n';

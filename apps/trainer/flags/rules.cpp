@@ -13,63 +13,56 @@
 #include "tern/dist/comm/socket.h"
 #include "tern/dist/comm/token.h"
 #include "tern/dist/exchange/exchange.h"
+#include "tern/trainer/flags/words.h"
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {
 namespace {
 
-constexpr double kUnbounded = HUGE_VAL;
-// So that products of two counts cannot overflow.
-constexpr int64_t kMostSteps = 1'000'000'000, kMostImages = 1'000'000'000, kMostWidth = 1'000'000, kMostSide = 4096;
-constexpr double kMostGrace = 86400;  // seconds
-
-/// [low, high], or (low, ...) and (..., high) where an end is open.
-struct Range {
-  double low, high = kUnbounded;
-  bool low_open = false, high_open = false;
-
-  bool contains(double x) const {
-    return std::isfinite(x) && (low_open ? x > low : x >= low) && (high_open ? x < high : x <= high);
-  }
-};
-
-std::string to_string(const Range& range) {
+std::string described(const Range& range) {
   std::string text = join({"a finite number ", range.low_open ? "above " : "from ", range.low});
-  if (range.high != kUnbounded) text += join({range.high_open ? " to below " : " to ", range.high});
+  if (range.high != HUGE_VAL) text += join({range.high_open ? " to below " : " to ", range.high});
   return text;
 }
 
-void check_range(const char* flag, double value, const Range& range) {
-  check_input(range.contains(value), "--", flag, ": found ", value, ", expected ", range);
+bool contains(const Range& range, double x) {
+  return std::isfinite(x) && (range.low_open ? x > range.low : x >= range.low) &&
+         (range.high_open ? x < range.high : x <= range.high);
 }
 
-void check_count(const char* flag, int64_t value, int64_t least, int64_t most = INT64_MAX) {
-  check_input(value >= least, "--", flag, ": found ", value, ", expected ", least, " or more");
-  check_input(value <= most, "--", flag, ": found ", value, ", expected ", most, " or fewer");
+void check_both_ends(const Flag& flag, const MessagePart& found, bool within) {
+  check_input(within, "--", flag.name, ": found ", found.text(), ", expected ", flag.range.low, " to ",
+              flag.range.high);
+}
+
+void check_range(const Flag& flag, double value) {
+  if (flag.range.tells_both) return check_both_ends(flag, value, contains(flag.range, value));
+  const bool unbounded = flag.range.low == -HUGE_VAL && flag.range.high == HUGE_VAL;
+  check_input(unbounded || contains(flag.range, value), "--", flag.name, ": found ", value, ", expected ",
+              described(flag.range));
+}
+
+void check_range(const Flag& flag, int64_t value) {
+  const auto number = static_cast<double>(value);
+  if (flag.range.tells_both) return check_both_ends(flag, value, contains(flag.range, number));
+  check_input(number >= flag.range.low, "--", flag.name, ": found ", value, ", expected ", flag.range.low, " or more");
+  check_input(number <= flag.range.high, "--", flag.name, ": found ", value, ", expected ", flag.range.high,
+              " or fewer");
+}
+
+void check_range(const Flag& flag, const std::optional<int64_t>& value) {
+  if (value) check_range(flag, *value);
 }
 
 void validate_ranges(const TrainSettings& s) {
-  check_count("batch-size", s.batch_size, 1, kMostImages);
-  check_count("eval-batch-size", s.eval_batch_size, 1, kMostImages);
-  check_count("loader-threads", s.loader_threads, 0, 256);
-  check_count("resize", s.resize, 1, kMostSide);
-  if (s.epochs) check_count("epochs", *s.epochs, 0, kMostSteps);
-  if (s.iterations) check_count("iterations", *s.iterations, 0, kMostSteps);
-  check_range("lr", s.lr, {.low = 0, .low_open = true});
-  check_range("lr-power", s.lr_power, {.low = 0, .low_open = true});
-  check_count("warmup", s.warmup, 0, kMostSteps);
-  check_range("warmup-lr", s.warmup_lr, {.low = 0});
-  check_range("momentum", s.momentum, {.low = 0, .high = 1, .high_open = true});
-  check_range("weight-decay", s.weight_decay, {.low = 0});
-  check_range("ema-decay", s.ema_decay, {.low = 0, .high = 1, .high_open = true});
-  check_range("label-smoothing", s.label_smoothing, {.low = 0, .high = 1, .high_open = true});
-  check_range("clip-norm", s.clip_norm, {.low = 0});
-  check_count("seed", s.seed, 0);
-  check_count("threads", s.threads, 0, 1024);
-  check_count("checkpoint-every", s.checkpoint_every, 0);
-  check_range("grace", s.grace, {.low = 0, .high = kMostGrace});
-  for (const auto& [flag, value] : s.counts) check_count(flag.c_str(), value, 1, kMostWidth);
+  visit_flags(s, [&](const Flag& flag, const auto& field) {
+    if constexpr (requires { check_range(flag, field); })
+      if (s.workers || !flag.of_workers) check_range(flag, field);
+  });
+  constexpr double kMostWidth = 1e6;
+  for (const auto& [flag, value] : s.counts)
+    check_range({.name = flag.c_str(), .range = {.low = 1, .high = kMostWidth}}, value);
   double previous = 0;
   for (const double step : s.lr_steps) {
     check_input(step < 1 || (step == std::floor(step) && step <= kMostSteps), "--lr-steps: found ", step,
@@ -78,36 +71,6 @@ void validate_ranges(const TrainSettings& s) {
     previous = step;
   }
 }
-
-/// What --eval-only and --predict use: the model, the kind of data, the machine.
-constexpr std::string_view kOfAModel[] = {"data",   "data-dir",  "resize",        "fit",        "threads",
-                                          "device", "precision", "deterministic", "checkpoint", "resume",
-                                          "init",   "eval-only", "predict"};
-/// What --eval-only uses besides.
-constexpr std::string_view kOfEvaluation[] = {"eval-batch-size", "cache", "loader-threads", "seed", "log",
-                                              "tensorboard",     "quiet", "grace"};
-
-/// What only ranks that train together use.
-constexpr std::string_view kOfWorkers[] = {"local-steps",
-                                           "ist-scope",
-                                           "ist-momentum",
-                                           "ist-eval",
-                                           "calibrate-batches",
-                                           "transport",
-                                           "method",
-                                           "codec",
-                                           "exchange",
-                                           "min-compress",
-                                           "keep-float",
-                                           "overlap",
-                                           "weight-decay-in-gradient",
-                                           "check-every",
-                                           "link"};
-/// What only ranks that are processes use.
-constexpr std::string_view kOfProcesses[] = {"dead-after", "max-restarts", "bind"};
-
-/// Seconds: below, a busy machine looks dead; a day says that nobody is waited for in vain.
-constexpr double kLeastSilence = 0.1, kMostSilence = 86400;
 
 /// Names the flag in what `check` throws.
 template <class Check>
@@ -128,79 +91,37 @@ void check_bind(const TrainSettings& s) {
 }
 
 void check_exchange_of(const TrainSettings& s) {
-  if (s.method != "ist") return check_exchange(s.exchange, *make_codec(s.codec, s.codecs));
-  check_input(s.exchange == "coordinator" || s.exchange == "peer", "found '", s.exchange,
-              "', expected coordinator|peer with --method ist");
+  if (s.method != TrainingMethod::ist) return check_exchange(s.exchange, *make_codec(s.codec, s.codecs));
+  check_input(find_word<SubnetExchange>(s.exchange).has_value(), "found '", s.exchange, "', expected ",
+              listed(words_of(SubnetExchange{})), " with --method ist");
 }
 
 void validate_workers(const TrainSettings& s) {
   if (!s.workers) return;
-  check_input(*s.workers >= 1 && *s.workers <= kMaxRanks, "--workers: found ", *s.workers, ", expected 1 to ",
-              kMaxRanks);
   images_per_rank(s, static_cast<int>(*s.workers));
-  check_input(s.dead_after >= kLeastSilence && s.dead_after <= kMostSilence, "--dead-after: found ", s.dead_after,
-              ", expected ", kLeastSilence, " to ", kMostSilence);
-  check_input(s.max_restarts >= 0, "--max-restarts: found ", s.max_restarts, ", expected 0 or more");
-  check_input(s.check_every >= 0, "--check-every: found ", s.check_every, ", expected 0 or more");
-  check_input(s.min_compress >= 0, "--min-compress: found ", s.min_compress, ", expected 0 or more");
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
   check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
-  check_input(s.transport != "nccl" || parse_device(s.device).type == DeviceType::cuda, "--device: found ", s.device,
-              ", expected cuda with --transport nccl, which moves tensors from GPU to GPU");
+  check_input(s.transport != RankTransport::nccl || parse_device(s.device).type == DeviceType::cuda, "--device: found ",
+              s.device, ", expected cuda with --transport nccl, which moves tensors from GPU to GPU");
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
-  check_input(s.method != "ist" || s.ist_eval != "batch" || s.eval_batch_size >= 2, "--eval-batch-size: found ",
-              s.eval_batch_size, ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
-  check_input(s.calibrate_batches.value_or(1) >= 1, "--calibrate-batches: found ", s.calibrate_batches.value_or(0),
-              ", expected 1 or more");
+  check_input(s.method != TrainingMethod::ist || s.ist_eval != SubnetEvaluation::batch || s.eval_batch_size >= 2,
+              "--eval-batch-size: found ", s.eval_batch_size,
+              ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
   check_input(
       !s.calibrate_batches || s.ema_decay == 0,
       "--calibrate-batches and --ema-decay contradict each other: statistics are of the parameters as they are");
-  check_input(s.local_steps >= 1, "--local-steps: found ", s.local_steps, ", expected 1 or more");
-  check_input(s.method == "data-parallel" || s.ema_decay == 0, "--ema-decay and --method ", s.method,
+  check_input(s.method == TrainingMethod::data_parallel || s.ema_decay == 0, "--ema-decay and --method ", s.method,
               " contradict each other: each worker has a model of its own");
-}
-
-std::string worker_reason_without_effect(const std::string& name, const TrainSettings& s) {
-  const bool of_processes = std::ranges::count(kOfProcesses, name) > 0;
-  if (!s.workers && (of_processes || std::ranges::count(kOfWorkers, name) > 0)) return "it needs --workers N";
-  if (of_processes && s.transport != "socket" && s.transport != "nccl")
-    return "it belongs to --transport socket and nccl";
-  if (name == "link" && s.transport == "nccl") return "what NCCL moves does not pass it";
-  if (name == "local-steps" && s.method == "data-parallel") return "--method data-parallel exchanges in every step";
-  if (name.starts_with("ist-") && s.method != "ist") return "it belongs to --method ist";
-  if (name == "calibrate-batches" && s.method == "ist" && s.ist_eval != "calibrated")
-    return "it belongs to --ist-eval calibrated";
-  if ((name == "min-compress" || name == "keep-float") && s.method == "ist") return "--method ist codes all of a slice";
-  if ((name == "overlap" || name == "weight-decay-in-gradient") && s.method != "data-parallel")
-    return "it belongs to --method data-parallel";
-  if (name == "max-restarts" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
-  if ((name == "min-compress" || name == "keep-float") && s.codec == "none") return "--codec none sends floats anyway";
-  if (name == "weight-decay-in-gradient" && s.weight_decay == 0) return "it needs --weight-decay X";
-  return "";
 }
 
 }  // namespace
 
-std::string reason_without_effect(const std::string& name, const TrainSettings& s) {
-  const bool reads = std::ranges::count(kOfAModel, name) > 0;
-  if (s.eval_only && !reads && std::ranges::count(kOfEvaluation, name) == 0) return "--eval-only does not use it";
-  if (!s.predict.empty() && !reads) return "--predict does not use it";
-  if (name == "checkpoint" && (s.eval_only || !s.predict.empty()) && !s.resume) return "it needs --resume";
-  if (name == "lr-power" && s.lr_schedule != "poly") return "it belongs to --lr-schedule poly";
-  if (name == "lr-steps" && s.lr_schedule != "step") return "it belongs to --lr-schedule step";
-  if (name == "warmup-lr" && s.warmup == 0) return "it needs --warmup";
-  if (name == "momentum" && s.optimizer != "momentum" && s.optimizer != "nesterov")
-    return "--optimizer " + s.optimizer + " has none";
-  if (name == "cuda-graph" && s.device == "cpu") return "it needs --device cuda";
-  if (name == "cuda-graph" && s.workers) return "the exchange of several ranks is part of each step";
-  if (name == "cuda-graph" && s.profile) return "--profile times operations that run one by one";
-  if (name == "deterministic" && s.device == "cpu") return "on the CPU losses are the same from run to run";
-  if (name == "data-dir" && !find_dataset(s.data).needs_folder) return "--data " + s.data + " reads no files";
-  if ((name == "resize" || name == "fit" || name == "cache") && s.data != "images")
-    return "it belongs to --data images";
-  if (name == "checkpoint-every" && s.checkpoint.empty()) return "it needs --checkpoint DIR";
-  return worker_reason_without_effect(name, s);
+std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
+  if (s.eval_only && flag.use == Use::training) return "--eval-only does not use it";
+  if (!s.predict.empty() && flag.use != Use::model) return "--predict does not use it";
+  const auto unmet = std::ranges::find(flag.needs, false, &Need::met);
+  return unmet == flag.needs.end() ? "" : unmet->otherwise;
 }
 
 void validate(const TrainSettings& s) {
@@ -209,12 +130,13 @@ void validate(const TrainSettings& s) {
   check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");
-  check_input(s.optimizer != "nesterov" || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
-  check_input(s.lr_schedule != "step" || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
-  check_input(s.precision != "tf32" || s.device != "cpu",
+  check_input(s.optimizer != UpdateRule::nesterov || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
+  check_input(s.lr_schedule != LrSchedule::step || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
+  check_input(s.precision != Precision::tf32 || s.device != kCpu,
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
   // For a prediction the folder of images names the classes.
-  const bool needs_folder = find_dataset(s.data).needs_folder && (s.predict.empty() || s.data == "images");
+  const DatasetEntry& dataset = find_dataset(s.data);
+  const bool needs_folder = dataset.needs_folder && (s.predict.empty() || dataset.resizes);
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
   check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");
   check_input(!s.resume || s.init.empty(), "--init and --resume contradict each other: give one");
@@ -252,13 +174,14 @@ void settle(TrainSettings& s, const ClusterPlace& place) {
               " is for one process, found rank ", place.rank, " of ", place.size, " by ", place.source);
   check_input(!s.workers || *s.workers == place.size, "--workers: found ", s.workers.value_or(0), ", expected ",
               place.size, ", as started by ", place.source);
-  check_input(s.transport != "inproc", "--transport inproc: found ranks that are processes, by ", place.source);
+  check_input(s.transport != RankTransport::inproc, "--transport inproc: found ranks that are processes, by ",
+              place.source);
   check_input(place.supervised || s.max_restarts == 0,
               "--max-restarts would change nothing: the ranks were started by ", place.source);
   check_input(s.link.empty() || place.local_size == place.size, "--link imitates a network on one machine: found ",
               place.local_size, " of ", place.size, " ranks here, as started by ", place.source);
   s.workers = place.size;
-  if (s.transport.empty()) s.transport = "socket";
+  if (!s.transport) s.transport = RankTransport::socket;
 }
 
 Address listening_address(const TrainSettings& s) {

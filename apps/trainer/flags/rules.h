@@ -6,6 +6,7 @@
 #include "tern/dist/comm/address.h"
 #include "tern/dist/comm/launch.h"
 #include "tern/dist/comm/transport.h"
+#include "tern/trainer/flags/flag_table.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {
@@ -13,8 +14,17 @@ namespace tern::trainer {
 /// Throws an InputError that names the first flag out of its range or at odds with another.
 void validate(const TrainSettings& settings);
 
-/// Why the flag `name` would change nothing beside the other settings; empty where it acts.
-std::string reason_without_effect(const std::string& name, const TrainSettings& settings);
+/// Why `flag`, one of `settings`, would change nothing beside the others; empty where it acts.
+std::string reason_without_effect(const Flag& flag, const TrainSettings& settings);
+/// Whether the flag of a setting acts: `acts(settings, &TrainSettings::overlap)`.
+template <class T>
+bool acts(const TrainSettings& settings, T TrainSettings::*setting) {
+  bool found = false;
+  visit_flags(settings, [&](const Flag& flag, const auto& field) {
+    if (static_cast<const void*>(&field) == &(settings.*setting)) found = reason_without_effect(flag, settings).empty();
+  });
+  return found;
+}
 
 /// The place that --rank, --world-size and --master name together; nothing if none of them is given.
 std::optional<ClusterPlace> place_by_flags(const TrainSettings& settings);

@@ -98,8 +98,8 @@ std::string write_value(const std::vector<std::string>& value) {
   return value.empty() ? "" : text + ']';
 }
 
-void add_option(CLI::App& app, const std::string& flag, const std::string& value, const std::string& help,
-                const std::function<void(const std::vector<std::string>&)>& read) {
+CLI::Option* add_option(CLI::App& app, const std::string& flag, const std::string& value, const std::string& help,
+                        const std::function<void(const std::vector<std::string>&)>& read) {
   const CLI::callback_t callback = [flag, read](const CLI::results_t& words) {
     try {
       read(words);
@@ -108,8 +108,10 @@ void add_option(CLI::App& app, const std::string& flag, const std::string& value
     }
     return true;
   };
-  app.add_option(flag, callback, help)->type_name(value);
+  return app.add_option(flag, callback, help)->type_name(value);
 }
+
+std::string listed(std::span<const std::string_view> words) { return fmt::format("{}", fmt::join(words, "|")); }
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string* nearest = nullptr;

@@ -131,14 +131,14 @@ std::unique_ptr<Communicator> connect(const TrainSettings& settings, const Clust
                                               .deadlines = deadlines,
                                               .note = note_for(settings, place, console)},
                                              find_listener(settings, place)));
-  if (settings.transport != "nccl") return std::make_unique<TransportCommunicator>(std::move(transport));
+  if (settings.transport != RankTransport::nccl) return std::make_unique<TransportCommunicator>(std::move(transport));
   const NcclOptions options = {.device = parse_device(settings.device), .master = place.master, .deadlines = deadlines};
   return make_nccl(std::move(transport), options);
 }
 
 /// "torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
 std::string told_by(const ClusterPlace& place, const TrainSettings& settings) {
-  const bool leaves_machine = settings.transport == "nccl" && place.local_size < place.size;
+  const bool leaves_machine = settings.transport == RankTransport::nccl && place.local_size < place.size;
   return join({place.source, ", rank 0 at ", place.master,
                leaves_machine ? "; NCCL sends unprotected: the network must be a trusted one" : ""});
 }
@@ -156,7 +156,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   if (place.epoch > 0 && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
   if (place.rank == 0) check_places(settings);
-  if (settings.transport == "nccl" && settings.device == "cuda")
+  if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
   // First of all the ranks join, so that each hears at once where another fails in what follows.
@@ -185,7 +185,7 @@ void check_gpus(const TrainSettings& settings) {
   const int64_t workers = *settings.workers, gpus = cuda_device_count();
   check_input(workers <= gpus, "--workers: found ", workers, ", expected ", gpus,
               " or fewer with --transport nccl: ", "this machine has ", gpus, gpus == 1 ? " GPU" : " GPUs");
-  check_input(workers == 1 || settings.device == "cuda", "--device: found ", settings.device, " for ", workers,
+  check_input(workers == 1 || settings.device == kAnyGpu, "--device: found ", settings.device, " for ", workers,
               " workers, expected cuda: with --transport nccl each needs a GPU of its own");
 }
 
@@ -232,8 +232,8 @@ int launch(const Application& application, TrainSettings settings, const std::op
     return kDone;
   }
   check_places(settings);
-  if (settings.transport == "nccl") check_gpus(settings);
-  if (settings.transport == "socket" || settings.transport == "nccl")
+  if (settings.transport == RankTransport::nccl) check_gpus(settings);
+  if (settings.transport.value_or(RankTransport::inproc) != RankTransport::inproc)
     return Supervisor(application.name, settings, console, argv).run();
   prepare_machine(settings, static_cast<int>(settings.workers.value_or(1)));
   if (settings.workers) {

@@ -55,8 +55,9 @@ std::pair<double, double> accuracy_range(const Chart& chart) {
 }
 
 std::string describe(const TrainSettings& s) {
-  return fmt::format("{} · batch {} · {}, lr {} {} · weight decay {} · seed {} · {}", s.data, s.batch_size, s.optimizer,
-                     s.lr, s.lr_schedule, s.weight_decay, s.seed, s.precision);
+  return fmt::format("{} · batch {} · {}, lr {} {} · weight decay {} · seed {} · {}", s.data, s.batch_size,
+                     to_string(s.optimizer), s.lr, to_string(s.lr_schedule), s.weight_decay, s.seed,
+                     to_string(s.precision));
 }
 
 }  // namespace

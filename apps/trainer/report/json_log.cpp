@@ -29,15 +29,20 @@ void drop_unfinished_line(const std::string& path) {
   if (whole < text.size()) std::filesystem::resize_file(path, whole);
 }
 
+Json json_of(const auto& value) { return value; }
+Json json_of(const Worded auto& value) { return to_string(value); }
+Json json_of(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+template <Worded E>
+Json json_of(const std::optional<E>& value) {
+  return value ? to_string(*value) : "";
+}
+
 Json to_json(const TrainSettings& settings) {
   Json object;
   visit_flags(settings, [&](const Flag& flag, const auto& field) {
     std::string key = flag.name;
     std::ranges::replace(key, '-', '_');
-    if constexpr (std::is_same_v<decltype(field), const std::optional<int64_t>&>)
-      object[key] = field ? Json(*field) : Json(nullptr);
-    else
-      object[key] = field;
+    object[key] = json_of(field);
   });
   for (const auto& [flag, value] : settings.choices) object[flag] = value;
   for (const auto& [flag, value] : settings.counts) object[flag] = value;

@@ -20,10 +20,10 @@ constexpr std::chrono::seconds kPlainInterval{5};
 /// "4 workers (processes), data-parallel, codec ternary; torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
 std::string workers_line(const RunStart& run) {
   const TrainSettings& s = run.settings;
-  std::string ranks = s.transport == "inproc" || s.transport.empty() ? "threads" : "processes";
-  if (s.transport == "nccl") ranks += ", NCCL " + nccl_version();
-  return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s", ranks, s.method,
-                     s.codec, run.launcher.empty() ? "" : "; ", run.launcher);
+  std::string ranks = s.transport.value_or(RankTransport::inproc) == RankTransport::inproc ? "threads" : "processes";
+  if (s.transport == RankTransport::nccl) ranks += ", NCCL " + nccl_version();
+  return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s", ranks,
+                     to_string(s.method), s.codec, run.launcher.empty() ? "" : "; ", run.launcher);
 }
 
 /// ", computing on cuda:0 (NVIDIA H200)"; empty for the CPU.
@@ -56,9 +56,9 @@ void Progress::started(const RunStart& run) {
   const TrainSettings& s = run.settings;
   const std::string training = run.training_images > 0 ? grouped(run.training_images) + " training and " : "";
   print_line(fmt::format("{}: {} ({}{} test images), {} parameters, {}, {} thread{} on {}{}", run.application, s.data,
-                         training, grouped(run.test_images), grouped(run.parameters), s.precision, s.threads,
+                         training, grouped(run.test_images), grouped(run.parameters), to_string(s.precision), s.threads,
                          s.threads == 1 ? "" : "s", processor_name(), device_text(s.device)));
-  if (s.precision == "bf16" && s.device == "cpu" && !kernels::has_bf16_products())
+  if (s.precision == Precision::bf16 && s.device == kCpu && !kernels::has_bf16_products())
     print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
   if (s.workers) print_line(workers_line(run));
   if (run.first_step > 0) print_line(fmt::format("going on after step {}", run.first_step));

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "tern/trainer/flags/rules.h"
 #include "tern/core/atomic_file.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
@@ -20,6 +19,7 @@
 #include "tern/core/random_id.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/flags/flag_table.h"
+#include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
 #include "tern/trainer/job/machine.h"
 
@@ -133,11 +133,12 @@ std::string checksum(Module& model) {
 Metadata run_identity(const RunStart& run) {
   Metadata identity = {{"application", run.application}, {"training-images", std::to_string(run.training_images)}};
   visit_flags(run.settings, [&](const Flag& flag, const auto& field) {
-    const bool acts = reason_without_effect(flag.name, run.settings).empty();
-    if (flag.shapes_result && acts) identity[std::string("--") + flag.name] = write_value(field);
+    const bool acts = reason_without_effect(flag, run.settings).empty();
+    if (flag.agreement == Agreement::result && acts) identity[std::string("--") + flag.name] = write_value(field);
   });
-  const std::string& schedule = run.settings.lr_schedule;
-  if (schedule == "poly" || schedule == "cosine") identity["number of steps"] = std::to_string(run.total_steps);
+  const LrSchedule schedule = run.settings.lr_schedule;
+  if (schedule == LrSchedule::poly || schedule == LrSchedule::cosine)
+    identity["number of steps"] = std::to_string(run.total_steps);
   for (const auto& [flag, word] : run.settings.choices) identity["--" + flag] = word;
   for (const auto& [flag, count] : run.settings.counts) identity["--" + flag] = std::to_string(count);
   return identity;
@@ -230,14 +231,10 @@ Contract run_contract(const RunStart& run, Module& model, const std::string& dat
     contract.emplace_back(name.starts_with("--") ? name.substr(2) : name, value);
   contract.emplace_back("total steps", std::to_string(run.total_steps));
   contract.emplace_back("first step", std::to_string(run.first_step));
-  contract.emplace_back("threads", write_value(s.threads));
-  // Ranks meet at each of these.
-  contract.emplace_back("check-every", write_value(s.check_every));
-  contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));
-  contract.emplace_back("checkpoint-every", write_value(s.checkpoint_every));
-  // Each evaluates its share of the images, with the model that they make.
-  contract.emplace_back("ist-eval", s.ist_eval);
-  contract.emplace_back("calibrate-batches", write_value(s.calibrate_batches));
+  visit_flags(s, [&](const Flag& flag, const auto& field) {
+    if (flag.agreement == Agreement::ranks) contract.emplace_back(flag.name, show_value(field));
+  });
+  contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // their paths may differ
   contract.emplace_back("training data", data_fingerprint);
   for (const auto& [name, parameter] : model.parameters())
     contract.emplace_back(name, join({parameter->value().shape(), " ", parameter->value().dtype()}));

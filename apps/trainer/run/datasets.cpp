@@ -13,7 +13,7 @@
 #include "tern/data/shapes.h"
 #include "tern/data/tones.h"
 #include "tern/trainer/report/console.h"
-#include "tern/trainer/run/example_image.h"
+#include "tern/trainer/run/inference.h"
 #include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {
@@ -42,13 +42,11 @@ std::unique_ptr<Dataset> load_tones(const TrainSettings& settings, Split split) 
   return std::make_unique<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
 }
 
-Fit fit_of(const TrainSettings& settings) { return settings.fit == "squash" ? Fit::squash : Fit::crop; }
-
 std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split) {
   const bool trains = split == Split::train;
-  auto images = std::make_unique<ImageFolder>(
-      list_images(settings.data_dir, split),
-      ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = fit_of(settings)});
+  auto images =
+      std::make_unique<ImageFolder>(list_images(settings.data_dir, split),
+                                    ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = settings.fit});
   if (settings.cache.empty()) return images;
   std::filesystem::create_directories(settings.cache);
   const auto cache = std::filesystem::path(settings.cache) / (trains ? "train.images" : "test.images");
@@ -68,7 +66,7 @@ void describe_images(const TrainSettings& settings, DatasetEntry& entry) {
   entry.classes = list_image_classes(settings.data_dir);
   entry.spec = {
       .channels = 3, .height = settings.resize, .width = settings.resize, .classes = std::ssize(entry.classes)};
-  if (fit_of(settings) == Fit::squash) entry.adapt = squash_photo;
+  if (settings.fit == Fit::squash) entry.adapt = squash_photo;
 }
 
 /// Of each channel over CIFAR-10's training images; over ImageNet's.
@@ -126,6 +124,7 @@ std::span<const DatasetEntry> datasets() {
        .classes = shape_names},
       {.name = "images",
        .needs_folder = true,
+       .resizes = true,
        .spec = {},
        .load = load_images,
        .transform = kImageNetTransform,
@@ -135,11 +134,16 @@ std::span<const DatasetEntry> datasets() {
   return entries;
 }
 
-const DatasetEntry& find_dataset(const std::string& name) {
+const DatasetEntry* known_dataset(const std::string& name) {
   const auto entry = std::ranges::find(datasets(), name, &DatasetEntry::name);
+  return entry == datasets().end() ? nullptr : &*entry;
+}
+
+const DatasetEntry& find_dataset(const std::string& name) {
+  const DatasetEntry* const entry = known_dataset(name);
   std::string names;
   for (const DatasetEntry& known : datasets()) names += join({names.empty() ? "" : "|", known.name});
-  check_input(entry != datasets().end(), "--data: found '", name, "', expected ", names);
+  check_input(entry != nullptr, "--data: found '", name, "', expected ", names);
   return *entry;
 }
 
@@ -150,11 +154,12 @@ DatasetEntry describe_dataset(const TrainSettings& settings) {
 }
 
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
-  Transform transform = find_dataset(settings.data).transform;
+  const DatasetEntry& entry = find_dataset(settings.data);
+  Transform transform = entry.transform;
   if (settings.augment) settings.augment(transform, images);
   const int64_t least = std::max(transform.crop_height, transform.crop_width) - 2 * transform.pad;
-  check_input(settings.data != "images" || settings.resize >= least, "--resize: found ", settings.resize, ", expected ",
-              least, " or more, the part that the network sees");
+  check_input(!entry.resizes || settings.resize >= least, "--resize: found ", settings.resize, ", expected ", least,
+              " or more, the part that the network sees");
   return transform;
 }
 
@@ -170,7 +175,7 @@ std::unique_ptr<Dataset> load_test_data(const TrainSettings& settings) {
 }
 
 int64_t images_per_rank(const TrainSettings& s, int ranks) {
-  if (s.method != "data-parallel") return s.batch_size;
+  if (s.method != TrainingMethod::data_parallel) return s.batch_size;
   check_input(s.batch_size % ranks == 0, "--batch-size: found ", s.batch_size, ", expected a multiple of ", ranks,
               ", so that the workers share it equally");
   return s.batch_size / ranks;
@@ -179,7 +184,7 @@ int64_t images_per_rank(const TrainSettings& s, int ranks) {
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
                                                  bool with_images) {
   const int64_t images = images_per_rank(s, team.size());
-  const int64_t most = s.method == "data-parallel" ? data.size() : data.size() / team.size();
+  const int64_t most = s.method == TrainingMethod::data_parallel ? data.size() : data.size() / team.size();
   check_input(images <= data.size() / team.size(), "--batch-size: found ", s.batch_size, ", expected ", most,
               " or fewer: all there is in ", s.data, most < data.size() ? " for each worker" : "");
   const auto seed = static_cast<uint64_t>(s.seed);

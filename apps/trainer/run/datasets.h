@@ -18,8 +18,9 @@ namespace tern::trainer {
 /// list in datasets.cpp.
 struct DatasetEntry {
   const char* name;
-  bool needs_folder;  ///< reads the files of --data-dir
-  ImageSpec spec;     ///< of its examples, before the transform; see `describe_dataset`
+  bool needs_folder;     ///< reads the files of --data-dir
+  bool resizes = false;  ///< pictures of any size, which --resize and --fit make into squares
+  ImageSpec spec;        ///< of its examples, before the transform; see `describe_dataset`
   std::unique_ptr<Dataset> (*load)(const TrainSettings& settings, Split split);
   Transform transform;  ///< its normalization; see `training_transform`
   /// A person's image as an example of this set: spec.numel() bytes in H, W, C order.
@@ -48,6 +49,8 @@ Transform training_transform(const TrainSettings& settings, const ImageSpec& ima
 
 /// An InputError that lists the names where `name` is none of them.
 const DatasetEntry& find_dataset(const std::string& name);
+/// The same, but null where `name` is none of them.
+const DatasetEntry* known_dataset(const std::string& name);
 
 /// Images that each of `ranks` trains on in a step: its share of --batch-size, which is the total where gradients are
 /// averaged at every step and each rank's own otherwise. An InputError where the ranks cannot share it equally.

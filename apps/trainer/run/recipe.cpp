@@ -14,6 +14,7 @@
 #include "tern/optim/checkpoint.h"
 #include "tern/optim/partly_decayed.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/flags/words.h"
 #include "tern/trainer/run/datasets.h"
 
 namespace tern::trainer {
@@ -30,13 +31,15 @@ std::vector<ParameterGroup> groups_of(Module& model) {
 
 std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, Module& model) {
   const double weight_decay = s.weight_decay_in_gradient ? 0 : s.weight_decay;
-  if (s.optimizer == "adam" || s.optimizer == "adamw")
+  if (s.optimizer == UpdateRule::adam || s.optimizer == UpdateRule::adamw)
     return std::make_unique<Adam>(
-        groups_of(model), Adam::Options{.lr = s.lr, .weight_decay = weight_decay, .decoupled = s.optimizer == "adamw"});
-  return std::make_unique<Sgd>(groups_of(model), Sgd::Options{.lr = s.lr,
-                                                              .momentum = s.optimizer == "sgd" ? 0 : s.momentum,
-                                                              .weight_decay = weight_decay,
-                                                              .nesterov = s.optimizer == "nesterov"});
+        groups_of(model),
+        Adam::Options{.lr = s.lr, .weight_decay = weight_decay, .decoupled = s.optimizer == UpdateRule::adamw});
+  return std::make_unique<Sgd>(groups_of(model),
+                               Sgd::Options{.lr = s.lr,
+                                            .momentum = s.optimizer == UpdateRule::sgd ? 0 : s.momentum,
+                                            .weight_decay = weight_decay,
+                                            .nesterov = s.optimizer == UpdateRule::nesterov});
 }
 
 /// The steps from which on the rate is a tenth: shares of the run, below 1, are rounded up.
@@ -49,9 +52,12 @@ std::vector<int64_t> steps_of(const TrainSettings& s, int64_t total_steps) {
 
 Schedule make_course(const TrainSettings& s, int64_t total_steps) {
   const int64_t steps = std::max<int64_t>(1, total_steps);
-  if (s.lr_schedule == "poly") return poly_schedule(s.lr, steps, s.lr_power);
-  if (s.lr_schedule == "step") return step_schedule(s.lr, steps_of(s, total_steps));
-  if (s.lr_schedule == "cosine") return cosine_schedule(s.lr, steps);
+  switch (s.lr_schedule) {
+    case LrSchedule::constant: break;
+    case LrSchedule::poly: return poly_schedule(s.lr, steps, s.lr_power);
+    case LrSchedule::step: return step_schedule(s.lr, steps_of(s, total_steps));
+    case LrSchedule::cosine: return cosine_schedule(s.lr, steps);
+  }
   return constant_schedule(s.lr);
 }
 
@@ -84,8 +90,8 @@ AveragingOptions averaging_options(const TrainSettings& s) {
 IndependentSubnets::Options subnet_options(const TrainSettings& s) {
   return {.local_steps = s.local_steps,
           .seed = static_cast<uint64_t>(s.seed),
-          .exchange = s.exchange == "peer" ? SubnetExchange::peer : SubnetExchange::coordinator,
-          .momentum = s.ist_momentum == "drop" ? SubnetMomentum::drop : SubnetMomentum::travel,
+          .exchange = find_word<SubnetExchange>(s.exchange).value_or(SubnetExchange::coordinator),
+          .momentum = s.ist_momentum,
           .check_every = s.check_every,
           .codec = s.codec,
           .codecs = s.codecs};
@@ -94,11 +100,11 @@ IndependentSubnets::Options subnet_options(const TrainSettings& s) {
 SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
   check_input(sliced != nullptr, "--method ist: this model does not say how it is cut into subnets");
-  const SubnetPlan plan = sliced->subnet_plan(s.ist_scope == "fc" ? SubnetScope::fc : SubnetScope::filters);
-  const bool fc = s.ist_scope == "fc";
+  const SubnetPlan plan = sliced->subnet_plan(s.ist_scope);
+  const bool fc = s.ist_scope == SubnetScope::fc;
   check_input(!plan.layers.empty(), "--ist-scope ", s.ist_scope, ": this model has no ",
               fc ? "neurons between linear layers" : "filters that can be sliced", "; expected ",
-              fc ? "filters" : "fc");
+              fc ? SubnetScope::filters : SubnetScope::fc);
   return plan;
 }
 
@@ -125,7 +131,7 @@ std::unique_ptr<Module> make_model(const Application& application, const TrainSe
 }
 
 DType activation_dtype(const TrainSettings& settings) {
-  return settings.precision == "bf16" ? DType::bf16 : DType::f32;
+  return settings.precision == Precision::bf16 ? DType::bf16 : DType::f32;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module& model) {
@@ -145,12 +151,12 @@ Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
                                                   Communicator* communicator) {
   if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
-  if (s.method == "local-sgd")
+  if (s.method == TrainingMethod::local_sgd)
     return std::make_unique<LocalSgd>(
         model, local, *communicator,
         LocalSgd::Options{
             .local_steps = s.local_steps, .averaging = averaging_options(s), .check_every = s.check_every});
-  if (s.method == "ist")
+  if (s.method == TrainingMethod::ist)
     return std::make_unique<IndependentSubnets>(model, local, *communicator, plan_of(model, s), subnet_options(s));
   return std::make_unique<DataParallel>(
       model, local, *communicator,

@@ -3,12 +3,12 @@
 #include <chrono>
 #include <cmath>
 
-#include "tern/trainer/flags/rules.h"
 #include "tern/autograd/layout.h"
 #include "tern/autograd/loss.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 #include "tern/core/stopwatch.h"
+#include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/machine.h"
 #include "tern/trainer/report/listener.h"
 #include "tern/trainer/run/checkpoint.h"
@@ -23,8 +23,8 @@ namespace {
 /// they met in training.
 int64_t calibration_batches(const TrainSettings& s) {
   constexpr int64_t kOfSubnets = 20;
-  if (s.method != "ist") return s.calibrate_batches.value_or(0);
-  return s.ist_eval == "calibrated" ? s.calibrate_batches.value_or(kOfSubnets) : 0;
+  if (s.method != TrainingMethod::ist) return s.calibrate_batches.value_or(0);
+  return s.ist_eval == SubnetEvaluation::calibrated ? s.calibrate_batches.value_or(kOfSubnets) : 0;
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   schedule_ = make_schedule(settings, total_steps_);
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
-  if (reason_without_effect("cuda-graph", settings).empty() && settings.cuda_graph)
+  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph))
     graph_ = std::make_unique<StepGraph>(*model_, [this](const FedBatch& batch) {
       const ForwardPass pass = forward(batch);
       pass.loss.backward();
@@ -243,10 +243,11 @@ void Trainer::gather_model() {
 void Trainer::evaluate_model() {
   gather_model();
   if (average_) average_->swap();
-  const auto own = evaluate(*model_, *test_loader_,
-                            {.dtype = activation_dtype(settings_),
-                             .batch_statistics = settings_.method == "ist" && settings_.ist_eval == "batch"},
-                            join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
+  const auto own = evaluate(
+      *model_, *test_loader_,
+      {.dtype = activation_dtype(settings_),
+       .batch_statistics = settings_.method == TrainingMethod::ist && settings_.ist_eval == SubnetEvaluation::batch},
+      join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
   if (average_) average_->swap();
   const Evaluation share = own.value_or(Evaluation());
   const std::vector<double> sums = team_.sum(

@@ -18,7 +18,7 @@ TEST(Recipe, DecaysWhatTheModelLetsDecay) {
   std::map<std::string, std::vector<float>> before;
   for (const auto& [name, parameter] : model.parameters()) before[name] = parameter->value().to_vector<float>();
   TrainSettings settings;
-  settings.optimizer = "sgd";
+  settings.optimizer = UpdateRule::sgd;
   settings.lr = 0.5;
   settings.weight_decay = 0.5;
   for (const auto& [name, parameter] : model.parameters())
@@ -34,7 +34,7 @@ TEST(Recipe, DecaysWhatTheModelLetsDecay) {
 TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
   TrainSettings settings;
   settings.lr = 1;
-  settings.lr_schedule = "step";
+  settings.lr_schedule = LrSchedule::step;
   const auto rates = [&](std::vector<double> at, int64_t steps) {
     settings.lr_steps = std::move(at);
     const Schedule schedule = make_schedule(settings, steps);
