@@ -14,6 +14,7 @@ namespace tern::trainer {
 
 /// So that products of two counts cannot overflow.
 inline constexpr double kMostSteps = 1e9, kMostImages = 1e9;
+inline constexpr double kDay = 86400;  ///< seconds
 
 /// The numbers that a flag takes: from `low` to `high`, without an end that is open.
 struct Range {
@@ -82,30 +83,24 @@ struct Flag {
   }
 };
 
-/// Calls `visit(flag, field)` for every setting: the one list behind the command line, the help, the configuration
-/// file, the checks, the log and the comparisons between ranks and at a resume. `Settings` is TrainSettings, const or
-/// not; what flags need is judged by its values.
-template <class Settings, class Visit>
-void visit_flags(Settings& s, Visit&& visit) {
-  constexpr double kMostSide = 4096, kDay = 86400;  // pixels; seconds
-  constexpr Range kPositive = {.low = 0, .low_open = true};
-  constexpr Range kNotNegative = {.low = 0};
-  constexpr Range kFromOne = {.low = 1};
-  constexpr Range kShare = {.low = 0, .high = 1, .high_open = true};
-  constexpr Range kSteps = {.low = 0, .high = kMostSteps};
-  constexpr Range kImages = {.low = 1, .high = kMostImages};
+/// Makes the flags of one group: `flag("lr", "X", "Learning rate")`.
+struct FlagGroup {
+  const char* group;
 
+  Flag operator()(const char* name, const char* value, const char* help) const {
+    return {.group = group, .name = name, .value = value, .help = help};
+  }
+};
+
+inline constexpr Range kPositive = {.low = 0, .low_open = true}, kNotNegative = {.low = 0}, kFromOne = {.low = 1},
+                       kShare = {.low = 0, .high = 1, .high_open = true};
+
+template <class Settings, class Visit>
+void visit_data_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Data"};
+  constexpr Range kImages = {.low = 1, .high = kMostImages};
   const DatasetEntry* dataset = known_dataset(s.data);
   const bool resizes = dataset && dataset->resizes;
-  const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
-  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
-  const bool only_reads = s.eval_only || !s.predict.empty();
-  const bool on_cpu = s.device == kCpu;
-
-  const char* group = "Data";
-  const auto flag = [&group](const char* name, const char* value, const char* help) {
-    return Flag{.group = group, .name = name, .value = value, .help = help};
-  };
   visit(flag("data", "NAME", "Data set").shapes_result().used_by(Use::model), s.data);
   visit(flag("data-dir", "DIR", "Folder with the data set's files (images: or a list of files)")
             .used_by(Use::model)
@@ -114,7 +109,7 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(flag("resize", "N", "images: to squares of so many pixels a side")
             .shapes_result()
             .used_by(Use::model)
-            .in({.low = 1, .high = kMostSide})
+            .in({.low = 1, .high = 4096})
             .needing(resizes, "it belongs to --data images"),
         s.resize);
   visit(flag("fit", "NAME", "images: keep proportions and crop to the middle, or squash into the square")
@@ -134,8 +129,13 @@ void visit_flags(Settings& s, Visit&& visit) {
             .used_by(Use::evaluation)
             .in({.low = 0, .high = 256}),
         s.loader_threads);
+}
 
-  group = "Training";
+template <class Settings, class Visit>
+void visit_training_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Training"};
+  constexpr Range kSteps = {.low = 0, .high = kMostSteps};
+  const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
   visit(flag("epochs", "N", "Passes over the training images (1 where neither is given)").in(kSteps), s.epochs);
   visit(flag("iterations", "N", "Training steps, instead of --epochs").in(kSteps), s.iterations);
   visit(flag("optimizer", "NAME", "Update rule").shapes_result(), s.optimizer);
@@ -174,8 +174,12 @@ void visit_flags(Settings& s, Visit&& visit) {
         s.label_smoothing);
   visit(flag("clip-norm", "X", "Scale gradients down to this norm; 0: off").shapes_result().in(kNotNegative),
         s.clip_norm);
+}
 
-  group = "Workers";
+template <class Settings, class Visit>
+void visit_workers_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Workers"};
+  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
   visit(flag("workers", "N", "Ranks that train together, 1 to 64")
             .shapes_result()
             .in({.low = 1, .high = kMaxRanks, .tells_both = true}),
@@ -274,8 +278,12 @@ void visit_flags(Settings& s, Visit&& visit) {
   visit(flag("rank", "R", "This process is rank R, started by hand or by a script"), s.rank);
   visit(flag("world-size", "N", "of N ranks"), s.world_size);
   visit(flag("master", "ADDR:PORT", "whose rank 0 is there"), s.master);
+}
 
-  group = "Machine";
+template <class Settings, class Visit>
+void visit_machine_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Machine"};
+  const bool on_cpu = s.device == kCpu;
   visit(flag("seed", "N", "Of every random number").shapes_result().used_by(Use::evaluation).in(kNotNegative), s.seed);
   visit(flag("threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all")
             .agrees(Agreement::ranks)
@@ -307,15 +315,22 @@ void visit_flags(Settings& s, Visit&& visit) {
             .used_by(Use::evaluation)
             .in({.low = 0, .high = kDay}),
         s.grace);
+}
 
-  group = "Record";
+template <class Settings, class Visit>
+void visit_record_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Record"};
   visit(flag("log", "FILE", "Write JSON lines").used_by(Use::evaluation), s.log);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
   visit(flag("plot", "FILE.svg", "Draw loss and accuracy"), s.plot);
   visit(flag("profile", nullptr, "Time the operations of training steps, for a table at the end"), s.profile);
   visit(flag("quiet", nullptr, "Print errors only").used_by(Use::evaluation), s.quiet);
+}
 
-  group = "Model";
+template <class Settings, class Visit>
+void visit_model_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Model"};
+  const bool only_reads = s.eval_only || !s.predict.empty();
   visit(flag("checkpoint", "DIR",
              "Checkpoint after each epoch, at the end and at Ctrl-C; keep the newest two. On several machines: one "
              "folder that all see")
@@ -334,6 +349,19 @@ void visit_flags(Settings& s, Visit&& visit) {
         s.eval_only);
   visit(flag("predict", "IMAGE...", "Classify these images with the model of --init or --resume").used_by(Use::model),
         s.predict);
+}
+
+/// Calls `visit(flag, field)` for every setting: the one list behind the command line, the help, the configuration
+/// file, the checks, the log and the comparisons between ranks and at a resume. `Settings` is TrainSettings, const or
+/// not; what flags need is judged by its values.
+template <class Settings, class Visit>
+void visit_flags(Settings& s, Visit&& visit) {
+  visit_data_flags(s, visit);
+  visit_training_flags(s, visit);
+  visit_workers_flags(s, visit);
+  visit_machine_flags(s, visit);
+  visit_record_flags(s, visit);
+  visit_model_flags(s, visit);
 }
 
 }  // namespace tern::trainer

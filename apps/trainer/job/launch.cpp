@@ -31,6 +31,8 @@
 namespace tern::trainer {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// What ended a job of several ranks; thread-safe.
 class FirstCause {
  public:
@@ -54,8 +56,6 @@ class FirstCause {
   std::mutex mutex_;
   std::exception_ptr own_, lost_;
 };
-
-namespace fs = std::filesystem;
 
 /// `check` is check_writable or check_writable_folder.
 void check_place(const char* flag, const std::string& path, void (*check)(const fs::path&)) {

@@ -12,12 +12,6 @@
 
 namespace tern::trainer {
 
-/// Calls `body(rank)` for each of `ranks` on a thread of this process with `threads` to compute by, and waits for all.
-/// Rethrows what one of them threw: rather its own error than that of a peer which was left by it.
-void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body);
-/// The same with the rank's transport of an in-process job.
-void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body);
-
 /// Throws an InputError that names the first flag whose file or folder cannot be written, or read: to be called before
 /// anything takes time. Leaves no file or folder behind.
 void check_places(const TrainSettings& settings);
@@ -26,5 +20,11 @@ void check_places(const TrainSettings& settings);
 /// supervises; or as the one rank at `place`. Returns the exit code, or throws what ended it.
 int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
            Console& console, char** argv);
+
+/// Calls `body(rank)` for each of `ranks` on a thread of this process with `threads` to compute by, and waits for all.
+/// Rethrows what one of them threw: rather its own error than that of a peer which was left by it.
+void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body);
+/// The same with the rank's transport of an in-process job.
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body);
 
 }  // namespace tern::trainer
