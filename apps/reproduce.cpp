@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "tern/apps/reproduce/experiment.h"
 #include "tern/apps/reproduce/options.h"
 #include "tern/apps/reproduce/reproduction.h"
@@ -10,14 +8,17 @@
 // one, and goes on with it where it was stopped.
 
 int main(int argc, char** argv) {
-  tern::trainer::wait_passively(argv);
-  return tern::run_application("reproduce", [&]() -> int {
+  using namespace tern::trainer;
+  settle_output();
+  wait_passively(argv);
+  Console console;
+  return run_application("reproduce", console, [&]() -> int {
     const tern::ReproduceCommand command = tern::read_command(argc, argv);
     if (!command.text.empty()) {
-      std::fputs(command.text.c_str(), stdout);
+      print_plainly(command.text);
       return tern::kDone;
     }
-    tern::Reproduction(tern::find_experiment(command.name), command).run();
+    tern::Reproduction(tern::find_experiment(command.name), command, console).run();
     return tern::kDone;
   });
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <span>
 
 #include "tern/apps/tern-advise/forecast.h"
@@ -51,11 +50,12 @@ ScalePoint scale_to(std::span<Forecaster> passes, int workers) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  settle_output();
   wait_passively(argv);
   return run_application("tern-advise", [&]() -> int {
     const AdviceOptions options = read_advice_options(argc, argv);
     if (!options.text.empty()) {
-      std::fputs(options.text.c_str(), stdout);
+      print_plainly(options.text);
       return kDone;
     }
     const Network& network = find_network(options.model);
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
     const auto forecasts = ranked(passes, static_cast<int>(options.workers));
     std::vector<ScalePoint> scale;
     for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(passes, workers));
-    std::fputs(advice_page(network, options, measured, forecasts, scale).c_str(), stdout);
+    print_plainly(advice_page(network, options, measured, forecasts, scale));
     return kDone;
   });
 }

@@ -1,8 +1,6 @@
-#include "tern/autograd/arithmetic.h"
+#include "tern/autograd/functional.h"
 
-#include "tern/autograd/activation.h"
 #include "tern/autograd/operation.h"
-#include "tern/autograd/reduction.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {

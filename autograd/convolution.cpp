@@ -1,7 +1,5 @@
-#include "tern/autograd/convolution.h"
+#include "tern/autograd/functional.h"
 
-#include "tern/autograd/activation.h"
-#include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
 #include "tern/kernels/layout.h"
 

@@ -1,4 +1,4 @@
-#include "tern/autograd/dropout.h"
+#include "tern/autograd/functional.h"
 
 #include "tern/autograd/operation.h"
 

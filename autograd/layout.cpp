@@ -1,4 +1,4 @@
-#include "tern/autograd/layout.h"
+#include "tern/autograd/functional.h"
 
 #include "tern/autograd/operation.h"
 #include "tern/kernels/layout.h"

@@ -1,9 +1,6 @@
-#include "tern/autograd/normalization.h"
+#include "tern/autograd/functional.h"
 
-#include "tern/autograd/activation.h"
-#include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
-#include "tern/autograd/reduction.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
 

@@ -1,6 +1,5 @@
-#include "tern/autograd/reduction.h"
+#include "tern/autograd/functional.h"
 
-#include "tern/autograd/layout.h"
 #include "tern/autograd/operation.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/reduction.h"

@@ -1,6 +1,6 @@
 #include "tern/autograd/variable.h"
 
-#include "tern/autograd/layout.h"
+#include "tern/autograd/functional.h"
 #include "tern/autograd/operation.h"
 #include "tern/core/error.h"
 #include "tern/kernels/elementwise.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tern/core/error.h"
-#include "tern/core/random_id.h"
+#include "tern/core/random.h"
 
 namespace tern {
 namespace {

@@ -1,9 +1,12 @@
 #include "tern/core/device.h"
 
-#include <charconv>
+#include <sanitizer/asan_interface.h>
 
-#include "tern/core/cpu_memory.h"
-#include "tern/core/cuda_device.h"
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "tern/core/caching_backend.h"
 #include "tern/core/error.h"
 
 namespace tern {
@@ -34,5 +37,52 @@ DeviceBackend& device_backend(Device device) {
 
 const char* last_operation() { return operation; }
 void set_last_operation(const char* name) { operation = name; }
+
+namespace {
+
+/// Where nothing runs beside anything.
+class PlainCopies final : public Upload {
+ public:
+  void copy(void* target, const void* source, size_t bytes) override {
+    if (bytes != 0) std::memcpy(target, source, bytes);
+  }
+  void follow() override {}
+  void join() override {}
+};
+
+class CpuMemory final : public CachingBackend {
+ public:
+  void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) override {
+    check(target_device.type == DeviceType::cpu && source_device.type == DeviceType::cpu, "copy: from ", source_device,
+          " to ", target_device, " is not the CPU's to do");
+    if (bytes != 0) std::memcpy(target, source, bytes);
+  }
+  void fill_zero(void* memory, size_t bytes) override {
+    if (bytes != 0) std::memset(memory, 0, bytes);
+  }
+  void synchronize() override {}
+  std::string name() const override { return "CPU"; }
+  std::unique_ptr<Upload> make_upload() override { return std::make_unique<PlainCopies>(); }
+
+ private:
+  void* take(size_t bytes) override { return std::aligned_alloc(kAlignment, bytes); }
+  void give_back(void* memory) noexcept override { std::free(memory); }
+  void refuse(size_t bytes, const MemoryStatistics& statistics) const override {
+    fail({"allocate: the system refused ", bytes, " bytes; ", statistics.in_use,
+          " bytes are in use; a smaller batch needs less"});
+  }
+  /// For AddressSanitizer, which would take rounded sizes and cached blocks for memory in use; without it, nothing.
+  void mark_used(void* memory, size_t bytes, size_t size) noexcept override {
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+    ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(memory) + bytes, size - bytes);
+  }
+};
+
+}  // namespace
+
+DeviceBackend& cpu_memory() {
+  static auto& memory = *new CpuMemory;  // never destroyed: tensors in static objects may outlive any order
+  return memory;
+}
 
 }  // namespace tern

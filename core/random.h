@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace tern {
 
@@ -80,5 +82,8 @@ class RandomStream {
   std::array<uint32_t, 2> seed_;
   std::array<uint32_t, 3> tail_;
 };
+
+/// `bytes` of the system's randomness as hexadecimal digits: a name that nobody can guess and no other process takes.
+std::string random_id(size_t bytes);
 
 }  // namespace tern

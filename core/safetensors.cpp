@@ -1,16 +1,290 @@
 #include "tern/core/safetensors.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
-#include "tern/core/safetensors_header.h"
+
+namespace tern::detail {
+
+/// The header's length, 8 bytes, stands before it.
+inline constexpr uint64_t kHeaderStart = 8;
+inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+/// The digits of "crc32c" where they are not known yet; the metadata and this entry stand first in a header by tern.
+inline constexpr std::string_view kChecksumName = "crc32c";
+inline constexpr std::string_view kChecksumBlank = "00000000";
+inline constexpr std::string_view kChecksumPrefix = R"({"__metadata__":{"crc32c":")";
+
+/// Where one tensor lies: bytes [begin, end) from the start of the data.
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+/// The parsed header: entries in its order, covering the data without holes.
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;
+  Metadata metadata;
+};
+
+/// The JSON text, padded with spaces to a multiple of 8 bytes, with a blank checksum.
+std::string format_header(const SafetensorsHeader& header);
+
+/// `data_bytes` follow the header in `file`, which errors name.
+SafetensorsHeader parse_header(std::string_view text, uint64_t data_bytes, const std::string& file);
+
+/// The entries in the order of their data.
+std::vector<const SafetensorsEntry*> in_data_order(const SafetensorsHeader& header);
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::pair<std::string_view, DType> kDTypes[] = {
+    {"F32", DType::f32}, {"F64", DType::f64}, {"BF16", DType::bf16}, {"I64", DType::i64}, {"U8", DType::u8}};
+
+std::string_view name_of(DType dtype) {
+  return std::ranges::find(kDTypes, dtype, [](auto& d) { return d.second; })->first;
+}
+
+/// Collects a header's members in the text's order, each as a value. The library's own objects either forget the order
+/// or, as its parser with a callback, take time that is quadratic in the number of members.
+class HeaderMembers final : public nlohmann::json_sax<Json> {
+ public:
+  using Members = std::vector<std::pair<std::string, Json>>;
+  /// Told of what is wrong, and where in the text; does not return.
+  using Fail = std::function<void(uint64_t position, const std::string& what)>;
+
+  explicit HeaderMembers(Fail fail) : fail_(std::move(fail)) {}
+
+  const Members& members() const { return members_; }
+  /// The text's value where it is no object, whose members are apart.
+  const Json& whole() const { return whole_; }
+
+  bool null() override { return add({}); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(int64_t value) override { return add(value); }
+  bool number_unsigned(uint64_t value) override { return add(value); }
+  bool number_float(double value, const std::string&) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(Json::binary_t&) override { return false; }  // never of a text
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    open_.back().key = std::move(name);
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
+    const std::string_view what = error.what();
+    const bool has_position = dynamic_cast<const Json::parse_error*>(&error) != nullptr;
+    fail_(has_position ? position - 1 : 0, join({"is not JSON: ", what.substr(what.find("] ") + 2)}));
+    return false;
+  }
+
+ private:
+  struct Open {
+    Json value;
+    std::string key;  ///< of the member to come
+  };
+
+  bool open(Json empty) {
+    // Deeper than any header goes: an error before memory is spent on it.
+    if (open_.size() == 3) fail_(0, "is nested deeper than 3, expected less");
+    open_.push_back({std::move(empty), {}});
+    return true;
+  }
+  bool close() {
+    Json value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+  bool add(Json value) {
+    if (open_.empty()) {
+      whole_ = std::move(value);
+    } else if (Open& parent = open_.back(); parent.value.is_array()) {
+      parent.value.push_back(std::move(value));
+    } else if (open_.size() == 1) {
+      members_.emplace_back(std::move(parent.key), std::move(value));
+    } else {
+      parent.value[parent.key] = std::move(value);
+    }
+    return true;
+  }
+
+  Fail fail_;
+  std::vector<Open> open_;
+  Members members_;
+  Json whole_;
+};
+
+/// Reads the parts of one header and names the place where one is wrong.
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view text, uint64_t data_bytes, const std::string& file)
+      : text_(text), data_bytes_(data_bytes), file_(file) {}
+
+  SafetensorsHeader read() const {
+    HeaderMembers parsed([this](uint64_t position, const std::string& what) {
+      fail_input({file_, ": at byte ", kHeaderStart + position, ": the header ", what});
+    });
+    Json::sax_parse(text_.begin(), text_.end(), &parsed);
+    if (!parsed.whole().is_object()) fail_at(kHeaderStart, "the header", parsed.whole(), "an object");
+    check_names(parsed.members());
+    SafetensorsHeader header;
+    for (const auto& [name, value] : parsed.members()) {
+      if (name == "__metadata__")
+        header.metadata = read_metadata(value);
+      else
+        header.entries.push_back(read_entry(name, value));
+    }
+    check_layout(header);
+    return header;
+  }
+
+ private:
+  void check_names(const HeaderMembers::Members& members) const {
+    std::vector<std::string_view> names;
+    for (const auto& [name, value] : members) names.push_back(name);
+    std::ranges::sort(names);
+    const auto twice = std::ranges::adjacent_find(names);
+    if (twice == names.end()) return;
+    fail_input({file_, ": at byte ", offset_of(std::string(*twice)), ": '", *twice,
+                "' is there twice, expected each name once"});
+  }
+
+  Metadata read_metadata(const Json& json) const {
+    const auto fail = [&](const std::string& what, const Json& found, std::string_view expected) {
+      fail_at(offset_of("__metadata__"), what, found, expected);
+    };
+    if (!json.is_object()) fail("__metadata__", json, "an object");
+    Metadata metadata;
+    for (const auto& [name, value] : json.items()) {
+      if (!value.is_string()) fail("__metadata__ '" + name + "'", value, "a string");
+      metadata[name] = value.get<std::string>();
+    }
+    return metadata;
+  }
+
+  SafetensorsEntry read_entry(const std::string& name, const Json& json) const {
+    // Errors look for the name's place in the text, which takes long: only where there is one.
+    const auto expect = [&](bool condition, const char* part, const Json& found, const auto&... expected) {
+      if (!condition) fail_at(offset_of(name), join({"tensor '", name, "'", part}), found, join({expected...}));
+    };
+    expect(json.is_object(), "", json, "an object");
+    const Json none;
+    const auto field = [&](const char* key) -> const Json& {
+      const auto found = json.find(key);
+      return found == json.end() ? none : *found;
+    };
+    const Json &dtype = field("dtype"), &shape = field("shape"), &offsets = field("data_offsets");
+
+    const auto* known = dtype.is_string() ? std::ranges::find(kDTypes, dtype.get_ref<const std::string&>(),
+                                                              [](auto& d) { return d.first; })
+                                          : std::end(kDTypes);
+    expect(known != std::end(kDTypes), ": dtype", dtype, "F32, F64, BF16, I64 or U8");
+    expect(is_list_of_counts(shape) && shape.size() <= size_t{Shape::kMaxRank}, ": shape", shape, "at most 6 extents");
+    expect(is_list_of_counts(offsets) && offsets.size() == 2, ": data_offsets", offsets, "begin and end");
+
+    SafetensorsEntry entry{name, known->second, {}, offsets[0], offsets[1]};
+    expect(entry.begin <= entry.end && entry.end <= data_bytes_, ": data_offsets", offsets, "a range within the ",
+           data_bytes_, " bytes of data in the file");
+    const auto extents = shape.get<std::vector<uint64_t>>();
+    uint64_t numel = 1;
+    for (uint64_t extent : extents) {
+      // Also keeps the product of the other extents of an empty tensor from overflowing.
+      expect(extent == 0 || numel <= kMaxElements / extent, ": shape", shape, "fewer elements");
+      numel *= std::max<uint64_t>(extent, 1);
+    }
+    entry.shape = Shape(std::vector<int64_t>(extents.begin(), extents.end()));
+    const uint64_t bytes = static_cast<uint64_t>(entry.shape.numel()) * size_of(entry.dtype);
+    expect(entry.end - entry.begin == bytes, ": data_offsets", offsets, bytes, " bytes for shape ", entry.shape, " of ",
+           dtype.dump());
+    return entry;
+  }
+
+  void check_layout(const SafetensorsHeader& header) const {
+    uint64_t end = 0;
+    for (const auto* entry : in_data_order(header)) {
+      if (entry->begin != end)
+        fail_input({file_, ": at byte ", offset_of(entry->name), ": tensor '", entry->name, "': its data begin at ",
+                    entry->begin, ", expected ", end, ", where those before them end"});
+      end = entry->end;
+    }
+    check_input(end == data_bytes_, file_, ": at byte ", kHeaderStart + text_.size() + end, ": ", data_bytes_ - end,
+                " bytes follow the last tensor, expected none");
+  }
+
+  static bool is_list_of_counts(const Json& json) {
+    return json.is_array() && std::ranges::all_of(json, [](const Json& item) { return item.is_number_unsigned(); });
+  }
+
+  [[noreturn]] void fail_at(uint64_t offset, std::string_view what, const Json& found,
+                            std::string_view expected) const {
+    const std::string text = found.dump(-1, ' ', false, Json::error_handler_t::replace);
+    fail_input({file_, ": at byte ", offset, ": ", what, ": found ", text.substr(0, 80), ", expected ", expected});
+  }
+
+  /// Where `name` stands in the file; the header's start where it is written with escapes.
+  uint64_t offset_of(const std::string& name) const {
+    const size_t found = text_.find('"' + name + '"');
+    return kHeaderStart + (found == std::string_view::npos ? 0 : found);
+  }
+
+  static constexpr uint64_t kMaxElements = uint64_t{1} << 60;
+
+  std::string_view text_;
+  uint64_t data_bytes_;
+  const std::string& file_;
+};
+
+}  // namespace
+
+std::string format_header(const SafetensorsHeader& header) {
+  const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  // Member by member: an object would forget the order, and an ordered one is slow for many.
+  std::string text = join({kChecksumPrefix, kChecksumBlank, '"'});
+  for (const auto& [name, note] : header.metadata) text += join({',', dump(name), ':', dump(note)});
+  text += '}';
+  for (const auto& entry : header.entries) {
+    const std::vector<int64_t> extents(entry.shape.begin(), entry.shape.end());
+    text += join({',', dump(entry.name), R"(:{"dtype":")", name_of(entry.dtype), R"(","shape":)", dump(extents),
+                  R"(,"data_offsets":[)", entry.begin, ',', entry.end, "]}"});
+  }
+  text += '}';
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+SafetensorsHeader parse_header(std::string_view text, uint64_t data_bytes, const std::string& file) {
+  return HeaderReader(text, data_bytes, file).read();
+}
+
+std::vector<const SafetensorsEntry*> in_data_order(const SafetensorsHeader& header) {
+  std::vector<const SafetensorsEntry*> order;
+  for (const auto& entry : header.entries) order.push_back(&entry);
+  std::ranges::stable_sort(order, {}, [](auto* entry) { return std::tuple(entry->begin, entry->end); });
+  return order;
+}
+
+}  // namespace tern::detail
 
 namespace tern {
 namespace {

@@ -1,11 +1,13 @@
 #include "tern/data/byte_source.h"
 
+#include <lzma.h>
+#include <zlib.h>
+
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
 
 #include "tern/core/error.h"
-#include "tern/data/packed_source.h"
 
 namespace tern {
 namespace {
@@ -53,6 +55,113 @@ std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,
               " bytes");
   return file;
+}
+
+namespace {
+
+class GzipSource final : public ByteSource {
+ public:
+  GzipSource(std::string name, std::vector<uint8_t> file) : ByteSource(std::move(name)), file_(std::move(file)) {
+    stream_.next_in = file_.data();
+    stream_.avail_in = static_cast<uInt>(file_.size());
+    check_input(stream_.avail_in == file_.size(), this->name(), ": ", file_.size(),
+                " bytes, expected less than 4 GiB of gzip");
+    constexpr int kGzipOnly = 15 + 16;
+    check(inflateInit2(&stream_, kGzipOnly) == Z_OK, "zlib: inflateInit2 failed");
+  }
+  ~GzipSource() override { inflateEnd(&stream_); }
+
+  /// 1032 to 1 is the most that deflate reaches.
+  uint64_t most_bytes() const override { return file_.size() * 1032; }
+  size_t read(std::span<uint8_t> bytes) override;
+
+ private:
+  std::vector<uint8_t> file_;
+  z_stream stream_ = {};
+  bool ended_ = false;
+};
+
+size_t GzipSource::read(std::span<uint8_t> bytes) {
+  size_t count = 0;
+  while (count < bytes.size() && !ended_) {
+    const auto room = static_cast<uInt>(std::min<size_t>(bytes.size() - count, 1u << 30));
+    stream_.next_out = bytes.data() + count;
+    stream_.avail_out = room;
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    count += room - stream_.avail_out;
+    const size_t offset = file_.size() - stream_.avail_in;
+    if (status == Z_STREAM_END) {
+      ended_ = true;
+      check_input(stream_.avail_in == 0, name(), ": ", stream_.avail_in,
+                  " bytes follow the end of the gzip stream at offset ", offset, ", expected none");
+    } else if (status == Z_BUF_ERROR || (status == Z_OK && stream_.avail_in == 0 && stream_.avail_out != 0)) {
+      fail_input({name(), ": truncated: the gzip stream goes on after the file's ", file_.size(), " bytes"});
+    } else {
+      check_input(status == Z_OK, name(), ": damaged gzip stream before offset ", offset, ": ",
+                  stream_.msg ? stream_.msg : zError(status));
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file) {
+  return std::make_unique<GzipSource>(std::move(name), std::move(file));
+}
+
+namespace {
+
+/// `xz -9` takes 65 MiB.
+constexpr uint64_t kMostMemory = uint64_t{256} << 20;
+
+const char* cause(lzma_ret status) {
+  switch (status) {
+    case LZMA_MEMLIMIT_ERROR: return "it takes more than 256 MiB of memory to unpack";
+    case LZMA_OPTIONS_ERROR: return "its options are unknown to liblzma";
+    case LZMA_UNSUPPORTED_CHECK: return "its kind of checksum is unknown to liblzma";
+    default: return "its bytes or checksums are wrong";
+  }
+}
+
+class XzSource final : public ByteSource {
+ public:
+  XzSource(std::string name, std::vector<uint8_t> file) : ByteSource(std::move(name)), file_(std::move(file)) {
+    const auto flags = LZMA_TELL_UNSUPPORTED_CHECK | LZMA_CONCATENATED;
+    check(lzma_stream_decoder(&stream_, kMostMemory, flags) == LZMA_OK, "liblzma: lzma_stream_decoder failed");
+    stream_.next_in = file_.data();
+    stream_.avail_in = file_.size();
+  }
+  ~XzSource() override { lzma_end(&stream_); }
+
+  /// A repeat of the longest match, 273 bytes, takes 14 range-coded bits of 0.022 bits each at least.
+  uint64_t most_bytes() const override { return file_.size() * 7100; }
+  size_t read(std::span<uint8_t> bytes) override;
+
+ private:
+  std::vector<uint8_t> file_;
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+  bool ended_ = false;
+};
+
+size_t XzSource::read(std::span<uint8_t> bytes) {
+  stream_.next_out = bytes.data();
+  stream_.avail_out = bytes.size();
+  while (stream_.avail_out > 0 && !ended_) {
+    const lzma_ret status = lzma_code(&stream_, LZMA_FINISH);
+    ended_ = status == LZMA_STREAM_END;
+    check_input(status != LZMA_BUF_ERROR, name(), ": truncated: the xz stream goes on after the file's ", file_.size(),
+                " bytes");
+    check_input(ended_ || status == LZMA_OK, name(), ": damaged xz stream before offset ",
+                file_.size() - stream_.avail_in, ": ", cause(status));
+  }
+  return bytes.size() - stream_.avail_out;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file) {
+  return std::make_unique<XzSource>(std::move(name), std::move(file));
 }
 
 }  // namespace tern

@@ -35,4 +35,8 @@ std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> f
 /// A whole file as it is. An InputError names it where it cannot be read.
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
 
+/// What `file` unpacks to; its checksums are held against it.
+std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file);
+std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file);
+
 }  // namespace tern

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tern/core/tensor.h"
+
 namespace tern {
 
 /// What every example of an image set looks like.

@@ -7,8 +7,8 @@
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
 #include "tern/data/byte_source.h"
+#include "tern/data/image.h"
 #include "tern/data/image_decoder.h"
-#include "tern/data/resize.h"
 
 namespace tern {
 namespace {

@@ -8,12 +8,38 @@
 #include <thread>
 #include <vector>
 
-#include "tern/data/batch.h"
 #include "tern/data/dataset.h"
-#include "tern/data/sampler.h"
 #include "tern/data/transforms.h"
 
 namespace tern {
+
+/// N examples, ready for a step, and what they were made of: a device that applies `augmentations` to `pixels` itself
+/// gets `images`. A value; its tensors are nobody else's.
+struct Batch {
+  Tensor images;   ///< f32 [N, C, h, w], channels_last
+  Tensor labels;   ///< i64 [N]
+  Tensor indices;  ///< i64 [N]: global indices in the data set, the key of every draw per example
+  Tensor pixels;   ///< u8 [N, C, H, W], channels_last, as read
+  std::vector<Augmentation> augmentations;
+
+  int64_t size() const { return labels.size(0); }
+};
+
+/// The order in which examples are visited, and one rank's share of it; a value. Rank r of N takes places r, r + N,
+/// r + 2N, ... of the common order, so N ranks with batches of b see together, step by step, the examples of one rank
+/// with batches of N·b.
+struct Sampler {
+  int64_t size = 0;      ///< examples in the data set
+  bool shuffle = false;  ///< false: in the order of the data set
+  uint64_t seed = 1;
+  int rank = 0;
+  int ranks = 1;
+
+  /// Examples of this rank's share; shares of the ranks differ by one at most and cover the set.
+  int64_t share() const;
+  /// This rank's global indices in `epoch`: a pure function, the same on every machine.
+  std::vector<int64_t> order(int64_t epoch) const;
+};
 
 struct LoaderOptions {
   int64_t batch_size = 64;

@@ -1,4 +1,4 @@
-#include "tern/data/resize.h"
+#include "tern/data/image.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tern/data/tones.h"
+#include "tern/data/generated.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "tern/core/bfloat16.h"
+#include "tern/core/dtype.h"
 #include "tern/kernels/half.h"
 #include "tern/kernels/kernel.h"
 

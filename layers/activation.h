@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/autograd/activation.h"
+#include "tern/autograd/functional.h"
 #include "tern/layers/module.h"
 
 namespace tern {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/autograd/convolution.h"
+#include "tern/autograd/functional.h"
 #include "tern/layers/initialize.h"
 #include "tern/layers/module.h"
 

@@ -1,6 +1,6 @@
 #include "tern/layers/dropout.h"
 
-#include "tern/autograd/dropout.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 
 namespace tern {

@@ -1,6 +1,6 @@
 #include "tern/layers/linear.h"
 
-#include "tern/autograd/matmul.h"
+#include "tern/autograd/functional.h"
 
 namespace tern {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tern/autograd/functional.h"
 #include "tern/layers/initialize.h"
 #include "tern/layers/module.h"
 
@@ -23,6 +24,14 @@ class Linear final : public Module {
 
  private:
   bool relu_;
+};
+
+/// [N, C·H·W] from [N, C, H, W], in the order C, H, W whatever the format.
+class Flatten final : public Module {
+ public:
+  struct Options {};
+  explicit Flatten(const Options& = {}) {}
+  Variable forward(const Variable& x) override { return flatten(x); }
 };
 
 }  // namespace tern

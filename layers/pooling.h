@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "tern/autograd/pooling.h"
+#include "tern/autograd/functional.h"
 #include "tern/layers/module.h"
 
 namespace tern {

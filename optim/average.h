@@ -4,7 +4,7 @@
 
 #include "tern/autograd/parameter.h"
 #include "tern/core/state_dict.h"
-#include "tern/optim/step_number.h"
+#include "tern/optim/optimizer.h"
 
 namespace tern {
 

@@ -103,6 +103,7 @@ void take_place(Fields& fields, Checkpoint& checkpoint) {
   if (checkpoint.run.empty()) fields.fail("run", "", "the id of a run");
   fields.number("ranks", checkpoint.ranks);
   fields.number("rank", checkpoint.rank);
+  if (checkpoint.ranks == 0) fields.fail("ranks", "0", "1 or more");
   if (checkpoint.rank >= checkpoint.ranks)
     fields.fail("rank", std::to_string(checkpoint.rank), join({"less than ", checkpoint.ranks, " ranks"}));
   const std::string parts = fields.text("parts");

@@ -7,10 +7,37 @@
 
 #include "tern/autograd/parameter.h"
 #include "tern/core/state_dict.h"
+#include "tern/core/tensor.h"
 #include "tern/kernels/update.h"
-#include "tern/optim/step_number.h"
 
 namespace tern {
+
+/// What a model is, beside a Module, of which weight decay shrinks a part alone.
+class PartlyDecayed {
+ public:
+  virtual ~PartlyDecayed() = default;
+  virtual bool decays(std::string_view parameter) const = 0;
+};
+
+/// Whether weight decay shrinks `parameter` of `model`: as a PartlyDecayed says, and all of any other.
+template <class Model>
+bool decays(const Model& model, std::string_view parameter) {
+  const auto* partly = dynamic_cast<const PartlyDecayed*>(&model);
+  return partly == nullptr || partly->decays(parameter);
+}
+
+/// A number of an update that changes from step to step, where the kernels read it. Used by one thread.
+class StepNumber {
+ public:
+  /// In the order of the device's work.
+  void set(double value, Device device);
+  /// [], f64; the same memory as long as the device is the same.
+  const Tensor& tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+  double value_ = 0;  // that it holds
+};
 
 /// The state "step.<parameter>": i64 [], the updates that the parameter has had.
 inline constexpr std::string_view kStepState = "step";

@@ -1,13 +1,12 @@
 #pragma once
 
-#include "tern/autograd/layout.h"
-#include "tern/layers/batch_norm.h"
+#include "tern/autograd/functional.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/dropout.h"
 #include "tern/layers/linear.h"
-#include "tern/layers/local_response_norm.h"
+#include "tern/layers/normalization.h"
 #include "tern/layers/pooling.h"
-#include "tern/optim/partly_decayed.h"
+#include "tern/optim/optimizer.h"
 
 namespace tern::models {
 

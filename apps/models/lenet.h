@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tern/autograd/layout.h"
+#include "tern/autograd/functional.h"
 #include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"

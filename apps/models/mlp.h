@@ -1,11 +1,11 @@
 #pragma once
 
-#include "tern/autograd/layout.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/dist/methods/subnet_plan.h"
-#include "tern/layers/batch_norm.h"
+#include "tern/layers/containers.h"
 #include "tern/layers/linear.h"
-#include "tern/layers/sequential.h"
+#include "tern/layers/normalization.h"
 
 namespace tern::models {
 

@@ -1,11 +1,10 @@
 #pragma once
 
-#include "tern/autograd/layout.h"
-#include "tern/autograd/pooling.h"
+#include "tern/autograd/functional.h"
 #include "tern/dist/methods/subnet_plan.h"
-#include "tern/layers/batch_norm.h"
+#include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"
-#include "tern/layers/sequential.h"
+#include "tern/layers/normalization.h"
 
 // The blocks of residual networks (He et al., 2016), named as torchvision's.
 

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
+#include "tern/trainer/job/launch.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/independent_subnets.h"
+#include "tern/layers/containers.h"
 #include "tern/layers/linear.h"
-#include "tern/layers/sequential.h"
 #include "tern/optim/sgd.h"
-#include "tern/trainer/job/launch.h"
 
 namespace tern {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tern/core/random.h"
-#include "tern/data/digits.h"
+#include "tern/data/generated.h"
 
 namespace tern {
 namespace {

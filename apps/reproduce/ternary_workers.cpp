@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tern/autograd/loss.h"
-#include "tern/core/error.h"
-#include "tern/kernels/layout.h"
+#include "tern/autograd/functional.h"
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/recipe.h"
+#include "tern/core/error.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {

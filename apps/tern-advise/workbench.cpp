@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "tern/apps/tern-advise/measure.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
+#include "tern/trainer/run/evaluation.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
 #include "tern/dist/cost/round_time.h"
@@ -11,7 +12,6 @@
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
-#include "tern/trainer/run/evaluation.h"
 
 namespace tern {
 namespace {

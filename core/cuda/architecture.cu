@@ -1,6 +1,5 @@
-#include "tern/core/cuda/architecture.h"
-
 #include "tern/core/cuda/runtime.h"
+
 #include "tern/core/error.h"
 
 namespace tern::cuda {

@@ -1,12 +1,81 @@
-#include "tern/core/cuda_device.h"
-
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <mutex>
 
-#include "tern/core/cuda/architecture.h"
-#include "tern/core/cuda/memory.h"
-#include "tern/core/cuda/staging.h"
+#include "tern/core/cuda/runtime.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
+
+namespace tern::cuda {
+
+/// Copies between pageable CPU memory and a device through two pinned buffers by turns: while one travels the other is
+/// filled. Without it the driver would wait for the stream before each copy. Used by one thread at a time.
+class Staging {
+ public:
+  Staging();
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  /// Puts a copy to the device into `stream`; `source` may change on return.
+  void copy_in(void* target, const void* source, size_t bytes, cudaStream_t stream);
+  /// Copies from the device in `stream`'s order and waits for it.
+  void copy_out(void* target, const void* source, size_t bytes, cudaStream_t stream);
+
+ private:
+  struct Buffer {
+    void* memory = nullptr;
+    Event used;  ///< after its last copy to the device
+  };
+  Buffer buffers_[2];
+  int turn_ = 0;
+};
+
+namespace {
+
+constexpr size_t kBytes = size_t{4} << 20;
+
+std::byte* at(void* memory, size_t offset) { return static_cast<std::byte*>(memory) + offset; }
+const std::byte* at(const void* memory, size_t offset) { return static_cast<const std::byte*>(memory) + offset; }
+
+}  // namespace
+
+Staging::Staging() {
+  for (Buffer& buffer : buffers_) check_cuda(cudaMallocHost(&buffer.memory, kBytes), "pinned memory");
+}
+
+Staging::~Staging() {
+  for (Buffer& buffer : buffers_) cudaFreeHost(buffer.memory);
+}
+
+void Staging::copy_in(void* target, const void* source, size_t bytes, cudaStream_t stream) {
+  for (size_t offset = 0; offset < bytes; offset += kBytes) {
+    Buffer& buffer = buffers_[turn_];
+    turn_ = 1 - turn_;
+    const size_t count = std::min(kBytes, bytes - offset);
+    buffer.used.synchronize();
+    std::memcpy(buffer.memory, at(source, offset), count);
+    check_cuda(cudaMemcpyAsync(at(target, offset), buffer.memory, count, cudaMemcpyHostToDevice, stream), "copy");
+    buffer.used.record(stream);
+  }
+}
+
+void Staging::copy_out(void* target, const void* source, size_t bytes, cudaStream_t stream) {
+  if (bytes > kBytes) {  // the driver's own way is as fast where it is waited for anyway
+    check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, stream), "copy");
+    check_cuda(cudaStreamSynchronize(stream), "copy");
+    return;
+  }
+  Buffer& buffer = buffers_[turn_];
+  buffer.used.synchronize();
+  check_cuda(cudaMemcpyAsync(buffer.memory, source, bytes, cudaMemcpyDeviceToHost, stream), "copy");
+  check_cuda(cudaStreamSynchronize(stream), "copy");
+  std::memcpy(target, buffer.memory, bytes);
+}
+
+}  // namespace tern::cuda
 
 namespace tern {
 namespace cuda {

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include "tern/core/caching_backend.h"
 #include "tern/core/device.h"
 
 namespace tern::cuda {
@@ -31,5 +32,11 @@ class Event {
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+/// The memory of one CUDA device, as `device_backend` gives it.
+CachingBackend& memory(Device device);
+
+/// An InputError that names both sides unless this build holds code that the device runs.
+void check_architecture(int device);
 
 }  // namespace tern::cuda

@@ -1,5 +1,6 @@
-#include "tern/core/cuda_device.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
+#include "tern/core/readback.h"
 
 namespace tern {
 
@@ -14,5 +15,9 @@ namespace {
 
 DeviceBackend& cuda_device(int index) { refuse(index); }
 int cuda_device_count() { refuse(0); }
+
+std::unique_ptr<Readback> make_readback(Device device) {
+  fail_input({"readback: device ", device, ", and this build has no CUDA"});
+}
 
 }  // namespace tern

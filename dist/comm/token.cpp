@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "tern/core/error.h"
-#include "tern/core/random_id.h"
+#include "tern/core/random.h"
 
 namespace tern {
 namespace {
@@ -62,11 +62,11 @@ JobToken read_token(const Descriptor& file, const fs::path& path) {
   return checked(JobToken(whole.substr(0, whole.find('\n'))), path.string());
 }
 
-/// Whether the folder is there, belongs to this user and is not open for all to write.
+/// Whether the folder is there, belongs to this user, and nobody else may write to it.
 bool is_own_folder(const fs::path& folder) {
   struct stat status = {};
   return ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
-         (status.st_mode & S_IWOTH) == 0;
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /// Where the ranks of this machine find their token; the folder is there and this user's own.
@@ -78,7 +78,8 @@ fs::path shared_place() {
   const fs::path cache = fs::path(home) / ".cache", folder = cache / "tern";
   ::mkdir(cache.c_str(), 0700);
   ::mkdir(folder.c_str(), 0700);
-  check_input(is_own_folder(folder), folder.string(), ": no folder of this user's own, for the job token");
+  check_input(is_own_folder(folder), folder.string(),
+              ": expected a folder of this user's that others cannot write to (chmod go-w), for the job token");
   return folder / "token";
 }
 
@@ -123,7 +124,7 @@ JobToken read_token(const fs::path& path) {
 }
 
 JobToken token_from_environment() {
-  if (const char* file = std::getenv("TERN_TOKEN_FILE")) return read_token(file);
+  if (const char* file = std::getenv("TERN_TOKEN_FILE"); file && *file) return read_token(file);
   if (const char* token = std::getenv("TERN_TOKEN")) return checked(token, "TERN_TOKEN");
   return {};
 }

@@ -3,7 +3,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/methods/replicas.h"
 #include "tern/kernels/elementwise.h"
-#include "tern/optim/partly_decayed.h"
+#include "tern/optim/optimizer.h"
 
 namespace tern {
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "tern/core/bfloat16.h"
+#include "tern/core/dtype.h"
 #include "tern/core/parallel.h"
 
 namespace tern::cpu {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "tern/core/cuda/memory.h"
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
 #include "tern/core/tensor.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tern/apps/models/lenet.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/safetensors.h"
 #include "tern/optim/sgd.h"
 

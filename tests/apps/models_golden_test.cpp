@@ -6,7 +6,7 @@
 #include "tern/apps/models/cifarnet.h"
 #include "tern/apps/models/one_tower_alexnet.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/safetensors.h"
 
 // Weights, batch and expectations are those of make_models.py.

@@ -5,7 +5,7 @@
 #include "tern/apps/models/mlp.h"
 #include "tern/apps/models/one_tower_alexnet.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 

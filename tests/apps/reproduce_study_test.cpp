@@ -42,7 +42,8 @@ void reproduce_squares(const std::filesystem::path& folder) {
   command.name = "squares";
   command.folder = folder;
   testing::internal::CaptureStdout();
-  Reproduction(entry, command).run();
+  Console console;
+  Reproduction(entry, command, console).run();
   EXPECT_NE(testing::internal::GetCapturedStdout().find("3² = 9.0"), std::string::npos);
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/apps/stand_in_trainers.h"
+#include "tests/support/pipe.h"
 #include "tests/support/process.h"
 
 namespace tern {
@@ -227,6 +228,16 @@ TEST_F(Reproduce, OverwritesNothingOfOthers) {
   EXPECT_NE(other.err.find("holds terngrad-fig5"), std::string::npos) << other.err;
   EXPECT_EQ(read_file(folder / "README.md"), page);
   EXPECT_EQ(figure("terngrad-fig5", folder).code, 0);
+}
+
+TEST_F(Reproduce, GoesOnWithoutAReader) {
+  test::Pipe out, err;
+  out.close_read_end();
+  err.close_read_end();
+  const fs::path folder = programs_ / "folder";
+  Process program({TERN_REPRODUCE, "terngrad-fig5", "--out", folder}, {.out = out.write_end(), .err = err.write_end()});
+  EXPECT_EQ(program.wait().code, 0);
+  EXPECT_TRUE(fs::exists(folder / "README.md"));
 }
 
 TEST_F(Reproduce, TrainsBesideTheRealProgram) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tern/data/digits.h"
+#include "tern/data/generated.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"

@@ -1,4 +1,6 @@
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/apps/train_lenet.h"
 
@@ -29,6 +31,23 @@ TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
   EXPECT_EQ(parameters({}), 784 * 512 + 2 * 512 + 512 * 10 + 10);
   EXPECT_EQ(parameters({"--hidden", "7", "--norm", "none"}), 784 * 7 + 7 + 7 * 10 + 10);
   EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35 + 35);
+}
+
+// The statistics are computed before the checkpoint is written, for longer than --grace.
+TEST_F(TrainMlp, WritesItsCheckpointAfterALongCalibration) {
+  Process job({TERN_TRAIN_MLP, "--workers", "2", "--transport", "socket", "--hidden", "2000", "--calibrate-batches",
+               "300", "--grace", "0.5", "--checkpoint", place("run"), "--log", place("log"), "--quiet", "--threads",
+               "1"});
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!std::filesystem::exists(place("log")) || read_file(place("log")).find("\"step\":3,") == std::string::npos) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  job.send(SIGTERM);
+  const Outcome outcome = job.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_EQ(outcome.err.find("killing it"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(place("run"))) << outcome.err;
 }
 
 TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {

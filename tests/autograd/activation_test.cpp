@@ -1,13 +1,9 @@
-#include "tern/autograd/activation.h"
+#include "tern/autograd/functional.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "tern/autograd/arithmetic.h"
-#include "tern/autograd/convolution.h"
-#include "tern/autograd/matmul.h"
-#include "tern/autograd/normalization.h"
 #include "tests/support/values.h"
 
 namespace tern {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tern/autograd/layout.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 

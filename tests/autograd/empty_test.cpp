@@ -2,13 +2,7 @@
 
 #include <limits>
 
-#include "tern/autograd/activation.h"
-#include "tern/autograd/convolution.h"
-#include "tern/autograd/layout.h"
-#include "tern/autograd/matmul.h"
-#include "tern/autograd/normalization.h"
-#include "tern/autograd/pooling.h"
-#include "tern/autograd/reduction.h"
+#include "tern/autograd/functional.h"
 #include "tests/support/values.h"
 
 namespace tern {

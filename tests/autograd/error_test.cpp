@@ -1,13 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tern/autograd/arithmetic.h"
-#include "tern/autograd/convolution.h"
-#include "tern/autograd/dropout.h"
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
-#include "tern/autograd/matmul.h"
-#include "tern/autograd/normalization.h"
-#include "tern/autograd/reduction.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 

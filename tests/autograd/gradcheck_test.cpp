@@ -2,17 +2,7 @@
 
 #include <ostream>
 
-#include "tern/autograd/activation.h"
-#include "tern/autograd/arithmetic.h"
-#include "tern/autograd/convolution.h"
-#include "tern/autograd/dropout.h"
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
-#include "tern/autograd/matmul.h"
-#include "tern/autograd/normalization.h"
-#include "tern/autograd/pooling.h"
-#include "tern/autograd/reduction.h"
-#include "tern/autograd/softmax.h"
+#include "tern/autograd/functional.h"
 #include "tests/support/gradcheck.h"
 
 namespace tern {

@@ -1,11 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "tern/autograd/activation.h"
-#include "tern/autograd/arithmetic.h"
-#include "tern/autograd/layout.h"
+#include "tern/autograd/functional.h"
 #include "tern/autograd/operation.h"
 #include "tern/autograd/parameter.h"
-#include "tern/autograd/reduction.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 

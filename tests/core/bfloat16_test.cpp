@@ -1,4 +1,4 @@
-#include "tern/core/bfloat16.h"
+#include "tern/core/dtype.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tern/core/cpu_memory.h"
+#include "tern/core/device.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "tern/data/digits.h"
+#include "tern/data/generated.h"
 #include "tern/data/loader.h"
 
 namespace tern {

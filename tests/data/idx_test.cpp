@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tern/core/error.h"
-#include "tern/data/idx.h"
 #include "tern/data/mnist.h"
 #include "tests/data/packed_bytes.h"
 #include "tests/support/message_of.h"

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "tern/core/error.h"
+#include "tern/data/image.h"
 #include "tern/data/loader.h"
-#include "tern/data/resize.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/pictures.h"

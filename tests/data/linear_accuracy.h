@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/data/loader.h"
 #include "tern/layers/linear.h"
 #include "tern/optim/adam.h"

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "tern/core/cpu_memory.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 

@@ -1,4 +1,4 @@
-#include "tern/data/sampler.h"
+#include "tern/data/loader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tern/data/shapes.h"
+#include "tern/data/generated.h"
 #include "tests/data/linear_accuracy.h"
 
 namespace tern {

@@ -1,4 +1,4 @@
-#include "tern/data/shapes.h"
+#include "tern/data/generated.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

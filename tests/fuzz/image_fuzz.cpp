@@ -1,6 +1,6 @@
 #include "tern/core/error.h"
+#include "tern/data/image.h"
 #include "tern/data/image_decoder.h"
-#include "tern/data/resize.h"
 
 // Any bytes as a picture: decoded, turned and resized, or refused with an InputError. The first byte says how.
 

@@ -8,11 +8,11 @@ default_parts() {
 versions 10 nothing the driver, libraries and tools of this machine
 plans 10 nothing cuDNN's plans for an H200, which need none
 parity 40 gpu kernels beside the reference in double precision, without convolutions and products
-steps 100 gpu training steps of five networks, as a CUDA graph and one by one
-torch 100 torch PyTorch's steps: eager, as a CUDA graph, and compiled as many as fit
+steps 90 gpu training steps of five networks, as a CUDA graph and one by one
+torch 90 torch PyTorch's steps: eager, as a CUDA graph, and compiled as many as fit
 beside 5 nothing both in one table, and tern over PyTorch's best
 codecs 15 gpu GB/s of every codec kernel beside a device copy
-sanitizer 55 gpu compute-sanitizer's racecheck, memcheck and synccheck on kernels' tests
+sanitizer 50 gpu compute-sanitizer's racecheck, memcheck and synccheck on kernels' tests
 engine-parity 35 gpu convolutions and products beside the reference in double precision
 programs 45 gpu tests of memory, recorded steps, failures and codec messages
 as-cpu 10 gpu LeNet's losses beside those of a CPU build

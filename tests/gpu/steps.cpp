@@ -15,13 +15,12 @@
 #include "tern/apps/models/cifarnet.h"
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/run/step_graph.h"
 #include "tern/core/error.h"
 #include "tern/kernels/library_rules.h"
 #include "tern/optim/sgd.h"
-#include "tern/trainer/application.h"
-#include "tern/trainer/run/step_graph.h"
 
 // Whole training steps on random images that lie on the device, loss and answers read back: as a CUDA graph, and
 // operation by operation. usage: steps [NETWORK...]. torch_steps.py does the same with PyTorch and prints the same

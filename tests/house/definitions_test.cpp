@@ -14,13 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files that define each type, by its full name: "tern::detail::Socket".
+/// The files that define each type and constant, by its full name: "tern::detail::Socket".
 using Definitions = std::map<std::string, std::set<std::string>>;
 
-/// Adds the types that `text` defines in a namespace, as the formatter writes them: from a line's first column on.
+/// Adds the types and inline constants that `text` defines in a namespace, as the formatter writes them: from a line's
+/// first column on.
 void add_definitions(const std::string& file, const std::string& text, Definitions& definitions) {
   static const std::regex opens(R"(^(inline )?namespace ([\w:]*) ?\{)"), closes(R"(^\}  // namespace.*)"),
-      type(R"(^(struct|class|enum class) (\w+)( final)?( :[^;]*| \{.*)$)"), alias(R"(^(using) (\w+) =.*)");
+      type(R"(^(struct|class|enum class) (\w+)( final)?( :[^;]*| \{.*)$)"), alias(R"(^(using) (\w+) =.*)"),
+      constant(R"(^inline (constexpr|constinit) .*?(\w+)(\[\w*\])?( =|\{).*)");
   std::vector<std::string> within;
   std::istringstream lines(text);
   std::smatch match;
@@ -29,7 +31,8 @@ void add_definitions(const std::string& file, const std::string& text, Definitio
       within.push_back(match[2]);
     } else if (std::regex_match(line, closes)) {
       within.pop_back();
-    } else if (std::regex_match(line, match, type) || std::regex_match(line, match, alias)) {
+    } else if (std::regex_match(line, match, type) || std::regex_match(line, match, alias) ||
+               std::regex_match(line, match, constant)) {
       std::string name;
       for (const std::string& outer : within) name += outer + "::";
       definitions[name + match[2].str()].insert(file);
@@ -58,7 +61,9 @@ TEST(Definitions, FindsTwoOfOneName) {
   add_definitions("a.h", "namespace tern::detail {\nstruct Moved {\n  struct Inner {\n  };\n};\n}  // namespace",
                   definitions);
   add_definitions("b.h", "namespace tern {\nstruct Moved;\nnamespace detail {\nusing Moved = int;\n", definitions);
-  EXPECT_EQ(definitions, (Definitions{{"tern::detail::Moved", {"a.h", "b.h"}}}));
+  add_definitions("a.h", "namespace tern::cuda {\ninline constexpr int kTile = 32;\n}  // namespace", definitions);
+  add_definitions("b.h", "namespace tern::cuda {\ninline constexpr int64_t kTile = 512;\n}  // namespace", definitions);
+  EXPECT_EQ(definitions, (Definitions{{"tern::detail::Moved", {"a.h", "b.h"}}, {"tern::cuda::kTile", {"a.h", "b.h"}}}));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include "tern/layers/batch_statistics.h"
+#include "tern/layers/normalization.h"
 
 #include <gtest/gtest.h>
 
+#include "tern/layers/containers.h"
 #include "tern/layers/dropout.h"
-#include "tern/layers/sequential.h"
 
 namespace tern {
 namespace {

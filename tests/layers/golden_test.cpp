@@ -5,18 +5,15 @@
 #include <map>
 #include <memory>
 
-#include "tern/autograd/loss.h"
-#include "tern/autograd/softmax.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/safetensors.h"
 #include "tern/layers/activation.h"
-#include "tern/layers/batch_norm.h"
+#include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/dropout.h"
-#include "tern/layers/flatten.h"
 #include "tern/layers/linear.h"
-#include "tern/layers/local_response_norm.h"
+#include "tern/layers/normalization.h"
 #include "tern/layers/pooling.h"
-#include "tern/layers/residual.h"
 
 // Every layer against PyTorch's values, which tests/golden/make_golden.py wrote.
 

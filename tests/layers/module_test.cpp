@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tern/autograd/reduction.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/layers/activation.h"
-#include "tern/layers/batch_norm.h"
+#include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/dropout.h"
 #include "tern/layers/linear.h"
-#include "tern/layers/residual.h"
+#include "tern/layers/normalization.h"
 #include "tests/support/message_of.h"
 
 namespace tern {

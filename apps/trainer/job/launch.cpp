@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tern/core/atomic_file.h"
-#include "tern/core/cuda_device.h"
+#include "tern/core/device.h"
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/failure.h"

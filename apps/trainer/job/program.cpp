@@ -6,8 +6,41 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <new>
+
+#include "tern/core/error.h"
+#include "tern/core/escaped.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {
+namespace {
+
+int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
+  const auto end = [&](const char* sentence, ExitCode code) {
+    // A sentence may hold what stands in a file, or what another process sent.
+    if (*sentence != '\0') console.err.print(printable(name + ": " + sentence));
+    return static_cast<int>(code);
+  };
+  try {
+    return body();
+  } catch (const Interrupted& stop) {
+    return end(stop.what(), kInterrupted);
+  } catch (const InputError& error) {
+    return end(error.what(), kBadInput);
+  } catch (const PeerError& error) {
+    return end(error.what(), kLostPeer);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return end((error.path1().string() + ": " + error.code().message()).c_str(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return end("out of memory", kInternalError);
+  } catch (const std::exception& error) {
+    return end(error.what(), kInternalError);
+  }
+}
+
+}  // namespace
 
 std::string program_path() {
   constexpr const char* kSelf = "/proc/self/exe";
@@ -39,6 +72,12 @@ void wait_passively(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT")) return;
   if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
   execv(program_path().c_str(), argv);
+}
+
+int run_application(const std::string& name, Console& console, const std::function<int()>& body) {
+  const int code = exit_code_of(name, console, body);
+  console.finish(name, code);
+  return code;
 }
 
 }  // namespace tern::trainer

@@ -3,7 +3,10 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <functional>
 #include <string>
+
+#include "tern/trainer/report/console.h"
 
 namespace tern::trainer {
 
@@ -24,5 +27,8 @@ void settle_child(pid_t parent, int output, int errors, const sigset_t& blocked)
 /// OpenMP reads its policy only as it is loaded. Call first in `main`; returns where the spin count is set, or the
 /// program cannot be started again.
 void wait_passively(char** argv);
+
+/// tern::run_application with a console of the caller's, which it finishes.
+int run_application(const std::string& name, Console& console, const std::function<int()>& body);
 
 }  // namespace tern::trainer

@@ -99,7 +99,8 @@ void Supervisor::start(uint32_t epoch) {
                         fmt::format("TERN_EPOCH={}", epoch),
                         fmt::format("TERN_SUPERVISOR={}", ::getpid()),
                         fmt::format("TERN_PULSE={}", pulses_->descriptor()),
-                        "TERN_TOKEN=" + token_};
+                        "TERN_TOKEN=" + token_,
+                        "TERN_TOKEN_FILE="};  // it may be gone when a rank starts anew
     if (rank == 0) {
       plan.keep_open.push_back(listener.descriptor());
       plan.environment.push_back(fmt::format("TERN_LISTENER={}", listener.descriptor()));
@@ -169,22 +170,22 @@ void Supervisor::note_end(const Child& child) {
   if (!since) since = Clock::now();
 }
 
-/// All ranks meet the same bad input: it is told once. What others say of a rank that has ended can wait, for its own
-/// sentence is better.
+/// Several ranks meet the same bad input, or the same loss: each sentence is told once. What others say of a rank that
+/// has ended can wait, for its own sentence is better.
 void Supervisor::tell_last_words(Child& child) {
   while (child.out.pump() || child.err.pump()) continue;
   const std::string sentence = child.err.take_last_words();
   if (sentence.empty()) return;
   const int code = child.signal() == 0 ? child.code() : kLostPeer;
   if (code == kLostPeer && !child.killed())
-    echoes_.emplace_back(&child, sentence);
+    echoes_.try_emplace(sentence, &child);
   else if (code != kBadInput || told_.insert(sentence).second)
     child.err.print(sentence);
 }
 
 void Supervisor::tell_of_ends() {
   if (told_.empty())
-    for (const auto& [child, sentence] : echoes_) child->err.print(sentence);
+    for (const auto& [sentence, child] : echoes_) child->err.print(sentence);
   for (const auto& child : children_) {
     const bool asked = asked_ && (child->signal() == SIGINT || child->signal() == SIGTERM);
     if (child->signal() != 0 && !child->killed() && !asked)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -62,9 +63,9 @@ class Supervisor {
   bool lost_ = false;         ///< a rank ended because of another
   /// Since when: a rank has failed; a rank has ended because of a signal of its own; a signal came here.
   std::optional<Clock::time_point> failed_, interrupted_, asked_;
-  bool impatient_ = false;                                    ///< another signal came later
-  std::set<std::string> told_;                                ///< sentences of ranks that found bad input
-  std::vector<std::pair<const Child*, std::string>> echoes_;  ///< sentences of ranks that ended because of others
+  bool impatient_ = false;                      ///< another signal came later
+  std::set<std::string> told_;                  ///< sentences of ranks that found bad input
+  std::map<std::string, const Child*> echoes_;  ///< sentences of ranks that ended because of others
 };
 
 }  // namespace tern::trainer

@@ -56,7 +56,7 @@ void LineWriter::show(const std::string& text) {
 void LineWriter::add(Text text) {
   bytes_ += text.text.size();
   texts_.push_back(std::move(text));
-  for (; bytes_ > kMostPending; texts_.pop_front()) {
+  for (; bytes_ > kMostPending && texts_.size() > 1; texts_.pop_front()) {
     bytes_ -= texts_.front().text.size();
     dropped_ += texts_.front().is_line ? 1 : 0;
   }
@@ -68,7 +68,7 @@ void LineWriter::flush() {
     const ssize_t written = put(text);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) return;
-    if (written < 0) return lose_all();
+    if (written < 0) return lose_all(errno);
     remove_next();
     started_ = text.substr(static_cast<size_t>(written));
   }
@@ -90,7 +90,8 @@ void LineWriter::remove_next() {
   texts_.pop_front();
 }
 
-void LineWriter::lose_all() {
+void LineWriter::lose_all(int error) {
+  if (error == ENOSPC || error == EFBIG || error == EDQUOT) full_ = error;  // others have a reader that has gone
   started_.clear();
   texts_.clear();
   dropped_ = 0;
@@ -129,6 +130,8 @@ int64_t LineWriter::finish(const std::function<std::chrono::duration<double>()>&
 }
 
 void Console::finish(const std::string& name, int code) {
+  if (out.full() != 0)
+    err.print(fmt::format("{}: stdout cannot be written: {}; lines of it are lost", name, std::strerror(out.full())));
   if (!out.pending() && !err.pending()) return;
   const InterruptGuard interrupt;
   const auto wait = [&](LineWriter& writer, bool in_full) {

@@ -30,6 +30,8 @@ class LineWriter {
   void flush();
   /// Whether lines wait for the reader.
   bool pending() const { return !started_.empty() || dropped_ > 0 || !texts_.empty(); }
+  /// Why lines did not fit on the disk, as errno has it; 0 if all did.
+  int full() const { return full_; }
   /// To poll for POLLOUT; -1 if nothing is pending.
   int descriptor() const { return pending() ? descriptor_ : -1; }
   /// Waits for the reader until nothing is pending. Gives up when the reader has taken nothing for `patience()`, which
@@ -45,7 +47,7 @@ class LineWriter {
   void add(Text text);
   std::string next() const;
   void remove_next();
-  void lose_all();
+  void lose_all(int error);
   std::ptrdiff_t put(const std::string& text) const;
 
   int descriptor_;
@@ -55,6 +57,7 @@ class LineWriter {
   int64_t dropped_ = 0;  ///< lines, before those that are kept
   std::deque<Text> texts_;
   size_t bytes_ = 0;  ///< of texts_
+  int full_ = 0;
 };
 
 /// What a program tells a person while it works: its own stdout and stderr, whose readers it never waits for before its

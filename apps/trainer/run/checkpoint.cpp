@@ -10,13 +10,14 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
-#include "tern/core/random_id.h"
+#include "tern/core/random.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/flags/flag_table.h"
 #include "tern/trainer/flags/rules.h"
@@ -86,13 +87,13 @@ void check_together(const Checkpoint& part, const Checkpoint& first) {
   check_field(part, "crc32c", part.checksum, first.parts.at(static_cast<size_t>(part.rank) - 1), source);
 }
 
-/// What optimizers and averages count is steps.
-void check_counts(const Checkpoint& checkpoint, const char* section) {
+/// What a model counts is batches; what optimizers and averages count is steps, `most` at most.
+void check_counts(const Checkpoint& checkpoint, const char* section, int64_t most) {
   for (const auto& [name, tensor] : checkpoint.section(section)) {
     if (tensor.dtype() != DType::i64) continue;
     for (const int64_t count : tensor.span<int64_t>())
-      check_input(count >= 0 && count <= checkpoint.step, "--resume: ", checkpoint.file.string(), ": ", section, ": '",
-                  name, "': found ", count, ", expected 0 to ", checkpoint.step);
+      check_input(count >= 0 && count <= most, "--resume: ", checkpoint.file.string(), ": ", section, ": '", name,
+                  "': found ", count, ", expected 0 to ", most);
   }
 }
 
@@ -202,11 +203,12 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
   }
   const Checkpoint& own = team.leads() ? first : other;
   const Checkpoint& trained = parts.method.replicated() ? first : own;
+  check_counts(first, "model", std::numeric_limits<int64_t>::max());
   first.restore("model", parts.model);
-  check_counts(trained, "optimizer");
+  check_counts(trained, "optimizer", first.step);
   trained.restore("optimizer", parts.optimizer);
   if (parts.average) {
-    check_counts(trained, "average");
+    check_counts(trained, "average", first.step);
     trained.restore("average", *parts.average);
   }
   if (run.settings.workers) own.restore("method", MethodAfter{parts.method, first.step});

@@ -7,11 +7,9 @@
 
 #include "tern/core/error.h"
 #include "tern/data/cifar10.h"
-#include "tern/data/digits.h"
+#include "tern/data/generated.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
-#include "tern/data/shapes.h"
-#include "tern/data/tones.h"
 #include "tern/trainer/report/console.h"
 #include "tern/trainer/run/inference.h"
 #include "tern/trainer/run/interrupt.h"

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
-#include "tern/layers/batch_statistics.h"
-#include "tern/layers/evaluation_mode.h"
+#include "tern/layers/module.h"
+#include "tern/layers/normalization.h"
 #include "tern/trainer/run/batch_feed.h"
 
 namespace tern::trainer {

@@ -6,11 +6,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "tern/autograd/layout.h"
-#include "tern/autograd/softmax.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
+#include "tern/data/image.h"
 #include "tern/data/image_decoder.h"
-#include "tern/data/resize.h"
 #include "tern/trainer/job/machine.h"
 #include "tern/trainer/report/console.h"
 #include "tern/trainer/report/listener.h"

@@ -12,7 +12,7 @@
 #include "tern/kernels/library_rules.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/checkpoint.h"
-#include "tern/optim/partly_decayed.h"
+#include "tern/optim/optimizer.h"
 #include "tern/optim/sgd.h"
 #include "tern/trainer/flags/words.h"
 #include "tern/trainer/run/datasets.h"

@@ -3,8 +3,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 #include "tern/core/stopwatch.h"
@@ -234,9 +233,10 @@ void Trainer::gather_model() {
     method_->consolidate();
   }
   if (!method_->replicated()) seconds_ += seconds;  // the method's times have it too
-  if (calibration_loader_)
-    calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
   resources_.pulse.beat();
+  if (!calibration_loader_) return;
+  const Pulse::Work calibrating(resources_.pulse);
+  calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
 }
 
 /// Every rank evaluates its share of the test images.

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -231,9 +232,9 @@ void Monitor::settle(const std::string& failure) {
 }
 
 void Monitor::write(Link& link, FrameType type, std::string_view text) {
-  write_control(link.socket,
-                {.type = type, .epoch = epoch_, .source = static_cast<uint16_t>(rank_), .message = current_}, text,
-                Clock::now() + kWriteLimit);
+  const Frame frame = {.type = type, .epoch = epoch_, .source = static_cast<uint16_t>(rank_), .message = current_};
+  if (write_control(link.socket, frame, text, Clock::now() + kWriteLimit)) return;
+  ::shutdown(link.socket.descriptor(), SHUT_RDWR);  // no frame may follow a part of one
 }
 
 void Monitor::throw_if_failed() {

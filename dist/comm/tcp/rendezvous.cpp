@@ -77,7 +77,7 @@ class Meeting {
   std::string missing() const;
   void await_all_from(int first);
   void begin_wait();
-  void note(const std::string& awaited);
+  void note(const std::string& awaited, const std::string& more = "");
   Clock::time_point deadline() const { return begin_ + options_.deadlines.rendezvous; }
   Gate gate() { return {*listener_, options_.token, places_of(options_.size), options_.deadlines.handshake}; }
 
@@ -200,7 +200,7 @@ Admitted Meeting::admit(Gate& entrance, Purpose purpose) {
     if (Clock::now() >= deadline())
       throw PeerError(join({"rank ", missing(), " did not join rank ", options_.rank, " within ",
                             seconds(options_.deadlines.rendezvous), turned_away}));
-    note(join({"rank ", missing(), " to join", turned_away}));
+    note(join({"rank ", missing(), " to join"}), turned_away);
   }
 }
 
@@ -224,13 +224,13 @@ std::string Meeting::missing() const {
   return ranks;
 }
 
-void Meeting::note(const std::string& awaited) {
+void Meeting::note(const std::string& awaited, const std::string& more) {
   const auto now = Clock::now();
   if (now < next_note_) return;
   next_note_ = now + options_.deadlines.note;
   if (options_.note)
-    options_.note(
-        join({"waiting for ", awaited, ": ", seconds(now - begin_), " of ", seconds(options_.deadlines.rendezvous)}));
+    options_.note(join(
+        {"waiting for ", awaited, ": ", seconds(now - begin_), " of ", seconds(options_.deadlines.rendezvous), more}));
 }
 
 }  // namespace

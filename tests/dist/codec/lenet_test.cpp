@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tern/apps/models/lenet.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/data/mnist.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/optim/sgd.h"

@@ -6,8 +6,8 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
-#include "tern/layers/batch_norm.h"
-#include "tern/optim/partly_decayed.h"
+#include "tern/layers/normalization.h"
+#include "tern/optim/optimizer.h"
 #include "tests/dist/methods/training_support.h"
 #include "tests/support/message_of.h"
 

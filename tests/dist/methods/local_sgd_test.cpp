@@ -8,7 +8,7 @@
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/replicas.h"
-#include "tern/layers/batch_norm.h"
+#include "tern/layers/normalization.h"
 #include "tests/dist/methods/training_support.h"
 #include "tests/support/message_of.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tern/apps/models/mlp.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/layers/initialize.h"
 #include "tern/optim/sgd.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "tern/data/digits.h"
+#include "tern/data/generated.h"
 #include "tern/data/loader.h"
-#include "tern/layers/batch_statistics.h"
+#include "tern/layers/normalization.h"
 #include "tests/dist/methods/subnet_job.h"
 
 namespace tern::test {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "tern/apps/models/resnet.h"
-#include "tern/autograd/loss.h"
-#include "tern/layers/batch_statistics.h"
+#include "tern/autograd/functional.h"
+#include "tern/layers/normalization.h"
 #include "tests/dist/methods/subnet_job.h"
 
 namespace tern::test {

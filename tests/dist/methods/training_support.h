@@ -2,8 +2,7 @@
 
 #include <functional>
 
-#include "tern/autograd/layout.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"

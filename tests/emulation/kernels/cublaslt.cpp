@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tern/core/bfloat16.h"
+#include "tern/core/dtype.h"
 
 // Plain loops, and cuBLASLt's refusals: sizes that do not fit, and arrays less aligned than was said.
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "tern/core/bfloat16.h"
+#include "tern/core/dtype.h"
 
 // Descriptors keep what they are given, and a plan's run takes the convolution out of them again and computes it by
 // plain loops. Refused is what cuDNN refuses: an engine that it has not, extents that do not fit, misaligned arrays.

@@ -259,5 +259,11 @@ TEST(RunApplication, TurnsWhatIsThrownIntoAnExitCode) {
   EXPECT_EQ(code_of(Interrupted("interrupted")), 130);
 }
 
+TEST(RunApplication, ShowsNoControlBytes) {
+  testing::internal::CaptureStderr();
+  run_application("test", []() -> int { throw InputError("the file's tensor '\x1b[2J' is odd"); });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "test: the file's tensor '\\x1b[2J' is odd\n");
+}
+
 }  // namespace
 }  // namespace tern

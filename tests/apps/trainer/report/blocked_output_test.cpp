@@ -140,6 +140,16 @@ TEST_F(TrainLenetOutput, PlainTextsMayBeCutShort) {
   EXPECT_GT(run({"--help"}).out.size(), 5000);
 }
 
+TEST_F(TrainLenetOutput, ALossOfLinesOnAFullDiskIsToldOfOnStderr) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  Process program(words({"--iterations", "2"}), {.out = full});
+  const Outcome outcome = program.wait();
+  ::close(full);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "train_lenet: stdout cannot be written: No space left on device; lines of it are lost\n");
+}
+
 TEST_F(TrainLenetOutput, AFullDiskIsNoPlaceForAPlainText) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);

@@ -2,7 +2,7 @@
 
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/autograd/loss.h"
+#include "tern/autograd/functional.h"
 #include "tern/data/loader.h"
 #include "tern/optim/sgd.h"
 

@@ -1,0 +1,18 @@
+#include "tern/layers/containers.h"
+
+#include "tern/autograd/functional.h"
+
+namespace tern {
+
+Variable Sequential::forward(const Variable& x) {
+  Variable y = x;
+  for (Module* layer : layers_) y = (*layer)(y);
+  return y;
+}
+
+Variable Residual::forward(const Variable& x) {
+  const Variable y = body(x), other = shortcut(x);
+  return relu_ ? add_relu(y, other) : y + other;
+}
+
+}  // namespace tern

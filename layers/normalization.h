@@ -1,0 +1,84 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tern/autograd/functional.h"
+#include "tern/layers/module.h"
+
+namespace tern {
+
+/// Batch normalisation of x [N, C] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d: the batch's statistics in
+/// training, the running ones in evaluation; then max(·, 0) with `relu`.
+class BatchNorm : public Module {
+ public:
+  struct Options {
+    int64_t features = 1;
+    double epsilon = 1e-5;
+    double momentum = 0.1;  ///< share of the newest batch in the running statistics
+    bool relu = false;
+  };
+  explicit BatchNorm(const Options& options);
+
+  using Module::operator();
+  /// The same plus `residual`, of x's shape, before the relu.
+  Variable operator()(const Variable& x, const Variable& residual) {
+    return run([&] { return forward(x, residual); });
+  }
+  Variable forward(const Variable& x) override { return forward(x, {}); }
+  Variable forward(const Variable& x, const Variable& residual);
+
+  double momentum() const { return options_.momentum; }
+  /// In [0, 1]; 0: a batch leaves the running statistics as they are.
+  void set_momentum(double momentum);
+
+  Parameter& weight;
+  Parameter& bias;
+  Tensor& running_mean;
+  Tensor& running_var;
+  Tensor& num_batches_tracked;
+
+ private:
+  BatchNormOptions options_;
+};
+
+using BatchNorm1d = BatchNorm;
+using BatchNorm2d = BatchNorm;
+
+/// While one lives, a model in evaluation mode normalises by the statistics of each batch instead of the running ones,
+/// which stay as they are. Batches of one example of [N, C] are an error then. Not thread-safe.
+class BatchStatistics {
+ public:
+  explicit BatchStatistics(Module& model);
+  ~BatchStatistics();
+  BatchStatistics(const BatchStatistics&) = delete;
+  BatchStatistics& operator=(const BatchStatistics&) = delete;
+
+ private:
+  struct Layer {
+    BatchNorm* norm;
+    double momentum;
+    int64_t batches;
+    bool training;
+  };
+  std::vector<Layer> layers_;
+};
+
+/// Sets the running statistics of all batch normalisations to the means of those of the batches that `next_batch` gives
+/// until it gives none (as torch.optim.swa_utils.update_bn): IST, section 3.3, with the whole model. Random layers stay
+/// in evaluation mode. Returns how many batches there were; without any, nothing changes.
+int64_t calibrate_batch_statistics(Module& model, const std::function<std::optional<Variable>()>& next_batch);
+
+/// Local response normalisation across channels of x [N, C, H, W], as torch.nn.LocalResponseNorm.
+class LocalResponseNorm final : public Module {
+ public:
+  using Options = LocalResponseNormOptions;
+  explicit LocalResponseNorm(const Options& options) : options_(options) {}
+  Variable forward(const Variable& x) override { return local_response_norm(x, options_); }
+
+ private:
+  Options options_;
+};
+
+}  // namespace tern
