@@ -5,15 +5,15 @@
 #include "tern/apps/tern-advise/network.h"
 #include "tern/apps/tern-advise/options.h"
 #include "tern/apps/tern-advise/page.h"
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/program.h"
-#include "tern/apps/trainer/wait_policy.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/job/program.h"
 
 // Says how workers should train a network together: `tern-advise --model lenet --link 100mbit --workers 8`.
 
 namespace {
 
 using namespace tern;
+using namespace tern::trainer;
 
 constexpr int kMostExtrapolated = 512;
 constexpr int kPasses = 3;

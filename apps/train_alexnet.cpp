@@ -1,6 +1,6 @@
 #include "tern/apps/models/augmentation.h"
 #include "tern/apps/models/one_tower_alexnet.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 // Trains AlexNet as TernGrad does (Wen et al., 2017, Table 2), here on drawn shapes of 224×224, or on pictures of your
 // own: `train_alexnet --data images --data-dir DIR`.
@@ -26,11 +26,11 @@ int main(int argc, char** argv) {
       {.name = "train_alexnet",
        .model = make_alexnet,
        .defaults = {.data = "shapes224",
-                    .fit = "squash",
+                    .fit = tern::Fit::squash,
                     .iterations = 370'000,
                     .batch_size = 256,
                     .eval_batch_size = 50,
-                    .lr_schedule = "step",
+                    .lr_schedule = tern::LrSchedule::step,
                     .lr_steps = {0.27, 0.54, 0.81},
                     .weight_decay = 5e-4},
        .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's of 2012, or of 2014"},

@@ -1,6 +1,6 @@
 #include "tern/apps/models/augmentation.h"
 #include "tern/apps/models/cifarnet.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 // Trains CifarNet as TernGrad does (Wen et al., 2017, Table 1): `train_cifarnet --data cifar10 --data-dir DIR`, or on
 // drawn shapes with no file. `--iterations 2000 --ema-decay 0` is a short run.
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
                       .defaults = {.data = "shapes",
                                    .iterations = 300'000,
                                    .batch_size = 128,
-                                   .optimizer = "adam",
+                                   .optimizer = tern::UpdateRule::adam,
                                    .lr = 2e-4,
                                    .weight_decay = 0.004,
                                    .ema_decay = 0.9999},

@@ -1,6 +1,6 @@
 #include "tern/apps/models/lenet.h"
-#include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
+#include "tern/trainer/application.h"
 
 // Trains LeNet on handwritten digits: `train_lenet --data mnist --data-dir DIR`, or on drawn digits with no file.
 

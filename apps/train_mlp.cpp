@@ -1,5 +1,5 @@
 #include "tern/apps/models/mlp.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 // Trains a perceptron with one hidden layer: 784-h-10 on handwritten or drawn digits, 4096-h-35 on generated melodies,
 // `train_mlp --data tones --hidden 4096`.

@@ -1,6 +1,6 @@
 #include "tern/apps/models/augmentation.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 // Trains a residual network as He et al. (2016, section 4.2) do: `train_resnet --data cifar10 --data-dir DIR`, or on
 // drawn shapes with no file, where the loss of 20 layers stays at chance for some 500 steps of 64 before it falls.
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
                     .iterations = 64'000,
                     .batch_size = 128,
                     .lr = 0.1,
-                    .lr_schedule = "step",
+                    .lr_schedule = tern::LrSchedule::step,
                     .lr_steps = {0.5, 0.75},
                     .weight_decay = 1e-4},
        .choices = {{.flag = "stem", .values = {"cifar", "imagenet"}, .help = "First layers: 3x3, or 7x7 and pooling"},

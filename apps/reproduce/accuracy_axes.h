@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include "tern/apps/trainer/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 
 /// Axes of a chart of accuracies in percent: from step 0 to the last, and a point beyond the lowest and the highest.
-inline void set_accuracy_axes(Chart& chart, int64_t steps) {
+inline void set_accuracy_axes(trainer::Chart& chart, int64_t steps) {
   const auto found = extent(chart.series);
   if (!found) return;
   chart.y_suffix = " %";

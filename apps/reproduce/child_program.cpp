@@ -9,10 +9,12 @@
 #include <cstring>
 #include <thread>
 
-#include "tern/apps/trainer/program.h"
 #include "tern/core/error.h"
+#include "tern/trainer/job/program.h"
 
 namespace tern {
+
+using namespace trainer;
 
 ChildProgram::ChildProgram(const std::vector<std::string>& words, const std::filesystem::path& output) {
   std::vector<char*> arguments;

@@ -4,9 +4,11 @@
 
 #include "tern/apps/models/augmentation.h"
 #include "tern/apps/models/cifarnet.h"
-#include "tern/apps/trainer/flags.h"
+#include "tern/trainer/flags/command_line.h"
 
 namespace tern {
+
+using namespace trainer;
 
 std::vector<std::string> CifarNetSetting::flags() const {
   std::vector<std::string> words = {"--data",         data.name,

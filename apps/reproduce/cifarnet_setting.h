@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tern/apps/reproduce/data_choice.h"
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 namespace tern {
 

@@ -9,12 +9,13 @@
 #include "tern/apps/reproduce/accuracy_cells.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/sample.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
-#include "tern/apps/trainer/datasets.h"
 #include "tern/core/error.h"
+#include "tern/trainer/run/datasets.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 bool needs_folder(const std::string& name) { return find_dataset(name).needs_folder; }
 

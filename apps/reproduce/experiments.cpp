@@ -1,8 +1,10 @@
 #include "tern/apps/reproduce/papers.h"
-#include "tern/apps/trainer/suggestion.h"
 #include "tern/core/error.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern {
+
+using namespace trainer;
 
 std::vector<ExperimentEntry> experiments() {
   std::vector<ExperimentEntry> all;

@@ -5,11 +5,12 @@
 
 #include "tern/apps/reproduce/ist_fig2.h"
 #include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 double share_that_moves(int64_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 

@@ -5,12 +5,13 @@
 #include "tern/apps/reproduce/ist_training.h"
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
 #include "tern/dist/comm/link.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// A line of the figure: a method, and J where it has local steps.
 struct Way {

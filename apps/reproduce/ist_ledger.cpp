@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/autograd/functional.h"
+#include "tern/trainer/job/launch.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/dist/methods/data_parallel.h"
@@ -15,6 +15,8 @@
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// Matrices with ReLU between them.
 struct Matrices final : Module {

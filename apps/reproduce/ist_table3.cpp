@@ -7,10 +7,12 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/sample.h"
-#include "tern/apps/trainer/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// Percent, of data parallel, local SGD and IST.
 constexpr double kSpeech[] = {79.38, 79.98, 81.53}, kResNet18[] = {91.28, 90.87, 91.02};

@@ -6,11 +6,13 @@
 #include <thread>
 
 #include "tern/apps/reproduce/data_choice.h"
-#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kBatch = 128;  ///< of a worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";

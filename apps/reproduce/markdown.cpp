@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "tern/apps/trainer/characters.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
+
+using namespace trainer;
 
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;

@@ -5,13 +5,15 @@
 #include <CLI/CLI.hpp>
 
 #include "tern/apps/reproduce/shell.h"
-#include "tern/apps/trainer/value_option.h"
 #include "tern/core/device.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 std::string list_text() {
   std::string text;

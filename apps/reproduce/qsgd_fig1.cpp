@@ -8,11 +8,12 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/study_options.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kLevels = 5;   ///< s
 constexpr int64_t kValues = 51;  ///< of |v_i| / ‖v‖ from 0 to 1

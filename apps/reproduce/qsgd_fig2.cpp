@@ -6,10 +6,12 @@
 #include <set>
 
 #include "tern/apps/reproduce/papers.h"
-#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
+
+using namespace trainer;
 
 std::span<const QsgdFigure2::Network> QsgdFigure2::networks() {
   static const Network all[] = {{.name = "lenet",

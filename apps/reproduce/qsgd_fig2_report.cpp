@@ -4,10 +4,12 @@
 
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/qsgd_fig2.h"
-#include "tern/apps/trainer/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// The paper counts coding as communication.
 double communication(const TimeShares& time) { return time.encode + time.wait + time.decode; }

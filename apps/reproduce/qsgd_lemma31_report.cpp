@@ -5,11 +5,12 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/qsgd_lemma31.h"
 #include "tern/apps/reproduce/quantization_sample.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple};
 

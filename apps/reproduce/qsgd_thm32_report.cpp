@@ -4,11 +4,12 @@
 
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/qsgd_thm32.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// A code as figures name it.
 struct Code {

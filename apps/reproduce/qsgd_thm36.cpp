@@ -7,10 +7,12 @@
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/qsvrg.h"
 #include "tern/apps/reproduce/study_options.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr uint64_t kSeed = 1;
 

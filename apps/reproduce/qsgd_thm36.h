@@ -7,7 +7,7 @@
 
 #include "tern/apps/reproduce/experiment.h"
 #include "tern/apps/reproduce/linear_problem.h"
-#include "tern/apps/trainer/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 
@@ -46,7 +46,7 @@ class QsgdTheorem36 final : public Experiment {
  private:
   static std::string run_name(const Problem& problem, const Method& method);
   static std::string codec(const Problem& problem, const Method& method);
-  Chart chart(const Problem& problem, bool by_bits, const Results& results) const;
+  trainer::Chart chart(const Problem& problem, bool by_bits, const Results& results) const;
   std::string figure(const Results& results) const;
   std::string gap_table(const Problem& problem, const Results& results) const;
   static std::string bits_table(const Results& results);

@@ -6,11 +6,12 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/qsgd_thm36.h"
 #include "tern/apps/reproduce/qsvrg.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// Rounding of doubles hides what is below.
 constexpr double kLeastGap = 1e-15;

@@ -14,11 +14,13 @@
 #include "tern/apps/reproduce/result_page.h"
 #include "tern/apps/reproduce/run_log.h"
 #include "tern/apps/reproduce/text_file.h"
-#include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
+#include "tern/trainer/application.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs == 1 ? "" : "s"); }
 

@@ -7,8 +7,8 @@
 #include "tern/apps/reproduce/experiment.h"
 #include "tern/apps/reproduce/options.h"
 #include "tern/apps/reproduce/run_folder.h"
-#include "tern/apps/trainer/console.h"
-#include "tern/apps/trainer/interrupt.h"
+#include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/report/console.h"
 
 namespace tern {
 
@@ -17,7 +17,7 @@ namespace tern {
 class Reproduction {
  public:
   /// An InputError where another process is at work in the folder, or left something else there.
-  Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command, Console& console);
+  Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command, trainer::Console& console);
   ~Reproduction();
   Reproduction(const Reproduction&) = delete;
   Reproduction& operator=(const Reproduction&) = delete;
@@ -37,8 +37,8 @@ class Reproduction {
 
   ExperimentEntry entry_;
   const ReproduceCommand& command_;
-  Console& console_;
-  InterruptGuard interrupt_;
+  trainer::Console& console_;
+  trainer::InterruptGuard interrupt_;
   std::unique_ptr<Experiment> experiment_;
   std::vector<Run> runs_;
   std::filesystem::path folder_;

@@ -6,10 +6,12 @@
 #include <array>
 #include <cmath>
 
-#include "tern/apps/trainer/axis.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr double kPanelWidth = 230, kGap = 26, kLeft = 64, kRight = 24;
 constexpr double kTop = 78, kRowTop = 62, kRidge = 86, kSpread = 196, kRowBottom = 44;

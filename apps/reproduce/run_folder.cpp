@@ -6,13 +6,15 @@
 #include "tern/apps/reproduce/run_log.h"
 #include "tern/apps/reproduce/shell.h"
 #include "tern/apps/reproduce/text_file.h"
-#include "tern/apps/trainer/program.h"
 #include "tern/core/error.h"
 #include "tern/core/stopwatch.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/trainer/job/program.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 std::filesystem::path program_file(const std::string& name) {
   return std::filesystem::path(program_path()).parent_path() / name;

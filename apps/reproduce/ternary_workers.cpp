@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tern/apps/trainer/loaders.h"
-#include "tern/apps/trainer/model_setup.h"
-#include "tern/apps/trainer/recipe.h"
 #include "tern/autograd/functional.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/recipe.h"
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// One scaler for all, and one a tensor.
 std::unique_ptr<GradientCodec> make_summable(const std::string& spec) {

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/datasets.h"
-#include "tern/apps/trainer/evaluate.h"
 #include "tern/data/loader.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/evaluation.h"
 
 namespace tern {
 
@@ -40,7 +40,7 @@ class TernaryWorkers {
   int64_t steps() const { return steps_; }
   int64_t steps_per_epoch() const { return loaders_.front()->batches(); }
   /// On the test images, with averaged parameters where --ema-decay is set.
-  Evaluation evaluate();
+  trainer::Evaluation evaluate();
 
  private:
   double backward(size_t worker);
@@ -48,7 +48,7 @@ class TernaryWorkers {
   GradientStages code(size_t parameter, const std::vector<std::vector<Tensor>>& gradients) const;
 
   TrainSettings settings_;
-  RunData data_;
+  trainer::RunData data_;
   std::unique_ptr<Module> model_;
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<Optimizer> optimizer_;

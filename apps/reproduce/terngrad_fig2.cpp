@@ -9,11 +9,14 @@
 #include "tern/apps/reproduce/ridges.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
-#include "tern/apps/trainer/model_setup.h"
 #include "tern/core/error.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/run/recipe.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kMostSnapshots = 21;
 constexpr double kWidth = 1.5;  ///< of the histograms to either side, in shared scalers

@@ -7,12 +7,12 @@
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/terngrad_fig3.h"
-#include "tern/apps/trainer/axis.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// Section 4.1: "The maximum accuracy gain is 0.15% and the maximum accuracy loss is 0.22%", over all of Figure 3. The
 /// paper prints no other number of it.

@@ -10,13 +10,15 @@
 #include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/model_setup.h"
-#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/report/chart.h"
+#include "tern/trainer/run/recipe.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr const char *kFloat = "float", *kTernary = "ternary";
 constexpr const char* kTensor = "fc1.weight";                 ///< of CifarNet's first fully connected layer

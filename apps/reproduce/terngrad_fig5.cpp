@@ -6,13 +6,14 @@
 
 #include "tern/apps/reproduce/markdown.h"
 #include "tern/apps/reproduce/papers.h"
-#include "tern/apps/trainer/chart.h"
-#include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/gpu_cluster.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kMostGpus = 512, kGpusOfNode = 4;
 constexpr double kTernarySaving = 16;  ///< 32 bits over 2

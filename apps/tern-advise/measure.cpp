@@ -4,13 +4,15 @@
 #include <chrono>
 
 #include "tern/apps/tern-advise/median.h"
-#include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/core/stopwatch.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
+#include "tern/trainer/job/launch.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr int kWarmUp = 2, kFewest = 3;
 

@@ -7,13 +7,15 @@
 #include "tern/apps/models/mlp.h"
 #include "tern/apps/models/one_tower_alexnet.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/apps/trainer/suggestion.h"
 #include "tern/core/error.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr double kRate = 1e-4;  // on noise, nothing is to be learned
 

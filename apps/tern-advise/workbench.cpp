@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tern/apps/tern-advise/measure.h"
-#include "tern/apps/trainer/evaluate.h"
 #include "tern/autograd/functional.h"
+#include "tern/trainer/run/evaluation.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
 #include "tern/dist/cost/round_time.h"
@@ -15,6 +15,8 @@
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 std::unique_ptr<Module> initialized(const Network& network) {
   auto model = network.make();

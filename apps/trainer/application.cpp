@@ -1,64 +1,25 @@
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
-#include <filesystem>
-#include <new>
-
-#include "tern/apps/trainer/flags.h"
-#include "tern/apps/trainer/inference.h"
-#include "tern/apps/trainer/interrupt.h"
-#include "tern/apps/trainer/job/launch.h"
-#include "tern/apps/trainer/model_setup.h"
-#include "tern/apps/trainer/places.h"
-#include "tern/apps/trainer/program.h"
-#include "tern/apps/trainer/wait_policy.h"
-#include "tern/core/error.h"
-#include "tern/core/escaped.h"
-#include "tern/dist/comm/failure.h"
+#include "tern/trainer/flags/command_line.h"
+#include "tern/trainer/job/launch.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/job/program.h"
+#include "tern/trainer/run/inference.h"
 
 namespace tern {
-namespace {
 
-int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
-  const auto end = [&](const char* sentence, ExitCode code) {
-    // A sentence may hold what stands in a file, or what another process sent.
-    if (*sentence != '\0') console.err.print(printable(name + ": " + sentence));
-    return static_cast<int>(code);
-  };
-  try {
-    return body();
-  } catch (const Interrupted& stop) {
-    return end(stop.what(), kInterrupted);
-  } catch (const InputError& error) {
-    return end(error.what(), kBadInput);
-  } catch (const PeerError& error) {
-    return end(error.what(), kLostPeer);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return end((error.path1().string() + ": " + error.code().message()).c_str(), kBadInput);
-  } catch (const std::bad_alloc&) {
-    return end("out of memory", kInternalError);
-  } catch (const std::exception& error) {
-    return end(error.what(), kInternalError);
-  }
-}
-
-}  // namespace
-
-int run_application(const std::string& name, Console& console, const std::function<int()>& body) {
-  const int code = exit_code_of(name, console, body);
-  console.finish(name, code);
-  return code;
-}
+using namespace trainer;
 
 int run_application(const std::string& name, const std::function<int()>& body) {
   Console console;
-  return run_application(name, console, body);
+  return trainer::run_application(name, console, body);
 }
 
 int train(int argc, char** argv, const Application& application) {
   settle_output();
   wait_passively(argv);
   Console console;
-  return run_application(application.name, console, [&]() -> int {
+  return trainer::run_application(application.name, console, [&]() -> int {
     Invocation invocation = read_flags(argc, argv, application);
     if (!invocation.run) {
       print_plainly(invocation.text);

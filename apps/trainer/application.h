@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/trainer/console.h"
-#include "tern/apps/trainer/settings.h"
 #include "tern/data/dataset.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/layers/module.h"
+#include "tern/trainer/settings.h"
 
 namespace tern {
 
@@ -64,9 +63,7 @@ enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2, kLostPeer = 
 int train(int argc, char** argv, const Application& application);
 
 /// Calls `body` and turns what it throws into a sentence on stderr, after `name`, and an exit code. Then waits for the
-/// readers of `console`, as Console::finish does.
-int run_application(const std::string& name, Console& console, const std::function<int()>& body);
-/// The same with a console of its own.
+/// readers of stdout and stderr.
 int run_application(const std::string& name, const std::function<int()>& body);
 
 }  // namespace tern

@@ -1,24 +1,78 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "tern/data/image_folder.h"
 #include "tern/data/transforms.h"
 #include "tern/dist/codec/codec.h"
+#include "tern/dist/methods/independent_subnets.h"
 
 namespace tern {
+
+// Settings that are a choice among a few. `words_of` gives what a person writes for each, in the enumerators' order.
+
+template <size_t kCount>
+using Words = std::array<std::string_view, kCount>;
+
+/// --optimizer
+enum class UpdateRule : uint8_t { sgd, momentum, nesterov, adam, adamw };
+constexpr Words<5> words_of(UpdateRule) { return {"sgd", "momentum", "nesterov", "adam", "adamw"}; }
+
+/// --lr-schedule
+enum class LrSchedule : uint8_t { constant, poly, step, cosine };
+constexpr Words<4> words_of(LrSchedule) { return {"constant", "poly", "step", "cosine"}; }
+
+/// --transport: threads of one process, or processes that talk over TCP, or over TCP and NCCL.
+enum class RankTransport : uint8_t { inproc, socket, nccl };
+constexpr Words<3> words_of(RankTransport) { return {"inproc", "socket", "nccl"}; }
+
+/// --method
+enum class TrainingMethod : uint8_t { data_parallel, local_sgd, ist };
+constexpr Words<3> words_of(TrainingMethod) { return {"data-parallel", "local-sgd", "ist"}; }
+
+/// --ist-eval: the whole model's batch-norm statistics are those of training batches, or each test batch's own.
+enum class SubnetEvaluation : uint8_t { calibrated, batch };
+constexpr Words<2> words_of(SubnetEvaluation) { return {"calibrated", "batch"}; }
+
+/// --precision
+enum class Precision : uint8_t { fp32, tf32, bf16 };
+constexpr Words<3> words_of(Precision) { return {"fp32", "tf32", "bf16"}; }
+
+constexpr Words<2> words_of(Fit) { return {"crop", "squash"}; }
+constexpr Words<2> words_of(SubnetScope) { return {"fc", "filters"}; }
+constexpr Words<2> words_of(SubnetMomentum) { return {"travel", "drop"}; }
+constexpr Words<2> words_of(SubnetExchange) { return {"coordinator", "peer"}; }
+
+/// An enum that has words.
+template <class E>
+concept Worded = std::is_enum_v<E> && requires(E e) {
+  words_of(e);
+};
+
+template <Worded E>
+std::string to_string(E e) {
+  return std::string(words_of(e)[static_cast<size_t>(e)]);
+}
+
+/// What --device and --codec say by default, and --device for a GPU of the trainer's choice.
+inline constexpr const char *kCpu = "cpu", *kAnyGpu = "cuda", *kFloats = "none";
 
 /// Everything a training run is told; each field is the flag of its name, and its value here that flag's default. A
 /// plain value.
 struct TrainSettings {
   std::string data = "digits";
   std::string data_dir = {};
-  int64_t resize = 256;      ///< pixels
-  std::string fit = "crop";  ///< see Fit
+  int64_t resize = 256;  ///< pixels
+  Fit fit = Fit::crop;
   std::string cache = {};
   std::optional<int64_t> epochs = {};  ///< 1 where neither is given
   std::optional<int64_t> iterations = {};
@@ -27,9 +81,9 @@ struct TrainSettings {
   bool shuffle = true;
   int64_t loader_threads = 1;
 
-  std::string optimizer = "momentum";
+  UpdateRule optimizer = UpdateRule::momentum;
   double lr = 0.01;
-  std::string lr_schedule = "constant";
+  LrSchedule lr_schedule = LrSchedule::constant;
   double lr_power = 0.5;
   std::vector<double> lr_steps = {};
   int64_t warmup = 0;
@@ -40,19 +94,19 @@ struct TrainSettings {
   double label_smoothing = 0;
   double clip_norm = 0;
 
-  std::optional<int64_t> workers = {};  ///< ranks that train together; unset: no distributed training
-  std::string transport = {};           ///< inproc, or socket or nccl where the ranks are processes
+  std::optional<int64_t> workers = {};          ///< ranks that train together; unset: no distributed training
+  std::optional<RankTransport> transport = {};  ///< unset: inproc, or socket for ranks that are processes
   std::optional<int64_t> rank = {}, world_size = {};
   std::string master = {}, bind = {}, link = {};
   double dead_after = 5;  ///< seconds
   int64_t max_restarts = 0;
-  std::string method = "data-parallel";
+  TrainingMethod method = TrainingMethod::data_parallel;
   int64_t local_steps = 10;
-  std::string ist_scope = "fc";
-  std::string ist_momentum = "travel";
-  std::string ist_eval = "calibrated";
+  SubnetScope ist_scope = SubnetScope::fc;
+  SubnetMomentum ist_momentum = SubnetMomentum::travel;
+  SubnetEvaluation ist_eval = SubnetEvaluation::calibrated;
   std::optional<int64_t> calibrate_batches = {};
-  std::string codec = "none";
+  std::string codec = kFloats;
   std::string exchange = {};  ///< empty: see default_exchange
   int64_t min_compress = 0;
   std::string keep_float = {};
@@ -62,8 +116,8 @@ struct TrainSettings {
 
   int64_t seed = 1;
   int64_t threads = 0;  ///< 0: one per core
-  std::string device = "cpu";
-  std::string precision = "fp32";
+  std::string device = kCpu;
+  Precision precision = Precision::fp32;
   bool deterministic = false;
   bool cuda_graph = true;
   bool profile = false;
@@ -85,11 +139,5 @@ struct TrainSettings {
   std::vector<CodecEntry> codecs = {};                                    ///< of the application's own
   std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< likewise; see Application
 };
-
-/// Throws an InputError that names the first flag out of its range or at odds with another.
-void validate(const TrainSettings& settings);
-
-/// Why the flag `name` would change nothing beside the other settings; empty where it acts.
-std::string reason_without_effect(const std::string& name, const TrainSettings& settings);
 
 }  // namespace tern

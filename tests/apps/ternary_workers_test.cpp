@@ -12,14 +12,17 @@
 #include "tern/apps/reproduce/block_means.h"
 #include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/gradient_census.h"
-#include "tern/apps/trainer/model_setup.h"
 #include "tern/core/random.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/run/recipe.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 /// train_lenet, as far as its defaults go.
 Application lenet_application() {

@@ -6,14 +6,16 @@
 #include <regex>
 #include <span>
 
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/job/program.h"
 #include "tests/bench/measure.h"
 
 namespace tern::bench {
 namespace {
+
+using namespace trainer;
 
 std::regex read_pattern(const std::string& filter) {
   try {
@@ -89,6 +91,6 @@ int run(int argc, char** argv) {
 }  // namespace tern::bench
 
 int main(int argc, char** argv) {
-  tern::wait_passively(argv);
+  tern::trainer::wait_passively(argv);
   return tern::run_application("bench", [&] { return tern::bench::run(argc, argv); });
 }

@@ -1,4 +1,4 @@
-#include <tern/apps/trainer/application.h>
+#include <tern/trainer/application.h>
 #include "net.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-#include <tern/apps/trainer/application.h>
+#include <tern/trainer/application.h>
 #include <cmath>
 #include "net.h"
 

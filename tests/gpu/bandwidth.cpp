@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/kernels/codec.h"
@@ -23,6 +22,7 @@
 #include "tern/kernels/short_float.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/update.h"
+#include "tern/trainer/application.h"
 
 // How near kernels that move memory come to a copy on the same device: bytes each has to read and write, over its time,
 // divided by the same of a device-to-device copy, in interleaved rounds. usage: bandwidth kernels|codecs

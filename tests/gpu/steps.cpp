@@ -15,9 +15,9 @@
 #include "tern/apps/models/cifarnet.h"
 #include "tern/apps/models/lenet.h"
 #include "tern/apps/models/resnet.h"
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/step_graph.h"
 #include "tern/autograd/functional.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/run/step_graph.h"
 #include "tern/core/error.h"
 #include "tern/kernels/libraries.h"
 #include "tern/optim/sgd.h"
@@ -28,6 +28,8 @@
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 constexpr Device kCuda{DeviceType::cuda, 0};
 

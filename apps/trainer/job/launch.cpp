@@ -1,24 +1,88 @@
-#include "tern/apps/trainer/job/launch.h"
+#include "tern/trainer/job/launch.h"
 
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
 
-#include "tern/apps/trainer/job/rank_threads.h"
-#include "tern/apps/trainer/job/supervisor.h"
-#include "tern/apps/trainer/model_setup.h"
-#include "tern/apps/trainer/places.h"
-#include "tern/apps/trainer/trainer.h"
-#include "tern/apps/trainer/worker_settings.h"
+#include "tern/core/atomic_file.h"
 #include "tern/core/device.h"
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/in_process.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/trainer/flags/rules.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/job/supervisor.h"
+#include "tern/trainer/run/checkpoint.h"
+#include "tern/trainer/run/recipe.h"
+#include "tern/trainer/run/trainer.h"
 
-namespace tern {
+namespace tern::trainer {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// What ended a job of several ranks; thread-safe.
+class FirstCause {
+ public:
+  /// Notes the exception under way. A PeerError tells of another rank's end: that rank's own error is the cause.
+  void note() {
+    const std::lock_guard lock(mutex_);
+    try {
+      throw;
+    } catch (const PeerError&) {
+      if (!lost_) lost_ = std::current_exception();
+    } catch (...) {
+      if (!own_) own_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (own_) std::rethrow_exception(own_);
+    if (lost_) std::rethrow_exception(lost_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr own_, lost_;
+};
+
+/// `check` is check_writable or check_writable_folder.
+void check_place(const char* flag, const std::string& path, void (*check)(const fs::path&)) {
+  if (path.empty()) return;
+  try {
+    check(path);
+  } catch (const InputError& error) {
+    throw InputError(join({flag, ": ", error.what()}));
+  }
+}
+
+/// Two outputs in one place would destroy one another.
+void check_distinct(const TrainSettings& s) {
+  const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
+                                                               {"--plot", &s.plot},
+                                                               {"--save", &s.save},
+                                                               {"--tensorboard", &s.tensorboard},
+                                                               {"--checkpoint", &s.checkpoint},
+                                                               {"--cache", &s.cache}};
+  std::map<fs::path, const char*> taken;
+  if (!s.init.empty() && s.init != s.save) taken.emplace(fs::weakly_canonical(fs::absolute(s.init)), "--init");
+  for (const auto& [flag, path] : places) {
+    if (path->empty()) continue;
+    const auto [place, is_new] = taken.emplace(fs::weakly_canonical(fs::absolute(*path)), flag);
+    check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected a place for each");
+  }
+}
 
 std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr<Transport> transport) {
   return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
@@ -67,14 +131,14 @@ std::unique_ptr<Communicator> connect(const TrainSettings& settings, const Clust
                                               .deadlines = deadlines,
                                               .note = note_for(settings, place, console)},
                                              find_listener(settings, place)));
-  if (settings.transport != "nccl") return std::make_unique<TransportCommunicator>(std::move(transport));
+  if (settings.transport != RankTransport::nccl) return std::make_unique<TransportCommunicator>(std::move(transport));
   const NcclOptions options = {.device = parse_device(settings.device), .master = place.master, .deadlines = deadlines};
   return make_nccl(std::move(transport), options);
 }
 
 /// "torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
 std::string told_by(const ClusterPlace& place, const TrainSettings& settings) {
-  const bool leaves_machine = settings.transport == "nccl" && place.local_size < place.size;
+  const bool leaves_machine = settings.transport == RankTransport::nccl && place.local_size < place.size;
   return join({place.source, ", rank 0 at ", place.master,
                leaves_machine ? "; NCCL sends unprotected: the network must be a trusted one" : ""});
 }
@@ -92,7 +156,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   if (place.epoch > 0 && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
   if (place.rank == 0) check_places(settings);
-  if (settings.transport == "nccl" && settings.device == "cuda")
+  if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
   // First of all the ranks join, so that each hears at once where another fails in what follows.
@@ -121,11 +185,45 @@ void check_gpus(const TrainSettings& settings) {
   const int64_t workers = *settings.workers, gpus = cuda_device_count();
   check_input(workers <= gpus, "--workers: found ", workers, ", expected ", gpus,
               " or fewer with --transport nccl: ", "this machine has ", gpus, gpus == 1 ? " GPU" : " GPUs");
-  check_input(workers == 1 || settings.device == "cuda", "--device: found ", settings.device, " for ", workers,
+  check_input(workers == 1 || settings.device == kAnyGpu, "--device: found ", settings.device, " for ", workers,
               " workers, expected cuda: with --transport nccl each needs a GPU of its own");
 }
 
 }  // namespace
+
+void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body) {
+  FirstCause cause;
+  std::vector<std::thread> running;
+  for (int rank = 0; rank < ranks; ++rank)
+    running.emplace_back([&, rank] {
+      try {
+        set_thread_count(threads);
+        body(rank);
+      } catch (...) {
+        cause.note();
+      }
+    });
+  for (auto& rank : running) rank.join();
+  cause.rethrow();
+}
+
+void run_rank_threads(int ranks, int threads, const std::function<void(std::unique_ptr<Transport>)>& body) {
+  auto transports = make_in_process(ranks);
+  run_rank_threads(ranks, threads, [&](int rank) { body(std::move(transports[static_cast<size_t>(rank)])); });
+}
+
+void check_places(const TrainSettings& s) {
+  check_place("--log", s.log, check_writable);
+  check_place("--plot", s.plot, check_writable);
+  check_place("--save", s.save, check_writable);
+  check_place("--tensorboard", s.tensorboard, check_writable_folder);
+  check_place("--cache", s.cache, check_writable_folder);
+  const bool trains = !s.eval_only && s.predict.empty();
+  if (trains) check_place("--checkpoint", s.checkpoint, check_writable_folder);
+  check_distinct(s);
+  if (trains && !s.resume && !s.checkpoint.empty()) check_no_run(s.checkpoint);
+  check_input(s.init.empty() || std::ifstream(s.init).good(), "--init: ", s.init, ": no such file, or not readable");
+}
 
 int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
            Console& console, char** argv) {
@@ -134,8 +232,8 @@ int launch(const Application& application, TrainSettings settings, const std::op
     return kDone;
   }
   check_places(settings);
-  if (settings.transport == "nccl") check_gpus(settings);
-  if (settings.transport == "socket" || settings.transport == "nccl")
+  if (settings.transport == RankTransport::nccl) check_gpus(settings);
+  if (settings.transport.value_or(RankTransport::inproc) != RankTransport::inproc)
     return Supervisor(application.name, settings, console, argv).run();
   prepare_machine(settings, static_cast<int>(settings.workers.value_or(1)));
   if (settings.workers) {
@@ -147,4 +245,4 @@ int launch(const Application& application, TrainSettings settings, const std::op
   return kDone;
 }
 
-}  // namespace tern
+}  // namespace tern::trainer

@@ -1,4 +1,4 @@
-#include "tern/apps/trainer/job/supervisor.h"
+#include "tern/trainer/job/supervisor.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -9,15 +9,15 @@
 #include <csignal>
 #include <cstring>
 
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/interrupt.h"
-#include "tern/apps/trainer/worker_settings.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/socket.h"
 #include "tern/dist/comm/token.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/flags/rules.h"
+#include "tern/trainer/run/interrupt.h"
 
-namespace tern {
+namespace tern::trainer {
 namespace {
 
 /// A second signal within this time is the same wish: `timeout` sends each to the process and to its group.
@@ -254,4 +254,4 @@ bool Supervisor::any_running() const {
 
 void Supervisor::say(const std::string& sentence) const { print_over_live_line(console_.err, name_ + ": " + sentence); }
 
-}  // namespace tern
+}  // namespace tern::trainer

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/trainer/console.h"
-#include "tern/apps/trainer/job/child.h"
-#include "tern/apps/trainer/pulse.h"
-#include "tern/apps/trainer/settings.h"
+#include "tern/trainer/job/child.h"
+#include "tern/trainer/job/pulse.h"
+#include "tern/trainer/report/console.h"
+#include "tern/trainer/settings.h"
 
-namespace tern {
+namespace tern::trainer {
 
 /// Runs the ranks of a job as children of this process and does nothing else: relays their output and the signals that
 /// a person sends, ends those that do not end with the others, starts all of them anew where one was lost, and outlives
@@ -68,4 +68,4 @@ class Supervisor {
   std::map<std::string, const Child*> echoes_;  ///< sentences of ranks that ended because of others
 };
 
-}  // namespace tern
+}  // namespace tern::trainer

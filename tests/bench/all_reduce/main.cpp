@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <optional>
 
-#include "tern/apps/trainer/wait_policy.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
+#include "tern/trainer/job/program.h"
 
 namespace tern::bench {
 namespace {
+
+using namespace trainer;
 
 constexpr int kWarmUp = 2;
 
@@ -75,7 +77,7 @@ int run(int ranks, const std::vector<int64_t>& sizes) {
 }  // namespace tern::bench
 
 int main(int argc, char** argv) {
-  tern::wait_passively(argv);
+  tern::trainer::wait_passively(argv);
   CLI::App app("Times all-reduce of float32 between processes over TCP on loopback.");
   int ranks = 2;
   app.add_option("RANKS", ranks, "Processes")->required()->check(CLI::Range(1, 64));

@@ -1,0 +1,371 @@
+#include "tern/trainer/flags/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <CLI/StringTools.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/core/error.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tern/trainer/flags/flag_table.h"
+#include "tern/trainer/flags/rules.h"
+#include "tern/trainer/flags/words.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/run/datasets.h"
+
+namespace tern::trainer {
+namespace {
+
+/// A line of a configuration file that sets a flag.
+struct ConfigLine {
+  int number;        ///< from 1
+  std::string flag;  ///< without dashes
+  std::vector<std::string> values;
+};
+
+/// Takes the values of one line apart.
+class ValueReader {
+ public:
+  explicit ValueReader(std::string_view text) : text_(text) {}
+
+  std::vector<std::string> read() {
+    if (!text_.starts_with('[')) return {read_one("")};
+    std::vector<std::string> values;
+    do {
+      text_.remove_prefix(1);
+      values.push_back(read_one(",]"));
+    } while (text_.starts_with(','));
+    check_input(text_ == "]", "expected ']' at the end");
+    return values;
+  }
+
+ private:
+  /// Up to the first of `ends`, or to the end where there are none.
+  std::string read_one(std::string_view ends) {
+    skip_spaces();
+    std::string value;
+    if (text_.starts_with('"')) {
+      value = read_quoted();
+      skip_spaces();
+      check_input(text_.empty() || ends.find(text_[0]) != std::string_view::npos, "found '", text_,
+                  "' after the closing quote");
+      return value;
+    }
+    value = text_.substr(0, ends.empty() ? text_.size() : text_.find_first_of(ends));
+    text_.remove_prefix(value.size());
+    return CLI::detail::trim(value);
+  }
+
+  std::string read_quoted() {
+    std::string value;
+    for (size_t i = 1; i < text_.size(); ++i) {
+      if (text_[i] == '"') {
+        text_.remove_prefix(i + 1);
+        return value;
+      }
+      const bool escaped = text_[i] == '\\' && i + 1 < text_.size();
+      if (escaped) ++i;
+      value += escaped && text_[i] == 'n' ? '\n' : text_[i];
+    }
+    fail_input({"expected a closing quote"});
+  }
+
+  void skip_spaces() { text_.remove_prefix(std::min(text_.size(), text_.find_first_not_of(" \t"))); }
+
+  std::string_view text_;
+};
+
+/// Reads the file of --config: a `flag=value` per line, a switch perhaps without its value, and lines of comment from
+/// '#'. A value is one word, a list [a,b], or either in double quotes, within which a backslash stands before a quote
+/// and before itself, and \n is a new line. An InputError names the file, and the line that is no such thing.
+std::vector<ConfigLine> read_config(const std::string& path) {
+  check_input(!std::filesystem::is_directory(path), "--config: ", path, ": is a folder, expected a file of flags");
+  std::ifstream file(path);
+  check_input(file.is_open(), "--config: ", path, ": cannot be read: ", std::strerror(errno));
+  std::vector<ConfigLine> found;
+  int number = 0;
+  for (std::string text; std::getline(file, text);) {
+    ++number;
+    CLI::detail::trim(text);
+    if (text.empty() || text[0] == '#') continue;
+    const size_t equals = text.find('=');
+    ConfigLine line{.number = number, .flag = text.substr(0, equals), .values = {"true"}};
+    CLI::detail::trim(line.flag);
+    try {
+      if (equals != std::string::npos)
+        line.values = ValueReader(CLI::detail::trim_copy(text.substr(equals + 1))).read();
+    } catch (const InputError& error) {
+      throw InputError(join({"--config: ", path, ": line ", number, ": ", error.what()}));
+    }
+    found.push_back(std::move(line));
+  }
+  return found;
+}
+
+/// The group of the flags that no configuration file sets.
+constexpr const char* kProgram = "Program";
+/// --codec with this for its spec lists the codecs.
+constexpr const char* kHelp = "help";
+
+/// The words of a field that is a choice among a few.
+std::string words_of_choice(const auto&) { return ""; }
+std::string words_of_choice(const Worded auto& field) { return listed(words_of(field)); }
+template <Worded E>
+std::string words_of_choice(const std::optional<E>&) {
+  return listed(words_of(E{}));
+}
+
+/// Defaults stand behind the description, in brackets.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(30); }
+  std::string make_option_name(const CLI::Option* option, bool) const override {
+    const std::string name = "--" + option->get_lnames().front();
+    return option->get_default_str() == "on" ? name + ",--no-" + name.substr(2) : option->get_name(false, true);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : ' ' + option->get_type_name();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string& value = option->get_default_str();
+    return option->get_description() + (value.empty() ? "" : join({" [", value, "]"}));
+  }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (size_t gap; (gap = text.find("\n\n\n")) != std::string::npos;) text.erase(gap, 1);
+    return text;
+  }
+};
+
+/// Whether `flag` stands in `message`, and not as the start of a longer one.
+bool speaks_of(const std::string& message, const std::string& flag) {
+  for (size_t at = message.find(flag); at != std::string::npos; at = message.find(flag, at + 1)) {
+    const char next = message[at + flag.size()];
+    if (next != '-' && !std::isalpha(static_cast<unsigned char>(next))) return true;
+  }
+  return false;
+}
+
+/// The settings of one command line, bound to CLI11's parser.
+class CommandLine {
+ public:
+  explicit CommandLine(const Application& application) : application_(application) {
+    settings_ = application.defaults;
+    settings_.codecs = application.codecs;
+    settings_.augment = application.augment;
+    app_.name(application.name);
+    app_.description("Trains a model, evaluates it, and writes down what happened.");
+    app_.formatter(std::make_shared<HelpFormatter>());
+    app_.allow_extras();
+    visit_flags(settings_, [&](const Flag& flag, auto& field) { add(flag, field); });
+    for (const Choice& choice : application.choices) add_choice(choice);
+    for (const Count& count : application.counts)
+      add({"Model", count.flag.c_str(), "N", count.help.c_str()}, settings_.counts[count.flag] = count.value);
+    app_.add_option("--config", config_, "Read flags from this file")->group(kProgram)->type_name("FILE");
+    app_.add_flag("--print-config", print_config_, "Print the settings as such a file")->group(kProgram);
+    app_.add_flag("--version", print_version_, "Print the versions of tern and what it uses")->group(kProgram);
+    app_.set_help_flag("--help,-h", "Print this help")->group(kProgram);
+  }
+
+  Invocation read(int argc, const char* const* argv) {
+    check_words(argc, argv);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return {.run = false, .text = app_.help()};
+    } catch (const CLI::ParseError& error) {
+      throw InputError(error.what());
+    }
+    if (print_version_) return {.run = false, .text = version_text(application_.name)};
+    refuse_unknown();
+    if (!config_.empty()) add_config();
+    overrule_length();
+    if (application_.settle) application_.settle(settings_, [this](const char* flag) { return is_given(flag); });
+    if (settings_.codec == kHelp)
+      return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
+    std::optional<ClusterPlace> place;
+    try {
+      place = place_by_flags(settings_);
+      if (!place) place = find_place([](const char* name) { return std::getenv(name); });
+      if (place) settle(settings_, *place);
+      validate(settings_);
+      refuse_without_effect();
+    } catch (const InputError& error) {
+      throw InputError(error.what() + lines_of_flags_in(error.what()));
+    }
+    if (print_config_) return {.run = false, .text = config_text(settings_)};
+    return {.settings = settings_, .place = place, .run = true, .text = {}};
+  }
+
+ private:
+  /// Each flag once, none where another's value stands, and no value of a switch but true and false.
+  void check_words(int argc, const char* const* argv) {
+    const CLI::Option* waiting = nullptr;  // for its value
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      const size_t equals = word.find('=');
+      const std::string name = word.substr(0, equals);
+      const CLI::Option* option = app_.get_option_no_throw(name);
+      if (option && waiting)
+        fail_input({waiting->get_name(), ": found the flag '", word, "', expected ", waiting->get_type_name()});
+      if (option) {
+        const auto [first, is_new] = given_.emplace(option, name);
+        check_input(is_new, name, ": given ", first->second == name ? "twice" : "beside " + first->second,
+                    ", expected once");
+        if (is_switch(*option) && equals != std::string::npos) check_switch(*option, word.substr(equals + 1));
+      }
+      waiting = option && !is_switch(*option) && equals == std::string::npos ? option : nullptr;
+    }
+    if (waiting) fail_input({waiting->get_name(), ": found nothing after it, expected ", waiting->get_type_name()});
+  }
+
+  static bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+  static void check_switch(const CLI::Option& option, const std::string& word) {
+    check_input(word == "true" || word == "false", option.get_name(), ": found '", word, "', expected true or false");
+  }
+
+  void add(const Flag& flag, bool& field) {
+    const std::string name = std::string("--") + flag.name;
+    app_.add_flag(field ? name + ",!--no-" + flag.name : name, field, flag.help)
+        ->group(flag.group)
+        ->default_str(field ? "on" : "");
+  }
+
+  template <class T>
+  void add(const Flag& flag, T& field) {
+    const std::string choice = words_of_choice(field);
+    const auto read = [choice, expected = flag.value, &field](const std::vector<std::string>& words) {
+      if (std::is_same_v<T, std::string> || !choice.empty())
+        check_input(!words.back().empty(), "found nothing, expected ", expected);
+      read_value(words, field);
+    };
+    auto* option =
+        add_option(app_, std::string("--") + flag.name, choice.empty() ? flag.value : choice, flag.help, read);
+    option->group(flag.group)->default_str(show_value(field));
+    if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<std::string>>)
+      option->expected(1, 1 << 20);
+  }
+
+  void add_choice(const Choice& choice) {
+    std::string& field = settings_.choices[choice.flag] = choice.values.front();
+    const std::vector<std::string_view> words(choice.values.begin(), choice.values.end());
+    const auto read = [words, &field](const std::vector<std::string>& found) {
+      check_input(std::ranges::count(words, found.back()) > 0, "found '", found.back(), "', expected ", listed(words));
+      field = found.back();
+    };
+    add_option(app_, "--" + choice.flag, listed(words), choice.help, read)->group("Model")->default_str(field);
+  }
+
+  void refuse_unknown() const {
+    const std::vector<std::string> unknown = app_.remaining();
+    if (!unknown.empty()) fail_unknown("argument", unknown.front().substr(0, unknown.front().find('=')), "--");
+  }
+
+  [[noreturn]] void fail_unknown(const char* kind, const std::string& word, const std::string& dashes) const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options()) names.push_back(dashes + option->get_lnames().front());
+    fail_input({"unknown ", kind, " '", word, "'", suggestion(word, names)});
+  }
+
+  /// What the file says and the command line does not.
+  void add_config() {
+    for (const ConfigLine& line : read_config(config_)) {
+      try {
+        CLI::Option* option = app_.get_option_no_throw("--" + line.flag);
+        if (!option || option->get_group() == kProgram) fail_unknown("flag", line.flag, "");
+        const auto [first, is_new] = config_lines_.emplace(option->get_name(), line.number);
+        check_input(is_new, option->get_name(), ": given in line ", first->second, " already, expected once");
+        if (!overruled(*option)) add_line(*option, line);
+      } catch (const InputError& error) {
+        throw InputError(join({"--config: ", config_, ": line ", line.number, ": ", error.what()}));
+      }
+    }
+  }
+
+  void add_line(CLI::Option& option, const ConfigLine& line) {
+    const size_t most = std::max(1, option.get_items_expected_max());
+    check_input(line.values.size() <= most, option.get_name(), ": found ", line.values.size(), " values, expected one");
+    if (is_switch(option)) {
+      check_switch(option, line.values.front());
+      option.add_result(option.get_flag_value(line.flag, line.values.front()));
+    } else {
+      option.add_result(line.values);
+    }
+    option.run_callback();
+  }
+
+  /// --epochs and --iterations say the same thing in two ways: on the command line either overrules both in the file.
+  bool overruled(const CLI::Option& option) const {
+    const auto given = [this](const char* name) { return given_.contains(app_.get_option(name)); };
+    const bool of_length = option.check_lname("epochs") || option.check_lname("iterations");
+    return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
+  }
+
+  /// Whichever is given, the other's default is not meant.
+  void overrule_length() {
+    const bool epochs = is_given("epochs"), iterations = is_given("iterations");
+    if (epochs && !iterations) settings_.iterations.reset();
+    if (iterations && !epochs) settings_.epochs.reset();
+  }
+
+  /// On the command line or in the configuration file.
+  bool is_given(const std::string& flag) const { return app_.get_option("--" + flag)->count() > 0; }
+
+  /// Where the flags that `message` speaks of stand in the configuration file: " (--lr: run.ini, line 3)".
+  std::string lines_of_flags_in(const std::string& message) const {
+    std::string text;
+    for (const auto& [flag, line] : config_lines_)
+      if (speaks_of(message, flag) && !overruled(*app_.get_option(flag)))
+        text += join({text.empty() ? " (" : "; ", flag, ": ", config_, ", line ", line});
+    return text.empty() ? "" : text + ")";
+  }
+
+  void refuse_without_effect() {
+    visit_flags(settings_, [&](const Flag& flag, auto&) {
+      if (!is_given(flag.name)) return;
+      const std::string reason = reason_without_effect(flag, settings_);
+      check_input(reason.empty(), "--", flag.name, " would change nothing: ", reason);
+    });
+  }
+
+  const Application& application_;
+  TrainSettings settings_;
+  CLI::App app_;
+  std::map<const CLI::Option*, std::string> given_;  ///< on the command line, as what
+  std::string config_;
+  std::map<std::string, int> config_lines_;  ///< by flag
+  bool print_config_ = false;
+  bool print_version_ = false;
+};
+
+}  // namespace
+
+Invocation read_flags(int argc, const char* const* argv, const Application& application) {
+  return CommandLine(application).read(argc, argv);
+}
+
+std::string config_text(const TrainSettings& settings) {
+  std::string text;
+  std::string_view group;
+  visit_flags(settings, [&](const Flag& flag, const auto& field) {
+    if (flag.group != group) text += (text.empty() ? "# " : "\n# ") + std::string(group = flag.group) + '\n';
+    const std::string value = write_value(field);
+    const bool silent = value.empty() || !reason_without_effect(flag, settings).empty();
+    text += (silent ? "# " : "") + std::string(flag.name) + '=' + value + '\n';
+  });
+  for (const auto& [flag, value] : settings.choices) text += flag + '=' + write_value(value) + '\n';
+  for (const auto& [flag, value] : settings.counts) text += flag + '=' + write_value(value) + '\n';
+  return text;
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,367 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tern/dist/comm/in_process.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/settings.h"
+
+namespace tern::trainer {
+
+/// So that products of two counts cannot overflow.
+inline constexpr double kMostSteps = 1e9, kMostImages = 1e9;
+inline constexpr double kDay = 86400;  ///< seconds
+
+/// The numbers that a flag takes: from `low` to `high`, without an end that is open.
+struct Range {
+  double low = -HUGE_VAL, high = HUGE_VAL;
+  bool low_open = false, high_open = false;
+  bool tells_both = false;  ///< an error names both ends, instead of the one that is passed
+};
+
+/// Whose settings must be equal.
+enum class Agreement : uint8_t {
+  none,
+  ranks,   ///< those of all ranks: they would wait for each other in vain, or evaluate different models
+  result,  ///< those of a resumed run too: the flag changes the losses
+};
+
+/// What uses a flag.
+enum class Use : uint8_t {
+  training,
+  evaluation,  ///< training and --eval-only
+  model,       ///< training, --eval-only and --predict
+};
+
+/// What a flag needs beside other settings to change anything.
+struct Need {
+  bool met;
+  std::string otherwise;  ///< why the flag changes nothing if it is not met
+};
+
+/// All that is known of one setting beside its type and its default, which TrainSettings has. What is allowed of a
+/// choice are its words.
+struct Flag {
+  const char* group;
+  const char* name;   ///< without dashes
+  const char* value;  ///< what stands for the value in the help; null for a switch
+  const char* help;
+  Agreement agreement = Agreement::none;
+  Use use = Use::training;
+  Range range = {};
+  bool of_workers = false;  ///< looked at only if ranks train together
+  std::vector<Need> needs = {};
+
+  Flag&& shapes_result() && { return std::move(*this).agrees(Agreement::result); }
+  Flag&& agrees(Agreement among) && {
+    agreement = among;
+    return std::move(*this);
+  }
+  Flag&& used_by(Use by) && {
+    use = by;
+    return std::move(*this);
+  }
+  Flag&& in(Range numbers) && {
+    range = numbers;
+    return std::move(*this);
+  }
+  Flag&& needing(bool met, std::string otherwise) && {
+    needs.push_back({met, std::move(otherwise)});
+    return std::move(*this);
+  }
+  Flag&& between_ranks(const TrainSettings& s) && {
+    of_workers = true;
+    return std::move(*this).needing(s.workers.has_value(), "it needs --workers N");
+  }
+  Flag&& between_processes(const TrainSettings& s) && {
+    const bool processes = s.transport == RankTransport::socket || s.transport == RankTransport::nccl;
+    return std::move(*this).between_ranks(s).needing(processes, "it belongs to --transport socket and nccl");
+  }
+};
+
+/// Makes the flags of one group: `flag("lr", "X", "Learning rate")`.
+struct FlagGroup {
+  const char* group;
+
+  Flag operator()(const char* name, const char* value, const char* help) const {
+    return {.group = group, .name = name, .value = value, .help = help};
+  }
+};
+
+inline constexpr Range kPositive = {.low = 0, .low_open = true}, kNotNegative = {.low = 0}, kFromOne = {.low = 1},
+                       kShare = {.low = 0, .high = 1, .high_open = true};
+
+template <class Settings, class Visit>
+void visit_data_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Data"};
+  constexpr Range kImages = {.low = 1, .high = kMostImages};
+  const DatasetEntry* dataset = known_dataset(s.data);
+  const bool resizes = dataset && dataset->resizes;
+  visit(flag("data", "NAME", "Data set").shapes_result().used_by(Use::model), s.data);
+  visit(flag("data-dir", "DIR", "Folder with the data set's files (images: or a list of files)")
+            .used_by(Use::model)
+            .needing(!dataset || dataset->needs_folder, "--data " + s.data + " reads no files"),
+        s.data_dir);
+  visit(flag("resize", "N", "images: to squares of so many pixels a side")
+            .shapes_result()
+            .used_by(Use::model)
+            .in({.low = 1, .high = 4096})
+            .needing(resizes, "it belongs to --data images"),
+        s.resize);
+  visit(flag("fit", "NAME", "images: keep proportions and crop to the middle, or squash into the square")
+            .shapes_result()
+            .used_by(Use::model)
+            .needing(resizes, "it belongs to --data images"),
+        s.fit);
+  visit(flag("cache", "DIR", "images: keep them in this folder, decoded and resized, for this run and others")
+            .used_by(Use::evaluation)
+            .needing(resizes, "it belongs to --data images"),
+        s.cache);
+  visit(flag("batch-size", "N", "Images per training step").shapes_result().in(kImages), s.batch_size);
+  visit(flag("eval-batch-size", "N", "Images per evaluation step").used_by(Use::evaluation).in(kImages),
+        s.eval_batch_size);
+  visit(flag("shuffle", nullptr, "Visit the images in a new order each epoch").shapes_result(), s.shuffle);
+  visit(flag("loader-threads", "N", "Threads that prepare batches ahead; 0: none")
+            .used_by(Use::evaluation)
+            .in({.low = 0, .high = 256}),
+        s.loader_threads);
+}
+
+template <class Settings, class Visit>
+void visit_training_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Training"};
+  constexpr Range kSteps = {.low = 0, .high = kMostSteps};
+  const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
+  visit(flag("epochs", "N", "Passes over the training images (1 where neither is given)").in(kSteps), s.epochs);
+  visit(flag("iterations", "N", "Training steps, instead of --epochs").in(kSteps), s.iterations);
+  visit(flag("optimizer", "NAME", "Update rule").shapes_result(), s.optimizer);
+  visit(flag("lr", "X", "Learning rate").shapes_result().in(kPositive), s.lr);
+  visit(flag("lr-schedule", "NAME", "Its course").shapes_result(), s.lr_schedule);
+  visit(flag("lr-power", "X", "poly: lr (1 - t/T)^X")
+            .shapes_result()
+            .in(kPositive)
+            .needing(s.lr_schedule == LrSchedule::poly, "it belongs to --lr-schedule poly"),
+        s.lr_power);
+  visit(flag("lr-steps", "X,X,...", "step: a tenth of the rate from each of these steps, or shares of the run, on")
+            .shapes_result()
+            .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
+        s.lr_steps);
+  visit(flag("warmup", "N", "Steps in which the rate rises linearly to its course").shapes_result().in(kSteps),
+        s.warmup);
+  visit(flag("warmup-lr", "X", "The rate in all of those steps; 0: it rises")
+            .shapes_result()
+            .in(kNotNegative)
+            .needing(s.warmup != 0, "it needs --warmup"),
+        s.warmup_lr);
+  visit(flag("momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v")
+            .shapes_result()
+            .in(kShare)
+            .needing(has_momentum, "--optimizer " + to_string(s.optimizer) + " has none"),
+        s.momentum);
+  visit(flag("weight-decay", "X",
+             "X w is added to the gradient of each parameter w that the model lets decay (adamw: decoupled)")
+            .shapes_result()
+            .in(kNotNegative),
+        s.weight_decay);
+  visit(
+      flag("ema-decay", "X", "Evaluate and save a moving average of the parameters; 0: off").shapes_result().in(kShare),
+      s.ema_decay);
+  visit(flag("label-smoothing", "X", "Share of each target spread over all classes").shapes_result().in(kShare),
+        s.label_smoothing);
+  visit(flag("clip-norm", "X", "Scale gradients down to this norm; 0: off").shapes_result().in(kNotNegative),
+        s.clip_norm);
+}
+
+template <class Settings, class Visit>
+void visit_workers_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Workers"};
+  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
+  visit(flag("workers", "N", "Ranks that train together, 1 to 64")
+            .shapes_result()
+            .in({.low = 1, .high = kMaxRanks, .tells_both = true}),
+        s.workers);
+  visit(flag("transport", "NAME",
+             "inproc: threads of one process (the default); socket: processes; nccl: processes with a GPU each, whose "
+             "tensors NCCL moves: it needs --device cuda")
+            .between_ranks(s),
+        s.transport);
+  visit(flag("method", "NAME", "What they exchange: gradients, models now and then, or slices of one model")
+            .shapes_result()
+            .between_ranks(s),
+        s.method);
+  visit(flag("local-steps", "N", "local-sgd and ist: steps on its own between two exchanges")
+            .shapes_result()
+            .in(kFromOne)
+            .between_ranks(s)
+            .needing(!data_parallel, "--method data-parallel exchanges in every step"),
+        s.local_steps);
+  visit(flag("ist-scope", "NAME", "ist: what is sliced, neurons between linear layers or filters of convolutions")
+            .shapes_result()
+            .between_ranks(s)
+            .needing(ist, "it belongs to --method ist"),
+        s.ist_scope);
+  visit(flag("ist-momentum", "NAME", "ist: the optimizer's state goes with its neuron, or starts anew")
+            .shapes_result()
+            .between_ranks(s)
+            .needing(ist, "it belongs to --method ist"),
+        s.ist_momentum);
+  visit(flag("ist-eval", "NAME",
+             "ist: the whole model's batch-norm statistics, from training batches or each test batch's own")
+            .agrees(Agreement::ranks)
+            .between_ranks(s)
+            .needing(ist, "it belongs to --method ist"),
+        s.ist_eval);
+  visit(flag("calibrate-batches", "N",
+             "Evaluate by batch-norm statistics of so many training batches; calibrated: 20 unless given")
+            .agrees(Agreement::ranks)
+            .in(kFromOne)
+            .between_ranks(s)
+            .needing(!ist || s.ist_eval == SubnetEvaluation::calibrated, "it belongs to --ist-eval calibrated"),
+        s.calibrate_batches);
+  visit(flag("codec", "SPEC", "How it is coded; --codec help lists the codecs, and the exchanges they take")
+            .shapes_result()
+            .between_ranks(s),
+        s.codec);
+  visit(flag("exchange", "NAME",
+             "How it travels (ist: coordinator or peer); --codec help tells what is chosen where none is given")
+            .shapes_result()
+            .between_ranks(s),
+        s.exchange);
+  visit(flag("min-compress", "N", "Tensors of fewer elements travel as floats")
+            .shapes_result()
+            .in(kNotNegative)
+            .between_ranks(s)
+            .needing(!ist, "--method ist codes all of a slice")
+            .needing(s.codec != kFloats, "--codec none sends floats anyway"),
+        s.min_compress);
+  visit(flag("keep-float", "PATTERN", "So do those whose names match: 'fc2.*'")
+            .shapes_result()
+            .between_ranks(s)
+            .needing(!ist, "--method ist codes all of a slice")
+            .needing(s.codec != kFloats, "--codec none sends floats anyway"),
+        s.keep_float);
+  visit(flag("weight-decay-in-gradient", nullptr, "The weight decay is coded with the gradient")
+            .shapes_result()
+            .between_ranks(s)
+            .needing(data_parallel, "it belongs to --method data-parallel")
+            .needing(s.weight_decay != 0, "it needs --weight-decay X"),
+        s.weight_decay_in_gradient);
+  visit(flag("overlap", nullptr, "Send while the backward pass goes on")
+            .between_ranks(s)
+            .needing(data_parallel, "it belongs to --method data-parallel"),
+        s.overlap);
+  visit(flag("check-every", "N", "Steps between comparisons of the ranks' parameters; 0: none")
+            .agrees(Agreement::ranks)
+            .in(kNotNegative)
+            .between_ranks(s),
+        s.check_every);
+  visit(flag("link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms")
+            .between_ranks(s)
+            .needing(s.transport != RankTransport::nccl, "what NCCL moves does not pass it"),
+        s.link);
+  visit(flag("dead-after", "X", "Seconds of silence after which a rank counts as lost")
+            .in({.low = 0.1, .high = kDay, .tells_both = true})
+            .between_processes(s),
+        s.dead_after);
+  visit(flag("max-restarts", "N", "Go on from the last checkpoint where a rank was lost, N times at most")
+            .in(kNotNegative)
+            .between_processes(s)
+            .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
+        s.max_restarts);
+  visit(flag("bind", "ADDR", "Where rank 0 listens, beyond this machine only with a job token (TERN_TOKEN_FILE)")
+            .between_processes(s),
+        s.bind);
+  visit(flag("rank", "R", "This process is rank R, started by hand or by a script"), s.rank);
+  visit(flag("world-size", "N", "of N ranks"), s.world_size);
+  visit(flag("master", "ADDR:PORT", "whose rank 0 is there"), s.master);
+}
+
+template <class Settings, class Visit>
+void visit_machine_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Machine"};
+  const bool on_cpu = s.device == kCpu;
+  visit(flag("seed", "N", "Of every random number").shapes_result().used_by(Use::evaluation).in(kNotNegative), s.seed);
+  visit(flag("threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all")
+            .agrees(Agreement::ranks)
+            .used_by(Use::model)
+            .in({.low = 0, .high = 1024}),
+        s.threads);
+  visit(flag("device", "NAME",
+             "Where to compute: cpu, cuda or cuda:N (cuda with --transport nccl: each rank takes one of the GPUs that "
+             "it sees)")
+            .used_by(Use::model),
+        s.device);
+  visit(flag("precision", "NAME", "Of activations, or of products alone (tf32: CUDA); parameters stay fp32")
+            .shapes_result()
+            .used_by(Use::model),
+        s.precision);
+  visit(flag("deterministic", nullptr, "CUDA: the same losses from run to run: no engine is chosen by timing")
+            .used_by(Use::model)
+            .needing(!on_cpu, "on the CPU losses are the same from run to run"),
+        s.deterministic);
+  visit(flag("cuda-graph", nullptr, "CUDA, one rank: record a training step once and run it again as a whole")
+            .needing(!on_cpu, "it needs --device cuda")
+            .needing(!s.workers, "the exchange of several ranks is part of each step")
+            .needing(!s.profile, "--profile times operations that run one by one"),
+        s.cuda_graph);
+
+  visit(flag("grace", "X",
+             "Seconds without progress after which a job that a signal asked to end is killed, and the last lines of a "
+             "run are lost if nobody reads them")
+            .used_by(Use::evaluation)
+            .in({.low = 0, .high = kDay}),
+        s.grace);
+}
+
+template <class Settings, class Visit>
+void visit_record_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Record"};
+  visit(flag("log", "FILE", "Write JSON lines").used_by(Use::evaluation), s.log);
+  visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
+  visit(flag("plot", "FILE.svg", "Draw loss and accuracy"), s.plot);
+  visit(flag("profile", nullptr, "Time the operations of training steps, for a table at the end"), s.profile);
+  visit(flag("quiet", nullptr, "Print errors only").used_by(Use::evaluation), s.quiet);
+}
+
+template <class Settings, class Visit>
+void visit_model_flags(Settings& s, Visit& visit) {
+  const FlagGroup flag = {"Model"};
+  const bool only_reads = s.eval_only || !s.predict.empty();
+  visit(flag("checkpoint", "DIR",
+             "Checkpoint after each epoch, at the end and at Ctrl-C; keep the newest two. On several machines: one "
+             "folder that all see")
+            .used_by(Use::model)
+            .needing(!only_reads || s.resume, "it needs --resume"),
+        s.checkpoint);
+  visit(flag("checkpoint-every", "N", "Steps between checkpoints; 0: an epoch")
+            .agrees(Agreement::ranks)
+            .in(kNotNegative)
+            .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
+        s.checkpoint_every);
+  visit(flag("resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR").used_by(Use::model), s.resume);
+  visit(flag("init", "FILE", "Start from these parameters (safetensors)").used_by(Use::model), s.init);
+  visit(flag("save", "FILE", "Write the parameters at the end (safetensors)"), s.save);
+  visit(flag("eval-only", nullptr, "Evaluate the model of --init or --resume, without training").used_by(Use::model),
+        s.eval_only);
+  visit(flag("predict", "IMAGE...", "Classify these images with the model of --init or --resume").used_by(Use::model),
+        s.predict);
+}
+
+/// Calls `visit(flag, field)` for every setting: the one list behind the command line, the help, the configuration
+/// file, the checks, the log and the comparisons between ranks and at a resume. `Settings` is TrainSettings, const or
+/// not; what flags need is judged by its values.
+template <class Settings, class Visit>
+void visit_flags(Settings& s, Visit&& visit) {
+  visit_data_flags(s, visit);
+  visit_training_flags(s, visit);
+  visit_workers_flags(s, visit);
+  visit_machine_flags(s, visit);
+  visit_record_flags(s, visit);
+  visit_model_flags(s, visit);
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,201 @@
+#include "tern/trainer/flags/rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "tern/core/device.h"
+#include "tern/core/error.h"
+#include "tern/dist/comm/address.h"
+#include "tern/dist/comm/in_process.h"
+#include "tern/dist/comm/link.h"
+#include "tern/dist/comm/socket.h"
+#include "tern/dist/comm/token.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tern/trainer/flags/words.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/settings.h"
+
+namespace tern::trainer {
+namespace {
+
+std::string described(const Range& range) {
+  std::string text = join({"a finite number ", range.low_open ? "above " : "from ", range.low});
+  if (range.high != HUGE_VAL) text += join({range.high_open ? " to below " : " to ", range.high});
+  return text;
+}
+
+bool contains(const Range& range, double x) {
+  return std::isfinite(x) && (range.low_open ? x > range.low : x >= range.low) &&
+         (range.high_open ? x < range.high : x <= range.high);
+}
+
+void check_both_ends(const Flag& flag, const MessagePart& found, bool within) {
+  check_input(within, "--", flag.name, ": found ", found.text(), ", expected ", flag.range.low, " to ",
+              flag.range.high);
+}
+
+void check_range(const Flag& flag, double value) {
+  if (flag.range.tells_both) return check_both_ends(flag, value, contains(flag.range, value));
+  const bool unbounded = flag.range.low == -HUGE_VAL && flag.range.high == HUGE_VAL;
+  check_input(unbounded || contains(flag.range, value), "--", flag.name, ": found ", value, ", expected ",
+              described(flag.range));
+}
+
+void check_range(const Flag& flag, int64_t value) {
+  const auto number = static_cast<double>(value);
+  if (flag.range.tells_both) return check_both_ends(flag, value, contains(flag.range, number));
+  check_input(number >= flag.range.low, "--", flag.name, ": found ", value, ", expected ", flag.range.low, " or more");
+  check_input(number <= flag.range.high, "--", flag.name, ": found ", value, ", expected ", flag.range.high,
+              " or fewer");
+}
+
+void check_range(const Flag& flag, const std::optional<int64_t>& value) {
+  if (value) check_range(flag, *value);
+}
+
+void validate_ranges(const TrainSettings& s) {
+  visit_flags(s, [&](const Flag& flag, const auto& field) {
+    if constexpr (requires { check_range(flag, field); })
+      if (s.workers || !flag.of_workers) check_range(flag, field);
+  });
+  constexpr double kMostWidth = 1e6;
+  for (const auto& [flag, value] : s.counts)
+    check_range({.name = flag.c_str(), .range = {.low = 1, .high = kMostWidth}}, value);
+  double previous = 0;
+  for (const double step : s.lr_steps) {
+    check_input(step < 1 || (step == std::floor(step) && step <= kMostSteps), "--lr-steps: found ", step,
+                ", expected whole steps, or shares of the run below 1");
+    check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
+    previous = step;
+  }
+}
+
+/// Names the flag in what `check` throws.
+template <class Check>
+void check_part(const char* flag, const Check& check) {
+  try {
+    check();
+  } catch (const InputError& error) {
+    throw InputError(join({flag, ": ", error.what()}));
+  }
+}
+
+void check_bind(const TrainSettings& s) {
+  if (s.bind.empty()) return;
+  const Address address = listening_address(s);
+  check_input(detail::is_loopback(address) || !token_from_environment().empty(), "other machines can reach ",
+              address.host,
+              ", so that a job token is needed: in the file that TERN_TOKEN_FILE names, or in TERN_TOKEN");
+}
+
+void check_exchange_of(const TrainSettings& s) {
+  if (s.method != TrainingMethod::ist) return check_exchange(s.exchange, *make_codec(s.codec, s.codecs));
+  check_input(find_word<SubnetExchange>(s.exchange).has_value(), "found '", s.exchange, "', expected ",
+              listed(words_of(SubnetExchange{})), " with --method ist");
+}
+
+void validate_workers(const TrainSettings& s) {
+  if (!s.workers) return;
+  images_per_rank(s, static_cast<int>(*s.workers));
+  check_part("--bind", [&] { check_bind(s); });
+  check_part("--link", [&] { parse_link(s.link); });
+  check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
+  check_input(s.transport != RankTransport::nccl || parse_device(s.device).type == DeviceType::cuda, "--device: found ",
+              s.device, ", expected cuda with --transport nccl, which moves tensors from GPU to GPU");
+  if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
+  check_input(s.method != TrainingMethod::ist || s.ist_eval != SubnetEvaluation::batch || s.eval_batch_size >= 2,
+              "--eval-batch-size: found ", s.eval_batch_size,
+              ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
+  check_input(
+      !s.calibrate_batches || s.ema_decay == 0,
+      "--calibrate-batches and --ema-decay contradict each other: statistics are of the parameters as they are");
+  check_input(s.method == TrainingMethod::data_parallel || s.ema_decay == 0, "--ema-decay and --method ", s.method,
+              " contradict each other: each worker has a model of its own");
+}
+
+}  // namespace
+
+std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
+  if (s.eval_only && flag.use == Use::training) return "--eval-only does not use it";
+  if (!s.predict.empty() && flag.use != Use::model) return "--predict does not use it";
+  const auto unmet = std::ranges::find(flag.needs, false, &Need::met);
+  return unmet == flag.needs.end() ? "" : unmet->otherwise;
+}
+
+void validate(const TrainSettings& s) {
+  validate_ranges(s);
+  validate_workers(s);
+  check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
+  check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
+              "', expected a name ending in .svg");
+  check_input(s.optimizer != UpdateRule::nesterov || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");
+  check_input(s.lr_schedule != LrSchedule::step || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
+  check_input(s.precision != Precision::tf32 || s.device != kCpu,
+              "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
+  // For a prediction the folder of images names the classes.
+  const DatasetEntry& dataset = find_dataset(s.data);
+  const bool needs_folder = dataset.needs_folder && (s.predict.empty() || dataset.resizes);
+  check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
+  check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");
+  check_input(!s.resume || s.init.empty(), "--init and --resume contradict each other: give one");
+  check_input(!s.eval_only || s.predict.empty(), "--eval-only and --predict contradict each other: give one");
+  const char* reader = s.eval_only ? "--eval-only" : "--predict";
+  if (s.eval_only || !s.predict.empty())
+    check_input(s.resume || !s.init.empty(), reader, ": needs a model: --init FILE, or --checkpoint DIR --resume");
+}
+
+std::optional<ClusterPlace> place_by_flags(const TrainSettings& s) {
+  const bool any = s.rank || s.world_size || !s.master.empty();
+  if (!any) return {};
+  check_input(s.rank && s.world_size && !s.master.empty(),
+              !s.rank         ? "--rank"
+              : !s.world_size ? "--world-size"
+                              : "--master",
+              ": not found, expected --rank R --world-size N --master ADDR:PORT together");
+  check_input(*s.world_size >= 1 && *s.world_size <= kMaxRanks, "--world-size: found ", *s.world_size,
+              ", expected 1 to ", kMaxRanks);
+  check_input(*s.rank >= 0 && *s.rank < *s.world_size, "--rank: found ", *s.rank, ", expected 0 to ",
+              *s.world_size - 1);
+  ClusterPlace place = {.rank = static_cast<int>(*s.rank), .size = static_cast<int>(*s.world_size)};
+  try {
+    place.master = parse_address(s.master);
+  } catch (const InputError& error) {
+    throw InputError(join({"--master: ", error.what()}));
+  }
+  place.source = "--rank, --world-size";
+  count_local_ranks(place);
+  return place;
+}
+
+void settle(TrainSettings& s, const ClusterPlace& place) {
+  check_input(!s.eval_only && s.predict.empty(), s.eval_only ? "--eval-only" : "--predict",
+              " is for one process, found rank ", place.rank, " of ", place.size, " by ", place.source);
+  check_input(!s.workers || *s.workers == place.size, "--workers: found ", s.workers.value_or(0), ", expected ",
+              place.size, ", as started by ", place.source);
+  check_input(s.transport != RankTransport::inproc, "--transport inproc: found ranks that are processes, by ",
+              place.source);
+  check_input(place.supervised || s.max_restarts == 0,
+              "--max-restarts would change nothing: the ranks were started by ", place.source);
+  check_input(s.link.empty() || place.local_size == place.size, "--link imitates a network on one machine: found ",
+              place.local_size, " of ", place.size, " ranks here, as started by ", place.source);
+  s.workers = place.size;
+  if (!s.transport) s.transport = RankTransport::socket;
+}
+
+Address listening_address(const TrainSettings& s) {
+  const bool has_port =
+      s.bind.starts_with('[') ? s.bind.find("]:") != std::string::npos : std::ranges::count(s.bind, ':') == 1;
+  if (has_port) return parse_address(s.bind);
+  return {.host = s.bind.starts_with('[') ? s.bind.substr(1, s.bind.size() - 2) : s.bind};
+}
+
+Deadlines rank_deadlines(const TrainSettings& s) {
+  Deadlines deadlines;
+  deadlines.dead_after = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s.dead_after));
+  deadlines.heartbeat = std::min(deadlines.heartbeat, deadlines.dead_after / 5);
+  return deadlines;
+}
+
+}  // namespace tern::trainer

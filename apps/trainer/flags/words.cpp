@@ -1,0 +1,128 @@
+#include "tern/trainer/flags/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+
+#include "tern/core/error.h"
+
+namespace tern::trainer {
+namespace {
+
+template <class T>
+T read_number(const std::string& word, const char* expected) {
+  T value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  using Limits = std::numeric_limits<T>;
+  check_input(error != std::errc::result_out_of_range, "found '", word, "', expected ", expected, " from ",
+              Limits::lowest(), " to ", Limits::max());
+  check_input(error == std::errc{} && end == word.data() + word.size(), "found '", word, "', expected ", expected);
+  return value;
+}
+
+template <class T>
+void read_numbers(const std::vector<std::string>& words, const char* expected, std::vector<T>& values) {
+  values.clear();
+  for (const auto& word : words)
+    for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = word.find(',', begin);
+      values.push_back(read_number<T>(word.substr(begin, end - begin), expected));
+    }
+}
+
+template <class T>
+std::string write_numbers(const std::vector<T>& values) {
+  return values.empty() ? "" : fmt::format("[{}]", fmt::join(values, ","));
+}
+
+std::string quoted(const std::string& value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\' || c == '\n') text += '\\';
+    text += c == '\n' ? 'n' : c;
+  }
+  return text + '"';
+}
+
+/// Levenshtein's distance: insertions, deletions and substitutions from `a` to `b`.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+void read_value(const std::vector<std::string>& words, std::string& value) { value = words.back(); }
+void read_value(const std::vector<std::string>& words, int64_t& value) {
+  value = read_number<int64_t>(words.back(), "a whole number");
+}
+void read_value(const std::vector<std::string>& words, double& value) {
+  value = read_number<double>(words.back(), "a number");
+}
+void read_value(const std::vector<std::string>& words, std::optional<int64_t>& value) {
+  read_value(words, value.emplace());
+}
+void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value) {
+  read_numbers(words, "whole numbers with commas between", value);
+}
+void read_value(const std::vector<std::string>& words, std::vector<double>& value) {
+  read_numbers(words, "numbers with commas between", value);
+}
+void read_value(const std::vector<std::string>& words, std::vector<std::string>& value) { value = words; }
+
+std::string write_value(const std::string& value) { return value.empty() ? "" : quoted(value); }
+std::string write_value(int64_t value) { return fmt::format("{}", value); }
+std::string write_value(double value) { return fmt::format("{}", value); }
+std::string write_value(bool value) { return value ? "true" : "false"; }
+std::string write_value(const std::optional<int64_t>& value) { return value ? write_value(*value) : ""; }
+std::string write_value(const std::vector<int64_t>& value) { return write_numbers(value); }
+std::string write_value(const std::vector<double>& value) { return write_numbers(value); }
+std::string write_value(const std::vector<std::string>& value) {
+  std::string text;
+  for (const auto& each : value) text += join({text.empty() ? "[" : ",", quoted(each)});
+  return value.empty() ? "" : text + ']';
+}
+
+CLI::Option* add_option(CLI::App& app, const std::string& flag, const std::string& value, const std::string& help,
+                        const std::function<void(const std::vector<std::string>&)>& read) {
+  const CLI::callback_t callback = [flag, read](const CLI::results_t& words) {
+    try {
+      read(words);
+    } catch (const InputError& error) {
+      throw InputError(flag + ": " + error.what());
+    }
+    return true;
+  };
+  return app.add_option(flag, callback, help)->type_name(value);
+}
+
+std::string listed(std::span<const std::string_view> words) { return fmt::format("{}", fmt::join(words, "|")); }
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string* nearest = nullptr;
+  size_t least = 1 + word.size() / 3;
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance > least || (nearest && distance == least)) continue;
+    nearest = &candidate;
+    least = distance;
+  }
+  return nearest ? join({", did you mean '", *nearest, "'?"}) : "";
+}
+
+}  // namespace tern::trainer

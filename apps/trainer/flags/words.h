@@ -1,0 +1,91 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/core/error.h"
+#include "tern/trainer/settings.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tern::trainer {
+
+// Between a setting and its words on a command line. Reading throws an InputError that says what was found and what
+// was expected, without the flag's name; writing gives words that read back to the same value.
+
+void read_value(const std::vector<std::string>& words, std::string& value);
+void read_value(const std::vector<std::string>& words, int64_t& value);
+void read_value(const std::vector<std::string>& words, double& value);
+void read_value(const std::vector<std::string>& words, std::optional<int64_t>& value);
+void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value);
+void read_value(const std::vector<std::string>& words, std::vector<double>& value);
+void read_value(const std::vector<std::string>& words, std::vector<std::string>& value);
+
+/// "a|b|c"
+std::string listed(std::span<const std::string_view> words);
+
+/// The choice that a person writes as `word`; nothing if there is none.
+template <Worded E>
+std::optional<E> find_word(std::string_view word) {
+  const auto words = words_of(E{});
+  const auto found = std::ranges::find(words, word);
+  return found == words.end() ? std::nullopt : std::optional(static_cast<E>(found - words.begin()));
+}
+
+template <Worded E>
+void read_value(const std::vector<std::string>& words, E& value) {
+  const auto found = find_word<E>(words.back());
+  check_input(found.has_value(), "found '", words.back(), "', expected ", listed(words_of(E{})));
+  value = *found;
+}
+template <Worded E>
+void read_value(const std::vector<std::string>& words, std::optional<E>& value) {
+  read_value(words, value.emplace());
+}
+
+/// As a value in a configuration file; empty where there is nothing to write.
+std::string write_value(const std::string& value);
+std::string write_value(int64_t value);
+std::string write_value(double value);
+std::string write_value(bool value);
+std::string write_value(const std::optional<int64_t>& value);
+std::string write_value(const std::vector<int64_t>& value);
+std::string write_value(const std::vector<double>& value);
+std::string write_value(const std::vector<std::string>& value);
+template <Worded E>
+std::string write_value(E value) {
+  return write_value(to_string(value));
+}
+template <Worded E>
+std::string write_value(const std::optional<E>& value) {
+  return value ? write_value(*value) : "";
+}
+
+/// As a person reads it: words without the quotes of a configuration file.
+std::string show_value(const auto& value) { return write_value(value); }
+inline std::string show_value(const std::string& value) { return value; }
+std::string show_value(const Worded auto& value) { return to_string(value); }
+
+/// An option of `app`; `read` takes the words behind it. What an InputError of `read` says begins with the flag.
+CLI::Option* add_option(CLI::App& app, const std::string& flag, const std::string& value, const std::string& help,
+                        const std::function<void(const std::vector<std::string>&)>& read);
+/// The same, whose words read_value reads into `field`, which outlives it.
+template <class T>
+void add_value_option(CLI::App& app, const std::string& flag, const std::string& value, T& field,
+                      const std::string& help) {
+  add_option(app, flag, value, help, [&field](const std::vector<std::string>& words) { read_value(words, field); });
+}
+
+/// ", did you mean 'x'?" with the candidate nearest to `word` by edit distance; empty where none is near.
+std::string suggestion(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace tern::trainer

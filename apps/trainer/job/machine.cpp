@@ -1,0 +1,58 @@
+#include "tern/trainer/job/machine.h"
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tern/core/device.h"
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/kernels/libraries.h"
+
+namespace tern::trainer {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  utsname system = {};
+  uname(&system);
+  return system.machine;
+}
+
+std::vector<std::pair<std::string, std::string>> versions() {
+  std::vector<std::pair<std::string, std::string>> found = {{"tern", TERN_VERSION}};
+  for (auto& library : kernels::cpu_libraries()) found.push_back(std::move(library));
+  for (auto& library : kernels::cuda_libraries()) found.push_back(std::move(library));
+  return found;
+}
+
+std::string version_text(const std::string& application) {
+  std::string text = application;
+  for (const auto& [name, version] : versions()) text += (text == application ? ": " : ", ") + name + ' ' + version;
+  return text + '\n';
+}
+
+int64_t peak_memory_bytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+void prepare_machine(TrainSettings& settings, int local_ranks) {
+  try {
+    const Device device = parse_device(settings.device);
+    device_backend(device);
+    if (device.type == DeviceType::cuda)
+      kernels::set_library_rules(
+          device, {.tf32 = settings.precision == Precision::tf32, .deterministic = settings.deterministic});
+  } catch (const InputError& error) {
+    throw InputError(std::string("--device: ") + error.what());
+  }
+  if (settings.threads == 0) settings.threads = std::max(1, thread_count() / local_ranks);
+  set_thread_count(static_cast<int>(settings.threads));
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,83 @@
+#include "tern/trainer/job/program.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+
+#include "tern/core/error.h"
+#include "tern/core/escaped.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/run/interrupt.h"
+
+namespace tern::trainer {
+namespace {
+
+int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
+  const auto end = [&](const char* sentence, ExitCode code) {
+    // A sentence may hold what stands in a file, or what another process sent.
+    if (*sentence != '\0') console.err.print(printable(name + ": " + sentence));
+    return static_cast<int>(code);
+  };
+  try {
+    return body();
+  } catch (const Interrupted& stop) {
+    return end(stop.what(), kInterrupted);
+  } catch (const InputError& error) {
+    return end(error.what(), kBadInput);
+  } catch (const PeerError& error) {
+    return end(error.what(), kLostPeer);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return end((error.path1().string() + ": " + error.code().message()).c_str(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return end("out of memory", kInternalError);
+  } catch (const std::exception& error) {
+    return end(error.what(), kInternalError);
+  }
+}
+
+}  // namespace
+
+std::string program_path() {
+  constexpr const char* kSelf = "/proc/self/exe";
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(kSelf, error);
+  // A program that was replaced while it runs is still there under /proc alone.
+  return error || !std::filesystem::exists(path, error) ? kSelf : path.string();
+}
+
+void settle_output() {
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);  // takes the lowest number that is free
+}
+
+void settle_child(pid_t parent, int output, int errors, const sigset_t& blocked) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  if (output >= 0) ::dup2(output, STDOUT_FILENO);
+  if (errors >= 0) ::dup2(errors, STDERR_FILENO);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+void wait_passively(char** argv) {
+  // Some microseconds of spinning: a wait between two loops of one training step is mostly shorter than a sleep.
+  constexpr const char* kSpins = "1000";
+  if (std::getenv("GOMP_SPINCOUNT")) return;
+  if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
+  execv(program_path().c_str(), argv);
+}
+
+int run_application(const std::string& name, Console& console, const std::function<int()>& body) {
+  const int code = exit_code_of(name, console, body);
+  console.finish(name, code);
+  return code;
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,136 @@
+#include "tern/trainer/report/event_file.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "tern/core/crc32c.h"
+#include "tern/core/error.h"
+
+namespace tern::trainer {
+namespace {
+
+/// A protocol-buffer message under construction, in its wire format: appends one field after the other. A value.
+class ProtobufMessage {
+ public:
+  ProtobufMessage& integer(int field, int64_t value);
+  ProtobufMessage& number(int field, double value);
+  ProtobufMessage& number(int field, float value);
+  /// A string, bytes, or an embedded message.
+  ProtobufMessage& bytes(int field, std::string_view value);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void varint(uint64_t value);
+  void key(int field, int wire_type) { varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire_type)); }
+
+  std::string text_;
+};
+
+/// The bytes of `word`, least significant first.
+template <class Word>
+std::string little_endian(Word word) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof(Word); ++i) bytes += static_cast<char>(word >> (8 * i) & 0xff);
+  return bytes;
+}
+
+enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+void ProtobufMessage::varint(uint64_t value) {
+  for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
+  text_ += static_cast<char>(value);
+}
+
+ProtobufMessage& ProtobufMessage::integer(int field, int64_t value) {
+  key(field, kVarint);
+  varint(static_cast<uint64_t>(value));
+  return *this;
+}
+
+ProtobufMessage& ProtobufMessage::number(int field, double value) {
+  key(field, kFixed64);
+  text_ += little_endian(std::bit_cast<uint64_t>(value));
+  return *this;
+}
+
+ProtobufMessage& ProtobufMessage::number(int field, float value) {
+  key(field, kFixed32);
+  text_ += little_endian(std::bit_cast<uint32_t>(value));
+  return *this;
+}
+
+ProtobufMessage& ProtobufMessage::bytes(int field, std::string_view value) {
+  key(field, kBytes);
+  varint(value.size());
+  text_ += value;
+  return *this;
+}
+
+// Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
+enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
+enum SummaryField { kValue = 1 };
+enum ValueField { kTag = 1, kSimpleValue = 2 };
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// TFRecord rotates and shifts checksums, since data that holds its own checksum is a weak spot of CRCs.
+std::string masked_checksum(const std::string& bytes) {
+  const uint32_t sum = crc32c(std::as_bytes(std::span(bytes)));
+  return little_endian((sum >> 15 | sum << 17) + 0xa282ead8u);
+}
+
+}  // namespace
+
+EventFile::EventFile(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  check_input(!error, "--tensorboard: ", folder, ": cannot be made: ", error.message());
+  const auto seconds = static_cast<int64_t>(wall_time());
+  path_ = join({folder, "/events.out.tfevents.", seconds, '.', host_name(), '.', getpid()});
+  file_.open(path_, std::ios::binary);
+  check_input(file_.good(), "--tensorboard: ", path_, ": cannot be written");
+  write_record(ProtobufMessage().number(kWallTime, wall_time()).bytes(kFileVersion, "brain.Event:2").text());
+}
+
+void EventFile::stepped(const StepReport& report) {
+  add_scalar("train/loss", report.step, report.loss);
+  add_scalar("train/lr", report.step, report.lr);
+}
+
+void EventFile::evaluated(const EvaluationReport& report) {
+  add_scalar("eval/accuracy", report.step, report.accuracy);
+  add_scalar("eval/loss", report.step, report.loss);
+}
+
+void EventFile::add_scalar(std::string_view tag, int64_t step, double value) {
+  const auto scalar = ProtobufMessage().bytes(kTag, tag).number(kSimpleValue, static_cast<float>(value));
+  const auto summary = ProtobufMessage().bytes(kValue, scalar.text());
+  write_record(
+      ProtobufMessage().number(kWallTime, wall_time()).integer(kStep, step).bytes(kSummary, summary.text()).text());
+}
+
+void EventFile::write_record(const std::string& message) {
+  const std::string length = little_endian(uint64_t{message.size()});
+  file_ << length << masked_checksum(length) << message << masked_checksum(message) << std::flush;
+  check_input(file_.good(), "--tensorboard: ", path_, ": cannot be written");
+}
+
+}  // namespace tern::trainer

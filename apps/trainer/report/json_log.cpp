@@ -1,0 +1,136 @@
+#include "tern/trainer/report/json_log.h"
+
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "tern/core/atomic_file.h"
+#include "tern/core/error.h"
+#include "tern/trainer/flags/flag_table.h"
+#include "tern/trainer/job/machine.h"
+
+namespace tern::trainer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A process that was killed may have left half a line, which would spoil the next one.
+void drop_unfinished_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return;
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t whole = text.rfind('\n') + 1;
+  if (whole < text.size()) std::filesystem::resize_file(path, whole);
+}
+
+Json json_of(const auto& value) { return value; }
+Json json_of(const Worded auto& value) { return to_string(value); }
+Json json_of(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+template <Worded E>
+Json json_of(const std::optional<E>& value) {
+  return value ? to_string(*value) : "";
+}
+
+Json to_json(const TrainSettings& settings) {
+  Json object;
+  visit_flags(settings, [&](const Flag& flag, const auto& field) {
+    std::string key = flag.name;
+    std::ranges::replace(key, '-', '_');
+    object[key] = json_of(field);
+  });
+  for (const auto& [flag, value] : settings.choices) object[flag] = value;
+  for (const auto& [flag, value] : settings.counts) object[flag] = value;
+  return object;
+}
+
+/// Of rank 0, which writes the log.
+Json sent(const Traffic& traffic) {
+  return {{"bytes_sent_payload", traffic.sent_payload}, {"bytes_sent_overhead", traffic.sent_overhead}};
+}
+
+/// A file's name may be any bytes: what is not UTF-8 is replaced.
+std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(nullptr, &std::fclose) {
+  if (append) drop_unfinished_line(path);
+  file_.reset(std::fopen(path.c_str(), append ? "ae" : "we"));
+  check_input(file_ != nullptr, "--log: ", path, ": cannot be written: ", std::strerror(errno));
+  sync_folder(std::filesystem::absolute(path).parent_path());
+}
+
+void JsonLog::started(const RunStart& run) {
+  team_ = run.settings.workers.has_value();
+  Json line = {{"event", "start"}, {"application", run.application}};
+  line.update(to_json(run.settings));
+  for (const auto& [name, version] : versions()) line["versions"][name] = version;
+  line.update({{"processor", processor_name()},
+               {"training_images", run.training_images},
+               {"test_images", run.test_images},
+               {"steps_per_epoch", run.steps_per_epoch},
+               {"total_steps", run.total_steps},
+               {"first_step", run.first_step},
+               {"parameters", run.parameters}});
+  if (!run.launcher.empty()) line["launcher"] = run.launcher;
+  write_line(text_of(line));
+}
+
+void JsonLog::noted(const std::string& note) { write_line(text_of(Json{{"event", "note"}, {"text", note}})); }
+
+void JsonLog::stepped(const StepReport& report) {
+  Json line = {{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
+               {"loss", report.loss}, {"lr", report.lr},     {"seconds", report.seconds}};
+  if (team_) line.update(sent(report.traffic));
+  write_line(text_of(line));
+}
+
+void JsonLog::evaluated(const EvaluationReport& report) {
+  write_line(text_of(Json{{"event", "eval"},
+                          {"step", report.step},
+                          {"epoch", report.epoch},
+                          {"accuracy", report.accuracy},
+                          {"loss", report.loss}}));
+}
+
+void JsonLog::ended(const RunReport& report) {
+  Json line = {{"event", "done"},
+               {"accuracy", report.accuracy},
+               {"loss", report.loss},
+               {"seconds", report.seconds},
+               {"steps", report.steps},
+               {"images_per_second", report.images_per_second},
+               {"data_wait", report.data_wait},
+               {"peak_memory", report.peak_memory}};
+  if (report.peak_device_memory) line["peak_device_memory"] = *report.peak_device_memory;
+  for (const auto& [name, calls, seconds] : report.operations)
+    line["operations"][name] = {{"calls", calls}, {"seconds", seconds}};
+  if (report.team) {
+    const TeamReport& team = *report.team;
+    line.update(sent(team.traffic));
+    line["bytes_ratio_float_ring"] = team.float_ring_ratio > 0 ? Json(team.float_ring_ratio) : Json(nullptr);
+    line.update({{"compute_seconds", team.compute},
+                 {"encode_seconds", team.times.encode},
+                 {"wait_seconds", team.times.wait},
+                 {"decode_seconds", team.times.decode}});
+  }
+  write_line(text_of(line));
+}
+
+void JsonLog::checkpointing() { check_written(::fdatasync(::fileno(file_.get())) == 0); }
+
+void JsonLog::write_line(const std::string& line) {
+  check_written(std::fputs((line + '\n').c_str(), file_.get()) >= 0 && std::fflush(file_.get()) == 0);
+}
+
+void JsonLog::check_written(bool written) const {
+  check_input(written, "--log: ", path_, ": cannot be written: ", std::strerror(errno));
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tern/trainer/report/listener.h"
+
+namespace tern::trainer {
+
+/// Writes a run as JSON, one object per line, each flushed as it happens and synced before a checkpoint counts; numbers
+/// read back exactly. A resumed run appends, so that steps after its checkpoint may stand twice: the later ones count.
+class JsonLog final : public Listener {
+ public:
+  /// An InputError where `path` cannot be written.
+  JsonLog(const std::string& path, bool append);
+
+  void started(const RunStart& run) override;
+  void noted(const std::string& note) override;
+  void stepped(const StepReport& report) override;
+  void evaluated(const EvaluationReport& report) override;
+  void checkpointing() override;
+  void ended(const RunReport& report) override;
+
+ private:
+  void write_line(const std::string& line);
+  void check_written(bool written) const;
+
+  std::string path_;
+  bool team_ = false;  ///< several ranks train, and bytes are sent
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+}  // namespace tern::trainer

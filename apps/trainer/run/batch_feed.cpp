@@ -1,0 +1,100 @@
+#include "tern/trainer/run/batch_feed.h"
+
+#include <utility>
+
+namespace tern::trainer {
+
+bool ResidentSet::takes(const Dataset& data, Device device) {
+  constexpr int64_t kMostBytes = int64_t{512} << 20;
+  return device.type == DeviceType::cuda && data.spec().channels <= kernels::kMostImageChannels &&
+         data.size() * data.spec().numel() <= kMostBytes;
+}
+
+ResidentSet::ResidentSet(const Dataset& data, const Transform& transform, Device device)
+    : output_(transform.output(data.spec())),
+      map_{.pad = transform.pad,
+           .standardize = transform.standardize,
+           .mean = transform.mean,
+           .deviation = transform.deviation} {
+  const ImageSpec spec = data.spec();
+  const auto size = static_cast<size_t>(spec.numel());
+  const Tensor pixels = Tensor::empty({data.size(), spec.channels, spec.height, spec.width},
+                                      {.dtype = DType::u8, .format = MemoryFormat::channels_last});
+  for (int64_t i = 0; i < data.size(); ++i)
+    data.read(i, pixels.span<uint8_t>().subspan(static_cast<size_t>(i) * size, size));
+  pixels_ = pixels.to(device);
+}
+
+Tensor ResidentSet::draws(const std::vector<Augmentation>& augmentations) {
+  const Tensor draws = Tensor::empty({std::ssize(augmentations), kernels::kImageDraws}, {.dtype = DType::f64});
+  double* to = draws.data<double>();
+  for (const auto& [top, left, flip, brightness, contrast] : augmentations)
+    for (const double draw : {double(top), double(left), double(flip), double(brightness), double(contrast)})
+      *to++ = draw;
+  return draws;
+}
+
+BatchFeed::BatchFeed(DataLoader& loader, Device device, const ResidentSet* set)
+    : loader_(loader),
+      device_(device),
+      set_(set),
+      upload_(device.type == DeviceType::cpu ? nullptr : device_backend(device).make_upload()) {}
+
+BatchFeed::~BatchFeed() { reset(); }
+
+void BatchFeed::reset() {
+  if (ahead_ && upload_) {
+    upload_->join();    // its memory is written until then
+    turn_ = 1 - turn_;  // the next batch goes into its buffers: kernels may still read the others
+  }
+  ahead_.reset();
+}
+
+std::optional<FedBatch> BatchFeed::next() {
+  fetch();
+  if (ahead_ && upload_) {
+    upload_->join();
+    // Kernels that read the other buffers, of the batch before, are all issued.
+    upload_->follow();
+    if (set_) set_->make_images(ahead_->indices, draws_ahead_, ahead_->images);
+  }
+  return std::exchange(ahead_, std::nullopt);
+}
+
+void BatchFeed::fetch() {
+  if (ahead_) return;
+  auto batch = loader_.next();
+  if (!batch) return;
+  if (!upload_) {
+    ahead_ = {batch->images, batch->labels, batch->indices, batch->labels};
+    return;
+  }
+  Buffers& to = buffers_[std::exchange(turn_, 1 - turn_)];
+  ahead_ = {.images = {},
+            .labels = bring(to.labels, batch->labels),
+            .indices = bring(to.indices, batch->indices),
+            .cpu_labels = batch->labels};
+  if (set_) {
+    draws_ahead_ = bring(to.draws, ResidentSet::draws(batch->augmentations));
+    ahead_->images = rows(to.images, set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
+  } else {
+    ahead_->images = bring(to.images, batch->images);
+  }
+}
+
+/// `source` on the device, in the first rows of a buffer that is kept from batch to batch.
+Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
+  const Tensor to = rows(buffer, source.shape(), source.options());
+  upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
+  return to;
+}
+
+Tensor BatchFeed::rows(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
+  if (!buffer.defined() || buffer.size(0) < shape[0]) {
+    buffer = Tensor::empty(shape, {options.dtype, device_, options.format});
+    upload_->follow();  // a block that kernels gave back may still be in use by them
+  }
+  return buffer.slice(0, shape[0]);
+}
+
+}  // namespace tern::trainer

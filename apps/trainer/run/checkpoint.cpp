@@ -1,0 +1,260 @@
+#include "tern/trainer/run/checkpoint.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "tern/core/atomic_file.h"
+#include "tern/core/crc32c.h"
+#include "tern/core/error.h"
+#include "tern/core/escaped.h"
+#include "tern/core/random.h"
+#include "tern/optim/checkpoint.h"
+#include "tern/trainer/flags/flag_table.h"
+#include "tern/trainer/flags/rules.h"
+#include "tern/trainer/flags/words.h"
+#include "tern/trainer/job/machine.h"
+
+namespace tern::trainer {
+namespace {
+
+constexpr const char* kSeconds = "seconds";
+constexpr const char* kSentPayload = "bytes sent, payload";
+constexpr const char* kSentOverhead = "bytes sent, overhead";
+constexpr const char* kAveragePrefix = "average.";
+// One more than of rank 0, whose newest may be missing: then the two before it are whole still.
+constexpr size_t kKeptOfRank = 3;
+constexpr size_t kChecksumDigits = 8;
+
+int64_t epochs_of(const RunStart& run, int64_t steps) { return steps / run.steps_per_epoch; }
+int64_t position_of(const RunStart& run, int64_t steps) { return steps % run.steps_per_epoch * run.images_per_step; }
+
+/// A method whose state is taken from a checkpoint of so many steps.
+struct MethodAfter {
+  DistributedOptimizer& method;
+  int64_t steps;
+  void load_state(const StateDict& state) { method.load_state(state, steps); }
+};
+
+/// As a person would say it.
+std::string shown(const std::string& value) { return value.empty() ? "not given" : printable(value); }
+
+void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
+  const auto value_of = [](const Metadata& contract, const std::string& name) {
+    const auto entry = contract.find(name);
+    return entry == contract.end() ? "" : entry->second;
+  };
+  const auto check_name = [&](const std::string& name) {
+    const std::string before = value_of(checkpoint.contract, name), value = value_of(now, name);
+    check_input(before == value, "--resume: ", checkpoint.file.string(), ": ", name, " was ", shown(before), " and is ",
+                shown(value), " now; start from its parameters with --init, or in another folder");
+  };
+  for (const auto& [name, value] : now) check_name(name);
+  for (const auto& [name, value] : checkpoint.contract) check_name(name);
+}
+
+/// `source`: what the expected value comes from.
+void check_field(const Checkpoint& checkpoint, const char* name, const MessagePart& found, const MessagePart& expected,
+                 const MessagePart& source) {
+  check_input(found.text() == expected.text(), "--resume: ", checkpoint.file.string(), ": '", name, "': found ",
+              shown(found.text()), ", expected ", shown(expected.text()), ", ", source);
+}
+
+/// Whether it is the part of `rank` in a checkpoint of this run.
+void check_part(const Checkpoint& part, const RunStart& run, int rank, int ranks) {
+  check_contract(part, run_identity(run));
+  check_field(part, "rank", part.rank, rank, "whose part belongs there");
+  check_field(part, "ranks", part.ranks, ranks, "as this run has");
+  check_field(part, "seed", part.seed, static_cast<uint64_t>(run.settings.seed), "as --seed");
+  check_field(part, "epoch", part.epoch, epochs_of(run, part.step), join({"as at step ", part.step}));
+  check_field(part, "position", part.position, position_of(run, part.step), join({"as at step ", part.step}));
+}
+
+/// Whether it was written together with rank 0's part, `first`.
+void check_together(const Checkpoint& part, const Checkpoint& first) {
+  const std::string source = "as in " + first.file.string();
+  check_field(part, "run", part.run, first.run, source);
+  check_field(part, "step", part.step, first.step, source);
+  check_field(part, "crc32c", part.checksum, first.parts.at(static_cast<size_t>(part.rank) - 1), source);
+}
+
+/// What a model counts is batches; what optimizers and averages count is steps, `most` at most.
+void check_counts(const Checkpoint& checkpoint, const char* section, int64_t most) {
+  for (const auto& [name, tensor] : checkpoint.section(section)) {
+    if (tensor.dtype() != DType::i64) continue;
+    for (const int64_t count : tensor.span<int64_t>())
+      check_input(count >= 0 && count <= most, "--resume: ", checkpoint.file.string(), ": ", section, ": '", name,
+                  "': found ", count, ", expected 0 to ", most);
+  }
+}
+
+/// A number that `write_run` noted.
+template <class Number>
+Number noted(const Checkpoint& checkpoint, const char* name) {
+  const auto note = checkpoint.notes.find(name);
+  const std::string text = note == checkpoint.notes.end() ? "" : note->second;
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  check_input(error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<double>(number)) &&
+                  number >= 0,
+              "--resume: ", checkpoint.file.string(), ": __metadata__ 'note.", name, "': found '", printable(text),
+              "', expected a number, 0 or more");
+  return number;
+}
+
+/// The averages in place of the parameters.
+struct AveragedModel {
+  Module& model;
+  void load_state(const StateDict& state) {
+    StateDict values;
+    for (const auto& [name, parameter] : model.parameters()) values.add(kAveragePrefix + name, parameter->value());
+    values.add("updates", Tensor::zeros({}, {.dtype = DType::i64}));
+    copy_state(state, values, "the averaged model");
+  }
+};
+
+std::string checksum(Module& model) {
+  uint32_t crc = 0;
+  for (const auto& [name, tensor] : model.state())
+    crc = crc32c({static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()}, crc);
+  return fmt::format("{:08x}", crc);
+}
+
+}  // namespace
+
+Metadata run_identity(const RunStart& run) {
+  Metadata identity = {{"application", run.application}, {"training-images", std::to_string(run.training_images)}};
+  visit_flags(run.settings, [&](const Flag& flag, const auto& field) {
+    const bool acts = reason_without_effect(flag, run.settings).empty();
+    if (flag.agreement == Agreement::result && acts) identity[std::string("--") + flag.name] = write_value(field);
+  });
+  const LrSchedule schedule = run.settings.lr_schedule;
+  if (schedule == LrSchedule::poly || schedule == LrSchedule::cosine)
+    identity["number of steps"] = std::to_string(run.total_steps);
+  for (const auto& [flag, word] : run.settings.choices) identity["--" + flag] = word;
+  for (const auto& [flag, count] : run.settings.counts) identity["--" + flag] = std::to_string(count);
+  return identity;
+}
+
+std::string make_run_id(const Team& team) { return team.gather(team.leads() ? random_id(16) : ""); }
+
+void check_no_run(const std::string& folder) {
+  const auto latest = latest_checkpoint(folder);
+  check_input(!latest, "--checkpoint: ", folder, " holds a run already (", latest ? latest->filename().string() : "",
+              "): go on with --resume, or name another folder");
+}
+
+std::filesystem::path checkpoint_folder(const std::string& folder, int rank) {
+  return rank == 0 ? std::filesystem::path(folder) : std::filesystem::path(folder) / fmt::format("rank-{}", rank);
+}
+
+void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts,
+               const Team& team, const Pulse& pulse) {
+  Checkpoint checkpoint{.run = place.run,
+                        .rank = team.rank(),
+                        .ranks = team.size(),
+                        .step = place.steps,
+                        .epoch = epochs_of(run, place.steps),
+                        .position = position_of(run, place.steps),
+                        .seed = static_cast<uint64_t>(run.settings.seed),
+                        .contract = run_identity(run)};
+  checkpoint.notes = {{kSeconds, fmt::format("{}", place.seconds)},
+                      {kSentPayload, fmt::format("{}", place.sent_payload)},
+                      {kSentOverhead, fmt::format("{}", place.sent_overhead)}};
+  if (team.leads()) checkpoint.sections.emplace_back("model", parts.model.state());
+  if (team.leads() || !parts.method.replicated()) {
+    checkpoint.sections.emplace_back("optimizer", parts.optimizer.state());
+    if (parts.average) checkpoint.sections.emplace_back("average", parts.average->state());
+  }
+  if (run.settings.workers) checkpoint.sections.emplace_back("method", parts.method.state());
+  if (!team.leads()) {
+    std::optional<Pulse::Work> writing(pulse);
+    const auto saved = save_checkpoint(checkpoint_folder(folder, team.rank()), checkpoint, kKeptOfRank);
+    writing.reset();
+    team.gather(saved.checksum);
+    return;
+  }
+  const std::string checksums = team.gather("");
+  for (size_t at = 0; at < checksums.size(); at += kChecksumDigits)
+    checkpoint.parts.push_back(checksums.substr(at, kChecksumDigits));
+  const Pulse::Work writing(pulse);
+  save_checkpoint(folder, checkpoint);
+}
+
+RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts, const Team& team) {
+  const Checkpoint first = load_checkpoint(folder);
+  check_part(first, run, 0, team.size());
+  check_input(first.step <= run.total_steps, "--resume: ", first.file.string(), " is at step ", first.step,
+              ", this run ends at step ", run.total_steps);
+  Checkpoint other;
+  if (!team.leads()) {
+    other = read_checkpoint(checkpoint_folder(folder, team.rank()) / first.file.filename());
+    check_part(other, run, team.rank(), team.size());
+    check_together(other, first);
+  }
+  const Checkpoint& own = team.leads() ? first : other;
+  const Checkpoint& trained = parts.method.replicated() ? first : own;
+  check_counts(first, "model", std::numeric_limits<int64_t>::max());
+  first.restore("model", parts.model);
+  check_counts(trained, "optimizer", first.step);
+  trained.restore("optimizer", parts.optimizer);
+  if (parts.average) {
+    check_counts(trained, "average", first.step);
+    trained.restore("average", *parts.average);
+  }
+  if (run.settings.workers) own.restore("method", MethodAfter{parts.method, first.step});
+  return {.run = first.run,
+          .steps = first.step,
+          .seconds = noted<double>(first, kSeconds),
+          .sent_payload = noted<uint64_t>(own, kSentPayload),
+          .sent_overhead = noted<uint64_t>(own, kSentOverhead)};
+}
+
+void load_evaluated_model(const std::string& folder, Module& model) {
+  const Checkpoint checkpoint = load_checkpoint(folder);
+  checkpoint.restore("model", model);
+  const auto is_average = [](const auto& section) { return section.first == "average"; };
+  if (std::ranges::any_of(checkpoint.sections, is_average)) checkpoint.restore("average", AveragedModel{model});
+}
+
+Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint) {
+  const TrainSettings& s = run.settings;
+  Contract contract = {versions().front()};
+  for (const auto& [name, value] : run_identity(run))
+    contract.emplace_back(name.starts_with("--") ? name.substr(2) : name, value);
+  contract.emplace_back("total steps", std::to_string(run.total_steps));
+  contract.emplace_back("first step", std::to_string(run.first_step));
+  visit_flags(s, [&](const Flag& flag, const auto& field) {
+    if (flag.agreement == Agreement::ranks) contract.emplace_back(flag.name, show_value(field));
+  });
+  contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // their paths may differ
+  contract.emplace_back("training data", data_fingerprint);
+  for (const auto& [name, parameter] : model.parameters())
+    contract.emplace_back(name, join({parameter->value().shape(), " ", parameter->value().dtype()}));
+  if (run.first_step == 0) contract.emplace_back("first values", checksum(model));
+  return contract;
+}
+
+RunLock::RunLock(const std::string& folder) : folder_(folder), made_(make_folder(folder)) {
+  descriptor_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  fail_input({"--checkpoint: ", folder, ": another run is at work there; wait for its end, or name another folder"});
+}
+
+RunLock::~RunLock() {
+  std::error_code not_empty;
+  if (made_) std::filesystem::remove(folder_, not_empty);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace tern::trainer

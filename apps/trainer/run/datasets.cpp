@@ -1,0 +1,213 @@
+#include "tern/trainer/run/datasets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tern/core/error.h"
+#include "tern/data/cifar10.h"
+#include "tern/data/generated.h"
+#include "tern/data/image_folder.h"
+#include "tern/data/mnist.h"
+#include "tern/trainer/report/console.h"
+#include "tern/trainer/run/inference.h"
+#include "tern/trainer/run/interrupt.h"
+
+namespace tern::trainer {
+namespace {
+
+constexpr ImageSpec kDigitSpec = {.channels = 1, .height = 28, .width = 28, .classes = 10};
+
+std::unique_ptr<Dataset> load_digits(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(make_digits(static_cast<uint64_t>(settings.seed), split));
+}
+
+std::unique_ptr<Dataset> load_mnist_files(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(load_mnist(settings.data_dir, split));
+}
+
+std::unique_ptr<Dataset> load_cifar10_files(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(load_cifar10(settings.data_dir, split));
+}
+
+template <int64_t kSide>
+std::unique_ptr<Dataset> load_shapes(const TrainSettings& settings, Split split) {
+  return std::make_unique<Shapes>(static_cast<uint64_t>(settings.seed), split, kSide);
+}
+
+std::unique_ptr<Dataset> load_tones(const TrainSettings& settings, Split split) {
+  return std::make_unique<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
+}
+
+std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split) {
+  const bool trains = split == Split::train;
+  auto images =
+      std::make_unique<ImageFolder>(list_images(settings.data_dir, split),
+                                    ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = settings.fit});
+  if (settings.cache.empty()) return images;
+  std::filesystem::create_directories(settings.cache);
+  const auto cache = std::filesystem::path(settings.cache) / (trains ? "train.images" : "test.images");
+  images->use_cache(cache, [&](std::optional<size_t> done) {
+    if (InterruptGuard::interrupted())
+      throw Interrupted(
+          done ? join({"interrupted after ", *done, " of the ", images->size(), " images for ", cache.string(),
+                       "; nothing is kept"})
+               : join({"interrupted while waiting for another process, which holds ", cache.string(), ".lock"}));
+    if (done == 0 && !settings.quiet)
+      LineWriter(STDOUT_FILENO).print(fmt::format("note: decoding {} images into {}", images->size(), cache.string()));
+  });
+  return images;
+}
+
+void describe_images(const TrainSettings& settings, DatasetEntry& entry) {
+  entry.classes = list_image_classes(settings.data_dir);
+  entry.spec = {
+      .channels = 3, .height = settings.resize, .width = settings.resize, .classes = std::ssize(entry.classes)};
+  if (settings.fit == Fit::squash) entry.adapt = squash_photo;
+}
+
+/// Of each channel over CIFAR-10's training images; over ImageNet's.
+const Transform kCifarTransform = {.mean = {0.4914f, 0.4822f, 0.4465f}, .deviation = {0.2470f, 0.2435f, 0.2616f}};
+const Transform kImageNetTransform = {.mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
+
+std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
+  fail_input({"its pixels are no melody: --data tones has spectrograms of its own making"});
+}
+
+}  // namespace
+
+std::span<const DatasetEntry> datasets() {
+  static const std::vector<std::string> shape_names = {"disc",   "ring", "crescent", "half disc", "triangle",
+                                                       "square", "bar",  "cross",    "pentagram", "hexagram"};
+  static const DatasetEntry entries[] = {
+      {.name = "digits",
+       .needs_folder = false,
+       .spec = kDigitSpec,
+       .load = load_digits,
+       .transform = {},
+       .adapt = adapt_digit},
+      {.name = "mnist",
+       .needs_folder = true,
+       .spec = kDigitSpec,
+       .load = load_mnist_files,
+       .transform = {},
+       .adapt = adapt_digit},
+      {.name = "tones",
+       .needs_folder = false,
+       .spec = {.channels = 1, .height = kToneBands, .width = kToneFrames, .classes = kToneClasses},
+       .load = load_tones,
+       .transform = {},
+       .adapt = refuse_pictures},
+      {.name = "cifar10",
+       .needs_folder = true,
+       .spec = kCifar10Spec,
+       .load = load_cifar10_files,
+       .transform = kCifarTransform,
+       .adapt = adapt_photo,
+       .classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}},
+      {.name = "shapes",
+       .needs_folder = false,
+       .spec = {.channels = 3, .height = 32, .width = 32, .classes = kShapeKinds},
+       .load = load_shapes<32>,
+       .transform = {},
+       .adapt = adapt_photo,
+       .classes = shape_names},
+      {.name = "shapes224",
+       .needs_folder = false,
+       .spec = {.channels = 3, .height = 224, .width = 224, .classes = kShapeKinds},
+       .load = load_shapes<224>,
+       .transform = {},
+       .adapt = adapt_photo,
+       .classes = shape_names},
+      {.name = "images",
+       .needs_folder = true,
+       .resizes = true,
+       .spec = {},
+       .load = load_images,
+       .transform = kImageNetTransform,
+       .adapt = adapt_photo,
+       .describe = describe_images},
+  };
+  return entries;
+}
+
+const DatasetEntry* known_dataset(const std::string& name) {
+  const auto entry = std::ranges::find(datasets(), name, &DatasetEntry::name);
+  return entry == datasets().end() ? nullptr : &*entry;
+}
+
+const DatasetEntry& find_dataset(const std::string& name) {
+  const DatasetEntry* const entry = known_dataset(name);
+  std::string names;
+  for (const DatasetEntry& known : datasets()) names += join({names.empty() ? "" : "|", known.name});
+  check_input(entry != nullptr, "--data: found '", name, "', expected ", names);
+  return *entry;
+}
+
+DatasetEntry describe_dataset(const TrainSettings& settings) {
+  DatasetEntry entry = find_dataset(settings.data);
+  if (entry.describe) entry.describe(settings, entry);
+  return entry;
+}
+
+Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
+  const DatasetEntry& entry = find_dataset(settings.data);
+  Transform transform = entry.transform;
+  if (settings.augment) settings.augment(transform, images);
+  const int64_t least = std::max(transform.crop_height, transform.crop_width) - 2 * transform.pad;
+  check_input(!entry.resizes || settings.resize >= least, "--resize: found ", settings.resize, ", expected ", least,
+              " or more, the part that the network sees");
+  return transform;
+}
+
+RunData load_run_data(const TrainSettings& settings) {
+  const DatasetEntry& entry = find_dataset(settings.data);
+  RunData data = {.training = entry.load(settings, Split::train), .test = entry.load(settings, Split::test)};
+  data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
+  return data;
+}
+
+std::unique_ptr<Dataset> load_test_data(const TrainSettings& settings) {
+  return find_dataset(settings.data).load(settings, Split::test);
+}
+
+int64_t images_per_rank(const TrainSettings& s, int ranks) {
+  if (s.method != TrainingMethod::data_parallel) return s.batch_size;
+  check_input(s.batch_size % ranks == 0, "--batch-size: found ", s.batch_size, ", expected a multiple of ", ranks,
+              ", so that the workers share it equally");
+  return s.batch_size / ranks;
+}
+
+std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
+                                                 bool with_images) {
+  const int64_t images = images_per_rank(s, team.size());
+  const int64_t most = s.method == TrainingMethod::data_parallel ? data.size() : data.size() / team.size();
+  check_input(images <= data.size() / team.size(), "--batch-size: found ", s.batch_size, ", expected ", most,
+              " or fewer: all there is in ", s.data, most < data.size() ? " for each worker" : "");
+  const auto seed = static_cast<uint64_t>(s.seed);
+  return std::make_unique<DataLoader>(
+      data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = seed, .rank = team.rank(), .ranks = team.size()},
+      LoaderOptions{.batch_size = images,
+                    .threads = static_cast<int>(s.loader_threads),
+                    .seed = seed,
+                    .transform = training_transform(s, data.spec()),
+                    .images = with_images});
+}
+
+std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
+  return std::make_unique<DataLoader>(
+      data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
+      LoaderOptions{
+          .batch_size = s.batch_size, .threads = 0, .transform = training_transform(s, data.spec()).for_evaluation()});
+}
+
+std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
+  return std::make_unique<DataLoader>(data, Sampler{.size = data.size(), .rank = team.rank(), .ranks = team.size()},
+                                      LoaderOptions{.batch_size = s.eval_batch_size,
+                                                    .drop_last = false,
+                                                    .threads = static_cast<int>(s.loader_threads),
+                                                    .transform = training_transform(s, data.spec()).for_evaluation()});
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,67 @@
+#include "tern/trainer/run/interrupt.h"
+
+#include <unistd.h>
+
+#include <thread>
+
+namespace tern::trainer {
+namespace {
+
+volatile std::sig_atomic_t noted = 0;
+
+/// A terminal that closes may send several SIGHUP: these stay noted.
+void note(int) {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  noted = 1;  // last: who sees it may install handlers anew
+}
+
+sigset_t interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kInterrupts) sigaddset(&set, signal);
+  return set;
+}
+
+/// A thread that does nothing but run handlers, as long as the process lives.
+void start_listening() {
+  [[maybe_unused]] static const bool started = [] {
+    std::thread([] {
+      const sigset_t set = interrupts();
+      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+      while (true) ::pause();
+    }).detach();
+    return true;
+  }();
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  noted = 0;
+  const sigset_t set = interrupts();
+  pthread_sigmask(SIG_BLOCK, &set, &previous_mask_);
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < kInterrupts.size(); ++i) {
+    sigaction(kInterrupts[i], nullptr, &previous_[i]);
+    if (kInterrupts[i] != SIGHUP || !ignores_hangup()) sigaction(kInterrupts[i], &action, nullptr);
+  }
+  start_listening();  // last: a signal that waited would end the process before there are handlers
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (size_t i = 0; i < kInterrupts.size(); ++i) sigaction(kInterrupts[i], &previous_[i], nullptr);
+  pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
+
+bool ignores_hangup() {
+  struct sigaction action = {};
+  sigaction(SIGHUP, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+bool InterruptGuard::interrupted() { return noted != 0; }
+
+}  // namespace tern::trainer

@@ -1,0 +1,168 @@
+#include "tern/trainer/run/recipe.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/core/safetensors.h"
+#include "tern/dist/methods/data_parallel.h"
+#include "tern/dist/methods/independent_subnets.h"
+#include "tern/dist/methods/local_sgd.h"
+#include "tern/kernels/libraries.h"
+#include "tern/optim/adam.h"
+#include "tern/optim/checkpoint.h"
+#include "tern/optim/optimizer.h"
+#include "tern/optim/sgd.h"
+#include "tern/trainer/flags/words.h"
+#include "tern/trainer/run/datasets.h"
+
+namespace tern::trainer {
+namespace {
+
+/// The parameters that weight decay shrinks, and the others.
+std::vector<ParameterGroup> groups_of(Module& model) {
+  std::vector<ParameterGroup> groups(2);
+  groups[1].weight_decay = 0;
+  for (auto& named : model.parameters())
+    groups[decays(model, named.name) ? 0 : 1].parameters.push_back(std::move(named));
+  return groups;
+}
+
+std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, Module& model) {
+  const double weight_decay = s.weight_decay_in_gradient ? 0 : s.weight_decay;
+  if (s.optimizer == UpdateRule::adam || s.optimizer == UpdateRule::adamw)
+    return std::make_unique<Adam>(
+        groups_of(model),
+        Adam::Options{.lr = s.lr, .weight_decay = weight_decay, .decoupled = s.optimizer == UpdateRule::adamw});
+  return std::make_unique<Sgd>(groups_of(model),
+                               Sgd::Options{.lr = s.lr,
+                                            .momentum = s.optimizer == UpdateRule::sgd ? 0 : s.momentum,
+                                            .weight_decay = weight_decay,
+                                            .nesterov = s.optimizer == UpdateRule::nesterov});
+}
+
+/// The steps from which on the rate is a tenth: shares of the run, below 1, are rounded up.
+std::vector<int64_t> steps_of(const TrainSettings& s, int64_t total_steps) {
+  std::vector<int64_t> steps;
+  for (const double at : s.lr_steps)
+    steps.push_back(static_cast<int64_t>(at < 1 ? std::ceil(at * static_cast<double>(total_steps)) : at));
+  return steps;
+}
+
+Schedule make_course(const TrainSettings& s, int64_t total_steps) {
+  const int64_t steps = std::max<int64_t>(1, total_steps);
+  switch (s.lr_schedule) {
+    case LrSchedule::constant: break;
+    case LrSchedule::poly: return poly_schedule(s.lr, steps, s.lr_power);
+    case LrSchedule::step: return step_schedule(s.lr, steps_of(s, total_steps));
+    case LrSchedule::cosine: return cosine_schedule(s.lr, steps);
+  }
+  return constant_schedule(s.lr);
+}
+
+/// A course that the run ends before is a mistake in one of the two; a run of no steps has none, and a rate that is
+/// held may be held to the end.
+void check_length(const TrainSettings& s, int64_t total_steps) {
+  if (total_steps == 0) return;
+  check_input(s.warmup_lr > 0 || s.warmup <= total_steps, "--warmup: found ", s.warmup, ", expected at most the run's ",
+              total_steps, " steps");
+  if (s.lr_steps.empty()) return;
+  const double last = s.lr_steps.back();
+  check_input(last < static_cast<double>(total_steps), "--lr-steps: found ", last, ", expected less than the run's ",
+              total_steps, " steps");
+  const auto steps = steps_of(s, total_steps);
+  const auto fall = std::ranges::is_sorted_until(steps);
+  check_input(fall == steps.end(), "--lr-steps: in a run of ", total_steps, " steps found ",
+              fall == steps.end() ? 0 : *fall, " after ", fall == steps.end() ? 0 : *(fall - 1),
+              ", expected steps in rising order");
+}
+
+AveragingOptions averaging_options(const TrainSettings& s) {
+  return {.codec = s.codec,
+          .codecs = s.codecs,
+          .exchange = s.exchange,
+          .fusion = {.min_compress = s.min_compress, .keep_float = s.keep_float},
+          .seed = static_cast<uint64_t>(s.seed),
+          .overlap = s.overlap};
+}
+
+IndependentSubnets::Options subnet_options(const TrainSettings& s) {
+  return {.local_steps = s.local_steps,
+          .seed = static_cast<uint64_t>(s.seed),
+          .exchange = find_word<SubnetExchange>(s.exchange).value_or(SubnetExchange::coordinator),
+          .momentum = s.ist_momentum,
+          .check_every = s.check_every,
+          .codec = s.codec,
+          .codecs = s.codecs};
+}
+
+SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
+  const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
+  check_input(sliced != nullptr, "--method ist: this model does not say how it is cut into subnets");
+  const SubnetPlan plan = sliced->subnet_plan(s.ist_scope);
+  const bool fc = s.ist_scope == SubnetScope::fc;
+  check_input(!plan.layers.empty(), "--ist-scope ", s.ist_scope, ": this model has no ",
+              fc ? "neurons between linear layers" : "filters that can be sliced", "; expected ",
+              fc ? SubnetScope::filters : SubnetScope::fc);
+  return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings) {
+  const ImageSpec images = describe_dataset(settings).spec;
+  auto model = application.model({.images = training_transform(settings, images).output(images),
+                                  .choices = settings.choices,
+                                  .counts = settings.counts});
+  model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
+  if (settings.init.empty()) return model;
+  try {
+    const SafetensorsFile file = read_safetensors(settings.init);
+    if (is_checkpoint(file))
+      to_checkpoint(file, settings.init).restore("model", *model);
+    else
+      model->load_state(file.tensors);
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    throw InputError("--init: " + (text.starts_with(settings.init) ? text : settings.init + ": " + text));
+  }
+  return model;
+}
+
+DType activation_dtype(const TrainSettings& settings) {
+  return settings.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module& model) {
+  auto optimizer = make_rule(settings, model);
+  optimizer->set_clip_norm(settings.clip_norm);
+  return optimizer;
+}
+
+Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
+  check_length(settings, total_steps);
+  Schedule course = make_course(settings, total_steps);
+  if (settings.warmup == 0) return course;
+  return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, settings.warmup, std::move(course))
+                                : warm_up(std::move(course), settings.warmup);
+}
+
+std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
+                                                  Communicator* communicator) {
+  if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
+  if (s.method == TrainingMethod::local_sgd)
+    return std::make_unique<LocalSgd>(
+        model, local, *communicator,
+        LocalSgd::Options{
+            .local_steps = s.local_steps, .averaging = averaging_options(s), .check_every = s.check_every});
+  if (s.method == TrainingMethod::ist)
+    return std::make_unique<IndependentSubnets>(model, local, *communicator, plan_of(model, s), subnet_options(s));
+  return std::make_unique<DataParallel>(
+      model, local, *communicator,
+      DataParallel::Options{.averaging = averaging_options(s),
+                            .weight_decay_in_gradient = s.weight_decay_in_gradient ? s.weight_decay : 0,
+                            .check_every = s.check_every});
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,344 @@
+#include "tern/trainer/run/trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "tern/autograd/functional.h"
+#include "tern/core/error.h"
+#include "tern/core/safetensors.h"
+#include "tern/core/stopwatch.h"
+#include "tern/trainer/flags/rules.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/report/listener.h"
+#include "tern/trainer/run/checkpoint.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/evaluation.h"
+#include "tern/trainer/run/recipe.h"
+
+namespace tern::trainer {
+namespace {
+
+/// The training batches whose statistics batch normalisations take on before an evaluation; 0: they keep those that
+/// they met in training.
+int64_t calibration_batches(const TrainSettings& s) {
+  constexpr int64_t kOfSubnets = 20;
+  if (s.method != TrainingMethod::ist) return s.calibrate_batches.value_or(0);
+  return s.ist_eval == SubnetEvaluation::calibrated ? s.calibrate_batches.value_or(kOfSubnets) : 0;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources)
+    : settings_(settings),
+      name_(application.name),
+      resources_(resources),
+      team_(resources.communicator),
+      model_(make_model(application, settings)) {
+  parameters_ = model_->parameter_count();
+  const Device device = parse_device(settings.device);
+  const Dataset& training = *resources_.data.training;
+  if (ResidentSet::takes(training, device))
+    set_ = std::make_unique<ResidentSet>(training, training_transform(settings, training.spec()), device);
+  loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
+  feed_ = std::make_unique<BatchFeed>(*loader_, device, set_.get());
+  test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
+  if (resources_.communicator && calibration_batches(settings) > 0)
+    calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
+  if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
+  total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * loader_->batches();
+  optimizer_ = make_optimizer(settings, *model_);
+  if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
+  schedule_ = make_schedule(settings, total_steps_);
+  if (settings.profile) clock_ = make_operation_clock(device);
+  outputs_ = std::make_unique<StepOutputs>(device);
+  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph))
+    graph_ = std::make_unique<StepGraph>(*model_, [this](const FedBatch& batch) {
+      const ForwardPass pass = forward(batch);
+      pass.loss.backward();
+      optimizer_->issue_step();
+      if (average_) average_->issue_update();
+      return StepOutput{pass.loss.value(), pass.logits.value()};
+    });
+  method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
+  if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
+  if (settings.resume) restore();
+  if (resources_.communicator) {
+    Contract contract = run_contract(describe(), *model_, resources_.data.fingerprint);
+    if (settings.resume) contract.emplace_back("run", run_);
+    compare_contracts(*resources_.communicator, contract);
+  }
+  if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);
+}
+
+RunParts Trainer::parts() {
+  return {.model = *model_, .optimizer = *optimizer_, .method = *method_, .average = average_.get()};
+}
+
+void Trainer::restore() {
+  const RunPlace place = read_run(settings_.checkpoint, describe(), parts(), team_);
+  run_ = place.run;
+  steps_ = first_step_ = kept_step_ = place.steps;
+  seconds_ = first_seconds_ = place.seconds;
+  first_sent_ = {.sent_payload = place.sent_payload, .sent_overhead = place.sent_overhead};
+}
+
+void Trainer::write_checkpoint() {
+  // Parts of two writings do not fit each other, and a rank may be lost between them.
+  if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
+  gather_model();
+  check_finite_state(*model_, steps_);
+  const Traffic sent = sent_in_all();
+  const RunPlace place = {.run = run_,
+                          .steps = steps_,
+                          .seconds = seconds_,
+                          .sent_payload = sent.sent_payload,
+                          .sent_overhead = sent.sent_overhead};
+  for (const auto& listener : listeners_) listener->checkpointing();
+  write_run(settings_.checkpoint, describe(), place, parts(), team_, resources_.pulse);
+  kept_step_ = steps_;
+}
+
+void Trainer::train() {
+  if (team_.leads()) listeners_ = make_listeners(settings_, resources_.out);
+  for (const auto& listener : listeners_) listener->started(describe());
+  if (!at_epoch_end()) start_loader();
+  while (true) {
+    // The next batches are prepared while the model is evaluated.
+    if (at_epoch_end()) start_loader();
+    // A run that was stopped at this step, before or in its evaluation, is resumed here.
+    if (at_epoch_end() || ended()) evaluate_model();
+    if (ended()) break;
+    train_step();
+    // The last one waits for the evaluation, which finds out whether the last update diverged.
+    if (interrupted_ || (checkpoint_due() && !ended())) write_checkpoint();
+    if (interrupted_) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
+  }
+  const RunReport whole = report();
+  for (const auto& listener : listeners_) listener->ended(whole);
+}
+
+void Trainer::start_loader() {
+  if (ended()) return;
+  feed_->reset();
+  loader_->start({.epoch = epochs_done(), .batch = steps_ % loader_->batches()});
+}
+
+void Trainer::train_step() {
+  const auto begin = std::chrono::steady_clock::now();
+  const OperationTiming timing(clock_.get());
+  const Traffic traffic = team_.traffic();
+  if (clock_) clock_->begin("next_batch");
+  const auto batch = feed_->next();
+  const double lr = schedule_(steps_);
+  method_->begin_step(steps_);
+  optimizer_->zero_gradients();
+  optimizer_->set_learning_rate(lr);
+  const bool stop = resources_.interrupt.interrupted();
+  Sums sums = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop);
+  feed_->prefetch();
+  ++steps_;
+  IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / loader_->batches() + 1, .lr = lr},
+                  .images = static_cast<double>(batch->size() * team_.size()),
+                  .sums = std::move(sums)};
+  std::vector<StepReport> reports;
+  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
+  if (finishes_later(stop))
+    issued_ = std::move(step);
+  else
+    reports.push_back(finish(std::move(step)));
+  if (clock_) clock_->begin(nullptr);
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  resources_.pulse.beat();
+  for (StepReport& report : reports) {
+    report.seconds = seconds_;
+    report.traffic = team_.traffic() - traffic;
+    for (const auto& listener : listeners_) listener->stepped(report);
+  }
+}
+
+bool Trainer::runs_as_graph(const FedBatch& batch) {
+  if (!graph_) return false;
+  try {
+    return graph_->takes(batch);
+  } catch (const Error& error) {
+    graph_.reset();
+    for (const auto& listener : listeners_)
+      listener->noted(join({"steps run operation by operation, since none could be recorded: ", error.what()}));
+    return false;
+  }
+}
+
+Trainer::ForwardPass Trainer::forward(const FedBatch& batch) {
+  const Variable x = convert(Variable(batch.images), activation_dtype(settings_));
+  model_->begin_step(
+      {.seed = static_cast<uint64_t>(settings_.seed), .step = static_cast<uint32_t>(steps_), .samples = batch.indices});
+  const Variable logits = (*model_)(x);
+  return {x, logits, cross_entropy(logits, batch.labels, settings_.label_smoothing)};
+}
+
+/// Operation by operation.
+Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
+  const ForwardPass pass = forward(batch);
+  const auto arrival = outputs_->bring({pass.loss.value(), pass.logits.value()});
+  const auto start_sum = [=, this, step = steps_ + 1] {
+    return team_.start_sum(numbers(batch, arrival(), step, stop));
+  };
+  std::optional<Team::Sum> started;
+  if (on_cpu()) started = start_sum();  // travels beside the backward pass
+  pass.loss.backward();
+  try {
+    method_->step();
+  } catch (const InputError&) {
+    if (!on_cpu()) numbers(batch, arrival(), steps_ + 1, stop);  // a loss that is not finite says more
+    throw;
+  }
+  if (average_) average_->update();
+  return [=] { return (started ? *started : start_sum()).wait(); };
+}
+
+/// By the recorded graph, alone.
+Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
+  optimizer_->begin_step();
+  if (average_) average_->begin_update();
+  const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
+  return [=, this, step = steps_ + 1] { return numbers(batch, arrival(), step, stop); };
+}
+
+/// What this rank adds to the sums for a step.
+std::vector<double> Trainer::numbers(const FedBatch& batch, const StepOutput& output, int64_t step, bool stop) const {
+  const double loss = output.loss.item();
+  if (!std::isfinite(loss))
+    check_finite(loss, join({"at step ", step}), *model_, convert(Variable(batch.images), activation_dtype(settings_)));
+  return {loss, static_cast<double>(count_correct(output.logits, batch.cpu_labels)), stop ? 1.0 : 0.0};
+}
+
+/// Whether the last step's output may arrive while the device works on the next.
+bool Trainer::finishes_later(bool stop) const {
+  return !on_cpu() && !resources_.communicator && !stop && !at_epoch_end() && !ended() && !checkpoint_due();
+}
+
+StepReport Trainer::finish(IssuedStep step) {
+  const std::vector<double> sums = step.sums();
+  interrupted_ = sums[2] > 0;
+  step.report.loss = sums[0] / team_.size();
+  step.report.accuracy = sums[1] / step.images;
+  return step.report;
+}
+
+/// The whole model on every rank, as it is evaluated and saved.
+void Trainer::gather_model() {
+  double seconds = 0;
+  {
+    const Stopwatch watch(seconds);
+    method_->consolidate();
+  }
+  if (!method_->replicated()) seconds_ += seconds;  // the method's times have it too
+  resources_.pulse.beat();
+  if (!calibration_loader_) return;
+  const Pulse::Work calibrating(resources_.pulse);
+  calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
+}
+
+/// Every rank evaluates its share of the test images.
+void Trainer::evaluate_model() {
+  gather_model();
+  if (average_) average_->swap();
+  const auto own = evaluate(
+      *model_, *test_loader_,
+      {.dtype = activation_dtype(settings_),
+       .batch_statistics = settings_.method == TrainingMethod::ist && settings_.ist_eval == SubnetEvaluation::batch},
+      join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
+  if (average_) average_->swap();
+  const Evaluation share = own.value_or(Evaluation());
+  const std::vector<double> sums = team_.sum(
+      {static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0,
+       static_cast<double>(resources_.data.training->unread().size() + resources_.data.test->unread().size())});
+  if (sums[3] > 0) {
+    write_checkpoint();
+    throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
+  }
+  evaluation_ = {
+      .images = static_cast<int64_t>(sums[0]), .correct = static_cast<int64_t>(sums[1]), .loss_sum = sums[2]};
+  if (ended()) {  // what a run is for is kept before it is told of, which may fail
+    if (steps_ > 0) write_checkpoint();
+    save_model();
+  }
+  const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
+  for (const auto& listener : listeners_)
+    listener->evaluated({steps_, epoch, evaluation_.accuracy(), evaluation_.loss()});
+  if (sums[4] == 0) return;
+  unread_notes_.tell_of(*resources_.data.training, team_);
+  unread_notes_.tell_of(*resources_.data.test, team_);
+}
+
+std::string Trainer::what_is_kept() const {
+  if (settings_.checkpoint.empty()) return "; nothing is kept without --checkpoint DIR";
+  return "; --checkpoint " + settings_.checkpoint + " --resume goes on from here";
+}
+
+bool Trainer::checkpoint_due() const {
+  return settings_.checkpoint_every > 0 ? steps_ % settings_.checkpoint_every == 0 : at_epoch_end();
+}
+
+void Trainer::save_model() {
+  if (settings_.save.empty() || !team_.leads()) return;
+  if (average_) average_->swap();
+  check_finite_state(*model_, steps_);
+  const Pulse::Work writing(resources_.pulse);
+  write_safetensors(settings_.save, model_->state());
+  if (average_) average_->swap();
+}
+
+RunStart Trainer::describe() const {
+  return {.application = name_,
+          .settings = settings_,
+          .training_images = resources_.data.training->size(),
+          .test_images = resources_.data.test->size(),
+          .steps_per_epoch = loader_->batches(),
+          .total_steps = total_steps_,
+          .first_step = first_step_,
+          .parameters = parameters_,
+          .images_per_step = images_per_rank(settings_, team_.size()) * team_.size(),
+          .launcher = resources_.launcher};
+}
+
+RunReport Trainer::report() {
+  const double seconds = seconds_ - first_seconds_;
+  const auto images = static_cast<double>((steps_ - first_step_) * describe().images_per_step);
+  RunReport whole = {.accuracy = evaluation_.accuracy(),
+                     .loss = evaluation_.loss(),
+                     .seconds = seconds_,
+                     .steps = steps_,
+                     .images_per_second = seconds > 0 ? images / seconds : 0,
+                     .data_wait = seconds > 0 ? loader_->wait_seconds() / seconds : 0,
+                     .peak_memory = peak_memory_bytes()};
+  if (const Device device = parse_device(settings_.device); device.type != DeviceType::cpu)
+    whole.peak_device_memory = device_backend(device).statistics().peak_in_use;
+  if (clock_) whole.operations = clock_->times();
+  if (resources_.communicator) whole.team = report_team(seconds);
+  return whole;
+}
+
+Traffic Trainer::sent_in_all() const {
+  const Traffic now = team_.traffic();
+  return {.sent_payload = first_sent_.sent_payload + now.sent_payload,
+          .sent_overhead = first_sent_.sent_overhead + now.sent_overhead};
+}
+
+TeamReport Trainer::report_team(double seconds) const {
+  TeamReport report = {.traffic = sent_in_all(), .times = method_->times()};
+  const auto ranks = static_cast<double>(team_.size()), steps = static_cast<double>(steps_);
+  const auto payload = static_cast<double>(report.traffic.sent_payload);
+  const auto overhead = static_cast<double>(report.traffic.sent_overhead);
+  const std::vector<double> sent = team_.sum({payload, overhead});
+  if (steps > 0) {
+    report.sent_payload_mean = sent[0] / ranks / steps;
+    report.sent_overhead_mean = sent[1] / ranks / steps;
+  }
+  report.float_ring_bytes = 8 * static_cast<double>(parameters_) * (ranks - 1) / ranks;
+  if (payload + overhead > 0) report.float_ring_ratio = steps * report.float_ring_bytes / (payload + overhead);
+  report.compute = seconds - report.times.total();
+  return report;
+}
+
+}  // namespace tern::trainer

@@ -1,0 +1,121 @@
+#include "tern/trainer/report/chart.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/trainer/report/curves.h"
+#include "tests/apps/train_lenet.h"
+
+namespace tern {
+namespace {
+
+using namespace trainer;
+
+/// Whether every element that opens is closed in order, and attributes are quoted.
+bool well_formed(const std::string& xml) {
+  std::vector<std::string> open;
+  for (size_t at = 0; (at = xml.find('<', at)) != std::string::npos;) {
+    const size_t end = xml.find('>', at);
+    if (end == std::string::npos) return false;
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (tag.find('<') != std::string::npos || std::ranges::count(tag, '"') % 2 != 0) return false;
+    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
+    if (tag[0] == '/') {
+      if (open.empty() || '/' + open.back() != tag) return false;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    at = end;
+  }
+  return open.empty();
+}
+
+TEST(Axis, TicksStandAtRoundNumbersInTheRange) {
+  EXPECT_EQ(Axis(0, 937, Scale::linear).ticks(5), (std::vector<double>{0, 200, 400, 600, 800}));
+  EXPECT_EQ(Axis(0.009, 0.6, Scale::logarithmic).ticks(8), (std::vector<double>{0.01, 0.02, 0.05, 0.1, 0.2, 0.5}));
+  EXPECT_EQ(Axis(0.5, 5e6, Scale::logarithmic).ticks(5), (std::vector<double>{1, 10, 100, 1e3, 1e4, 1e5, 1e6}));
+  for (const double tick : Axis(97.31, 99.4, Scale::linear).ticks(5)) {
+    EXPECT_GE(tick, 97.31);
+    EXPECT_LE(tick, 99.4);
+    EXPECT_NEAR(tick * 2, std::round(tick * 2), 1e-9);
+  }
+}
+
+TEST(Axis, LabelsAreShort) {
+  EXPECT_EQ(tick_label(0), "0");
+  EXPECT_EQ(tick_label(0.05), "0.05");
+  EXPECT_EQ(tick_label(1500), "1,500");
+  EXPECT_EQ(tick_label(20000), "20k");
+  EXPECT_EQ(tick_label(2.5e6), "2.5M");
+}
+
+TEST(Chart, IsWellFormedAndSmallForAnyNumberOfPoints) {
+  for (const int points : {0, 1, 2, 100000}) {
+    Chart chart{
+        .title = "a < b & \"c\"", .x_label = "step", .series = {{.label = "line", .color = "#2563eb", .points = {}}}};
+    chart.y_scale = points == 0 ? Scale::logarithmic : Scale::linear;
+    for (int i = 0; i < points; ++i) chart.series[0].points.emplace_back(i, std::sin(i));
+    const std::string svg = draw_charts("heading", "below", {&chart, 1});
+    EXPECT_TRUE(well_formed(svg)) << points;
+    EXPECT_NE(svg.find("a &lt; b &amp; &quot;c&quot;"), std::string::npos);
+    EXPECT_LT(svg.size(), 40000);
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+    EXPECT_EQ(svg.find("inf"), std::string::npos);
+  }
+}
+
+TEST(Chart, WrapsALongSubheadingAndGrowsByItsLines) {
+  const Chart chart{.title = "title", .x_label = "step", .series = {}};
+  const auto drawn = [&](const std::string& below) { return draw_charts("heading", below, {&chart, 1}); };
+  EXPECT_NE(drawn("a few words").find(">a few words</text>"), std::string::npos);
+  EXPECT_NE(drawn("a few words").find("height=\"484\""), std::string::npos);
+  const std::string first(60, 'x'), second(60, 'y');
+  const std::string svg = drawn(first + " " + second);
+  EXPECT_NE(svg.find(">" + first + "</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">" + second + "</text>"), std::string::npos);
+  EXPECT_NE(svg.find("height=\"500\""), std::string::npos);
+}
+
+TEST(Chart, SpacesItsLegendByCharacters) {
+  const auto place_behind = [](const std::string& label) {
+    const Chart chart{.title = "title", .x_label = "step", .series = {{label, kBlue, {}}, {"next", kOrange, {}}}};
+    const std::string svg = draw_charts("heading", "below", {&chart, 1});
+    const size_t end = svg.find(">next</text>"), begin = svg.rfind("<text", end);
+    return svg.substr(begin, end - begin);
+  };
+  EXPECT_EQ(place_behind("√σ²×"), place_behind("abcd"));
+  EXPECT_NE(place_behind("√σ²"), place_behind("abcd"));
+}
+
+TEST(Chart, KnowsTheExtentOfItsLines) {
+  const std::vector<Series> lines = {{"", kBlue, {{1, -2}, {3, 5}}}, {"", kBlue, {}}, {"", kBlue, {{-4, 0}}}};
+  EXPECT_EQ(extent(lines), std::pair(-2.0, 5.0));
+  EXPECT_EQ(extent(lines, &Point::first), std::pair(-4.0, 3.0));
+  EXPECT_EQ(extent(std::span(lines).subspan(1, 1)), std::nullopt);
+}
+
+TEST_F(TrainLenet, CurvesLeaveOutWhatIsNotFinite) {
+  Curves curves(place("plot.svg"));
+  curves.started({.application = "test", .settings = {}});
+  for (int step = 1; step <= 3; ++step) curves.stepped({.step = step, .loss = step == 2 ? HUGE_VAL : 1.0 / step});
+  curves.evaluated({.step = 3, .loss = HUGE_VAL});
+  const std::string svg = read_file(place("plot.svg"));
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+TEST_F(TrainLenet, PlotsAndWritesEventFiles) {
+  train({"--iterations", "15", "--plot", place("plot.svg"), "--tensorboard", place("events")});
+  const std::string svg = read_file(place("plot.svg"));
+  EXPECT_TRUE(well_formed(svg));
+  for (const char* text : {"Loss", "Accuracy", "test", "step"}) EXPECT_NE(svg.find(text), std::string::npos) << text;
+  const auto entry = *std::filesystem::directory_iterator(place("events"));
+  const std::string events = read_file(entry.path());
+  for (const char* tag : {"train/loss", "train/lr", "eval/accuracy", "eval/loss"})
+    EXPECT_NE(events.find(tag), std::string::npos) << tag;
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,68 @@
+#include "tern/trainer/report/event_file.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "tern/core/crc32c.h"
+#include "tests/support/file_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern {
+namespace {
+
+using namespace trainer;
+
+template <class T>
+T take(std::string_view& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  bytes.remove_prefix(sizeof(T));
+  return value;
+}
+
+uint32_t masked(std::string_view bytes) {
+  const uint32_t sum = crc32c(std::as_bytes(std::span(bytes)));
+  return ((sum >> 15) | (sum << 17)) + 0xa282ead8u;
+}
+
+/// Takes the TFRecord frames apart and checks both checksums of each.
+std::vector<std::string> records(const std::string& file) {
+  std::vector<std::string> found;
+  std::string_view rest = file;
+  while (!rest.empty()) {
+    const std::string_view length_bytes = rest.substr(0, 8);
+    const auto length = take<uint64_t>(rest);
+    EXPECT_EQ(take<uint32_t>(rest), masked(length_bytes));
+    found.emplace_back(rest.substr(0, length));
+    rest.remove_prefix(length);
+    EXPECT_EQ(take<uint32_t>(rest), masked(found.back()));
+  }
+  return found;
+}
+
+TEST(EventFile, HoldsFramedScalarEvents) {
+  const TemporaryFolder folder;
+  const auto events = folder.path() / "made" / "here";
+  {
+    EventFile file(events.string());
+    file.add_scalar("loss", 300, 0.25);
+  }
+  const auto entry = *std::filesystem::directory_iterator(events);
+  EXPECT_TRUE(entry.path().filename().string().starts_with("events.out.tfevents."));
+  const auto found = records(read_file(entry.path()));
+  ASSERT_EQ(found.size(), 2);
+
+  EXPECT_EQ(found[0][0], 1 << 3 | 1) << "wall_time, fixed64";
+  EXPECT_EQ(found[0].substr(9), std::string("\x1a\x0d") + "brain.Event:2");
+  // step 300 as a varint; summary of 13 bytes; value of 11: tag "loss", simple_value 0.25f.
+  EXPECT_EQ(found[1][0], 1 << 3 | 1);
+  const std::string expected =
+      std::string("\x10\xac\x02") + "\x2a\x0d" + "\x0a\x0b" + "\x0a\x04loss" + std::string("\x15\x00\x00\x80\x3e", 5);
+  EXPECT_EQ(found[1].substr(9), expected);
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,191 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "tern/trainer/report/progress.h"
+#include "tests/apps/train_lenet.h"
+#include "tests/support/terminal.h"
+
+namespace tern {
+namespace {
+
+using namespace trainer;
+
+TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
+  const Outcome outcome = run({"--epochs", "2", "--log", place("log")});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto events = read_log(place("log"));
+  ASSERT_EQ(events.size(), 1 + 24 + 2 + 1);
+
+  const auto& start = events.front();
+  EXPECT_EQ(start["event"], "start");
+  EXPECT_EQ(start["batch_size"], 16);
+  EXPECT_EQ(start["lr"], 0.01);
+  EXPECT_EQ(start["variant"], "caffe");
+  EXPECT_EQ(start["threads"], 1);
+  EXPECT_EQ(start["parameters"], 431080);
+  EXPECT_FALSE(start["processor"].get<std::string>().empty());
+  EXPECT_TRUE(start["versions"].contains("tern"));
+
+  double seconds = 0;
+  int64_t step = 0;
+  for (const auto& event : events) {
+    if (event["event"] == "step") {
+      EXPECT_EQ(event["step"], ++step);
+      EXPECT_EQ(event["epoch"], (step - 1) / 12 + 1);
+      EXPECT_GT(event["seconds"], seconds);
+      EXPECT_EQ(event["lr"], 0.01);
+      seconds = event["seconds"];
+    } else if (event["event"] == "eval") {
+      EXPECT_EQ(event["step"], step);
+      EXPECT_EQ(event["epoch"], step / 12);
+    }
+  }
+  EXPECT_EQ(step, 24);
+
+  const auto& eval = events[events.size() - 2];
+  const auto& done = events.back();
+  EXPECT_EQ(done["event"], "done");
+  EXPECT_EQ(done["steps"], 24);
+  EXPECT_EQ(done["seconds"], seconds);
+  EXPECT_EQ(done["accuracy"], eval["accuracy"]);
+  EXPECT_EQ(done["loss"], eval["loss"]);
+  EXPECT_GT(done["images_per_second"], 0);
+  // Batches are prepared ahead: even on a busy machine the steps take longer than the waiting.
+  EXPECT_GE(done["data_wait"], 0);
+  EXPECT_LT(done["data_wait"], 0.5);
+  // One of 50 test images is 0.02.
+  const double images = done["accuracy"].get<double>() * kTest;
+  EXPECT_NEAR(images, std::round(images), 1e-9);
+}
+
+TEST_F(TrainLenet, LogsTheOneEpochThatNobodyAskedFor) {
+  train({"--batch-size", "200"});
+  const auto events = read_log(place("train.jsonl"));
+  EXPECT_EQ(events.front()["epochs"], 1);
+  EXPECT_EQ(events.front()["iterations"], nullptr);
+  EXPECT_EQ(events.back()["steps"], 1);
+}
+
+TEST_F(TrainLenet, LogsFileNamesOfAnyBytes) {
+  train({"--iterations", "1", "--save", place("model-\xff")});
+  EXPECT_EQ(read_log(place("train.jsonl")).front()["save"], place("model-\uFFFD"));
+}
+
+TEST_F(TrainLenet, PrintsASummaryOrNothing) {
+  const Outcome outcome = run({"--iterations", "3"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  for (const char* line : {"accuracy ", "loss ", "images/s", "parameters    431,080", "peak memory "})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << " in: " << outcome.out;
+  EXPECT_EQ(outcome.out.find('\r'), std::string::npos) << "a live line in a pipe";
+  EXPECT_EQ(run({"--iterations", "3", "--quiet"}).out, "");
+}
+
+TEST_F(TrainLenet, PrintsNoSpeedOfNoSteps) {
+  ASSERT_EQ(run({"--iterations", "3", "--checkpoint", place("ck"), "--quiet"}).code, 0);
+  const Outcome resumed = run({"--iterations", "3", "--checkpoint", place("ck"), "--resume"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("accuracy "), std::string::npos) << resumed.out;
+  EXPECT_EQ(resumed.out.find("images/s"), std::string::npos) << resumed.out;
+}
+
+TEST_F(TrainLenet, ProfilesTheOperationsOfItsSteps) {
+  const Outcome outcome = run({"--iterations", "3", "--profile", "--log", place("log")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("operation "), std::string::npos) << outcome.out;
+  const auto done = read_log(place("log")).back();
+  ASSERT_TRUE(done.contains("operations")) << done;
+  EXPECT_EQ(done["operations"]["conv2d"]["calls"], 6) << "two layers, three steps, and no evaluation";
+  EXPECT_EQ(done["operations"]["sgd_update"]["calls"], 3);
+  double sum = 0;
+  for (const auto& [name, operation] : done["operations"].items()) {
+    EXPECT_NE(outcome.out.find("\n" + name + " "), std::string::npos) << name;
+    sum += operation["seconds"].get<double>();
+  }
+  EXPECT_LE(sum, done["seconds"].get<double>());
+  EXPECT_GT(sum, 0.5 * done["seconds"].get<double>()) << "most of a step is in some operation";
+}
+
+TEST_F(TrainLenet, SaysWhereBf16IsSlow) {
+  const auto first_lines = [this](const char* precision) {
+    auto limited = words({"--iterations", "1", "--precision", precision});
+    limited.insert(limited.begin(), {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=AVX2"});
+    return run_program(limited).out;
+  };
+  EXPECT_NE(first_lines("bf16").find("bf16 is slower on it than fp32"), std::string::npos);
+  EXPECT_EQ(first_lines("fp32").find("bf16 is slower"), std::string::npos);
+}
+
+TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
+  const test::Terminal terminal;
+  LineWriter out(terminal.program_end());
+  Progress progress(out);
+  RunStart run;
+  run.first_step = 5;
+  run.images_per_step = 64;
+  progress.started(run);
+  for (const int64_t step : {6, 7}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(110));  // a live line is drawn each 100 ms
+    progress.stepped({.step = step, .seconds = 0.5 * static_cast<double>(step)});
+  }
+  const std::string text = terminal.read();
+  const size_t second = text.find("step 7/");
+  EXPECT_EQ(text.substr(0, second).find("images/s"), std::string::npos) << text;
+  EXPECT_NE(text.substr(second).find("128 images/s"), std::string::npos) << text;
+}
+
+TEST_F(TrainLenet, LossesDependOnSeedAndDataAlone) {
+  const std::vector<std::string> few = {"--iterations", "15", "--ema-decay", "0.9"};
+  const auto with = [&few](std::vector<std::string> more) {
+    more.insert(more.begin(), few.begin(), few.end());
+    return more;
+  };
+  const auto first = train(with({}));
+  ASSERT_EQ(first.size(), 15);
+  EXPECT_EQ(train(with({})), first);
+  for (const char* threads : {"0", "2", "3"}) EXPECT_EQ(train(with({"--loader-threads", threads})), first) << threads;
+  EXPECT_NE(train(with({"--seed", "2"})), first);
+  EXPECT_NE(train(with({"--no-shuffle"})), first);
+}
+
+TEST_F(TrainLenet, EveryRecipeTrains) {
+  const std::vector<std::vector<std::string>> recipes = {
+      {"--optimizer", "sgd"},
+      {"--optimizer", "nesterov", "--lr-schedule", "cosine", "--warmup", "2"},
+      {"--optimizer", "adam", "--lr", "0.001", "--clip-norm", "1"},
+      {"--optimizer", "adamw", "--lr", "0.001", "--weight-decay", "0.01"},
+      {"--lr-schedule", "poly", "--weight-decay", "0.0005"},
+      {"--lr-schedule", "step", "--lr-steps", "3,6"},
+      {"--label-smoothing", "0.1", "--precision", "bf16"},
+  };
+  std::set<std::map<int64_t, double>> found;
+  for (auto recipe : recipes) {
+    recipe.insert(recipe.end(), {"--iterations", "8"});
+    found.insert(train(recipe));
+  }
+  EXPECT_EQ(found.size(), recipes.size()) << "a flag without effect";
+}
+
+TEST_F(TrainLenet, FollowsTheSchedule) {
+  train({"--iterations", "4", "--lr-schedule", "poly"});
+  std::vector<double> rates;
+  for (const auto& event : read_log(place("train.jsonl")))
+    if (event["event"] == "step") rates.push_back(event["lr"]);
+  ASSERT_EQ(rates.size(), 4);
+  for (int t = 0; t < 4; ++t) EXPECT_DOUBLE_EQ(rates[static_cast<size_t>(t)], 0.01 * std::sqrt(1 - t / 4.0));
+}
+
+TEST_F(TrainLenet, LowersTheRateAfterSharesOfTheRun) {
+  train({"--iterations", "6", "--lr-schedule", "step", "--lr-steps", "0.5,0.75"});
+  std::vector<double> rates;
+  for (const auto& event : read_log(place("train.jsonl")))
+    if (event["event"] == "step") rates.push_back(event["lr"]);
+  ASSERT_EQ(rates.size(), 6);
+  for (size_t t = 0; t < 6; ++t) EXPECT_NEAR(rates[t], t < 3 ? 0.01 : t < 5 ? 1e-3 : 1e-4, 1e-12) << t;
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/trainer/run/inference.h"
+#include "tests/apps/train_lenet.h"
+#include "tests/support/pictures.h"
+
+namespace tern {
+namespace {
+
+using namespace trainer;
+
+constexpr int kSide = static_cast<int>(kDigitSide);
+constexpr ImageSpec kSpec = {.channels = 1, .height = kSide, .width = kSide, .classes = 10};
+
+/// Digit `index` of the test split as a picture on black.
+Image digit(int64_t index) {
+  Image image{.width = kSide, .height = kSide, .values = std::vector<uint8_t>(kSide * kSide)};
+  draw_digit(7, Split::test, index, image.values);
+  return image;
+}
+
+/// As a person would have it: dark on a transparent ground, `scale` times as large, off the centre.
+void write_as_drawing(const std::string& path, const Image& image, int scale) {
+  const int width = image.width * scale + 60, height = image.height * scale + 20;
+  std::vector<uint8_t> grey_alpha(static_cast<size_t>(width * height) * 2, 0);
+  for (int y = 0; y < image.height * scale; ++y)
+    for (int x = 0; x < image.width * scale; ++x)
+      grey_alpha[static_cast<size_t>((y + 5) * width + x + 50) * 2 + 1] = image.at(x / scale, y / scale);
+  write_file(path, png_bytes(width, height, 2, grey_alpha));
+}
+
+TEST(DigitImage, TakesAnMnistPictureAsItIs) { EXPECT_EQ(adapt_digit(digit(3), kSpec), digit(3).values); }
+
+TEST(DigitImage, CentersTheInkInTheBoxWhicheverWayItWasWritten) {
+  Image page{.width = 300, .height = 200, .values = std::vector<uint8_t>(300 * 200, 230)};
+  for (int y = 20; y < 100; ++y)
+    for (int x = 30; x < 50; ++x) page.values[static_cast<size_t>(y * 300 + x)] = 40;
+  Image board = page;
+  for (auto& grey : board.values) grey = static_cast<uint8_t>(255 - grey);
+  const auto adapted = adapt_digit(page, kSpec);
+  EXPECT_EQ(adapt_digit(board, kSpec), adapted);
+  // 20 × 80 becomes 5 × 20, its middle in the middle.
+  for (int y = 0; y < kSide; ++y)
+    for (int x = 0; x < kSide; ++x) {
+      const bool ink = y >= 4 && y < 24 && x >= 12 && x < 17;
+      EXPECT_EQ(adapted[static_cast<size_t>(y * kSide + x)], ink ? 255 : 0) << x << ' ' << y;
+    }
+}
+
+TEST(DigitImage, BlankPaperIsBlack) {
+  const Image blank{.width = 50, .height = 40, .values = std::vector<uint8_t>(50 * 40, 250)};
+  EXPECT_EQ(std::ranges::max(adapt_digit(blank, kSpec)), 0);
+}
+
+TEST_F(TrainLenet, PredictsAPersonsOwnImages) {
+  train({"--epochs", "25", "--save", place("model")});
+  std::vector<std::string> arguments = {"--init", place("model"), "--predict"};
+  for (int i = 0; i < 10; ++i) {
+    arguments.push_back(place(std::to_string(i) + ".png"));
+    write_as_drawing(arguments.back(), digit(i), 6);
+  }
+  const Outcome outcome = run(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  int right = 0;
+  for (int i = 0; i < 10; ++i)
+    right += outcome.out.find(join({place(std::to_string(i) + ".png"), ": ", i, " ("})) != std::string::npos;
+  EXPECT_GE(right, 8) << outcome.out;
+}
+
+TEST_F(TrainLenet, RefusesAnImageItCannotRead) {
+  ASSERT_EQ(run({"--iterations", "0", "--save", place("model"), "--quiet"}).code, 0);
+  write_as_drawing(place("good.png"), digit(1), 1);
+  write_file(place("bad.png"), "not an image");
+  const std::string whole = read_file(place("good.png"));
+  write_file(place("half.png"), whole.substr(0, whole.size() / 2));
+  const std::pair<const char*, const char*> table[] = {
+      {"bad.png", ": found no whole image (of none of these kinds), expected PNG, JPEG, "},
+      {"half.png", ": truncated: the chunk at offset "},
+      {"none.png", ": cannot be read: No such file or directory\n"},
+      {"data", ": is a folder, expected an image file\n"}};
+  for (const auto& [name, sentence] : table) {
+    const Outcome outcome = run({"--init", place("model"), "--predict", place("good.png"), place(name)});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "") << "an answer before the error";
+    EXPECT_NE(outcome.err.find(place(name) + sentence), std::string::npos) << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace tern

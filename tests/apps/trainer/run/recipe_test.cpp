@@ -1,0 +1,63 @@
+#include "tern/trainer/run/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tern/apps/models/cifarnet.h"
+#include "tern/core/error.h"
+
+namespace tern {
+namespace {
+
+using namespace trainer;
+
+TEST(Recipe, DecaysWhatTheModelLetsDecay) {
+  models::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  std::map<std::string, std::vector<float>> before;
+  for (const auto& [name, parameter] : model.parameters()) before[name] = parameter->value().to_vector<float>();
+  TrainSettings settings;
+  settings.optimizer = UpdateRule::sgd;
+  settings.lr = 0.5;
+  settings.weight_decay = 0.5;
+  for (const auto& [name, parameter] : model.parameters())
+    parameter->set_gradient(Tensor::zeros_like(parameter->value()));
+  make_optimizer(settings, model)->step();
+  for (const auto& [name, parameter] : model.parameters()) {
+    const auto now = parameter->value().to_vector<float>();
+    const float kept = name == "fc1.weight" || name == "fc2.weight" ? 0.75f : 1;
+    for (size_t i = 0; i < now.size(); ++i) ASSERT_FLOAT_EQ(now[i], kept * before[name][i]) << name;
+  }
+}
+
+TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
+  TrainSettings settings;
+  settings.lr = 1;
+  settings.lr_schedule = LrSchedule::step;
+  const auto rates = [&](std::vector<double> at, int64_t steps) {
+    settings.lr_steps = std::move(at);
+    const Schedule schedule = make_schedule(settings, steps);
+    std::vector<double> found;
+    for (int64_t t = 0; t < steps; ++t) found.push_back(schedule(t));
+    return found;
+  };
+  EXPECT_EQ(rates({2, 3}, 4), rates({0.5, 0.75}, 4));
+  EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));  // rounded up
+  EXPECT_EQ(rates({0.5, 0.75}, 1), (std::vector<double>{1}));
+}
+
+TEST(Recipe, HoldsARateFirstOrRises) {
+  TrainSettings settings;
+  settings.lr = 0.5;
+  settings.warmup = 4;
+  EXPECT_EQ(make_schedule(settings, 8)(1), 0.25);
+  EXPECT_THROW(make_schedule(settings, 3), InputError);  // it would never get there
+  settings.warmup_lr = 0.125;
+  EXPECT_EQ(make_schedule(settings, 8)(3), 0.125);
+  EXPECT_EQ(make_schedule(settings, 8)(4), 0.5);
+  EXPECT_EQ(make_schedule(settings, 3)(2), 0.125);
+}
+
+}  // namespace
+}  // namespace tern
