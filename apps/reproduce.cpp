@@ -1,8 +1,8 @@
 #include <cstdio>
 
-#include "tern/apps/reproduce/experiment.h"
-#include "tern/apps/reproduce/options.h"
-#include "tern/apps/reproduce/reproduction.h"
+#include "tern/apps/reproduce/engine/options.h"
+#include "tern/apps/reproduce/engine/reproduction.h"
+#include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/trainer/application.h"
 #include "tern/apps/trainer/wait_policy.h"
 
@@ -10,14 +10,17 @@
 // one, and goes on with it where it was stopped.
 
 int main(int argc, char** argv) {
+  using namespace tern::reproduce;
   tern::wait_passively(argv);
   return tern::run_application("reproduce", [&]() -> int {
-    const tern::ReproduceCommand command = tern::read_command(argc, argv);
+    const ReproduceCommand command = read_command(argc, argv);
     if (!command.text.empty()) {
       std::fputs(command.text.c_str(), stdout);
-      return tern::kDone;
+    } else if (command.name == "list") {
+      std::fputs(experiment_list().c_str(), stdout);
+    } else {
+      Reproduction(find_experiment(command.name), command).run();
     }
-    tern::Reproduction(tern::find_experiment(command.name), command).run();
     return tern::kDone;
   });
 }

@@ -6,7 +6,7 @@
 #include "tern/apps/models/cifarnet.h"
 #include "tern/apps/trainer/flags.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 std::vector<std::string> CifarNetSetting::flags() const {
   std::vector<std::string> words = {"--data",         data.name,
@@ -55,4 +55,4 @@ TrainSettings read_settings(const Application& application, const std::vector<st
   return read_flags(static_cast<int>(arguments.size()), arguments.data(), application).settings;
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/reproduce/data_choice.h"
+#include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/apps/trainer/application.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// How CifarNet is trained for a table of TernGrad: `train_cifarnet` with these flags, or a study with the same.
 struct CifarNetSetting {
@@ -28,4 +28,4 @@ const Application& cifarnet_application();
 /// The settings that `application` would read from these words.
 TrainSettings read_settings(const Application& application, const std::vector<std::string>& words);
 
-}  // namespace tern
+}  // namespace tern::reproduce

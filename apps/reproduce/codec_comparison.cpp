@@ -6,14 +6,13 @@
 #include <cmath>
 #include <string_view>
 
-#include "tern/apps/reproduce/accuracy_cells.h"
-#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
@@ -52,6 +51,10 @@ int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t 
   check_input(workers >= 2 && batch % workers == 0, "--workers: found ", workers,
               ", expected a number from 2 that shares the batch of ", batch, " equally");
   return workers;
+}
+
+const char* not_the_papers(const DataChoice& data, const char* papers) {
+  return data.name == papers ? "" : ", **not on the paper's data**";
 }
 
 Run CodecComparison::make_run(const ComparedCodec& codec, int64_t seed) const {
@@ -164,4 +167,4 @@ Report CodecComparison::report(const Results& results) const {
   return {.text = plan_.setting + "\n\n" + table(results), .figures = {{"curves.svg", figure(results)}}};
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

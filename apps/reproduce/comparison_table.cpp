@@ -4,14 +4,12 @@
 
 #include <algorithm>
 
-#include "tern/apps/reproduce/accuracy_axes.h"
-#include "tern/apps/reproduce/accuracy_cells.h"
-#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/palette.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple};
@@ -113,4 +111,4 @@ Report ComparisonTable::report(const Results& results) const {
   return {.text = text + '\n' + markdown_table(table), .figures = {{"accuracy.svg", figure(results)}}};
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

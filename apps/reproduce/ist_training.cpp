@@ -5,11 +5,11 @@
 #include <set>
 #include <thread>
 
-#include "tern/apps/reproduce/data_choice.h"
+#include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 constexpr int64_t kBatch = 128;  ///< of a worker, as in the authors' code
@@ -150,4 +150,4 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
                     std::thread::hardware_concurrency(), kCalibrated);
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

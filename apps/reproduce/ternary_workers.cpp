@@ -10,7 +10,7 @@
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 /// One scaler for all, and one a tensor.
@@ -131,4 +131,4 @@ Evaluation TernaryWorkers::evaluate() {
   return whole.value();
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce
