@@ -9,7 +9,7 @@
 #include "tern/layers/module.h"
 #include "tern/optim/optimizer.h"
 
-namespace tern {
+namespace tern::advise {
 
 std::unique_ptr<Optimizer> momentum_sgd(std::vector<NamedParameter> parameters);
 
@@ -29,4 +29,4 @@ std::span<const Network> networks();
 /// An InputError offers the nearest name where `name` is none of them.
 const Network& find_network(const std::string& name);
 
-}  // namespace tern
+}  // namespace tern::advise

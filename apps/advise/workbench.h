@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/tern-advise/network.h"
+#include "tern/apps/advise/network.h"
 #include "tern/data/dataset.h"
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/methods/data_parallel.h"
 
-namespace tern {
+namespace tern::advise {
 
 /// Short runs of a network's parts by as many ranks as share a machine, side by side: what a model of its training
 /// stands on. Times are medians of what the slowest rank needs. Images are noise, which takes as long as pictures.
@@ -54,4 +54,4 @@ class Workbench {
   std::vector<std::unique_ptr<Module>> models_;  ///< of the ranks
 };
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -8,7 +9,7 @@
 #include "tern/dist/comm/transport.h"
 #include "tern/dist/exchange/plan.h"
 
-namespace tern {
+namespace tern::advise {
 
 /// Steps that `measure` takes at most, those that warm up among them.
 inline constexpr int kMostMeasured = 200;
@@ -28,4 +29,14 @@ void side_by_side(int ranks, int threads, const std::function<void(Communicator&
 /// cannot undercut. Each of two measurements may take `budget` seconds.
 LinkCost loopback_cost(double budget);
 
-}  // namespace tern
+/// Of what `number` makes of each of `items`, of which there is one at least; the upper of two middle ones.
+template <class Items, class Number = std::identity>
+double median(const Items& items, const Number& number = {}) {
+  std::vector<double> values;
+  for (const auto& item : items) values.push_back(std::invoke(number, item));
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace tern::advise

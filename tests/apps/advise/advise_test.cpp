@@ -2,11 +2,11 @@
 
 #include <chrono>
 
+#include "tern/apps/advise/page.h"
 #include "tern/apps/models/lenet.h"
-#include "tern/apps/tern-advise/page.h"
 #include "tests/support/process.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 Outcome advise(std::vector<std::string> words) {
@@ -14,7 +14,7 @@ Outcome advise(std::vector<std::string> words) {
   return run_program(words);
 }
 
-TEST(TernAdvise, RefusesWhatCannotBe) {
+TEST(Advise, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"--model", "lnet"}, "--model: found 'lnet', expected lenet|mlp|mlp4096|"},
       {{"--model", "lnet"}, ", did you mean 'lenet'?"},
@@ -35,13 +35,13 @@ TEST(TernAdvise, RefusesWhatCannotBe) {
     const Outcome outcome = advise(words);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(outcome.err.starts_with("tern-advise: ")) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("advise: ")) << outcome.err;
     EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
   }
 }
 
 // On a link this slow, what is sent decides; what each way sends is known to the byte.
-TEST(TernAdvise, RanksByWhatIsSentWhereTheLinkIsSlow) {
+TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
   const Outcome outcome =
       advise({"--model", "mlp", "--workers", "4", "--link", "rate=100kbit", "--threads", "1", "--seconds", "0.001"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -56,7 +56,7 @@ TEST(TernAdvise, RanksByWhatIsSentWhereTheLinkIsSlow) {
 }
 
 // The ledger's means of LeNet's runs, as the README has them.
-TEST(TernAdvise, PlansTheBytesOfRealRuns) {
+TEST(Advise, PlansTheBytesOfRealRuns) {
   models::LeNet lenet;
   lenet.initialize(1);
   const auto sent = [&](const char* codec, const char* exchange, int workers) {
@@ -159,4 +159,4 @@ TEST(AdvicePage, TellsWhatIsStatedFromWhatIsMeasured) {
 }
 
 }  // namespace
-}  // namespace tern
+}  // namespace tern::advise

@@ -1,14 +1,14 @@
-#include "tern/apps/tern-advise/page.h"
+#include "tern/apps/advise/page.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "tern/apps/tern-advise/median.h"
+#include "tern/apps/advise/measure.h"
 #include "tern/apps/trainer/machine.h"
 #include "tern/dist/comm/in_process.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 constexpr double kPays = 1.05;  ///< a gain that a person could notice
@@ -162,4 +162,4 @@ std::string advice_page(const Network& network, const AdviceOptions& options, co
                     options.local_steps);
 }
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -1,17 +1,17 @@
-#include "tern/apps/tern-advise/options.h"
+#include "tern/apps/advise/options.h"
 
 #include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+
 #include <algorithm>
 
-#include "tern/apps/tern-advise/network.h"
+#include "tern/apps/advise/network.h"
 #include "tern/apps/trainer/value_option.h"
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/in_process.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
@@ -62,7 +62,7 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
       "Says how workers should train together: which method, codec and exchange are fastest on a network, by a model "
       "of what each sends, which stands on short runs of the network on this machine, in three passes that show how "
       "far to trust it. Says, too, when compression does not pay. All without --overlap.",
-      "tern-advise");
+      "advise");
   add_value_option(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
   add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
   add_value_option(
@@ -90,4 +90,4 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   return options;
 }
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -2,18 +2,17 @@
 #include <cstdio>
 #include <span>
 
-#include "tern/apps/tern-advise/forecast.h"
-#include "tern/apps/tern-advise/network.h"
-#include "tern/apps/tern-advise/options.h"
-#include "tern/apps/tern-advise/page.h"
+#include "tern/apps/advise/forecast.h"
+#include "tern/apps/advise/network.h"
+#include "tern/apps/advise/options.h"
+#include "tern/apps/advise/page.h"
 #include "tern/apps/trainer/application.h"
 #include "tern/apps/trainer/wait_policy.h"
 
-// Says how workers should train a network together: `tern-advise --model lenet --link 100mbit --workers 8`.
+// Says how workers should train a network together: `advise --model lenet --link 100mbit --workers 8`.
 
+namespace tern::advise {
 namespace {
-
-using namespace tern;
 
 constexpr int kMostExtrapolated = 512;
 constexpr int kPasses = 3;
@@ -48,14 +47,16 @@ ScalePoint scale_to(std::span<Forecaster> passes, int workers) {
 }
 
 }  // namespace
+}  // namespace tern::advise
 
 int main(int argc, char** argv) {
-  wait_passively(argv);
-  return run_application("tern-advise", [&]() -> int {
+  using namespace tern::advise;
+  tern::wait_passively(argv);
+  return tern::run_application("advise", [&]() -> int {
     const AdviceOptions options = read_advice_options(argc, argv);
     if (!options.text.empty()) {
       std::fputs(options.text.c_str(), stdout);
-      return kDone;
+      return tern::kDone;
     }
     const Network& network = find_network(options.model);
     Workbench workbench(network, {.ranks = static_cast<int>(options.ranks_per_machine),
@@ -69,6 +70,6 @@ int main(int argc, char** argv) {
     std::vector<ScalePoint> scale;
     for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(passes, workers));
     std::fputs(advice_page(network, options, measured, forecasts, scale).c_str(), stdout);
-    return kDone;
+    return tern::kDone;
   });
 }

@@ -1,4 +1,4 @@
-#include "tern/apps/tern-advise/network.h"
+#include "tern/apps/advise/network.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "tern/optim/adam.h"
 #include "tern/optim/sgd.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 constexpr double kRate = 1e-4;  // on noise, nothing is to be learned
@@ -82,4 +82,4 @@ const Network& find_network(const std::string& name) {
       {"--model: found '", name, "', expected ", fmt::format("{}", fmt::join(names, "|")), suggestion(name, names)});
 }
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -1,8 +1,8 @@
-#include "tern/apps/tern-advise/workbench.h"
+#include "tern/apps/advise/workbench.h"
 
 #include <algorithm>
 
-#include "tern/apps/tern-advise/measure.h"
+#include "tern/apps/advise/measure.h"
 #include "tern/apps/trainer/evaluate.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/stopwatch.h"
@@ -13,7 +13,7 @@
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 std::unique_ptr<Module> initialized(const Network& network) {
@@ -166,4 +166,4 @@ CodecCost Workbench::slicing() {
   return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};
 }
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "tern/apps/tern-advise/workbench.h"
+#include "tern/apps/advise/workbench.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/exchange/exchange.h"
 
-namespace tern {
+namespace tern::advise {
 
 /// A way to train together, by the flags of its name.
 struct Way {
@@ -87,4 +87,4 @@ Forecast median_pass(std::span<const Forecast> forecasts);
 /// The same of what `passes` forecast.
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers);
 
-}  // namespace tern
+}  // namespace tern::advise

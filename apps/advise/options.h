@@ -5,9 +5,9 @@
 
 #include "tern/dist/comm/link.h"
 
-namespace tern {
+namespace tern::advise {
 
-/// A command line of `tern-advise`, read.
+/// A command line of `advise`, read.
 struct AdviceOptions {
   std::string model = "lenet";
   int64_t workers = 4;
@@ -24,4 +24,4 @@ struct AdviceOptions {
 /// An InputError says what a person has to put right.
 AdviceOptions read_advice_options(int argc, const char* const* argv);
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -1,15 +1,14 @@
-#include "tern/apps/tern-advise/measure.h"
+#include "tern/apps/advise/measure.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "tern/apps/tern-advise/median.h"
 #include "tern/apps/trainer/job/rank_threads.h"
 #include "tern/core/stopwatch.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 constexpr int kWarmUp = 2, kFewest = 3;
@@ -81,4 +80,4 @@ LinkCost loopback_cost(double budget) {
   return cost;
 }
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -1,17 +1,17 @@
-#include "tern/apps/tern-advise/forecast.h"
+#include "tern/apps/advise/forecast.h"
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 
-#include "tern/apps/tern-advise/measure.h"
+#include "tern/apps/advise/measure.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/methods/averaging.h"
 #include "tern/dist/methods/replicas.h"
 
-namespace tern {
+namespace tern::advise {
 namespace {
 
 constexpr const char* kCodecs[] = {"none", "fp16", "ternary", "qsgd:bits=4"};
@@ -140,4 +140,4 @@ Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int worke
   return median_pass(forecasts);
 }
 
-}  // namespace tern
+}  // namespace tern::advise

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/tern-advise/forecast.h"
-#include "tern/apps/tern-advise/network.h"
-#include "tern/apps/tern-advise/options.h"
+#include "tern/apps/advise/forecast.h"
+#include "tern/apps/advise/network.h"
+#include "tern/apps/advise/options.h"
 
-namespace tern {
+namespace tern::advise {
 
 /// A number of workers in the extrapolation, each with as many images as now: floats by the ring, and the fastest
 /// codes that are averaged in every step.
@@ -16,7 +16,7 @@ struct ScalePoint {
   Forecast floats = {}, codes = {};
 };
 
-/// What `tern-advise` says; `measured` is that of each pass. `forecasts` are from the fastest on, floats and codes of
+/// What `advise` says; `measured` is that of each pass. `forecasts` are from the fastest on, floats and codes of
 /// data-parallel training among them.
 std::string advice_page(const Network& network, const AdviceOptions& options, const std::vector<Measured>& measured,
                         const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale);
@@ -24,4 +24,4 @@ std::string advice_page(const Network& network, const AdviceOptions& options, co
 /// The command that trains this way.
 std::string training_command(const Network& network, const AdviceOptions& options, const Way& way);
 
-}  // namespace tern
+}  // namespace tern::advise
