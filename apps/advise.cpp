@@ -3,7 +3,6 @@
 #include <span>
 
 #include "tern/apps/advise/forecast.h"
-#include "tern/apps/advise/network.h"
 #include "tern/apps/advise/options.h"
 #include "tern/apps/advise/page.h"
 #include "tern/apps/trainer/application.h"
@@ -58,8 +57,8 @@ int main(int argc, char** argv) {
       std::fputs(options.text.c_str(), stdout);
       return tern::kDone;
     }
-    const Network& network = find_network(options.model);
-    Workbench workbench(network, {.ranks = static_cast<int>(options.ranks_per_machine),
+    const auto variant = find_model(options.model);
+    Workbench workbench(variant, {.ranks = static_cast<int>(options.ranks_per_machine),
                                   .threads = static_cast<int>(options.threads),
                                   .images = options.batch_size / options.workers,
                                   .seconds = options.seconds / kPasses});
@@ -69,7 +68,7 @@ int main(int argc, char** argv) {
     const auto forecasts = ranked(passes, static_cast<int>(options.workers));
     std::vector<ScalePoint> scale;
     for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(passes, workers));
-    std::fputs(advice_page(network, options, measured, forecasts, scale).c_str(), stdout);
+    std::fputs(advice_page(variant, options, measured, forecasts, scale).c_str(), stdout);
     return tern::kDone;
   });
 }

@@ -6,11 +6,12 @@ macro(tern_find_package)
   set_property(GLOBAL APPEND_STRING PROPERTY TERN_DEPENDENCIES "${tern_dependency}\n")
 endmacro()
 
-# tern_library(NAME [SOURCES glob...] [ROOMS folder...] [LINKS target...] [PRIVATE_LINKS target...])
+# tern_library(NAME [AS folder] [SOURCES glob...] [ROOMS folder...] [LINKS target...] [PRIVATE_LINKS target...])
 # The static library `tern_NAME` of the current folder, alias `tern::NAME`. Without SOURCES: every .cpp in it.
 # Headers directly in the folder, or in one of its ROOMS, are public and installed. Headers in other folders are not.
+# They are installed as <tern/folder/...>; AS names another folder than the one in the source tree.
 function(tern_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ROOMS;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "AS" "SOURCES;ROOMS;LINKS;PRIVATE_LINKS" ${ARGN})
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES *.cpp)
   endif()
@@ -29,6 +30,9 @@ function(tern_library name)
   tern_compile_options(tern_${name})
 
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(ARG_AS)
+    set(folder ${ARG_AS})
+  endif()
   install(TARGETS tern_${name} EXPORT tern)
   foreach(room . ${ARG_ROOMS})
     file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.h)

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "tern/apps/advise/network.h"
 #include "tern/apps/trainer/value_option.h"
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -34,7 +33,7 @@ void check_range(const char* flag, int64_t found, int64_t low, int64_t high) {
 
 /// Of what a person may leave open: as many images and threads as given, or as fit.
 void complete(AdviceOptions& options, std::optional<int64_t> batch_size, std::optional<int64_t> threads) {
-  find_network(options.model);
+  find_model(options.model);
   options.link = read_link(options.link_text);
   check_range("--workers", options.workers, kLeastWorkers, kMostWorkers);
   options.batch_size = batch_size.value_or(kImagesOfWorker * options.workers);
@@ -54,10 +53,18 @@ void complete(AdviceOptions& options, std::optional<int64_t> batch_size, std::op
 
 }  // namespace
 
+networks::Variant find_model(const std::string& name) {
+  try {
+    return networks::find_variant(name);
+  } catch (const InputError& error) {
+    throw InputError(join({"--model: ", error.what()}));
+  }
+}
+
 AdviceOptions read_advice_options(int argc, const char* const* argv) {
   AdviceOptions options;
   std::string names;
-  for (const Network& network : networks()) names += join({names.empty() ? "" : ", ", network.name});
+  for (const auto& [network, preset] : networks::variants()) names += join({names.empty() ? "" : ", ", preset.name});
   CLI::App app(
       "Says how workers should train together: which method, codec and exchange are fastest on a network, by a model "
       "of what each sends, which stands on short runs of the network on this machine, in three passes that show how "

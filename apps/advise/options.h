@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tern/dist/comm/link.h"
+#include "tern/networks/networks.h"
 
 namespace tern::advise {
 
@@ -21,6 +22,8 @@ struct AdviceOptions {
   std::string text = {};  ///< to print instead, where it is not empty
 };
 
+/// What --model names; an InputError offers the nearest name if it names nothing.
+networks::Variant find_model(const std::string& name);
 /// An InputError says what a person has to put right.
 AdviceOptions read_advice_options(int argc, const char* const* argv);
 

@@ -124,33 +124,34 @@ std::string slower_copying(const Link& link, const std::vector<Measured>& measur
 
 }  // namespace
 
-std::string training_command(const Network& network, const AdviceOptions& options, const Way& way) {
+std::string training_command(const networks::Variant& variant, const AdviceOptions& options, const Way& way) {
   std::string text = "./dev run";
-  for (const std::string& word : network.words) text += ' ' + word;
+  for (const std::string& word : variant.words()) text += ' ' + word;
   const int64_t batch = way.averages_every_step() ? options.batch_size : options.batch_size / options.workers;
   text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
   if (!way.averages_every_step()) {
     text += fmt::format(" --method {} --local-steps {}", way.method, options.local_steps);
-    for (const std::string& word : network.words_apart) text += ' ' + word;
+    if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // workers have models of their own
   }
   if (way.codec != "none") text += " --codec " + way.codec;
   return text + " --exchange " + way.exchange;
 }
 
-std::string advice_page(const Network& network, const AdviceOptions& options, const std::vector<Measured>& measured,
-                        const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale) {
+std::string advice_page(const networks::Variant& variant, const AdviceOptions& options,
+                        const std::vector<Measured>& measured, const std::vector<Forecast>& forecasts,
+                        const std::vector<ScalePoint>& scale) {
   const int64_t images = options.batch_size / options.workers;
   std::string text = fmt::format("{}, {} workers, {} images a step ({} each)\nstated: each has a cable of {}{}\n",
-                                 network.name, options.workers, options.batch_size, images, link_text(options.link),
-                                 slower_copying(options.link, measured));
+                                 variant.preset.name, options.workers, options.batch_size, images,
+                                 link_text(options.link), slower_copying(options.link, measured));
   text += measured_text(options, measured) + '\n' + table(forecasts, options.batch_size);
   text += '\n' + verdict(forecasts);
   const Forecast& best = forecasts.front();
   const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });
-  text += fmt::format("\nfastest: {}\n  {}\n", name_of(best.way), training_command(network, options, best.way));
+  text += fmt::format("\nfastest: {}\n  {}\n", name_of(best.way), training_command(variant, options, best.way));
   if (averaged != &best)
     text += fmt::format("fastest that averages gradients in every step: {}\n  {}\n", name_of(averaged->way),
-                        training_command(network, options, averaged->way));
+                        training_command(variant, options, averaged->way));
   if (options.workers > kMaxRanks)
     text += fmt::format("(a job has {} ranks at most so far: this is what more would do)\n", kMaxRanks);
   text += scale_table(scale, static_cast<double>(images));

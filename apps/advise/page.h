@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "tern/apps/advise/forecast.h"
-#include "tern/apps/advise/network.h"
 #include "tern/apps/advise/options.h"
+#include "tern/networks/networks.h"
 
 namespace tern::advise {
 
@@ -18,10 +18,11 @@ struct ScalePoint {
 
 /// What `advise` says; `measured` is that of each pass. `forecasts` are from the fastest on, floats and codes of
 /// data-parallel training among them.
-std::string advice_page(const Network& network, const AdviceOptions& options, const std::vector<Measured>& measured,
-                        const std::vector<Forecast>& forecasts, const std::vector<ScalePoint>& scale);
+std::string advice_page(const networks::Variant& variant, const AdviceOptions& options,
+                        const std::vector<Measured>& measured, const std::vector<Forecast>& forecasts,
+                        const std::vector<ScalePoint>& scale);
 
 /// The command that trains this way.
-std::string training_command(const Network& network, const AdviceOptions& options, const Way& way);
+std::string training_command(const networks::Variant& variant, const AdviceOptions& options, const Way& way);
 
 }  // namespace tern::advise

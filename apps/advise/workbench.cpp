@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "tern/apps/advise/measure.h"
+#include "tern/apps/trainer/datasets.h"
 #include "tern/apps/trainer/evaluate.h"
+#include "tern/apps/trainer/model_setup.h"
+#include "tern/apps/trainer/recipe.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
@@ -16,10 +19,17 @@
 namespace tern::advise {
 namespace {
 
-std::unique_ptr<Module> initialized(const Network& network) {
-  auto model = network.make();
-  model->initialize(1);
-  return model;
+/// On noise there is nothing to learn: the rate is one at which nothing grows.
+TrainSettings settings_of(const networks::Variant& variant) {
+  TrainSettings settings = variant.settings();
+  settings.lr = 1e-4;
+  return settings;
+}
+
+/// The images that the network sees.
+ImageSpec images_of(const TrainSettings& settings) {
+  const ImageSpec images = describe_dataset(settings).spec;
+  return training_transform(settings, images).output(images);
 }
 
 /// Images that are all alike, of random pixels.
@@ -58,14 +68,17 @@ void narrow(Module& model, int workers) {
 
 }  // namespace
 
-Workbench::Workbench(const Network& network, const Options& options)
-    : network_(network),
+Workbench::Workbench(const networks::Variant& variant, const Options& options)
+    : application_(variant.network.application()),
+      settings_(settings_of(variant)),
       options_(options),
-      noise_(std::make_unique<Noise>(network.images, kMostMeasured * options.images * options.ranks)) {
-  for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized(network));
+      noise_(std::make_unique<Noise>(images_of(settings_), kMostMeasured * options.images * options.ranks)) {
+  for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized());
 }
 
-StateDict Workbench::optimizer_state() { return network_.optimize(model().parameters())->state(); }
+std::unique_ptr<Module> Workbench::initialized() const { return make_model(application_, settings_); }
+
+StateDict Workbench::optimizer_state() { return make_optimizer(settings_, model())->state(); }
 
 double Workbench::step_seconds() {
   return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
@@ -74,7 +87,7 @@ double Workbench::step_seconds() {
 double Workbench::subnet_step_seconds(int workers) {
   std::vector<std::unique_ptr<Module>> subnets;
   for (int rank = 0; rank < options_.ranks; ++rank) {
-    subnets.push_back(initialized(network_));
+    subnets.push_back(initialized());
     narrow(*subnets.back(), workers);
   }
   return train(subnets, {}, options_.seconds).compute;
@@ -85,7 +98,7 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
   StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     Module& mine = *models[static_cast<size_t>(c.rank())];
-    const auto optimizer = network_.optimize(mine.parameters());
+    const auto optimizer = make_optimizer(settings_, mine);
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});
     loader.start({});
@@ -145,8 +158,8 @@ CodecCost Workbench::slicing() {
   constexpr int kRanks = 2;
   CodecCost cost;
   side_by_side(kRanks, options_.threads, [&](Communicator& c) {
-    const auto mine = initialized(network_);
-    const auto optimizer = network_.optimize(mine->parameters());
+    const auto mine = initialized();
+    const auto optimizer = make_optimizer(settings_, *mine);
     IndependentSubnets subnets(*mine, *optimizer, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
     int64_t step = 0;
     const auto times = measure(c, options_.seconds, [&]() -> std::vector<double> {
@@ -160,7 +173,7 @@ CodecCost Workbench::slicing() {
     });
     if (c.rank() == 0) cost = {times[0], times[1]};
   });
-  const auto whole = initialized(network_);
+  const auto whole = initialized();
   const SubnetCuts cuts(fc_plan(*whole), *whole);
   const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), optimizer_state(), kRanks);
   return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};

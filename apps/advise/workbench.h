@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/advise/network.h"
 #include "tern/data/dataset.h"
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/methods/data_parallel.h"
+#include "tern/networks/networks.h"
 
 namespace tern::advise {
 
@@ -22,7 +22,7 @@ class Workbench {
     int64_t images = 1;  ///< that each trains on in a step
     double seconds = 1;  ///< that a measurement may take, and thrice that of the whole network's computation
   };
-  Workbench(const Network& network, const Options& options);
+  Workbench(const networks::Variant& variant, const Options& options);
 
   const Options& options() const { return options_; }
   /// The whole network.
@@ -48,7 +48,10 @@ class Workbench {
   StepTimes train(const std::vector<std::unique_ptr<Module>>& models,
                   const std::optional<DataParallel::Options>& together, double budget);
 
-  const Network& network_;
+  std::unique_ptr<Module> initialized() const;
+
+  Application application_;
+  TrainSettings settings_;
   Options options_;
   std::unique_ptr<Dataset> noise_;
   std::vector<std::unique_ptr<Module>> models_;  ///< of the ranks

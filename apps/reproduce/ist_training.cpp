@@ -8,6 +8,8 @@
 #include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -22,7 +24,7 @@ IstTask perceptron(const ExperimentOptions& options) {
   return {.name = "mlp",
           .title = fmt::format("MLP 4096-{}-35 on tones", hidden),
           .paper = "Google Speech 2 layer, of spoken words",
-          .program = "train_mlp",
+          .program = networks::mlp().program(),
           .flags = {"--data", "tones", "--hidden", hidden, "--optimizer", "sgd", "--lr", "0.2"},
           .places = {},
           .scope = "fc",
@@ -39,7 +41,7 @@ IstTask residual_network(const ExperimentOptions& options, const DataChoice& dat
   IstTask task = {.name = "resnet" + depth,
                   .title = fmt::format("ResNet-{} on {}", depth, data.name == "cifar10" ? "CIFAR-10" : data.name),
                   .paper = "CIFAR10 Resnet18",
-                  .program = "train_resnet",
+                  .program = networks::resnet().program(),
                   .flags = {"--data", data.name, "--depth", depth, "--lr", "0.1", "--weight-decay", "0.0005"},
                   .places = data.places(),
                   .scope = "filters",

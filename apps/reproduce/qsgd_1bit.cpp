@@ -2,6 +2,7 @@
 
 #include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/experiments.h"
+#include "tern/networks/lenet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -17,7 +18,7 @@ std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
           "nothing. The comparison stands in the full version of the paper; here it says that \"QSGD outperforms or "
           "matches the performance and final accuracy of 1BitSGD\" (section 5), and prints no number.",
           data.name, not_the_papers(data, "mnist"), kBatch),
-      .program = "train_lenet",
+      .program = networks::lenet().program(),
       .data = data,
       .flags = {"--batch-size", std::to_string(kBatch), "--optimizer", "momentum", "--momentum", "0.9", "--lr", "0.01",
                 "--lr-schedule", "poly", "--weight-decay", "0.0005"},

@@ -14,6 +14,7 @@
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/networks/networks.h"
 
 namespace tern::reproduce {
 namespace {
@@ -23,12 +24,15 @@ namespace {
 class QsgdFigure2 final : public Experiment {
  public:
   struct Network {
-    const char* name;   ///< in names of runs
-    const char* title;  ///< of its panel
-    const char* program;
-    std::vector<std::string> flags;
-    int64_t batch, epoch;           ///< images of a step of all workers; of an epoch
+    networks::Variant variant;
+    const char* title;              ///< of its panel
+    int64_t epoch;                  ///< images
     int64_t steps, steps_if_quick;  ///< of a run
+
+    /// In names of runs.
+    const std::string& name() const { return variant.preset.name; }
+    /// Images of a step of all workers.
+    int64_t batch() const { return variant.network.recipe.defaults.batch_size; }
   };
   struct Method {
     const char* name;   ///< in names of runs
@@ -61,19 +65,13 @@ class QsgdFigure2 final : public Experiment {
 };
 
 std::span<const QsgdFigure2::Network> QsgdFigure2::networks() {
-  static const Network all[] = {{.name = "lenet",
+  static const Network all[] = {{.variant = networks::find_variant("lenet"),
                                  .title = "LeNet, 1.26 million parameters, batch 64",
-                                 .program = "train_lenet",
-                                 .flags = {"--data", "digits"},
-                                 .batch = 64,
                                  .epoch = 60'000,
                                  .steps = 200,
                                  .steps_if_quick = 60},
-                                {.name = "resnet20",
+                                {.variant = networks::find_variant("resnet20"),
                                  .title = "ResNet-20, 0.27 million parameters, batch 128",
-                                 .program = "train_resnet",
-                                 .flags = {"--depth", "20", "--data", "shapes"},
-                                 .batch = 128,
                                  .epoch = 50'000,
                                  .steps = 60,
                                  .steps_if_quick = 12}};
@@ -101,7 +99,7 @@ QsgdFigure2::QsgdFigure2(const ExperimentOptions& options)
   workers_.assign(rising.begin(), rising.end());
   for (const int64_t workers : workers_)
     for (const Network& network : networks())
-      check_input(workers >= 2 && network.batch % workers == 0, "--workers: found ", workers,
+      check_input(workers >= 2 && network.batch() % workers == 0, "--workers: found ", workers,
                   ", expected a number from 2 that shares batches of 64 and 128 equally");
 }
 
@@ -110,7 +108,7 @@ int64_t QsgdFigure2::steps(const Network& network) const {
 }
 
 std::string QsgdFigure2::run_name(const Network& network, const Method& method, int64_t workers) const {
-  return fmt::format("{}-{}-{}-workers-{}-steps", network.name, method.name, workers, steps(network));
+  return fmt::format("{}-{}-{}-workers-{}-steps", network.name(), method.name, workers, steps(network));
 }
 
 std::vector<Run> QsgdFigure2::runs() const {
@@ -120,13 +118,14 @@ std::vector<Run> QsgdFigure2::runs() const {
       for (const Method& method : methods()) {
         Run run = {
             .name = run_name(network, method, workers),
-            .program = network.program,
-            .flags = network.flags,
+            .program = network.variant.network.program(),
+            .flags = network.variant.preset.flags(),
             .places = {},
             .steps = steps(network),
-            .columns = {{"network", network.name}, {"gradients", method.name}, {"workers", std::to_string(workers)}}};
+            .columns = {{"network", network.name()}, {"gradients", method.name}, {"workers", std::to_string(workers)}}};
         const auto add = [&run](std::initializer_list<std::string> words) { run.flags.insert(run.flags.end(), words); };
-        add({"--batch-size", std::to_string(network.batch), "--iterations", std::to_string(steps(network))});
+        add({"--data", network.variant.settings().data});
+        add({"--batch-size", std::to_string(network.batch()), "--iterations", std::to_string(steps(network))});
         add({"--workers", std::to_string(workers), "--transport", "inproc", "--link", kLink});
         add({"--codec", method.codec, "--exchange", method.exchange, "--check-every", "0"});
         if (&method != &methods().front()) add({"--min-compress", "10000"});
@@ -139,7 +138,7 @@ std::optional<TimeShares> QsgdFigure2::epoch_of(const Network& network, const Me
                                                 const Results& results) const {
   const auto found = results.find(run_name(network, method, workers));
   if (found == results.end() || !found->second.time) return std::nullopt;
-  const auto steps_of_epoch = static_cast<double>(network.epoch) / static_cast<double>(network.batch);
+  const auto steps_of_epoch = static_cast<double>(network.epoch) / static_cast<double>(network.batch());
   const double scale = steps_of_epoch / static_cast<double>(steps(network));
   const TimeShares& time = *found->second.time;
   return TimeShares{.compute = scale * time.compute,

@@ -2,6 +2,7 @@
 
 #include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/experiments.h"
+#include "tern/networks/mlp.h"
 
 namespace tern::reproduce {
 namespace {
@@ -19,7 +20,7 @@ std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
           "than float. The paper trains it (\"Accuracy\") but prints neither its size nor an accuracy, only that 4 "
           "or 8 bits recover the float's.",
           data.name, not_the_papers(data, "mnist"), kBatch),
-      .program = "train_mlp",
+      .program = networks::mlp().program(),
       .data = data,
       .flags = {"--hidden", "512", "--norm", "none", "--batch-size", std::to_string(kBatch), "--optimizer", "momentum",
                 "--momentum", "0.9", "--lr", "0.05", "--lr-schedule", "cosine"},

@@ -2,6 +2,7 @@
 
 #include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/experiments.h"
+#include "tern/networks/resnet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -31,14 +32,15 @@ std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = fmt::format("QSGD, Table 1: ResNet-{} on {}", depth, data.name),
       .setting = setting,
-      .program = "train_resnet",
+      .program = networks::resnet().program(),
       .data = data,
       .flags = flags,
       .codecs = {{.name = "float", .label = "float", .spec = "none", .paper = 93.86},
                  {.name = "4-bit", .label = "4 bit / 512", .spec = "qsgd:bits=4,bucket=512,norm=max", .paper = 94.19}},
       .min_compress = kSmallMatrix,
       .workers = choose_workers(options, options.quick ? 2 : 8, kBatch),
-      .iterations = options.iterations.value_or(options.quick ? 1950 : 64'000),
+      .iterations =
+          options.iterations.value_or(options.quick ? 1950 : networks::resnet().recipe.defaults.iterations.value()),
       .seeds = options.seeds.value_or(1),
       .checkpoint_every = 200});
 }

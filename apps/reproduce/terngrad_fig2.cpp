@@ -166,7 +166,7 @@ void take_down(const Row& row, const GradientStages& stages, Numbers& numbers) {
 /// Trains, and takes down the first step's gradients, the last one's, and those of steps at equal distances between.
 Numbers observe(TrainSettings settings, const StudyProgress& progress) {
   prepare_machine(settings);
-  TernaryWorkers workers(cifarnet_application(), settings);
+  TernaryWorkers workers(networks::cifarnet().application(), settings);
   const int64_t last = settings.iterations.value() - 1, snapshots = std::min(kMostSnapshots, last + 1);
   Numbers numbers;
   for (int64_t snapshot = 0; workers.steps() <= last;) {
@@ -217,7 +217,7 @@ class TernGradFigure2 final : public Experiment {
     run.columns = {{"workers", std::to_string(workers_)}};
     std::vector<std::string> words = run.flags;
     words.insert(words.end(), run.places.begin(), run.places.end());
-    run.study = [settings = read_settings(cifarnet_application(), words)](const StudyProgress& progress) {
+    run.study = [settings = read_settings(networks::cifarnet().application(), words)](const StudyProgress& progress) {
       return observe(settings, progress);
     };
     return {run};

@@ -17,6 +17,7 @@
 #include "tern/apps/trainer/chart.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/networks/lenet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -115,7 +116,7 @@ std::vector<Run> TernGradFigure3::runs() const {
 
 Run TernGradFigure3::make_run(const Rule& rule, const Point& point, int64_t workers, int64_t seed) const {
   Run run = {.name = run_name(rule.name, workers, point.iterations, seed),
-             .program = "train_lenet",
+             .program = networks::lenet().program(),
              .flags = {"--variant", "terngrad", "--data", data_.name},
              .places = data_.places(),
              .steps = point.iterations};

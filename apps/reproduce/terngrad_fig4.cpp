@@ -12,6 +12,7 @@
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/apps/trainer/palette.h"
 #include "tern/core/error.h"
+#include "tern/networks/cifarnet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -26,7 +27,7 @@ constexpr size_t kPoints = 200;                               ///< of a smoothed
 /// evaluations after each epoch found.
 Numbers train(TrainSettings settings, const StudyProgress& progress) {
   prepare_machine(settings);
-  TernaryWorkers workers(cifarnet_application(), settings);
+  TernaryWorkers workers(networks::cifarnet().application(), settings);
   const int64_t total = settings.iterations.value();
   Numbers numbers;
   while (workers.steps() < total) {
@@ -65,7 +66,7 @@ class TernGradFigure4 final : public Experiment {
 
   std::vector<Run> runs() const override {
     Run with_floats = {.name = kFloat,
-                       .program = "train_cifarnet",
+                       .program = networks::cifarnet().program(),
                        .flags = setting_.flags(),
                        .places = setting_.data.places(),
                        .steps = setting_.iterations,
@@ -78,9 +79,8 @@ class TernGradFigure4 final : public Experiment {
     ternary.columns = {{"workers", std::to_string(workers_)}};
     std::vector<std::string> words = ternary.flags;
     words.insert(words.end(), ternary.places.begin(), ternary.places.end());
-    ternary.study = [settings = read_settings(cifarnet_application(), words)](const StudyProgress& progress) {
-      return train(settings, progress);
-    };
+    ternary.study = [settings = read_settings(networks::cifarnet().application(), words)](
+                        const StudyProgress& progress) { return train(settings, progress); };
     return {with_floats, ternary};
   }
 

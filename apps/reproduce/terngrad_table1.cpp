@@ -6,6 +6,7 @@
 #include "tern/apps/reproduce/comparison_table.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/core/error.h"
+#include "tern/networks/cifarnet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -20,7 +21,7 @@ constexpr Pair kPairs[] = {{128, 2, 300'000, 86.56, 85.64}, {2048, 16, 18'750, 8
 ComparisonRow make_row(const CifarNetSetting& setting, const Pair& pair, bool ternary) {
   Run run = {
       .name = fmt::format("{}-batch-{}-{}-steps", ternary ? "ternary" : "float", pair.batch_size, setting.iterations),
-      .program = "train_cifarnet",
+      .program = networks::cifarnet().program(),
       .flags = setting.flags(),
       .places = setting.data.places(),
       .steps = setting.iterations};

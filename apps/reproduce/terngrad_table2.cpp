@@ -6,6 +6,7 @@
 #include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/core/error.h"
+#include "tern/networks/alexnet.h"
 
 namespace tern::reproduce {
 namespace {
@@ -46,16 +47,17 @@ struct Form {
 
 ComparisonRow make_row(const Form& form, const Group& group, const Published& published) {
   const Way& way = published.way;
+  const TrainSettings& paper = networks::alexnet().recipe.defaults;
   Run run = {
       .name = fmt::format("{}-batch-{}-{}-workers-{}-steps", way.name, form.batch_size, group.workers, form.steps),
-      .program = "train_alexnet",
+      .program = networks::alexnet().program(),
       .flags = {"--data",         form.data.name,
                 "--batch-size",   std::to_string(form.batch_size),
                 "--iterations",   std::to_string(form.steps),
                 "--lr",           group.lr,
-                "--lr-schedule",  "step",
-                "--lr-steps",     "0.27,0.54,0.81",
-                "--weight-decay", "0.0005",
+                "--lr-schedule",  paper.lr_schedule,
+                "--lr-steps",     fmt::format("{}", fmt::join(paper.lr_steps, ",")),
+                "--weight-decay", fmt::format("{}", paper.weight_decay),
                 "--dropout",      way.dropout,
                 "--ema-decay",    "0.9999",
                 "--workers",      std::to_string(group.workers),

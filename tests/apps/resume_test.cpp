@@ -4,8 +4,8 @@
 #include <random>
 #include <thread>
 
-#include "tern/apps/models/mlp.h"
 #include "tern/apps/trainer/trainer.h"
+#include "tern/networks/mlp.h"
 #include "tern/optim/checkpoint.h"
 #include "tests/apps/train_lenet.h"
 #include "tests/support/disk_calls.h"
@@ -273,10 +273,11 @@ TEST_F(TrainLenetResume, SyncsTheLogBeforeEachCheckpointCounts) {
   settings.checkpoint_every = 2;
   settings.log = place("log");
   settings.quiet = true;
-  const Application application = {.name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
-                                     const int64_t pixels = spec.images.numel();
-                                     return std::make_unique<models::Mlp>(models::Mlp::Options{.widths = {pixels, 10}});
-                                   }};
+  const Application application = {
+      .name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
+        const int64_t pixels = spec.images.numel();
+        return std::make_unique<networks::Mlp>(networks::Mlp::Options{.widths = {pixels, 10}});
+      }};
   const InterruptGuard interrupt;
   LineWriter out(STDOUT_FILENO);
   const DiskCalls calls;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -34,8 +35,16 @@ const std::map<std::string, Prefixes> kHouse = {
      {"core/", "kernels/=", "autograd/parameter.h", "layers/module.h", "optim/", "dist/comm/", "dist/codec/",
       "dist/exchange/", "dist/methods/"}},
     {"dist/cost", {"core/", "kernels/codec.h", "dist/"}},
+    {"apps/trainer",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "apps/trainer/", "tern.h"}},
+    {"apps/networks",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "apps/trainer/", "apps/networks/",
+      "tern.h"}},
     {"apps", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "apps/", "tern.h"}},
 };
+
+/// Folders of apps that have users: their headers are spelled <tern/NAME/...>.
+const std::set<std::string> kFacesOfApps = {"networks"};
 
 /// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
 const std::map<std::string, Prefixes> kLibraries = {
@@ -72,11 +81,18 @@ bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
   });
 }
 
+/// Where the header that is included as tern/`header` stands in the source tree.
+std::string place_of(const std::string& header) {
+  return kFacesOfApps.contains(header.substr(0, header.find('/'))) ? "apps/" + header : header;
+}
+
 std::string house_rule(const std::string& file, const std::string& header) {
+  if (header.starts_with("apps/") && place_of(header.substr(5)) == header)
+    return "tern/" + header + " is spelled tern/" + header.substr(5);
   std::string folder = fs::path(file).parent_path();
   while (!folder.empty() && !kHouse.contains(folder)) folder = fs::path(folder).parent_path();
   if (folder.empty()) return "stands in no folder of the house";
-  return starts_with_any(header, kHouse.at(folder)) ? "" : folder + " may not include tern/" + header;
+  return starts_with_any(place_of(header), kHouse.at(folder)) ? "" : folder + " may not include tern/" + header;
 }
 
 std::string library_rule(const std::string& file, const std::string& header) {
@@ -141,6 +157,9 @@ TEST(Layering, RefusesPlantedBadIncludes) {
   EXPECT_TRUE(refused("kernels/kernel.cpp", "#include \"tern/kernels/reference/elementwise.h\""));
   EXPECT_TRUE(refused("optim/sgd.h", "#include \"tern/autograd/variable.h\""));
   EXPECT_TRUE(refused("data/loader.cpp", "#include \"tern/tern.h\""));
+  EXPECT_TRUE(refused("apps/trainer/application.h", "#include \"tern/networks/lenet.h\""));
+  EXPECT_TRUE(refused("apps/networks/lenet.h", "#include \"tern/apps/reproduce/experiments.h\""));
+  EXPECT_TRUE(refused("apps/train_lenet.cpp", "#include \"tern/apps/networks/lenet.h\""));
   EXPECT_TRUE(refused("core/shape.h", "#include \"shape.h\""));
   EXPECT_TRUE(refused("autograd/matmul.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
   EXPECT_TRUE(refused("core/shape.cpp", "#include <boost/any.hpp>"));
@@ -156,6 +175,8 @@ TEST(Layering, AcceptsWhatTheHouseAllows) {
   EXPECT_TRUE(accepted("optim/sgd.h", "#include \"tern/autograd/parameter.h\""));
   EXPECT_TRUE(accepted("kernels/cpu/convolution.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
   EXPECT_TRUE(accepted("apps/trainer/flags.cpp", "#include <CLI/CLI.hpp>"));
+  EXPECT_TRUE(accepted("apps/train_lenet.cpp", "#include \"tern/networks/lenet.h\""));
+  EXPECT_TRUE(accepted("apps/networks/lenet.h", "#include \"tern/networks/networks.h\""));
   EXPECT_TRUE(accepted("core/state_dict.cpp", "#include <sys/stat.h>"));
   EXPECT_TRUE(accepted("core/shape.cpp", "#include <vector>\n#pragma once\n#define X 1\n"));
 }

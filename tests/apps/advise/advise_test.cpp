@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "tern/apps/advise/page.h"
-#include "tern/apps/models/lenet.h"
+#include "tern/networks/lenet.h"
 #include "tests/support/process.h"
 
 namespace tern::advise {
@@ -57,7 +57,7 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
 
 // The ledger's means of LeNet's runs, as the README has them.
 TEST(Advise, PlansTheBytesOfRealRuns) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   lenet.initialize(1);
   const auto sent = [&](const char* codec, const char* exchange, int workers) {
     return plan_round(lenet, {"data-parallel", codec, exchange}, workers).sent(workers);
@@ -84,7 +84,7 @@ std::string page(double floats, double codes, double noise = 1e-4, const Link& l
   std::vector<Forecast> forecasts = {forecast({"data-parallel", "ternary", "allgather"}, codes, 2e6, noise),
                                      forecast({"data-parallel", "none", "ring"}, floats, 8e6, -noise)};
   if (floats < codes) std::swap(forecasts[0], forecasts[1]);
-  return advice_page(find_network("lenet"), options, kMeasured, forecasts, {});
+  return advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
 }
 
 void expect_in(const std::string& page, const std::string& text) {
@@ -105,7 +105,7 @@ TEST(AdvicePage, SaysWhetherCompressionPays) {
 // A moving average of parameters is refused where each worker has a model of its own.
 TEST(AdvicePage, NamesACommandThatIsTaken) {
   const AdviceOptions options = {.workers = 2, .batch_size = 64};
-  const Network& cifarnet = find_network("cifarnet");
+  const networks::Variant cifarnet = find_model("cifarnet");
   EXPECT_EQ(training_command(cifarnet, options, {"local-sgd", "none", "ring"}),
             "./dev run train_cifarnet --batch-size 32 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
             "--exchange ring");

@@ -8,12 +8,12 @@
 #include <numbers>
 #include <sstream>
 
-#include "tern/apps/models/lenet.h"
 #include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/gradient_census.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/trainer/model_setup.h"
 #include "tern/core/random.h"
+#include "tern/networks/lenet.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -24,7 +24,7 @@ namespace {
 /// train_lenet, as far as its defaults go.
 Application lenet_application() {
   return {.name = "train_lenet",
-          .model = [](const ModelSpec&) -> std::unique_ptr<Module> { return std::make_unique<models::LeNet>(); }};
+          .model = [](const ModelSpec&) -> std::unique_ptr<Module> { return std::make_unique<networks::LeNet>(); }};
 }
 
 std::vector<double> losses_of(const std::string& log) {

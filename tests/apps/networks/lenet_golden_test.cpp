@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "tern/apps/models/lenet.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/safetensors.h"
+#include "tern/networks/lenet.h"
 #include "tern/optim/sgd.h"
 
 namespace tern {
@@ -39,11 +39,11 @@ void expect_losses_of_pytorch(Module& model, const char* name) {
 
 // From tern's initial values for seed 1, which PyTorch's side draws by a Philox of its own.
 TEST(LeNetGolden, FirstLossesAreThoseOfPyTorch) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   expect_losses_of_pytorch(lenet, "lenet");
 }
 TEST(LeNetGolden, CaffesFirstLossesAreThoseOfPyTorch) {
-  models::CaffeLeNet lenet;
+  networks::CaffeLeNet lenet;
   expect_losses_of_pytorch(lenet, "caffe_lenet");
 }
 

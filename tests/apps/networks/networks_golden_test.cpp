@@ -3,11 +3,11 @@
 #include <array>
 #include <cmath>
 
-#include "tern/apps/models/cifarnet.h"
-#include "tern/apps/models/one_tower_alexnet.h"
-#include "tern/apps/models/resnet.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/safetensors.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/resnet.h"
 
 // Weights, batch and expectations are those of make_models.py.
 
@@ -88,32 +88,32 @@ void expect_pytorch(Module& model, const std::string& name, int64_t side, DType 
 }
 
 TEST(ModelsGolden, CifarNet) {
-  models::CifarNet model({});
+  networks::CifarNet model({});
   expect_pytorch(model, "cifarnet", 24, DType::f32);
 }
 TEST(ModelsGolden, ResNet20) {
-  models::ResNet model({.depth = 20});
+  networks::ResNet model({.depth = 20});
   expect_pytorch(model, "resnet20", 32, DType::f32);
 }
 TEST(ModelsGoldenSlow, ResNet20WithProjections) {
-  models::ResNet model({.depth = 20, .shortcut = models::Shortcut::projection});
+  networks::ResNet model({.depth = 20, .shortcut = networks::Shortcut::projection});
   expect_pytorch(model, "resnet20_projected", 32, DType::f64);
 }
 TEST(ModelsGoldenSlow, ResNet18) {
-  models::ResNet model({.depth = 18});
+  networks::ResNet model({.depth = 18});
   expect_pytorch(model, "resnet18", 16, DType::f64);
 }
 TEST(ModelsGoldenSlow, ResNet50OfImageNet) {
-  models::ResNet model({.depth = 50, .stem = models::Stem::imagenet});
+  networks::ResNet model({.depth = 50, .stem = networks::Stem::imagenet});
   expect_pytorch(model, "resnet50_imagenet", 32, DType::f64);
 }
 TEST(ModelsGoldenSlow, AlexNet) {
-  models::AlexNet model({.classes = 10, .dropout = 0});
+  networks::AlexNet model({.classes = 10, .dropout = 0});
   model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
   expect_pytorch(model, "alexnet", 224, DType::f32);
 }
 TEST(ModelsGoldenSlow, AlexNetOfOneTower) {
-  models::OneTowerAlexNet model({.classes = 10, .dropout = 0});
+  networks::OneTowerAlexNet model({.classes = 10, .dropout = 0});
   model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
   expect_pytorch(model, "alexnet_one_tower", 224, DType::f32);
 }

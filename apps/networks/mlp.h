@@ -6,8 +6,9 @@
 #include "tern/layers/containers.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/normalization.h"
+#include "tern/networks/networks.h"
 
-namespace tern::models {
+namespace tern::networks {
 
 /// A multi-layer perceptron with ReLU between its layers; x is flattened. `layers` are named "0", "1", ... in order:
 /// linear ones and, with `norm`, a normalisation after each hidden one, which then has no bias of its own.
@@ -52,4 +53,7 @@ struct Mlp final : Module, SubnetModel {
   bool norm_;
 };
 
-}  // namespace tern::models
+/// A perceptron with one hidden layer: 784-h-10 on digits, 4096-h-35 on generated melodies.
+const Network& mlp();
+
+}  // namespace tern::networks

@@ -1,22 +1,22 @@
 #include <gtest/gtest.h>
 
-#include "tern/apps/models/cifarnet.h"
-#include "tern/apps/models/lenet.h"
-#include "tern/apps/models/mlp.h"
-#include "tern/apps/models/one_tower_alexnet.h"
-#include "tern/apps/models/resnet.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
 namespace {
 
 TEST(LeNet, HasTheParametersOfItsTwoSources) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   lenet.initialize(1);
   EXPECT_EQ(lenet.parameter_count(), 1'256'080);
-  models::CaffeLeNet caffe;
+  networks::CaffeLeNet caffe;
   caffe.initialize(1);
   EXPECT_EQ(caffe.parameter_count(), 431'080);
   std::vector<std::string> names;
@@ -26,7 +26,7 @@ TEST(LeNet, HasTheParametersOfItsTwoSources) {
 }
 
 TEST(LeNet, GivesTheSameLogitsInBothFormats) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   lenet.initialize(1, DType::f64);
   const Tensor x = Tensor::empty({2, 1, 28, 28}, {DType::f64});
   normal(1)(x, RandomStream({.seed = 3}));
@@ -37,7 +37,7 @@ TEST(LeNet, GivesTheSameLogitsInBothFormats) {
 }
 
 TEST(LeNet, TrainsOnBfloat16ActivationsBesideF32Parameters) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   lenet.initialize(1);
   const Tensor x = Tensor::empty({4, 1, 28, 28}), labels = Tensor::zeros({4}, {DType::i64});
   normal(1)(x, RandomStream({.seed = 3}));
@@ -59,14 +59,14 @@ TEST(LeNet, TrainsOnBfloat16ActivationsBesideF32Parameters) {
 }
 
 TEST(Mlp, HasALayerBetweenEveryTwoWidths) {
-  models::Mlp mlp({.widths = {6, 5, 4}});
+  networks::Mlp mlp({.widths = {6, 5, 4}});
   mlp.initialize(1);
   EXPECT_EQ(mlp.parameter_count(), 6 * 5 + 5 + 5 * 4 + 4);
   EXPECT_EQ(mlp(Tensor::zeros({2, 1, 2, 3})).shape(), (Shape{2, 4}));
 }
 
 TEST(Mlp, NormalisesBeforeEachReluWhereAsked) {
-  models::Mlp mlp({.widths = {6, 5, 4}, .norm = true});
+  networks::Mlp mlp({.widths = {6, 5, 4}, .norm = true});
   mlp.initialize(1);
   std::vector<std::string> names;
   for (const auto& [name, parameter] : mlp.parameters()) names.push_back(name);
@@ -86,7 +86,7 @@ int64_t parameters_of(Module&& model) {
 }
 
 TEST(CifarNet, HasTernGradsParametersAndDecaysTheWeightsOfItsHiddenLayers) {
-  models::CifarNet cifarnet({});
+  networks::CifarNet cifarnet({});
   cifarnet.initialize(1);
   EXPECT_EQ(cifarnet.parameter_count(), 1'068'298);
   std::vector<std::string> decayed;
@@ -96,13 +96,13 @@ TEST(CifarNet, HasTernGradsParametersAndDecaysTheWeightsOfItsHiddenLayers) {
 }
 
 TEST(CifarNet, TakesImagesOfAnySizeAndColour) {
-  models::CifarNet cifarnet({.channels = 1, .height = 29, .width = 18, .classes = 4});
+  networks::CifarNet cifarnet({.channels = 1, .height = 29, .width = 18, .classes = 4});
   cifarnet.initialize(1);
   EXPECT_EQ(cifarnet(Tensor::zeros({2, 1, 29, 18})).shape(), (Shape{2, 4}));
 }
 
 TEST(ResNet, HasTheParametersOfItsDepth) {
-  using models::ResNet, models::Shortcut, models::Stem;
+  using networks::ResNet, networks::Shortcut, networks::Stem;
   EXPECT_EQ(parameters_of(ResNet({.depth = 20})), 269'722);
   EXPECT_EQ(parameters_of(ResNet({.depth = 32})), 464'154);
   EXPECT_EQ(parameters_of(ResNet({.depth = 44})), 658'586);
@@ -116,17 +116,17 @@ TEST(ResNet, HasTheParametersOfItsDepth) {
 }
 
 TEST(ResNet, RefusesADepthThatNobodyBuilt) {
-  EXPECT_EQ(message_of<InputError>([] { models::ResNet resnet({.depth = 34}); }),
+  EXPECT_EQ(message_of<InputError>([] { networks::ResNet resnet({.depth = 34}); }),
             "ResNet: found depth 34, expected 18, 20, 32, 44, 50, 56, 110 or 152");
 }
 
 TEST(ResNet, CutsTheInnerChannelsOfItsBlocks) {
-  models::ResNet basic({.depth = 20}), bottleneck({.depth = 50});
+  networks::ResNet basic({.depth = 20}), bottleneck({.depth = 50});
   const SubnetPlan plan = basic.subnet_plan(SubnetScope::filters);
   ASSERT_EQ(plan.layers.size(), 9u);
   EXPECT_EQ(plan.layers[3].name, "layer2.0");
   EXPECT_EQ(bottleneck.subnet_plan(SubnetScope::filters).layers.size(), 32u);
-  for (models::ResNet* resnet : {&basic, &bottleneck}) {
+  for (networks::ResNet* resnet : {&basic, &bottleneck}) {
     resnet->initialize(1);
     const SubnetCuts cuts(resnet->subnet_plan(SubnetScope::filters), *resnet);
     EXPECT_NE(cuts.find("layer2.0.conv1.weight"), nullptr);
@@ -135,18 +135,18 @@ TEST(ResNet, CutsTheInnerChannelsOfItsBlocks) {
 }
 
 TEST(ResNet, PadsItsShortcutsOnEitherSide) {
-  models::ZeroPaddedShortcut shortcut({.channels = 4, .stride = 2});
+  networks::ZeroPaddedShortcut shortcut({.channels = 4, .stride = 2});
   const Tensor x = Tensor::from({1, 2, 2, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
   EXPECT_EQ(shortcut(x).value().to_vector<float>(), (std::vector<float>{0, 1, 5, 0}));
 }
 
 TEST(AlexNet, HasTheParametersOfOneTowerOrTwo) {
-  EXPECT_EQ(parameters_of(models::OneTowerAlexNet({.classes = 1000})), 61'100'840);
-  EXPECT_EQ(parameters_of(models::AlexNet({.classes = 1001})), 60'970'697);
+  EXPECT_EQ(parameters_of(networks::OneTowerAlexNet({.classes = 1000})), 61'100'840);
+  EXPECT_EQ(parameters_of(networks::AlexNet({.classes = 1001})), 60'970'697);
 }
 
 TEST(ResNet, HasTorchvisionsNamesAndSizes) {
-  models::ResNet resnet({.depth = 18});
+  networks::ResNet resnet({.depth = 18});
   resnet.initialize(1);
   EXPECT_EQ(resnet.parameter_count(), 11'173'962);
   const StateDict state = resnet.state();

@@ -6,9 +6,10 @@
 #include "tern/layers/linear.h"
 #include "tern/layers/normalization.h"
 #include "tern/layers/pooling.h"
+#include "tern/networks/networks.h"
 #include "tern/optim/optimizer.h"
 
-namespace tern::models {
+namespace tern::networks {
 
 /// CifarNet as TernGrad trains it (Wen et al., 2017): 1,068,298 parameters for crops of 24×24 in colour, of which
 /// weight decay shrinks the weights of fc1 and fc2 alone; x [N, channels, height, width].
@@ -81,4 +82,7 @@ struct CifarNet final : Module, SubnetModel, PartlyDecayed {
   static int64_t pooled(int64_t extent) { return extent / 4; }
 };
 
-}  // namespace tern::models
+/// CifarNet with TernGrad's recipe (Wen et al., 2017, section 4.1 and Table 1).
+const Network& cifarnet();
+
+}  // namespace tern::networks

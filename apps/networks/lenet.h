@@ -5,8 +5,9 @@
 #include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/pooling.h"
+#include "tern/networks/networks.h"
 
-namespace tern::models {
+namespace tern::networks {
 
 /// The hidden layer of fc1, or the filters of both convolutions, of which one feeds `pixels` columns of fc1.
 inline SubnetPlan lenet_subnet_plan(SubnetScope scope, int64_t pixels) {
@@ -76,4 +77,7 @@ struct CaffeLeNet final : Module, SubnetModel {
       add<Linear>("fc2", {.in = 500, .out = 10, .weight_initializer = caffe_xavier(), .bias_initializer = constant(0)});
 };
 
-}  // namespace tern::models
+/// LeNet on handwritten digits.
+const Network& lenet();
+
+}  // namespace tern::networks
