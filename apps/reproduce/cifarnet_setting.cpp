@@ -2,24 +2,22 @@
 
 #include <fmt/format.h>
 
-#include "tern/apps/models/augmentation.h"
-#include "tern/apps/models/cifarnet.h"
-#include "tern/trainer/flags/command_line.h"
+#include "tern/apps/trainer/flags/command_line.h"
+#include "tern/networks/cifarnet.h"
 
-namespace tern {
-
-using namespace trainer;
+namespace tern::reproduce {
 
 std::vector<std::string> CifarNetSetting::flags() const {
+  const TrainSettings& paper = networks::cifarnet().recipe.defaults;
   std::vector<std::string> words = {"--data",         data.name,
                                     "--batch-size",   std::to_string(batch_size),
                                     "--iterations",   std::to_string(iterations),
-                                    "--optimizer",    "adam",
-                                    "--weight-decay", "0.004"};
-  const std::vector<std::string> course =
-      short_form ? std::vector<std::string>{"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"}
-                 : std::vector<std::string>{"--lr", "0.0002", "--ema-decay", "0.9999"};
-  words.insert(words.end(), course.begin(), course.end());
+                                    "--optimizer",    paper.optimizer,
+                                    "--weight-decay", fmt::format("{}", paper.weight_decay)};
+  if (short_form)
+    words.insert(words.end(), {"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"});
+  else
+    words.insert(words.end(), {"--lr", fmt::format("{}", paper.lr), "--ema-decay", fmt::format("{}", paper.ema_decay)});
   return words;
 }
 
@@ -39,22 +37,10 @@ std::vector<std::string> ternary_flags(int64_t workers) {
   return {"--workers", std::to_string(workers), "--transport", "inproc", "--codec", "ternary", "--exchange", "server"};
 }
 
-const Application& cifarnet_application() {
-  static const Application application = {
-      .name = "train_cifarnet",
-      .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
-        const auto& [channels, height, width, classes] = spec.images;
-        return std::make_unique<models::CifarNet>(
-            models::CifarNet::Options{.channels = channels, .height = height, .width = width, .classes = classes});
-      },
-      .augment = models::augment_for_cifarnet};
-  return application;
-}
-
 TrainSettings read_settings(const Application& application, const std::vector<std::string>& words) {
   std::vector<const char*> arguments = {application.name.c_str()};
   for (const auto& word : words) arguments.push_back(word.c_str());
   return read_flags(static_cast<int>(arguments.size()), arguments.data(), application).settings;
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/reproduce/data_choice.h"
-#include "tern/trainer/application.h"
+#include "tern/apps/reproduce/engine/data_choice.h"
+#include "tern/networks/cifarnet.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// How CifarNet is trained for a table of TernGrad: `train_cifarnet` with these flags, or a study with the same.
 struct CifarNetSetting {
   DataChoice data;
-  int64_t batch_size = 128, iterations = 300'000;
+  int64_t batch_size = networks::cifarnet().recipe.defaults.batch_size;
+  int64_t iterations = networks::cifarnet().recipe.defaults.iterations.value();
   bool short_form = false;  ///< of a rate that falls to zero, instead of the paper's constant one
 
   std::vector<std::string> flags() const;
@@ -23,9 +24,7 @@ struct CifarNetSetting {
 /// The flags by which so many workers of one process train with TernGrad's codes.
 std::vector<std::string> ternary_flags(int64_t workers);
 
-/// `train_cifarnet`, for studies in this process.
-const Application& cifarnet_application();
 /// The settings that `application` would read from these words.
 TrainSettings read_settings(const Application& application, const std::vector<std::string>& words);
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -6,13 +6,12 @@
 #include <cmath>
 #include <string_view>
 
-#include "tern/apps/reproduce/accuracy_cells.h"
-#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/core/error.h"
 #include "tern/trainer/report/chart.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 using namespace trainer;
@@ -53,6 +52,10 @@ int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t 
   check_input(workers >= 2 && batch % workers == 0, "--workers: found ", workers,
               ", expected a number from 2 that shares the batch of ", batch, " equally");
   return workers;
+}
+
+const char* not_the_papers(const DataChoice& data, const char* papers) {
+  return data.name == papers ? "" : ", **not on the paper's data**";
 }
 
 Run CodecComparison::make_run(const ComparedCodec& codec, int64_t seed) const {
@@ -165,4 +168,4 @@ Report CodecComparison::report(const Results& results) const {
   return {.text = plan_.setting + "\n\n" + table(results), .figures = {{"curves.svg", figure(results)}}};
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/reproduce/data_choice.h"
-#include "tern/apps/reproduce/experiment.h"
+#include "tern/apps/reproduce/engine/data_choice.h"
+#include "tern/apps/reproduce/engine/experiment.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// How gradients travel in a run.
 struct ComparedCodec {
@@ -17,6 +17,10 @@ struct ComparedCodec {
   const char* spec;                  ///< of --codec; that of the first, which others are compared with, is none
   std::optional<double> paper = {};  ///< the accuracy that the paper prints, percent
 };
+inline constexpr ComparedCodec kFloat = {.name = "float", .label = "float", .spec = "none"};
+
+/// QSGD's section 5 leaves matrices of fewer elements in float.
+inline constexpr int64_t kSmallMatrix = 10'000;
 
 /// One network, trained by workers with each of several codecs.
 struct CodecComparisonPlan {
@@ -53,4 +57,7 @@ class CodecComparison final : public Experiment {
 /// or more.
 int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch);
 
-}  // namespace tern
+/// What a page adds behind the name of a data set other than `papers`.
+const char* not_the_papers(const DataChoice& data, const char* papers);
+
+}  // namespace tern::reproduce

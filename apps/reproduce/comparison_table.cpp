@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
-#include "tern/apps/reproduce/accuracy_axes.h"
-#include "tern/apps/reproduce/accuracy_cells.h"
-#include "tern/apps/reproduce/markdown.h"
+#include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/trainer/report/chart.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 using namespace trainer;
@@ -114,4 +112,4 @@ Report ComparisonTable::report(const Results& results) const {
   return {.text = text + '\n' + markdown_table(table), .figures = {{"accuracy.svg", figure(results)}}};
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/reproduce/experiment.h"
+#include "tern/apps/reproduce/engine/experiment.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// A row of a table of accuracies, trained once for each seed.
 struct ComparisonRow {
@@ -50,4 +50,4 @@ class ComparisonTable final : public Experiment {
   Content content_;
 };
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -1,16 +1,75 @@
-#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/reproduce/experiments.h"
+
+#include <fmt/format.h>
+
+#include "tern/apps/trainer/flags/words.h"
 #include "tern/core/error.h"
-#include "tern/trainer/flags/words.h"
 
-namespace tern {
-
-using namespace trainer;
+namespace tern::reproduce {
 
 std::vector<ExperimentEntry> experiments() {
-  std::vector<ExperimentEntry> all;
-  for (const auto paper : {terngrad_experiments(), qsgd_experiments(), ist_experiments()})
-    all.insert(all.end(), paper.begin(), paper.end());
-  return all;
+  return {
+      // Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning", NIPS 2017.
+      {.name = "terngrad-fig1",
+       .title = "TernGrad, Figure 1: distributed SGD with data parallelism",
+       .data = "none",
+       .lacks = "it is a diagram, with nothing to measure"},
+      terngrad_fig2(),
+      terngrad_fig3(),
+      terngrad_fig4(),
+      terngrad_fig5(),
+      terngrad_table1(),
+      terngrad_table2(),
+      {.name = "terngrad-table3",
+       .title = "TernGrad, Table 3: GoogLeNet on ImageNet",
+       .data = "ImageNet",
+       .device = "GPU",
+       .lacks = "needs GoogLeNet, not built yet"},
+      // Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NIPS 2017.
+      qsgd_fig1(),
+      qsgd_fig2(),
+      {.name = "qsgd-fig3",
+       .title = "QSGD, Figure 3: AlexNet, LSTM and ResNet-50 over time",
+       .data = "ImageNet, AN4",
+       .device = "GPU",
+       .lacks = "needs the LSTM, not built yet, and ImageNet at full length"},
+      qsgd_table1(),
+      {.name = "qsgd-table1-imagenet",
+       .title = "QSGD, Table 1: AlexNet, ResNet-50 and ResNet-152 on ImageNet",
+       .data = "ImageNet",
+       .device = "GPU",
+       .lacks = "needs ImageNet, and days on one GPU"},
+      {.name = "qsgd-table1-speed",
+       .title = "QSGD, Table 1: speed of BN-Inception and VGG19",
+       .data = "ImageNet",
+       .device = "GPU",
+       .lacks = "needs BN-Inception and VGG, not built yet"},
+      {.name = "qsgd-table1-lstm",
+       .title = "QSGD, Table 1: LSTM on AN4",
+       .data = "AN4",
+       .device = "GPU",
+       .lacks = "needs the LSTM and a reader of speech, not built yet"},
+      qsgd_lemma31(),
+      qsgd_thm32(),
+      qsgd_thm36(),
+      qsgd_1bit(),
+      qsgd_perceptron(),
+      // Yuan et al., "Distributed Learning of Neural Networks using Independent Subnet Training", 2019.
+      {.name = "ist-fig1",
+       .title = "IST, Figure 1: a network decomposed into three subnets",
+       .data = "none",
+       .lacks = "it is a diagram, with nothing to measure"},
+      ist_fig2(),
+      ist_fig3(),
+      ist_fig4(),
+      ist_table1(),
+      {.name = "ist-table2",
+       .title = "IST, Table 2: precision on Amazon-670k by embedding dimension",
+       .data = "Amazon-670k",
+       .device = "GPU",
+       .lacks = "needs a reader of Amazon-670k, not built yet"},
+      ist_table3(),
+  };
 }
 
 ExperimentEntry find_experiment(const std::string& name) {
@@ -24,4 +83,13 @@ ExperimentEntry find_experiment(const std::string& name) {
   fail_input({"there is no table '", name, "'", suggestion(name, names), "; reproduce list names them all"});
 }
 
-}  // namespace tern
+std::string experiment_list() {
+  std::string text;
+  for (const ExperimentEntry& entry : experiments()) {
+    text += fmt::format("{}\n  {}\n  data    {}\n  device  {}\n", entry.name, entry.title, entry.data, entry.device);
+    text += entry.make ? fmt::format("  time    {}\n", entry.time) : fmt::format("  not run yet: {}\n", entry.lacks);
+  }
+  return text;
+}
+
+}  // namespace tern::reproduce

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <set>
 
-namespace tern {
+namespace tern::reproduce {
 
 std::vector<double> histogram(const Tensor& values, double unit, double width, size_t bins) {
   std::vector<double> shares(bins);
@@ -68,4 +68,4 @@ int64_t count_levels(const Tensor& values) {
   return static_cast<int64_t>(std::set<float>(all.begin(), all.end()).size());
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -5,7 +5,7 @@
 
 #include "tern/core/tensor.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// Of a tensor whose values are counted in units of `unit`: the shares that lie in `bins` equal bins from −`width` to
 /// `width`; what lies beyond counts in the first or last.
@@ -28,4 +28,4 @@ double kurtosis(const Tensor& values);
 /// How many values a tensor takes.
 int64_t count_levels(const Tensor& values);
 
-}  // namespace tern
+}  // namespace tern::reproduce

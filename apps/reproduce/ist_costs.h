@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace tern {
+#include "tern/apps/reproduce/engine/experiment.h"
+
+namespace tern::reproduce {
 
 /// What section 3.4 of IST (Yuan et al.) counts for a step of training a perceptron on n sites, over all sites: numbers
 /// that travel to them ("the inflow to each site"), and operations of its matrix products, 4 a weight and example by
@@ -34,4 +36,12 @@ struct IstCosts {
   double per_weight() const { return 4 * static_cast<double>(batch); }
 };
 
-}  // namespace tern
+/// Trains the perceptron of `costs` on random examples by `workers` threads of this process, one step of data parallel
+/// training by a ring, which share the batch, and one round of independent subnets with a whole batch for each; what
+/// that took, a step and over all workers:
+///   "parallel_floats", "ist_floats"  numbers of payload by the ledgers, half of what is received: as many go to the
+///                                    workers as come from them
+///   "ist_operations"                 4 a weight of each worker's subnet and example
+Numbers count_ist_costs(const IstCosts& costs, int workers, const StudyProgress& progress);
+
+}  // namespace tern::reproduce

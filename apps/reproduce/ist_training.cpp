@@ -5,14 +5,14 @@
 #include <set>
 #include <thread>
 
-#include "tern/apps/reproduce/data_choice.h"
+#include "tern/apps/reproduce/engine/data_choice.h"
+#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
-#include "tern/trainer/report/chart.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
-
-using namespace trainer;
 
 constexpr int64_t kBatch = 128;  ///< of a worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";
@@ -24,7 +24,7 @@ IstTask perceptron(const ExperimentOptions& options) {
   return {.name = "mlp",
           .title = fmt::format("MLP 4096-{}-35 on tones", hidden),
           .paper = "Google Speech 2 layer, of spoken words",
-          .program = "train_mlp",
+          .program = networks::mlp().program(),
           .flags = {"--data", "tones", "--hidden", hidden, "--optimizer", "sgd", "--lr", "0.2"},
           .places = {},
           .scope = "fc",
@@ -41,7 +41,7 @@ IstTask residual_network(const ExperimentOptions& options, const DataChoice& dat
   IstTask task = {.name = "resnet" + depth,
                   .title = fmt::format("ResNet-{} on {}", depth, data.name == "cifar10" ? "CIFAR-10" : data.name),
                   .paper = "CIFAR10 Resnet18",
-                  .program = "train_resnet",
+                  .program = networks::resnet().program(),
                   .flags = {"--data", data.name, "--depth", depth, "--lr", "0.1", "--weight-decay", "0.0005"},
                   .places = data.places(),
                   .scope = "filters",
@@ -152,4 +152,4 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
                     std::thread::hardware_concurrency(), kCalibrated);
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/reproduce/experiment.h"
+#include "tern/apps/reproduce/engine/experiment.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// A network and a data set as IST's section 4 compares methods on them. Every worker has batches of its own, so that n
 /// workers take an n-th of one worker's steps for an epoch; the learning rate is that of one worker.
@@ -74,4 +74,4 @@ std::string ist_links(const std::vector<IstTask>& tasks);
 /// How the tasks are trained and timed, as text of a page.
 std::string ist_setting(const std::vector<IstTask>& tasks);
 
-}  // namespace tern
+}  // namespace tern::reproduce

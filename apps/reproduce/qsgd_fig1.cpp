@@ -4,16 +4,14 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "tern/apps/reproduce/code_sizes.h"
-#include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/papers.h"
-#include "tern/apps/reproduce/study_options.h"
-#include "tern/trainer/report/chart.h"
+#include "tern/apps/reproduce/engine/data_choice.h"
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/reproduce/experiments.h"
+#include "tern/apps/reproduce/quantization.h"
+#include "tern/apps/trainer/report/chart.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
-
-using namespace trainer;
 
 constexpr int64_t kLevels = 5;   ///< s
 constexpr int64_t kValues = 51;  ///< of |v_i| / ‖v‖ from 0 to 1
@@ -156,8 +154,12 @@ class QsgdFigure1 final : public Experiment {
 
 }  // namespace
 
-std::unique_ptr<Experiment> make_qsgd_fig1(const ExperimentOptions& options) {
-  return std::make_unique<QsgdFigure1>(options);
+ExperimentEntry qsgd_fig1() {
+  return {.name = "qsgd-fig1",
+          .title = "QSGD, Figure 1: stochastic quantization with 5 levels",
+          .data = "none",
+          .time = "seconds",
+          .make = make_experiment<QsgdFigure1>};
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -1,13 +1,45 @@
-#include "tern/apps/reproduce/qsgd_thm32.h"
-
 #include <fmt/format.h>
 
-#include "tern/apps/reproduce/code_sizes.h"
-#include "tern/apps/reproduce/papers.h"
-#include "tern/apps/reproduce/study_options.h"
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
 
-namespace tern {
+#include "tern/apps/reproduce/engine/data_choice.h"
+#include "tern/apps/reproduce/engine/experiment.h"
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/reproduce/experiments.h"
+#include "tern/apps/reproduce/quantization.h"
+#include "tern/apps/trainer/report/chart.h"
+
+namespace tern::reproduce {
 namespace {
+
+/// QSGD's Theorem 3.2 and Corollary 3.3 (Alistarh et al., 2017) measured: bytes of the messages that tern's codec makes
+/// of vectors of several distributions and lengths by each of its codes, and of the two forms of Elias coding apart,
+/// against the bounds.
+class QsgdTheorem32 final : public Experiment {
+ public:
+  /// What a run finds for every s; bits of a message, the 32 of its norm included.
+  static constexpr const char* kColumns[] = {"s",     "fixed",   "elias_sparse",  "elias_dense",
+                                             "elias", "entropy", "theorem_bound", "corollary_bound"};
+
+  static constexpr int64_t kLengths[] = {1024, 4096, 65536};
+
+  explicit QsgdTheorem32(const ExperimentOptions& options);
+
+  std::vector<Run> runs() const override;
+  Report report(const Results& results) const override;
+
+ private:
+  static std::string run_name(Distribution distribution, int64_t n);
+  static std::string theorem_table(const Results& results);
+  static std::string corollary_table(const Results& results);
+  static std::string csv(const Results& results);
+  static std::string figure(const Results& results);
+
+  int64_t draws_;
+};
 
 constexpr uint64_t kSeed = 1;
 
@@ -50,8 +82,6 @@ Numbers measure_bits(Distribution distribution, int64_t n, int64_t draws, const 
   return numbers;
 }
 
-}  // namespace
-
 QsgdTheorem32::QsgdTheorem32(const ExperimentOptions& options) : draws_(options.quick ? 2 : 20) {
   check_trains_nothing("qsgd-thm3.2", options);
 }
@@ -75,8 +105,164 @@ std::vector<Run> QsgdTheorem32::runs() const {
   return all;
 }
 
-std::unique_ptr<Experiment> make_qsgd_thm32(const ExperimentOptions& options) {
-  return std::make_unique<QsgdTheorem32>(options);
+/// A code as figures name it.
+struct Code {
+  const char* column;
+  const char* label;
+  const char* color;
+};
+constexpr Code kCodes[] = {{"fixed", "fixed", kTeal},
+                           {"elias_sparse", "Elias, sparse", kPurple},
+                           {"elias_dense", "Elias, dense", kBlue},
+                           {"entropy", "entropy", kOrange}};
+
+double at(const Numbers& numbers, const char* name, size_t i) { return numbers.at(name)[i]; }
+
+std::string verdict(double bits, double bound) {
+  return fmt::format("{:+.1f} %{}", 100 * (bits / bound - 1), bits > bound ? ", **missed**" : "");
 }
 
-}  // namespace tern
+/// Bits of an element over s for the Gaussian vector; both axes logarithmic.
+Chart curves(const Numbers& numbers, double n) {
+  Chart chart = {.title = fmt::format("Gaussian vector, n = {}: bits per element", n),
+                 .x_label = "levels s",
+                 .series = {},
+                 .y_scale = Scale::logarithmic};
+  const auto add = [&](const char* column, const char* label, const char* color, double width) {
+    Series series = {.label = label, .color = color, .points = {}, .width = width, .markers = width < 4};
+    for (size_t i = 0; i < numbers.at("s").size(); ++i)
+      if (at(numbers, "s", i) > 1 || width < 4)
+        series.points.emplace_back(std::log2(at(numbers, "s", i)), at(numbers, column, i) / n);
+    chart.series.push_back(series);
+  };
+  for (const double s : numbers.at("s")) chart.x_ticks.emplace_back(std::log2(s), fmt::format("{}", s));
+  add("theorem_bound", "bound", kGrey, 4);
+  for (const Code& code : kCodes) add(code.column, code.label, code.color, 2);
+  return chart;
+}
+
+/// At s = √n: what was sent of every vector, beside the corollary's bound.
+Chart bars(const std::vector<std::pair<Distribution, const Numbers*>>& vectors, double n) {
+  Chart chart = {
+      .title = fmt::format("s = √n = {}: bits per element as sent", std::sqrt(n)), .x_label = "", .series = {}};
+  double x = 0;
+  for (const auto& [distribution, numbers] : vectors) {
+    const size_t last = numbers->at("s").size() - 1;
+    double place = x - 0.24;
+    for (const Code& code : {kCodes[1], kCodes[2], kCodes[3]}) {
+      const double bits = at(*numbers, code.column, last) / n;
+      chart.series.push_back(
+          {.label = x == 0 ? code.label : "", .color = code.color, .points = {{place, 0}, {place, bits}}, .width = 22});
+      place += 0.24;
+    }
+    chart.x_ticks.emplace_back(x, to_string(distribution));
+    x += 1;
+  }
+  chart.x_range = {-0.6, x - 0.4};
+  chart.y_range = {0, 4.4};
+  chart.series.push_back(
+      {.label = "2.8 + 32/n", .color = kInk, .points = {{-0.6, 2.8 + 32 / n}, {x - 0.4, 2.8 + 32 / n}}, .width = 1.5});
+  return chart;
+}
+
+std::string QsgdTheorem32::theorem_table(const Results& results) {
+  std::vector<std::vector<std::string>> rows = {{"vector", "s", "Theorem 3.2", "Elias, sparse", "beside the bound",
+                                                 "Elias, dense", "Elias as sent", "entropy as sent",
+                                                 "beside the bound"}};
+  for (const Distribution distribution : distributions()) {
+    const auto found = results.find(run_name(distribution, kLengths[2]));
+    if (found == results.end()) continue;
+    const Numbers& numbers = found->second.numbers;
+    for (size_t i = 0; i < numbers.at("s").size(); ++i) {
+      const double s = at(numbers, "s", i);
+      if (s != 2 && s != 16 && s != 256) continue;
+      const double bound = at(numbers, "theorem_bound", i), sparse = at(numbers, "elias_sparse", i),
+                   entropy = at(numbers, "entropy", i);
+      const auto bits = [](double number) { return fmt::format("{:.0f}", number); };
+      rows.push_back({to_string(distribution), bits(s), bits(bound), bits(sparse), verdict(sparse, bound),
+                      bits(at(numbers, "elias_dense", i)), bits(at(numbers, "elias", i)), bits(entropy),
+                      verdict(entropy, bound)});
+    }
+  }
+  return markdown_table(rows);
+}
+
+std::string QsgdTheorem32::corollary_table(const Results& results) {
+  std::vector<std::vector<std::string>> rows = {{"n", "vector", "2.8 + 32/n", "fixed width", "Elias, sparse",
+                                                 "Elias, dense", "Elias as sent", "beside the bound", "entropy as sent",
+                                                 "beside the bound"}};
+  for (const int64_t n : kLengths)
+    for (const Distribution distribution : distributions()) {
+      const auto found = results.find(run_name(distribution, n));
+      if (found == results.end()) continue;
+      const Numbers& numbers = found->second.numbers;
+      const size_t last = numbers.at("s").size() - 1;
+      const auto bits = [&](const char* column) { return at(numbers, column, last) / static_cast<double>(n); };
+      const auto cell = [&](const char* column) { return fmt::format("{:.3f}", bits(column)); };
+      rows.push_back({std::to_string(n), to_string(distribution), cell("corollary_bound"), cell("fixed"),
+                      cell("elias_sparse"), cell("elias_dense"), cell("elias"),
+                      verdict(bits("elias"), bits("corollary_bound")), cell("entropy"),
+                      verdict(bits("entropy"), bits("corollary_bound"))});
+    }
+  return markdown_table(rows);
+}
+
+std::string QsgdTheorem32::csv(const Results& results) {
+  std::string text = "vector,n";
+  for (const char* name : kColumns) text += fmt::format(",{}", name);
+  text += '\n';
+  for (const int64_t n : kLengths)
+    for (const Distribution distribution : distributions()) {
+      const auto found = results.find(run_name(distribution, n));
+      if (found == results.end()) continue;
+      for (size_t i = 0; i < found->second.numbers.at("s").size(); ++i) {
+        text += fmt::format("{},{}", to_string(distribution), n);
+        for (const char* name : kColumns) text += fmt::format(",{}", found->second.numbers.at(name)[i]);
+        text += '\n';
+      }
+    }
+  return text;
+}
+
+std::string QsgdTheorem32::figure(const Results& results) {
+  constexpr int64_t kLong = kLengths[2];
+  std::vector<std::pair<Distribution, const Numbers*>> vectors;
+  for (const Distribution distribution : distributions())
+    if (const auto found = results.find(run_name(distribution, kLong)); found != results.end())
+      vectors.emplace_back(distribution, &found->second.numbers);
+  if (vectors.empty()) return draw_charts("QSGD, Theorem 3.2", "nothing measured yet", {});
+  const Chart charts[] = {curves(*vectors.front().second, kLong), bars(vectors, kLong)};
+  return draw_charts("QSGD, Theorem 3.2 and Corollary 3.3: bits of a message",
+                     "a float takes 32 · every code carries the same levels", charts);
+}
+
+Report QsgdTheorem32::report(const Results& results) const {
+  std::string text = fmt::format(
+      "Bits of the messages that tern sends of one vector (constant: elements of ±1), means of {} draws, all with the "
+      "norm's 32 bits. `fixed`, `elias` and `entropy` are `--codec qsgd:levels=s,bucket=0,norm=l2,code=...`; `elias` "
+      "sends the shorter of the two forms, after a bit that tells which, in whole bytes. Sparse is section 3.1's code "
+      "after a count of the non-zeros (the paper has no end mark); dense, which the paper leaves to its full version, "
+      "codes each size plus 1, and a sign unless it is zero.\n\n## Theorem 3.2, n = {}, bits of a message\n\nThe "
+      "theorem "
+      "bounds an expectation up to o(1), taken here as 0: with it, a miss of some percent contradicts nothing.\n\n",
+      draws_, kLengths[2]);
+  text += theorem_table(results);
+  text +=
+      "\n## Corollary 3.3, s = √n, bits of an element\n\nThe corollary promises that *a* code meets 2.8n + 32. Elias' "
+      "code as written meets it on some vectors and misses it on others; tern's entropy coder, its table and headers "
+      "included, is what meets it.\n\n";
+  text += corollary_table(results);
+  return {.text = text, .figures = {{"bits.svg", figure(results)}}, .tables = {{"bits.csv", csv(results)}}};
+}
+
+}  // namespace
+
+ExperimentEntry qsgd_thm32() {
+  return {.name = "qsgd-thm3.2",
+          .title = "QSGD, Theorem 3.2 and Corollary 3.3: bits of a message against their bounds",
+          .data = "none",
+          .time = "seconds",
+          .make = make_experiment<QsgdTheorem32>};
+}
+
+}  // namespace tern::reproduce

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "tern/autograd/functional.h"
-#include "tern/trainer/run/datasets.h"
-#include "tern/trainer/run/recipe.h"
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/recipe.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 using namespace trainer;
@@ -132,4 +132,4 @@ Evaluation TernaryWorkers::evaluate() {
   return whole.value();
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -14,7 +14,7 @@
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/evaluation.h"
 
-namespace tern {
+namespace tern::reproduce {
 
 /// A tensor's gradient on its way through TernGrad (section 3): f32, row-major.
 struct GradientStages {
@@ -60,4 +60,4 @@ class TernaryWorkers {
   int64_t steps_ = 0;
 };
 
-}  // namespace tern
+}  // namespace tern::reproduce

@@ -2,23 +2,19 @@
 
 #include <algorithm>
 
-#include "tern/apps/reproduce/accuracy_axes.h"
-#include "tern/apps/reproduce/block_means.h"
 #include "tern/apps/reproduce/cifarnet_setting.h"
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/gradient_census.h"
-#include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/papers.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
+#include "tern/apps/trainer/report/chart.h"
+#include "tern/apps/trainer/run/recipe.h"
 #include "tern/core/error.h"
-#include "tern/trainer/job/machine.h"
-#include "tern/trainer/report/chart.h"
-#include "tern/trainer/run/recipe.h"
+#include "tern/networks/cifarnet.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
-
-using namespace trainer;
 
 constexpr const char *kFloat = "float", *kTernary = "ternary";
 constexpr const char* kTensor = "fc1.weight";                 ///< of CifarNet's first fully connected layer
@@ -30,7 +26,7 @@ constexpr size_t kPoints = 200;                               ///< of a smoothed
 /// evaluations after each epoch found.
 Numbers train(TrainSettings settings, const StudyProgress& progress) {
   prepare_machine(settings);
-  TernaryWorkers workers(cifarnet_application(), settings);
+  TernaryWorkers workers(networks::cifarnet().application(), settings);
   const int64_t total = settings.iterations.value();
   Numbers numbers;
   while (workers.steps() < total) {
@@ -69,7 +65,7 @@ class TernGradFigure4 final : public Experiment {
 
   std::vector<Run> runs() const override {
     Run with_floats = {.name = kFloat,
-                       .program = "train_cifarnet",
+                       .program = networks::cifarnet().program(),
                        .flags = setting_.flags(),
                        .places = setting_.data.places(),
                        .steps = setting_.iterations,
@@ -82,9 +78,8 @@ class TernGradFigure4 final : public Experiment {
     ternary.columns = {{"workers", std::to_string(workers_)}};
     std::vector<std::string> words = ternary.flags;
     words.insert(words.end(), ternary.places.begin(), ternary.places.end());
-    ternary.study = [settings = read_settings(cifarnet_application(), words)](const StudyProgress& progress) {
-      return train(settings, progress);
-    };
+    ternary.study = [settings = read_settings(networks::cifarnet().application(), words)](
+                        const StudyProgress& progress) { return train(settings, progress); };
     return {with_floats, ternary};
   }
 
@@ -162,8 +157,12 @@ class TernGradFigure4 final : public Experiment {
 
 }  // namespace
 
-std::unique_ptr<Experiment> make_terngrad_fig4(const ExperimentOptions& options) {
-  return std::make_unique<TernGradFigure4>(options);
+ExperimentEntry terngrad_fig4() {
+  return {.name = "terngrad-fig4",
+          .title = "TernGrad, Figure 4: accuracy, training loss and sparsity of gradients over iterations",
+          .data = "CIFAR-10: ./dev data cifar10",
+          .time = "about 25 minutes on 2 cores; with --quick 6 minutes",
+          .make = make_experiment<TernGradFigure4>};
 }
 
-}  // namespace tern
+}  // namespace tern::reproduce

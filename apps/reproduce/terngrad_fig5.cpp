@@ -4,16 +4,14 @@
 #include <limits>
 #include <span>
 
-#include "tern/apps/reproduce/markdown.h"
-#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/reproduce/experiments.h"
+#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/gpu_cluster.h"
-#include "tern/trainer/report/chart.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
-
-using namespace trainer;
 
 constexpr int64_t kMostGpus = 512, kGpusOfNode = 4;
 constexpr double kTernarySaving = 16;  ///< 32 bits over 2
@@ -200,9 +198,7 @@ class TernGradFigure5 final : public Experiment {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Experiment> make_terngrad_fig5(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_experiment(const ExperimentOptions& options) {
   const bool plain = options.data.empty() && options.data_dir.empty() && !options.iterations && !options.seeds &&
                      options.workers.empty();
   check_input(plain,
@@ -211,4 +207,14 @@ std::unique_ptr<Experiment> make_terngrad_fig5(const ExperimentOptions& options)
   return std::make_unique<TernGradFigure5>();
 }
 
-}  // namespace tern
+}  // namespace
+
+ExperimentEntry terngrad_fig5() {
+  return {.name = "terngrad-fig5",
+          .title = "TernGrad, Figure 5: training throughput on two clusters, up to 512 GPUs",
+          .data = "none",
+          .time = "a moment",
+          .make = make_experiment};
+}
+
+}  // namespace tern::reproduce

@@ -4,10 +4,11 @@
 
 #include "tern/apps/reproduce/cifarnet_setting.h"
 #include "tern/apps/reproduce/comparison_table.h"
-#include "tern/apps/reproduce/papers.h"
+#include "tern/apps/reproduce/experiments.h"
 #include "tern/core/error.h"
+#include "tern/networks/cifarnet.h"
 
-namespace tern {
+namespace tern::reproduce {
 namespace {
 
 /// A pair of rows of TernGrad's Table 1, in percent.
@@ -20,7 +21,7 @@ constexpr Pair kPairs[] = {{128, 2, 300'000, 86.56, 85.64}, {2048, 16, 18'750, 8
 ComparisonRow make_row(const CifarNetSetting& setting, const Pair& pair, bool ternary) {
   Run run = {
       .name = fmt::format("{}-batch-{}-{}-steps", ternary ? "ternary" : "float", pair.batch_size, setting.iterations),
-      .program = "train_cifarnet",
+      .program = networks::cifarnet().program(),
       .flags = setting.flags(),
       .places = setting.data.places(),
       .steps = setting.iterations};
@@ -43,11 +44,9 @@ bool is_wanted(const Pair& pair, const ExperimentOptions& options) {
   return std::ranges::find(options.workers, pair.workers) != options.workers.end();
 }
 
-}  // namespace
-
 /// TernGrad's Table 1 (Wen et al., 2017, section 4.1). All rows see the same number of images. The float rows are one
 /// process with the whole batch: CifarNet has no batch norm, so the mean of equal shares' gradients is the batch's.
-std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
   CifarNetSetting setting = {.data = choose_data("terngrad-table1", options, {"cifar10", "shapes"}),
                              .short_form = options.quick};
   for (const int64_t workers : options.workers)
@@ -69,4 +68,15 @@ std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& option
       .heading = "TernGrad, Table 1: CifarNet", .setting = text, .seeds = options.seeds.value_or(1), .groups = groups});
 }
 
-}  // namespace tern
+}  // namespace
+
+ExperimentEntry terngrad_table1() {
+  return {.name = "terngrad-table1",
+          .title = "TernGrad, Table 1: CifarNet on CIFAR-10, 2 workers and 16",
+          .data = "CIFAR-10: ./dev data cifar10",
+          .time = "about 24 hours on 2 cores; with --quick 10 minutes",
+          .device = kLongOnGpu,
+          .make = make_comparison};
+}
+
+}  // namespace tern::reproduce

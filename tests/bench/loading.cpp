@@ -3,9 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "tern/apps/models/augmentation.h"
 #include "tern/data/cifar10.h"
 #include "tern/data/loader.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/resnet.h"
 #include "tests/bench/case.h"
 
 namespace tern::bench {
@@ -43,12 +44,10 @@ class Loading {
 
 // A batch of 64 by one thread, beside train_step/*/b64/t1.
 void add_loading(std::vector<Case>& cases) {
-  const std::pair<const char*, void (*)(Transform&, const ImageSpec&)> recipes[] = {
-      {"cifarnet", models::augment_for_cifarnet}, {"resnet", models::augment_for_resnet}};
-  for (const auto& [name, augment] : recipes) {
+  for (const networks::Network* network : {&networks::cifarnet(), &networks::resnet()}) {
     Transform transform;
-    augment(transform, kCifar10Spec);
-    cases.push_back({fmt::format("load/cifar10/{}/b{}/t1", name, kBatch), 1, [transform] {
+    network->recipe.augment(transform, kCifar10Spec);
+    cases.push_back({fmt::format("load/cifar10/{}/b{}/t1", network->name, kBatch), 1, [transform] {
                        const auto loading = std::make_shared<Loading>(transform);
                        return [loading] { loading->run(); };
                      }});

@@ -2,12 +2,12 @@
 
 #include <memory>
 
-#include "tern/apps/models/cifarnet.h"
-#include "tern/apps/models/lenet.h"
-#include "tern/apps/models/mlp.h"
-#include "tern/apps/models/one_tower_alexnet.h"
-#include "tern/apps/models/resnet.h"
 #include "tern/autograd/functional.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
 #include "tern/optim/sgd.h"
 #include "tests/bench/case.h"
 
@@ -71,13 +71,13 @@ void add_model(std::vector<Case>& cases, const char* name, const Task& task,
 }  // namespace
 
 void add_training_steps(std::vector<Case>& cases) {
-  add_model<models::LeNet>(cases, "lenet", {{1, 28, 28}, 10});
-  add_model<models::CaffeLeNet>(cases, "lenet_caffe", {{1, 28, 28}, 10});
-  add_model<models::Mlp>(cases, "mlp4096", {{4096}, 35});
-  add_model<models::CifarNet>(cases, "cifarnet", {{3, 24, 24}, 10});
-  add_model<models::ResNet>(cases, "resnet20", {{3, 32, 32}, 10}, {.depth = 20});
-  add_model<models::ResNet>(cases, "resnet18", {{3, 32, 32}, 10}, {.depth = 18});
-  add_model<models::OneTowerAlexNet>(cases, "alexnet224", {{3, 224, 224}, 1000, 32});
+  add_model<networks::LeNet>(cases, "lenet", {{1, 28, 28}, 10});
+  add_model<networks::CaffeLeNet>(cases, "lenet_caffe", {{1, 28, 28}, 10});
+  add_model<networks::Mlp>(cases, "mlp4096", {{4096}, 35});
+  add_model<networks::CifarNet>(cases, "cifarnet", {{3, 24, 24}, 10});
+  add_model<networks::ResNet>(cases, "resnet20", {{3, 32, 32}, 10}, {.depth = 20});
+  add_model<networks::ResNet>(cases, "resnet18", {{3, 32, 32}, 10}, {.depth = 18});
+  add_model<networks::OneTowerAlexNet>(cases, "alexnet224", {{3, 224, 224}, 1000, 32});
 }
 
 }  // namespace tern::bench

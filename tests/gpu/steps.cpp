@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "tern/apps/models/alexnet.h"
-#include "tern/apps/models/cifarnet.h"
-#include "tern/apps/models/lenet.h"
-#include "tern/apps/models/resnet.h"
 #include "tern/autograd/functional.h"
-#include "tern/trainer/application.h"
-#include "tern/trainer/run/step_graph.h"
 #include "tern/core/error.h"
 #include "tern/kernels/libraries.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/resnet.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/run/step_graph.h"
 
 // Whole training steps on random images that lie on the device, loss and answers read back: as a CUDA graph, and
 // operation by operation. usage: steps [NETWORK...]. torch_steps.py does the same with PyTorch and prints the same
@@ -44,11 +44,11 @@ std::function<std::unique_ptr<Module>()> maker(const typename Model::Options& op
   return [=] { return std::make_unique<Model>(options); };
 }
 const StepCase kStepCases[] = {
-    {"lenet", 64, {1, 28, 28, 10}, maker<models::CaffeLeNet>({})},
-    {"cifarnet", 64, {3, 24, 24, 10}, maker<models::CifarNet>({})},
-    {"resnet20", 128, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 20})},
-    {"resnet18", 512, {3, 32, 32, 10}, maker<models::ResNet>({.depth = 18})},
-    {"alexnet", 256, {3, 224, 224, 1000}, maker<models::AlexNet>({})},
+    {"lenet", 64, {1, 28, 28, 10}, maker<networks::CaffeLeNet>({})},
+    {"cifarnet", 64, {3, 24, 24, 10}, maker<networks::CifarNet>({})},
+    {"resnet20", 128, {3, 32, 32, 10}, maker<networks::ResNet>({.depth = 20})},
+    {"resnet18", 512, {3, 32, 32, 10}, maker<networks::ResNet>({.depth = 18})},
+    {"alexnet", 256, {3, 224, 224, 1000}, maker<networks::AlexNet>({})},
 };
 const std::pair<std::string_view, DType> kPrecisions[] = {
     {"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};

@@ -37,7 +37,11 @@ const std::map<std::string, Prefixes> kHouse = {
       "dist/exchange/", "dist/methods/"}},
     {"dist/cost", {"core/", "kernels/codec.h", "dist/"}},
     {"apps/trainer", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/"}},
-    {"apps", {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "apps/", "tern.h"}},
+    {"apps/networks",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/", "tern.h"}},
+    {"apps",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/", "apps/",
+      "tern.h"}},
 };
 
 /// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
@@ -77,10 +81,13 @@ bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
 
 /// A header as users include it: what stands in apps/trainer is <tern/trainer/...>.
 std::string spelled(const std::string& header) {
-  return header.starts_with("apps/trainer/") ? header.substr(header.find('/') + 1) : header;
+  const bool has_users = header.starts_with("apps/trainer/") || header.starts_with("apps/networks/");
+  return has_users ? header.substr(header.find('/') + 1) : header;
 }
 
 std::string house_rule(const std::string& file, const std::string& header) {
+  if (header.starts_with("apps/") && place_of(header.substr(5)) == header)
+    return "tern/" + header + " is spelled tern/" + header.substr(5);
   std::string folder = fs::path(file).parent_path();
   while (!folder.empty() && !kHouse.contains(folder)) folder = fs::path(folder).parent_path();
   if (folder.empty()) return "stands in no folder of the house";
@@ -203,6 +210,9 @@ TEST(Layering, RefusesPlantedBadIncludes) {
   EXPECT_TRUE(refused("dist/methods/local_sgd.cpp", "#include \"tern/dist/cost/round_time.h\""));
   EXPECT_TRUE(refused("dist/work.h", "#include \"tern/core/error.h\""));
   EXPECT_TRUE(refused("data/loader.cpp", "#include \"tern/tern.h\""));
+  EXPECT_TRUE(refused("apps/trainer/application.h", "#include \"tern/networks/lenet.h\""));
+  EXPECT_TRUE(refused("apps/networks/lenet.h", "#include \"tern/apps/reproduce/experiments.h\""));
+  EXPECT_TRUE(refused("apps/train_lenet.cpp", "#include \"tern/apps/networks/lenet.h\""));
   EXPECT_TRUE(refused("core/shape.h", "#include \"shape.h\""));
   EXPECT_TRUE(refused("apps/trainer/settings.h", "#include \"tern/apps/models/lenet.h\""));
   EXPECT_TRUE(refused("apps/train_lenet.cpp", "#include \"tern/apps/trainer/settings.h\""));
@@ -221,6 +231,8 @@ TEST(Layering, AcceptsWhatTheHouseAllows) {
   EXPECT_TRUE(accepted("dist/codec/qsgd.cpp", "#include \"tern/dist/comm/bytes.h\""));
   EXPECT_TRUE(accepted("kernels/cpu/convolution.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
   EXPECT_TRUE(accepted("apps/trainer/flags/command_line.cpp", "#include <CLI/CLI.hpp>"));
+  EXPECT_TRUE(accepted("apps/train_lenet.cpp", "#include \"tern/networks/lenet.h\""));
+  EXPECT_TRUE(accepted("apps/networks/lenet.h", "#include \"tern/networks/networks.h\""));
   EXPECT_TRUE(accepted("core/state_dict.cpp", "#include <sys/stat.h>"));
   EXPECT_TRUE(accepted("core/shape.cpp", "#include <vector>\n#pragma once\n#define X 1\n"));
 }

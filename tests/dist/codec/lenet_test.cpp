@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <map>
 
-#include "tern/apps/models/lenet.h"
 #include "tern/autograd/functional.h"
 #include "tern/data/mnist.h"
 #include "tern/dist/codec/codec.h"
+#include "tern/networks/lenet.h"
 #include "tern/optim/sgd.h"
 
 namespace tern::test {
@@ -75,7 +75,7 @@ TEST(TernaryOfLeNet, HasTheEntropyOfRealGradients) {
   const char* folder = std::getenv("TERN_TEST_DATA");
   if (folder == nullptr) GTEST_SKIP() << "TERN_TEST_DATA does not name a folder with mnist/ in it";
   const auto mnist = load_mnist(std::filesystem::path(folder) / "mnist", Split::train);
-  models::LeNet model;
+  networks::LeNet model;
   model.initialize(1);
   Sgd optimizer(model.parameters(), {.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
   double bits = 0, elements = 0;

@@ -22,7 +22,7 @@ TEST(SubnetRound, SendsWhatTheLedgerOfARoundHas) {
       sent += c.traffic().sent_payload;
       return Values();
     });
-    models::Mlp model(SubnetTrainer::shape(true));
+    networks::Mlp model(SubnetTrainer::shape(true));
     model.initialize(1);
     Sgd local(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);

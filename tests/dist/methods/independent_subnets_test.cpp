@@ -26,7 +26,7 @@ std::vector<Values> trained(int ranks, const Options& options) {
 }
 
 TEST(IndependentSubnets, OfOneRankAreItsOwnTraining) {
-  models::Mlp model(SubnetTrainer::shape(true));
+  networks::Mlp model(SubnetTrainer::shape(true));
   model.initialize(5);
   Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   DistributedOptimizer alone(model, optimizer);
@@ -62,7 +62,7 @@ TEST(IndependentSubnets, AreTheSameBitsOverEveryTransport) {
 TEST(IndependentSubnets, AreTheSubnetsThatOneCutsByHand) {
   constexpr int64_t kIn = 6, kHidden = 5, kOut = 3, kRanks = 2, kLocal = 3;
   const auto make = [](int64_t hidden) {
-    auto model = std::make_unique<models::Mlp>(models::Mlp::Options{.widths = {kIn, hidden, kOut}});
+    auto model = std::make_unique<networks::Mlp>(networks::Mlp::Options{.widths = {kIn, hidden, kOut}});
     model->initialize(5);
     return model;
   };
@@ -127,7 +127,7 @@ TEST(IndependentSubnets, DropMomentumOrLetItTravel) {
 TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
   for (const auto exchange : {SubnetExchange::coordinator, SubnetExchange::peer}) {
     on_all(2, [=](Communicator& c) {
-      models::Mlp model(SubnetTrainer::shape(true)), again(SubnetTrainer::shape(true));
+      networks::Mlp model(SubnetTrainer::shape(true)), again(SubnetTrainer::shape(true));
       model.initialize(5);
       again.initialize(6);
       Adam adam(model.parameters(), {.lr = 0.01}), other(again.parameters(), {.lr = 0.01});
@@ -240,7 +240,7 @@ TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
     double first_error = 0;
     on_all(2, [&](Communicator& c) {
       for (uint64_t seed = 0; seed < kRuns; ++seed) {
-        models::Mlp model({.widths = {3, 4, 2}});
+        networks::Mlp model({.widths = {3, 4, 2}});
         model.initialize(5);
         Sgd optimizer(model.parameters(), {});
         IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::fc),
@@ -275,7 +275,7 @@ TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
 TEST(IndependentSubnets, KeepWholeWeightsBeyondThePrecisionOfDownloads) {
   // Changes of half a unit of fp16 at a time would vanish if weights came home as they went out.
   const auto found = on_all(2, [](Communicator& c) {
-    models::Mlp model({.widths = {3, 4, 2}});
+    networks::Mlp model({.widths = {3, 4, 2}});
     model.initialize(5);
     for (const auto& [name, parameter] : model.parameters()) parameter->value().fill(1);
     Sgd optimizer(model.parameters(), {});

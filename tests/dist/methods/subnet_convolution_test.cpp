@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "tern/apps/models/lenet.h"
-#include "tern/apps/models/resnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/resnet.h"
 #include "tests/dist/methods/subnet_job.h"
 
 namespace tern::test {
@@ -43,13 +43,13 @@ void expect_the_same_between_peers(const typename Model::Options& options, const
 }
 
 TEST(IndependentSubnets, TrainTheConnectedPartOfLeNet) {
-  expect_the_same_between_peers<models::LeNet>({}, {2, 1, 28, 28}, SubnetScope::fc);
+  expect_the_same_between_peers<networks::LeNet>({}, {2, 1, 28, 28}, SubnetScope::fc);
 }
 TEST(IndependentSubnets, TrainTheFiltersOfLeNet) {
-  expect_the_same_between_peers<models::LeNet>({}, {2, 1, 28, 28}, SubnetScope::filters);
+  expect_the_same_between_peers<networks::LeNet>({}, {2, 1, 28, 28}, SubnetScope::filters);
 }
 TEST(IndependentSubnets, TrainTheInnerChannelsOfResidualBlocks) {
-  expect_the_same_between_peers<models::ResNet>({.depth = 18, .width = 4}, {2, 3, 16, 16}, SubnetScope::filters);
+  expect_the_same_between_peers<networks::ResNet>({.depth = 18, .width = 4}, {2, 3, 16, 16}, SubnetScope::filters);
 }
 
 }  // namespace

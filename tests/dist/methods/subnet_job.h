@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/models/mlp.h"
 #include "tern/autograd/functional.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/layers/initialize.h"
+#include "tern/networks/mlp.h"
 #include "tern/optim/sgd.h"
 #include "tests/dist/comm/transports.h"
 
@@ -32,7 +32,7 @@ inline StateDict clone_of(const StateDict& state) {
 
 /// A small perceptron and its job of independent subnets on one rank, on examples that rank and step determine.
 struct SubnetTrainer {
-  static models::Mlp::Options shape(bool norm) { return {.widths = {6, 11, 9, 3}, .norm = norm}; }
+  static networks::Mlp::Options shape(bool norm) { return {.widths = {6, 11, 9, 3}, .norm = norm}; }
 
   SubnetTrainer(Communicator& communicator, const IndependentSubnets::Options& options, uint64_t seed = 5,
                 bool norm = true, double momentum = 0.9)
@@ -62,7 +62,7 @@ struct SubnetTrainer {
     return values_of(model.state());
   }
 
-  models::Mlp model;
+  networks::Mlp model;
   int rank;
   std::unique_ptr<Sgd> local;
   std::unique_ptr<IndependentSubnets> subnets;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "tern/apps/models/lenet.h"
-#include "tern/apps/models/mlp.h"
-#include "tern/apps/models/resnet.h"
 #include "tern/core/error.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -26,20 +26,20 @@ std::unique_ptr<Module> make() {
 }
 
 const Case kCases[] = {
-    {"LeNetFc", make<models::LeNet>, SubnetScope::fc},
-    {"LeNetFilters", make<models::LeNet>, SubnetScope::filters},
-    {"CaffeLeNetFilters", make<models::CaffeLeNet>, SubnetScope::filters},
+    {"LeNetFc", make<networks::LeNet>, SubnetScope::fc},
+    {"LeNetFilters", make<networks::LeNet>, SubnetScope::filters},
+    {"CaffeLeNetFilters", make<networks::CaffeLeNet>, SubnetScope::filters},
     {"Mlp",
      [] {
-       return std::unique_ptr<Module>(new models::Mlp({.widths = {9, 25, 13, 4}}));
+       return std::unique_ptr<Module>(new networks::Mlp({.widths = {9, 25, 13, 4}}));
      },
      SubnetScope::fc},
     {"MlpNorm",
      [] {
-       return std::unique_ptr<Module>(new models::Mlp({.widths = {9, 25, 13, 4}, .norm = true}));
+       return std::unique_ptr<Module>(new networks::Mlp({.widths = {9, 25, 13, 4}, .norm = true}));
      },
      SubnetScope::fc},
-    {"ResNet", [] { return std::unique_ptr<Module>(new models::ResNet({.depth = 18, .width = 9})); },
+    {"ResNet", [] { return std::unique_ptr<Module>(new networks::ResNet({.depth = 18, .width = 9})); },
      SubnetScope::filters},
 };
 
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SubnetPlans, testing::ValuesIn(kCases),
                          [](const auto& param) { return param.param.name; });
 
 TEST(SubnetParts, DependOnSeedRoundAndLayer) {
-  models::Mlp model({.widths = {3, 20, 20, 2}});
+  networks::Mlp model({.widths = {3, 20, 20, 2}});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   const SubnetParts parts = draw_subnets(cuts, 2, 1, 0);
@@ -131,7 +131,7 @@ TEST(SubnetParts, DependOnSeedRoundAndLayer) {
 }
 
 TEST(SubnetParts, GiveEachRankEachNeuronEquallyOften) {
-  models::Mlp model({.widths = {1, 10, 1}});
+  networks::Mlp model({.widths = {1, 10, 1}});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   constexpr int kRounds = 10000;
@@ -145,7 +145,7 @@ TEST(SubnetParts, GiveEachRankEachNeuronEquallyOften) {
 }
 
 TEST(SubnetParts, NeedANeuronForEachRank) {
-  models::Mlp model({.widths = {3, 20, 3, 2}});
+  networks::Mlp model({.widths = {3, 20, 3, 2}});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   EXPECT_EQ(message_of<Error>([&] { draw_subnets(cuts, 4, 1, 0); }),
@@ -153,7 +153,7 @@ TEST(SubnetParts, NeedANeuronForEachRank) {
 }
 
 TEST(SubnetCuts, NameWhatDoesNotFitTheModel) {
-  models::LeNet model;
+  networks::LeNet model;
   model.initialize(1);
   const auto message = [&](std::vector<NeuronIndex> indices) {
     return message_of<Error>([&] { SubnetCuts(SubnetPlan{{{"fc1", std::move(indices)}}}, model); });

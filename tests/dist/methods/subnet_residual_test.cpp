@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "tern/apps/models/resnet.h"
 #include "tern/autograd/functional.h"
 #include "tern/layers/normalization.h"
+#include "tern/networks/resnet.h"
 #include "tests/dist/methods/subnet_job.h"
 
 namespace tern::test {
@@ -44,7 +44,7 @@ const Network kResNet18 = {
 
 void expect_subnets(const Network& network, int ranks) {
   on_all(ranks, [&](Communicator& c) {
-    models::ResNet model({.depth = network.depth});
+    networks::ResNet model({.depth = network.depth});
     model.initialize(1);
     EXPECT_EQ(model.parameter_count(), network.parameters);
     Sgd optimizer(model.parameters(), {});
@@ -78,7 +78,7 @@ TEST(ResidualSubnets, MoveTheBytesOfTheirParts) {
   constexpr int64_t kRanks = 3;
   std::vector<uint64_t> received(kRanks);
   on_all(kRanks, [&](Communicator& c) {
-    models::ResNet model({.depth = 20});
+    networks::ResNet model({.depth = 20});
     model.initialize(1);
     Sgd optimizer(model.parameters(), {.momentum = 0.9});
     IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::filters), {.local_steps = 2});
@@ -111,7 +111,7 @@ double relative_distance(const std::vector<double>& x, const std::vector<double>
 // A block's second normalisation has seen sums over one worker's channels; in the whole network it meets sums over all.
 TEST(ResidualSubnets, NeedStatisticsOfTheWholeNetwork) {
   on_all(2, [](Communicator& c) {
-    models::ResNet model({.depth = 20});
+    networks::ResNet model({.depth = 20});
     model.initialize(1);
     Sgd optimizer(model.parameters(), {.lr = 0.05});
     IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::filters), {.local_steps = 5});

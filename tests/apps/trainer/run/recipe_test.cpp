@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "tern/apps/models/cifarnet.h"
 #include "tern/core/error.h"
+#include "tern/networks/cifarnet.h"
 
 namespace tern {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using namespace trainer;
 
 TEST(Recipe, DecaysWhatTheModelLetsDecay) {
-  models::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
   model.initialize(1);
   std::map<std::string, std::vector<float>> before;
   for (const auto& [name, parameter] : model.parameters()) before[name] = parameter->value().to_vector<float>();

@@ -4,7 +4,7 @@
 #include <random>
 #include <thread>
 
-#include "tern/apps/models/mlp.h"
+#include "tern/networks/mlp.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/run/trainer.h"
 #include "tests/apps/train_lenet.h"
@@ -275,10 +275,11 @@ TEST_F(TrainLenetResume, SyncsTheLogBeforeEachCheckpointCounts) {
   settings.checkpoint_every = 2;
   settings.log = place("log");
   settings.quiet = true;
-  const Application application = {.name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
-                                     const int64_t pixels = spec.images.numel();
-                                     return std::make_unique<models::Mlp>(models::Mlp::Options{.widths = {pixels, 10}});
-                                   }};
+  const Application application = {
+      .name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
+        const int64_t pixels = spec.images.numel();
+        return std::make_unique<networks::Mlp>(networks::Mlp::Options{.widths = {pixels, 10}});
+      }};
   const InterruptGuard interrupt;
   LineWriter out(STDOUT_FILENO);
   const DiskCalls calls;

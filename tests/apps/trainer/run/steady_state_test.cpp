@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "tern/apps/models/lenet.h"
-#include "tern/apps/models/resnet.h"
 #include "tern/autograd/functional.h"
 #include "tern/data/loader.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/resnet.h"
 #include "tern/optim/sgd.h"
 
 namespace tern {
@@ -38,19 +38,19 @@ constexpr ImageSpec kPhoto = {.channels = 3, .height = 8, .width = 8, .classes =
 
 // A test each, since what one has cached would serve the next.
 TEST(SteadyState, LeNet) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   expect_no_memory_from_the_system(lenet, kDigit, 8, DType::f32);
 }
 TEST(SteadyState, LeNetInBf16) {
-  models::LeNet lenet;
+  networks::LeNet lenet;
   expect_no_memory_from_the_system(lenet, kDigit, 8, DType::bf16);
 }
 TEST(SteadyState, ResNet18) {
-  models::ResNet resnet({.depth = 18});
+  networks::ResNet resnet({.depth = 18});
   expect_no_memory_from_the_system(resnet, kPhoto, 2, DType::f32);
 }
 TEST(SteadyState, ResNet18InBf16) {
-  models::ResNet resnet({.depth = 18});
+  networks::ResNet resnet({.depth = 18});
   expect_no_memory_from_the_system(resnet, kPhoto, 2, DType::bf16);
 }
 

@@ -1,0 +1,143 @@
+#include "tern/apps/advise/forecast.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "tern/apps/advise/measure.h"
+#include "tern/core/error.h"
+#include "tern/dist/cost/round_time.h"
+#include "tern/dist/exchange/exchange.h"
+#include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/replicas.h"
+
+namespace tern::advise {
+namespace {
+
+constexpr const char* kCodecs[] = {"none", "fp16", "ternary", "qsgd:bits=4"};
+
+bool fits(const std::string& exchange, const std::string& codec) {
+  if (codec == "ternary" && exchange == "reduce-scatter") return false;
+  try {
+    check_exchange(exchange, *make_codec(codec));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+/// Neurons of the narrowest hidden layer between linear ones; 0 where there is none.
+int64_t narrowest_layer(Module& model) {
+  const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
+  if (sliced == nullptr) return 0;
+  const SubnetPlan plan = sliced->subnet_plan(SubnetScope::fc);
+  return plan.layers.empty() ? 0 : std::ranges::min(SubnetCuts(plan, model).widths());
+}
+
+/// No network is faster than a machine's own ranks are with each other.
+LinkCost cost_of(const Link& link, const LinkCost& here) {
+  constexpr double kFrameBytes = 48;  // of each message
+  const double latency = std::chrono::duration<double>(link.latency).count();
+  return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
+          .byte = std::max(here.byte, 1 / link.bytes_per_second)};
+}
+
+}  // namespace
+
+bool Forecast::surely_faster(const Forecast& other) const {
+  return std::ranges::equal(passes, other.passes, std::less<>());
+}
+
+PlannedRound plan_round(Module& model, const Way& way, int workers) {
+  std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
+  std::vector<Shape> shapes;
+  for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
+  if (way.method == "local-sgd")
+    for (const auto& [name, buffer] : floating_buffers(model)) {
+      tensors.push_back({name, buffer->numel(), false});
+      shapes.push_back(buffer->shape());
+    }
+  PlannedRound round;
+  for (const FusedMessage& message : fuse(tensors, {})) {
+    const std::string codec = message.coded ? way.codec : "none", exchange = message.coded ? way.exchange : "ring";
+    const auto coder = make_codec(codec);
+    std::vector<Shape> members;
+    for (const size_t i : message.members) members.push_back(shapes[i]);
+    round.messages.push_back(
+        {plan_exchange(exchange, *coder, coded_tensors(*coder, members), workers), codec, exchange});
+  }
+  return round;
+}
+
+double PlannedRound::sent(int workers) const {
+  double bytes = 0;
+  for (const Message& message : messages) bytes += static_cast<double>(message.plan.sent()) / workers;
+  return bytes;
+}
+
+Forecaster::Forecaster(Workbench& workbench, const Link& link, int64_t local_steps)
+    : workbench_(workbench),
+      local_steps_(local_steps),
+      measured_{workbench.step_seconds(), loopback_cost(workbench.options().seconds)},
+      link_(cost_of(link, measured_.here)) {}
+
+std::vector<Way> Forecaster::ways(int workers) {
+  std::vector<Way> all;
+  for (const char* codec : kCodecs)
+    for (const std::string& exchange : exchange_names())
+      if (fits(exchange, codec)) all.push_back({"data-parallel", codec, exchange});
+  for (const char* codec : {"none", "ternary", "qsgd:bits=4"})
+    all.push_back({"local-sgd", codec, default_exchange(*make_codec(codec), workers)});
+  if (narrowest_layer(workbench_.model()) >= workers) all.push_back({"ist", "none", "coordinator"});
+  return all;
+}
+
+Forecast Forecaster::forecast(const Way& way, int workers) {
+  if (way.method == "ist") return subnets(way, workers);
+  const PlannedRound planned = plan_round(workbench_.model(), way, workers);
+  std::vector<PlannedMessage> messages;
+  for (const auto& [plan, codec, exchange] : planned.messages) messages.push_back({plan, measured(codec, exchange)});
+  const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
+  Forecast forecast = {way, measured_.compute, round_time(messages, link_) / steps, planned.sent(workers) / steps};
+  if (way.averages_every_step()) return forecast;
+  if (!change_) change_ = workbench_.change_seconds();
+  forecast.compute += *change_ / steps;
+  return forecast;
+}
+
+CodecCost Forecaster::measured(const std::string& codec, const std::string& exchange) {
+  const auto known = codecs_.find({codec, exchange});
+  if (known != codecs_.end()) return known->second;
+  return codecs_[{codec, exchange}] = workbench_.codec(codec, exchange);
+}
+
+Forecast Forecaster::subnets(const Way& way, int workers) {
+  Module& model = workbench_.model();
+  const SubnetCuts cuts(dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc), model);
+  if (!slicing_) slicing_ = workbench_.slicing();
+  const auto compute = subnet_compute_.try_emplace(workers, -1).first;
+  if (compute->second < 0) compute->second = workbench_.subnet_step_seconds(workers);
+  const auto steps = static_cast<double>(local_steps_);
+  const ExchangePlan plan = plan_subnet_round(cuts, model.state(), workbench_.optimizer_state(), workers);
+  const PlannedMessage message = {plan, *slicing_};
+  return {way, compute->second, round_time({&message, 1}, link_) / steps,
+          static_cast<double>(plan.sent()) / workers / steps};
+}
+
+Forecast median_pass(std::span<const Forecast> forecasts) {
+  std::vector<const Forecast*> order;
+  for (const Forecast& forecast : forecasts) order.push_back(&forecast);
+  const auto middle = order.begin() + std::ssize(order) / 2;
+  std::ranges::nth_element(order, middle, {}, &Forecast::seconds);
+  Forecast median = **middle;
+  for (const Forecast& forecast : forecasts) median.passes.push_back(forecast.seconds());
+  return median;
+}
+
+Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers) {
+  std::vector<Forecast> forecasts;
+  for (Forecaster& pass : passes) forecasts.push_back(pass.forecast(way, workers));
+  return median_pass(forecasts);
+}
+
+}  // namespace tern::advise

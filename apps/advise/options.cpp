@@ -1,0 +1,100 @@
+#include "tern/apps/advise/options.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "tern/apps/trainer/flags/words.h"
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/dist/comm/in_process.h"
+
+namespace tern::advise {
+namespace {
+
+constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
+constexpr double kMostSeconds = 3600;
+
+/// "100mbit" is the rate alone.
+Link read_link(const std::string& text) {
+  try {
+    const Link link = parse_link(text.find('=') == std::string::npos ? "rate=" + text : text);
+    check_input(link.bytes_per_second > 0, "link '", text, "' has no rate, expected rate=1gbit");
+    return link;
+  } catch (const InputError& error) {
+    throw InputError(join({"--link: ", error.what()}));
+  }
+}
+
+void check_range(const char* flag, int64_t found, int64_t low, int64_t high) {
+  check_input(found >= low && found <= high, flag, ": found ", found, ", expected ", low, " to ", high);
+}
+
+/// Of what a person may leave open: as many images and threads as given, or as fit.
+void complete(AdviceOptions& options, std::optional<int64_t> batch_size, std::optional<int64_t> threads) {
+  find_model(options.model);
+  options.link = read_link(options.link_text);
+  check_range("--workers", options.workers, kLeastWorkers, kMostWorkers);
+  options.batch_size = batch_size.value_or(kImagesOfWorker * options.workers);
+  check_range("--batch-size", options.batch_size, 1, 1'000'000);
+  check_input(options.batch_size % options.workers == 0, "--batch-size: found ", options.batch_size,
+              ", expected a multiple of ", options.workers, ", so that the workers share it equally");
+  check_range("--local-steps", options.local_steps, 1, 1'000'000);
+  check_range("--ranks-per-machine", options.ranks_per_machine, 1, kMaxRanks);
+  check_input(options.ranks_per_machine <= options.workers, "--ranks-per-machine: found ", options.ranks_per_machine,
+              ", expected ", options.workers, " or fewer: there are no more --workers");
+  options.threads =
+      threads.value_or(std::max<int64_t>(1, thread_count() / static_cast<int>(options.ranks_per_machine)));
+  check_range("--threads", options.threads, 1, 1024);
+  check_input(options.seconds > 0 && options.seconds <= kMostSeconds, "--seconds: found ", options.seconds,
+              ", expected a number above 0, ", kMostSeconds, " or less");
+}
+
+}  // namespace
+
+networks::Variant find_model(const std::string& name) {
+  try {
+    return networks::find_variant(name);
+  } catch (const InputError& error) {
+    throw InputError(join({"--model: ", error.what()}));
+  }
+}
+
+AdviceOptions read_advice_options(int argc, const char* const* argv) {
+  AdviceOptions options;
+  std::string names;
+  for (const auto& [network, preset] : networks::variants()) names += join({names.empty() ? "" : ", ", preset.name});
+  CLI::App app(
+      "Says how workers should train together: which method, codec and exchange are fastest on a network, by a model "
+      "of what each sends, which stands on short runs of the network on this machine, in three passes that show how "
+      "far to trust it. Says, too, when compression does not pay. All without --overlap.",
+      "advise");
+  add_value_option(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
+  add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
+  add_value_option(
+      app, "--link", "LINK", options.link_text,
+      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms; one that is faster than this machine copies from "
+      "rank to rank counts as that copying, and the page says so [rate=1gbit,latency=0.1ms]");
+  std::optional<int64_t> batch_size, threads;
+  add_value_option(app, "--batch-size", "N", batch_size, "Images of all workers in a step [16 for each]");
+  add_value_option(app, "--local-steps", "N", options.local_steps,
+                   "Steps between synchronisations of local-sgd and ist [10]");
+  add_value_option(app, "--ranks-per-machine", "N", options.ranks_per_machine,
+                   "Ranks that share a machine: so many are run here side by side [1]");
+  add_value_option(app, "--threads", "N", threads, "Threads of each rank [the cores, shared by a machine's ranks]");
+  add_value_option(app, "--seconds", "X", options.seconds,
+                   "What each measurement may take, in three passes; there are about 20 [1]");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.text = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what());
+  }
+  complete(options, batch_size, threads);
+  return options;
+}
+
+}  // namespace tern::advise

@@ -1,0 +1,166 @@
+#include "tern/apps/advise/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tern/apps/advise/measure.h"
+#include "tern/apps/trainer/job/machine.h"
+#include "tern/dist/comm/in_process.h"
+
+namespace tern::advise {
+namespace {
+
+constexpr double kPays = 1.05;  ///< a gain that a person could notice
+
+double milliseconds(double seconds) { return 1e3 * seconds; }
+
+std::string rate_text(double bytes_per_second) {
+  const double megabits = 8e-6 * bytes_per_second;
+  return megabits >= 1000 ? fmt::format("{:g} Gbit/s", megabits / 1000) : fmt::format("{:g} Mbit/s", megabits);
+}
+
+/// "1 Gbit/s, 0.05 ms"
+std::string link_text(const Link& link) {
+  const double latency = milliseconds(std::chrono::duration<double>(link.latency).count());
+  return rate_text(link.bytes_per_second) + (latency > 0 ? fmt::format(", {:g} ms", latency) : ", no latency");
+}
+
+double hop_of(const Measured& pass) { return pass.here.hop; }
+double byte_of(const Measured& pass) { return pass.here.byte; }
+
+/// "9.00 to 11.00", milliseconds
+std::string range_text(const std::vector<double>& seconds) {
+  const auto [least, most] = std::ranges::minmax(seconds);
+  return fmt::format("{:.2f} to {:.2f}", milliseconds(least), milliseconds(most));
+}
+
+std::string name_of(const Way& way) { return fmt::format("{} {} by {}", way.method, way.codec, way.exchange); }
+
+std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
+  std::string text = fmt::format("  {:<14} {:<12} {:<15} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
+                                 "method", "codec", "exchange", "step ms", "of the passes", "images/s", "MB sent",
+                                 "compute", "encode", "network", "decode");
+  const Forecast& best = forecasts.front();
+  bool any_tied = false;
+  for (const Forecast& forecast : forecasts) {
+    const bool tied = &forecast != &best && !best.surely_faster(forecast);
+    any_tied = any_tied || tied;
+    const auto& [encode, wait, decode] = forecast.exchange;
+    text += fmt::format(
+        "{} {:<14} {:<12} {:<15} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+        tied ? '=' : ' ', forecast.way.method, forecast.way.codec, forecast.way.exchange,
+        milliseconds(forecast.seconds()), range_text(forecast.passes), static_cast<double>(images) / forecast.seconds(),
+        forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
+        milliseconds(decode));
+  }
+  return any_tied ? text + "=: within the noise of the first, at least as fast in one of the passes\n" : text;
+}
+
+/// The fastest of those that `wanted` takes; null where there is none.
+template <class Wanted>
+const Forecast* first(const std::vector<Forecast>& forecasts, const Wanted& wanted) {
+  const auto found = std::ranges::find_if(forecasts, [&](const Forecast& forecast) { return wanted(forecast.way); });
+  return found == forecasts.end() ? nullptr : &*found;
+}
+
+std::string verdict(const std::vector<Forecast>& forecasts) {
+  const Forecast* floats =
+      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.codec == "none"; });
+  const Forecast* codes =
+      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.codec != "none"; });
+  const double gain = floats->seconds() / codes->seconds();
+  if (gain < kPays)
+    return fmt::format(
+        "Compression does not pay here: a step with float gradients takes {:.2f} ms, of which the network {:.2f}; the "
+        "best\ncodes ({}) make it {:.2f} times as fast.\n",
+        milliseconds(floats->seconds()), milliseconds(floats->exchange.wait), name_of(codes->way), gain);
+  if (!codes->surely_faster(*floats))
+    return fmt::format(
+        "Whether compression pays is within the noise: a step with float gradients takes {:.2f} ms ({}), with the "
+        "best\ncodes ({}) {:.2f} ms ({}).\n",
+        milliseconds(floats->seconds()), range_text(floats->passes), name_of(codes->way),
+        milliseconds(codes->seconds()), range_text(codes->passes));
+  return fmt::format("Compression pays: {} makes a step {:.1f} times as fast as float gradients by {}.\n",
+                     name_of(codes->way), gain, floats->way.exchange);
+}
+
+std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
+  std::string text = fmt::format(
+      "\nMore workers, each with as many images as here: images/s by data-parallel training\n\n{:>7} {:>10} {:>10}  "
+      "{:>5}  by\n",
+      "workers", "float32", "codes", "gain");
+  bool any_tied = false;
+  for (const auto& [workers, floats, codes] : scale) {
+    const bool tied = !floats.surely_faster(codes) && !codes.surely_faster(floats);
+    any_tied = any_tied || tied;
+    text += fmt::format("{:>7} {:>10.0f} {:>10.0f} {}{:>5.2f}  {} by {}, floats by {}\n", workers,
+                        images * workers / floats.seconds(), images * workers / codes.seconds(), tied ? '=' : ' ',
+                        floats.seconds() / codes.seconds(), codes.way.codec, codes.way.exchange, floats.way.exchange);
+  }
+  return any_tied ? text + "=: within the noise\n" : text;
+}
+
+std::string measured_text(const AdviceOptions& options, const std::vector<Measured>& measured) {
+  std::vector<double> compute;
+  for (const Measured& pass : measured) compute.push_back(pass.compute);
+  return fmt::format(
+      "measured, {} times: {}, {} with {}: a step computes for {:.2f} ms ({}); a message takes {:.3f} ms beside its "
+      "way\n",
+      measured.size(), processor_name(),
+      options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
+      options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads), milliseconds(median(compute)),
+      range_text(compute), milliseconds(median(measured, hop_of)));
+}
+
+/// Where a cable carries more than this machine's ranks can give it.
+std::string slower_copying(const Link& link, const std::vector<Measured>& measured) {
+  const double byte = median(measured, byte_of);
+  if (byte * link.bytes_per_second <= 1) return "";
+  return fmt::format(
+      "; this machine copies {:.1f} Gbit/s from rank to rank,\n  which is slower, and stands in its place below",
+      8e-9 / byte);
+}
+
+}  // namespace
+
+std::string training_command(const networks::Variant& variant, const AdviceOptions& options, const Way& way) {
+  std::string text = "./dev run";
+  for (const std::string& word : variant.words()) text += ' ' + word;
+  const int64_t batch = way.averages_every_step() ? options.batch_size : options.batch_size / options.workers;
+  text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
+  if (!way.averages_every_step()) {
+    text += fmt::format(" --method {} --local-steps {}", way.method, options.local_steps);
+    if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // workers have models of their own
+  }
+  if (way.codec != "none") text += " --codec " + way.codec;
+  return text + " --exchange " + way.exchange;
+}
+
+std::string advice_page(const networks::Variant& variant, const AdviceOptions& options,
+                        const std::vector<Measured>& measured, const std::vector<Forecast>& forecasts,
+                        const std::vector<ScalePoint>& scale) {
+  const int64_t images = options.batch_size / options.workers;
+  std::string text = fmt::format("{}, {} workers, {} images a step ({} each)\nstated: each has a cable of {}{}\n",
+                                 variant.preset.name, options.workers, options.batch_size, images,
+                                 link_text(options.link), slower_copying(options.link, measured));
+  text += measured_text(options, measured) + '\n' + table(forecasts, options.batch_size);
+  text += '\n' + verdict(forecasts);
+  const Forecast& best = forecasts.front();
+  const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });
+  text += fmt::format("\nfastest: {}\n  {}\n", name_of(best.way), training_command(variant, options, best.way));
+  if (averaged != &best)
+    text += fmt::format("fastest that averages gradients in every step: {}\n  {}\n", name_of(averaged->way),
+                        training_command(variant, options, averaged->way));
+  if (options.workers > kMaxRanks)
+    text += fmt::format("(a job has {} ranks at most so far: this is what more would do)\n", kMaxRanks);
+  text += scale_table(scale, static_cast<double>(images));
+  return text + fmt::format(
+                    "\nAssumed: workers as fast as what was measured here, each with a full-duplex cable of that rate "
+                    "to a switch that is\nnever in the way; gradients sent when all are there (no --overlap); MB sent "
+                    "are the mean over the workers. local-sgd\nand ist synchronise every {} steps, and a step bears "
+                    "its share; they train differently, which no time shows.\n",
+                    options.local_steps);
+}
+
+}  // namespace tern::advise

@@ -1,0 +1,181 @@
+#include "tern/apps/advise/workbench.h"
+
+#include <algorithm>
+
+#include "tern/apps/advise/measure.h"
+#include "tern/apps/trainer/run/datasets.h"
+#include "tern/apps/trainer/run/evaluation.h"
+#include "tern/apps/trainer/run/recipe.h"
+#include "tern/autograd/functional.h"
+#include "tern/core/stopwatch.h"
+#include "tern/data/loader.h"
+#include "tern/dist/cost/round_time.h"
+#include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/data_parallel.h"
+#include "tern/dist/methods/independent_subnets.h"
+#include "tern/kernels/elementwise.h"
+
+namespace tern::advise {
+namespace {
+
+/// On noise there is nothing to learn: the rate is one at which nothing grows.
+TrainSettings settings_of(const networks::Variant& variant) {
+  TrainSettings settings = variant.settings();
+  settings.lr = 1e-4;
+  return settings;
+}
+
+/// The images that the network sees.
+ImageSpec images_of(const TrainSettings& settings) {
+  const ImageSpec images = describe_dataset(settings).spec;
+  return training_transform(settings, images).output(images);
+}
+
+/// Images that are all alike, of random pixels.
+class Noise final : public Dataset {
+ public:
+  Noise(const ImageSpec& spec, int64_t size) : spec_(spec), size_(size), pixels_(static_cast<size_t>(spec.numel())) {
+    const RandomStream random({.seed = 1, .purpose = Purpose::initialize});
+    for (size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = static_cast<uint8_t>(random.word(i));
+  }
+  int64_t size() const override { return size_; }
+  ImageSpec spec() const override { return spec_; }
+  int64_t read(int64_t index, std::span<uint8_t> pixels) const override {
+    std::ranges::copy(pixels_, pixels.begin());
+    return index % spec_.classes;
+  }
+
+ private:
+  ImageSpec spec_;
+  int64_t size_;
+  std::vector<uint8_t> pixels_;
+};
+
+SubnetPlan fc_plan(Module& model) { return dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc); }
+
+/// The model becomes rank 0's subnet.
+void narrow(Module& model, int workers) {
+  const SubnetCuts cuts(fc_plan(model), model);
+  const SubnetParts parts = draw_subnets(cuts, workers, 1, 0);
+  const auto narrowed = [&](const std::string& name, const Tensor& tensor) {
+    const TensorCut* const cut = cuts.find(name);
+    return cut ? Tensor::full(subnet_shape(*cut, tensor.shape(), parts, 0), 0.01) : tensor;
+  };
+  for (const auto& [name, parameter] : model.parameters()) parameter->set_value(narrowed(name, parameter->value()));
+  for (const auto& [name, buffer] : model.buffers()) *buffer = narrowed(name, *buffer);
+}
+
+}  // namespace
+
+Workbench::Workbench(const networks::Variant& variant, const Options& options)
+    : application_(variant.network.application()),
+      settings_(settings_of(variant)),
+      options_(options),
+      noise_(std::make_unique<Noise>(images_of(settings_), kMostMeasured * options.images * options.ranks)) {
+  for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized());
+}
+
+std::unique_ptr<Module> Workbench::initialized() const { return make_model(application_, settings_); }
+
+StateDict Workbench::optimizer_state() { return make_optimizer(settings_, model())->state(); }
+
+double Workbench::step_seconds() {
+  return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
+}
+
+double Workbench::subnet_step_seconds(int workers) {
+  std::vector<std::unique_ptr<Module>> subnets;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    subnets.push_back(initialized());
+    narrow(*subnets.back(), workers);
+  }
+  return train(subnets, {}, options_.seconds).compute;
+}
+
+Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models,
+                                      const std::optional<DataParallel::Options>& together, double budget) {
+  StepTimes result;
+  side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
+    Module& mine = *models[static_cast<size_t>(c.rank())];
+    const auto optimizer = make_optimizer(settings_, mine);
+    DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
+                      {.batch_size = options_.images});
+    loader.start({});
+    std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, *optimizer);
+    if (together) method = std::make_unique<DataParallel>(mine, *optimizer, c, *together);
+    int64_t step = 0;
+    const auto times = measure(c, budget, [&]() -> std::vector<double> {
+      const ExchangeTimes before = method->times();
+      const double seconds = seconds_of([&] {
+        const auto batch = loader.next();
+        method->begin_step(step);
+        mine.begin_step({.seed = 1, .step = static_cast<uint32_t>(step++), .samples = batch->indices});
+        optimizer->zero_gradients();
+        const Variable logits = mine(batch->images), loss = cross_entropy(logits, batch->labels);
+        count_correct(logits.value(), batch->labels);
+        loss.backward();
+        method->step();
+      });
+      const ExchangeTimes spent = method->times() - before;
+      return {seconds - spent.total(), spent.encode, spent.decode};
+    });
+    if (c.rank() == 0) result = {times[0], times[1], times[2]};
+  });
+  return result;
+}
+
+double Workbench::change_seconds() {
+  double result = 0;
+  side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
+    const auto parameters = models_[static_cast<size_t>(c.rank())]->parameters();
+    const double seconds = measure_seconds(c, options_.seconds, [&] {
+      std::vector<Tensor> kept;
+      for (const auto& [name, parameter] : parameters) kept.push_back(parameter->value().clone());
+      for (int pass = 0; pass < 2; ++pass)
+        for (size_t i = 0; i < kept.size(); ++i) {
+          Tensor change = Tensor::empty_like(kept[i]);
+          kernels::subtract(kept[i], parameters[i].parameter->value(), change);
+        }
+    });
+    if (c.rank() == 0) result = seconds;
+  });
+  return result;
+}
+
+CodecCost Workbench::codec(const std::string& codec, const std::string& exchange) {
+  const StepTimes times =
+      train(models_, DataParallel::Options{.averaging = {.codec = codec, .exchange = exchange}, .check_every = 0},
+            options_.seconds);
+  const auto coder = make_codec(codec);
+  std::vector<Shape> shapes;
+  for (const auto& [name, parameter] : model().parameters()) shapes.push_back(parameter->value().shape());
+  const ExchangePlan plan = plan_exchange(exchange, *coder, coded_tensors(*coder, shapes), options_.ranks);
+  return {times.encode / plan.encoded(), times.decode / plan.decoded()};
+}
+
+CodecCost Workbench::slicing() {
+  constexpr int kRanks = 2;
+  CodecCost cost;
+  side_by_side(kRanks, options_.threads, [&](Communicator& c) {
+    const auto mine = initialized();
+    const auto optimizer = make_optimizer(settings_, *mine);
+    IndependentSubnets subnets(*mine, *optimizer, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
+    int64_t step = 0;
+    const auto times = measure(c, options_.seconds, [&]() -> std::vector<double> {
+      const ExchangeTimes before = subnets.times();
+      subnets.begin_step(step++);
+      for (const auto& [name, parameter] : mine->parameters())
+        parameter->set_gradient(Tensor::zeros(parameter->value().shape()));
+      subnets.step();
+      const ExchangeTimes spent = subnets.times() - before;
+      return {spent.encode, spent.decode};
+    });
+    if (c.rank() == 0) cost = {times[0], times[1]};
+  });
+  const auto whole = initialized();
+  const SubnetCuts cuts(fc_plan(*whole), *whole);
+  const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), optimizer_state(), kRanks);
+  return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};
+}
+
+}  // namespace tern::advise

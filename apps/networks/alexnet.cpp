@@ -1,0 +1,51 @@
+#include "tern/networks/alexnet.h"
+
+#include "tern/data/transforms.h"
+
+namespace tern::networks {
+namespace {
+
+std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+  const AlexNetOptions options{.classes = spec.images.classes,
+                               .dropout = spec.choices.at("dropout") == "0.2" ? 0.2 : 0.5};
+  if (spec.choices.at("towers") == "one") return std::make_unique<OneTowerAlexNet>(options);
+  auto model = std::make_unique<AlexNet>(options);
+  for (const NamedModule& part : model->modules())
+    if (auto* norm = dynamic_cast<BatchNorm*>(part.module))
+      norm->set_momentum(std::stod(spec.choices.at("norm-momentum")));
+  return model;
+}
+
+/// Wen et al., 2017, after Caffe: crops of 224×224, mirrored, less ImageNet's mean colour on a scale of 255.
+void augment(Transform& transform, const ImageSpec&) {
+  transform.crop_height = transform.crop_width = 224;
+  transform.random_crop = transform.random_flip = true;
+  transform.mean = {123.68f / 255, 116.78f / 255, 103.94f / 255};
+  transform.deviation = {1.0f / 255};
+}
+
+}  // namespace
+
+const Network& alexnet() {
+  static const Network network = {
+      .name = "alexnet",
+      .model = make_model,
+      .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's of 2012, or of 2014"},
+                  {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, for ternary"},
+                  {.flag = "norm-momentum",
+                   .values = {"0.0003", "0.01", "0.1"},
+                   .help = "A batch's share in the towers' running statistics: the authors', or for short runs"}},
+      .recipe = {.defaults = {.data = "shapes224",
+                              .fit = "squash",
+                              .iterations = 370'000,
+                              .batch_size = 256,
+                              .eval_batch_size = 50,
+                              .lr_schedule = "step",
+                              .lr_steps = {0.27, 0.54, 0.81},
+                              .weight_decay = 5e-4},
+                 .augment = augment},
+      .presets = {{.name = "alexnet", .choices = {{"towers", "one"}}}}};
+  return network;
+}
+
+}  // namespace tern::networks

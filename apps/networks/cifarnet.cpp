@@ -1,0 +1,41 @@
+#include "tern/networks/cifarnet.h"
+
+#include "tern/data/transforms.h"
+
+namespace tern::networks {
+namespace {
+
+std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+  const auto& [channels, height, width, classes] = spec.images;
+  return std::make_unique<CifarNet>(
+      CifarNet::Options{.channels = channels, .height = height, .width = width, .classes = classes});
+}
+
+/// Wen et al., 2017, section 4.1: crops of 24×24, mirrored, brighter or darker, of another contrast, standardized.
+void augment(Transform& transform, const ImageSpec&) {
+  transform.crop_height = transform.crop_width = 24;
+  transform.random_crop = transform.random_flip = true;
+  transform.brightness = 63.0f / 255;
+  transform.contrast_low = 0.2f;
+  transform.contrast_high = 1.8f;
+  transform.standardize = true;
+}
+
+}  // namespace
+
+const Network& cifarnet() {
+  static const Network network = {.name = "cifarnet",
+                                  .model = make_model,
+                                  .recipe = {.defaults = {.data = "shapes",
+                                                          .iterations = 300'000,
+                                                          .batch_size = 128,
+                                                          .optimizer = "adam",
+                                                          .lr = 2e-4,
+                                                          .weight_decay = 0.004,
+                                                          .ema_decay = 0.9999},
+                                             .augment = augment},
+                                  .presets = {{.name = "cifarnet"}}};
+  return network;
+}
+
+}  // namespace tern::networks

@@ -1,0 +1,28 @@
+#include "tern/networks/lenet.h"
+
+#include "tern/core/error.h"
+
+namespace tern::networks {
+namespace {
+
+std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+  const auto& [channels, height, width, classes] = spec.images;
+  check_input(channels == 1 && height == 28 && width == 28, "LeNet: found images of ", channels, "x", height, "x",
+              width, ", expected 1x28x28");
+  if (spec.choices.at("variant") == "caffe") return std::make_unique<CaffeLeNet>();
+  return std::make_unique<LeNet>();
+}
+
+}  // namespace
+
+const Network& lenet() {
+  static const Network network = {.name = "lenet",
+                                  .model = make_model,
+                                  .choices = {{.flag = "variant",
+                                               .values = {"terngrad", "caffe"},
+                                               .help = "LeNet of the TernGrad paper, or of Caffe"}},
+                                  .presets = {{.name = "lenet"}}};
+  return network;
+}
+
+}  // namespace tern::networks

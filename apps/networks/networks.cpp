@@ -1,0 +1,72 @@
+#include "tern/networks/networks.h"
+
+#include <fmt/format.h>
+
+#include "tern/apps/trainer/flags/words.h"
+#include "tern/core/error.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
+
+namespace tern::networks {
+
+std::vector<std::string> Preset::flags() const {
+  std::vector<std::string> words;
+  if (!data.empty()) words = {"--data", data};
+  for (const auto& [flag, value] : counts) words.insert(words.end(), {"--" + flag, std::to_string(value)});
+  for (const auto& [flag, value] : choices) words.insert(words.end(), {"--" + flag, value});
+  return words;
+}
+
+Application Network::application() const {
+  return {.name = program(),
+          .model = model,
+          .defaults = recipe.defaults,
+          .choices = choices,
+          .counts = counts,
+          .augment = recipe.augment,
+          .settle = recipe.settle};
+}
+
+std::vector<std::string> Variant::words() const {
+  std::vector<std::string> words = {network.program()};
+  const std::vector<std::string> flags = preset.flags();
+  words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+TrainSettings Variant::settings() const {
+  TrainSettings settings = network.recipe.defaults;
+  if (!preset.data.empty()) settings.data = preset.data;
+  settings.choices = preset.choices;
+  for (const Choice& choice : network.choices) settings.choices.try_emplace(choice.flag, choice.values.front());
+  settings.counts = preset.counts;
+  for (const Count& count : network.counts) settings.counts.try_emplace(count.flag, count.value);
+  settings.augment = network.recipe.augment;
+  return settings;
+}
+
+std::span<const Network* const> all() {
+  static const Network* const table[] = {&lenet(), &mlp(), &cifarnet(), &resnet(), &alexnet()};
+  return table;
+}
+
+std::vector<Variant> variants() {
+  std::vector<Variant> found;
+  for (const Network* network : all())
+    for (const Preset& preset : network->presets) found.push_back({*network, preset});
+  return found;
+}
+
+Variant find_variant(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants()) {
+    if (variant.preset.name == name) return variant;
+    names.push_back(variant.preset.name);
+  }
+  fail_input({"found '", name, "', expected ", fmt::format("{}", fmt::join(names, "|")), suggestion(name, names)});
+}
+
+}  // namespace tern::networks

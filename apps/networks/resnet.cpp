@@ -1,0 +1,65 @@
+#include "tern/networks/resnet.h"
+
+#include "tern/data/transforms.h"
+
+namespace tern::networks {
+namespace {
+
+std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+  ResNet::Options options{
+      .depth = spec.counts.at("depth"), .channels = spec.images.channels, .classes = spec.images.classes};
+  if (spec.choices.at("stem") == "imagenet") options.stem = Stem::imagenet;
+  const std::string& shortcut = spec.choices.at("shortcut");
+  if (shortcut == "A") options.shortcut = Shortcut::identity;
+  if (shortcut == "B") options.shortcut = Shortcut::projection;
+  return std::make_unique<ResNet>(options);
+}
+
+/// 110 layers begin with a smaller rate, "until the training error is below 80 % (about 400 iterations)".
+void warm_up_110_layers(TrainSettings& settings, const IsGiven& is_given) {
+  if (settings.counts.at("depth") != 110 || is_given("warmup")) return;
+  settings.warmup = 400;
+  if (!is_given("warmup-lr")) settings.warmup_lr = 0.01;
+}
+
+/// He et al., 2016, mirrored as well: of images above 224×224 crops of that size (section 3.4), of others crops out of
+/// images padded by 4 pixels (section 4.2).
+void augment(Transform& transform, const ImageSpec& images) {
+  constexpr int64_t kCrop = 224;
+  transform.random_crop = transform.random_flip = true;
+  if (images.height > kCrop && images.width > kCrop)
+    transform.crop_height = transform.crop_width = kCrop;
+  else
+    transform.pad = 4;
+}
+
+}  // namespace
+
+const Network& resnet() {
+  static const Network network = {
+      .name = "resnet",
+      .model = make_model,
+      .choices = {{.flag = "stem", .values = {"cifar", "imagenet"}, .help = "First layers: 3x3, or 7x7 and pooling"},
+                  {.flag = "shortcut",
+                   .values = {"paper", "A", "B"},
+                   .help = "Between stages: A pads with zeros, B projects; paper: A for 20 to 56 and 110"}},
+      .counts = {{.flag = "depth",
+                  .value = 20,
+                  .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"}},
+      .recipe = {.defaults = {.data = "shapes",
+                              .iterations = 64'000,
+                              .batch_size = 128,
+                              .lr = 0.1,
+                              .lr_schedule = "step",
+                              .lr_steps = {0.5, 0.75},
+                              .weight_decay = 1e-4},
+                 .augment = augment,
+                 .settle = warm_up_110_layers},
+      .presets = {{.name = "resnet20", .counts = {{"depth", 20}}},
+                  {.name = "resnet56", .counts = {{"depth", 56}}},
+                  {.name = "resnet110", .counts = {{"depth", 110}}},
+                  {.name = "resnet18", .counts = {{"depth", 18}}}}};
+  return network;
+}
+
+}  // namespace tern::networks

@@ -1,0 +1,63 @@
+#include "tern/apps/reproduce/engine/options.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/trainer/flags/words.h"
+#include "tern/core/device.h"
+#include "tern/core/error.h"
+#include "tern/dist/comm/in_process.h"
+
+namespace tern::reproduce {
+namespace {
+
+void check_options(const ExperimentOptions& options) {
+  try {
+    parse_device(options.device);
+  } catch (const InputError& error) {
+    throw InputError(join({"--device: ", error.what()}));
+  }
+  for (const int64_t workers : options.workers)
+    check_input(workers <= kMaxRanks, "--workers: found ", workers, ", expected at most ", kMaxRanks);
+  check_input(options.iterations.value_or(1) >= 1, "--iterations: found ", options.iterations.value_or(0),
+              ", expected 1 or more");
+  check_input(options.seeds.value_or(1) >= 1, "--seeds: found ", options.seeds.value_or(0), ", expected 1 or more");
+}
+
+}  // namespace
+
+ReproduceCommand read_command(int argc, const char* const* argv) {
+  ReproduceCommand command;
+  command.line = shell_command({argv, argv + argc});
+  ExperimentOptions& options = command.options;
+  CLI::App app(
+      "Repeats a table or figure of a paper: many runs of tern's programs, and a page that compares them with "
+      "what was published. The same command goes on with a table that was stopped.",
+      "reproduce");
+  app.add_option("NAME", command.name, "Which; `reproduce list` names them all")->required()->type_name("");
+  add_value_option(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
+  add_value_option(app, "--data", "NAME", options.data,
+                   "Another data set than the paper's, to try it: digits, shapes and tones need no files");
+  add_value_option(app, "--device", "NAME", options.device,
+                   "Where programs train, if `reproduce list` says so: cpu, cuda or cuda:N [cpu]");
+  app.add_flag("--quick", options.quick, "A short form, which takes minutes");
+  add_value_option(app, "--out", "DIR", command.folder,
+                   "Folder of the results [results/NAME, with --quick results/NAME-quick]");
+  add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
+  add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ in nothing but their random numbers");
+  add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    command.text = app.help();
+    return command;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what());
+  }
+  if (command.folder.empty()) command.folder = "results/" + command.name + (options.quick ? "-quick" : "");
+  check_options(options);
+  return command;
+}
+
+}  // namespace tern::reproduce

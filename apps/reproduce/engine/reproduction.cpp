@@ -1,0 +1,144 @@
+#include "tern/apps/reproduce/engine/reproduction.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "tern/apps/reproduce/engine/child_program.h"
+#include "tern/apps/reproduce/engine/result_page.h"
+#include "tern/apps/reproduce/engine/run_files.h"
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/trainer/application.h"
+#include "tern/core/error.h"
+
+namespace tern::reproduce {
+namespace {
+
+/// A line on a terminal that the next one replaces.
+void show(const std::string& line) {
+  if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", line.c_str());
+}
+
+void say(const std::string& line) {
+  show("");
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs == 1 ? "" : "s"); }
+
+/// What `experiment` needs, on the device that a person chose.
+std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& command) {
+  std::vector<Run> runs = experiment.runs();
+  const std::string& device = command.options.device;
+  if (device == "cpu") return runs;
+  check_input(!runs.empty() && std::ranges::none_of(runs, &Run::is_study), "--device: found ", device,
+              ", expected cpu: ", command.name, " computes in this process");
+  for (Run& run : runs) run.flags.insert(run.flags.end(), {"--device", device});
+  return runs;
+}
+
+}  // namespace
+
+Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command)
+    : entry_(entry),
+      command_(command),
+      experiment_(entry.make(command.options)),
+      runs_(runs_of(*experiment_, command)),
+      folder_(command.folder) {
+  lock();
+  for (const Run& run : runs_) {
+    folders_.emplace_back(folder_ / "runs" / run.name, run);
+    if (const auto result = folders_.back().result()) results_[run.name] = *result;
+  }
+}
+
+Reproduction::~Reproduction() { ::close(lock_); }
+
+void Reproduction::lock() {
+  const std::string path = folder_ / "lock";
+  check_input(
+      !std::filesystem::is_directory(folder_) || std::filesystem::is_empty(folder_) || std::filesystem::exists(path),
+      "--out: ", folder_.string(), " holds other files, expected an empty folder or one of ", entry_.name);
+  std::filesystem::create_directories(folder_);
+  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  check_input(lock_ >= 0, path, ": cannot be written: ", std::strerror(errno));
+  check_input(::flock(lock_, LOCK_EX | LOCK_NB) == 0, folder_.string(), ": another reproduce is at work there");
+  std::string owner;
+  std::getline(std::ifstream(path), owner);
+  check_input(owner.empty() || owner == entry_.name, "--out: ", folder_.string(), " holds ", owner,
+              ", expected an empty folder or one of ", entry_.name);
+  std::ofstream(path) << entry_.name << '\n';
+}
+
+void Reproduction::run() {
+  const std::string page = (folder_ / "README.md").string();
+  say(runs_.empty() ? fmt::format("{}: see {}", entry_.name, page)
+                    : fmt::format("{}: {}, {} done before; see {}", entry_.name, count_text(runs_.size()),
+                                  results_.size(), page));
+  write();
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    if (results_.contains(runs_[i].name)) continue;
+    runs_[i].is_study() ? compute(i) : train(i);
+    write();
+  }
+  std::fputs(experiment_->report(results_).text.c_str(), stdout);
+}
+
+std::string Reproduction::title(size_t number) const {
+  return fmt::format("[{}/{}] {}", number + 1, runs_.size(), runs_[number].name);
+}
+
+void Reproduction::compute(size_t number) {
+  const Run& run = runs_[number];
+  folders_[number].study([&](int64_t step) {
+    if (interrupt_.interrupted())
+      throw Interrupted(join({"interrupted in ", title(number), "; the same command begins it anew"}));
+    show(fmt::format("{}: step {} of {}", title(number), step, run.steps));
+  });
+  results_[run.name] = folders_[number].result().value();
+  say(fmt::format("{}: {:.0f} s", title(number), results_[run.name].seconds));
+}
+
+void Reproduction::train(size_t number) {
+  const Run& run = runs_[number];
+  const RunFolder& folder = folders_[number];
+  ChildProgram child(folder.prepare(), folder.output());
+  bool told = false;
+  std::optional<int> code;
+  while (!(code = child.wait(std::chrono::milliseconds(200)))) {
+    if (interrupt_.interrupted() && !told) child.send(SIGINT);
+    told = interrupt_.interrupted();
+    show(fmt::format("{}: step {} of {}", title(number), read_step(folder.log()).value_or(0), run.steps));
+  }
+  const auto result = folder.result();
+  if (result) {
+    results_[run.name] = *result;
+    folder.tidy();
+    say(fmt::format("{}: {:.2f} %, {:.0f} s", title(number), 100 * result->accuracy, result->seconds));
+  }
+  if (interrupt_.interrupted() || *code == kInterrupted)
+    throw Interrupted(join({"interrupted in ", title(number), "; the same command goes on from there"}));
+  if (!result) {
+    const std::string sentence =
+        join({run.name, " ended with code ", *code, ": ", folder.last_words(), " (", folder.output().string(), ")"});
+    check_input(*code != kBadInput, sentence);
+    throw Error(sentence);
+  }
+}
+
+void Reproduction::write() const {
+  const Report report = experiment_->report(results_);
+  write_text(folder_ / "README.md", result_page(entry_, command_, folders_, results_, report));
+  if (!runs_.empty()) write_text(folder_ / "runs.csv", runs_csv(runs_, results_));
+  for (const auto& files : {report.figures, report.tables})
+    for (const auto& [name, text] : files) write_text(folder_ / name, text);
+}
+
+}  // namespace tern::reproduce

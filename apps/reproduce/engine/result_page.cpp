@@ -1,0 +1,107 @@
+#include "tern/apps/reproduce/engine/result_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/apps/trainer/job/machine.h"
+
+namespace tern::reproduce {
+namespace {
+
+std::string machine_text(const std::string& device) {
+  std::string text = fmt::format("{}, {} cores", processor_name(), std::thread::hardware_concurrency());
+  if (device != "cpu") text += " and " + device;
+  for (const auto& [name, version] : versions()) text += fmt::format(", {} {}", name, version);
+  return text;
+}
+
+std::string optional_text(const std::optional<int64_t>& number) { return number ? std::to_string(*number) : ""; }
+
+/// Of the runs that are other programs'.
+std::string commands_text(const std::vector<RunFolder>& folders) {
+  std::string commands;
+  for (const RunFolder& folder : folders)
+    if (!folder.holds_study()) commands += shell_command(folder.command()) + '\n';
+  return commands.empty() ? "" : "\nwhich runs\n\n```sh\n" + commands + "```\n";
+}
+
+std::string duration_text(double seconds) {
+  constexpr double kMinute = 60, kHour = 60 * kMinute;
+  if (seconds < 1.5 * kMinute) return fmt::format("{:.2g} s", seconds);
+  return seconds < 1.5 * kHour ? fmt::format("{:.0f} min", seconds / kMinute)
+                               : fmt::format("{:.1f} h", seconds / kHour);
+}
+
+/// What a person finds in the folder of the runs.
+const char* kept_text(const std::vector<RunFolder>& folders) {
+  const auto studies = std::ranges::count_if(folders, &RunFolder::holds_study);
+  if (studies == 0) return "logs";
+  return studies == std::ssize(folders) ? "numbers" : "logs and numbers";
+}
+
+/// The names of all columns, in the order in which runs have them first.
+std::vector<std::string> column_names(const std::vector<Run>& runs) {
+  std::vector<std::string> names;
+  for (const Run& run : runs)
+    for (const auto& [name, value] : run.columns)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+std::string column_value(const Run& run, const std::string& name) {
+  const auto column = std::ranges::find(run.columns, name, &std::pair<std::string, std::string>::first);
+  return column == run.columns.end() ? "" : column->second;
+}
+
+}  // namespace
+
+std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& command,
+                        const std::vector<RunFolder>& folders, const Results& results, const Report& report) {
+  double seconds = 0;
+  for (const auto& [name, result] : results) seconds += result.seconds;
+  std::string text = fmt::format("# {}\n\n", entry.title);
+  if (results.size() < folders.size())
+    text += fmt::format("**Done: {} of {}**; the command below goes on.\n\n", results.size(), folders.size());
+  for (const auto& [name, svg] : report.figures) text += fmt::format("![{0}]({0})\n\n", name);
+  text += report.text;
+  std::string tables;
+  for (const auto& [name, csv] : report.tables)
+    tables += fmt::format("{1}[{0}]({0})", name, tables.empty() ? "" : ", ");
+  if (folders.empty()) return text + fmt::format("\nAll numbers: {}, by\n\n```sh\n{}\n```\n", tables, command.line);
+  text += fmt::format(
+      "\n## Runs\n\n{} of work on {}. Every run is a line of [runs.csv](runs.csv){}{}; `runs/` has their {}.\n\n"
+      "```sh\n{}\n```\n",
+      duration_text(seconds), machine_text(command.options.device), tables.empty() ? "" : ", ", tables,
+      kept_text(folders), command.line);
+  return text + commands_text(folders);
+}
+
+std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
+  const std::vector<std::string> names = column_names(runs);
+  std::string text = "run";
+  for (const auto& name : names) text += ',' + name;
+  text += ",steps,accuracy,loss,seconds,bytes_sent_payload,bytes_sent_overhead\n";
+  for (const Run& run : runs) {
+    text += run.name;
+    for (const auto& name : names) text += ',' + column_value(run, name);
+    text += ',' + std::to_string(run.steps);
+    const auto found = results.find(run.name);
+    if (found == results.end()) {
+      text += ",,,,,\n";
+      continue;
+    }
+    const RunResult& result = found->second;
+    if (run.is_study()) {
+      text += fmt::format(",,,{},,\n", result.seconds);
+      continue;
+    }
+    text += fmt::format(",{},{},{},{},{}\n", result.accuracy, result.loss, result.seconds,
+                        optional_text(result.bytes_sent_payload), optional_text(result.bytes_sent_overhead));
+  }
+  return text;
+}
+
+}  // namespace tern::reproduce

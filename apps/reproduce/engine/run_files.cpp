@@ -1,0 +1,171 @@
+#include "tern/apps/reproduce/engine/run_files.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <span>
+
+#include "tern/apps/reproduce/engine/text.h"
+#include "tern/core/crc32c.h"
+#include "tern/core/error.h"
+
+namespace tern::reproduce {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The last whole line; null where there is none that is short, as all but the first are.
+Json last_event(const std::filesystem::path& log) {
+  constexpr std::streamoff kMost = 4096;
+  std::ifstream file(log, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const std::streamoff length = std::min<std::streamoff>(kMost, file.tellg());
+  file.seekg(-length, std::ios::end);
+  std::string text(static_cast<size_t>(length), '\0');
+  file.read(text.data(), length);
+  const size_t end = text.rfind('\n');
+  if (end == std::string::npos || end == 0) return {};
+  const size_t begin = text.rfind('\n', end - 1);
+  if (begin == std::string::npos) return {};
+  const Json event = Json::parse(text.substr(begin + 1, end - begin - 1), nullptr, false);
+  return event.is_object() ? event : Json();
+}
+
+std::optional<int64_t> number(const Json& event, const char* key) {
+  return event.contains(key) ? std::optional(event[key].get<int64_t>()) : std::nullopt;
+}
+
+/// Steps and evaluations in the order of the log. Those that a resumed run repeats count once, as they came last.
+class Course {
+ public:
+  void add(const Json& event) {
+    const std::string kind = event.value("event", "");
+    if (kind == "step") add_step(event);
+    if (kind == "eval") add_evaluation(event);
+  }
+
+  void describe(RunResult& result) const {
+    result.curve = curve_;
+    std::vector<double> durations;
+    double before = 0;
+    for (const Step& step : steps_) {
+      result.losses.push_back(step.loss);
+      durations.push_back(step.seconds - before);
+      before = step.seconds;
+    }
+    if (durations.empty()) return;
+    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+    std::ranges::nth_element(durations, middle);
+    result.step_seconds = *middle;
+  }
+
+ private:
+  struct Step {
+    double loss = 0, seconds = 0;
+    int64_t bytes = 0;  ///< since the first
+  };
+
+  void add_step(const Json& event) {
+    const auto number = event.at("step").get<int64_t>();
+    go_back_to(number - 1);
+    const int64_t before = steps_.empty() ? 0 : steps_.back().bytes;
+    steps_.push_back({.loss = event.value("loss", 0.0),
+                      .seconds = event.value("seconds", 0.0),
+                      .bytes = before + event.value("bytes_sent_payload", int64_t{0}) +
+                               event.value("bytes_sent_overhead", int64_t{0})});
+  }
+
+  void add_evaluation(const Json& event) {
+    const auto number = event.at("step").get<int64_t>();
+    go_back_to(number);
+    if (!curve_.empty() && curve_.back().step == number) curve_.pop_back();
+    const Step done = steps_.empty() ? Step() : steps_.back();
+    curve_.push_back({.step = number,
+                      .seconds = done.seconds,
+                      .accuracy = event.value("accuracy", 0.0),
+                      .loss = event.value("loss", 0.0),
+                      .bytes_sent = done.bytes});
+  }
+
+  /// What stands behind `step` is repeated.
+  void go_back_to(int64_t step) {
+    steps_.resize(static_cast<size_t>(std::max<int64_t>(step, 0)));
+    while (!curve_.empty() && curve_.back().step > step) curve_.pop_back();
+  }
+
+  std::vector<Step> steps_;
+  std::vector<CurvePoint> curve_;
+};
+
+constexpr const char* kSum = "crc32c";
+
+/// Of all that is kept beside it, as it is dumped.
+uint32_t sum_of(const Json& kept) {
+  const std::string text = kept.dump();
+  return crc32c(std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+std::optional<RunResult> read_result(const std::filesystem::path& log) {
+  const Json done = last_event(log);
+  if (done.is_null() || done.value("event", "") != "done") return std::nullopt;
+  RunResult result = {.accuracy = done.at("accuracy"),
+                      .loss = done.at("loss"),
+                      .seconds = done.at("seconds"),
+                      .bytes_sent_payload = number(done, "bytes_sent_payload"),
+                      .bytes_sent_overhead = number(done, "bytes_sent_overhead")};
+  if (done.contains("compute_seconds"))
+    result.time = {.compute = done.at("compute_seconds"),
+                   .encode = done.at("encode_seconds"),
+                   .wait = done.at("wait_seconds"),
+                   .decode = done.at("decode_seconds")};
+  Course course;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);)
+    if (const Json event = Json::parse(line, nullptr, false); event.is_object()) course.add(event);
+  course.describe(result);
+  return result;
+}
+
+std::optional<int64_t> read_step(const std::filesystem::path& log) {
+  const Json event = last_event(log);
+  return event.is_null() ? std::nullopt : number(event, "step");
+}
+
+std::optional<double> seconds_to(const RunResult& result, double accuracy) {
+  const auto reached =
+      std::ranges::find_if(result.curve, [&](const auto& point) { return point.accuracy >= accuracy; });
+  return reached == result.curve.end() ? std::nullopt : std::optional(reached->seconds);
+}
+
+void write_numbers(const std::filesystem::path& path, const RunResult& result) {
+  for (const auto& [name, list] : result.numbers)
+    check(std::ranges::all_of(list, [](double x) { return std::isfinite(x); }), path.string(), ": '", name,
+          "' has NaN or infinite numbers");
+  Json kept = {{"seconds", result.seconds}, {"numbers", result.numbers}};
+  kept[kSum] = sum_of(kept);
+  write_text(path, kept.dump() + '\n');
+}
+
+std::optional<RunResult> read_numbers(const std::filesystem::path& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return std::nullopt;
+  try {
+    std::ifstream file(path);
+    Json kept = Json::parse(file);
+    const Json sum = kept.at(kSum);
+    kept.erase(kSum);
+    if (sum != sum_of(kept)) return std::nullopt;
+    RunResult result;
+    result.seconds = kept.at("seconds");
+    result.numbers = kept.at("numbers").get<Numbers>();
+    return result;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace tern::reproduce

@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tern/apps/advise/page.h"
+#include "tern/networks/lenet.h"
+#include "tests/support/process.h"
+
+namespace tern::advise {
+namespace {
+
+Outcome advise(std::vector<std::string> words) {
+  words.insert(words.begin(), TERN_ADVISE);
+  return run_program(words);
+}
+
+TEST(Advise, RefusesWhatCannotBe) {
+  const std::pair<std::vector<std::string>, std::string> rows[] = {
+      {{"--model", "lnet"}, "--model: found 'lnet', expected lenet|mlp|mlp4096|"},
+      {{"--model", "lnet"}, ", did you mean 'lenet'?"},
+      {{"--workers", "0"}, "--workers: found 0, expected 2 to 4096"},
+      {{"--workers", "many"}, "--workers: found 'many', expected a whole number"},
+      {{"--link", "fast"}, "--link: link 'rate=fast': 'fast' is not a number and one of kbit, mbit, gbit"},
+      {{"--link", "latency=1ms"}, "--link: link 'latency=1ms' has no rate, expected rate=1gbit"},
+      {{"--workers", "3", "--batch-size", "64"}, "--batch-size: found 64, expected a multiple of 3, so that"},
+      {{"--local-steps", "0"}, "--local-steps: found 0, expected 1 to"},
+      {{"--workers", "2", "--ranks-per-machine", "4"}, "--ranks-per-machine: found 4, expected 2 or fewer"},
+      {{"--threads", "-1"}, "--threads: found -1, expected 1 to 1024"},
+      {{"--threads", "0"}, "--threads: found 0, expected 1 to 1024"},
+      {{"--batch-size", "0"}, "--batch-size: found 0, expected 1 to 1000000"},
+      {{"--seconds", "0"}, "--seconds: found 0, expected a number above 0"},
+      {{"--dance"}, "--dance"},
+  };
+  for (const auto& [words, sentence] : rows) {
+    const Outcome outcome = advise(words);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.err.starts_with("advise: ")) << outcome.err;
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+  }
+}
+
+// On a link this slow, what is sent decides; what each way sends is known to the byte.
+TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
+  const Outcome outcome =
+      advise({"--model", "mlp", "--workers", "4", "--link", "rate=100kbit", "--threads", "1", "--seconds", "0.001"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* text :
+       {"mlp, 4 workers, 64 images a step (16 each)\nstated: each has a cable of 0.1 Mbit/s, no latency\nmeasured, 3 "
+        "times: ",
+        "Compression pays: data-parallel ternary by",
+        "fastest: local-sgd ternary by allgather\n  ./dev run train_mlp --batch-size 16 --workers 4 --method local-sgd "
+        "--local-steps 10 --codec ternary --exchange allgather\n",
+        "\n    512 "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\nin\n" << outcome.out;
+}
+
+// The ledger's means of LeNet's runs, as the README has them.
+TEST(Advise, PlansTheBytesOfRealRuns) {
+  networks::LeNet lenet;
+  lenet.initialize(1);
+  const auto sent = [&](const char* codec, const char* exchange, int workers) {
+    return plan_round(lenet, {"data-parallel", codec, exchange}, workers).sent(workers);
+  };
+  EXPECT_EQ(sent("none", "ring", 1), 0);
+  EXPECT_EQ(sent("none", "ring", 2), 5024320);
+  EXPECT_EQ(sent("none", "ring", 4), 7536480);
+  EXPECT_EQ(sent("qsgd:bits=4,bucket=512", "allgather", 2), 637880);
+  EXPECT_EQ(sent("qsgd:bits=4,bucket=512", "allgather", 4), 1913640);
+  EXPECT_EQ(sent("ternary", "allgather", 2), 314058);
+  EXPECT_EQ(sent("ternary", "allgather", 4), 942174);
+}
+
+constexpr Link kGigabit = {.bytes_per_second = 1.25e8, .latency = std::chrono::microseconds(50)};
+const std::vector<Measured> kMeasured = {{0.010, {2e-5, 6e-10}}, {0.011, {2e-5, 5e-10}}, {0.009, {3e-5, 4e-10}}};
+
+/// Of two ways that compute for 10 ms; floats and codes take this long in all, seconds. Of two passes one has floats
+/// and the other codes so much faster, and slower.
+std::string page(double floats, double codes, double noise = 1e-4, const Link& link = kGigabit) {
+  const AdviceOptions options = {.workers = 8, .link = link, .batch_size = 64, .threads = 2};
+  const auto forecast = [&](const Way& way, double seconds, double sent, double more) -> Forecast {
+    return {way, 0.010, {.wait = seconds - 0.010}, sent, {seconds + more, seconds - more}};
+  };
+  std::vector<Forecast> forecasts = {forecast({"data-parallel", "ternary", "allgather"}, codes, 2e6, noise),
+                                     forecast({"data-parallel", "none", "ring"}, floats, 8e6, -noise)};
+  if (floats < codes) std::swap(forecasts[0], forecasts[1]);
+  return advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
+}
+
+void expect_in(const std::string& page, const std::string& text) {
+  EXPECT_NE(page.find(text), std::string::npos) << text << "\nin\n" << page;
+}
+
+TEST(AdvicePage, SaysWhetherCompressionPays) {
+  const std::string pays = page(0.060, 0.020), does_not = page(0.0112, 0.0118);
+  expect_in(pays, "Compression pays: data-parallel ternary by allgather makes a step 3.0 times as fast as float");
+  expect_in(pays,
+            "fastest: data-parallel ternary by allgather\n  ./dev run train_lenet --batch-size 64 --workers 8 "
+            "--codec ternary --exchange allgather\n");
+  expect_in(does_not,
+            "Compression does not pay here: a step with float gradients takes 11.20 ms, of which the network 1.20;");
+  expect_in(does_not, "./dev run train_lenet --batch-size 64 --workers 8 --exchange ring\n");
+}
+
+// A moving average of parameters is refused where each worker has a model of its own.
+TEST(AdvicePage, NamesACommandThatIsTaken) {
+  const AdviceOptions options = {.workers = 2, .batch_size = 64};
+  const networks::Variant cifarnet = find_model("cifarnet");
+  EXPECT_EQ(training_command(cifarnet, options, {"local-sgd", "none", "ring"}),
+            "./dev run train_cifarnet --batch-size 32 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
+            "--exchange ring");
+  EXPECT_EQ(training_command(cifarnet, options, {"data-parallel", "ternary", "allgather"}),
+            "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather");
+}
+
+TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
+  const std::string apart = page(0.0140, 0.0120, 0.0009), tied = page(0.0140, 0.0120, 0.0011);
+  expect_in(apart, "\n  data-parallel  none ");
+  EXPECT_EQ(apart.find("=: "), std::string::npos) << "a legend of a sign that no row bears, in\n" << apart;
+  expect_in(tied, "\n=: within the noise of the first, at least as fast in one of the passes\n");
+  expect_in(tied, "\n  data-parallel  ternary ");
+  expect_in(tied, "\n= data-parallel  none         ring                14.00  12.90 to 15.10 ");
+  expect_in(
+      tied,
+      "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "
+      "with the best\ncodes (data-parallel ternary by allgather) 12.00 ms (10.90 to 13.10).");
+}
+
+// The median of each time by itself would add up to 15 ms, more than any pass took.
+TEST(Forecast, OfSeveralPassesIsTheMedianPass) {
+  const auto pass = [](double compute, double encode, double wait) -> Forecast {
+    return {.compute = compute, .exchange = {.encode = encode, .wait = wait}};
+  };
+  const Forecast passes[] = {pass(0.005, 0.006, 0), pass(0.005, 0, 0.005), pass(0, 0.005, 0.007)};
+  const Forecast median = median_pass(passes);
+  EXPECT_DOUBLE_EQ(median.seconds(), 0.011);
+  EXPECT_EQ(median.exchange.encode, 0.006);
+  EXPECT_EQ(median.passes, (std::vector<double>{passes[0].seconds(), passes[1].seconds(), passes[2].seconds()}));
+}
+
+// The machine's drift, which all ways of a pass share, hides no gain.
+TEST(Forecast, IsSurelyFasterWhereEveryPassHasItSo) {
+  const Forecast slow = {.way = {}, .passes = {0.010, 0.020, 0.030}},
+                 fast = {.way = {}, .passes = {0.009, 0.019, 0.029}},
+                 mixed = {.way = {}, .passes = {0.009, 0.019, 0.031}};
+  EXPECT_TRUE(fast.surely_faster(slow));
+  EXPECT_FALSE(slow.surely_faster(fast));
+  EXPECT_FALSE(mixed.surely_faster(slow));
+}
+
+TEST(AdvicePage, TellsWhatIsStatedFromWhatIsMeasured) {
+  const std::string slower = page(0.060, 0.020);
+  expect_in(slower, "\nstated: each has a cable of 1 Gbit/s, 0.05 ms\nmeasured, 3 times: ");
+  expect_in(slower, ": a step computes for 10.00 ms (9.00 to 11.00); a message takes 0.020 ms beside its way\n");
+  expect_in(
+      page(0.060, 0.020, 0, {.bytes_per_second = 1.25e10}),
+      "a cable of 100 Gbit/s, no latency; this machine copies 16.0 Gbit/s from rank to rank,\n  which is slower, and "
+      "stands in its place below\n");
+}
+
+}  // namespace
+}  // namespace tern::advise

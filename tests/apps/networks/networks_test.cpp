@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+
+#include "tern/autograd/functional.h"
+#include "tern/core/error.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/mlp.h"
+#include "tern/networks/resnet.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+TEST(LeNet, HasTheParametersOfItsTwoSources) {
+  networks::LeNet lenet;
+  lenet.initialize(1);
+  EXPECT_EQ(lenet.parameter_count(), 1'256'080);
+  networks::CaffeLeNet caffe;
+  caffe.initialize(1);
+  EXPECT_EQ(caffe.parameter_count(), 431'080);
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : lenet.parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                                             "fc1.bias", "fc2.weight", "fc2.bias"}));
+}
+
+TEST(LeNet, GivesTheSameLogitsInBothFormats) {
+  networks::LeNet lenet;
+  lenet.initialize(1, DType::f64);
+  const Tensor x = Tensor::empty({2, 1, 28, 28}, {DType::f64});
+  normal(1)(x, RandomStream({.seed = 3}));
+  const auto plain = lenet(x).value().to_vector<double>();
+  const auto other = lenet(x.to(MemoryFormat::channels_last)).value().to_vector<double>();
+  ASSERT_EQ(plain.size(), 20u);
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], other[i], 1e-12);
+}
+
+TEST(LeNet, TrainsOnBfloat16ActivationsBesideF32Parameters) {
+  networks::LeNet lenet;
+  lenet.initialize(1);
+  const Tensor x = Tensor::empty({4, 1, 28, 28}), labels = Tensor::zeros({4}, {DType::i64});
+  normal(1)(x, RandomStream({.seed = 3}));
+  const auto loss_on = [&](const Tensor& input) {
+    lenet.zero_gradients();
+    const Variable logits = lenet(input), loss = cross_entropy(logits, labels);
+    EXPECT_EQ(logits.value().dtype(), input.dtype());
+    EXPECT_EQ(loss.value().dtype(), DType::f32);
+    loss.backward();
+    for (const auto& [name, parameter] : lenet.parameters())
+      EXPECT_EQ(parameter->gradient().dtype(), DType::f32) << name;
+    return loss.value().item();
+  };
+  const double exact = loss_on(x);
+  const auto gradient = lenet.fc2.bias->gradient().to_vector<float>();
+  EXPECT_NEAR(loss_on(x.to(DType::bf16)), exact, 0.02 * exact);
+  const auto rounded = lenet.fc2.bias->gradient().to_vector<float>();
+  for (size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(rounded[i], gradient[i], 0.02) << "element " << i;
+}
+
+TEST(Mlp, HasALayerBetweenEveryTwoWidths) {
+  networks::Mlp mlp({.widths = {6, 5, 4}});
+  mlp.initialize(1);
+  EXPECT_EQ(mlp.parameter_count(), 6 * 5 + 5 + 5 * 4 + 4);
+  EXPECT_EQ(mlp(Tensor::zeros({2, 1, 2, 3})).shape(), (Shape{2, 4}));
+}
+
+TEST(Mlp, NormalisesBeforeEachReluWhereAsked) {
+  networks::Mlp mlp({.widths = {6, 5, 4}, .norm = true});
+  mlp.initialize(1);
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : mlp.parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"layers.0.weight", "layers.1.weight", "layers.1.bias", "layers.2.weight",
+                                             "layers.2.bias"}));
+  const Tensor x = Tensor::empty({8, 1, 2, 3});
+  normal(100)(x, RandomStream({.seed = 3}));
+  std::vector<float> hidden;
+  mlp.layers.modules()[2].module->on_output([&](const Variable& y) { hidden = y.value().to_vector<float>(); });
+  mlp(x);
+  for (const float value : hidden) EXPECT_TRUE(value >= 0 && value < 3) << value;
+}
+
+int64_t parameters_of(Module&& model) {
+  model.initialize(1);
+  return model.parameter_count();
+}
+
+TEST(CifarNet, HasTernGradsParametersAndDecaysTheWeightsOfItsHiddenLayers) {
+  networks::CifarNet cifarnet({});
+  cifarnet.initialize(1);
+  EXPECT_EQ(cifarnet.parameter_count(), 1'068'298);
+  std::vector<std::string> decayed;
+  for (const auto& [name, parameter] : cifarnet.parameters())
+    if (cifarnet.decays(name)) decayed.push_back(name);
+  EXPECT_EQ(decayed, (std::vector<std::string>{"fc1.weight", "fc2.weight"}));
+}
+
+TEST(CifarNet, TakesImagesOfAnySizeAndColour) {
+  networks::CifarNet cifarnet({.channels = 1, .height = 29, .width = 18, .classes = 4});
+  cifarnet.initialize(1);
+  EXPECT_EQ(cifarnet(Tensor::zeros({2, 1, 29, 18})).shape(), (Shape{2, 4}));
+}
+
+TEST(ResNet, HasTheParametersOfItsDepth) {
+  using networks::ResNet, networks::Shortcut, networks::Stem;
+  EXPECT_EQ(parameters_of(ResNet({.depth = 20})), 269'722);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 32})), 464'154);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 44})), 658'586);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 56})), 853'018);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 110})), 1'727'962);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 20, .shortcut = Shortcut::projection})), 272'474);
+  // torchvision's
+  EXPECT_EQ(parameters_of(ResNet({.depth = 18, .classes = 1000, .stem = Stem::imagenet})), 11'689'512);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 50, .classes = 1000, .stem = Stem::imagenet})), 25'557'032);
+  EXPECT_EQ(parameters_of(ResNet({.depth = 152, .classes = 1000, .stem = Stem::imagenet})), 60'192'808);
+}
+
+TEST(ResNet, RefusesADepthThatNobodyBuilt) {
+  EXPECT_EQ(message_of<InputError>([] { networks::ResNet resnet({.depth = 34}); }),
+            "ResNet: found depth 34, expected 18, 20, 32, 44, 50, 56, 110 or 152");
+}
+
+TEST(ResNet, CutsTheInnerChannelsOfItsBlocks) {
+  networks::ResNet basic({.depth = 20}), bottleneck({.depth = 50});
+  const SubnetPlan plan = basic.subnet_plan(SubnetScope::filters);
+  ASSERT_EQ(plan.layers.size(), 9u);
+  EXPECT_EQ(plan.layers[3].name, "layer2.0");
+  EXPECT_EQ(bottleneck.subnet_plan(SubnetScope::filters).layers.size(), 32u);
+  for (networks::ResNet* resnet : {&basic, &bottleneck}) {
+    resnet->initialize(1);
+    const SubnetCuts cuts(resnet->subnet_plan(SubnetScope::filters), *resnet);
+    EXPECT_NE(cuts.find("layer2.0.conv1.weight"), nullptr);
+    EXPECT_EQ(cuts.find("layer2.0.downsample.0.weight"), nullptr);
+  }
+}
+
+TEST(ResNet, PadsItsShortcutsOnEitherSide) {
+  networks::ZeroPaddedShortcut shortcut({.channels = 4, .stride = 2});
+  const Tensor x = Tensor::from({1, 2, 2, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(shortcut(x).value().to_vector<float>(), (std::vector<float>{0, 1, 5, 0}));
+}
+
+TEST(AlexNet, HasTheParametersOfOneTowerOrTwo) {
+  EXPECT_EQ(parameters_of(networks::OneTowerAlexNet({.classes = 1000})), 61'100'840);
+  EXPECT_EQ(parameters_of(networks::AlexNet({.classes = 1001})), 60'970'697);
+}
+
+TEST(ResNet, HasTorchvisionsNamesAndSizes) {
+  networks::ResNet resnet({.depth = 18});
+  resnet.initialize(1);
+  EXPECT_EQ(resnet.parameter_count(), 11'173'962);
+  const StateDict state = resnet.state();
+  EXPECT_EQ(state.size(), 122u);
+  EXPECT_EQ(state.at("layer2.0.downsample.0.weight").shape(), (Shape{128, 64, 1, 1}));
+  EXPECT_EQ(state.at("layer4.1.bn2.num_batches_tracked").dtype(), DType::i64);
+  EXPECT_EQ(state.find("layer1.0.downsample.0.weight"), nullptr);
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tern/apps/reproduce/experiments.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tern::reproduce {
+namespace {
+
+/// The value of the flag `name`; empty without.
+std::string flag(const Run& run, const std::string& name) {
+  const auto found = std::ranges::find(run.flags, name);
+  return found == run.flags.end() ? "" : *std::next(found);
+}
+
+/// The first run by `method`, with so many workers where that is given.
+const Run& run_by(const std::vector<Run>& runs, const std::string& method, const std::string& workers = "") {
+  return *std::ranges::find_if(runs, [&](const Run& run) {
+    return flag(run, "--method") == method && (workers.empty() || flag(run, "--workers") == workers);
+  });
+}
+
+/// Every run ends as `result` says of its method and seed.
+Results results_of(const Experiment& experiment, const std::function<RunResult(const std::string&, int)>& result) {
+  Results results;
+  for (const auto& run : experiment.runs()) {
+    RunResult& made = results[run.name] = result(flag(run, "--method"), std::stoi(flag(run, "--seed")));
+    if (made.curve.empty()) made.curve = {{.accuracy = made.accuracy}};
+    made.curve.back().step = run.steps;
+  }
+  return results;
+}
+
+/// However wide the columns are.
+void expect_line(const std::string& text, const std::string& line) {
+  std::string narrow = text;
+  narrow.erase(std::unique(narrow.begin(), narrow.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
+               narrow.end());
+  EXPECT_NE(narrow.find(line), std::string::npos) << line << "\nis not in\n" << narrow;
+}
+
+TEST(IstExperiments, GiveEveryWorkerAnEqualBatch) {
+  const auto runs = ist_table3().make({.data = "tones", .workers = {4}})->runs();
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(flag(run_by(runs, "data-parallel"), "--batch-size"), "512");
+  EXPECT_EQ(flag(run_by(runs, "data-parallel"), "--local-steps"), "");
+  for (const char* method : {"local-sgd", "ist"}) {
+    EXPECT_EQ(flag(run_by(runs, method), "--batch-size"), "128");
+    EXPECT_EQ(flag(run_by(runs, method), "--local-steps"), "10");
+  }
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.program, "train_mlp");
+    EXPECT_EQ(flag(run, "--iterations"), "470") << "10 epochs of 24,500 melodies, 512 a step";
+    EXPECT_EQ(flag(run, "--calibrate-batches"), "20");
+    EXPECT_EQ(flag(run, "--link"), "rate=1gbit,latency=0.1ms");
+  }
+}
+
+TEST(IstExperiments, TrainTheResidualNetworkWhereItsFilesAre) {
+  const auto tasks = [](const ExperimentOptions& options) {
+    std::vector<std::string> programs;
+    for (const auto& run : ist_table3().make(options)->runs())
+      if (flag(run, "--method") == "ist") programs.push_back(run.program + flag(run, "--ist-scope"));
+    return programs;
+  };
+  using Programs = std::vector<std::string>;
+  EXPECT_EQ(tasks({}), (Programs{"train_mlpfc"}));
+  EXPECT_EQ(tasks({.data_dir = "x"}), (Programs{"train_mlpfc", "train_resnetfilters"}));
+  EXPECT_EQ(tasks({.data = "shapes"}), (Programs{"train_resnetfilters"}));
+  EXPECT_EQ(flag(ist_fig4().make({.data = "cifar10", .data_dir = "x"})->runs().front(), "--depth"), "18");
+  EXPECT_EQ(flag(ist_fig4().make({.data = "cifar10", .data_dir = "x", .quick = true})->runs().front(), "--depth"),
+            "20");
+}
+
+TEST(IstExperiments, RefuseWhatWouldChangeNothing) {
+  const auto refusal = [](const ExperimentEntry& entry, const ExperimentOptions& options) {
+    return message_of<InputError>([&] { entry.make(options); });
+  };
+  EXPECT_EQ(refusal(ist_fig2(), {.data = "tones"}), "--data would change nothing: ist-fig2 reads no files");
+  EXPECT_EQ(refusal(ist_fig2(), {.workers = {2, 33}}), "--workers: found 33, expected 1 to 32");
+  EXPECT_EQ(refusal(ist_fig3(), {.seeds = 2}), "--seeds would change nothing: ist-fig3 shows one run of each kind");
+  EXPECT_EQ(refusal(ist_fig4(), {.workers = {2, 4}}), "--workers: found 2 numbers, expected 1");
+  EXPECT_EQ(refusal(ist_table1(), {.workers = {1}}), "--workers: found 1, expected 2 or more");
+  EXPECT_EQ(refusal(ist_table3(), {.data = "digits"}), "--data: found 'digits', expected cifar10|tones|shapes");
+}
+
+TEST(IstExperiments, NameEachTasksLink) {
+  const auto experiment = ist_table1().make({.data_dir = "cifar10", .quick = true});
+  const std::string figure = experiment->report({}).figures.at("seconds.svg");
+  EXPECT_NE(figure.find("on tones: link of 1gbit · ResNet-20 on CIFAR-10: link of 100mbit"), std::string::npos);
+}
+
+TEST(IstExperiments, MeasureEpochsAgainstOneWorkers) {
+  const auto experiment = ist_fig3().make({.data = "tones", .iterations = 20, .workers = {2}});
+  const Results results = results_of(*experiment, [](const std::string& method, int) {
+    RunResult result;
+    result.bytes_sent_payload = 20 * 12'500'000;
+    result.curve = {{.seconds = method.empty() ? 2.0 : method == "ist" ? 1.0 : 4.0}};
+    result.time = {.compute = 3, .wait = 1};
+    return result;
+  });
+  const std::string text = experiment->report(results).text;
+  // 191 steps alone and 95 with two workers; 0.1 s a step on a link of 125 MB/s.
+  expect_line(text, "| 1 | SGD | – | – | 19.1 | 1 | 19.1 |");
+  expect_line(text, "| 2 | DP | 12.50 | 25 | 19.0 | 1.01 | 19.1 |");
+  expect_line(text, "| 2 | IST 5 | 12.50 | 25 | 4.8 | 4.02 | 23.8 |");
+}
+
+/// 63 % and 80 % after 10 and 30 seconds, times `pace`.
+RunResult learned(double pace) {
+  RunResult result;
+  result.curve = {{.step = 1, .seconds = 10 * pace, .accuracy = 0.63, .loss = 1, .bytes_sent = 5},
+                  {.step = 2, .seconds = 30 * pace, .accuracy = 0.8, .loss = 0.5, .bytes_sent = 10}};
+  return result;
+}
+RunResult learned_by(const std::string& method, int) {
+  return learned(method == "ist" ? 0.5 : method == "local-sgd" ? 2 : 4);
+}
+
+TEST(IstExperiments, CompareTheTimeToAnAccuracy) {
+  const auto table = ist_table1().make({.data = "tones", .workers = {2}});
+  const std::string text = table->report(results_of(*table, learned_by)).text;
+  expect_line(text, "| 0.63 | 2 | data parallel | 40.0 | 8.00 | 118 | 3.37 |");
+  expect_line(text, "| 0.75 | 2 | local SGD | 60.0 | 4.00 | 444 | 1.92 |");
+  expect_line(table->report({}).text, "| 0.63 | 2 | IST | – | – | 35 |");
+
+  const auto figure = ist_fig4().make({.data = "tones", .iterations = 2});
+  const Report report = figure->report(results_of(*figure, learned_by));
+  expect_line(report.text, "| data parallel | 120.0 | 15.0 | 8.0 | 10.6 |");
+  expect_line(report.tables.at("curves.csv"), "\nmlp,ist,8,1,5,0.63,1,5\n");
+}
+
+TEST(IstExperiments, CompareFinalAccuracies) {
+  const auto table = ist_table3().make({.data = "tones", .seeds = 2});
+  const Results results = results_of(*table, [](const std::string& method, int seed) {
+    RunResult result;
+    result.accuracy = (method == "ist" ? 0.82 : 0.8) + 0.01 * seed;
+    return result;
+  });
+  expect_line(table->report(results).text, "| 2 | IST | 10 | 83.50 ± 0.71 | +2.00 | 81.53 |");
+}
+
+}  // namespace
+}  // namespace tern::reproduce

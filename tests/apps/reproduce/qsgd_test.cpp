@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tern/apps/reproduce/experiments.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tern::reproduce {
+namespace {
+
+std::unique_ptr<Experiment> make(const std::string& name, const ExperimentOptions& options) {
+  return find_experiment(name).make(options);
+}
+
+/// What needs no files.
+ExperimentOptions drawn_data(const std::string& name) {
+  ExperimentOptions options;
+  options.quick = true;
+  if (name == "qsgd-1bit" || name == "qsgd-perceptron") options.data = "digits";
+  if (name == "qsgd-table1") options.data = "shapes";
+  return options;
+}
+
+/// Of those studies whose names contain `part`.
+Results computed(const Experiment& experiment, const std::string& part) {
+  Results results;
+  for (const auto& run : experiment.runs())
+    if (run.name.find(part) != std::string::npos) results[run.name].numbers = run.study([](int64_t) {});
+  EXPECT_FALSE(results.empty());
+  return results;
+}
+Report computed_report(const std::string& name, const std::string& part) {
+  const auto experiment = make(name, drawn_data(name));
+  return experiment->report(computed(*experiment, part));
+}
+
+int64_t count(const std::string& text, const std::string& part) {
+  int64_t found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++found;
+  return found;
+}
+
+TEST(ReproduceQsgd, ReportsWhereNothingHasRunYet) {
+  for (const ExperimentEntry& entry : experiments()) {
+    if (entry.make == nullptr || !std::string(entry.name).starts_with("qsgd-")) continue;
+    const auto experiment = entry.make(drawn_data(entry.name));
+    EXPECT_FALSE(experiment->runs().empty()) << entry.name;
+    for (const auto& [file, svg] : experiment->report({}).figures)
+      EXPECT_EQ(count(svg, "nan") + count(svg, "inf"), 0) << entry.name;
+  }
+}
+
+TEST(ReproduceQsgd, DrawsTheLevelsOfFigure1) {
+  const Report report = computed_report("qsgd-fig1", "levels");
+  EXPECT_EQ(count(report.text, "| 0.66 |   3/5 |               0.7000 |         0."), 1) << report.text;
+  EXPECT_EQ(count(report.text, "| 0.66 |   4/5 |               0.3000 |         0."), 1) << report.text;
+  EXPECT_EQ(count(report.tables.at("levels.csv"), "\n"), 1 + 51 * 6);
+  EXPECT_EQ(count(report.figures.at("levels.svg"), "<svg"), 1);
+}
+
+TEST(ReproduceQsgd, MeasuresLemma31) {
+  const auto experiment = make("qsgd-lemma3.1", drawn_data("qsgd-lemma3.1"));
+  const Results results = computed(*experiment, "-n-1024");
+  ASSERT_EQ(results.size(), 4);
+  for (const auto& [name, result] : results)
+    for (size_t i = 0; i < result.numbers.at("s").size(); ++i) {
+      const auto at = [&](const char* column) { return result.numbers.at(column)[i]; };
+      EXPECT_NEAR(at("variance"), at("variance_expected"), 0.15 * at("variance_expected")) << name;
+      EXPECT_LE(at("variance_expected"), at("variance_bound")) << name;
+      EXPECT_NEAR(at("nonzeros"), at("nonzeros_expected"), 0.15 * at("nonzeros_expected")) << name;
+      EXPECT_LE(at("nonzeros_expected"), at("nonzeros_bound")) << name;
+    }
+  const Report report = experiment->report(results);
+  EXPECT_EQ(count(report.tables.at("lemma.csv"), "\n"), 1 + 4 * 6);
+  EXPECT_EQ(count(report.text, "| constant |"), 3) << report.text;
+}
+
+// Elias' code misses 2.8n + 32 bits on the uniform and the constant vector; the entropy coder never does.
+TEST(ReproduceQsgd, SaysWhichCodesMissCorollary33) {
+  const Report report = computed_report("qsgd-thm3.2", "-n-1024");
+  EXPECT_EQ(count(report.text, "**missed** |"), 2) << report.text;
+  EXPECT_EQ(count(report.text, "**missed** |\n"), 0) << report.text;
+  EXPECT_EQ(count(report.tables.at("bits.csv"), "\nconstant,1024,32,"), 1);
+}
+
+TEST(ReproduceQsgd, SetsQsvrgBesideItsPromise) {
+  const auto experiment = make("qsgd-thm3.6", drawn_data("qsgd-thm3.6"));
+  Results results;
+  for (const auto& run : experiment->runs())
+    results[run.name].numbers = {{"gap", {2, 1, 0.5, 0.25, 0.125}}, {"bits", {1e6, 1e6, 1e6, 1e6}}};
+  const Report report = experiment->report(results);
+  EXPECT_EQ(count(report.text, "| 0.656 |     6.25e-02 |"), 2) << report.text;
+  // (32 + 2.8 · 1024)(451) + 32 · 1024 bits.
+  EXPECT_EQ(count(report.text, "|             1340307 |            -25.4 % |"), 2) << report.text;
+}
+
+TEST(ReproduceQsgd, ComparesCodecsWithFloatAndThePaper) {
+  ExperimentOptions options = drawn_data("qsgd-table1");
+  options.iterations = 10;
+  options.workers = {4};
+  const auto experiment = make("qsgd-table1", options);
+  Results results;
+  for (const auto& run : experiment->runs()) {
+    const bool is_float = run.name.starts_with("float");
+    // 1,000 elements: 6,000 bytes a step round the ring of 4; with codes 4.25 bits to each of 3 others.
+    results[run.name] = {.accuracy = is_float ? 0.93 : 0.92,
+                         .loss = 1,
+                         .seconds = 5,
+                         .bytes_sent_payload = is_float ? 60'000 : 15'937,
+                         .bytes_sent_overhead = 0,
+                         .curve = {{.step = 10, .seconds = 5, .accuracy = 0.9, .loss = 1, .bytes_sent = 9}},
+                         .losses = std::vector<double>(10, 2)};
+    EXPECT_EQ(std::ranges::count(run.flags, "--min-compress"), is_float ? 0 : 1);
+  }
+  const std::string text = experiment->report(results).text;
+  EXPECT_NE(
+      text.find("|       93.00 |       93.86 |      -0.86 |                  – |           – |               32 |"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("|       92.00 |       94.19 |      -2.19 |              +1.00 |       -0.33 |             4.25 |"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("The paper's numbers are ResNet-110's"), std::string::npos);
+}
+
+TEST(ReproduceQsgd, SplitsAnEpochInComputationAndCommunication) {
+  ExperimentOptions options = drawn_data("qsgd-fig2");
+  options.workers = {4};
+  options.iterations = 100;
+  const auto experiment = make("qsgd-fig2", options);
+  Results results;
+  for (const auto& run : experiment->runs()) {
+    const bool is_float = run.name.find("32-bit") != std::string::npos;
+    results[run.name].time = {.compute = 4, .encode = 0.5, .wait = is_float ? 7.0 : 1.0, .decode = 0.5};
+  }
+  const std::string text = experiment->report(results).text;
+  // LeNet: 937.5 steps an epoch; 8 s of communication against 2.
+  EXPECT_NE(text.find("|       4 |    32 bit |           37.5 |       9.4 |       65.6 |          67 % |    112.5 |"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(count(text, "|                           4.0 |                  2.00 |"), 2) << text;
+}
+
+std::string refusal(const std::string& name, const std::string& data, const std::vector<int64_t>& workers) {
+  ExperimentOptions options;
+  options.data = data;
+  options.workers = workers;
+  return message_of<InputError>([&] { make(name, options); });
+}
+
+TEST(ReproduceQsgd, RefusesWhatMeansNothing) {
+  EXPECT_EQ(refusal("qsgd-fig1", "mnist", {}), "--data would change nothing: qsgd-fig1 trains no network");
+  EXPECT_EQ(refusal("qsgd-thm3.6", "", {2}), "--workers would change nothing: qsgd-thm3.6 trains no network");
+  EXPECT_EQ(refusal("qsgd-fig2", "", {2, 3}),
+            "--workers: found 3, expected a number from 2 that shares batches of 64 and 128 equally");
+  EXPECT_EQ(refusal("qsgd-1bit", "digits", {2, 4}), "--workers: found 2 numbers, expected one");
+  EXPECT_EQ(refusal("qsgd-1bit", "digits", {1}),
+            "--workers: found 1, expected a number from 2 that shares the batch of 64 equally");
+}
+
+}  // namespace
+}  // namespace tern::reproduce

@@ -1,0 +1,61 @@
+#include "tern/apps/reproduce/engine/run_files.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/file_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern::reproduce {
+namespace {
+
+/// Two epochs of three steps, of which the steps 4 and 5 were done twice.
+constexpr const char* kLog = R"({"event":"start","first_step":0}
+{"event":"step","step":1,"loss":2.5,"seconds":4.0,"bytes_sent_payload":100,"bytes_sent_overhead":1}
+{"event":"step","step":2,"loss":2.0,"seconds":5.0,"bytes_sent_payload":100,"bytes_sent_overhead":2}
+{"event":"step","step":3,"loss":1.5,"seconds":6.0,"bytes_sent_payload":100,"bytes_sent_overhead":3}
+{"event":"eval","step":3,"epoch":1,"accuracy":0.5,"loss":1.25}
+{"event":"step","step":4,"loss":9.0,"seconds":70.0,"bytes_sent_payload":100,"bytes_sent_overhead":4}
+{"event":"step","step":5,"loss":9.0,"seconds":80.0,"bytes_sent_payload":100,"bytes_sent_overhead":5}
+{"event":"start","first_step":3}
+{"event":"eval","step":3,"epoch":1,"accuracy":0.5,"loss":1.25}
+{"event":"step","step":4,"loss":1.0,"seconds":8.0,"bytes_sent_payload":100,"bytes_sent_overhead":7}
+{"event":"step","step":5,"loss":0.75,"seconds":9.0,"bytes_sent_payload":100,"bytes_sent_overhead":8}
+{"event":"step","step":6,"loss":0.5,"seconds":10.5,"bytes_sent_payload":100,"bytes_sent_overhead":9}
+{"event":"eval","step":6,"epoch":2,"accuracy":0.75,"loss":0.875}
+)";
+constexpr const char* kDone = R"({"event":"done","accuracy":0.75,"loss":0.875,"seconds":10.5,"steps":6,)"
+                              R"("bytes_sent_payload":600,"bytes_sent_overhead":30,"compute_seconds":6.0,)"
+                              R"("encode_seconds":1.0,"wait_seconds":2.0,"decode_seconds":1.0})"
+                              "\n";
+
+TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
+  const TemporaryFolder folder;
+  const auto log = folder.path() / "log.jsonl";
+  write_file(log, kLog);
+  EXPECT_FALSE(read_result(log));
+  EXPECT_EQ(read_step(log), 6);
+
+  write_file(log, std::string(kLog) + kDone);
+  const auto result = read_result(log);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->losses, (std::vector<double>{2.5, 2.0, 1.5, 1.0, 0.75, 0.5}));
+  ASSERT_EQ(result->curve.size(), 2);
+  EXPECT_EQ(result->curve[0].step, 3);
+  EXPECT_EQ(result->curve[0].seconds, 6.0);
+  EXPECT_EQ(result->curve[0].bytes_sent, 306);
+  EXPECT_EQ(result->curve[1].step, 6);
+  EXPECT_EQ(result->curve[1].accuracy, 0.75);
+  EXPECT_EQ(result->curve[1].loss, 0.875);
+  EXPECT_EQ(result->curve[1].seconds, 10.5);
+  EXPECT_EQ(result->curve[1].bytes_sent, 630);
+  EXPECT_EQ(result->step_seconds, 1.5) << "of 1, 1, 1, 1.5, 2 and 4 seconds";
+  ASSERT_TRUE(result->time);
+  EXPECT_EQ(result->time->total(), 10.0);
+
+  EXPECT_EQ(seconds_to(*result, 0.5), 6.0);
+  EXPECT_EQ(seconds_to(*result, 0.6), 10.5);
+  EXPECT_FALSE(seconds_to(*result, 0.8));
+}
+
+}  // namespace
+}  // namespace tern::reproduce

@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include "tests/apps/reproduce/stand_in_trainers.h"
+#include "tests/support/process.h"
+
+namespace tern {
+namespace {
+
+class ReproduceTernGrad : public StandInTrainers {
+ protected:
+  Outcome reproduce(const std::vector<std::string>& flags) const {
+    return run_program(words({programs_ / "reproduce"}, words(flags, {"--out", results_})));
+  }
+};
+
+TEST_F(ReproduceTernGrad, Table1TrainsAllRowsOnEquallyManyImages) {
+  const Outcome outcome = reproduce({"terngrad-table1", "--data", "shapes", "--iterations", "160"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(calls().size(), 4);
+  EXPECT_EQ(containing(calls(), "--batch-size 128 --iterations 160 "), 2);
+  EXPECT_EQ(containing(calls(), "--batch-size 2048 --iterations 10 "), 2);
+  EXPECT_EQ(containing(calls(), "--workers 16 --transport inproc --codec ternary --exchange server"), 1);
+  // Float 99.10 %, ternary with two workers 99.08 %, with sixteen 98.94 %.
+  const auto page = lines_of(results_ / "README.md");
+  EXPECT_EQ(containing(page, "|     float |       1 | 160 (shortened) |       99.10 |          86.56 |"), 1)
+      << outcome.out;
+  EXPECT_EQ(
+      containing(page, "99.08 |          85.64 |             +13.44 |                 +0.02 |            +0.92 |"), 1);
+  // And 16,000 bytes in 10 steps.
+  EXPECT_EQ(containing(page,
+                       "98.94 |          82.80 |             +16.14 |                 +0.16 |            +0.39 |"
+                       "             0.002 |"),
+            1);
+  EXPECT_EQ(containing(page, "not on the paper's CIFAR-10"), 1);
+  EXPECT_NE(read_file(results_ / "accuracy.svg").find("batch 2048, 16 workers"), std::string::npos);
+}
+
+TEST_F(ReproduceTernGrad, Table2ComparesClippingWithNone) {
+  const Outcome outcome = reproduce({"terngrad-table2", "--quick", "--seeds", "2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(calls().size(), 6);
+  EXPECT_EQ(containing(calls(), "--dropout 0.5"), 2);
+  EXPECT_EQ(containing(calls(), "--codec ternary:clip=0 --exchange server --keep-float 'fc8.*'"), 0) << "quoted";
+  EXPECT_EQ(containing(calls(), "--codec ternary:clip=0 --exchange server --keep-float fc8.* --min-compress 9217"), 2);
+  EXPECT_EQ(containing(lines_of(results_ / "README.md"), "TernGrad-noclip |     0.2 |"), 1) << outcome.out;
+}
+
+TEST_F(ReproduceTernGrad, Table2TakesAFolderOfImages) {
+  const Outcome outcome = reproduce({"terngrad-table2", "--quick", "--data", "images", "--data-dir", "pictures"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(calls().size(), 3);
+  EXPECT_EQ(containing(calls(), "--data images --batch-size 32 "), 3);
+  EXPECT_EQ(containing(calls(), " --data-dir pictures --log "), 3);
+  const auto page = lines_of(results_ / "README.md");
+  EXPECT_EQ(containing(page, "on the images of a folder (the paper's are ImageNet's): "), 1);
+  EXPECT_EQ(containing(page, "|          54.63 |                  – |"), 1)
+      << "images that ImageNet's are no measure of";
+}
+
+TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
+  const std::pair<std::vector<std::string>, std::string> rows[] = {
+      {{"terngrad-fig2", "--data", "shapes", "--workers", "2,4"}, "--workers: found 2 numbers, expected one"},
+      {{"terngrad-fig4", "--data", "shapes", "--workers", "3"}, "--workers: found 3, expected a number that shares"},
+      {{"terngrad-fig4", "--data", "shapes", "--seeds", "3"}, "--seeds would change nothing"},
+      {{"terngrad-table1"},
+       "terngrad-table1 needs --data-dir DIR with the files of cifar10, or, to try it, --data shapes"},
+      {{"terngrad-table1", "--data", "shapes", "--workers", "4"}, "--workers: found 4, expected 2, 16 or both"},
+      {{"terngrad-table2", "--data", "images"}, "terngrad-table2 needs --data-dir DIR with the files of images"},
+      {{"terngrad-table2", "--data", "cifar10"}, "--data: found 'cifar10', expected shapes224|images"},
+      {{"terngrad-table2", "--workers", "16"}, "--workers: found 16, expected some of 2, 4 and 8"},
+  };
+  for (const auto& [flags, sentence] : rows) {
+    const Outcome outcome = reproduce(flags);
+    EXPECT_EQ(outcome.code, 2) << sentence;
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(ReproduceTernGrad, FiguresLookAtGradientsSlow) {
+  const Outcome histograms = reproduce({"terngrad-fig2", "--data", "shapes", "--iterations", "2"});
+  ASSERT_EQ(histograms.code, 0) << histograms.err;
+  const auto rows = lines_of(results_ / "histograms.csv");
+  EXPECT_EQ(rows.size(), 1 + 2 * 2 * (121 + 121 + 41 + 41)) << "tensors, steps, bins of the stages";
+  EXPECT_NE(read_file(results_ / "histograms.svg").find("(d) averaged"), std::string::npos);
+
+  fs::remove_all(results_);
+  const Outcome sparsity = reproduce({"terngrad-fig4", "--data", "shapes", "--iterations", "2"});
+  ASSERT_EQ(sparsity.code, 0) << sparsity.err;
+  EXPECT_EQ(lines_of(results_ / "ternary.csv").size(), 3);
+  EXPECT_EQ(containing(calls(), "--data shapes --batch-size 128 --iterations 2 --optimizer adam"), 1);
+  EXPECT_NE(sparsity.out.find("|       71.32 |"), std::string::npos) << sparsity.out;
+  EXPECT_NE(read_file(results_ / "training.svg").find("(c) zeros"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tern
