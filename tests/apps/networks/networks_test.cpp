@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "tern/apps/trainer/flags.h"
+#include "tern/apps/trainer/model_setup.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/networks/alexnet.h"
@@ -154,6 +156,45 @@ TEST(ResNet, HasTorchvisionsNamesAndSizes) {
   EXPECT_EQ(state.at("layer2.0.downsample.0.weight").shape(), (Shape{128, 64, 1, 1}));
   EXPECT_EQ(state.at("layer4.1.bn2.num_batches_tracked").dtype(), DType::i64);
   EXPECT_EQ(state.find("layer1.0.downsample.0.weight"), nullptr);
+}
+
+TEST(Networks, VariantsAreWhatTheirProgramsBuild) {
+  struct Row {
+    std::string name, command;
+    int64_t parameters;
+  };
+  const Row rows[] = {{"lenet", "train_lenet", 1'256'080},
+                      {"mlp", "train_mlp", 407'562},
+                      {"mlp4096", "train_mlp --data tones --hidden 4096", 16'928'803},
+                      {"cifarnet", "train_cifarnet", 1'068'298},
+                      {"resnet20", "train_resnet --depth 20", 269'722},
+                      {"resnet56", "train_resnet --depth 56", 853'018},
+                      {"resnet110", "train_resnet --depth 110", 1'727'962},
+                      {"resnet18", "train_resnet --depth 18", 11'173'962},
+                      {"alexnet", "train_alexnet --towers one", 57'044'810}};
+  ASSERT_EQ(networks::variants().size(), std::size(rows));
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    const networks::Variant variant = networks::variants()[i];
+    EXPECT_EQ(variant.preset.name, rows[i].name);
+    const std::vector<std::string> words = variant.words();
+    std::string command;
+    std::vector<const char*> arguments;
+    for (const std::string& word : words) {
+      command += (command.empty() ? "" : " ") + word;
+      arguments.push_back(word.c_str());
+    }
+    EXPECT_EQ(command, rows[i].command);
+    const Application application = variant.network.application();
+    const TrainSettings given = variant.settings(),
+                        read = read_flags(static_cast<int>(words.size()), arguments.data(), application).settings;
+    EXPECT_EQ(given.data, read.data) << command;
+    EXPECT_EQ(given.choices, read.choices) << command;
+    EXPECT_EQ(given.counts, read.counts) << command;
+    EXPECT_EQ(given.batch_size, read.batch_size) << command;
+    EXPECT_EQ(given.optimizer, read.optimizer) << command;
+    EXPECT_EQ(given.ema_decay, read.ema_decay) << command;
+    EXPECT_EQ(make_model(application, given)->parameter_count(), rows[i].parameters) << command;
+  }
 }
 
 }  // namespace
