@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <cstdio>
 #include <span>
 
 #include "tern/apps/advise/forecast.h"
 #include "tern/apps/advise/options.h"
 #include "tern/apps/advise/page.h"
-#include "tern/apps/trainer/application.h"
-#include "tern/apps/trainer/job/program.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/job/program.h"
 
 // Says how workers should train a network together: `advise --model lenet --link 100mbit --workers 8`.
 
@@ -50,11 +49,12 @@ ScalePoint scale_to(std::span<Forecaster> passes, int workers) {
 
 int main(int argc, char** argv) {
   using namespace tern::advise;
-  tern::wait_passively(argv);
+  tern::trainer::settle_output();
+  tern::trainer::wait_passively(argv);
   return tern::run_application("advise", [&]() -> int {
     const AdviceOptions options = read_advice_options(argc, argv);
     if (!options.text.empty()) {
-      std::fputs(options.text.c_str(), stdout);
+      tern::trainer::print_plainly(options.text);
       return tern::kDone;
     }
     const auto variant = find_model(options.model);
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     const auto forecasts = ranked(passes, static_cast<int>(options.workers));
     std::vector<ScalePoint> scale;
     for (int workers = 2; workers <= kMostExtrapolated; workers *= 2) scale.push_back(scale_to(passes, workers));
-    std::fputs(advice_page(variant, options, measured, forecasts, scale).c_str(), stdout);
+    tern::trainer::print_plainly(advice_page(variant, options, measured, forecasts, scale));
     return tern::kDone;
   });
 }

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tern/apps/trainer/job/launch.h"
 #include "tern/core/stopwatch.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
+#include "tern/trainer/job/launch.h"
 
 namespace tern::advise {
 namespace {
+
+using namespace trainer;
 
 constexpr int kWarmUp = 2, kFewest = 3;
 

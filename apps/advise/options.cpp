@@ -5,13 +5,15 @@
 
 #include <algorithm>
 
-#include "tern/apps/trainer/flags/words.h"
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern::advise {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
 constexpr double kMostSeconds = 3600;

@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "tern/apps/advise/measure.h"
-#include "tern/apps/trainer/job/machine.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/trainer/job/machine.h"
 
 namespace tern::advise {
 namespace {
+
+using namespace trainer;
 
 constexpr double kPays = 1.05;  ///< a gain that a person could notice
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 
 #include "tern/apps/advise/measure.h"
-#include "tern/apps/trainer/run/datasets.h"
-#include "tern/apps/trainer/run/evaluation.h"
-#include "tern/apps/trainer/run/recipe.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/stopwatch.h"
 #include "tern/data/loader.h"
@@ -14,9 +11,14 @@
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/evaluation.h"
+#include "tern/trainer/run/recipe.h"
 
 namespace tern::advise {
 namespace {
+
+using namespace trainer;
 
 /// On noise there is nothing to learn: the rate is one at which nothing grows.
 TrainSettings settings_of(const networks::Variant& variant) {

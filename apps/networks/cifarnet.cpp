@@ -29,7 +29,7 @@ const Network& cifarnet() {
                                   .recipe = {.defaults = {.data = "shapes",
                                                           .iterations = 300'000,
                                                           .batch_size = 128,
-                                                          .optimizer = "adam",
+                                                          .optimizer = UpdateRule::adam,
                                                           .lr = 2e-4,
                                                           .weight_decay = 0.004,
                                                           .ema_decay = 0.9999},

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "tern/apps/trainer/flags/words.h"
 #include "tern/core/error.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
 #include "tern/networks/lenet.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern::networks {
+
+using namespace trainer;
 
 std::vector<std::string> Preset::flags() const {
   std::vector<std::string> words;

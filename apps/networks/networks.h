@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tern/apps/trainer/application.h"
+#include "tern/trainer/application.h"
 
 namespace tern::networks {
 

@@ -50,7 +50,7 @@ const Network& resnet() {
                               .iterations = 64'000,
                               .batch_size = 128,
                               .lr = 0.1,
-                              .lr_schedule = "step",
+                              .lr_schedule = LrSchedule::step,
                               .lr_steps = {0.5, 0.75},
                               .weight_decay = 1e-4},
                  .augment = augment,

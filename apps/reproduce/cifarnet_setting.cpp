@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "tern/apps/trainer/flags/command_line.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/trainer/flags/command_line.h"
 
 namespace tern::reproduce {
+
+using namespace trainer;
 
 std::vector<std::string> CifarNetSetting::flags() const {
   const TrainSettings& paper = networks::cifarnet().recipe.defaults;
   std::vector<std::string> words = {"--data",         data.name,
                                     "--batch-size",   std::to_string(batch_size),
                                     "--iterations",   std::to_string(iterations),
-                                    "--optimizer",    paper.optimizer,
+                                    "--optimizer",    to_string(paper.optimizer),
                                     "--weight-decay", fmt::format("{}", paper.weight_decay)};
   if (short_form)
     words.insert(words.end(), {"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"});

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "tern/apps/trainer/flags/words.h"
 #include "tern/core/error.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern::reproduce {
+
+using namespace trainer;
 
 std::vector<ExperimentEntry> experiments() {
   return {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <numeric>
 
-#include "tern/apps/trainer/job/launch.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/transport_communicator.h"
@@ -13,8 +12,11 @@
 #include "tern/layers/containers.h"
 #include "tern/layers/linear.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/job/launch.h"
 
 namespace tern::reproduce {
+
+using namespace trainer;
 
 double IstCosts::weights() const {
   double sum = 0;

@@ -11,11 +11,13 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/ist_costs.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// IST's Figure 2 (Yuan et al., section 3.4): traffic and operations of a step by the number of machines, data parallel
 /// and IST, for a perceptron with three hidden layers; by the paper's formulas, by the sum that they stand for, and as

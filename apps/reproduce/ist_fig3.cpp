@@ -5,11 +5,13 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/ist_training.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/dist/comm/link.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// A line of the figure: a method, and J where it has local steps.
 struct Way {

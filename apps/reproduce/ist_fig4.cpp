@@ -3,11 +3,13 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/ist_training.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// Of the perceptron, section 4: "IST exhibits a 4.2× speedup compared to local SGD, and 10.6× speedup compared to
 /// classical data parallel for the 2-layer Google speech model to reach 77%".

@@ -6,10 +6,12 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/ist_training.h"
-#include "tern/apps/trainer/report/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// Seconds that the paper's table has, by method and by 2, 4 and 8 machines.
 struct PaperRow {

@@ -6,13 +6,15 @@
 #include <thread>
 
 #include "tern/apps/reproduce/engine/data_choice.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kBatch = 128;  ///< of a worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";

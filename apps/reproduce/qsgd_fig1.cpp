@@ -8,10 +8,12 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/quantization.h"
-#include "tern/apps/trainer/report/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kLevels = 5;   ///< s
 constexpr int64_t kValues = 51;  ///< of |v_i| / ‖v‖ from 0 to 1

@@ -11,12 +11,14 @@
 #include "tern/apps/reproduce/engine/experiment.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
 #include "tern/networks/networks.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// QSGD's Figure 2 (Alistarh et al., 2017, section 5): an epoch's time in computation and communication by number of
 /// workers, floats against 4 bits, measured on an imitated link.

@@ -11,10 +11,12 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/quantization.h"
-#include "tern/apps/trainer/report/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// QSGD's Lemma 3.1 (Alistarh et al., 2017) measured: mean, variance and non-zeros of Q_s(v), drawn by tern's codec
 /// from vectors of several distributions and lengths, beside what equation (4) gives for the same vector and the

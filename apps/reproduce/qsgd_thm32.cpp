@@ -10,10 +10,12 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/quantization.h"
-#include "tern/apps/trainer/report/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// QSGD's Theorem 3.2 and Corollary 3.3 (Alistarh et al., 2017) measured: bytes of the messages that tern's codec makes
 /// of vectors of several distributions and lengths by each of its codes, and of the two forms of Elias coding apart,

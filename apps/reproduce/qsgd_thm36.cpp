@@ -12,10 +12,12 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/qsvrg.h"
-#include "tern/apps/trainer/report/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// QSGD's Theorem 3.6 (Alistarh et al., 2017) measured: how fast QSVRG comes to the minimum of strongly convex
 /// problems, against 0.9^p, and the bits that it sends, against the bound; beside SVRG, which is the same with floats.

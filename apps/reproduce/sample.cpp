@@ -46,8 +46,8 @@ std::string difference_cell(const Sample& first, const Sample& second) {
   return text + fmt::format(" ± {:.2f}", std::hypot(first.standard_error(), second.standard_error()));
 }
 
-void set_accuracy_axes(Chart& chart, int64_t steps) {
-  const auto found = extent(chart.series);
+void set_accuracy_axes(trainer::Chart& chart, int64_t steps) {
+  const auto found = trainer::extent(chart.series);
   if (!found) return;
   chart.y_suffix = " %";
   chart.x_range = {0, static_cast<double>(steps)};

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tern/apps/trainer/report/chart.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 
@@ -40,6 +40,6 @@ std::string accuracy_cell(const std::vector<double>& values, int64_t seeds);
 std::string difference_cell(const Sample& first, const Sample& second);
 
 /// Axes of a chart of accuracies in percent: from step 0 to the last, and a point beyond the lowest and the highest.
-void set_accuracy_axes(Chart& chart, int64_t steps);
+void set_accuracy_axes(trainer::Chart& chart, int64_t steps);
 
 }  // namespace tern::reproduce

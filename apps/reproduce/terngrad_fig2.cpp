@@ -14,12 +14,14 @@
 #include "tern/apps/reproduce/gradient_census.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
-#include "tern/apps/trainer/report/chart.h"
-#include "tern/apps/trainer/run/recipe.h"
 #include "tern/core/error.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// Histograms of one quantity in the course of training, drawn one before the other: the latest in front, lowest. Bars
 /// are as high as the square roots of their shares (Tukey's rootogram), so that tails can be seen beside a peak.

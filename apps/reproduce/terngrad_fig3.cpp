@@ -13,12 +13,14 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/sample.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
 #include "tern/networks/lenet.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 /// TernGrad's Figure 3 (Wen et al., 2017, section 4.1): LeNet on MNIST with (a) momentum and (b) vanilla SGD, ternary
 /// gradients of N workers that share a batch of 64, against float gradients. The float baseline is one process with

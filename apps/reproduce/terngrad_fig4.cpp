@@ -8,13 +8,15 @@
 #include "tern/apps/reproduce/gradient_census.h"
 #include "tern/apps/reproduce/sample.h"
 #include "tern/apps/reproduce/ternary_workers.h"
-#include "tern/apps/trainer/report/chart.h"
-#include "tern/apps/trainer/run/recipe.h"
 #include "tern/core/error.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/trainer/job/machine.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 constexpr const char *kFloat = "float", *kTernary = "ternary";
 constexpr const char* kTensor = "fc1.weight";                 ///< of CifarNet's first fully connected layer

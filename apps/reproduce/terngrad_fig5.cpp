@@ -6,12 +6,14 @@
 
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/gpu_cluster.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 constexpr int64_t kMostGpus = 512, kGpusOfNode = 4;
 constexpr double kTernarySaving = 16;  ///< 32 bits over 2

@@ -55,7 +55,7 @@ ComparisonRow make_row(const Form& form, const Group& group, const Published& pu
                 "--batch-size",   std::to_string(form.batch_size),
                 "--iterations",   std::to_string(form.steps),
                 "--lr",           group.lr,
-                "--lr-schedule",  paper.lr_schedule,
+                "--lr-schedule",  to_string(paper.lr_schedule),
                 "--lr-steps",     fmt::format("{}", fmt::join(paper.lr_steps, ",")),
                 "--weight-decay", fmt::format("{}", paper.weight_decay),
                 "--dropout",      way.dropout,

@@ -4,13 +4,15 @@
 #include <CLI/CLI.hpp>
 
 #include "tern/apps/reproduce/engine/text.h"
-#include "tern/apps/trainer/flags/words.h"
 #include "tern/core/device.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/trainer/flags/words.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 void check_options(const ExperimentOptions& options) {
   try {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -15,21 +14,13 @@
 #include "tern/apps/reproduce/engine/result_page.h"
 #include "tern/apps/reproduce/engine/run_files.h"
 #include "tern/apps/reproduce/engine/text.h"
-#include "tern/apps/trainer/application.h"
 #include "tern/core/error.h"
+#include "tern/trainer/application.h"
 
 namespace tern::reproduce {
 namespace {
 
-/// A line on a terminal that the next one replaces.
-void show(const std::string& line) {
-  if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", line.c_str());
-}
-
-void say(const std::string& line) {
-  show("");
-  std::fprintf(stderr, "%s\n", line.c_str());
-}
+using namespace trainer;
 
 std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs == 1 ? "" : "s"); }
 
@@ -46,9 +37,10 @@ std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& c
 
 }  // namespace
 
-Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command)
+Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command, Console& console)
     : entry_(entry),
       command_(command),
+      console_(console),
       experiment_(entry.make(command.options)),
       runs_(runs_of(*experiment_, command)),
       folder_(command.folder) {
@@ -88,7 +80,19 @@ void Reproduction::run() {
     runs_[i].is_study() ? compute(i) : train(i);
     write();
   }
-  std::fputs(experiment_->report(results_).text.c_str(), stdout);
+  std::string text = experiment_->report(results_).text;
+  if (text.ends_with('\n')) text.pop_back();
+  console_.out.print(text);
+}
+
+/// A line on a terminal that the next one replaces.
+void Reproduction::show(const std::string& line) {
+  if (console_.err.is_terminal()) console_.err.show("\r\033[K" + line);
+}
+
+void Reproduction::say(const std::string& line) {
+  show("");
+  console_.err.print(line);
 }
 
 std::string Reproduction::title(size_t number) const {

@@ -7,7 +7,8 @@
 #include "tern/apps/reproduce/engine/experiment.h"
 #include "tern/apps/reproduce/engine/options.h"
 #include "tern/apps/reproduce/engine/run_folder.h"
-#include "tern/apps/trainer/run/interrupt.h"
+#include "tern/trainer/report/console.h"
+#include "tern/trainer/run/interrupt.h"
 
 namespace tern::reproduce {
 
@@ -16,7 +17,7 @@ namespace tern::reproduce {
 class Reproduction {
  public:
   /// An InputError where another process is at work in the folder, or left something else there.
-  Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command);
+  Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command, trainer::Console& console);
   ~Reproduction();
   Reproduction(const Reproduction&) = delete;
   Reproduction& operator=(const Reproduction&) = delete;
@@ -31,10 +32,13 @@ class Reproduction {
   void compute(size_t number);
   std::string title(size_t number) const;
   void write() const;
+  void show(const std::string& line);
+  void say(const std::string& line);
 
   ExperimentEntry entry_;
   const ReproduceCommand& command_;
-  InterruptGuard interrupt_;
+  trainer::Console& console_;
+  trainer::InterruptGuard interrupt_;
   std::unique_ptr<Experiment> experiment_;
   std::vector<Run> runs_;
   std::filesystem::path folder_;

@@ -6,10 +6,12 @@
 #include <thread>
 
 #include "tern/apps/reproduce/engine/text.h"
-#include "tern/apps/trainer/job/machine.h"
+#include "tern/trainer/job/machine.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 std::string machine_text(const std::string& device) {
   std::string text = fmt::format("{}, {} cores", processor_name(), std::thread::hardware_concurrency());

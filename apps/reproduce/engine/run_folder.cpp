@@ -4,13 +4,15 @@
 
 #include "tern/apps/reproduce/engine/run_files.h"
 #include "tern/apps/reproduce/engine/text.h"
-#include "tern/apps/trainer/job/program.h"
 #include "tern/core/error.h"
 #include "tern/core/stopwatch.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/trainer/job/program.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 std::filesystem::path program_file(const std::string& name) {
   return std::filesystem::path(program_path()).parent_path() / name;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <span>
 
-#include "tern/apps/trainer/report/chart.h"
 #include "tern/core/atomic_file.h"
+#include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
 namespace {
+
+using namespace trainer;
 
 std::string quoted(const std::string& word) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "tern/apps/trainer/flags.h"
-#include "tern/apps/trainer/model_setup.h"
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/networks/alexnet.h"
@@ -9,10 +7,14 @@
 #include "tern/networks/lenet.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/trainer/flags/command_line.h"
+#include "tern/trainer/run/recipe.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
 namespace {
+
+using namespace trainer;
 
 TEST(LeNet, HasTheParametersOfItsTwoSources) {
   networks::LeNet lenet;
