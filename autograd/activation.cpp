@@ -1,6 +1,5 @@
 #include "tern/autograd/functional.h"
 #include "tern/autograd/operation.h"
-#include "tern/kernels/elementwise.h"
 #include "tern/kernels/loss.h"
 
 namespace tern {
@@ -17,22 +16,26 @@ struct Relu {
   Gradients backward(Tensor dy, const Needs&) const { return {relu_gradient(y, std::move(dy))}; }
 };
 
-struct LeakyRelu {
-  double slope;
+/// An activation with an option, whose gradient is a function of its input.
+template <const auto& kForward, const auto& kBackward, class Option>
+struct InputActivation {
+  Option option;
   Tensor x;
 
   Tensor forward(const Tensor& input) {
     x = input;
     Tensor y = Tensor::empty_like(x);
-    kernels::leaky_relu(x, slope, y);
+    kForward(x, option, y);
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
     Tensor dx = Tensor::empty_like(dy);
-    kernels::leaky_relu_backward(x, dy, slope, dx);
+    kBackward(x, dy, option, dx);
     return {dx};
   }
 };
+using LeakyRelu = InputActivation<kernels::leaky_relu, kernels::leaky_relu_backward, double>;
+using Gelu = InputActivation<kernels::gelu, kernels::gelu_backward, GeluForm>;
 
 /// An activation whose gradient is a function of its output.
 template <const auto& kForward, const auto& kBackward>
@@ -56,9 +59,10 @@ using Tanh = OutputActivation<kernels::tanh, kernels::tanh_backward>;
 }  // namespace
 
 Variable relu(const Variable& x) { return apply(Relu{}, x); }
-Variable leaky_relu(const Variable& x, double slope) { return apply(LeakyRelu{.slope = slope, .x = {}}, x); }
+Variable leaky_relu(const Variable& x, double slope) { return apply(LeakyRelu{.option = slope, .x = {}}, x); }
 Variable sigmoid(const Variable& x) { return apply(Sigmoid{}, x); }
 Variable tanh(const Variable& x) { return apply(Tanh{}, x); }
+Variable gelu(const Variable& x, GeluForm form) { return apply(Gelu{.option = form, .x = {}}, x); }
 
 Tensor relu_gradient(const Tensor& y, Tensor dy) {
   dy = in_format(std::move(dy), y.format());

@@ -6,6 +6,7 @@
 #include "tern/autograd/variable.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/dropout.h"
+#include "tern/kernels/elementwise.h"
 #include "tern/kernels/matmul.h"
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
@@ -61,6 +62,11 @@ Variable relu(const Variable& x);
 Variable leaky_relu(const Variable& x, double slope = 0.01);
 Variable sigmoid(const Variable& x);
 Variable tanh(const Variable& x);
+
+using kernels::GeluForm;
+
+/// x · Φ(x), Φ the distribution function of N(0, 1), as PyTorch's gelu
+Variable gelu(const Variable& x, GeluForm form = GeluForm::exact);
 
 /// 0 if y <= 0, else dy, also if y is NaN: the gradient through a relu that gave y, in y's format; written into dy
 /// where nobody else holds that.

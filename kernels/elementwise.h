@@ -21,6 +21,17 @@ inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> sig
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> tanh{"tanh"};
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> tanh_backward{"tanh_backward"};
 
+/// How gelu computes x · Φ(x), Φ the distribution function of N(0, 1) (Hendrycks and Gimpel, 2016).
+enum class GeluForm : uint8_t {
+  exact,    ///< Φ(x) = (1 + erf(x/√2)) / 2: PyTorch's approximate='none'
+  by_tanh,  ///< Φ(x) ≈ (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2: PyTorch's approximate='tanh'
+};
+inline constexpr double kGeluScale = 0.7978845608028654, kGeluCube = 0.044715;  ///< √(2/π), and the factor of x³
+/// y = x · Φ(x). NaN for NaN and for -∞.
+inline constinit Kernel<void(const Tensor& x, GeluForm, Tensor& y)> gelu{"gelu"};
+/// dx = dy · (Φ(x) + x · Φ'(x))
+inline constinit Kernel<void(const Tensor& x, const Tensor& dy, GeluForm, Tensor& dx)> gelu_backward{"gelu_backward"};
+
 /// y = scale·x
 inline constinit Kernel<void(const Tensor& x, double scale, Tensor& y)> scale{"scale"};
 /// y += x, same shape; formats may differ

@@ -42,4 +42,17 @@ class Tanh final : public Module {
   Variable forward(const Variable& x) override { return tanh(x); }
 };
 
+/// x · Φ(x), Φ the distribution function of N(0, 1)
+class Gelu final : public Module {
+ public:
+  struct Options {
+    GeluForm form = GeluForm::exact;
+  };
+  explicit Gelu(const Options& options) : form_(options.form) {}
+  Variable forward(const Variable& x) override { return gelu(x, form_); }
+
+ private:
+  GeluForm form_;
+};
+
 }  // namespace tern

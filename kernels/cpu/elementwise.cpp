@@ -46,6 +46,35 @@ void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   map("tanh_backward", y, dy, dx, [](float v, float d) { return d * (1.0f - v * v); });
 }
 
+/// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), u the polynomial of gelu's approximation.
+float gelu_gate(float v) {
+  constexpr auto kScale = static_cast<float>(-2 * kernels::kGeluScale), kCube = static_cast<float>(kernels::kGeluCube);
+  return 1.0f / (1.0f + exponential(kScale * v * (1.0f + kCube * v * v)));
+}
+
+void gelu(const Tensor& x, kernels::GeluForm form, Tensor& y) {
+  if (form == kernels::GeluForm::exact)
+    map("gelu", x, y, [](float v) { return v * normal_distribution(v).below; });
+  else
+    map("gelu", x, y, [](float v) { return v * gelu_gate(v); });
+}
+
+void gelu_backward(const Tensor& x, const Tensor& dy, kernels::GeluForm form, Tensor& dx) {
+  if (form == kernels::GeluForm::exact) {
+    map("gelu_backward", x, dy, dx, [](float v, float d) {
+      const Normal normal = normal_distribution(v);
+      return d * (normal.below + v * normal.density);
+    });
+    return;
+  }
+  constexpr auto kScale = static_cast<float>(2 * kernels::kGeluScale),
+                 kSquare = static_cast<float>(3 * kernels::kGeluCube);
+  map("gelu_backward", x, dy, dx, [](float v, float d) {
+    const float gate = gelu_gate(v);
+    return d * (gate + v * gate * (1.0f - gate) * kScale * (1.0f + kSquare * v * v));
+  });
+}
+
 void scale(const Tensor& x, double scale, Tensor& y) {
   map("scale", x, y, [s = static_cast<float>(scale)](float v) { return s * v; });
 }
@@ -121,6 +150,8 @@ void provide_elementwise() {
   kernels::sigmoid_backward.provide(Target::cpu, sigmoid_backward);
   kernels::tanh.provide(Target::cpu, tanh);
   kernels::tanh_backward.provide(Target::cpu, tanh_backward);
+  kernels::gelu.provide(Target::cpu, gelu);
+  kernels::gelu_backward.provide(Target::cpu, gelu_backward);
   kernels::scale.provide(Target::cpu, scale);
   kernels::accumulate.provide(Target::cpu, accumulate);
   kernels::add.provide(Target::cpu, add);

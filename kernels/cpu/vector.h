@@ -6,22 +6,14 @@
 #include "tern/core/dtype.h"
 #include "tern/core/parallel.h"
 
+// Code for the processor's instruction set comes in two forms. Plain loops pass through `vectorized`, which has the
+// compiler make them for each set. Loops written with vector types are compiled by themselves: see simd/kernels.h.
+
 namespace tern::cpu {
 
 /// The vector instructions that loops here are compiled for: the widest of the processor's.
 enum class VectorSet : uint8_t { baseline, avx2, avx512 };
 VectorSet vector_set();
-
-/// What exists once for each set: the one for this processor.
-template <class T>
-const T& of_vector_set(const T& baseline, const T& avx2, const T& avx512) {
-  switch (vector_set()) {
-    case VectorSet::baseline: break;
-    case VectorSet::avx2: return avx2;
-    case VectorSet::avx512: return avx512;
-  }
-  return baseline;
-}
 
 namespace detail {
 
@@ -46,7 +38,11 @@ template <class Body>
 /// loops; what it calls must be visible to be inlined.
 template <class Body>
 void vectorized(Body body) {
-  of_vector_set(detail::run_baseline<Body>, detail::run_avx2<Body>, detail::run_avx512<Body>)(body);
+  switch (vector_set()) {
+    case VectorSet::baseline: return detail::run_baseline(body);
+    case VectorSet::avx2: return detail::run_avx2(body);
+    case VectorSet::avx512: return detail::run_avx512(body);
+  }
 }
 
 /// `parallel_for` whose body(first, last) is `vectorized`.

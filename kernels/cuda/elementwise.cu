@@ -35,6 +35,26 @@ struct Tanh {
 struct TanhBackward {
   __device__ float operator()(float y, float dy) const { return dy * (1 - y * y); }
 };
+/// erfc and the logistic function cancel nothing far below 0.
+template <kernels::GeluForm>
+struct Gelu {
+  __device__ static float normal_below(float x) { return 0.5f * erfcf(-0.707106781f * x); }
+  __device__ float operator()(float x) const { return x * normal_below(x); }
+  __device__ float operator()(float x, float dy) const {
+    return dy * (normal_below(x) + x * 0.398942280f * expf(-0.5f * x * x));
+  }
+};
+template <>
+struct Gelu<kernels::GeluForm::by_tanh> {
+  static constexpr auto kScale = static_cast<float>(2 * kernels::kGeluScale),
+                        kCube = static_cast<float>(kernels::kGeluCube);
+  __device__ static float gate(float x) { return 1 / (1 + expf(-kScale * x * (1 + kCube * x * x))); }
+  __device__ float operator()(float x) const { return x * gate(x); }
+  __device__ float operator()(float x, float dy) const {
+    const float open = gate(x);
+    return dy * (open + x * open * (1 - open) * kScale * (1 + 3 * kCube * x * x));
+  }
+};
 struct Scale {
   float factor;
   __device__ float operator()(float x) const { return factor * x; }
@@ -77,6 +97,19 @@ void sigmoid_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
 void tanh(const Tensor& x, Tensor& y) { map("tanh", Tanh{}, y, x); }
 void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx) { map("tanh_backward", TanhBackward{}, dx, y, dy); }
 
+void gelu(const Tensor& x, kernels::GeluForm form, Tensor& y) {
+  if (form == kernels::GeluForm::exact)
+    map("gelu", Gelu<kernels::GeluForm::exact>{}, y, x);
+  else
+    map("gelu", Gelu<kernels::GeluForm::by_tanh>{}, y, x);
+}
+void gelu_backward(const Tensor& x, const Tensor& dy, kernels::GeluForm form, Tensor& dx) {
+  if (form == kernels::GeluForm::exact)
+    map("gelu_backward", Gelu<kernels::GeluForm::exact>{}, dx, x, dy);
+  else
+    map("gelu_backward", Gelu<kernels::GeluForm::by_tanh>{}, dx, x, dy);
+}
+
 void scale(const Tensor& x, double scale, Tensor& y) { map("scale", Scale{static_cast<float>(scale)}, y, x); }
 void accumulate(const Tensor& x, Tensor& y) {
   const Tensor sum = y;
@@ -110,6 +143,8 @@ void provide_elementwise() {
   kernels::sigmoid_backward.provide(Target::cuda, sigmoid_backward);
   kernels::tanh.provide(Target::cuda, tanh);
   kernels::tanh_backward.provide(Target::cuda, tanh_backward);
+  kernels::gelu.provide(Target::cuda, gelu);
+  kernels::gelu_backward.provide(Target::cuda, gelu_backward);
   kernels::scale.provide(Target::cuda, scale);
   kernels::accumulate.provide(Target::cuda, accumulate);
   kernels::add.provide(Target::cuda, add);

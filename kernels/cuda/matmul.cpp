@@ -210,7 +210,6 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
 }  // namespace
 
 void provide_matmul() {
-  kernels::multiply.provide(Target::cuda, multiply);
   kernels::matmul.provide(Target::cuda, matmul);
   kernels::linear.provide(Target::cuda, linear);
   kernels::linear_backward_data.provide(Target::cuda, linear_backward_data);

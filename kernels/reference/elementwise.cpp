@@ -1,6 +1,7 @@
 #include "tern/kernels/elementwise.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "tern/core/visit.h"
 #include "tern/kernels/kernel.h"
@@ -83,6 +84,32 @@ void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   map("tanh_backward", y, dy, dx, [](auto out, auto d) { return d * (1 - out * out); });
 }
 
+/// The tanh of gelu's approximation.
+template <class T>
+T gelu_tanh(T v) {
+  return std::tanh(static_cast<T>(kernels::kGeluScale) * (v + static_cast<T>(kernels::kGeluCube) * v * v * v));
+}
+
+void gelu(const Tensor& x, kernels::GeluForm form, Tensor& y) {
+  map("gelu", x, y, [form](auto v) {
+    using T = decltype(v);
+    return v / 2 * (1 + (form == kernels::GeluForm::exact ? std::erf(v / std::numbers::sqrt2_v<T>) : gelu_tanh(v)));
+  });
+}
+
+void gelu_backward(const Tensor& x, const Tensor& dy, kernels::GeluForm form, Tensor& dx) {
+  map("gelu_backward", x, dy, dx, [form](auto v, auto d) {
+    using T = decltype(v);
+    if (form == kernels::GeluForm::exact) {
+      const T density = std::exp(-v * v / 2) * std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
+      return d * ((1 + std::erf(v / std::numbers::sqrt2_v<T>)) / 2 + v * density);
+    }
+    const T t = gelu_tanh(v);
+    const T inner = static_cast<T>(kernels::kGeluScale) * (1 + 3 * static_cast<T>(kernels::kGeluCube) * v * v);
+    return d * ((1 + t) / 2 + v / 2 * (1 - t * t) * inner);
+  });
+}
+
 void scale(const Tensor& x, double scale, Tensor& y) {
   map("scale", x, y, [scale](auto v) { return static_cast<decltype(v)>(scale) * v; });
 }
@@ -119,6 +146,8 @@ void provide_elementwise() {
   kernels::sigmoid_backward.provide(Target::reference, sigmoid_backward);
   kernels::tanh.provide(Target::reference, tanh);
   kernels::tanh_backward.provide(Target::reference, tanh_backward);
+  kernels::gelu.provide(Target::reference, gelu);
+  kernels::gelu_backward.provide(Target::reference, gelu_backward);
   kernels::scale.provide(Target::reference, scale);
   kernels::accumulate.provide(Target::reference, accumulate);
   kernels::add.provide(Target::reference, add);

@@ -33,13 +33,16 @@ std::string name_of(const testing::TestParamInfo<Case>& info) { return info.para
 
 const Shape kImages{2, 3, 4, 5};
 
-INSTANTIATE_TEST_SUITE_P(Activation, Gradcheck,
-                         testing::ValuesIn(std::vector<Case>{
-                             {"relu", {kImages}, [](const Inputs& in) { return relu(in[0]); }},
-                             {"leaky_relu", {kImages}, [](const Inputs& in) { return leaky_relu(in[0], 0.2); }},
-                             {"sigmoid", {kImages}, [](const Inputs& in) { return sigmoid(in[0]); }},
-                             {"tanh", {kImages}, [](const Inputs& in) { return tanh(in[0]); }}}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Activation, Gradcheck,
+    testing::ValuesIn(std::vector<Case>{
+        {"relu", {kImages}, [](const Inputs& in) { return relu(in[0]); }},
+        {"leaky_relu", {kImages}, [](const Inputs& in) { return leaky_relu(in[0], 0.2); }},
+        {"sigmoid", {kImages}, [](const Inputs& in) { return sigmoid(in[0]); }},
+        {"tanh", {kImages}, [](const Inputs& in) { return tanh(in[0]); }},
+        {"gelu", {kImages}, [](const Inputs& in) { return gelu(in[0]); }},
+        {"gelu_tanh", {kImages}, [](const Inputs& in) { return gelu(in[0], GeluForm::by_tanh); }}}),
+    name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Arithmetic, Gradcheck,

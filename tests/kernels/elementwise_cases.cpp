@@ -42,6 +42,15 @@ void add_elementwise_cases(ParityTable& table) {
                        const Tensor x = run.input(shape), dy = run.input(shape);
                        run(leaky_relu_backward, x, dy, 0.1, run.output(shape));
                      }});
+    for (const auto form : {GeluForm::exact, GeluForm::by_tanh}) {
+      const std::string form_name = name + (form == GeluForm::exact ? " exact" : " by tanh");
+      table.push_back(
+          {&gelu, form_name, [=](Run& run) { run(gelu, run.input(shape, -6, 6), form, run.output(shape)); }});
+      table.push_back({&gelu_backward, form_name, [=](Run& run) {
+                         const Tensor x = run.input(shape, -6, 6), dy = run.input(shape);
+                         run(gelu_backward, x, dy, form, run.output(shape));
+                       }});
+    }
     table.push_back({&scale, name, [=](Run& run) { run(scale, run.input(shape), -1.7, run.output(shape)); }});
     table.push_back({&accumulate, name, [=](Run& run) {
                        const Tensor x = run.input(shape);
@@ -59,6 +68,9 @@ void add_elementwise_cases(ParityTable& table) {
   for (const auto* kernel : {&relu, &sigmoid, &tanh})
     table.push_back({kernel, "NaN, infinities and saturation",
                      [=](Run& run) { run(*kernel, run.given({9}, special), run.output({9})); }});
+  for (const auto form : {GeluForm::exact, GeluForm::by_tanh})
+    table.push_back({&gelu, "NaN, infinities and saturation",
+                     [=](Run& run) { run(gelu, run.given({9}, special), form, run.output({9})); }});
   table.push_back({&relu_backward, "NaN passes the gradient", [=](Run& run) {
                      const Tensor y = run.given({9}, special), dy = run.input({9});
                      run(relu_backward, y, dy, run.output({9}));

@@ -42,6 +42,17 @@ TEST(Elementwise, ActivatesAndReturnsSlopes) {
   expect_values(dx, {0.070650824853165, 1, 0.009866037165440});
 }
 
+// What https://www.tensorflow.org/api_docs/python/tf/nn/gelu prints in f32. PyTorch's gelu is defined by the same
+// formulas.
+TEST(Elementwise, GeluGivesPublishedValues) {
+  const Tensor x = f64({5}, {-3, -1, 0, 1, 3});
+  Tensor y = empty_f64({5});
+  gelu(x, GeluForm::exact, y);
+  expect_values(y, {-0.00404951, -0.15865529, 0, 0.8413447, 2.9959507}, 5e-7);
+  gelu(x, GeluForm::by_tanh, y);
+  expect_values(y, {-0.00363752, -0.15880796, 0, 0.841192, 2.9963627}, 5e-7);
+}
+
 TEST(Elementwise, WritesInPlace) {
   Tensor x = f64({2}, {-1, 4});
   scale(x, -2, x);

@@ -16,7 +16,7 @@ const CrossEntropyCase kCrossEntropyCases[] = {{1, 2}, {3, 10}, {64, 10}, {5, 35
 
 }  // namespace
 
-void add_softmax_cases(ParityTable& table) {
+void add_loss_cases(ParityTable& table) {
   using namespace kernels;
   for (const Shape& shape : kShapes) {
     const std::string name = to_string(shape);

@@ -5,6 +5,13 @@ namespace tern::cpu::simd {
 
 constinit const Kernels baseline_kernels = make_kernels<4>(&baseline_codec_loops);
 
-const Kernels& kernels() { return of_vector_set(baseline_kernels, avx2_kernels, avx512_kernels); }
+const Kernels& kernels() {
+  switch (vector_set()) {
+    case VectorSet::baseline: break;
+    case VectorSet::avx2: return avx2_kernels;
+    case VectorSet::avx512: return avx512_kernels;
+  }
+  return baseline_kernels;
+}
 
 }  // namespace tern::cpu::simd

@@ -11,6 +11,18 @@
 namespace tern::cpu::simd {
 namespace {
 
+template <class V>
+inline V load(const void* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+
+template <class V>
+inline void store(void* to, const V& v) {
+  __builtin_memcpy(to, &v, sizeof v);
+}
+
 /// One round of Philox over blocks in 64-bit lanes, whose upper halves hold remains of products that nothing reads.
 template <class Isa, class Wide>
 inline void philox_round(Wide (&w)[4], uint32_t key0, uint32_t key1) {

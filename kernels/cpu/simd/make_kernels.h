@@ -11,6 +11,18 @@ namespace {
 template <int kWidth>
 using Floats = Vector<float, kWidth>;
 
+template <int kWidth>
+inline Floats<kWidth> load(const float* p) {
+  Floats<kWidth> v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <int kWidth>
+inline void store(float* p, Floats<kWidth> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
 /// Vectors of half the width end rows where they suffice, from 16 floats on: some processors take such a vector in two
 /// halves.
 template <int kWidth>
@@ -32,7 +44,7 @@ inline void accumulate_tile(const Product& p, const float* a, const float* b, Fl
     for (int64_t d = p.depth; d > 0; --d) {
       Floats<kWidth> row[kVectors];
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) row[v] = load<Floats<kWidth>>(b + v * kWidth);
+      for (int v = 0; v < kVectors; ++v) row[v] = load<kWidth>(b + v * kWidth);
 #pragma GCC unroll 32
       for (int r = 0; r < kRows; ++r) {
         const float scale = from[r * a_row];
@@ -56,10 +68,10 @@ inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVec
       for (int v = 0; v < kVectors; ++v) {
         float* target = c + r * p.c_row + v * kWidth;
         Floats<kWidth> value = sum[r][v];
-        if (p.accumulate) value += load<Floats<kWidth>>(target);
-        if (bias) value += load<Floats<kWidth>>(bias + v * kWidth);
+        if (p.accumulate) value += load<kWidth>(target);
+        if (bias) value += load<kWidth>(bias + v * kWidth);
         if (p.relu) value = value < 0.0f ? Floats<kWidth>{} : value;
-        store(target, value);
+        store<kWidth>(target, value);
       }
     }
     return;
@@ -69,7 +81,7 @@ inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVec
 #pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) store(rest[r] + v * kWidth, sum[r][v]);
+    for (int v = 0; v < kVectors; ++v) store<kWidth>(rest[r] + v * kWidth, sum[r][v]);
   }
 #pragma GCC unroll 1
   for (int r = 0; r < kRows; ++r) {
@@ -228,7 +240,7 @@ void vector_to_points(const float* const* pixels, int64_t c, float* points, int6
   for (int j = 0; j < kIn; ++j) {
     Floats<kWidth> x[kIn], y[kPoints];
 #pragma GCC unroll 6
-    for (int i = 0; i < kIn; ++i) x[i] = load<Floats<kWidth>>(pixels[i * kIn + j] + c);
+    for (int i = 0; i < kIn; ++i) x[i] = load<kWidth>(pixels[i * kIn + j] + c);
     Transform::apply(x, y);
 #pragma GCC unroll 6
     for (int i = 0; i < kPoints; ++i) half[i][j] = y[i];
@@ -239,7 +251,7 @@ void vector_to_points(const float* const* pixels, int64_t c, float* points, int6
     Floats<kWidth> y[kPoints];
     Transform::apply(half[i], y);
 #pragma GCC unroll 6
-    for (int j = 0; j < kPoints; ++j) store(target + (i * kPoints + j) * stride, y[j]);
+    for (int j = 0; j < kPoints; ++j) store<kWidth>(target + (i * kPoints + j) * stride, y[j]);
   }
 }
 
@@ -264,12 +276,12 @@ void vector_from_points(const float* points, int64_t stride, int64_t c, int64_t 
   for (int j = 0; j < kPoints; ++j) {
     Floats<kWidth> x[kPoints], y[kOut];
 #pragma GCC unroll 6
-    for (int i = 0; i < kPoints; ++i) x[i] = load<Floats<kWidth>>(source + (i * kPoints + j) * stride);
+    for (int i = 0; i < kPoints; ++i) x[i] = load<kWidth>(source + (i * kPoints + j) * stride);
     Transform::apply(x, y);
 #pragma GCC unroll 6
     for (int i = 0; i < kOut; ++i) half[i][j] = y[i];
   }
-  const Floats<kWidth> shift = bias ? load<Floats<kWidth>>(bias + c) : Floats<kWidth>{};
+  const Floats<kWidth> shift = bias ? load<kWidth>(bias + c) : Floats<kWidth>{};
   const bool whole = channels - c >= kWidth;
   float rest[kOut * kOut * kWidth];
 #pragma GCC unroll 6
@@ -280,7 +292,7 @@ void vector_from_points(const float* points, int64_t stride, int64_t c, int64_t 
     for (int j = 0; j < kOut; ++j) {
       Floats<kWidth> value = y[j] + shift;
       if (relu) value = value < 0.0f ? Floats<kWidth>{} : value;
-      store(whole ? pixels[i * kOut + j] + c : rest + (i * kOut + j) * kWidth, value);
+      store<kWidth>(whole ? pixels[i * kOut + j] + c : rest + (i * kOut + j) * kWidth, value);
     }
   }
   if (whole) return;

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 // Loops written with vector types, compiled once for each instruction set. The headers that hold them keep all code to
 // the file that includes them, in unnamed namespaces, and include no library header with code. So no function that is
 // compiled for one processor can be linked into code for another.
@@ -17,18 +14,6 @@ struct VectorOf {
 /// kWidth numbers in one register; arithmetic is elementwise, with scalars too.
 template <class T, int kWidth>
 using Vector = typename VectorOf<T, kWidth>::type;
-
-template <class V>
-inline V load(const void* from) {
-  V v;
-  __builtin_memcpy(&v, from, sizeof v);
-  return v;
-}
-
-template <class V>
-inline void store(void* to, const V& v) {
-  __builtin_memcpy(to, &v, sizeof v);
-}
 
 }  // namespace
 }  // namespace tern::cpu::simd
