@@ -42,7 +42,7 @@ void reproduce_squares(const std::filesystem::path& folder) {
   command.name = "squares";
   command.folder = folder;
   testing::internal::CaptureStdout();
-  Console console;
+  trainer::Console console;
   Reproduction(entry, command, console).run();
   EXPECT_NE(testing::internal::GetCapturedStdout().find("3² = 9.0"), std::string::npos);
 }
