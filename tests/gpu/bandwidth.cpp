@@ -16,11 +16,11 @@
 #include "tern/kernels/dropout.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
+#include "tern/kernels/loss.h"
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
 #include "tern/kernels/reduction.h"
 #include "tern/kernels/short_float.h"
-#include "tern/kernels/loss.h"
 #include "tern/kernels/update.h"
 #include "tern/trainer/application.h"
 
