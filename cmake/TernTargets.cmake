@@ -23,9 +23,6 @@ function(tern_library name)
   target_include_directories(tern_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(tern_${name} PUBLIC cxx_std_20)
-  if(TERN_CUDA)
-    tern_cuda_options(tern_${name})
-  endif()
   target_link_libraries(tern_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
   tern_compile_options(tern_${name})
 

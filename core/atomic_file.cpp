@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const char* what, int error) {
+[[noreturn]] void fail_path(const fs::path& path, const char* what, int error) {
   fail_input({path.string(), ": ", what, ": ", std::generic_category().message(error)});
 }
 
@@ -70,15 +70,15 @@ void AtomicFile::commit() {
   sync_folder(folder_of(path_));
 }
 
-void AtomicFile::fail_system(const char* what, int error) const { fail(path_, what, error); }
+void AtomicFile::fail_system(const char* what, int error) const { fail_path(path_, what, error); }
 
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(folder, "cannot be opened", errno);
+  if (descriptor < 0) fail_path(folder, "cannot be opened", errno);
   const int error = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
   // EINVAL: a file system that keeps folders in order by itself.
-  if (error != 0 && error != EINVAL) fail(folder, "cannot be synchronised", error);
+  if (error != 0 && error != EINVAL) fail_path(folder, "cannot be synchronised", error);
 }
 
 bool make_folder(const fs::path& folder) {
@@ -89,7 +89,7 @@ bool make_folder(const fs::path& folder) {
   make_folder(path.parent_path());
   if (const int error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno) {
     if (error == EEXIST && fs::is_directory(path, ignored)) return false;  // another process was faster
-    fail(folder, "no folder can be made there", error);
+    fail_path(folder, "no folder can be made there", error);
   }
   sync_folder(path.parent_path());
   return true;

@@ -22,7 +22,9 @@ constexpr const char* kBlank = " \t\r";
 /// The beginning of `text`, which may be of a file that is no text.
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 80;
-  return "'" + escaped(text.substr(0, kMost)) + (text.size() > kMost ? "'..." : "'");
+  std::string quoted = "'";
+  quoted += escaped(text.substr(0, kMost));
+  return quoted += text.size() > kMost ? "'..." : "'";
 }
 
 /// Of a line that is not blank; `where` is for errors.

@@ -5,7 +5,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+std::unique_ptr<Module> make_alexnet(const ModelSpec& spec) {
   const AlexNetOptions options{.classes = spec.images.classes,
                                .dropout = spec.choices.at("dropout") == "0.2" ? 0.2 : 0.5};
   if (spec.choices.at("towers") == "one") return std::make_unique<OneTowerAlexNet>(options);
@@ -17,7 +17,7 @@ std::unique_ptr<Module> make_model(const ModelSpec& spec) {
 }
 
 /// Wen et al., 2017, after Caffe: crops of 224×224, mirrored, less ImageNet's mean colour on a scale of 255.
-void augment(Transform& transform, const ImageSpec&) {
+void augment_alexnet(Transform& transform, const ImageSpec&) {
   transform.crop_height = transform.crop_width = 224;
   transform.random_crop = transform.random_flip = true;
   transform.mean = {123.68f / 255, 116.78f / 255, 103.94f / 255};
@@ -29,7 +29,7 @@ void augment(Transform& transform, const ImageSpec&) {
 const Network& alexnet() {
   static const Network network = {
       .name = "alexnet",
-      .model = make_model,
+      .model = make_alexnet,
       .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's of 2012, or of 2014"},
                   {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, for ternary"},
                   {.flag = "norm-momentum",
@@ -43,7 +43,7 @@ const Network& alexnet() {
                               .lr_schedule = LrSchedule::step,
                               .lr_steps = {0.27, 0.54, 0.81},
                               .weight_decay = 5e-4},
-                 .augment = augment},
+                 .augment = augment_alexnet},
       .presets = {{.name = "alexnet", .choices = {{"towers", "one"}}}}};
   return network;
 }

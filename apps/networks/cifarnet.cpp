@@ -5,14 +5,14 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+std::unique_ptr<Module> make_cifarnet(const ModelSpec& spec) {
   const auto& [channels, height, width, classes] = spec.images;
   return std::make_unique<CifarNet>(
       CifarNet::Options{.channels = channels, .height = height, .width = width, .classes = classes});
 }
 
 /// Wen et al., 2017, section 4.1: crops of 24×24, mirrored, brighter or darker, of another contrast, standardized.
-void augment(Transform& transform, const ImageSpec&) {
+void augment_cifarnet(Transform& transform, const ImageSpec&) {
   transform.crop_height = transform.crop_width = 24;
   transform.random_crop = transform.random_flip = true;
   transform.brightness = 63.0f / 255;
@@ -25,7 +25,7 @@ void augment(Transform& transform, const ImageSpec&) {
 
 const Network& cifarnet() {
   static const Network network = {.name = "cifarnet",
-                                  .model = make_model,
+                                  .model = make_cifarnet,
                                   .recipe = {.defaults = {.data = "shapes",
                                                           .iterations = 300'000,
                                                           .batch_size = 128,
@@ -33,7 +33,7 @@ const Network& cifarnet() {
                                                           .lr = 2e-4,
                                                           .weight_decay = 0.004,
                                                           .ema_decay = 0.9999},
-                                             .augment = augment},
+                                             .augment = augment_cifarnet},
                                   .presets = {{.name = "cifarnet"}}};
   return network;
 }

@@ -3,7 +3,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+std::unique_ptr<Module> make_mlp(const ModelSpec& spec) {
   return std::make_unique<Mlp>(
       Mlp::Options{.widths = {spec.images.numel(), spec.counts.at("hidden"), spec.images.classes},
                    .norm = spec.choices.at("norm") == "batch"});
@@ -14,7 +14,7 @@ std::unique_ptr<Module> make_model(const ModelSpec& spec) {
 const Network& mlp() {
   static const Network network = {
       .name = "mlp",
-      .model = make_model,
+      .model = make_mlp,
       .choices = {{.flag = "norm", .values = {"batch", "none"}, .help = "Normalisation before the ReLU"}},
       .counts = {{.flag = "hidden", .value = 512, .help = "Neurons between input and output"}},
       .presets = {{.name = "mlp"}, {.name = "mlp4096", .data = "tones", .counts = {{"hidden", 4096}}}}};

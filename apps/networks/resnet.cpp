@@ -5,7 +5,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_model(const ModelSpec& spec) {
+std::unique_ptr<Module> make_resnet(const ModelSpec& spec) {
   ResNet::Options options{
       .depth = spec.counts.at("depth"), .channels = spec.images.channels, .classes = spec.images.classes};
   if (spec.choices.at("stem") == "imagenet") options.stem = Stem::imagenet;
@@ -24,7 +24,7 @@ void warm_up_110_layers(TrainSettings& settings, const IsGiven& is_given) {
 
 /// He et al., 2016, mirrored as well: of images above 224×224 crops of that size (section 3.4), of others crops out of
 /// images padded by 4 pixels (section 4.2).
-void augment(Transform& transform, const ImageSpec& images) {
+void augment_resnet(Transform& transform, const ImageSpec& images) {
   constexpr int64_t kCrop = 224;
   transform.random_crop = transform.random_flip = true;
   if (images.height > kCrop && images.width > kCrop)
@@ -38,7 +38,7 @@ void augment(Transform& transform, const ImageSpec& images) {
 const Network& resnet() {
   static const Network network = {
       .name = "resnet",
-      .model = make_model,
+      .model = make_resnet,
       .choices = {{.flag = "stem", .values = {"cifar", "imagenet"}, .help = "First layers: 3x3, or 7x7 and pooling"},
                   {.flag = "shortcut",
                    .values = {"paper", "A", "B"},
@@ -53,7 +53,7 @@ const Network& resnet() {
                               .lr_schedule = LrSchedule::step,
                               .lr_steps = {0.5, 0.75},
                               .weight_decay = 1e-4},
-                 .augment = augment,
+                 .augment = augment_resnet,
                  .settle = warm_up_110_layers},
       .presets = {{.name = "resnet20", .counts = {{"depth", 20}}},
                   {.name = "resnet56", .counts = {{"depth", 56}}},

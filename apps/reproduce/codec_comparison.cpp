@@ -16,8 +16,6 @@ namespace {
 
 using namespace trainer;
 
-constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
-
 bool is_float(const ComparedCodec& codec) { return std::string_view(codec.spec) == "none"; }
 
 std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
@@ -138,7 +136,7 @@ std::string CodecComparison::figure(const Results& results) const {
   for (size_t i = 0; i < plan_.codecs.size(); ++i) {
     const auto found = results_of(plan_.codecs[i], results);
     if (found.empty()) continue;
-    Series series = {.label = plan_.codecs[i].label, .color = kColors[i], .points = smooth(found.front()->losses)};
+    Series series = {.label = plan_.codecs[i].label, .color = kPalette[i], .points = smooth(found.front()->losses)};
     if (is_float(plan_.codecs[i])) {  // others lie upon it
       series.width = 8;
       series.opacity = 0.35;

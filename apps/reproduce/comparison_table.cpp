@@ -13,8 +13,6 @@ namespace {
 
 using namespace trainer;
 
-constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple};
-
 std::string seed_name(const ComparisonRow& row, int64_t seed) { return fmt::format("{}-seed-{}", row.run.name, seed); }
 
 bool shortened(const ComparisonRow& row) { return row.published_steps && row.run.steps != *row.published_steps; }
@@ -90,7 +88,7 @@ std::string ComparisonTable::figure(const Results& results) const {
     Chart chart = {.title = group.title + ": test accuracy", .x_label = "step", .series = {}};
     for (size_t i = 0; i < group.rows.size(); ++i)
       if (const auto found = results.find(seed_name(group.rows[i], 1)); found != results.end())
-        chart.series.push_back(make_series(group.rows[i], found->second, kColors[i % std::size(kColors)]));
+        chart.series.push_back(make_series(group.rows[i], found->second, kPalette[i % std::size(kPalette)]));
     set_accuracy_axes(chart, group.rows.front().run.steps);
     charts.push_back(chart);
   }

@@ -84,9 +84,10 @@ class IstFigure4 final : public Experiment {
       for (const IstMethod& method : ist_methods()) {
         if (method.name != std::string(name)) continue;
         const RunResult* other = find_result(results, tasks_[task], run_of(task, method));
-        const auto slow = other ? seconds_to(*other, kLevel) : std::nullopt,
-                   fast = ist ? seconds_to(*ist, kLevel) : std::nullopt;
-        const auto times = slow && fast ? std::optional(*slow / *fast) : std::nullopt;
+        std::optional<double> slow, fast, times;
+        if (other) slow = seconds_to(*other, kLevel);
+        if (ist) fast = seconds_to(*ist, kLevel);
+        if (slow && fast) times = *slow / *fast;
         rows.push_back({method.title, cell(slow, 1), cell(fast, 1), cell(times, 1), fmt::format("{:.1f}", paper)});
       }
     return markdown_table(rows);

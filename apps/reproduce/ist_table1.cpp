@@ -20,10 +20,10 @@ struct PaperRow {
 };
 
 constexpr int64_t kPaperWorkers[] = {2, 4, 8};
-constexpr PaperRow kSpeech[] = {{0.63, {{118, 269, 450}, {68, 130, 235}, {35, 28, 24}}},
-                                {0.75, {{759, 1708, 2417}, {444, 742, 1110}, {231, 167, 192}}}};
-constexpr PaperRow kResNet18[] = {{0.85, {{21775, 13689, 6890}, {18769, 12744, 7020}, {15093, 7852, 5241}}},
-                                  {0.90, {{54002, 38430, 17853}, {36891, 22198, 12157}, {33345, 16798, 13425}}}};
+constexpr PaperRow kSpeechSeconds[] = {{0.63, {{118, 269, 450}, {68, 130, 235}, {35, 28, 24}}},
+                                       {0.75, {{759, 1708, 2417}, {444, 742, 1110}, {231, 167, 192}}}};
+constexpr PaperRow kResNet18Seconds[] = {{0.85, {{21775, 13689, 6890}, {18769, 12744, 7020}, {15093, 7852, 5241}}},
+                                         {0.90, {{54002, 38430, 17853}, {36891, 22198, 12157}, {33345, 16798, 13425}}}};
 /// What a short residual network reaches; the paper has nothing to compare.
 constexpr double kShortLevels[] = {0.3, 0.4};
 
@@ -69,14 +69,14 @@ class IstTable1 final : public Experiment {
   static std::vector<double> levels(const IstTask& task) {
     std::vector<double> found;
     if (task.scope != "fc" && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
-    for (const PaperRow& row : task.scope == "fc" ? kSpeech : kResNet18) found.push_back(row.accuracy);
+    for (const PaperRow& row : task.scope == "fc" ? kSpeechSeconds : kResNet18Seconds) found.push_back(row.accuracy);
     return found;
   }
 
   /// The paper's seconds, of one of its rows.
   static std::optional<double> paper_seconds(const IstTask& task, double accuracy, size_t method, int64_t workers) {
     const auto column = std::ranges::find(kPaperWorkers, workers);
-    const auto& rows = task.scope == "fc" ? kSpeech : kResNet18;
+    const auto& rows = task.scope == "fc" ? kSpeechSeconds : kResNet18Seconds;
     const auto row = std::ranges::find(rows, accuracy, &PaperRow::accuracy);
     if (column == std::end(kPaperWorkers) || row == std::end(rows)) return std::nullopt;
     return row->seconds[method][column - std::begin(kPaperWorkers)];

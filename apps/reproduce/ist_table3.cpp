@@ -14,7 +14,7 @@ namespace {
 using namespace trainer;
 
 /// Percent, of data parallel, local SGD and IST.
-constexpr double kSpeech[] = {79.38, 79.98, 81.53}, kResNet18[] = {91.28, 90.87, 91.02};
+constexpr double kSpeechAccuracy[] = {79.38, 79.98, 81.53}, kResNet18Accuracy[] = {91.28, 90.87, 91.02};
 
 /// IST's Table 3 (Yuan et al., section 4): final test accuracy with 2 machines.
 class IstTable3 final : public Experiment {
@@ -64,7 +64,7 @@ class IstTable3 final : public Experiment {
   std::string table(const IstTask& task, const Results& results) const {
     std::vector<std::vector<std::string>> rows = {{"workers", "method", "epochs", "accuracy, %", "over data parallel",
                                                    "the paper's, %", "over its data parallel"}};
-    const auto& paper = task.scope == "fc" ? kSpeech : kResNet18;
+    const auto& paper = task.scope == "fc" ? kSpeechAccuracy : kResNet18Accuracy;
     for (const int64_t workers : workers_) {
       const Sample parallel = summarize(accuracies(task, ist_methods()[0], workers, results));
       for (size_t i = 0; i < ist_methods().size(); ++i) {

@@ -16,7 +16,7 @@ namespace {
 
 using namespace trainer;
 
-constexpr int64_t kBatch = 128;  ///< of a worker, as in the authors' code
+constexpr int64_t kIstBatch = 128;  ///< of a worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";
 constexpr int64_t kCalibrated = 20;  ///< batches
 
@@ -32,7 +32,7 @@ IstTask perceptron(const ExperimentOptions& options) {
           .scope = "fc",
           .rate = "1gbit",
           .images = 24'500,
-          .batch = kBatch,
+          .batch = kIstBatch,
           .epochs = options.quick ? 6 : 10,
           .iterations = options.iterations,
           .shortened = options.quick};
@@ -49,7 +49,7 @@ IstTask residual_network(const ExperimentOptions& options, const DataChoice& dat
                   .scope = "filters",
                   .rate = options.quick ? "100mbit" : "1gbit",
                   .images = data.name == "cifar10" ? 50'000 : 20'000,
-                  .batch = options.quick ? kBatch / 2 : kBatch,
+                  .batch = options.quick ? kIstBatch / 2 : kIstBatch,
                   .epochs = options.quick ? 2 : 40,
                   .iterations = options.iterations,
                   .shortened = options.quick || data.name != "cifar10"};

@@ -7,7 +7,7 @@
 namespace tern::reproduce {
 namespace {
 
-std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_qsgd_1bit(const ExperimentOptions& options) {
   const DataChoice data = choose_data("qsgd-1bit", options, {"mnist", "digits"});
   constexpr int64_t kBatch = 64;
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
@@ -40,7 +40,7 @@ ExperimentEntry qsgd_1bit() {
           .data = "MNIST: ./dev data mnist",
           .time = "about 25 minutes on 2 cores; with --quick 5 minutes",
           .device = kAnyDevice,
-          .make = make_comparison};
+          .make = make_qsgd_1bit};
 }
 
 }  // namespace tern::reproduce

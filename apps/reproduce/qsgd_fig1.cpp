@@ -18,7 +18,7 @@ using namespace trainer;
 constexpr int64_t kLevels = 5;   ///< s
 constexpr int64_t kValues = 51;  ///< of |v_i| / ‖v‖ from 0 to 1
 constexpr size_t kPictured = 33;
-constexpr const char* kColors[] = {kGrey, kBlue, kTeal, kGreen, kOrange, kPurple};
+constexpr const char* kLevelColors[] = {kGrey, kBlue, kTeal, kGreen, kOrange, kPurple};
 constexpr const char* kRun = "levels";
 
 std::string level_name(int64_t level) { return fmt::format("level {}", level); }
@@ -58,7 +58,7 @@ Chart picture(const Numbers& numbers) {
     chart.x_ticks.emplace_back(x, tick_label(x));
     if (share > 0)
       chart.series.push_back(
-          {.label = "", .color = kColors[level], .points = {{x, 0}, {x, share}}, .width = 36, .opacity = 0.85});
+          {.label = "", .color = kLevelColors[level], .points = {{x, 0}, {x, share}}, .width = 36, .opacity = 0.85});
   }
   chart.series.push_back({.label = "the value", .color = kInk, .points = {{a, 0}, {a, 1}}});
   chart.x_range = {-0.08, 1.08};
@@ -71,8 +71,8 @@ Chart probabilities(const Numbers& numbers) {
       .title = "Probability of each level: lines by eq. (4), dots as drawn", .x_label = "|v_i| / ‖v‖", .series = {}};
   const auto& values = numbers.at("value");
   for (int64_t level = 0; level <= kLevels; ++level) {
-    Series line = {.label = fmt::format("{}/{}", level, kLevels), .color = kColors[level], .points = {}},
-           dots = {.label = "", .color = kColors[level], .points = {}, .width = 0, .markers = true};
+    Series line = {.label = fmt::format("{}/{}", level, kLevels), .color = kLevelColors[level], .points = {}},
+           dots = {.label = "", .color = kLevelColors[level], .points = {}, .width = 0, .markers = true};
     for (size_t i = 0; i < values.size(); ++i) {
       line.points.emplace_back(values[i], probability(values[i], level));
       const double share = numbers.at(level_name(level))[i];

@@ -60,8 +60,6 @@ class QsgdLemma31 final : public Experiment {
   int64_t draws_;
 };
 
-constexpr uint64_t kSeed = 1;
-
 /// Powers of two from 1 to √n.
 std::vector<int64_t> levels_for(int64_t n) {
   std::vector<int64_t> levels;
@@ -155,8 +153,6 @@ std::vector<Run> QsgdLemma31::runs() const {
   return all;
 }
 
-constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple};
-
 /// Markdown has every second power of two, CSV all.
 bool is_shown(double s) { return std::fmod(std::log2(s), 2) == 0; }
 
@@ -197,9 +193,9 @@ Chart chart_of(const char* title, const std::string& name, const std::vector<con
       chart.series.back().label = "bound";
       chart.series.back().width = 4;
     }
-    chart.series.push_back(series_of(numbers, name + "_expected", kColors[d]));
+    chart.series.push_back(series_of(numbers, name + "_expected", kPalette[d]));
     chart.series.back().label = to_string(distributions()[d]);
-    chart.series.push_back(series_of(numbers, name, kColors[d]));
+    chart.series.push_back(series_of(numbers, name, kPalette[d]));
     chart.series.back().width = 0;
     chart.series.back().markers = true;
   }

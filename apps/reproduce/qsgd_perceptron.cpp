@@ -7,7 +7,7 @@
 namespace tern::reproduce {
 namespace {
 
-std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_qsgd_perceptron(const ExperimentOptions& options) {
   const DataChoice data = choose_data("qsgd-perceptron", options, {"mnist", "digits"});
   constexpr int64_t kBatch = 256, kPassOfMnist = 60'000 / kBatch;
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
@@ -42,7 +42,7 @@ ExperimentEntry qsgd_perceptron() {
           .data = "MNIST: ./dev data mnist",
           .time = "about 15 minutes on 2 cores; with --quick 1 minute",
           .device = kAnyDevice,
-          .make = make_comparison};
+          .make = make_qsgd_perceptron};
 }
 
 }  // namespace tern::reproduce

@@ -7,7 +7,7 @@
 namespace tern::reproduce {
 namespace {
 
-std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
   const DataChoice data = choose_data("qsgd-table1", options, {"cifar10", "shapes"});
   constexpr int64_t kBatch = 128;
   const std::string depth = options.quick ? "20" : "110";
@@ -53,7 +53,7 @@ ExperimentEntry qsgd_table1() {
           .data = "CIFAR-10: ./dev data cifar10",
           .time = "days on 2 cores; with --quick 12 minutes, ResNet-20",
           .device = kLongOnGpu,
-          .make = make_comparison};
+          .make = make_qsgd_table1};
 }
 
 }  // namespace tern::reproduce

@@ -43,8 +43,6 @@ class QsgdTheorem32 final : public Experiment {
   int64_t draws_;
 };
 
-constexpr uint64_t kSeed = 1;
-
 /// Of the messages that a codec makes of `v`, on average.
 double mean_bits(const std::string& spec, const Tensor& v, int64_t draws) {
   const auto codec = make_codec(spec);

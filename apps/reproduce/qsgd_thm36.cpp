@@ -12,6 +12,7 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/qsvrg.h"
+#include "tern/apps/reproduce/quantization.h"
 #include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
@@ -62,8 +63,6 @@ class QsgdTheorem36 final : public Experiment {
 
   int64_t epochs_;
 };
-
-constexpr uint64_t kSeed = 1;
 
 /// f(y) − f* at the start and after every epoch, and the bits of every epoch.
 Numbers descend(const QsgdTheorem36::Problem& problem, const std::string& codec, int64_t epochs,

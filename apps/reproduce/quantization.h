@@ -16,6 +16,9 @@ enum class Distribution : uint8_t { gauss, uniform, laplace, constant };
 std::span<const Distribution> distributions();
 const char* to_string(Distribution distribution);
 
+/// Of all that these experiments draw.
+inline constexpr uint64_t kSeed = 1;
+
 /// f32 [n].
 Tensor drawn_vector(Distribution distribution, int64_t n, uint64_t seed);
 

@@ -60,7 +60,7 @@ class TernGradFigure3 final : public Experiment {
   std::vector<Point> points_;  ///< in rising order of workers
 };
 
-constexpr int64_t kBatch = 64;
+constexpr int64_t kWholeBatch = 64;
 constexpr int64_t kMany = 64;  ///< workers whose runs take so long that their default is a shorter one
 
 TernGradFigure3::Point make_point(const ExperimentOptions& options, int64_t workers) {
@@ -91,8 +91,8 @@ TernGradFigure3::TernGradFigure3(const ExperimentOptions& options)
   std::vector<int64_t> all = options.workers;
   if (all.empty()) all = options.quick ? std::vector<int64_t>{2, 4, 16} : std::vector<int64_t>{2, 4, 16, kMany};
   for (const int64_t workers : std::set(all.begin(), all.end())) {
-    check_input(workers >= 1 && kBatch % workers == 0, "--workers: found ", workers,
-                ", expected a number that shares the batch of ", kBatch, " equally");
+    check_input(workers >= 1 && kWholeBatch % workers == 0, "--workers: found ", workers,
+                ", expected a number that shares the batch of ", kWholeBatch, " equally");
     points_.push_back(make_point(options, workers));
   }
 }
@@ -121,7 +121,7 @@ Run TernGradFigure3::make_run(const Rule& rule, const Point& point, int64_t work
              .places = data_.places(),
              .steps = point.iterations};
   const auto add = [&run](std::initializer_list<std::string> words) { run.flags.insert(run.flags.end(), words); };
-  add({"--batch-size", std::to_string(kBatch), "--iterations", std::to_string(point.iterations)});
+  add({"--batch-size", std::to_string(kWholeBatch), "--iterations", std::to_string(point.iterations)});
   run.flags.insert(run.flags.end(), rule.flags.begin(), rule.flags.end());
   add({"--lr-schedule", "poly", "--lr-power", "0.5", "--weight-decay", "0.0005", "--ema-decay", "0.9999"});
   add({"--seed", std::to_string(seed)});

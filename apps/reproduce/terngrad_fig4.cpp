@@ -18,7 +18,7 @@ namespace {
 
 using namespace trainer;
 
-constexpr const char *kFloat = "float", *kTernary = "ternary";
+constexpr const char *kFloatRun = "float", *kTernaryRun = "ternary";
 constexpr const char* kTensor = "fc1.weight";                 ///< of CifarNet's first fully connected layer
 constexpr double kPaperSparsity = 71.32;                      ///< percent: section 4.2, AlexNet's fc6
 constexpr double kPaperFloat = 57.32, kPaperTernary = 57.28;  ///< percent: Table 2, top-1 of the runs in the figure
@@ -66,14 +66,14 @@ class TernGradFigure4 final : public Experiment {
   }
 
   std::vector<Run> runs() const override {
-    Run with_floats = {.name = kFloat,
+    Run with_floats = {.name = kFloatRun,
                        .program = networks::cifarnet().program(),
                        .flags = setting_.flags(),
                        .places = setting_.data.places(),
                        .steps = setting_.iterations,
                        .columns = {{"workers", "1"}}};
     Run ternary = with_floats;
-    ternary.name = kTernary;
+    ternary.name = kTernaryRun;
     ternary.program = "";
     const auto more = ternary_flags(workers_);
     ternary.flags.insert(ternary.flags.end(), more.begin(), more.end());
@@ -92,7 +92,7 @@ class TernGradFigure4 final : public Experiment {
         "paper's figure is of AlexNet on ImageNet, batch 512, 185,000 steps: its accuracies are no measure of "
         "CifarNet's, its sparsity is of AlexNet's first fully connected layer, this one of CifarNet's.\n\n",
         setting_.batch_size, setting_.iterations, workers_);
-    const auto with_floats = results.find(kFloat), ternary = results.find(kTernary);
+    const auto with_floats = results.find(kFloatRun), ternary = results.find(kTernaryRun);
     const bool both = with_floats != results.end() && ternary != results.end();
     if (!both) return {.text = text, .figures = {}};
     const Numbers& numbers = ternary->second.numbers;

@@ -46,7 +46,7 @@ bool is_wanted(const Pair& pair, const ExperimentOptions& options) {
 
 /// TernGrad's Table 1 (Wen et al., 2017, section 4.1). All rows see the same number of images. The float rows are one
 /// process with the whole batch: CifarNet has no batch norm, so the mean of equal shares' gradients is the batch's.
-std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& options) {
   CifarNetSetting setting = {.data = choose_data("terngrad-table1", options, {"cifar10", "shapes"}),
                              .short_form = options.quick};
   for (const int64_t workers : options.workers)
@@ -76,7 +76,7 @@ ExperimentEntry terngrad_table1() {
           .data = "CIFAR-10: ./dev data cifar10",
           .time = "about 24 hours on 2 cores; with --quick 10 minutes",
           .device = kLongOnGpu,
-          .make = make_comparison};
+          .make = make_terngrad_table1};
 }
 
 }  // namespace tern::reproduce

@@ -12,29 +12,29 @@ namespace tern::reproduce {
 namespace {
 
 /// How gradients travel, and the dropout that the paper has with it.
-struct Way {
+struct CodecWay {
   const char *name, *title, *codec, *dropout;
 };
-constexpr Way kFloat = {"float", "float", "none", "0.5"};
-constexpr Way kTernGrad = {"ternary", "TernGrad", "ternary", "0.2"};
-constexpr Way kUnclipped = {"noclip", "TernGrad-noclip", "ternary:clip=0", "0.2"};
+constexpr CodecWay kFloatWay = {"float", "float", "none", "0.5"};
+constexpr CodecWay kTernGradWay = {"ternary", "TernGrad", "ternary", "0.2"};
+constexpr CodecWay kUnclippedWay = {"noclip", "TernGrad-noclip", "ternary:clip=0", "0.2"};
 
 struct Published {
-  Way way;
+  CodecWay way;
   double accuracy;  ///< top-1, percent
 };
 /// Rows of TernGrad's Table 2 that share a batch size.
-struct Group {
+struct WayGroup {
   int64_t workers, batch_size, steps;
   const char* lr;
   std::vector<Published> rows;
 };
 
-const std::vector<Group>& groups() {
-  static const std::vector<Group> all = {
-      {2, 256, 370'000, "0.01", {{kFloat, 57.33}, {kTernGrad, 57.61}, {kUnclipped, 54.63}}},
-      {4, 512, 185'000, "0.02", {{kFloat, 57.32}, {kTernGrad, 57.28}}},
-      {8, 1024, 92'500, "0.04", {{kFloat, 56.62}, {kTernGrad, 57.54}}}};
+const std::vector<WayGroup>& groups() {
+  static const std::vector<WayGroup> all = {
+      {2, 256, 370'000, "0.01", {{kFloatWay, 57.33}, {kTernGradWay, 57.61}, {kUnclippedWay, 54.63}}},
+      {4, 512, 185'000, "0.02", {{kFloatWay, 57.32}, {kTernGradWay, 57.28}}},
+      {8, 1024, 92'500, "0.04", {{kFloatWay, 56.62}, {kTernGradWay, 57.54}}}};
   return all;
 }
 
@@ -45,8 +45,8 @@ struct Form {
   bool brief;
 };
 
-ComparisonRow make_row(const Form& form, const Group& group, const Published& published) {
-  const Way& way = published.way;
+ComparisonRow make_row(const Form& form, const WayGroup& group, const Published& published) {
+  const CodecWay& way = published.way;
   const TrainSettings& paper = networks::alexnet().recipe.defaults;
   Run run = {
       .name = fmt::format("{}-batch-{}-{}-workers-{}-steps", way.name, form.batch_size, group.workers, form.steps),
@@ -94,18 +94,18 @@ std::string setting(const Form& form) {
 }
 
 /// TernGrad's Table 2 (Wen et al., 2017, section 4.2) in form: float, TernGrad and TernGrad without clipping, top-1.
-std::unique_ptr<Experiment> make_comparison(const ExperimentOptions& options) {
+std::unique_ptr<Experiment> make_terngrad_table2(const ExperimentOptions& options) {
   Form form = {.data = choose_data("terngrad-table2", options, {"shapes224", "images"}),
                .steps = 0,
                .batch_size = 0,
                .brief = options.quick || options.iterations};
   for (const int64_t workers : options.workers)
-    check_input(std::ranges::find(groups(), workers, &Group::workers) != groups().end(), "--workers: found ", workers,
-                ", expected some of 2, 4 and 8");
+    check_input(std::ranges::find(groups(), workers, &WayGroup::workers) != groups().end(), "--workers: found ",
+                workers, ", expected some of 2, 4 and 8");
   std::vector<int64_t> wanted = options.workers;
   if (wanted.empty()) wanted = options.quick ? std::vector<int64_t>{2} : std::vector<int64_t>{2, 4, 8};
   std::vector<ComparisonGroup> tables;
-  for (const Group& group : groups()) {
+  for (const WayGroup& group : groups()) {
     if (std::ranges::find(wanted, group.workers) == wanted.end()) continue;
     form.batch_size = options.quick ? 16 * group.workers : group.batch_size;
     form.steps = options.quick ? 160 : group.steps;
@@ -130,7 +130,7 @@ ExperimentEntry terngrad_table2() {
               "The paper's is ImageNet",
           .time = "weeks on 2 cores; with --quick 15 minutes, which is not long enough to learn",
           .device = kLongOnGpu,
-          .make = make_comparison};
+          .make = make_terngrad_table2};
 }
 
 }  // namespace tern::reproduce

@@ -114,7 +114,7 @@ std::unique_ptr<GradientCodec> make_none(CodecOptions& options) {
   return std::make_unique<FloatCodec>();
 }
 template <ShortFloat kFormat>
-std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_floats(CodecOptions& options) {
   options.finish();
   return std::make_unique<ShortFloatCodec>(kFormat);
 }
@@ -123,8 +123,8 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
 
 constinit const CodecEntry none_entry = {"none", "none", "32", "exact", make_none};
 constinit const CodecEntry fp16_entry = {"fp16", "none", "16", "nearest half; an error beyond 65504, zero below 3e-8",
-                                         make<ShortFloat::half>};
+                                         make_floats<ShortFloat::half>};
 constinit const CodecEntry bf16_entry = {"bf16", "none", "16", "nearest bfloat16: 8 bits of precision",
-                                         make<ShortFloat::brain>};
+                                         make_floats<ShortFloat::brain>};
 
 }  // namespace tern

@@ -61,7 +61,7 @@ class OneBit final : public GradientCodec {
   static int64_t columns(const Shape& shape) { return shape.rank() < 2 ? 1 : shape[0]; }
 };
 
-std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_onebit(CodecOptions& options) {
   options.finish();
   return with_built_in_feedback(std::make_unique<OneBit>());
 }
@@ -69,6 +69,6 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
 }  // namespace
 
 constinit const CodecEntry onebit_entry = {"onebit", "none", "1; and 64 a column (all weights of one output unit)",
-                                           "error feedback, built in", make};
+                                           "error feedback, built in", make_onebit};
 
 }  // namespace tern

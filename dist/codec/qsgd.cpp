@@ -145,7 +145,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   Packing packing_;
 };
 
-std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {
   QsgdSettings settings;
   check_input(!options.has("bits") || !options.has("levels"),
               "codec qsgd: bits and levels are two ways to say one thing; "
@@ -172,6 +172,6 @@ constinit const CodecEntry qsgd_entry = {
     "bits; elias and entropy less, by the gradient (4 bits, 512, l2: about 1.1 with entropy); and 32 a bucket",
     "unbiased; variance at most min(bucket/levels², √bucket/levels)·|g|² with l2 (Lemma 3.1),\n"
     "              (√(1 + bucket/levels²) - 1)/2·|g|² with max",
-    make};
+    make_qsgd};
 
 }  // namespace tern

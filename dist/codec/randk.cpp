@@ -67,7 +67,7 @@ class RandK final : public GradientCodec {
   double ratio_;
 };
 
-std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_randk(CodecOptions& options) {
   const double ratio = options.number("ratio", 0.01, 1e-9, 1);
   options.finish();
   return std::make_unique<RandK>(ratio);
@@ -76,6 +76,7 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
 }  // namespace
 
 constinit const CodecEntry randk_entry = {"randk", "ratio=0.01 (of the elements, rounded up)",
-                                          "32·ratio; and 64 a tensor", "unbiased; variance (1/ratio - 1)·|g|²", make};
+                                          "32·ratio; and 64 a tensor", "unbiased; variance (1/ratio - 1)·|g|²",
+                                          make_randk};
 
 }  // namespace tern

@@ -129,7 +129,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   Packing packing_;
 };
 
-std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
   TernarySettings settings;
   settings.clip = options.number("clip", settings.clip, 0, 1e6);
   settings.mode = options.choice("clip-mode", settings.mode, kModes);
@@ -147,6 +147,6 @@ constinit const CodecEntry ternary_entry = {
     "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference (S = min(max|g|, clip·σ) | clip·σ)\n"
     "              share=auto|on|off (one scaler for all ranks)  bucket=0 (elements a scaler; 0: a tensor)\n"
     "              pack=2bit|5trit|entropy",
-    "2 | 1.6 | about 1.2 for Gaussian gradients; and 32 a scaler", "unbiased for the clipped gradient", make};
+    "2 | 1.6 | about 1.2 for Gaussian gradients; and 32 a scaler", "unbiased for the clipped gradient", make_ternary};
 
 }  // namespace tern

@@ -69,7 +69,7 @@ class TopK final : public GradientCodec {
   double ratio_;
 };
 
-std::unique_ptr<GradientCodec> make(CodecOptions& options) {
+std::unique_ptr<GradientCodec> make_topk(CodecOptions& options) {
   const double ratio = options.number("ratio", 0.01, 1e-9, 1);
   options.finish();
   return std::make_unique<TopK>(ratio);
@@ -78,6 +78,6 @@ std::unique_ptr<GradientCodec> make(CodecOptions& options) {
 }  // namespace
 
 constinit const CodecEntry topk_entry = {"topk", "ratio=0.01 (of the elements, rounded up)", "64·ratio",
-                                         "contraction: |g - decoded|² is at most (1 - ratio)·|g|²", make};
+                                         "contraction: |g - decoded|² is at most (1 - ratio)·|g|²", make_topk};
 
 }  // namespace tern

@@ -26,7 +26,7 @@ class AllGather final : public CodedExchange {
   bool runs_on_devices() const override { return codec_.messages() != nullptr; }
 };
 
-ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_allgather(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
   const bool shares = codec.scaled() != nullptr && codec.scaled()->sharing() == ScalerSharing::on;
   CodedPlan coded = plan_coded(codec, message, ranks, shares);
   coded.plan.phases.back().wire = all_gather_load(coded.counts);
@@ -36,8 +36,11 @@ ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> messa
 
 }  // namespace
 
-constinit const ExchangeEntry allgather_entry = {
-    "allgather", "every codec", "(N-1) · n·b/8", [](const GradientCodec&) { return true; }, make_exchange_of<AllGather>,
-    plan};
+constinit const ExchangeEntry allgather_entry = {"allgather",
+                                                 "every codec",
+                                                 "(N-1) · n·b/8",
+                                                 [](const GradientCodec&) { return true; },
+                                                 make_exchange_of<AllGather>,
+                                                 plan_allgather};
 
 }  // namespace tern

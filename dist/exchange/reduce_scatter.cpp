@@ -210,7 +210,7 @@ bool can_be_cut(const GradientCodec& codec) {
 }
 
 /// Each shard's bytes, of codes with their scalers, then of means coded again.
-ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
   const SliceCodec slices(*codec.scaled());
   const auto again = codec.scaled()->for_sums();
   std::vector<int64_t> elements, codes, means;
@@ -240,6 +240,6 @@ constinit const ExchangeEntry reduce_scatter_entry = {
     "2(N-1)/N · n·b/8",
     can_be_cut,
     make_exchange_of<ReduceScatter>,
-    plan};
+    plan_reduce_scatter};
 
 }  // namespace tern

@@ -49,7 +49,7 @@ class HalfRing final : public HopRing {
   bool runs_on_devices() const override { return true; }
 };
 
-ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_ring(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
   const int64_t n = elements_of(message);
   if (codec.traits().promise != CodecPromise::exact)
     return plan_hop_ring(n, ranks, [&](int64_t count, int) { return codec.most_bytes({count}); });
@@ -73,6 +73,6 @@ constinit const ExchangeEntry ring_entry = {
       if (codec.traits().promise == CodecPromise::exact) return std::make_unique<FloatRing>(codec, communicator);
       return std::make_unique<HalfRing>(codec, communicator);
     },
-    plan};
+    plan_ring};
 
 }  // namespace tern

@@ -52,7 +52,7 @@ class Server final : public CodedExchange {
   }
 };
 
-ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
   const bool integers = sums_integers(codec);
   CodedPlan coded = plan_coded(codec, message, ranks, integers);
   coded.plan.phases.back().wire = root_load(coded.counts);
@@ -72,6 +72,6 @@ constinit const ExchangeEntry server_entry = {
     "n·b/8 up; rank 0 (N-1) · n·⌈log2(2N+1)⌉/8 down where codes are summed, (N-1) · 4n where not",
     [](const GradientCodec&) { return true; },
     make_exchange_of<Server>,
-    plan};
+    plan_server};
 
 }  // namespace tern

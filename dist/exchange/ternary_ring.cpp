@@ -28,7 +28,7 @@ class TernaryRing final : public HopRing {
   }
 };
 
-ExchangePlan plan(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_ternary_ring(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
   const int64_t n = elements_of(message);
   ExchangePlan plan = plan_hop_ring(n, ranks, packed_integer_bytes);
   plan.phases.front().encoded += static_cast<double>(n);
@@ -45,6 +45,6 @@ constinit const ExchangeEntry ternary_ring_entry = {
     "n/8N · ⌈log2(2k+1)⌉ in each hop k = 1 to N-1, then (N-1) · n/8N · ⌈log2(2N+1)⌉",
     sums_integers,
     make_exchange_of<TernaryRing>,
-    plan};
+    plan_ternary_ring};
 
 }  // namespace tern

@@ -136,15 +136,15 @@ void average_pool2d_backward(const Tensor& dy, const PoolGeometry& geometry, Ten
 using kernels::Extent2;
 using kernels::PoolGeometry;
 
-constexpr int64_t kBlock = 8;
+constexpr int64_t kWindowStrip = 8;
 
 /// Calls strip(begin, count) for all `width` elements of a point: eight at a time where there are as many, the last
 /// eight overlapping those before, which are then computed again.
 template <class Strip>
 void for_each_strip(int64_t width, Strip strip) {
-  if (width < kBlock) return strip(0, width);
-  for (int64_t block = 0; block < width; block += kBlock)
-    strip(std::min(block, width - kBlock), std::integral_constant<int64_t, kBlock>());
+  if (width < kWindowStrip) return strip(0, width);
+  for (int64_t block = 0; block < width; block += kWindowStrip)
+    strip(std::min(block, width - kWindowStrip), std::integral_constant<int64_t, kWindowStrip>());
 }
 
 void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor& where) {
@@ -162,8 +162,8 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
         const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
         const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
         for_each_strip(out.width, [=](int64_t begin, auto count) {
-          float best[kBlock];
-          int32_t winner[kBlock];
+          float best[kWindowStrip];
+          int32_t winner[kWindowStrip];
 #pragma omp simd
           for (int64_t c = 0; c < count; ++c) {
             best[c] = load(corner + begin + c);
@@ -229,7 +229,7 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
     const T* from = d_out.data<T>();
     const auto* place = winners.data<uint8_t>();
     T* to = dx.data<T>();
-    if (windows_tile(geometry, in, out) && in.width >= kBlock)
+    if (windows_tile(geometry, in, out) && in.width >= kWindowStrip)
       return scatter_to_winners(from, place, geometry, in, out, to);
     for_each_grid_row(in, [=](int64_t plane, int64_t h) {
       const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);

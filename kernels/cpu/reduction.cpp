@@ -8,16 +8,16 @@
 namespace tern::cpu {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // elements summed in f32 before the sums meet in f64
+constexpr int64_t kRun = 4096;  // elements summed in f32 before the sums meet in f64
 
 /// Σ x over adjacent elements.
 template <class T>
 double run_sum(const T* x, int64_t count) {
   double total = 0;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
+  for (int64_t begin = 0; begin < count; begin += kRun) {
     float partial = 0;
 #pragma omp simd reduction(+ : partial)
-    for (int64_t i = begin; i < std::min(count, begin + kBlock); ++i) partial += load(x + i);
+    for (int64_t i = begin; i < std::min(count, begin + kRun); ++i) partial += load(x + i);
     total += partial;
   }
   return total;
@@ -55,12 +55,12 @@ void sum_rows(const T* x, int64_t rows, int64_t columns, float scale, T* y) {
 /// All of x in one number: blocks in parallel, then their sums in order.
 template <class T>
 void sum_all(const T* x, int64_t count, float scale, T* y) {
-  const int64_t blocks = (count + kBlock - 1) / kBlock;
+  const int64_t blocks = (count + kRun - 1) / kRun;
   const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
   double* partial = partials.data<double>();
-  parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
+  parallel_vectorized(blocks, kGrain / kRun, [=](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block)
-      partial[block] = run_sum(x + block * kBlock, std::min(kBlock, count - block * kBlock));
+      partial[block] = run_sum(x + block * kRun, std::min(kRun, count - block * kRun));
   });
   double total = 0;
   for (int64_t block = 0; block < blocks; ++block) total += partial[block];

@@ -8,10 +8,10 @@ namespace tern::cpu {
 namespace {
 
 /// Tiles summed between two visits of the sums, which for middling layers exceed the second-level cache.
-constexpr int64_t kBlockTiles = 96;
+constexpr int64_t kGradientBlockTiles = 96;
 /// Sums at the points up to this many floats are held once per thread, larger ones once.
 constexpr int64_t kPrivateFloats = 1 << 20;
-constexpr int64_t kSharedTiles = 192;
+constexpr int64_t kGradientSharedTiles = 192;
 
 /// The gradient of the weights: at every point, the sum over all tiles of patchᵀ · dy.
 class WinogradGradient {
@@ -90,7 +90,7 @@ void WinogradGradient::write_weights(const float* sums, Tensor& dw) const {
 
 /// Each thread sums blocks of its own tiles; the threads' sums are added last, in order.
 Tensor sum_by_tiles(const WinogradGradient& g) {
-  const int64_t block = std::min(kBlockTiles, g.tiles());
+  const int64_t block = std::min(kGradientBlockTiles, g.tiles());
   const PointLayout x(block, g.in()), dy(block, g.out());
   const int64_t parts = std::clamp<int64_t>(g.tiles() / block, 1, thread_count());
   const Tensor sums = Tensor::empty({parts, g.sums().numel()});
@@ -120,7 +120,7 @@ Tensor sum_by_tiles(const WinogradGradient& g) {
 
 /// All threads transform one larger block together, then each adds the products at points of its own.
 Tensor sum_by_points(const WinogradGradient& g) {
-  const int64_t block = std::min(kSharedTiles, g.tiles());
+  const int64_t block = std::min(kGradientSharedTiles, g.tiles());
   const PointLayout x(block, g.in()), dy(block, g.out());
   const Tensor patches = Tensor::empty({x.numel()}), gradients = Tensor::empty({dy.numel()});
   const Tensor sums = Tensor::empty({1, g.sums().numel()});

@@ -10,13 +10,13 @@ namespace {
 Variable zeros(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, {dtype}); }
 
 /// A wrong call and the sentence it gets.
-struct Wrong {
+struct WrongCall {
   std::function<void()> call;
   const char* sentence;
 };
 
 TEST(Errors, NameTheOperationAndBothShapes) {
-  const std::vector<Wrong> table{
+  const std::vector<WrongCall> table{
       {[] {
          zeros({2, 3}) + zeros({4});
        },

@@ -12,7 +12,7 @@
 namespace tern::bench {
 namespace {
 
-constexpr int64_t kBatch = 64, kExamples = 100 * kBatch;
+constexpr int64_t kLoadedBatch = 64, kExamples = 100 * kLoadedBatch;
 
 /// Batches of images like CIFAR-10's, read and augmented in the thread that asks for them.
 class Loading {
@@ -20,7 +20,7 @@ class Loading {
   explicit Loading(const Transform& transform)
       : data_(kCifar10Spec, pixels(), std::vector<uint8_t>(static_cast<size_t>(kExamples))),
         loader_(data_, {.size = kExamples, .shuffle = true},
-                {.batch_size = kBatch, .threads = 0, .transform = transform}) {}
+                {.batch_size = kLoadedBatch, .threads = 0, .transform = transform}) {}
 
   void run() {
     if (loader_.next()) return;
@@ -47,7 +47,7 @@ void add_loading(std::vector<Case>& cases) {
   for (const networks::Network* network : {&networks::cifarnet(), &networks::resnet()}) {
     Transform transform;
     network->recipe.augment(transform, kCifar10Spec);
-    cases.push_back({fmt::format("load/cifar10/{}/b{}/t1", network->name, kBatch), 1, [transform] {
+    cases.push_back({fmt::format("load/cifar10/{}/b{}/t1", network->name, kLoadedBatch), 1, [transform] {
                        const auto loading = std::make_shared<Loading>(transform);
                        return [loading] { loading->run(); };
                      }});

@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
 void write(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(bytes_of(text));

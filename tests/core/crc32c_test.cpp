@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/file_bytes.h"
+
 namespace tern {
 namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 std::vector<detail::Crc32c> implementations() {
   std::vector<detail::Crc32c> all = {detail::crc32c_table};

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # What each CUDA kernel takes of a multiprocessor: registers a thread, bytes of stack frame, of spilled stores and loads,
-# and of shared memory. Needs nvcc, no GPU. Compiles the .cu files of a build folder of the preset "cuda" again, device
-# code only.
+# and of shared memory. Needs nvcc, no GPU. Compiles the .cu files of a build folder again, device code only.
 #   tests/gpu/registers.sh [BUILD [ARCHITECTURE]]    default: build-cuda sm_90
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.."

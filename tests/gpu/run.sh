@@ -44,7 +44,7 @@ list() {
 build() {
   local targets
   mapfile -t targets < <(basename -a "${programs[@]}")
-  CUDAARCHS=${CUDAARCHS:-90} cmake --preset cuda -DTERN_CPU=OFF && cmake --build --preset cuda --target "${targets[@]}"
+  CUDAARCHS=${CUDAARCHS:-90} cmake --preset cuda -B build-cuda -DTERN_CPU=OFF && cmake --build build-cuda --target "${targets[@]}"
 }
 
 # The programs in the folders of their build, and the libraries they load beside the system's own and NVIDIA's.

@@ -16,7 +16,7 @@ struct CodecCase {
   std::vector<int64_t> sizes;  ///< of the gradients of a message
   int64_t bucket, levels;
 };
-const CodecCase kCases[] = {
+const CodecCase kCodecCases[] = {
     {"empty", {0}, 0, 1},
     {"one", {1}, 0, 1},
     {"short group", {37}, 0, 7},
@@ -136,7 +136,7 @@ void run_widen(Run& run, int64_t n, ShortFloat format) {
 void add_codec_cases(ParityTable& table) {
   const ParityOptions exact{.bf16 = false, .channels_last = false, .exact = true};
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
-  for (const CodecCase& c : kCases) {
+  for (const CodecCase& c : kCodecCases) {
     for (const float unlike : {0.0f, -kInfinity})
       table.push_back({&gradient_statistics, c.name, [=](Run& run) { run_statistics(run, c, unlike); }, exact});
     table.push_back({&quantize, c.name, [=](Run& run) { run_quantize(run, c); }, exact});

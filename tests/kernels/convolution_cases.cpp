@@ -12,7 +12,7 @@ struct ConvCase {
   kernels::ConvGeometry geometry = {};
   bool bias = true, relu = false;
 };
-const ConvCase kCases[] = {
+const ConvCase kConvolutionCases[] = {
     {"1x1", {2, 16, 5, 7}, {8, 16, 1, 1}},
     {"1x1 strided", {2, 16, 7, 5}, {24, 16, 1, 1}, {.stride = 2}},
     {"3x3 same", {2, 16, 9, 7}, {32, 16, 3, 3}, {.padding = 1}},
@@ -45,7 +45,7 @@ void add_convolution_cases(ParityTable& table) {
                      const Tensor w = run.parameter({17, 1, 1, 1}), bias = run.parameter({17});
                      run(conv2d, x, w, bias, {}, true, run.output({1, 17, 1, 2}));
                    }});
-  for (const ConvCase& c : kCases) {
+  for (const ConvCase& c : kConvolutionCases) {
     const Shape y = conv2d_output_shape(c.x, c.w, c.geometry);
     table.push_back({&conv2d, c.name, [=](Run& run) {
                        const Tensor x = run.input(c.x), w = run.parameter(c.w);

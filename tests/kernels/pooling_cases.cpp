@@ -11,7 +11,7 @@ struct PoolCase {
   Shape x;
   kernels::PoolGeometry geometry = {};
 };
-const PoolCase kCases[] = {
+const PoolCase kPoolingCases[] = {
     {"2x2", {2, 8, 8, 8}},
     {"2x2 odd", {3, 5, 7, 9}},
     {"2x2 ceil", {3, 5, 7, 9}, {.ceil_mode = true}},
@@ -35,7 +35,7 @@ const PoolCase kCases[] = {
 
 void add_pooling_cases(ParityTable& table) {
   using namespace kernels;
-  for (const PoolCase& c : kCases) {
+  for (const PoolCase& c : kPoolingCases) {
     const Shape y = pool2d_output_shape(c.x, c.geometry);
     table.push_back({&max_pool2d, c.name, [=](Run& run) {
                        const Tensor x = run.input(c.x);

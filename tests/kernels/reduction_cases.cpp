@@ -7,7 +7,7 @@ namespace {
 struct ReductionCase {
   Shape large, small;
 };
-const ReductionCase kCases[] = {
+const ReductionCase kReductionCases[] = {
     {{7}, {1}},
     {{3, 33}, {1, 33}},
     {{3, 33}, {3, 1}},
@@ -24,7 +24,7 @@ const ReductionCase kCases[] = {
 
 void add_reduction_cases(ParityTable& table) {
   using namespace kernels;
-  for (const auto& [large, small] : kCases) {
+  for (const auto& [large, small] : kReductionCases) {
     const std::string name = to_string(large) + " to " + to_string(small);
     table.push_back({&sum, name, [large = large, small = small](Run& run) {
                        const Tensor x = run.input(large, -0.5, 1);

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace tern {
+
+/// Its characters as bytes.
+inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// The whole file.
 inline std::string read_file(const std::filesystem::path& path) {

@@ -62,7 +62,7 @@ void validate_ranges(const TrainSettings& s) {
   });
   constexpr double kMostWidth = 1e6;
   for (const auto& [flag, value] : s.counts)
-    check_range({.name = flag.c_str(), .range = {.low = 1, .high = kMostWidth}}, value);
+    check_range(Flag{nullptr, flag.c_str(), nullptr, nullptr}.in({.low = 1, .high = kMostWidth}), value);
   double previous = 0;
   for (const double step : s.lr_steps) {
     check_input(step < 1 || (step == std::floor(step) && step <= kMostSteps), "--lr-steps: found ", step,

@@ -70,6 +70,8 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
 inline constexpr const char *kBlue = "#2563eb", *kOrange = "#ea580c", *kPaleOrange = "#fdba74", *kGreen = "#16a34a",
                             *kPaleGreen = "#86efac", *kPurple = "#9333ea", *kTeal = "#0d9488", *kGrey = "#94a3b8",
                             *kInk = "#0f172a";
+/// For series that are told apart by their place alone.
+inline constexpr const char* kPalette[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
 
 /// How many characters UTF-8 text has.
 inline size_t characters(std::string_view text) {

@@ -7,13 +7,13 @@
 namespace tern::trainer {
 namespace {
 
-volatile std::sig_atomic_t noted = 0;
+volatile std::sig_atomic_t signalled = 0;
 
 /// A terminal that closes may send several SIGHUP: these stay noted.
 void note(int) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
-  noted = 1;  // last: who sees it may install handlers anew
+  signalled = 1;  // last: who sees it may install handlers anew
 }
 
 sigset_t interrupts() {
@@ -38,7 +38,7 @@ void start_listening() {
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  noted = 0;
+  signalled = 0;
   const sigset_t set = interrupts();
   pthread_sigmask(SIG_BLOCK, &set, &previous_mask_);
   struct sigaction action = {};
@@ -62,6 +62,6 @@ bool ignores_hangup() {
   return action.sa_handler == SIG_IGN;
 }
 
-bool InterruptGuard::interrupted() { return noted != 0; }
+bool InterruptGuard::interrupted() { return signalled != 0; }
 
 }  // namespace tern::trainer

@@ -17,13 +17,7 @@
 #include "tern/dist/comm/failure.h"
 
 namespace tern::detail {
-namespace {
-
-constexpr uint32_t kMagic = 0x4f4c4548;  // "HELO"
-/// Connections that are accepted before those that wait are served again.
-constexpr int kBurst = 256;
-/// Different reasons that are kept, of strangers and of members.
-constexpr size_t kMostReasons = 16;
+namespace wire {
 
 using Digest = std::array<std::byte, 32>;
 
@@ -36,6 +30,18 @@ struct Challenge {
   Digest proof;  // over the direction, the hello and the above
 };
 static_assert(sizeof(Challenge) == 72);
+
+}  // namespace wire
+namespace {
+
+using wire::Challenge;
+using wire::Digest;
+
+constexpr uint32_t kMagic = 0x4f4c4548;  // "HELO"
+/// Connections that are accepted before those that wait are served again.
+constexpr int kBurst = 256;
+/// Different reasons that are kept, of strangers and of members.
+constexpr size_t kMostReasons = 16;
 
 /// The listener's last word: the length of a text, and the text; none if all is well.
 using VerdictLength = uint32_t;

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const Deadlines kShort = {
+const Deadlines kFailureDeadlines = {
     .heartbeat = milliseconds(50), .dead_after = milliseconds(500), .operation = milliseconds(500)};
 
 class Failures : public testing::TestWithParam<TransportKind> {};
@@ -33,7 +33,7 @@ class Latch {
 
 TEST_P(Failures, ARankThatLeavesEndsTheOthersWithOneCause) {
   const auto begin = Clock::now();
-  const auto errors = with_communicators(GetParam().make(4, kShort), [](Communicator& c) {
+  const auto errors = with_communicators(GetParam().make(4, kFailureDeadlines), [](Communicator& c) {
     const Tensor x = Tensor::full({100003}, 1);
     c.all_reduce(x).wait();
     if (c.rank() == 2) return;
@@ -50,7 +50,7 @@ TEST_P(Failures, ARankThatLeavesEndsTheOthersWithOneCause) {
 
 TEST_P(Failures, ARankThatHangsIsToldFromASlowOne) {
   Latch ended(3);
-  const auto errors = with_communicators(GetParam().make(3, kShort), [&](Communicator& c) {
+  const auto errors = with_communicators(GetParam().make(3, kFailureDeadlines), [&](Communicator& c) {
     const Tensor x = Tensor::full({10}, 1);
     c.all_reduce(x).wait();
     if (c.rank() == 1) {
@@ -71,10 +71,10 @@ TEST_P(Failures, ARankThatHangsIsToldFromASlowOne) {
 
 TEST_P(Failures, ARankMayComputeForLongerThanTheDeadAreSilent) {
   constexpr int64_t kMany = 8'000'000;  // more than sockets hold
-  Deadlines deadlines = kShort;
+  Deadlines deadlines = kFailureDeadlines;
   deadlines.operation = std::chrono::seconds(20);
   const auto errors = with_communicators(GetParam().make(2, deadlines), [](Communicator& c) {
-    if (c.rank() == 1) std::this_thread::sleep_for(3 * kShort.dead_after);
+    if (c.rank() == 1) std::this_thread::sleep_for(3 * kFailureDeadlines.dead_after);
     const Tensor x = Tensor::full({kMany}, 1);
     c.all_reduce(x).wait();
     EXPECT_EQ(x.to_vector<float>()[kMany - 1], 2);
@@ -83,7 +83,7 @@ TEST_P(Failures, ARankMayComputeForLongerThanTheDeadAreSilent) {
 }
 
 TEST_P(Failures, RanksThatCallUnlikeOperationsAreToldSo) {
-  const auto errors = with_communicators(GetParam().make(2, kShort), [](Communicator& c) {
+  const auto errors = with_communicators(GetParam().make(2, kFailureDeadlines), [](Communicator& c) {
     c.all_reduce(Tensor::full({c.rank() == 0 ? 10 : 12}, 1)).wait();
   });
   for (const auto& error : errors) {
@@ -94,7 +94,7 @@ TEST_P(Failures, RanksThatCallUnlikeOperationsAreToldSo) {
 }
 
 TEST_P(Failures, PoisonTheCommunicator) {
-  with_communicators(GetParam().make(2, kShort), [](Communicator& c) {
+  with_communicators(GetParam().make(2, kFailureDeadlines), [](Communicator& c) {
     if (c.rank() == 1) return;
     const Tensor x = Tensor::full({10}, 1);
     EXPECT_THROW(c.all_reduce(x).wait(), PeerError);
@@ -112,7 +112,7 @@ void wait_beside(Transport& job) {
 }
 
 TEST_P(Failures, OfAnotherLibraryAreToldToAll) {
-  const Transports jobs = GetParam().make(3, kShort);
+  const Transports jobs = GetParam().make(3, kFailureDeadlines);
   const auto errors = on_ranks(3, [&](int rank) {
     if (rank == 1) jobs[1]->fail("broke its arm");
     wait_beside(*jobs[rank]);
@@ -123,7 +123,7 @@ TEST_P(Failures, OfAnotherLibraryAreToldToAll) {
 }
 
 TEST_P(Failures, ARankThatLeavesAnotherLibrarysWaitIsMissed) {
-  Transports jobs = GetParam().make(3, kShort);
+  Transports jobs = GetParam().make(3, kFailureDeadlines);
   const auto errors = on_ranks(3, [&](int rank) { rank == 2 ? jobs[2].reset() : wait_beside(*jobs[rank]); });
   EXPECT_TRUE(errors[0].starts_with("rank 2")) << errors[0];
   EXPECT_NE(errors[0].find("has left"), std::string::npos) << errors[0];
@@ -132,7 +132,7 @@ TEST_P(Failures, ARankThatLeavesAnotherLibrarysWaitIsMissed) {
 
 TEST_P(Failures, ARankThatEndsByItsOwnFaultTellsTheOthersWhy) {
   for (int faulty : {0, 1}) {
-    const auto errors = with_communicators(GetParam().make(3, kShort), [&](Communicator& c) {
+    const auto errors = with_communicators(GetParam().make(3, kFailureDeadlines), [&](Communicator& c) {
       if (c.rank() == faulty)
         c.abandon("out.tern: cannot be written: No space left on device");
       else

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 3;
 constexpr int kSeedsPerTest = 10;
-const Deadlines kShort = {
+const Deadlines kFaultDeadlines = {
     .heartbeat = milliseconds(50), .dead_after = milliseconds(400), .operation = milliseconds(800)};
 
 constexpr int kForEver = 1 << 30;
@@ -55,7 +55,7 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
     const auto begin = Clock::now();
     const auto errors = on_ranks(kRanks, [&](int rank) {
       const TcpOptions options = {
-          .rank = rank, .size = kRanks, .master = relay.address(), .token = kJobToken, .deadlines = kShort};
+          .rank = rank, .size = kRanks, .master = relay.address(), .token = kJobToken, .deadlines = kFaultDeadlines};
       TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
       train(c, static_cast<int>(draw(seed, 1, 50)));
       if (rank == 0) relay.harm(fault, draw(seed, 2, 4), draw(seed, 3, 2) == 0 ? Relay::forth : Relay::back);
@@ -79,7 +79,8 @@ TEST_P(Faults, OfAProcessEndNamedAndInTime) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const int signal = draw(seed, 4, 2) == 0 ? SIGKILL : SIGSTOP;
     detail::Listener listener{Address{}};
-    TcpOptions options = {.size = kRanks, .master = listener.address(), .token = kJobToken, .deadlines = kShort};
+    TcpOptions options = {
+        .size = kRanks, .master = listener.address(), .token = kJobToken, .deadlines = kFaultDeadlines};
     const pid_t child = ::fork();
     if (child == 0) {
       options.rank = 2;

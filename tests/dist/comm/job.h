@@ -26,6 +26,9 @@ struct TransportKind {
 inline std::string to_string(const TransportKind& kind) { return kind.name; }
 inline std::ostream& operator<<(std::ostream& stream, const TransportKind& kind) { return stream << kind.name; }
 
+/// Whether a message names this.
+inline bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
 /// Calls `body(rank)` on a thread for each rank, waits for all and gives what each threw: its text, "" where nothing.
 template <class Body>
 std::vector<std::string> on_ranks(int ranks, const Body& body) {

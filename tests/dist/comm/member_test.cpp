@@ -19,7 +19,7 @@ using detail::Purpose;
 using detail::Socket;
 using std::chrono::milliseconds;
 
-const Deadlines kShort = {
+const Deadlines kMemberDeadlines = {
     .heartbeat = milliseconds(50), .dead_after = milliseconds(500), .rendezvous = std::chrono::seconds(30)};
 
 Clock::time_point soon() { return Clock::now() + std::chrono::seconds(20); }
@@ -94,13 +94,12 @@ std::vector<std::string> beside_puppet(int size, const Work& work, const Play& p
       play(puppet, master);
       return;
     }
-    const TcpOptions options = {.rank = rank, .size = size, .master = master, .token = kJobToken, .deadlines = kShort};
+    const TcpOptions options = {
+        .rank = rank, .size = size, .master = master, .token = kJobToken, .deadlines = kMemberDeadlines};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
     work(c);
   });
 }
-
-bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
 /// Rank 2 leaves by its word, but its data connections stay open until the others have ended.
 std::vector<std::string> after_false_goodbye(const std::function<void(Communicator&)>& work) {
@@ -142,7 +141,7 @@ TEST(Member, ThatLeavesAndKeepsItsConnectionsOpenIsMissed) {
     SCOPED_TRACE(what);
     const auto begin = Clock::now();
     const auto errors = after_false_goodbye(work);
-    EXPECT_LT(Clock::now() - begin, 15 * kShort.dead_after);
+    EXPECT_LT(Clock::now() - begin, 15 * kMemberDeadlines.dead_after);
     EXPECT_TRUE(errors[0].starts_with("rank 2 (puppet, ")) << errors[0];
     EXPECT_TRUE(names(errors[0], "has left, and keeps rank ")) << errors[0];
     EXPECT_EQ(errors[0], errors[1]);
@@ -161,9 +160,9 @@ TEST(Member, ThatIsSlowAtTheStartIsToldFromADeadOne) {
         puppet.join();
         const std::string members = puppet.hear();
         puppet.connect_data(master);  // rank 0 has all it needs, and rank 1 waits
-        for (const auto end = Clock::now() + 3 * kShort.dead_after; Clock::now() < end;) {
+        for (const auto end = Clock::now() + 3 * kMemberDeadlines.dead_after; Clock::now() < end;) {
           puppet.beat();
-          std::this_thread::sleep_for(kShort.heartbeat);
+          std::this_thread::sleep_for(kMemberDeadlines.heartbeat);
         }
         puppet.connect_data(Puppet::address_of(1, members));
         done = true;
@@ -181,7 +180,7 @@ TEST(Member, ThatDiesAtTheStartIsNamedAtOnce) {
     const auto begin = Clock::now();
     const auto errors = on_ranks(2, [&](int rank) {
       if (rank == 0) {
-        const TcpOptions options = {.size = 3, .master = master, .token = kJobToken, .deadlines = kShort};
+        const TcpOptions options = {.size = 3, .master = master, .token = kJobToken, .deadlines = kMemberDeadlines};
         try {
           make_tcp(options, std::move(listener));
         } catch (...) {
@@ -194,7 +193,7 @@ TEST(Member, ThatDiesAtTheStartIsNamedAtOnce) {
         while (stays && !ended && Clock::now() < soon()) std::this_thread::sleep_for(milliseconds(5));
       }
     });
-    EXPECT_LT(Clock::now() - begin, kShort.rendezvous / 2);
+    EXPECT_LT(Clock::now() - begin, kMemberDeadlines.rendezvous / 2);
     EXPECT_TRUE(errors[0].starts_with("rank 2 (puppet, ")) << errors[0];
     EXPECT_TRUE(names(errors[0], cause)) << errors[0];
   }

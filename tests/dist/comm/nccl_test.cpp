@@ -12,9 +12,9 @@
 namespace tern::test {
 namespace {
 
-const Deadlines kShort = {.heartbeat = std::chrono::milliseconds(100),
-                          .dead_after = std::chrono::seconds(1),
-                          .operation = std::chrono::milliseconds(1500)};
+const Deadlines kNcclDeadlines = {.heartbeat = std::chrono::milliseconds(100),
+                                  .dead_after = std::chrono::seconds(1),
+                                  .operation = std::chrono::milliseconds(1500)};
 
 Tensor ones(const Communicator& c, int64_t count) {
   return Tensor::full({count}, 1, {.device = {DeviceType::cuda, c.rank()}});
@@ -114,7 +114,7 @@ template <class Body, class Check>
 void expect_failure(int ranks, const Body& body, const Check& check) {
   for (const TransportKind& kind : transport_kinds()) {
     SCOPED_TRACE(kind.name);
-    check(with_nccl(kind.make(ranks, kShort), kShort, body));
+    check(with_nccl(kind.make(ranks, kNcclDeadlines), kNcclDeadlines, body));
   }
 }
 
@@ -144,7 +144,7 @@ TEST_F(NcclCudaTwo, PartsOfUnlikeLengthAreNamed) {
 TEST_F(NcclCudaTwo, ARankThatDoesNotComeIsNamedByTheDeadline) {
   const auto body = [](Communicator& c) {
     c.all_reduce(ones(c, 3)).wait();
-    if (c.rank() == 1) std::this_thread::sleep_for(3 * kShort.operation);
+    if (c.rank() == 1) std::this_thread::sleep_for(3 * kNcclDeadlines.operation);
     c.all_reduce(ones(c, 3)).wait();
   };
   expect_failure(2, body, [](const auto& errors) {

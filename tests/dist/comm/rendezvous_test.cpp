@@ -23,16 +23,15 @@ using detail::Socket;
 using std::chrono::milliseconds;
 
 const JobToken kOther = "another token of that length";
-const Deadlines kShort = {.handshake = milliseconds(500), .rendezvous = milliseconds(500)};
-
-bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+const Deadlines kRendezvousDeadlines = {.handshake = milliseconds(500), .rendezvous = milliseconds(500)};
 
 /// What the ranks of a job of two say, each set up by `change`.
 std::vector<std::string> meet(const std::function<void(TcpOptions&)>& change) {
   Listener listener{Address{}};
   const Address master = listener.address();
   return on_ranks(2, [&](int rank) {
-    TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = kJobToken, .deadlines = kShort};
+    TcpOptions options = {
+        .rank = rank, .size = 2, .master = master, .token = kJobToken, .deadlines = kRendezvousDeadlines};
     change(options);
     rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
   });
@@ -58,7 +57,7 @@ std::string refusal_of(const Call& call) {
   return refused;
 }
 
-Clock::time_point soon() { return Clock::now() + milliseconds(300); }
+Clock::time_point in_a_moment() { return Clock::now() + milliseconds(300); }
 
 Hello hello() { return detail::make_hello(detail::Purpose::data, 0, 1, 2, 0); }
 
@@ -80,10 +79,10 @@ TEST(Rendezvous, ACallerWhoSkipsTheProofIsTurnedAway) {
                       std::array<std::byte, 72> challenge;
                       const std::array<std::byte, 32> guess{};
                       const Hello mine = hello();
-                      socket.write_all(std::as_bytes(std::span(&mine, 1)), soon());
-                      socket.read_all(challenge, soon());
-                      socket.write_all(guess, soon());
-                      socket.read_all(challenge, soon());
+                      socket.write_all(std::as_bytes(std::span(&mine, 1)), in_a_moment());
+                      socket.read_all(challenge, in_a_moment());
+                      socket.write_all(guess, in_a_moment());
+                      socket.read_all(challenge, in_a_moment());
                     }),
                     "claims to be rank 1 with another job token"));
 }
@@ -92,7 +91,7 @@ TEST(Rendezvous, AnotherVersionIsNamed) {
   EXPECT_TRUE(names(refusal_of([](Socket& socket) {
                       Hello old = hello();
                       old.version = 99;
-                      EXPECT_FALSE(knock(socket, old, kJobToken, {}, soon()));
+                      EXPECT_FALSE(knock(socket, old, kJobToken, {}, in_a_moment()));
                     }),
                     "speaks version 99 of the protocol"));
 }
@@ -100,7 +99,7 @@ TEST(Rendezvous, AnotherVersionIsNamed) {
 TEST(Rendezvous, HostileFirstBytesAreTurnedAway) {
   const auto refused = refusal_of([](Socket& socket) {
     std::vector<std::byte> noise(10000, std::byte{0x5a});
-    socket.write_all(noise, soon());
+    socket.write_all(noise, in_a_moment());
   });
   EXPECT_TRUE(names(refused, "is no rank of a job of tern's")) << refused;
   EXPECT_TRUE(names(refusal_of([](Socket& socket) {
@@ -167,9 +166,9 @@ TEST(Rendezvous, TheOldestStrangerIsDroppedAndNoneIsWaitedFor) {
   Listener listener{Address{}};
   std::string why;
   std::vector<Socket> strangers;
-  for (size_t i = 0; i < 2 * kPlaces; ++i) strangers.push_back(detail::connect(listener.address(), soon(), why));
+  for (size_t i = 0; i < 2 * kPlaces; ++i) strangers.push_back(detail::connect(listener.address(), in_a_moment(), why));
   Gate gate(listener, kJobToken, kPlaces, std::chrono::minutes(1));
-  EXPECT_FALSE(gate.admit([](const Hello&) { return ""; }, soon()));
+  EXPECT_FALSE(gate.admit([](const Hello&) { return ""; }, in_a_moment()));
   for (size_t i = 0; i < strangers.size(); ++i) {
     std::array<std::byte, 1> byte;
     const iovec part = {byte.data(), 1};
@@ -209,7 +208,7 @@ TEST(Rendezvous, ALeftOverOfAnEarlierEpochHarmsNothing) {
 }
 
 TEST(Rendezvous, WhoIsWaitedForIsNamedMeanwhile) {
-  Deadlines deadlines = kShort;
+  Deadlines deadlines = kRendezvousDeadlines;
   deadlines.note = milliseconds(100);
   std::vector<std::string> notes;
   const auto note = [&](const std::string& text) { notes.push_back(text); };
@@ -252,13 +251,14 @@ TEST(Rendezvous, AsManyRanksAsThereMayBeOnMachinesWithLongNames) {
 
 TEST(Rendezvous, AnAbsentRankIsNamed) {
   const auto errors =
-      on_ranks(1, [](int) { make_tcp({.rank = 0, .size = 3, .token = kJobToken, .deadlines = kShort}); });
+      on_ranks(1, [](int) { make_tcp({.rank = 0, .size = 3, .token = kJobToken, .deadlines = kRendezvousDeadlines}); });
   EXPECT_EQ(errors[0], "rank 1, 2 did not join rank 0 within 0.5 s");
   Listener unused{Address{}};
   const Address nobody = unused.address();
   { const Listener gone = std::move(unused); }
-  const auto alone = message_of<PeerError>(
-      [&] { make_tcp({.rank = 1, .size = 2, .master = nobody, .token = kJobToken, .deadlines = kShort}); });
+  const auto alone = message_of<PeerError>([&] {
+    make_tcp({.rank = 1, .size = 2, .master = nobody, .token = kJobToken, .deadlines = kRendezvousDeadlines});
+  });
   EXPECT_TRUE(names(alone, "rank 1: rank 0 does not answer at " + to_string(nobody))) << alone;
 }
 

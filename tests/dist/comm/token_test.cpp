@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
-
 /// A variable of the environment for as long as this lives; without it if `value` is null.
 class Variable {
  public:

@@ -13,11 +13,11 @@ namespace {
 
 using Options = IndependentSubnets::Options;
 
-constexpr int64_t kSteps = 11;
+constexpr int64_t kSubnetSteps = 11;
 
 Values trained(Communicator& c, const Options& options) {
   SubnetTrainer trainer(c, options);
-  trainer.train(0, kSteps);
+  trainer.train(0, kSubnetSteps);
   return trainer.whole();
 }
 
@@ -30,7 +30,7 @@ TEST(IndependentSubnets, OfOneRankAreItsOwnTraining) {
   model.initialize(5);
   Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   DistributedOptimizer alone(model, optimizer);
-  for (int64_t step = 0; step < kSteps; ++step) SubnetTrainer::learn(model, alone, 0, step);
+  for (int64_t step = 0; step < kSubnetSteps; ++step) SubnetTrainer::learn(model, alone, 0, step);
   const Values expected = values_of(model.state());
   EXPECT_EQ(trained(1, {.local_steps = 3}).front(), expected);
   EXPECT_EQ(trained(1, {.local_steps = 3, .exchange = SubnetExchange::peer}).front(), expected);
@@ -112,7 +112,7 @@ TEST(IndependentSubnets, AreTheSubnetsThatOneCutsByHand) {
 TEST(IndependentSubnets, DropMomentumOrLetItTravel) {
   const auto momentum_of = [](Communicator& c, SubnetMomentum momentum, double mu) {
     SubnetTrainer trainer(c, {.local_steps = 1, .momentum = momentum}, 5, true, mu);
-    trainer.train(0, kSteps);
+    trainer.train(0, kSubnetSteps);
     return trainer.whole();
   };
   const auto run = [&](SubnetMomentum momentum, double mu) {
@@ -209,7 +209,7 @@ TEST(IndependentSubnets, GoOnInTheMiddleOfARoundAsIfNeverStopped) {
             trainer.local->load_state(optimizer);
             trainer.subnets->load_state(method, stop);
             EXPECT_EQ(trainer.whole(), values_of(model));
-            trainer.train(stop, kSteps);
+            trainer.train(stop, kSubnetSteps);
             return trainer.whole();
           });
           EXPECT_EQ(resumed, undisturbed) << codec << ", stopped before step " << stop;
@@ -221,7 +221,7 @@ TEST(IndependentSubnets, TrainTheSameHoweverOftenTheWholeModelIsLookedAt) {
   const Options options = {.local_steps = 4, .codec = "ternary", .download = "fp16"};
   const auto looked_at = on_all(3, [&](Communicator& c) {
     SubnetTrainer trainer(c, options);
-    for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t step = 0; step < kSubnetSteps; ++step) {
       trainer.train(step, step + 1);
       trainer.subnets->consolidate();
     }

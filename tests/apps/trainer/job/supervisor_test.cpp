@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 std::vector<pid_t> children_of(pid_t id) {
   const std::string process = std::to_string(id);
@@ -27,8 +27,8 @@ bool runs(pid_t id) { return ::kill(id, 0) == 0; }
 /// Jobs of four processes, of which something befalls one.
 class TrainLenetSupervisor : public TrainLenet {
  protected:
-  Words job(const Words& more) const {
-    Words all = words({"--workers", "4", "--transport", "socket", "--log", place("log"), "--quiet"});
+  Arguments job(const Arguments& more) const {
+    Arguments all = words({"--workers", "4", "--transport", "socket", "--log", place("log"), "--quiet"});
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -134,9 +134,9 @@ TEST_F(TrainLenetSupervisor, RanksBearTheProgramsName) {
 }
 
 TEST_F(TrainLenetSupervisor, AnInterruptStopsAllRanksAtOneStep) {
-  const Words recipe = {"--workers", "4", "--epochs", "3", "--codec", "error-feedback:ternary"};
+  const Arguments recipe = {"--workers", "4", "--epochs", "3", "--codec", "error-feedback:ternary"};
   const auto unbroken = train(recipe);
-  const Words job_recipe = {"--epochs", "3", "--codec", "error-feedback:ternary", "--checkpoint", place("run")};
+  const Arguments job_recipe = {"--epochs", "3", "--codec", "error-feedback:ternary", "--checkpoint", place("run")};
   for (const auto& [to_one_rank, signal] : {std::pair(false, SIGINT), std::pair(true, SIGTERM)}) {
     std::filesystem::remove_all(place("run"));
     std::filesystem::remove(place("log"));
@@ -151,7 +151,7 @@ TEST_F(TrainLenetSupervisor, AnInterruptStopsAllRanksAtOneStep) {
     EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     EXPECT_LT(losses(place("log")).size(), unbroken.size());
-    Words again = job_recipe;
+    Arguments again = job_recipe;
     again.emplace_back("--resume");
     ASSERT_EQ(run_program(job(again)).code, 0);
     EXPECT_EQ(losses(place("log")), unbroken);
@@ -159,13 +159,13 @@ TEST_F(TrainLenetSupervisor, AnInterruptStopsAllRanksAtOneStep) {
 }
 
 TEST_F(TrainLenetSupervisor, RestartsFromTheLastCheckpointBitForBit) {
-  const Words recipe = {"--epochs", "3", "--codec", "error-feedback:ternary", "--optimizer", "momentum"};
-  Words threads = {"--workers", "4", "--save", place("unbroken")};
+  const Arguments recipe = {"--epochs", "3", "--codec", "error-feedback:ternary", "--optimizer", "momentum"};
+  Arguments threads = {"--workers", "4", "--save", place("unbroken")};
   threads.insert(threads.end(), recipe.begin(), recipe.end());
   const auto unbroken = train(threads);
-  Words restarting = {"--checkpoint",   place("run"),  "--checkpoint-every", "5",
-                      "--max-restarts", "2",           "--dead-after",       "1",
-                      "--save",         place("saved")};
+  Arguments restarting = {"--checkpoint",   place("run"),  "--checkpoint-every", "5",
+                          "--max-restarts", "2",           "--dead-after",       "1",
+                          "--save",         place("saved")};
   restarting.insert(restarting.end(), recipe.begin(), recipe.end());
   Process supervisor(job(restarting));
   wait_for_steps(13);
@@ -258,11 +258,11 @@ TEST_F(TrainLenetSupervisor, AStoppedRankDelaysAnInterruptByTheGracePeriodAtMost
 
 // As under nohup.
 TEST_F(TrainLenetSupervisor, AnIgnoredHangUpStaysIgnored) {
-  for (const Words& form : {Words{"--workers", "4", "--transport", "socket"}, Words{}}) {
+  for (const Arguments& form : {Arguments{"--workers", "4", "--transport", "socket"}, Arguments{}}) {
     std::filesystem::remove(place("log"));
-    Words flags = {"--epochs", "4", "--log", place("log"), "--quiet"};
+    Arguments flags = {"--epochs", "4", "--log", place("log"), "--quiet"};
     flags.insert(flags.end(), form.begin(), form.end());
-    Words command = words(flags);
+    Arguments command = words(flags);
     command.insert(command.begin(), {"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"});
     Process program(command);
     wait_for_steps(2);

@@ -9,24 +9,24 @@
 namespace tern {
 namespace {
 
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 /// Several ranks train LeNet together.
 class TrainLenetWorkers : public TrainLenet {
  protected:
   TrainLenetWorkers() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }  // of the job token
 
-  static Words workers(int count, const Words& more) {
-    Words all = {"--workers", std::to_string(count)};
+  static Arguments workers(int count, const Arguments& more) {
+    Arguments all = {"--workers", std::to_string(count)};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  static Words joined(Words a, const Words& b) {
+  static Arguments joined(Arguments a, const Arguments& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   }
   /// How ranks end that were started one by one, each with its own variables or flags.
-  std::vector<Outcome> run_ranks(const std::vector<Words>& variables, const std::vector<Words>& flags) const {
+  std::vector<Outcome> run_ranks(const std::vector<Arguments>& variables, const std::vector<Arguments>& flags) const {
     std::vector<std::unique_ptr<Process>> ranks;
     for (size_t rank = 0; rank < variables.size(); ++rank)
       ranks.push_back(std::make_unique<Process>(joined(joined({"/usr/bin/env"}, variables[rank]), words(flags[rank]))));
@@ -37,7 +37,7 @@ class TrainLenetWorkers : public TrainLenet {
 };
 
 TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
-  const std::vector<Words> methods = {
+  const std::vector<Arguments> methods = {
       {},
       {"--codec", "ternary"},
       {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"},
@@ -46,7 +46,7 @@ TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
       {"--method", "ist", "--local-steps", "3", "--exchange", "peer", "--codec", "fp16", "--ist-scope", "filters"}};
   for (const auto& method : methods) {
     SCOPED_TRACE(method.empty() ? "none" : method[1]);
-    const Words common = joined(workers(4, {"--iterations", "8", "--check-every", "3"}), method);
+    const Arguments common = joined(workers(4, {"--iterations", "8", "--check-every", "3"}), method);
     const auto threads = train(joined(common, {"--save", place("threads")}));
     ASSERT_EQ(threads.size(), 8);
     EXPECT_EQ(train(joined(common, {"--transport", "socket", "--save", place("processes")})), threads);
@@ -65,12 +65,13 @@ TEST_F(TrainLenetWorkers, FloatsOverAnyNumberAreOneProcessWithTheWholeBatch) {
 
 TEST_F(TrainLenetWorkers, CodecsAndTheirFlagsAct) {
   std::map<std::string, std::map<int64_t, double>> found;
-  for (const auto& flags : std::vector<Words>{{"none"},
-                                              {"ternary"},
-                                              {"ternary", "--min-compress", "1000"},
-                                              {"ternary", "--keep-float", "fc1.*"},
-                                              {"ternary", "--weight-decay", "0.01"},
-                                              {"ternary", "--weight-decay", "0.01", "--weight-decay-in-gradient"}}) {
+  for (const auto& flags :
+       std::vector<Arguments>{{"none"},
+                              {"ternary"},
+                              {"ternary", "--min-compress", "1000"},
+                              {"ternary", "--keep-float", "fc1.*"},
+                              {"ternary", "--weight-decay", "0.01"},
+                              {"ternary", "--weight-decay", "0.01", "--weight-decay-in-gradient"}}) {
     std::string name;
     for (const auto& flag : flags) name += flag + " ";
     found[name] = train(joined(workers(2, {"--iterations", "4", "--codec"}), flags));
@@ -126,7 +127,7 @@ TEST_F(TrainLenetWorkers, CodecHelpListsCodecsAndExchanges) {
 }
 
 TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
-  const std::pair<Words, std::string> table[] = {
+  const std::pair<Arguments, std::string> table[] = {
       {{"--workers", "3"}, "--batch-size: found 16, expected a multiple of 3"},
       {{"--workers", "0"}, "--workers: found 0"},
       {{"--workers", "65"}, "--workers: found 65"},
@@ -178,10 +179,10 @@ TEST_F(TrainLenetWorkers, NcclSaysWhatIsMissing) {
 }
 
 TEST_F(TrainLenetWorkers, TakesItsPlaceFromTorchrunsAndMpirunsVariables) {
-  const Words flags = {"--iterations", "4", "--codec", "ternary", "--log", place("log")};
+  const Arguments flags = {"--iterations", "4", "--codec", "ternary", "--log", place("log")};
   const auto expected = train(workers(2, {"--iterations", "4", "--codec", "ternary"}));
   const std::string port = std::to_string(detail::Listener(Address{}).address().port);
-  const std::pair<std::vector<Words>, std::string> table[] = {
+  const std::pair<std::vector<Arguments>, std::string> table[] = {
       {{{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
          "MASTER_PORT=" + port},
         {"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
@@ -203,10 +204,10 @@ TEST_F(TrainLenetWorkers, TakesItsPlaceFromTorchrunsAndMpirunsVariables) {
 
 TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
   const std::string port = std::to_string(detail::Listener(Address{}).address().port);
-  const auto by_hand = [&](const char* rank, const Words& more) {
+  const auto by_hand = [&](const char* rank, const Arguments& more) {
     return joined({"--rank", rank, "--world-size", "3", "--master", "127.0.0.1:" + port, "--iterations", "3"}, more);
   };
-  const std::pair<Words, std::string> table[] = {
+  const std::pair<Arguments, std::string> table[] = {
       {{"--lr", "0.02"}, "rank 2: lr=0.02, rank 0: lr=0.01"},
       {{"--codec", "ternary"}, "rank 2: codec=\"ternary\", rank 0: codec=\"none\""},
       {{"--seed", "9"}, "rank 2: seed=9, rank 0: seed=1"},
@@ -214,7 +215,7 @@ TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
       {{"--exchange", "ring"}, "rank 2: exchange=\"ring\", rank 0: exchange=not given"},
   };
   for (const auto& [more, sentence] : table) {
-    const Words batch = {"--batch-size", "24"};
+    const Arguments batch = {"--batch-size", "24"};
     const auto outcomes =
         run_ranks({{}, {}, {}}, {by_hand("0", batch), by_hand("1", batch), joined(by_hand("2", batch), more)});
     for (const Outcome& outcome : outcomes) {
@@ -245,7 +246,7 @@ TEST_F(TrainLenetWorkers, ARankThatCannotWriteTellsTheOthersWhy) {
   const auto by_hand = [&](const char* rank) {
     return words({"--rank", rank, "--world-size", "2", "--master", "127.0.0.1:" + port, "--quiet"});
   };
-  const Words limited = {"/bin/bash", "-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\"", "-"};
+  const Arguments limited = {"/bin/bash", "-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\"", "-"};
   Process writer(joined(limited, joined(by_hand("0"), {"--log", place("log")})));
   const Outcome other = Process(by_hand("1")).wait(), own = writer.wait();
   const std::string cause = "--log: " + place("log") + ": cannot be written: File too large";
@@ -266,10 +267,10 @@ TEST_F(TrainLenetWorkers, ARankThatWaitsForOthersEndsAtCtrlC) {
 }
 
 TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
-  const Words recipe = {"--epochs", "2", "--codec", "error-feedback:ternary", "--ema-decay", "0.9"};
+  const Arguments recipe = {"--epochs", "2", "--codec", "error-feedback:ternary", "--ema-decay", "0.9"};
   const auto unbroken = train(workers(4, joined(recipe, {"--save", place("unbroken")})));
   ASSERT_EQ(unbroken.size(), 24);
-  const Words run_in = {"--checkpoint", place("run"), "--checkpoint-every", "10"};
+  const Arguments run_in = {"--checkpoint", place("run"), "--checkpoint-every", "10"};
   ASSERT_EQ(train(workers(4, joined(joined(recipe, {"--transport", "socket"}), run_in))), unbroken);
   const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
   const int64_t sent_unbroken = sent();
@@ -293,8 +294,9 @@ TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
   for (const char* method : {"local-sgd", "ist"}) {
     SCOPED_TRACE(method);
     std::filesystem::remove_all(place("run"));
-    const Words recipe = workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--batch-size", "8"});
-    const Words run_in = {"--checkpoint", place("run"), "--checkpoint-every", "7"};
+    const Arguments recipe =
+        workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--batch-size", "8"});
+    const Arguments run_in = {"--checkpoint", place("run"), "--checkpoint-every", "7"};
     const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
     const auto unbroken = train(joined(recipe, {"--save", place("unbroken")}));
     ASSERT_EQ(unbroken.size(), 18) << "an epoch is one pass over the 200 images by all workers together";
@@ -314,7 +316,7 @@ TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
 
 // Files that were moved, mixed or made by hand. Each has a right checksum.
 TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
-  const Words recipe = workers(3, {"--iterations", "4", "--batch-size", "12", "--codec", "error-feedback:ternary"});
+  const Arguments recipe = workers(3, {"--iterations", "4", "--batch-size", "12", "--codec", "error-feedback:ternary"});
   const auto in = [&](const std::string& folder) { return joined(recipe, {"--checkpoint", place(folder)}); };
   ASSERT_EQ(run(in("whole")).code, 0);
   ASSERT_EQ(run(in("other")).code, 0);
@@ -373,7 +375,7 @@ TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
 }
 
 TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
-  const auto payload = [&](const Words& more) {
+  const auto payload = [&](const Arguments& more) {
     train(joined(workers(2, {"--iterations", "6"}), more));
     return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<double>();
   };
@@ -383,7 +385,7 @@ TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
 }
 
 TEST_F(TrainLenetWorkers, ARankWithoutItsFileNamesIt) {
-  const Words recipe = workers(2, {"--iterations", "4", "--checkpoint", place("run")});
+  const Arguments recipe = workers(2, {"--iterations", "4", "--checkpoint", place("run")});
   ASSERT_EQ(run(recipe).code, 0);
   std::filesystem::remove_all(place("run/rank-1"));
   const Outcome outcome = run(joined(recipe, {"--resume"}));

@@ -8,16 +8,15 @@
 namespace tern {
 namespace {
 
-using Words = std::vector<std::string>;
-using std::chrono::seconds;
+using Arguments = std::vector<std::string>;
 
 /// Runs alone, as threads and as processes, whose output nobody reads.
 class TrainLenetOutput : public TrainLenet {
  protected:
-  static std::vector<Words> forms() {
+  static std::vector<Arguments> forms() {
     return {{}, {"--workers", "2", "--transport", "inproc"}, {"--workers", "2", "--transport", "socket"}};
   }
-  Words with_log(Words form, const Words& more) const {
+  Arguments with_log(Arguments form, const Arguments& more) const {
     form.insert(form.end(), {"--log", place("log")});
     form.insert(form.end(), more.begin(), more.end());
     return words(form);
@@ -40,7 +39,7 @@ class TrainLenetOutput : public TrainLenet {
 };
 
 TEST_F(TrainLenetOutput, BlockedIsWaitedForAtTheEndAlone) {
-  for (const Words& form : forms()) {
+  for (const Arguments& form : forms()) {
     SCOPED_TRACE(testing::PrintToString(form));
     std::filesystem::remove(place("log"));
     const test::Pipe out, err;
@@ -48,7 +47,7 @@ TEST_F(TrainLenetOutput, BlockedIsWaitedForAtTheEndAlone) {
     err.fill();
     Process program(with_log(form, {"--epochs", "2", "--grace", "1"}),
                     {.out = out.write_end(), .err = err.write_end()});
-    ASSERT_TRUE(program.ends_within(seconds(100)));
+    ASSERT_TRUE(program.ends_within(std::chrono::seconds(100)));
     EXPECT_EQ(program.wait().code, 0);
     EXPECT_TRUE(done());
     EXPECT_EQ(steps(), 24);
@@ -56,12 +55,12 @@ TEST_F(TrainLenetOutput, BlockedIsWaitedForAtTheEndAlone) {
 }
 
 TEST_F(TrainLenetOutput, BlockedIsToldOfOnStderr) {
-  for (const Words& form : forms()) {
+  for (const Arguments& form : forms()) {
     SCOPED_TRACE(testing::PrintToString(form));
     const test::Pipe out;
     out.fill();
     Process program(with_log(form, {"--iterations", "2", "--grace", "0.5"}), {.out = out.write_end()});
-    ASSERT_TRUE(program.ends_within(seconds(100)));
+    ASSERT_TRUE(program.ends_within(std::chrono::seconds(100)));
     const Outcome outcome = program.wait();
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_NE(outcome.err.find(" lines of stdout were not written: its reader took nothing\n"), std::string::npos)
@@ -72,7 +71,7 @@ TEST_F(TrainLenetOutput, BlockedIsToldOfOnStderr) {
 
 // What a reader takes late is all there, up to the last line.
 TEST_F(TrainLenetOutput, OfASlowReaderIsWhole) {
-  for (const Words& form : forms()) {
+  for (const Arguments& form : forms()) {
     SCOPED_TRACE(testing::PrintToString(form));
     std::filesystem::remove(place("log"));
     const test::Pipe out;
@@ -89,7 +88,7 @@ TEST_F(TrainLenetOutput, OfASlowReaderIsWhole) {
 }
 
 TEST_F(TrainLenetOutput, BlockedKeepsNoSignalFromItsWork) {
-  for (const Words& form : forms())
+  for (const Arguments& form : forms())
     for (const int signal : {SIGTERM, SIGINT}) {
       SCOPED_TRACE(testing::PrintToString(form));
       std::filesystem::remove(place("log"));
@@ -101,25 +100,25 @@ TEST_F(TrainLenetOutput, BlockedKeepsNoSignalFromItsWork) {
                       {.out = out.write_end(), .err = err.write_end()});
       wait_for_step(2);
       program.send(signal);
-      ASSERT_TRUE(program.ends_within(seconds(30)));
+      ASSERT_TRUE(program.ends_within(std::chrono::seconds(30)));
       EXPECT_EQ(program.wait().code, 130);
       EXPECT_TRUE(std::filesystem::exists(place("run"))) << "a checkpoint was written";
     }
 }
 
 TEST_F(TrainLenetOutput, ClosedIsLostAndTrainingGoesOn) {
-  for (const Words& form : forms()) {
+  for (const Arguments& form : forms()) {
     SCOPED_TRACE(testing::PrintToString(form));
     for (const bool from_the_start : {false, true}) {
       std::filesystem::remove(place("log"));
-      Words command = with_log(form, {"--epochs", "3"});
+      Arguments command = with_log(form, {"--epochs", "3"});
       test::Pipe out, err;
       if (from_the_start) command.insert(command.begin(), {"/bin/sh", "-c", "exec \"$@\" >&- 2>&- <&-", "sh"});
       Process program(command, {.out = out.write_end(), .err = err.write_end()});
       if (!from_the_start) wait_for_step(2);
       out.close_read_end();
       err.close_read_end();
-      ASSERT_TRUE(program.ends_within(seconds(100)));
+      ASSERT_TRUE(program.ends_within(std::chrono::seconds(100)));
       EXPECT_EQ(program.wait().code, 0);
       EXPECT_TRUE(done());
       EXPECT_EQ(steps(), 36);
@@ -128,7 +127,8 @@ TEST_F(TrainLenetOutput, ClosedIsLostAndTrainingGoesOn) {
 }
 
 TEST_F(TrainLenetOutput, PlainTextsMayBeCutShort) {
-  for (const Words& flags : std::vector<Words>{{"--help"}, {"--print-config"}, {"--version"}, {"--codec", "help"}}) {
+  for (const Arguments& flags :
+       std::vector<Arguments>{{"--help"}, {"--print-config"}, {"--version"}, {"--codec", "help"}}) {
     SCOPED_TRACE(flags[0]);
     test::Pipe out;
     out.close_read_end();
