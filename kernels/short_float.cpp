@@ -23,12 +23,12 @@ void check_shorten(const Tensor& x, const Tensor& codes) {
   check_even(operation, codes, 0);
 }
 
-void check_widen(const Tensor& messages, int64_t codes_at, const Tensor& sum) {
+void check_widen(const Tensor& messages, int64_t codes_at, const Tensor& total) {
   const char* const operation = "widen_add";
-  check_floats(operation, sum);
-  check(messages.dtype() == DType::u8 && messages.rank() == 2 && messages.size(1) >= codes_at + 2 * sum.numel(),
+  check_floats(operation, total);
+  check(messages.dtype() == DType::u8 && messages.rank() == 2 && messages.size(1) >= codes_at + 2 * total.numel(),
         operation, ": messages are ", messages.dtype(), " ", messages.shape(), ", expected u8 [messages, bytes] with ",
-        2 * sum.numel(), " bytes from ", codes_at, " on");
+        2 * total.numel(), " bytes from ", codes_at, " on");
   check_even(operation, messages, codes_at);
   check_even(operation, messages, messages.size(1));
 }

@@ -14,7 +14,7 @@
 namespace tern::advise {
 namespace {
 
-constexpr const char* kCodecs[] = {"none", "fp16", "ternary", "qsgd:bits=4"};
+constexpr const char* kCodecs[] = {kFloats, "fp16", "ternary", "qsgd:bits=4"};
 
 bool fits(const std::string& exchange, const std::string& codec) {
   if (codec == "ternary" && exchange == "reduce-scatter") return false;
@@ -49,17 +49,17 @@ bool Forecast::surely_faster(const Forecast& other) const {
 }
 
 PlannedRound plan_round(Module& model, const Way& way, int workers) {
-  std::vector<AveragedTensor> tensors = averaged_parameters(model, way.method);
+  std::vector<AveragedTensor> tensors = averaged_parameters(model, to_string(way.method));
   std::vector<Shape> shapes;
   for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
-  if (way.method == "local-sgd")
+  if (way.method == TrainingMethod::local_sgd)
     for (const auto& [name, buffer] : floating_buffers(model)) {
       tensors.push_back({name, buffer->numel(), false});
       shapes.push_back(buffer->shape());
     }
   PlannedRound round;
   for (const FusedMessage& message : fuse(tensors, {})) {
-    const std::string codec = message.coded ? way.codec : "none", exchange = message.coded ? way.exchange : "ring";
+    const std::string codec = message.coded ? way.codec : kFloats, exchange = message.coded ? way.exchange : "ring";
     const auto coder = make_codec(codec);
     std::vector<Shape> members;
     for (const size_t i : message.members) members.push_back(shapes[i]);
@@ -85,15 +85,15 @@ std::vector<Way> Forecaster::ways(int workers) {
   std::vector<Way> all;
   for (const char* codec : kCodecs)
     for (const std::string& exchange : exchange_names())
-      if (fits(exchange, codec)) all.push_back({"data-parallel", codec, exchange});
-  for (const char* codec : {"none", "ternary", "qsgd:bits=4"})
-    all.push_back({"local-sgd", codec, default_exchange(*make_codec(codec), workers)});
-  if (narrowest_layer(workbench_.model()) >= workers) all.push_back({"ist", "none", "coordinator"});
+      if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange});
+  for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
+    all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
+  if (narrowest_layer(workbench_.model()) >= workers) all.push_back({TrainingMethod::ist, kFloats, to_string(SubnetExchange::coordinator)});
   return all;
 }
 
 Forecast Forecaster::forecast(const Way& way, int workers) {
-  if (way.method == "ist") return subnets(way, workers);
+  if (way.method == TrainingMethod::ist) return subnets(way, workers);
   const PlannedRound planned = plan_round(workbench_.model(), way, workers);
   std::vector<PlannedMessage> messages;
   for (const auto& [plan, codec, exchange] : planned.messages) messages.push_back({plan, measured(codec, exchange)});

@@ -11,14 +11,17 @@
 #include "tern/apps/advise/workbench.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/exchange/exchange.h"
+#include "tern/trainer/settings.h"
 
 namespace tern::advise {
 
 /// A way to train together, by the flags of its name.
 struct Way {
-  std::string method, codec, exchange;
+  TrainingMethod method = TrainingMethod::data_parallel;
+  std::string codec = kFloats, exchange = {};
 
-  bool averages_every_step() const { return method == "data-parallel"; }
+  bool averages_every_step() const { return method == TrainingMethod::data_parallel; }
+  bool sends_floats() const { return codec == kFloats; }
 };
 
 /// What a training step is expected to take: seconds, and bytes.

@@ -37,7 +37,7 @@ std::string range_text(const std::vector<double>& seconds) {
   return fmt::format("{:.2f} to {:.2f}", milliseconds(least), milliseconds(most));
 }
 
-std::string name_of(const Way& way) { return fmt::format("{} {} by {}", way.method, way.codec, way.exchange); }
+std::string name_of(const Way& way) { return fmt::format("{} {} by {}", to_string(way.method), way.codec, way.exchange); }
 
 std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
   std::string text = fmt::format("  {:<14} {:<12} {:<15} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
@@ -51,7 +51,7 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
     const auto& [encode, wait, decode] = forecast.exchange;
     text += fmt::format(
         "{} {:<14} {:<12} {:<15} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
-        tied ? '=' : ' ', forecast.way.method, forecast.way.codec, forecast.way.exchange,
+        tied ? '=' : ' ', to_string(forecast.way.method), forecast.way.codec, forecast.way.exchange,
         milliseconds(forecast.seconds()), range_text(forecast.passes), static_cast<double>(images) / forecast.seconds(),
         forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
         milliseconds(decode));
@@ -68,9 +68,9 @@ const Forecast* first(const std::vector<Forecast>& forecasts, const Wanted& want
 
 std::string verdict(const std::vector<Forecast>& forecasts) {
   const Forecast* floats =
-      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.codec == "none"; });
+      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.sends_floats(); });
   const Forecast* codes =
-      first(forecasts, [](const Way& way) { return way.averages_every_step() && way.codec != "none"; });
+      first(forecasts, [](const Way& way) { return way.averages_every_step() && !way.sends_floats(); });
   const double gain = floats->seconds() / codes->seconds();
   if (gain < kPays)
     return fmt::format(
@@ -132,10 +132,10 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
   const int64_t batch = way.averages_every_step() ? options.batch_size : options.batch_size / options.workers;
   text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
   if (!way.averages_every_step()) {
-    text += fmt::format(" --method {} --local-steps {}", way.method, options.local_steps);
+    text += fmt::format(" --method {} --local-steps {}", to_string(way.method), options.local_steps);
     if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // workers have models of their own
   }
-  if (way.codec != "none") text += " --codec " + way.codec;
+  if (!way.sends_floats()) text += " --codec " + way.codec;
   return text + " --exchange " + way.exchange;
 }
 

@@ -82,7 +82,7 @@ class IstFigure3 final : public Experiment {
   }
   double modelled_seconds(const IstTask& task, const Way& way, int64_t workers, const RunResult& one,
                           const RunResult& result) const {
-    const bool ist = way.method.name == std::string("ist");
+    const bool ist = way.method.method == TrainingMethod::ist;
     const auto n = static_cast<double>(workers);
     const double compute = epoch_seconds(task, one, 1) / n / (ist ? n : 1);
     const double bytes = static_cast<double>(result.bytes_sent_payload.value_or(0)) / static_cast<double>(steps_);

@@ -14,7 +14,8 @@ using namespace trainer;
 /// Of the perceptron, section 4: "IST exhibits a 4.2× speedup compared to local SGD, and 10.6× speedup compared to
 /// classical data parallel for the 2-layer Google speech model to reach 77%".
 constexpr double kLevel = 0.77;
-constexpr std::pair<const char*, double> kPaperSpeedups[] = {{"data-parallel", 10.6}, {"local-sgd", 4.2}};
+constexpr std::pair<TrainingMethod, double> kPaperSpeedups[] = {{TrainingMethod::data_parallel, 10.6},
+                                                                {TrainingMethod::local_sgd, 4.2}};
 
 /// IST's Figure 4 (Yuan et al., section 4): test accuracy over the time of training.
 class IstFigure4 final : public Experiment {
@@ -22,7 +23,7 @@ class IstFigure4 final : public Experiment {
   explicit IstFigure4(const ExperimentOptions& options) : tasks_(ist_tasks("ist-fig4", options)) {
     refuse_seeds("ist-fig4", options);
     for (const IstTask& task : tasks_) {
-      const int64_t paper = task.scope == "fc" ? 8 : 4;
+      const int64_t paper = task.scope == SubnetScope::fc ? 8 : 4;
       const auto workers = ist_workers(options, {options.quick ? paper / 2 : paper});
       check_input(workers.size() == 1, "--workers: found ", workers.size(), " numbers, expected 1");
       workers_.push_back(workers.front());
@@ -42,12 +43,12 @@ class IstFigure4 final : public Experiment {
     std::vector<Chart> charts;
     for (size_t i = 0; i < tasks_.size(); ++i) {
       text += fmt::format("\n## {}, {} workers\n\n{}", tasks_[i].title, workers_[i], table(i, results));
-      if (tasks_[i].scope == "fc") text += '\n' + speedups(i, results);
+      if (tasks_[i].scope == SubnetScope::fc) text += '\n' + speedups(i, results);
       charts.push_back(chart(i, results));
       for (const IstMethod& method : ist_methods())
         if (const RunResult* result = find_result(results, tasks_[i], run_of(i, method)))
           for (const CurvePoint& point : result->curve)
-            csv += fmt::format("{},{},{},{},{},{},{},{}\n", tasks_[i].name, method.name, workers_[i], point.step,
+            csv += fmt::format("{},{},{},{},{},{},{},{}\n", tasks_[i].name, method.name(), workers_[i], point.step,
                                point.seconds, point.accuracy, point.loss, point.bytes_sent);
     }
     return {.text = text,
@@ -80,9 +81,9 @@ class IstFigure4 final : public Experiment {
     std::vector<std::vector<std::string>> rows = {
         {fmt::format("to {:.0f} %", 100 * kLevel), "seconds", "IST's", "times as fast", "the paper's"}};
     const RunResult* ist = find_result(results, tasks_[task], run_of(task, ist_methods()[2]));
-    for (const auto& [name, paper] : kPaperSpeedups)
+    for (const auto& [slower, paper] : kPaperSpeedups)
       for (const IstMethod& method : ist_methods()) {
-        if (method.name != std::string(name)) continue;
+        if (method.method != slower) continue;
         const RunResult* other = find_result(results, tasks_[task], run_of(task, method));
         std::optional<double> slow, fast, times;
         if (other) slow = seconds_to(*other, kLevel);

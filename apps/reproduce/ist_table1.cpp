@@ -34,7 +34,7 @@ class IstTable1 final : public Experiment {
     refuse_seeds("ist-table1", options);
     const std::vector<int64_t> all(std::begin(kPaperWorkers), std::end(kPaperWorkers));
     for (const IstTask& task : tasks_)
-      workers_.push_back(ist_workers(options, options.quick && task.scope != "fc" ? std::vector<int64_t>{2} : all));
+      workers_.push_back(ist_workers(options, options.quick && task.scope != SubnetScope::fc ? std::vector<int64_t>{2} : all));
   }
 
   std::vector<Run> runs() const override {
@@ -68,15 +68,15 @@ class IstTable1 final : public Experiment {
 
   static std::vector<double> levels(const IstTask& task) {
     std::vector<double> found;
-    if (task.scope != "fc" && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
-    for (const PaperRow& row : task.scope == "fc" ? kSpeechSeconds : kResNet18Seconds) found.push_back(row.accuracy);
+    if (task.scope != SubnetScope::fc && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
+    for (const PaperRow& row : task.scope == SubnetScope::fc ? kSpeechSeconds : kResNet18Seconds) found.push_back(row.accuracy);
     return found;
   }
 
   /// The paper's seconds, of one of its rows.
   static std::optional<double> paper_seconds(const IstTask& task, double accuracy, size_t method, int64_t workers) {
     const auto column = std::ranges::find(kPaperWorkers, workers);
-    const auto& rows = task.scope == "fc" ? kSpeechSeconds : kResNet18Seconds;
+    const auto& rows = task.scope == SubnetScope::fc ? kSpeechSeconds : kResNet18Seconds;
     const auto row = std::ranges::find(rows, accuracy, &PaperRow::accuracy);
     if (column == std::end(kPaperWorkers) || row == std::end(rows)) return std::nullopt;
     return row->seconds[method][column - std::begin(kPaperWorkers)];
@@ -116,8 +116,8 @@ class IstTable1 final : public Experiment {
     for (size_t i = 0; i < workers.size(); ++i)
       chart.x_ticks.emplace_back(static_cast<double>(i), std::to_string(workers[i]));
     for (size_t method = 0; method < ist_methods().size(); ++method) {
-      const auto& [name, title, color] = ist_methods()[method];
-      Series line = {.label = title, .color = color, .points = {}, .markers = true};
+      const IstMethod& shown = ist_methods()[method];
+      Series line = {.label = shown.title, .color = shown.color, .points = {}, .markers = true};
       for (size_t i = 0; i < workers.size(); ++i)
         if (const auto seconds = own_seconds(task, accuracy, method, workers[i], results)) {
           line.points.emplace_back(static_cast<double>(i), *seconds);

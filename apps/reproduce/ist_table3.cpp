@@ -64,7 +64,7 @@ class IstTable3 final : public Experiment {
   std::string table(const IstTask& task, const Results& results) const {
     std::vector<std::vector<std::string>> rows = {{"workers", "method", "epochs", "accuracy, %", "over data parallel",
                                                    "the paper's, %", "over its data parallel"}};
-    const auto& paper = task.scope == "fc" ? kSpeechAccuracy : kResNet18Accuracy;
+    const auto& paper = task.scope == SubnetScope::fc ? kSpeechAccuracy : kResNet18Accuracy;
     for (const int64_t workers : workers_) {
       const Sample parallel = summarize(accuracies(task, ist_methods()[0], workers, results));
       for (size_t i = 0; i < ist_methods().size(); ++i) {

@@ -29,7 +29,7 @@ IstTask perceptron(const ExperimentOptions& options) {
           .program = networks::mlp().program(),
           .flags = {"--data", "tones", "--hidden", hidden, "--optimizer", "sgd", "--lr", "0.2"},
           .places = {},
-          .scope = "fc",
+          .scope = SubnetScope::fc,
           .rate = "1gbit",
           .images = 24'500,
           .batch = kIstBatch,
@@ -46,7 +46,7 @@ IstTask residual_network(const ExperimentOptions& options, const DataChoice& dat
                   .program = networks::resnet().program(),
                   .flags = {"--data", data.name, "--depth", depth, "--lr", "0.1", "--weight-decay", "0.0005"},
                   .places = data.places(),
-                  .scope = "filters",
+                  .scope = SubnetScope::filters,
                   .rate = options.quick ? "100mbit" : "1gbit",
                   .images = data.name == "cifar10" ? 50'000 : 20'000,
                   .batch = options.quick ? kIstBatch / 2 : kIstBatch,
@@ -59,8 +59,8 @@ IstTask residual_network(const ExperimentOptions& options, const DataChoice& dat
 
 std::string run_name(const IstTask& task, const IstRun& run) {
   std::string name = task.name;
-  name += run.method ? fmt::format("-{}-{}-workers", run.method->name, run.workers) : "-alone";
-  if (run.method && run.method->name != std::string("data-parallel"))
+  name += run.method ? fmt::format("-{}-{}-workers", run.method->name(), run.workers) : "-alone";
+  if (run.method && run.method->method != TrainingMethod::data_parallel)
     name += fmt::format("-every-{}-steps", run.local_steps);
   return name + fmt::format("-{}-steps-seed-{}", run.steps, run.seed);
 }
@@ -69,7 +69,9 @@ std::string run_name(const IstTask& task, const IstRun& run) {
 
 std::span<const IstMethod> ist_methods() {
   static constexpr IstMethod kMethods[] = {
-      {"data-parallel", "data parallel", kBlue}, {"local-sgd", "local SGD", kOrange}, {"ist", "IST", kGreen}};
+      {TrainingMethod::data_parallel, "data parallel", kBlue},
+      {TrainingMethod::local_sgd, "local SGD", kOrange},
+      {TrainingMethod::ist, "IST", kGreen}};
   return kMethods;
 }
 
@@ -96,8 +98,8 @@ void refuse_seeds(const char* experiment, const ExperimentOptions& options) {
 
 Run make_run(const IstTask& task, const IstRun& run) {
   const bool together = run.method != nullptr;
-  const std::string method = together ? run.method->name : "sgd";
-  const bool shares = method == "data-parallel", every_step = shares || !together;
+  const std::string method = together ? run.method->name() : "sgd";
+  const bool shares = together && run.method->method == TrainingMethod::data_parallel, every_step = shares || !together;
   Run made = {.name = run_name(task, run),
               .program = task.program,
               .flags = task.flags,
@@ -119,7 +121,7 @@ Run make_run(const IstTask& task, const IstRun& run) {
   add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency), "--method", method});
   add({"--calibrate-batches", std::to_string(kCalibrated)});
   if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
-  if (method == "ist") add({"--ist-scope", task.scope});
+  if (run.method->method == TrainingMethod::ist) add({"--ist-scope", to_string(task.scope)});
   return made;
 }
 

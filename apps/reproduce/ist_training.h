@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tern/apps/reproduce/engine/experiment.h"
+#include "tern/trainer/settings.h"
 
 namespace tern::reproduce {
 
@@ -19,7 +20,7 @@ struct IstTask {
   std::string program;             ///< of the runs
   std::vector<std::string> flags;  ///< of the network, its data and the optimizer
   std::vector<std::string> places;
-  std::string scope;                       ///< of --ist-scope
+  SubnetScope scope;                       ///< of --ist-scope
   std::string rate;                        ///< of the link between workers: "1gbit"
   int64_t images;                          ///< to train on
   int64_t batch;                           ///< of a worker in a step
@@ -33,9 +34,12 @@ struct IstTask {
 
 /// How workers train together.
 struct IstMethod {
-  const char* name;   ///< as --method takes it
+  TrainingMethod method;
   const char* title;  ///< as the paper calls it
   const char* color;
+
+  /// As --method takes it.
+  std::string name() const { return to_string(method); }
 };
 
 /// Data parallel, local SGD and IST.

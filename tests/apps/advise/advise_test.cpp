@@ -81,8 +81,8 @@ std::string page(double floats, double codes, double noise = 1e-4, const Link& l
   const auto forecast = [&](const Way& way, double seconds, double sent, double more) -> Forecast {
     return {way, 0.010, {.wait = seconds - 0.010}, sent, {seconds + more, seconds - more}};
   };
-  std::vector<Forecast> forecasts = {forecast({"data-parallel", "ternary", "allgather"}, codes, 2e6, noise),
-                                     forecast({"data-parallel", "none", "ring"}, floats, 8e6, -noise)};
+  std::vector<Forecast> forecasts = {forecast({TrainingMethod::data_parallel, "ternary", "allgather"}, codes, 2e6, noise),
+                                     forecast({TrainingMethod::data_parallel, kFloats, "ring"}, floats, 8e6, -noise)};
   if (floats < codes) std::swap(forecasts[0], forecasts[1]);
   return advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
 }
@@ -109,7 +109,7 @@ TEST(AdvicePage, NamesACommandThatIsTaken) {
   EXPECT_EQ(training_command(cifarnet, options, {"local-sgd", "none", "ring"}),
             "./dev run train_cifarnet --batch-size 32 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
             "--exchange ring");
-  EXPECT_EQ(training_command(cifarnet, options, {"data-parallel", "ternary", "allgather"}),
+  EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::data_parallel, "ternary", "allgather"}),
             "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather");
 }
 
