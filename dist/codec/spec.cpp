@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-/// Whether the whole of `text` is a number from `least` to `most`; if so, `value`.
+/// Reads `text` into `value`. Returns true if the whole of `text` is a number from `least` to `most`.
 template <class Number>
 bool read(const std::string& text, Number least, Number most, Number& value) {
   const char* last = text.data() + text.size();
