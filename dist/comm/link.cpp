@@ -52,7 +52,7 @@ class Shaped final : public Transport {
   Clock::time_point out_free_, in_free_;  // when each direction of the cable is idle again
 };
 
-/// A number before one of the units, times the unit.
+/// Reads a number with one of the units; returns number · unit.
 double read_quantity(const std::string& text, const std::vector<std::pair<std::string, double>>& units,
                      std::string_view whole) {
   char* end = nullptr;
