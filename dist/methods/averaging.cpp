@@ -44,7 +44,7 @@ std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const
 
 namespace {
 
-/// The tensor itself, or a copy beside it.
+/// Returns the tensor itself, or a row-major copy on its device.
 Tensor in_row_major(const Tensor& tensor) {
   if (tensor.format() == MemoryFormat::row_major) return tensor;
   Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
@@ -77,7 +77,7 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
   coded_exchange_ = make_exchange(exchange, *codec_, communicator);
   float_exchange_ = make_exchange("ring", *floats_, communicator);
   if (!options.overlap) return;
-  queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // the others compute
+  queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // one thread, because the other threads compute
 }
 
 void Averaging::begin(int64_t step) {
