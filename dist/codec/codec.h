@@ -29,6 +29,7 @@ enum class CodecPromise : uint8_t {
 };
 std::string to_string(CodecPromise promise);
 
+/// The properties of a codec that callers need to choose and size its messages.
 struct CodecTraits {
   CodecPromise promise = CodecPromise::unbiased;
   double bits = 32;        ///< per element, without scalers and headers; the most if the code size varies

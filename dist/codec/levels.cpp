@@ -16,6 +16,7 @@ using Bytes = std::vector<std::byte>;
 /// With fewer elements than this, the rANS header takes a large part of the message, so Elias is tried, too.
 constexpr int64_t kShort = 1024;
 
+/// The packing of one `Packing::entropy` message: its first byte.
 enum class Chosen : uint8_t { planes, elias, rans };
 
 int64_t plane_bytes(int64_t n, int64_t levels) { return kernels::code_bytes(n, kernels::code_bits(levels)); }

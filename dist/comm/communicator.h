@@ -8,6 +8,7 @@
 
 namespace tern {
 
+/// The reduction of an all-reduce.
 enum class Reduction : uint8_t { sum, max };
 
 namespace detail {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kFrameBytes = 48;
 
+/// A transport that delays the messages of another transport as a Link would.
 class Shaped final : public Transport {
  public:
   Shaped(std::unique_ptr<Transport> inner, const Link& link) : inner_(std::move(inner)), link_(link) {}

@@ -12,6 +12,7 @@ namespace tern {
 /// is missing in this build or on this machine.
 std::string nccl_version();
 
+/// What make_nccl needs beside a transport.
 struct NcclOptions {
   Device device = {DeviceType::cuda};  ///< no other rank uses it
   Address master = {};                 ///< address of rank 0; NCCL uses the network interface towards it

@@ -60,6 +60,7 @@ class Monitor {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  /// The control connection to one peer.
   struct Link {
     int peer = 0;
     Socket socket;

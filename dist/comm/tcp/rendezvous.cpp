@@ -10,6 +10,7 @@
 namespace tern::detail {
 namespace {
 
+/// A rank of the job: its machine, its process and the address at which it listens.
 struct Member {
   std::string host = "-";
   uint32_t process = 0;

@@ -19,6 +19,7 @@ void* open() {
               " (package libnccl2, or pip's nvidia-nccl-cu13)"});
 }
 
+/// Finds functions in the loaded library.
 class Symbols {
  public:
   template <class F>
