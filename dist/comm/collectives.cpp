@@ -259,7 +259,7 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
         if (peer == (rank + 1) % size) send = x;
         if (rank == (peer + 1) % size) receive = y;
         break;
-      default: fail({call.message.operation, ": ranks do not deal with each other directly in it"});
+      default: fail({call.message.operation, ": this operation has no direct transfers"});
     }
   }
   return moved;

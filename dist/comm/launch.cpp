@@ -92,7 +92,7 @@ class Reader {
       if (const auto nodes = text("SLURM_STEP_NODELIST")) return first_host(*nodes);
     if (&launcher == &kTorchrun)
       if (const auto host = text("MASTER_ADDR")) return *host;
-    fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address, which ", launcher.name, " does not tell"});
+    fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address: ", launcher.name, " does not give it"});
   }
 
   uint16_t port(const Launcher& launcher) const {

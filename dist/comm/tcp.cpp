@@ -315,7 +315,7 @@ std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<det
   check_input(options.size >= 1 && options.size <= kMaxRanks && options.rank >= 0 && options.rank < options.size,
               "rank ", options.rank, " of ", options.size, ", expected 0 to ", kMaxRanks - 1, " of 1 to ", kMaxRanks);
   check_input(!options.token.empty(), "rank ", options.rank,
-              ": found no job token, by which ranks know each other: give all of them one in TERN_TOKEN, or in a file "
+              ": found no job token. Ranks identify each other by it: give all ranks one in TERN_TOKEN, or in a file "
               "that TERN_TOKEN_FILE names");
   return std::make_unique<Tcp>(options, std::move(listener));
 }

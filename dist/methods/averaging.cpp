@@ -157,7 +157,7 @@ std::vector<Tensor> Averaging::finish() {
 void Averaging::load_state(const StateDict& state) {
   for (const auto& [name, tensor] : state) {
     const auto known = std::ranges::find(tensors_, name, &AveragedTensor::name);
-    check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model has not");
+    check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model does not have");
     check_input(known->elements == tensor.numel(), "the codec's state of '", name, "' has ", tensor.numel(),
                 " elements, the model's ", known->elements);
   }

@@ -12,13 +12,13 @@ namespace {
 std::unique_ptr<GradientCodec> upload_codec(const std::string& spec, std::span<const CodecEntry> own) {
   auto codec = make_codec(spec, own);
   check_input(codec->traits().promise != CodecPromise::feedback, "independent subnets: codec ", codec->spec(),
-              " keeps a residual per tensor, but its neurons are others in every round; expected one without");
+              " keeps a residual per tensor, but its neurons change in every round; expected a codec without one");
   return codec->traits().promise == CodecPromise::exact ? nullptr : std::move(codec);
 }
 
 std::unique_ptr<GradientCodec> download_format(const std::string& name) {
   check_input(name == "none" || name == "fp16" || name == "bf16", "independent subnets: downloads as '", name,
-              "', expected none, fp16 or bf16: the receiver has nothing to add a change to");
+              "', expected none, fp16 or bf16: the receiver has no values to add a change to");
   return name == "none" ? nullptr : make_codec(name);
 }
 

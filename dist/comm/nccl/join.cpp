@@ -49,7 +49,7 @@ void check_seats(Communicator& host, Device device) {
 
 void set_environment(const Address& master) {
   check_input(std::getenv("NCCL_COMM_ID") == nullptr,
-              "NCCL_COMM_ID is set, expected nothing: the ranks agree on an id of their own, which keeps others out");
+              "NCCL_COMM_ID is set; unset it: the ranks agree on their own id, so that no other process can join");
   const std::string name = interface_towards(master);
   // Many machines resolve their own name to a loopback address. Other machines cannot reach that address.
   const bool only_here = master.host == "localhost" || master.host == "::1" || master.host.starts_with("127.");

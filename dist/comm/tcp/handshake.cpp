@@ -226,7 +226,7 @@ Gate::State Gate::advance(Pending& pending, const Objection& objection) {
     const Moved moved = pending.socket.read({&part, 1});
     if (!moved.ended.empty())
       return refuse(pending,
-                    pending.challenged ? "left at the proof of the job token: does it hold another?" : moved.ended);
+                    pending.challenged ? "left at the proof of the job token: it may hold another token" : moved.ended);
     pending.got += moved.bytes;
     if (pending.got < awaited.size()) {
       if (moved.bytes == 0) return State::waiting;
@@ -243,7 +243,7 @@ Gate::State Gate::answer_hello(Pending& pending) {
   if (hello.magic != kMagic) return refuse(pending, "is no rank of a job of tern's");
   pending.challenge = {kMagic, kProtocolVersion, 0, random_bytes(), {}};
   pending.challenge.proof = server_proof(token_, hello, pending.challenge);
-  if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "took no answer");
+  if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "did not take the answer");
   if (hello.version != kProtocolVersion)
     return refuse(pending, join({"speaks version ", hello.version, " of the protocol, expected ", kProtocolVersion}));
   pending.challenged = true;

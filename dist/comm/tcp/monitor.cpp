@@ -116,7 +116,7 @@ std::string Monitor::receive_members(Clock::time_point deadline) {
     changed_.wait_until(lock, deadline, [&] { return members_ || !failure_.empty() || links_.front().left; });
     if (failure_.empty() && members_) return *members_;
   }
-  fail(0, "did not tell who is in the job");
+  fail(0, "did not send the list of members");
 }
 
 void Monitor::run() {
