@@ -10,7 +10,7 @@ namespace tern {
 namespace cuda {
 namespace {
 
-/// Of the recording that this thread makes.
+/// The step in the recording that this thread is making.
 struct StepCell {
   const int64_t* memory = nullptr;
   bool used = false;
@@ -47,7 +47,7 @@ class Graph final : public Recording {
       return cudaStreamEndCapture(stream, &recorded);
     };
     try {
-      // Relaxed: a block for a tensor may have to be taken from the system meanwhile.
+      // Relaxed mode: the recorded work may need a new block from the system, which other modes forbid.
       check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "record");
       work();
     } catch (...) {
@@ -65,8 +65,8 @@ class Graph final : public Recording {
 
   Device device_;
   Tensor step_;
-  bool draws_ = false;                                      ///< random numbers, which depend on the step
-  std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< that the graph reads and writes
+  bool draws_ = false;                                      ///< draws random numbers, which depend on the step
+  std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< the blocks that the graph reads and writes
   size_t launches_ = 0;
   cudaGraphExec_t graph_ = nullptr;
 };
