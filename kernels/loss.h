@@ -16,8 +16,8 @@ inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> log
 void check_label(int64_t label, int64_t row, int64_t classes);
 
 /// Mean over the rows of x [N, C] of the cross-entropy between softmax(x) and (1 - smoothing)·one_hot(label) +
-/// smoothing / C. labels: i64 [N]; throws if one is outside [0, C). `loss` has rank 0 and `parameter_dtype` of x.
-/// `probabilities` [N, C], also of `parameter_dtype`, is saved for the backward.
+/// smoothing / C. labels: i64 [N] in [0, C). If a label is outside, the CPU throws and CUDA gives a NaN loss. `loss`
+/// has rank 0 and `parameter_dtype` of x. `probabilities` [N, C], also of `parameter_dtype`, is saved for the backward.
 inline constinit Kernel<void(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss,
                              Tensor& probabilities)>
     cross_entropy{"cross_entropy"};
