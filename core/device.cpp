@@ -54,7 +54,7 @@ class CpuMemory final : public CachingBackend {
  public:
   void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) override {
     check(target_device.type == DeviceType::cpu && source_device.type == DeviceType::cpu, "copy: from ", source_device,
-          " to ", target_device, " is not the CPU's to do");
+          " to ", target_device, ", expected CPU memory on both sides");
     if (bytes != 0) std::memcpy(target, source, bytes);
   }
   void fill_zero(void* memory, size_t bytes) override {

@@ -227,7 +227,7 @@ class HeaderReader {
     for (const auto* entry : in_data_order(header)) {
       if (entry->begin != end)
         fail_input({file_, ": at byte ", offset_of(entry->name), ": tensor '", entry->name, "': its data begin at ",
-                    entry->begin, ", expected ", end, ", where those before them end"});
+                    entry->begin, ", expected ", end, ", the end of the data before it"});
       end = entry->end;
     }
     check_input(end == data_bytes_, file_, ": at byte ", kHeaderStart + text_.size() + end, ": ", data_bytes_ - end,

@@ -126,7 +126,7 @@ class CudaDevice final : public CachingBackend {
     if (bytes == 0) return;
     const cudaStream_t stream = enter();
     check(source_device == target_device || !recording(), "copy: from ", source_device, " to ", target_device,
-          " in work that is being recorded, of which only the device may be part");
+          " in work that is being recorded, expected copies within the device only");
     if (source_device.type == DeviceType::cpu) {
       std::lock_guard lock(staging_mutex_);
       staging_->copy_in(target, source, bytes, stream);

@@ -21,7 +21,7 @@ class Graph final : public Recording {
  public:
   Graph(Device device, const std::function<void()>& work)
       : device_(device), step_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})) {
-    check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, which none that is recorded may");
+    check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, and recorded work must not wait");
     capture(work);
   }
   ~Graph() override {
