@@ -77,7 +77,7 @@ void sync_folder(const fs::path& folder) {
   if (descriptor < 0) fail_path(folder, "cannot be opened", errno);
   const int error = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
-  // EINVAL: a file system that keeps folders in order by itself.
+  // EINVAL: this file system does not support fsync on folders and keeps them in order by itself.
   if (error != 0 && error != EINVAL) fail_path(folder, "cannot be synchronised", error);
 }
 
@@ -85,10 +85,10 @@ bool make_folder(const fs::path& folder) {
   const fs::path path = fs::absolute(folder);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return false;
-  if (!path.has_filename()) return make_folder(path.parent_path());  // it ends with a slash
+  if (!path.has_filename()) return make_folder(path.parent_path());  // the path ends with a slash
   make_folder(path.parent_path());
   if (const int error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno) {
-    if (error == EEXIST && fs::is_directory(path, ignored)) return false;  // another process was faster
+    if (error == EEXIST && fs::is_directory(path, ignored)) return false;  // another process made it first
     fail_path(folder, "no folder can be made there", error);
   }
   sync_folder(path.parent_path());

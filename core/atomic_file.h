@@ -7,26 +7,26 @@
 
 namespace tern {
 
-/// A file that appears under its name whole or not at all: what is written goes to a temporary file in the same
-/// folder ("NAME.tmp-" and 16 random digits), which `commit` puts in place. The temporary is always a new file: no link
-/// that somebody put there is followed. Until `commit`, and after any failure, an older file of that name stays as it
-/// was; the temporary is removed. The one exception is the last step of `commit`. Used by one thread. Failures are
-/// InputErrors with the path and the system's reason.
+/// A file that appears under its name complete or not at all. `write` goes to a temporary file in the same folder, with
+/// the name "NAME.tmp-" and 16 random hexadecimal digits. `commit` renames it to the final name. The temporary file is
+/// always a new file, and no symbolic link is followed when it is opened. Before `commit`, and after a failure, an
+/// older file of the same name is unchanged and the temporary file is removed. The only exception is the last step of
+/// `commit`. Used by one thread. Failures throw InputError with the path and the system's reason.
 class AtomicFile {
  public:
-  /// A path that is there already must be a regular file; a symbolic link is followed.
+  /// Throws if `path` exists and is not a regular file. If `path` is a symbolic link, its target is replaced.
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends.
+  /// Appends `bytes`.
   void write(std::span<const std::byte> bytes);
-  /// Overwrites bytes from `offset` on, all of them written before.
+  /// Overwrites bytes from `offset` on. Throws if not all of them were written before.
   void rewrite(uint64_t offset, std::span<const std::byte> bytes);
-  /// Makes the file durable and gives it its name: fsync, rename, fsync of the folder. Called once, last. Where the
-  /// folder's fsync fails, the error comes although the new file is in place, whole: after a loss of power, either the
-  /// old or the new one may stand there.
+  /// Makes the file durable and gives it its name: fsync, rename, fsync of the folder. Call it once, last. If the fsync
+  /// of the folder fails, it throws although the complete new file is in place. After a power loss, the name may then
+  /// stand for the old file or the new one.
   void commit();
 
  private:
@@ -39,15 +39,15 @@ class AtomicFile {
   uint64_t size_ = 0;
 };
 
-/// Makes the names in a folder durable. An InputError gives the system's reason.
+/// Makes the names in `folder` durable (fsync). Throws InputError with the system's reason.
 void sync_folder(const std::filesystem::path& folder);
-/// Makes a folder and those above it where they are missing, durably. Returns whether it made `folder`. An InputError
-/// gives the system's reason.
+/// Makes `folder` and its missing parent folders, durably. Returns true if it made `folder`, false if it existed.
+/// Throws InputError with the system's reason.
 bool make_folder(const std::filesystem::path& folder);
 
-/// Throws the InputError that an `AtomicFile` of this path would meet at its start: to be called before long work.
+/// Throws the InputError that the constructor of `AtomicFile` would throw for `path`. Call it before long work.
 void check_writable(const std::filesystem::path& path);
-/// As `check_writable`, for files in `folder`, which may be missing: makes it, and takes back what it made.
+/// As `check_writable`, for files in `folder`. If `folder` is missing, makes it for the check and removes it again.
 void check_writable_folder(const std::filesystem::path& folder);
 
 }  // namespace tern

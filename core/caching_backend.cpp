@@ -8,7 +8,8 @@
 namespace tern {
 namespace {
 
-/// Rounds up to one of eight sizes per power of two: at most 1/8 of a block is wasted.
+/// Rounds up to a size class. Up to 8·`alignment` bytes, classes are the multiples of `alignment`. Above that, there
+/// are eight classes per power of two, which wastes at most 1/8 of a block.
 size_t size_class(size_t bytes, size_t alignment) {
   if (bytes <= 8 * alignment) return std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
   const size_t step = std::bit_floor(bytes - 1) / 8;
@@ -41,7 +42,7 @@ void CachingBackend::deallocate(void* memory, size_t bytes) noexcept {
 std::unique_ptr<CachingBackend::RecordedBlocks> CachingBackend::begin_recording() {
   std::lock_guard lock(mutex_);
   check(recording_ == nullptr, "record: work is being recorded already, expected one recording at a time");
-  release_cached();  // what the same work took before it was recorded
+  release_cached();  // frees the blocks that the same work used before the recording
   std::unique_ptr<RecordedBlocks> blocks(new RecordedBlocks(*this));
   recording_ = blocks.get();
   return blocks;

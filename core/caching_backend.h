@@ -10,17 +10,18 @@
 
 namespace tern {
 
-/// A DeviceBackend that keeps freed blocks in lists by size class, so that a training step in steady state takes
-/// nothing from the system. A block is handed out again at once: right where the device runs its work in the order in
-/// which it was issued.
+/// A DeviceBackend that caches freed blocks in lists by size class. A training step in steady state therefore allocates
+/// no memory from the system. A freed block can be reused at once: this is correct if the device runs its work in the
+/// order in which it was issued.
 class CachingBackend : public DeviceBackend {
-  using FreeLists = std::map<size_t, std::vector<void*>>;  ///< by size
+  using FreeLists = std::map<size_t, std::vector<void*>>;  ///< free blocks by size in bytes
 
  public:
-  /// Owns the blocks of work that was recorded and can run again at any time: while it lives, no other work gets them.
+  /// Owns the memory blocks of recorded work. That work can run again at any time, so no other work gets these blocks
+  /// while this object lives.
   class RecordedBlocks {
    public:
-    /// From now on the blocks serve any work, and can be given back to the system.
+    /// After this call, any work can use the blocks, and they can be returned to the system.
     ~RecordedBlocks();
     RecordedBlocks(const RecordedBlocks&) = delete;
     RecordedBlocks& operator=(const RecordedBlocks&) = delete;
@@ -37,7 +38,8 @@ class CachingBackend : public DeviceBackend {
   void deallocate(void* memory, size_t bytes) noexcept final;
   MemoryStatistics statistics() const final;
 
-  /// From here to `end_recording` every block that is taken belongs to the result. One recording at a time.
+  /// Starts a recording: until `end_recording`, every allocated block belongs to the result. Throws if a recording is
+  /// in progress already.
   std::unique_ptr<RecordedBlocks> begin_recording();
   void end_recording();
   bool recording() const;
@@ -45,12 +47,12 @@ class CachingBackend : public DeviceBackend {
  protected:
   static constexpr size_t kAlignment = 64;
 
-  /// A block of the system's, or nullptr where it has none left.
+  /// Allocates a block from the system. Returns nullptr if the system has no memory left.
   virtual void* take(size_t bytes) = 0;
   virtual void give_back(void* memory) noexcept = 0;
-  /// Throws the error for a block that the system refused, although nothing cached was left.
+  /// Throws the error for a block of `bytes` that the system refused even after the cached blocks were returned to it.
   [[noreturn]] virtual void refuse(size_t bytes, const MemoryStatistics& statistics) const = 0;
-  /// From now on a block's first `bytes` bytes are somebody's, and the rest of its `size` is nobody's.
+  /// Marks the first `bytes` bytes of a block as in use, and the rest of its `size` bytes as not in use.
   virtual void mark_used(void* /*memory*/, size_t /*bytes*/, size_t /*size*/) noexcept {}
 
  private:
@@ -60,8 +62,8 @@ class CachingBackend : public DeviceBackend {
 
   mutable std::mutex mutex_;
   FreeLists free_;
-  std::unordered_map<void*, RecordedBlocks*> owners_;  ///< of the blocks that recordings own
-  RecordedBlocks* recording_ = nullptr;                ///< that takes blocks now
+  std::unordered_map<void*, RecordedBlocks*> owners_;  ///< the blocks that recordings own
+  RecordedBlocks* recording_ = nullptr;                ///< the recording in progress, or null
   MemoryStatistics statistics_;
 };
 

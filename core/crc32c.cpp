@@ -11,7 +11,7 @@ static_assert(std::endian::native == std::endian::little);
 
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
-/// tables[k][b]: what byte b does to the checksum from k bytes further on.
+/// tables[k][b]: the change of the checksum by byte b if k more bytes follow it.
 constexpr Tables make_tables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

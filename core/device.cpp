@@ -40,7 +40,7 @@ void set_last_operation(const char* name) { operation = name; }
 
 namespace {
 
-/// Where nothing runs beside anything.
+/// Copies within CPU memory. Each copy is complete on return, so there is nothing to order.
 class PlainCopies final : public Upload {
  public:
   void copy(void* target, const void* source, size_t bytes) override {
@@ -54,7 +54,7 @@ class CpuMemory final : public CachingBackend {
  public:
   void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) override {
     check(target_device.type == DeviceType::cpu && source_device.type == DeviceType::cpu, "copy: from ", source_device,
-          " to ", target_device, " is not the CPU's to do");
+          " to ", target_device, ", expected CPU memory on both sides");
     if (bytes != 0) std::memcpy(target, source, bytes);
   }
   void fill_zero(void* memory, size_t bytes) override {
@@ -71,7 +71,8 @@ class CpuMemory final : public CachingBackend {
     fail({"allocate: the system refused ", bytes, " bytes; ", statistics.in_use,
           " bytes are in use; a smaller batch needs less"});
   }
-  /// For AddressSanitizer, which would take rounded sizes and cached blocks for memory in use; without it, nothing.
+  /// Tells AddressSanitizer which bytes are in use. Otherwise it would accept access to the rounded-up part of a block
+  /// and to cached blocks. Does nothing without AddressSanitizer.
   void mark_used(void* memory, size_t bytes, size_t size) noexcept override {
     ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
     ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(memory) + bytes, size - bytes);
@@ -81,7 +82,7 @@ class CpuMemory final : public CachingBackend {
 }  // namespace
 
 DeviceBackend& cpu_memory() {
-  static auto& memory = *new CpuMemory;  // never destroyed: tensors in static objects may outlive any order
+  static auto& memory = *new CpuMemory;  // never destroyed, because tensors in static objects may outlive it
   return memory;
 }
 

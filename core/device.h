@@ -12,7 +12,7 @@ enum class DeviceType : uint8_t { cpu, cuda };
 
 inline constexpr int kMaxCudaDevices = 16;
 
-/// Where a tensor lives.
+/// The device that holds a tensor.
 struct Device {
   DeviceType type = DeviceType::cpu;
   int index = 0;
@@ -20,65 +20,67 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// "cpu", "cuda:0"
+/// Returns "cpu" or for example "cuda:0".
 std::string to_string(Device device);
-/// Reads "cpu", "cuda" or "cuda:N"; InputError on anything else.
+/// Parses "cpu", "cuda" or "cuda:N". Throws InputError for anything else.
 Device parse_device(std::string_view text);
 
-/// What a device's memory has done since the program began; bytes.
+/// Memory use of one device since the program began. Sizes are in bytes.
 struct MemoryStatistics {
-  int64_t system_allocations = 0;  ///< times memory was taken from the system
+  int64_t system_allocations = 0;  ///< number of allocations from the system
   int64_t in_use = 0;              ///< held by tensors now
   int64_t peak_in_use = 0;
   int64_t reserved = 0;  ///< in use, or cached for reuse
 };
 
-/// Copies from the CPU that run beside a device's kernels, for batches made ahead. Used by one thread.
+/// Copies from the CPU to a device that run at the same time as the device's kernels. Used for batches that are
+/// prepared ahead. Used by one thread.
 class Upload {
  public:
   virtual ~Upload() = default;
-  /// Copies begun from now on wait until kernels issued before this call are done with their targets.
+  /// Copies that begin after this call wait until the kernels that were issued before it end.
   virtual void follow() = 0;
-  /// Begins to copy to the device; `source` may change on return.
+  /// Begins a copy of `bytes` bytes to the device. The caller may change `source` on return.
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
-  /// Kernels issued from now on see every copy begun before.
+  /// Kernels that are issued after this call wait for every copy that began before it.
   virtual void join() = 0;
 };
 
-/// Memory of one device: thread-safe, lives for the whole program. What it does is ordered with the device's kernels,
-/// which run in the order in which all threads together issue them.
+/// The memory of one device. Thread-safe; lives for the whole program. Its operations are ordered with the device's
+/// kernels. The kernels of all threads run in the order in which they are issued.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
-  /// At least `bytes` bytes, aligned to 64; contents undefined.
+  /// Returns at least `bytes` bytes, aligned to 64 bytes. The contents are undefined.
   virtual void* allocate(size_t bytes) = 0;
   virtual void deallocate(void* memory, size_t bytes) noexcept = 0;
-  /// Copies where at least one side is on this device. On return CPU memory may be read or changed.
+  /// Copies `bytes` bytes. At least one side is on this device. On return, the caller may read or change the side in
+  /// CPU memory.
   virtual void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) = 0;
   virtual void fill_zero(void* memory, size_t bytes) = 0;
-  /// Waits until everything queued on the device has ended.
+  /// Waits until all work that was queued on the device has ended.
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Upload> make_upload() = 0;
   virtual MemoryStatistics statistics() const = 0;
-  /// What the system calls the device: "NVIDIA H200".
+  /// The system's name of the device, for example "NVIDIA H200".
   virtual std::string name() const = 0;
 };
 
-/// The backend of `device`; an InputError says why this build or machine has none.
+/// Returns the backend of `device`. Throws InputError with the reason if this build or machine has none.
 DeviceBackend& device_backend(Device device);
 
-/// The operation that this thread began last, for messages about memory; never null.
+/// The operation that this thread began last, used in messages about memory. Never null.
 const char* last_operation();
 void set_last_operation(const char* name);
 
 /// The CPU's caching allocator. Thread-safe; lives for the whole program.
 DeviceBackend& cpu_memory();
 
-/// The backend of one CUDA device, made on first use. An InputError says what is missing: CUDA in this build, a driver,
-/// the device, or code for its architecture.
+/// Returns the backend of one CUDA device, which is made on first use. Throws InputError that says what is missing:
+/// CUDA in this build, a driver, the device, or code for its architecture.
 DeviceBackend& cuda_device(int index);
 
-/// How many this machine has, 1 or more; an InputError says why there are none.
+/// The number of CUDA devices of this machine, 1 or more. Throws InputError with the reason if there are none.
 int cuda_device_count();
 
 }  // namespace tern

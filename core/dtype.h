@@ -7,7 +7,7 @@
 
 namespace tern {
 
-/// The upper half of an IEEE float: 8 bits of exponent, 7 of mantissa. Rounds to nearest even.
+/// The upper half of an IEEE float: 8 bits of exponent, 7 of mantissa. Conversion from float rounds to nearest even.
 struct BFloat16 {
   uint16_t bits = 0;
 
@@ -21,11 +21,11 @@ struct BFloat16 {
   constexpr operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
-/// Element types. Activations are f32, bf16 or f64 (gradient checks); labels i64; pixels u8.
+/// Element types. Activations are f32, bf16 or f64 (f64 for gradient checks). Labels are i64. Pixels are u8.
 enum class DType : uint8_t { f32, f64, bf16, i64, u8 };
 
 size_t size_of(DType dtype);
-/// "f32", "bf16", ...
+/// Returns "f32", "bf16" and so on.
 std::string to_string(DType dtype);
 
 template <class T>
@@ -43,7 +43,7 @@ inline constexpr DType dtype_of<uint8_t> = DType::u8;
 
 inline bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
 
-/// The dtype of parameters and statistics beside activations of `dtype`: f32 for bf16, else `dtype`.
+/// The dtype of parameters and statistics that go with activations of `dtype`: f32 for bf16, otherwise `dtype`.
 inline DType parameter_dtype(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
 
 }  // namespace tern

@@ -8,19 +8,20 @@
 
 namespace tern {
 
-/// Base of every exception tern throws: a broken contract of the API, or a fault inside.
+/// Base of every exception that tern throws. Thrown directly if the caller breaks the contract of the API, or for a
+/// fault inside tern.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What a person gave is wrong: a flag, a file, an environment. Applications end with code 2.
+/// Thrown if input from a user is wrong: a flag, a file or the environment. Applications then end with exit code 2.
 class InputError : public Error {
  public:
   using Error::Error;
 };
 
-/// A part of a message: text, a number, or anything with a `to_string` beside its type.
+/// A part of a message: text, a number, or any type with a `to_string` function in its namespace.
 class MessagePart {
  public:
   MessagePart(const char* text) : text_(text) {}
@@ -47,7 +48,7 @@ std::string join(std::initializer_list<MessagePart> parts);
 [[noreturn]] void fail(std::initializer_list<MessagePart> parts);
 [[noreturn]] void fail_input(std::initializer_list<MessagePart> parts);
 
-/// Throws `Error` unless `condition` holds. Name the operation, what was found, what was expected:
+/// Throws `Error` unless `condition` holds. Name the operation, what was found and what was expected:
 /// `check(c == k, "conv2d: input has ", c, " channels, weight expects ", k);`
 template <class... Parts>
 void check(bool condition, const Parts&... parts) {
@@ -55,7 +56,7 @@ void check(bool condition, const Parts&... parts) {
     fail({MessagePart(parts)...});
 }
 
-/// As `check`, for what a person gave: throws `InputError`. Name the file, offset or flag as well.
+/// As `check`, for input from a user: throws `InputError`. Also name the file, the offset or the flag.
 template <class... Parts>
 void check_input(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]

@@ -7,14 +7,14 @@
 
 namespace tern {
 
-/// `text` as one line that a terminal shows as it is: escapes, \n and \x1b, stand for control bytes, for \, " and for
-/// what is not UTF-8.
+/// `text` as one line that is safe to print on a terminal. Control bytes, \, " and bytes that are not UTF-8 become
+/// escapes such as \n and \x1b.
 inline std::string escaped(std::string_view text) {
   const std::string quoted = fmt::format("{:?}", text);
   return quoted.substr(1, quoted.size() - 2);
 }
 
-/// The same, but \ and " stay as they are, so that a second call changes nothing: for text that another process sent.
+/// As `escaped`, but keeps \ and " as they are, so that a second call changes nothing. For text from another process.
 inline std::string printable(std::string_view text) {
   const std::string all = escaped(text);
   std::string some;

@@ -5,19 +5,19 @@
 
 namespace tern {
 
-/// The threads that `parallel_for` uses when the calling thread calls it. Every thread has a number of its own, which
-/// starts at the processor's count, or OMP_NUM_THREADS.
+/// The number of threads that `parallel_for` uses if the calling thread calls it. Each thread has its own number. It
+/// starts at the number of processors, or at OMP_NUM_THREADS if that is set.
 int thread_count();
-/// Sets the calling thread's number alone.
+/// Sets the number of the calling thread only. Throws if `threads` is less than 1.
 void set_thread_count(int threads);
 
 namespace detail {
 void parallel_for(int64_t begin, int64_t end, int64_t grain, void (*run)(void*, int64_t, int64_t), void* body);
 }
 
-/// Calls `body(first, last)` on disjoint ranges that cover [begin, end), each of `grain` elements or more,
-/// from the one OpenMP pool. The cut depends on the range, the grain and the thread count alone. Nested
-/// calls run in the calling thread. An exception thrown by a body is rethrown here.
+/// Calls `body(first, last)` on disjoint ranges that cover [begin, end), on OpenMP's thread pool. If there is more than
+/// one range, each has at least `grain` elements. The ranges depend only on [begin, end), the grain and the thread
+/// count. Nested calls run in the calling thread. If a body throws, the exception is rethrown here.
 template <class Body>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, Body&& body) {
   using Value = std::remove_reference_t<Body>;

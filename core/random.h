@@ -7,8 +7,8 @@
 
 namespace tern {
 
-/// What a draw is for. Part of every counter, so that no two uses share a number. Values are part of
-/// the reproducibility contract: append, never reorder.
+/// What a random number is used for. It is part of every counter, so that no two uses share a number. The values are
+/// part of the reproducibility contract: append new ones, never reorder.
 enum class Purpose : uint8_t {
   initialize = 1,
   shuffle = 2,
@@ -22,7 +22,7 @@ enum class Purpose : uint8_t {
   test = 255
 };
 
-/// One round of Philox, and the key of the round after.
+/// One round of Philox. `philox_next_key` gives the key of the next round.
 constexpr std::array<uint32_t, 4> philox_round(const std::array<uint32_t, 4>& counter,
                                                const std::array<uint32_t, 2>& key) {
   const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0];
@@ -35,8 +35,8 @@ constexpr std::array<uint32_t, 2> philox_next_key(const std::array<uint32_t, 2>&
 }
 inline constexpr int kPhiloxRounds = 10;
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): 128 random bits
-/// that are a pure function of counter and key. The same on every device.
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Returns 128 random bits, a
+/// pure function of counter and key. The result is the same on every device.
 constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < kPhiloxRounds; ++round) {
     counter = philox_round(counter, key);
@@ -45,9 +45,8 @@ constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::a
   return counter;
 }
 
-/// Names one sequence of random numbers. `owner` is the global index of a sample (data, dropout) or
-/// the rank (codecs); `step` the training step, or the epoch for shuffles; `tensor` < 2^24 tells layers
-/// or tensors apart.
+/// Names one sequence of random numbers. `owner` is the global index of a sample (data, dropout) or the rank (codecs).
+/// `step` is the training step, or the epoch for shuffles. `tensor` < 2^24 distinguishes layers or tensors.
 struct RandomKey {
   uint64_t seed = 0;
   Purpose purpose = Purpose::test;
@@ -56,26 +55,26 @@ struct RandomKey {
   uint32_t tensor = 0;
 };
 
-/// The random numbers of one `RandomKey`, addressed by element in any order; a pure value.
+/// The random numbers of one `RandomKey`, by element index, in any order. A pure value.
 class RandomStream {
  public:
   constexpr explicit RandomStream(const RandomKey& key)
       : seed_{static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)},
         tail_{key.owner, key.step, static_cast<uint32_t>(key.purpose) << 24 | (key.tensor & 0xffffffu)} {}
 
-  /// Words 4·block to 4·block + 3.
+  /// Random words 4·block to 4·block + 3.
   constexpr std::array<uint32_t, 4> block(uint32_t block) const { return philox(counter(block), key()); }
-  /// What `block` gives Philox: for code that runs many blocks at once.
+  /// The counter that `block` passes to Philox, for code that computes many blocks at once.
   constexpr std::array<uint32_t, 4> counter(uint32_t block) const { return {block, tail_[0], tail_[1], tail_[2]}; }
   constexpr std::array<uint32_t, 2> key() const { return seed_; }
   constexpr uint32_t word(uint64_t element) const { return block(static_cast<uint32_t>(element >> 2))[element & 3]; }
-  /// Uniform in [0, 1) with 24 bits.
+  /// Uniform in [0, 1), with 24 random bits.
   constexpr float uniform(uint64_t element) const { return static_cast<float>(word(element) >> 8) * 0x1p-24f; }
-  /// Uniform in {0, ..., n - 1}; bias below n / 2^32.
+  /// Uniform in {0, ..., n - 1}, with a bias below n / 2^32.
   constexpr uint32_t below(uint64_t element, uint32_t n) const {
     return static_cast<uint32_t>((uint64_t{word(element)} * n) >> 32);
   }
-  /// Standard normal (Box–Muller over words 2·element and 2·element + 1).
+  /// Standard normal (Box–Muller transform of words 2·element and 2·element + 1).
   float normal(uint64_t element) const;
 
  private:
@@ -83,7 +82,8 @@ class RandomStream {
   std::array<uint32_t, 3> tail_;
 };
 
-/// `bytes` of the system's randomness as hexadecimal digits: a name that nobody can guess and no other process takes.
+/// Returns `bytes` random bytes from the system as hexadecimal digits, two per byte. With enough bytes, nobody can
+/// guess the result and no other process gets the same one. Throws if the system gives no random bytes.
 std::string random_id(size_t bytes);
 
 }  // namespace tern

@@ -6,14 +6,15 @@
 
 namespace tern {
 
-/// One tensor after another on its way from a CUDA device to the CPU, without waiting for the device. Used by one
+/// Copies tensors from a CUDA device to the CPU, one at a time, and `start` does not wait for the device. Used by one
 /// thread.
 class Readback {
  public:
   virtual ~Readback() = default;
-  /// Begins to copy `source` as the work issued so far leaves it; what is issued later may overwrite it.
+  /// Begins to copy `source`. The copy sees the results of all work issued before this call. Work that is issued later
+  /// may overwrite `source`.
   virtual void start(const Tensor& source) = 0;
-  /// What was begun last, on the CPU; waits for it.
+  /// Waits for the copy that began last and returns its tensor, on the CPU. Throws if there was no `start`.
   virtual Tensor wait() = 0;
 };
 

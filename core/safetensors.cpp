@@ -20,15 +20,16 @@
 
 namespace tern::detail {
 
-/// The header's length, 8 bytes, stands before it.
+/// Offset of the header in the file, in bytes. The 8 bytes before it hold the length of the header.
 inline constexpr uint64_t kHeaderStart = 8;
 inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-/// The digits of "crc32c" where they are not known yet; the metadata and this entry stand first in a header by tern.
+/// In a header by tern, the metadata come first, and "crc32c" is their first entry. `kChecksumBlank` takes the place of
+/// its digits until they are known.
 inline constexpr std::string_view kChecksumName = "crc32c";
 inline constexpr std::string_view kChecksumBlank = "00000000";
 inline constexpr std::string_view kChecksumPrefix = R"({"__metadata__":{"crc32c":")";
 
-/// Where one tensor lies: bytes [begin, end) from the start of the data.
+/// The place of one tensor: bytes [begin, end), counted from the start of the data.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::f32;
@@ -37,19 +38,19 @@ struct SafetensorsEntry {
   uint64_t end = 0;
 };
 
-/// The parsed header: entries in its order, covering the data without holes.
+/// The parsed header. The entries are in the order of the header and cover the data without gaps.
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;
   Metadata metadata;
 };
 
-/// The JSON text, padded with spaces to a multiple of 8 bytes, with a blank checksum.
+/// Returns the JSON text with a blank checksum, padded with spaces to a multiple of 8 bytes.
 std::string format_header(const SafetensorsHeader& header);
 
-/// `data_bytes` follow the header in `file`, which errors name.
+/// Parses and checks the header `text`. `data_bytes` bytes follow it in `file`. Throws InputError that names `file`.
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_bytes, const std::string& file);
 
-/// The entries in the order of their data.
+/// Returns the entries in the order of their data.
 std::vector<const SafetensorsEntry*> in_data_order(const SafetensorsHeader& header);
 
 namespace {
@@ -63,18 +64,19 @@ std::string_view name_of(DType dtype) {
   return std::ranges::find(kDTypes, dtype, [](auto& d) { return d.second; })->first;
 }
 
-/// Collects a header's members in the text's order, each as a value. The library's own objects either forget the order
-/// or, as its parser with a callback, take time that is quadratic in the number of members.
+/// Collects the members of a header in the order of the text, each as a JSON value. The library's own types do not fit.
+/// Its plain objects lose the order. Its ordered objects, and its parser with a callback, take time quadratic in the
+/// number of members.
 class HeaderMembers final : public nlohmann::json_sax<Json> {
  public:
   using Members = std::vector<std::pair<std::string, Json>>;
-  /// Told of what is wrong, and where in the text; does not return.
+  /// Receives what is wrong and its position in the text. Does not return.
   using Fail = std::function<void(uint64_t position, const std::string& what)>;
 
   explicit HeaderMembers(Fail fail) : fail_(std::move(fail)) {}
 
   const Members& members() const { return members_; }
-  /// The text's value where it is no object, whose members are apart.
+  /// The value of the text if it is not an object. The members of an object are in `members`.
   const Json& whole() const { return whole_; }
 
   bool null() override { return add({}); }
@@ -83,7 +85,7 @@ class HeaderMembers final : public nlohmann::json_sax<Json> {
   bool number_unsigned(uint64_t value) override { return add(value); }
   bool number_float(double value, const std::string&) override { return add(value); }
   bool string(std::string& value) override { return add(std::move(value)); }
-  bool binary(Json::binary_t&) override { return false; }  // never of a text
+  bool binary(Json::binary_t&) override { return false; }  // JSON text never holds binary values
   bool start_object(size_t) override { return open(Json::object()); }
   bool start_array(size_t) override { return open(Json::array()); }
   bool end_object() override { return close(); }
@@ -102,11 +104,11 @@ class HeaderMembers final : public nlohmann::json_sax<Json> {
  private:
   struct Open {
     Json value;
-    std::string key;  ///< of the member to come
+    std::string key;  ///< name of the next member
   };
 
   bool open(Json empty) {
-    // Deeper than any header goes: an error before memory is spent on it.
+    // No valid header is nested deeper than 3. Fail before such a text takes memory.
     if (open_.size() == 3) fail_(0, "is nested deeper than 3, expected less");
     open_.push_back({std::move(empty), {}});
     return true;
@@ -135,7 +137,7 @@ class HeaderMembers final : public nlohmann::json_sax<Json> {
   Json whole_;
 };
 
-/// Reads the parts of one header and names the place where one is wrong.
+/// Parses one header. Its errors name the byte offset of the part that is wrong.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, uint64_t data_bytes, const std::string& file)
@@ -184,7 +186,7 @@ class HeaderReader {
   }
 
   SafetensorsEntry read_entry(const std::string& name, const Json& json) const {
-    // Errors look for the name's place in the text, which takes long: only where there is one.
+    // `offset_of` searches the whole text, which is slow, so call it only after an error.
     const auto expect = [&](bool condition, const char* part, const Json& found, const auto&... expected) {
       if (!condition) fail_at(offset_of(name), join({"tensor '", name, "'", part}), found, join({expected...}));
     };
@@ -209,7 +211,7 @@ class HeaderReader {
     const auto extents = shape.get<std::vector<uint64_t>>();
     uint64_t numel = 1;
     for (uint64_t extent : extents) {
-      // Also keeps the product of the other extents of an empty tensor from overflowing.
+      // A zero extent counts as 1, so that the product of the other extents of an empty tensor cannot overflow.
       expect(extent == 0 || numel <= kMaxElements / extent, ": shape", shape, "fewer elements");
       numel *= std::max<uint64_t>(extent, 1);
     }
@@ -225,7 +227,7 @@ class HeaderReader {
     for (const auto* entry : in_data_order(header)) {
       if (entry->begin != end)
         fail_input({file_, ": at byte ", offset_of(entry->name), ": tensor '", entry->name, "': its data begin at ",
-                    entry->begin, ", expected ", end, ", where those before them end"});
+                    entry->begin, ", expected ", end, ", the end of the data before it"});
       end = entry->end;
     }
     check_input(end == data_bytes_, file_, ": at byte ", kHeaderStart + text_.size() + end, ": ", data_bytes_ - end,
@@ -242,7 +244,7 @@ class HeaderReader {
     fail_input({file_, ": at byte ", offset, ": ", what, ": found ", text.substr(0, 80), ", expected ", expected});
   }
 
-  /// Where `name` stands in the file; the header's start where it is written with escapes.
+  /// The offset of `name` in the file. The start of the header if the header writes the name with escapes.
   uint64_t offset_of(const std::string& name) const {
     const size_t found = text_.find('"' + name + '"');
     return kHeaderStart + (found == std::string_view::npos ? 0 : found);
@@ -259,7 +261,7 @@ class HeaderReader {
 
 std::string format_header(const SafetensorsHeader& header) {
   const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
-  // Member by member: an object would forget the order, and an ordered one is slow for many.
+  // Writes member by member: a JSON object loses the order, and an ordered JSON object is slow for many members.
   std::string text = join({kChecksumPrefix, kChecksumBlank, '"'});
   for (const auto& [name, note] : header.metadata) text += join({',', dump(name), ':', dump(note)});
   text += '}';
@@ -316,7 +318,7 @@ SafetensorsHeader lay_out(const StateDict& tensors, const Metadata& metadata) {
   return header;
 }
 
-/// Reads a file in order and sums what it read.
+/// Reads a file from start to end and tracks the byte offset for error messages.
 class Source {
  public:
   explicit Source(const std::filesystem::path& path) : file_(path.string()) {

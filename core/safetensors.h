@@ -10,22 +10,24 @@ namespace tern {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// What a safetensors file holds (format: github.com/huggingface/safetensors): named tensors, and text under names.
+/// The contents of a safetensors file (format: github.com/huggingface/safetensors): named tensors, and named texts.
 struct SafetensorsFile {
-  StateDict tensors;  ///< row-major, on the CPU, in the header's order
+  StateDict tensors;  ///< row-major, on the CPU, in the order of the header
   Metadata metadata;
-  std::string checksum = {};  ///< tern's, which was right: eight hexadecimal digits; empty: the file carries none
+  std::string checksum = {};  ///< tern's CRC-32C, verified, as eight hexadecimal digits; empty if the file has none
 };
 
-/// Writes `tensors` atomically (see AtomicFile), each row-major; the widest elements come first in the data, so that
-/// each tensor is aligned. The metadata's entry "crc32c" is tern's: the CRC-32C of the whole file, eight hexadecimal
-/// digits, taken with zeros in their place; it is returned.
+/// Writes `tensors` atomically (see AtomicFile), each row-major. The widest element types come first in the data, so
+/// that each tensor is aligned. Adds the metadata entry "crc32c": the CRC-32C of the whole file in eight hexadecimal
+/// digits, computed with "00000000" in their place. Returns these digits. Throws Error if `metadata` has an entry
+/// "crc32c".
 std::string write_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                               const Metadata& metadata = {});
 
-/// Reads a file by tern or any other writer: F32, F64, BF16, I64 and U8, 6 dimensions at most. Nothing is allocated
-/// before its length is checked against the file's. An InputError names the file, the offset, what was found and what
-/// was expected where the file is missing, truncated, longer than its header says, malformed or of a wrong checksum.
+/// Reads a file from tern or any other writer. Supports F32, F64, BF16, I64 and U8, and at most 6 dimensions. Checks
+/// every length against the size of the file before it allocates. Throws InputError if the file is missing, truncated,
+/// longer than its header says or malformed, or if its checksum is wrong. The message names the file, the offset, what
+/// was found and what was expected.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
 }  // namespace tern

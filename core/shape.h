@@ -8,8 +8,8 @@
 
 namespace tern {
 
-/// The extents of a tensor, outermost dimension first; a value of at most `kMaxRank` dimensions.
-/// A negative dimension index counts from the end, as in PyTorch.
+/// The extents of a tensor, outermost dimension first; at most `kMaxRank` dimensions. A value type. A negative
+/// dimension index counts from the end, as in PyTorch.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
@@ -23,13 +23,13 @@ class Shape {
   int64_t& operator[](int dimension) { return extents_[normalize(dimension)]; }
   /// Product of the extents; 1 for rank 0.
   int64_t numel() const;
-  /// Product of the extents from `dimension` on.
+  /// Product of the extents from `dimension` to the last.
   int64_t numel_from(int dimension) const;
 
   const int64_t* begin() const { return extents_.data(); }
   const int64_t* end() const { return extents_.data() + rank_; }
 
-  /// The index in [0, rank) that `dimension` names; an error where there is none.
+  /// Returns the index in [0, rank) of `dimension`. Throws if there is no such dimension.
   int normalize(int dimension) const;
 
   friend bool operator==(const Shape& a, const Shape& b);
@@ -39,10 +39,11 @@ class Shape {
   int rank_ = 0;
 };
 
-/// "[64, 3, 32, 32]"
+/// For example "[64, 3, 32, 32]".
 std::string to_string(const Shape& shape);
 
-/// The shape both broadcast to, aligned at the last dimension as in PyTorch; an error names `operation`.
+/// The shape that both shapes broadcast to, aligned at the last dimension as in PyTorch. Throws an error that names
+/// `operation` if the shapes do not broadcast.
 Shape broadcast(const Shape& a, const Shape& b, const char* operation);
 
 }  // namespace tern

@@ -11,16 +11,16 @@
 
 namespace tern {
 
-/// Named tensors in a fixed order; names as PyTorch gives them ("conv1.weight").
+/// Named tensors in a fixed order. Names have PyTorch's form, for example "conv1.weight".
 class StateDict {
  public:
   using Entry = std::pair<std::string, Tensor>;
 
-  /// Appends; an error if the name is there already.
+  /// Appends a tensor. Throws if the name exists already.
   void add(std::string name, Tensor tensor);
-  /// Null where the name is absent.
+  /// Returns null if there is no tensor of that name.
   const Tensor* find(std::string_view name) const;
-  /// An error that names what is missing.
+  /// Throws an error with the name if there is no tensor of that name.
   const Tensor& at(std::string_view name) const;
 
   size_t size() const { return entries_.size(); }
@@ -29,12 +29,12 @@ class StateDict {
 
  private:
   std::vector<Entry> entries_;
-  std::map<std::string, size_t, std::less<>> places_;  ///< in entries_, by name
+  std::map<std::string, size_t, std::less<>> places_;  ///< index in entries_, by name
 };
 
-/// Copies each tensor of `source` onto that of its name in `target`, whose owner ("the model") errors name. An
-/// InputError names the first tensor that is missing, unexpected, or of another shape or kind of element, with both
-/// shapes, and then nothing has changed.
+/// Copies each tensor of `source` to the tensor of the same name in `target`. `owner` names the owner of `target` in
+/// errors, for example "the model". Throws InputError if a tensor is missing or unexpected, or if its shape or kind of
+/// element differs. The message names the first such tensor and its shapes. On error, nothing has changed.
 void copy_state(const StateDict& source, const StateDict& target, std::string_view owner);
 
 }  // namespace tern

@@ -4,7 +4,7 @@
 
 namespace tern {
 
-/// Adds the seconds of its life to a total.
+/// Adds the seconds between its construction and destruction to a total.
 class Stopwatch {
  public:
   explicit Stopwatch(double& total) : total_(total) {}

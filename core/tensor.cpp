@@ -9,7 +9,7 @@
 
 namespace tern {
 
-/// A block of device memory, returned to its backend with the last tensor that shares it.
+/// A block of device memory. Returns to its backend when the last tensor that shares it is destroyed.
 class Storage {
  public:
   Storage(size_t bytes, Device device)
@@ -41,7 +41,7 @@ void convert(const From* source, To* target, int64_t count) {
   });
 }
 
-/// Copies `source` to `target`, of one dtype, where both have rank 4 and different formats.
+/// Copies `source` to `target`. Both have rank 4 and the same dtype, but different formats.
 template <class T>
 void permute(const Tensor& source, const Tensor& target) {
   const int64_t channels = source.size(1), pixels = source.size(2) * source.size(3);
@@ -187,7 +187,7 @@ void Tensor::copy_from(const Tensor& source) const {
     backend.copy(raw_data(), here, source.raw_data(), there, bytes());
     return;
   }
-  // Beside one dtype and format a copy converts, on the CPU: kernels::convert does it on the device.
+  // The dtype or the format differs, so the copy converts on the CPU. kernels::convert does the same on the device.
   if (!on_cpu(source)) return copy_from(source.to(Device{}));
   if (!on_cpu(*this)) {
     const Tensor converted = empty(shape_, {dtype_, Device{}, format_});

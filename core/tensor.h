@@ -10,10 +10,10 @@
 
 namespace tern {
 
-/// How a dense tensor's elements lie in memory. The logical order of dimensions is N, C, H, W in both.
+/// The memory layout of a dense tensor. The logical order of dimensions is N, C, H, W in both.
 enum class MemoryFormat : uint8_t {
   row_major,      ///< the last dimension is contiguous
-  channels_last,  ///< rank 4 only: N, H, W, C
+  channels_last,  ///< rank 4 only: memory order N, H, W, C
 };
 
 std::string to_string(MemoryFormat format);
@@ -26,18 +26,19 @@ struct TensorOptions {
 
 class Storage;
 
-/// A dense array: a cheap value handle on shared storage. Copying a Tensor shares its elements,
-/// `clone` copies them. A view is a reshape or a slice of the first dimension. Distinct handles may be
-/// used from distinct threads; concurrent writes to shared elements are the caller's to order.
+/// A dense array: a cheap value handle on shared storage. A copy of a Tensor shares its elements; `clone` copies them.
+/// Views are reshapes and slices of the first dimension. Different threads may use different handles. The caller must
+/// order concurrent writes to shared elements.
 class Tensor {
  public:
-  /// Undefined: no storage. `defined()` is false, and most calls on it are errors.
+  /// An undefined tensor, without storage. `defined()` is false, and most calls on it throw.
   Tensor() = default;
 
   static Tensor empty(const Shape& shape, const TensorOptions& options = {});
   static Tensor zeros(const Shape& shape, const TensorOptions& options = {});
   static Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
-  /// A CPU tensor with these elements in row-major order; T is an element type.
+  /// Returns a CPU tensor with these elements, in row-major order. T is an element type. Throws if the number of values
+  /// is not the number of elements of `shape`.
   template <class T>
   static Tensor from(const Shape& shape, std::span<const T> values);
   template <class T>
@@ -59,7 +60,8 @@ class Tensor {
   MemoryFormat format() const { return format_; }
   TensorOptions options() const { return {dtype_, device(), format_}; }
 
-  /// The elements in storage order; an error if T is not the dtype. Device memory off the CPU.
+  /// The elements in storage order. Throws if T is not the dtype. Points to device memory if the tensor is not on the
+  /// CPU.
   template <class T>
   T* data() const;
   void* raw_data() const;
@@ -67,13 +69,14 @@ class Tensor {
   std::span<T> span() const {
     return {data<T>(), static_cast<size_t>(numel())};
   }
-  /// The single element of a tensor with one, converted; waits for the device.
+  /// The element of a tensor with exactly one element, converted to double. Waits for the device.
   double item() const;
   /// A copy of the elements in row-major order on the CPU, converted to T.
   template <class T>
   std::vector<T> to_vector() const;
 
-  /// Same elements under another shape; one extent may be -1. Needs row_major, unless the shape is the same.
+  /// The same elements with another shape, sharing storage. One extent may be -1: it is computed from the others.
+  /// Throws if the number of elements differs, or if the shape differs and the format is not row_major.
   Tensor reshape(std::span<const int64_t> extents) const;
   Tensor reshape(std::initializer_list<int64_t> extents) const {
     return reshape(std::span(extents.begin(), extents.size()));
@@ -83,17 +86,18 @@ class Tensor {
   Tensor slice(int64_t begin, int64_t end) const;
 
   Tensor clone() const;
-  /// This tensor where it already is so; a converted copy otherwise.
+  /// Returns this tensor if it already has that dtype, device or format; otherwise a converted copy.
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
   Tensor to(MemoryFormat format) const;
 
-  /// Overwrites this tensor's elements; same shape, any dtype, device and format. Another dtype or format, and `fill`,
-  /// go through the CPU: within a training step kernels::convert and kernels::fill do it where the tensor lives.
+  /// Overwrites the elements of this tensor. The shapes must be the same; dtype, device and format may differ. `fill`,
+  /// and `copy_from` if dtype or format differ, go through the CPU. Within a training step use kernels::convert and
+  /// kernels::fill, which run on the device of the tensor.
   void copy_from(const Tensor& source) const;
   void fill(double value) const;
 
-  /// Whether another live Tensor shares the storage. False means that writing in place disturbs nobody.
+  /// Whether another live Tensor shares the storage. If false, no other tensor sees a write in place.
   bool is_shared() const { return storage_.use_count() > 1; }
 
  private:
@@ -106,7 +110,7 @@ class Tensor {
   MemoryFormat format_ = MemoryFormat::row_major;
 };
 
-/// Elements between neighbours along each of N, C, H, W of a rank-4 tensor.
+/// Distance in elements between neighbours along N, C, H and W of a rank-4 tensor.
 struct Strides4 {
   int64_t n, c, h, w;
 };

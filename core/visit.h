@@ -18,7 +18,7 @@ decltype(auto) visit_dtype(DType dtype, Function&& function) {
   return function(float{});
 }
 
-/// As `visit_dtype` over f32, f64 and bf16; an error names `operation` for any other.
+/// As `visit_dtype`, for f32, f64 and bf16. Throws an error that names `operation` for any other dtype.
 template <class Function>
 decltype(auto) visit_floating(DType dtype, const char* operation, Function&& function) {
   check(is_floating(dtype), operation, ": elements are ", dtype, ", expected f32, f64 or bf16");
@@ -27,7 +27,8 @@ decltype(auto) visit_floating(DType dtype, const char* operation, Function&& fun
   return function(float{});
 }
 
-/// The type in which sums over elements of T are held, and that of parameters beside them.
+/// The type of sums over elements of T, and of the parameters that go with activations of type T: float for bf16,
+/// otherwise T.
 template <class T>
 struct Wider {
   using type = T;

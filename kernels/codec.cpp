@@ -27,7 +27,7 @@ void check_part(const char* operation, const char* name, const Tensor& part, DTy
         part.dtype(), " ", part.shape(), " on ", part.device(), ", expected ", dtype, " ", shape, " on ", device);
 }
 
-/// Units that a gradient and those before it have.
+/// The number of units of this gradient and all gradients before it.
 int64_t units_until(const DecodedGradient& gradient, int64_t bucket) {
   return gradient.first_unit + bucket_count(gradient.sum.numel(), bucket);
 }

@@ -5,18 +5,19 @@
 #include "tern/core/random.h"
 #include "tern/kernels/kernel.h"
 
-// Gradient codecs' loops: statistics, stochastic rounding to a few levels (TernGrad eq. 1-3 with one level, QSGD eq.
-// 4), and back. Every target gives the same bits. All gradients of a message in one call. They are f32, row-major; a
-// bucket is `bucket` consecutive elements, the last one may be short; bucket 0 is the whole tensor.
+// The loops of the gradient codecs: statistics, stochastic rounding to a few levels (TernGrad eq. 1-3 with one level,
+// QSGD eq. 4), and decoding. Every target gives the same bits. One call handles all gradients of a message. Gradients
+// are f32, row-major. A bucket is `bucket` consecutive elements, and the last one may be short. If `bucket` is 0, the
+// whole tensor is one bucket.
 
 namespace tern::kernels {
 
-/// Buckets of a tensor of n elements; none where it is empty.
+/// Number of buckets of a tensor of n elements; 0 if the tensor is empty.
 constexpr int64_t bucket_count(int64_t n, int64_t bucket) {
   return n == 0 ? 0 : bucket == 0 ? 1 : (n + bucket - 1) / bucket;
 }
 
-/// Bits of one code with `levels` levels on each side of zero: the sign and the level.
+/// Number of bits of one code with `levels` levels on each side of zero. A code holds the sign and the level.
 constexpr int code_bits(int64_t levels) {
   int bits = 1;
   while (levels >> (bits - 1) != 0) ++bits;
@@ -26,11 +27,12 @@ inline constexpr int64_t kMostLevels = 32767;
 
 inline constexpr int64_t kCodesPerWord = 32;
 
-/// Bytes of n codes. Codes are bit planes: each 32 elements are a word (little-endian) of their signs, then one of each
-/// bit of their levels, the lowest first; the words of a last, short group are cut to whole bytes. Level 0 has sign 0.
+/// Number of bytes of n codes. Codes are stored as bit planes. Each 32 elements have one 32-bit little-endian word of
+/// their signs, then one word for each bit of their levels, lowest bit first. If the last group is short, its words are
+/// cut to whole bytes. Level 0 has sign 0.
 constexpr int64_t code_bytes(int64_t n, int bits) { return bits * (4 * (n / 32) + (n % 32 + 7) / 8); }
 
-/// A gradient of a message, and where its statistics go.
+/// A gradient of a message, and the tensor for its statistics.
 struct MeasuredGradient {
   Tensor g;
   Tensor statistics;  ///< f64 [buckets, 3]
@@ -44,9 +46,9 @@ struct CodedGradient {
 };
 /// A gradient in the messages of several ranks.
 struct DecodedGradient {
-  Tensor sum;              ///< f32, row-major: what the messages hold is added to it
-  int64_t first_unit = 0;  ///< its first bucket's, among the units of all gradients
-  int64_t codes_at = 0;    ///< the byte of each message at which its codes begin
+  Tensor sum;              ///< f32, row-major; the decoded messages are added to it
+  int64_t first_unit = 0;  ///< index of its first bucket's unit among the units of all gradients
+  int64_t codes_at = 0;    ///< offset in bytes of its codes in each message
 };
 template <class Gradient>
 const Tensor& placement_of(std::span<const Gradient> message, Tensor Gradient::*tensor) {
@@ -63,37 +65,40 @@ inline const Tensor& placement(std::span<const DecodedGradient> message) {
   return placement_of(message, &DecodedGradient::sum);
 }
 
-/// statistics = of each bucket max |g|, Σg and Σg², summed in the fixed order of codec_arithmetic.h. Σg² is NaN or
-/// infinite where and only where an element is.
+/// statistics = max |g|, Σg and Σg² of each bucket, summed in the fixed order of codec_arithmetic.h. Σg² is NaN or
+/// infinite if and only if an element of the bucket is NaN or infinite.
 inline constinit Kernel<void(std::span<const MeasuredGradient>, int64_t bucket)> gradient_statistics{
     "gradient_statistics"};
 
-/// codes = each element as a number of units of its bucket, rounded at random to a neighbouring whole one so that its
-/// expectation is the element clipped to ±levels·unit. Units are finite, not negative; below 2^-110 they count as 0.
-/// The draws are `key`'s, as codec_arithmetic.h lays them out.
+/// codes = each element divided by the unit of its bucket, clipped to [-levels, levels] and rounded at random to a
+/// neighbouring integer. The expectation of code · unit is the element clipped to ±levels·unit. Units must be finite
+/// and not negative; units below 2^-110 count as 0. `key` gives the random numbers, in the layout of
+/// codec_arithmetic.h.
 inline constinit Kernel<void(std::span<const CodedGradient>, int64_t bucket, int64_t levels)> quantize{"quantize"};
 
-/// The length of a bucket that QSGD divides by (section 2, and section 4's "max").
+/// The norm of a bucket that QSGD divides by (section 2, and "max" in section 4).
 enum class BucketNorm : uint8_t { l2, max };
 
-/// QSGD's encoder in one pass: units = norm of each bucket / levels, and `quantize` with them. Where an element is NaN
-/// or infinite, so is its bucket's unit.
+/// QSGD's encoder in one pass: units = norm of each bucket / levels, then `quantize` with these units. If an element is
+/// NaN or infinite, so is the unit of its bucket.
 inline constinit Kernel<void(std::span<const CodedGradient>, BucketNorm norm, int64_t bucket, int64_t levels)>
     norm_quantize{"norm_quantize"};
 
-/// sum += code · unit of each message in turn, elementwise: f32, without fused multiply-add. messages: u8 [messages,
-/// bytes]. units: f32 [units of all gradients], for all messages; undefined: each message begins with its own.
+/// sum += code · unit elementwise, one message after another, in f32 without fused multiply-add. messages: u8
+/// [messages, bytes]. units: f32 [units of all gradients], shared by all messages. If `units` is undefined, each
+/// message begins with its own units.
 inline constinit Kernel<void(std::span<const DecodedGradient>, const Tensor& messages, const Tensor& units,
                              int64_t bucket, int64_t levels)>
     dequantize_add{"dequantize_add"};
 
-/// Errors that name the operation where arguments do not fit each other.
+/// These throw an error that names the operation if the arguments do not fit each other.
 void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket);
 void check_quantize(const char* operation, std::span<const CodedGradient> message, int64_t bucket, int64_t levels);
 void check_dequantize(std::span<const DecodedGradient> message, const Tensor& messages, const Tensor& units,
                       int64_t bucket, int64_t levels);
 
-/// f32 [messages, units]: the units that messages on the CPU begin with; [1, units] where all share `units`.
+/// f32 [messages, units]: the units at the start of each message, for messages on the CPU. If `units` is defined,
+/// returns [1, units], which all messages share.
 Tensor units_of(std::span<const DecodedGradient> message, const Tensor& messages, const Tensor& units, int64_t bucket);
 
 }  // namespace tern::kernels

@@ -10,13 +10,14 @@
 #include "tern/core/random.h"
 #include "tern/kernels/codec.h"
 
-// The arithmetic of one element, which every target repeats operation by operation: without contraction it gives the
-// same bits everywhere.
+// The arithmetic of one element. Every target repeats it operation by operation. Without contraction to fused
+// multiply-add it gives the same bits everywhere.
 
 namespace tern::kernels {
 
-/// Elements whose draws share 32 Philox blocks: element 32·j + i of a chunk takes half j % 2 of word j / 2 of the
-/// chunk's block i. So a vector of blocks serves a vector of neighbouring elements without a shuffle.
+/// Number of elements in a chunk. A chunk draws its random numbers from 32 Philox blocks: element 32·j + i of the chunk
+/// takes half j % 2 of word j / 2 of the chunk's block i. A vector of blocks therefore serves a vector of neighbouring
+/// elements without a shuffle.
 inline constexpr int64_t kCodecChunk = 256;
 inline constexpr int64_t kCodecGroup = 32;
 
@@ -31,27 +32,28 @@ constexpr uint32_t codec_draw(const RandomStream& stream, uint64_t element) {
   return codec_half(codec_block(stream, element), static_cast<int64_t>(element % kCodecChunk / kCodecGroup));
 }
 
-/// The 32 bits that follow an element's 16 where those do not decide; blocks from 2^31 on serve nothing else.
+/// The next 32 random bits of an element, used if its first 16 do not decide. Only these draws use blocks from 2^31 on.
 constexpr uint32_t codec_further_draw(const RandomStream& stream, uint64_t element) {
   return stream.block(0x80000000u | static_cast<uint32_t>(element / 4))[element % 4];
 }
 
-/// Units below this count as zero: beside them 65536 / unit would leave f32.
+/// Units below this count as zero, because 65536 / unit could overflow f32.
 inline constexpr float kSmallestUnit = 0x1p-110f;
 constexpr float codec_factor(float unit) { return unit < kSmallestUnit ? 0.0f : 65536.0f / unit; }
 
-/// |x| in units, in 16.16 fixed point with a float's fraction beyond it; `limit` = 65536·levels. NaN gives `limit`.
+/// min(|x| · factor, limit): |x| in units, as 16.16 fixed point with the float's further fraction bits. `limit` =
+/// 65536·levels. NaN gives `limit`.
 constexpr float codec_scaled(float x, float factor, float limit) {
   const float scaled = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7fffffffu) * factor;
   return scaled < limit ? scaled : limit;
 }
 
-/// Whether the sum of a scaled element and its 16 random bits settles its level: unless it ends in ones, to which the
-/// bits that follow can carry.
+/// Whether the 16 random bits decide the level. `sum` is the scaled element plus these bits. They decide unless the low
+/// 16 bits of `sum` are all ones: the bits that follow could then carry.
 constexpr bool codec_decides(uint32_t sum) { return (sum & 0xffffu) != 0xffffu; }
 
-/// Stochastic rounding to a level: floor(scaled / 65536 + U), U uniform in [0, 1). `draw` holds the first 16 bits of U;
-/// where they do not decide, `further()` gives 32 bits more.
+/// Stochastic rounding to a level: floor(scaled / 65536 + U), with U uniform in [0, 1). `draw` holds the first 16 bits
+/// of U. If they do not decide, `further()` gives 32 more bits.
 template <class Further>
 constexpr uint32_t codec_level(float scaled, uint32_t draw, Further&& further) {
   const auto whole = static_cast<uint32_t>(scaled);
@@ -61,12 +63,13 @@ constexpr uint32_t codec_level(float scaled, uint32_t draw, Further&& further) {
   return (sum + (rest + further() * 0x1p-32 >= 1 ? 1u : 0u)) >> 16;
 }
 
-/// Sign and level of x as a code.
+/// The code of x: its level, then its sign in the lowest bit.
 constexpr uint32_t codec_code(float x, uint32_t level) {
   return level == 0 ? 0 : level << 1 | std::bit_cast<uint32_t>(x) >> 31;
 }
 
-/// Where bit `bit` of a group's codes stands among those of n elements, and of how many elements; none beyond the last.
+/// The plane of one bit of the codes of one group, in the codes of n elements. `at` is its offset in bytes. `elements`
+/// is the number of elements in the group, 0 if the group lies beyond the last element.
 struct CodecPlane {
   int64_t at;
   int elements;
@@ -79,8 +82,9 @@ constexpr CodecPlane codec_plane(int64_t n, int bits, int64_t group, int bit) {
   return {group * 4 * bits + bit * ((elements + 7) / 8), elements};
 }
 
-/// Statistics are summed over runs of this many elements, each in `kStatisticsLanes` interleaved sums (the last row of
-/// a run filled up with zeros); the lanes are folded in halves, and the runs of a bucket added as a binary tree.
+/// Statistics are summed over runs of this many elements. A run has `kStatisticsLanes` interleaved sums; if its last
+/// row is short, zeros fill it up. The lanes of a run are then added in halves. The runs of a bucket are added as a
+/// binary tree.
 inline constexpr int64_t kStatisticsRun = 4096;
 inline constexpr int kStatisticsLanes = 16;
 
@@ -92,14 +96,15 @@ constexpr CodecSums operator+(const CodecSums& a, const CodecSums& b) {
   return {std::max(a.largest, b.largest), a.sum + b.sum, a.squares + b.squares};
 }
 
-/// f32(norm / levels). NaN and infinities reach Σx² whatever becomes of them in a maximum.
+/// Returns f32(norm / levels). A maximum can lose NaN, so NaN and infinities are detected in Σx².
 constexpr float codec_unit(BucketNorm norm, double largest, double squares, int64_t levels) {
   constexpr double kMost = std::numeric_limits<double>::max();
   const double length = norm == BucketNorm::l2 || !(squares <= kMost) ? sqrt(squares) : largest;
   return static_cast<float>(length / static_cast<double>(levels));
 }
 
-/// The binary tree: neighbours are added until one is left, an odd last one moving up alone. Overwrites `sums`.
+/// Adds the sums as a binary tree: adds neighbours until one sum is left. If the count is odd, the last one moves up
+/// alone. Overwrites `sums`.
 constexpr CodecSums codec_tree(CodecSums* sums, int64_t count) {
   for (; count > 1; count = (count + 1) / 2) {
     for (int64_t i = 0; i < count / 2; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];

@@ -4,7 +4,7 @@
 
 namespace tern::kernels {
 
-/// Height and width of something two-dimensional; one number serves both.
+/// Height and width. A single number sets both.
 struct Extent2 {
   int64_t h = 1, w = 1;
   constexpr Extent2() = default;
@@ -21,19 +21,19 @@ struct ConvGeometry {
   int64_t groups = 1;
 };
 
-/// [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw]; an error names what does not fit. N may be 0, no
-/// other extent.
+/// Returns [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw]. Throws an error that says what does not fit.
+/// N may be 0; the other extents of the result are at least 1.
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry);
 
-/// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share dtype (f32, f64, bf16) and format; w is OIHW
-/// row-major and, like bias[O], which may be undefined, of `parameter_dtype`; CUDA also takes w in the dtype and format
-/// of x, and copies it so otherwise.
+/// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share format and dtype (f32, f64 or bf16). w is in the
+/// order O, I, H, W, row-major. w and bias [O] have `parameter_dtype`; bias may be undefined. CUDA also takes w in the
+/// dtype and format of x, and copies w to them if it has others.
 inline constinit Kernel<void(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu,
                              Tensor& y)>
     conv2d{"conv2d"};
 inline constinit Kernel<void(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx)> conv2d_backward_data{
     "conv2d_backward_data"};
-/// dw as w; db[O] = sums of dy over N, H', W', and may be undefined.
+/// dw has the layout of w. db [O] = sums of dy over N, H', W'; db may be undefined.
 inline constinit Kernel<void(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db)>
     conv2d_backward_weights{"conv2d_backward_weights"};
 

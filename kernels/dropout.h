@@ -5,7 +5,8 @@
 
 namespace tern::kernels {
 
-/// Which elements drop is a pure function of this and the sample's index; no mask is stored.
+/// The random choice of the elements to drop. It is a pure function of this and the sample's index, so no mask is
+/// stored.
 struct DropoutDraw {
   uint64_t seed = 0;
   uint32_t step = 0;
@@ -13,9 +14,9 @@ struct DropoutDraw {
   double probability = 0.5;
 };
 
-/// y = x / (1 - p) where kept, else 0; its own backward. Element e (logical row-major order within the sample, whatever
-/// the format) of row n drops where RandomStream({seed, dropout, samples[n], step, layer}).uniform(e) < p.
-/// samples: i64 [N].
+/// y = x / (1 - p) for kept elements, 0 for dropped ones. The backward is the same operation on dy. Element e of row n
+/// is dropped if RandomStream({seed, dropout, samples[n], step, layer}).uniform(e) < p. e counts in logical row-major
+/// order within the sample, in every format. samples: i64 [N].
 inline constinit Kernel<void(const Tensor& x, const Tensor& samples, const DropoutDraw&, Tensor& y)> dropout{"dropout"};
 
 }  // namespace tern::kernels

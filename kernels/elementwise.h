@@ -2,16 +2,17 @@
 
 #include "tern/kernels/kernel.h"
 
-// Elementwise operations. Outputs have the shape, dtype and format of x and may be x itself. Backward
-// functions take what the forward saved: its output y where that suffices, else its input x.
+// Elementwise operations. Outputs have the shape, dtype and format of x and may be x itself. Backward functions take a
+// tensor that the forward saved: its output y if that suffices, otherwise its input x.
 
 namespace tern::kernels {
 
-/// y = max(x, 0). NaN stays NaN, and its gradient passes, here and in every fused relu: so a broken model shows.
+/// y = max(x, 0). NaN stays NaN and its gradient passes, here and in every fused relu, so that a broken model is
+/// noticed.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> relu{"relu"};
-/// dx = 0 if y <= 0, else dy, also if y is NaN
+/// dx = 0 if y <= 0; otherwise dy, also if y is NaN.
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> relu_backward{"relu_backward"};
-/// y = x where x > 0, else slope·x
+/// y = x if x > 0; otherwise slope·x.
 inline constinit Kernel<void(const Tensor& x, double slope, Tensor& y)> leaky_relu{"leaky_relu"};
 inline constinit Kernel<void(const Tensor& x, const Tensor& dy, double slope, Tensor& dx)> leaky_relu_backward{
     "leaky_relu_backward"};
@@ -21,23 +22,24 @@ inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> sig
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> tanh{"tanh"};
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> tanh_backward{"tanh_backward"};
 
-/// How gelu computes x · Φ(x), Φ the distribution function of N(0, 1) (Hendrycks and Gimpel, 2016).
+/// The form in which gelu computes x · Φ(x). Φ is the distribution function of N(0, 1) (Hendrycks and Gimpel, 2016).
 enum class GeluForm : uint8_t {
   exact,    ///< Φ(x) = (1 + erf(x/√2)) / 2: PyTorch's approximate='none'
   by_tanh,  ///< Φ(x) ≈ (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2: PyTorch's approximate='tanh'
 };
 inline constexpr double kGeluScale = 0.7978845608028654, kGeluCube = 0.044715;  ///< √(2/π), and the factor of x³
-/// y = x · Φ(x). NaN for NaN and for -∞.
+/// y = x · Φ(x). The result is NaN if x is NaN or -∞.
 inline constinit Kernel<void(const Tensor& x, GeluForm, Tensor& y)> gelu{"gelu"};
 /// dx = dy · (Φ(x) + x · Φ'(x))
 inline constinit Kernel<void(const Tensor& x, const Tensor& dy, GeluForm, Tensor& dx)> gelu_backward{"gelu_backward"};
 
 /// y = scale·x
 inline constinit Kernel<void(const Tensor& x, double scale, Tensor& y)> scale{"scale"};
-/// y += x, same shape; formats may differ
+/// y += x. The shapes are the same; the formats may differ.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> accumulate{"accumulate"};
 
-// y has the shape both operands broadcast to, and the format of the operand with that shape (a's if both).
+// y has the shape that both operands broadcast to, and the format of the operand that has this shape (a's format if
+// both have it).
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, Tensor& y)> add{"add"};
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, Tensor& y)> subtract{"subtract"};
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, Tensor& y)> multiply{"multiply"};

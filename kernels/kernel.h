@@ -10,14 +10,14 @@
 
 namespace tern {
 
-/// Where an implementation of an operation lives: plain loops (f32, f64 and bf16: oracle and documentation), fast CPU
-/// code (f32 and bf16), CUDA.
+/// The kind of an implementation. `reference`: plain loops (f32, f64 and bf16), the oracle of the tests and the
+/// documentation. `cpu`: fast CPU code (f32 and bf16). `cuda`: CUDA.
 enum class Target : uint8_t { reference, cpu, cuda };
 inline constexpr int kTargets = 3;
 
 std::string to_string(Target target);
 
-/// What `Kernel` has apart from its signature: its name and which targets implement it.
+/// The part of `Kernel` that does not depend on its signature: its name and its implementations.
 class KernelBase {
  public:
   constexpr explicit KernelBase(const char* name) : name_(name) {}
@@ -28,8 +28,9 @@ class KernelBase {
   using AnyFunction = void (*)();
 
   void set(Target target, AnyFunction function);
-  /// The function for tensors like `tensor`: the device's own; on the CPU the reference where the fast code does not
-  /// exist, and for f64. An error names the operation where there is none.
+  /// The function for tensors like `tensor`. For CUDA tensors, it is the CUDA function. For CPU tensors, it is the fast
+  /// CPU function; if that does not exist or the dtype is f64, it is the reference. Throws an error that names the
+  /// operation if there is no such function.
   AnyFunction select(const Tensor& tensor) const;
   AnyFunction at(Target target) const;
 
@@ -38,11 +39,11 @@ class KernelBase {
   std::array<AnyFunction, kTargets> functions_{};
 };
 
-/// The tensor whose device and dtype choose the implementation: the first argument, or the first of a list.
+/// The tensor whose device and dtype select the implementation: the first argument, or the first tensor of a list.
 inline const Tensor& placement(const Tensor& tensor) { return tensor; }
 
-/// One operation, found by the device of its first argument. Constant-initialised; the device folders list their
-/// functions in one `provide.cpp` each, so a missing one is a link error. Calling is thread-safe.
+/// One operation. The device and dtype of its first argument select the implementation. Constant-initialised. Each
+/// target's folder lists its functions in one `provide.cpp`, so a missing one is a link error. Calls are thread-safe.
 template <class Signature>
 class Kernel;
 
@@ -55,19 +56,19 @@ class Kernel<void(First, Rest...)> : public KernelBase {
   void operator()(First first, Rest... rest) const {
     reinterpret_cast<Function>(select(placement(first)))(first, rest...);
   }
-  /// The implementation on `target`, whatever the tensors' device; an error where there is none.
+  /// Returns the implementation on `target`, for tensors on any device. Throws if there is none.
   Function on(Target target) const { return reinterpret_cast<Function>(at(target)); }
   void provide(Target target, Function function) { set(target, reinterpret_cast<AnyFunction>(function)); }
 };
 
-/// Every operation that any target provides, by name: for coverage tables.
+/// Every operation that at least one target provides, sorted by name. For coverage tables.
 std::vector<const KernelBase*> all_kernels();
 
 }  // namespace tern
 
 namespace tern::kernels {
 
-/// An error that names `operation` and both tensors unless a and b share shape, dtype and format.
+/// Throws an error that names `operation` and both tensors unless a and b have the same shape, dtype and format.
 void check_alike(const char* operation, const Tensor& a, const Tensor& b);
 
 }  // namespace tern::kernels

@@ -8,8 +8,8 @@ namespace tern::kernels {
 
 using Strides = std::array<int64_t, Shape::kMaxRank>;
 
-/// Elements between neighbours along each dimension of `shape`, through which `tensor` is read: aligned at the last
-/// dimension, 0 where the tensor repeats.
+/// Strides in elements for reading `tensor` broadcast to `shape`. The shapes are aligned at the last dimension. The
+/// stride is 0 if the tensor repeats along a dimension.
 inline Strides strides_in(const Tensor& tensor, const Shape& shape) {
   Strides own{}, result{};
   if (tensor.format() == MemoryFormat::channels_last) {
@@ -23,8 +23,9 @@ inline Strides strides_in(const Tensor& tensor, const Shape& shape) {
   return result;
 }
 
-/// A walk over one index space that moves through several arrays at once: the dimensions from the slowest to the
-/// fastest, with those of extent 1 dropped and those that are one run in every array joined.
+/// Loops over one index space that move through several arrays at once. The loops go from the slowest dimension to the
+/// fastest. Dimensions of extent 1 are dropped. Neighbouring dimensions become one loop if they are contiguous with
+/// each other in every array.
 template <int Arrays>
 struct LoopNest {
   /// `order`: the dimensions of `shape` from slowest to fastest.
@@ -44,7 +45,7 @@ struct LoopNest {
     inner = extent[depth - 1];
   }
 
-  /// Where each array stands at the beginning of inner run `index` in [0, outer).
+  /// The offset in each array at the start of inner run `index`, which is in [0, outer).
   std::array<int64_t, Arrays> offsets(int64_t index) const {
     std::array<int64_t, Arrays> result{};
     for (int d = depth - 2; d >= 0; --d) {
@@ -53,7 +54,7 @@ struct LoopNest {
     }
     return result;
   }
-  /// Elements between neighbours of an inner run.
+  /// Distance in elements between neighbours of an inner run.
   int64_t inner_step(int array) const { return step[array][depth - 1]; }
 
   int depth = 0;

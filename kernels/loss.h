@@ -12,16 +12,16 @@ inline constinit Kernel<void(const Tensor& x, Tensor& y)> log_softmax{"log_softm
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> log_softmax_backward{
     "log_softmax_backward"};
 
-/// An error that names row, label and classes unless the label is in [0, classes).
+/// Throws an error that names row, label and classes unless the label is in [0, classes).
 void check_label(int64_t label, int64_t row, int64_t classes);
 
 /// Mean over the rows of x [N, C] of the cross-entropy between softmax(x) and (1 - smoothing)·one_hot(label) +
-/// smoothing / C. labels: i64 [N] in [0, C), an error otherwise. `loss` has rank 0 and `parameter_dtype` of x;
-/// `probabilities` [N, C] likewise are saved for the backward.
+/// smoothing / C. labels: i64 [N] in [0, C). If a label is outside, the CPU throws and CUDA gives a NaN loss. `loss`
+/// has rank 0 and `parameter_dtype` of x. `probabilities` [N, C], also of `parameter_dtype`, is saved for the backward.
 inline constinit Kernel<void(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss,
                              Tensor& probabilities)>
     cross_entropy{"cross_entropy"};
-/// dx = dloss/N · (probabilities - target), in dx's dtype. dloss has rank 0.
+/// dx = dloss/N · (probabilities - target), in the dtype of dx. dloss has rank 0.
 inline constinit Kernel<void(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
                              Tensor& dx)>
     cross_entropy_backward{"cross_entropy_backward"};

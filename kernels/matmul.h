@@ -5,27 +5,27 @@
 namespace tern::kernels {
 
 struct MatmulOptions {
-  bool transpose_a = false;  ///< read a's last two dimensions exchanged
+  bool transpose_a = false;  ///< reads a with its last two dimensions exchanged
   bool transpose_b = false;
 };
 
-/// [..., m, n]; an error names both shapes where they do not fit.
+/// Returns [..., m, n]. Throws an error that names both shapes if they do not fit.
 Shape matmul_output_shape(const Shape& a, const Shape& b, const MatmulOptions& options);
-/// [n, out] for x [n, in] and w [out, in]; an error names both shapes where they do not fit.
+/// Returns [n, out] for x [n, in] and w [out, in]. Throws an error that names both shapes if they do not fit.
 Shape linear_output_shape(const Shape& x, const Shape& w);
 
-/// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n]. Ranks 2 to 4, row-major; leading dimensions of a
-/// and b are equal, or b has rank 2 and serves every matrix of a.
+/// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n]. Ranks 2 to 4, row-major. The leading dimensions of a and b are
+/// equal, or b has rank 2 and is used for every matrix of a.
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, const MatmulOptions&, Tensor& y)> matmul{"matmul"};
 
-/// y[n, out] = x[n, in] · w[out, in]ᵀ + bias[out], then max(·, 0) if `relu`. `bias` may be undefined.
-/// x and y are f32, f64 or bf16; w and bias have `parameter_dtype` of it.
+/// y[n, out] = x[n, in] · w[out, in]ᵀ + bias[out], then max(·, 0) if `relu`. `bias` may be undefined. x and y are f32,
+/// f64 or bf16. w and bias have `parameter_dtype` of that dtype.
 inline constinit Kernel<void(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y)> linear{
     "linear"};
 /// dx = dy · w
 inline constinit Kernel<void(const Tensor& dy, const Tensor& w, Tensor& dx)> linear_backward_data{
     "linear_backward_data"};
-/// dw = dyᵀ · x, db = column sums of dy; db may be undefined.
+/// dw = dyᵀ · x, db = column sums of dy. db may be undefined.
 inline constinit Kernel<void(const Tensor& dy, const Tensor& x, Tensor& dw, Tensor& db)> linear_backward_weights{
     "linear_backward_weights"};
 

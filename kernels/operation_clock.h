@@ -10,38 +10,41 @@
 
 namespace tern {
 
-/// What all calls of one operation have taken together.
+/// The total time of all calls of one operation.
 struct OperationTime {
   std::string name;
   int64_t calls = 0;
   double seconds = 0;
 };
 
-/// Where the time of a thread's operations goes, by the clock of the device that they run on: from the begin of one to
-/// the begin of the next counts for it, so that nothing of a step is left out. Used by one thread.
+/// Measures the time of a thread's operations with the clock of the device that runs them. The time from the start of
+/// one operation to the start of the next counts for the first one, so that all the time of a step is counted. Used by
+/// one thread.
 class OperationClock {
  public:
   virtual ~OperationClock() = default;
-  /// `name` is a constant; nullptr: what comes now counts for nothing.
+  /// Starts operation `name`, a string that lives for the whole program. If `name` is nullptr, the time from now on is
+  /// not counted.
   virtual void begin(const char* name) = 0;
-  /// So far, the longest first; waits for the device.
+  /// The times so far, longest first. Waits for the device.
   std::vector<OperationTime> times();
 
  protected:
   void add(const char* name, double seconds);
-  /// Adds whatever is not added yet.
+  /// Adds the times that are measured but not added yet.
   virtual void settle() {}
 
  private:
   std::map<std::string, OperationTime> times_;
 };
 
-/// On CUDA each operation is an NVTX range as well.
+/// Makes the clock for `device`. On CUDA, each operation is also an NVTX range.
 std::unique_ptr<OperationClock> make_operation_clock(Device device);
-/// The part of it for CUDA; throws in a build without CUDA.
+/// Makes the clock for a CUDA device. Throws in a build without CUDA.
 std::unique_ptr<OperationClock> make_cuda_operation_clock(Device device);
 
-/// While one lives, `clock` (null: none) hears of this thread's operations; ends what it times.
+/// While this object lives, `clock` measures this thread's operations; none is measured if `clock` is null. Its
+/// destructor ends the operation that is being timed and restores the previous clock.
 class OperationTiming {
  public:
   explicit OperationTiming(OperationClock* clock);
@@ -52,7 +55,7 @@ class OperationTiming {
  private:
   OperationClock* previous_;
 };
-/// The clock that hears of this thread's operations; null where none does.
+/// The clock that measures this thread's operations; null if there is none.
 OperationClock* operation_clock();
 
 }  // namespace tern

@@ -1,6 +1,6 @@
 #pragma once
 
-// How operations find their implementations. Each family of each target has one file, which ends with a function that
+// How operations find their implementations: each family of each target has one file, which ends with a function that
 // provides the family's kernels. The target's provide.cpp calls these functions.
 
 namespace tern::reference {
@@ -50,7 +50,7 @@ void provide_update();
 
 namespace tern {
 
-/// The targets that the build chose. Each is called once, on the first use of any kernel.
+/// Provide the kernels of the targets that the build chose. Each is called once, on the first use of any kernel.
 void provide_reference_kernels();
 void provide_cpu_kernels();
 void provide_cuda_kernels();

@@ -8,21 +8,22 @@
 
 namespace tern {
 
-/// Work of a device that was recorded once and runs again as a whole, on the same memory: a CUDA graph. Used by one
+/// Work of a device that was recorded once and can run again as a whole, on the same memory: a CUDA graph. Used by one
 /// thread.
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// Issues all of it behind what was issued before. Where it draws random numbers, they are those of training step
-  /// `step`.
+  /// Issues all the recorded work, after all work that was issued before. If the work draws random numbers, they are
+  /// those of training step `step`.
   virtual void replay(uint32_t step) = 0;
-  /// Kernels, copies and fills that a replay issues, besides one copy of the step where it draws random numbers.
+  /// The number of kernels, copies and fills that a replay issues. If the work draws random numbers, a replay also
+  /// issues one copy of the step, which is not counted.
   virtual size_t launches() const = 0;
 };
 
-/// Records what this thread issues on `device` in `work`, instead of running it. `work` neither waits for the device
-/// nor reads from it, has been run before, so that whatever is made on first use is there, and keeps what it wants to
-/// find after a replay. An error where the device, or something in `work`, cannot be recorded; then nothing has been
+/// Records what this thread issues on `device` in `work`, instead of running it. `work` must not wait for the device or
+/// read from it. It must have run before, so that everything that is made on first use exists. It must keep the results
+/// that it needs after a replay. Throws if the device, or something in `work`, cannot be recorded; then nothing has
 /// run.
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work);
 
@@ -30,8 +31,8 @@ std::unique_ptr<Recording> record(Device device, const std::function<void()>& wo
 
 namespace tern::cuda {
 
-/// Where on the device a kernel that is being recorded finds the number of the training step it will run in; null where
-/// this thread records nothing: then the step it is given holds.
+/// Address, in device memory, of the number of the training step. A kernel that is being recorded reads it there when
+/// it is replayed. Null if this thread records nothing: the kernel then uses the step that it was given.
 const int64_t* recorded_step();
 
 }  // namespace tern::cuda

@@ -7,7 +7,7 @@
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
 
-// The shapes of results, and errors that name what does not fit.
+// The shapes of results, and errors that say what does not fit.
 
 namespace tern::kernels {
 namespace {

@@ -4,14 +4,14 @@
 
 #include "tern/kernels/kernel.h"
 
-// Optimizer updates: one fused pass over all parameters at once. Parameters, gradients and state are of one
-// dtype, f32 or f64. What changes from step to step is a tensor [f64, rank 0] where the parameters are, so that an
-// update that was recorded (see Recording) finds the numbers of the step it runs in.
+// Optimizer updates: one fused pass over all parameters. Parameters, gradients and state have the same dtype, f32 or
+// f64. Numbers that change from step to step are tensors [f64, rank 0] on the device of the parameters. A recorded
+// update (see Recording) therefore reads the numbers of the step in which it runs.
 
 namespace tern::kernels {
 
-/// A parameter w [any shape], its gradient g, and its optimizer state (unused tensors undefined). All but `steps`
-/// share shape.
+/// A parameter w [any shape], its gradient g, and its optimizer state. Tensors that are not used are undefined. All
+/// tensors except `steps` have the same shape.
 struct ParameterUpdate {
   Tensor w, g;
   Tensor first;       ///< momentum v, or Adam's first moment
@@ -23,19 +23,21 @@ inline const Tensor& placement(std::span<const ParameterUpdate> updates) {
   return updates.empty() ? undefined : updates.front().w;
 }
 
-/// g ← gradient_scale·g + weight_decay·w; v ← momentum·v + g; w ← w - lr·v, or, with nesterov, w - lr·(g + momentum·v).
-/// momentum 0: w ← w - lr·g. torch.optim.SGD's form without dampening. g itself is not written.
+/// g ← gradient_scale·g + weight_decay·w; v ← momentum·v + g; w ← w - lr·v, or w - lr·(g + momentum·v) with nesterov.
+/// If momentum is 0: w ← w - lr·g. This is the form of torch.optim.SGD without dampening. The tensor g itself is not
+/// written.
 struct SgdSettings {
   Tensor lr = {};
-  double lr_scale = 1;  ///< times lr, in all of the above
+  double lr_scale = 1;  ///< factor of lr in all of the above
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  Tensor gradient_scale = {};  ///< below 1 where gradients are clipped; 1 where undefined
+  Tensor gradient_scale = {};  ///< below 1 if gradients are clipped; 1 if undefined
 };
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const SgdSettings&)> sgd_update{"sgd_update"};
 
-/// Kingma and Ba, 2015; `decoupled`: Loshchilov and Hutter's AdamW (w ← w·(1 - lr·weight_decay) before the step).
+/// Adam (Kingma and Ba, 2015). With `decoupled`: Loshchilov and Hutter's AdamW (w ← w·(1 - lr·weight_decay) before the
+/// step).
 struct AdamSettings {
   Tensor lr = {};
   double lr_scale = 1;
@@ -50,10 +52,11 @@ inline constinit Kernel<void(std::span<const ParameterUpdate>, const AdamSetting
 /// first ← decay·first + (1 - decay)·w: an exponential moving average of parameters.
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const Tensor& decay)> average_update{"average_update"};
 
-/// sum [rank 0, f64] = Σ g² over all, in a fixed order.
+/// sum [rank 0, f64] = Σ g² over all gradients, in a fixed order.
 inline constinit Kernel<void(std::span<const ParameterUpdate>, Tensor& sum)> squared_norm{"squared_norm"};
 
-/// scale = min(1, max_norm / (√squared_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; both [rank 0, f64].
+/// scale = min(1, max_norm / (√squared_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_. Both tensors are [rank 0,
+/// f64].
 inline constinit Kernel<void(const Tensor& squared_norm, double max_norm, Tensor& scale)> clip_scale{"clip_scale"};
 
 }  // namespace tern::kernels

@@ -4,16 +4,16 @@
 
 namespace tern {
 
-/// Adam (Kingma and Ba, 2015), or with `decoupled` AdamW (Loshchilov and Hutter, 2019), as torch.optim has them.
-/// State: "first.<parameter>", "second.<parameter>" (moments), "step.<parameter>" (its own count of steps).
+/// Adam (Kingma and Ba, 2015), or AdamW with `decoupled` (Loshchilov and Hutter, 2019), as in torch.optim. State:
+/// "first.<parameter>" and "second.<parameter>" (the moments), "step.<parameter>" (its own count of steps).
 class Adam final : public Optimizer {
  public:
   struct Options {
     double lr = 1e-3;
-    double beta1 = 0.9, beta2 = 0.999;  ///< decay of the moments, in [0, 1)
+    double beta1 = 0.9, beta2 = 0.999;  ///< decay rates of the moments, in [0, 1)
     double epsilon = 1e-8;
     double weight_decay = 0;
-    bool decoupled = false;  ///< the decay shrinks w by itself instead of entering the gradient
+    bool decoupled = false;  ///< if set, weight decay shrinks w directly; otherwise it is added to the gradient
   };
 
   Adam(std::vector<NamedParameter> parameters, const Options& options);

@@ -8,23 +8,24 @@
 
 namespace tern {
 
-/// An exponential moving average of parameters, for evaluation: a ← d·a + (1 - d)·w after each step, with
-/// d = min(decay, (1 + t)/(10 + t)) for the t-th update from 0, so that the first values are soon forgotten. Begins
-/// with the parameters' values at construction. Does not own the parameters; used by one thread at a time.
+/// An exponential moving average of parameters, for evaluation: a ← d·a + (1 - d)·w after each step. For the t-th
+/// update, counted from 0, d = min(decay, (1 + t)/(10 + t)), so that the first values have little weight soon. The
+/// average starts with the values of the parameters at construction. Does not own the parameters. Used by one thread at
+/// a time.
 class ParameterAverage {
  public:
-  /// `decay` in [0, 1), e.g. 0.9999.
+  /// `decay` is in [0, 1), for example 0.9999; otherwise throws.
   ParameterAverage(std::vector<NamedParameter> parameters, double decay);
 
-  /// After each optimizer step: `begin_update`, then `issue_update`, of which the latter can be recorded like
-  /// Optimizer::issue_step.
+  /// Call `update` after each optimizer step. It calls `begin_update`, then `issue_update`. `issue_update` can be
+  /// recorded, as Optimizer::issue_step can. `update` and `issue_update` throw if the averages are swapped in.
   void update();
   void begin_update();
   void issue_update();
-  /// Exchanges parameters and averages: averages in before evaluation, out again after it. Drops the gradients.
+  /// Exchanges parameters and averages. Call it before evaluation, and again after evaluation. Drops the gradients.
   void swap();
 
-  /// "average.<parameter>" and "updates", sharing storage with this; not between the two swaps.
+  /// The state: "average.<parameter>" and "updates", sharing storage with this object. Throws between the two swaps.
   StateDict state();
   /// As Optimizer::load_state.
   void load_state(const StateDict& state);
@@ -33,7 +34,7 @@ class ParameterAverage {
   std::vector<NamedParameter> parameters_;
   std::vector<Tensor> averages_;
   double decay_;
-  Tensor updates_;  // t, i64 [], on the CPU
+  Tensor updates_;  // the number t of updates, i64 [], on the CPU
   StepNumber step_decay_;
   bool swapped_ = false;
 };

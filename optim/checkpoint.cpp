@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-", kSuffix = ".tern", kContract = "contract.", kNote = "note.";
 constexpr std::string_view kFormat = "tern-checkpoint-2";
-constexpr std::string_view kFormatBefore = "tern-checkpoint-1";  // without run, rank, ranks, contract and parts
+constexpr std::string_view kFormatBefore = "tern-checkpoint-1";  // earlier: no run, rank, ranks, contract or parts
 
-/// Digits alone: no sign, no space.
+/// Parses a number that consists of digits only, without sign or spaces. Returns false for any other text.
 template <class Number>
 bool parse(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -26,7 +26,7 @@ bool parse(std::string_view text, Number& number) {
 
 std::string file_name(int64_t step) { return fmt::format("{}{:08}{}", kPrefix, step, kSuffix); }
 
-/// What the name of a checkpoint says; nothing for any other file.
+/// The step in the name of a checkpoint file; nothing for any other file.
 std::optional<int64_t> step_in(const fs::path& file) {
   const std::string name = file.filename().string();
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) || name.size() < kPrefix.size() + kSuffix.size())
@@ -64,7 +64,7 @@ void remove_older(const fs::path& folder, int64_t step, size_t kept) {
   }
 }
 
-/// Takes what stands in the metadata of `file` out of them, field by field.
+/// Reads fields from the metadata of `file`. Each field that is read is removed from the metadata.
 class Fields {
  public:
   Fields(Metadata& metadata, const fs::path& file) : metadata_(metadata), file_(file) {}
@@ -87,7 +87,7 @@ class Fields {
   const fs::path& file_;
 };
 
-/// The words of a text, apart by single spaces.
+/// The words of a text that are separated by single spaces.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {

@@ -13,27 +13,28 @@
 
 namespace tern {
 
-/// One rank's part of all that a run needs to go on as if it had never stopped. Random state is `seed` and `step`:
-/// numbers are counter-based. In a file, section "model" holds the tensor "conv1.weight" as "model/conv1.weight".
+/// One rank's part of everything that a run needs to continue as if it had never stopped. `seed` and `step` are the
+/// whole random state, because random numbers are counter-based. In a file, the tensor "conv1.weight" of section
+/// "model" has the name "model/conv1.weight".
 struct Checkpoint {
-  std::string run = {};  ///< the run's random id: every part of every checkpoint of one run has the same
-  int64_t rank = 0;      ///< whose part this is
-  int64_t ranks = 1;     ///< how many parts the checkpoint has, one for each rank
+  std::string run = {};  ///< random id of the run; the same in all parts of all its checkpoints
+  int64_t rank = 0;      ///< the rank that this part belongs to
+  int64_t ranks = 1;     ///< number of parts of the checkpoint, one per rank
   int64_t step = 0;      ///< steps taken
   int64_t epoch = 0;     ///< epochs completed
   int64_t position = 0;  ///< samples of the current epoch that were trained on
   uint64_t seed = 0;
-  Metadata contract = {};               ///< what a run must have in common with this one to go on from here, by name
-  Metadata notes = {};                  ///< the application's own
-  std::vector<std::string> parts = {};  ///< in rank 0's: the checksums of the files of ranks 1, 2, ...
+  Metadata contract = {};               ///< settings that a run must share with this one to continue from here, by name
+  Metadata notes = {};                  ///< notes of the application
+  std::vector<std::string> parts = {};  ///< in rank 0's part: the checksums of the files of ranks 1, 2, ...
   std::vector<std::pair<std::string, StateDict>> sections =
-      {};                           ///< "model", "optimizer", "average", ...; no '/' in names
-  std::filesystem::path file = {};  ///< where it was read from
-  std::string checksum = {};        ///< of that file
+      {};                           ///< "model", "optimizer", "average", ...; names have no '/'
+  std::filesystem::path file = {};  ///< the file that this was read from
+  std::string checksum = {};        ///< checksum of that file
 
-  /// An InputError names the file where it has no such section.
+  /// Throws InputError that names the file if there is no such section.
   const StateDict& section(std::string_view name) const;
-  /// Hands a section to `target.load_state`, whose InputErrors then name the file as well.
+  /// Passes a section to `target.load_state`. If that throws InputError, the message then also names the file.
   template <class Target>
   void restore(std::string_view name, Target&& target) const {
     try {
@@ -49,24 +50,26 @@ struct SavedCheckpoint {
   std::string checksum;  ///< eight hexadecimal digits
 };
 
-/// Checkpoints live in a folder of their run's own as "step-00001234.tern": safetensors files with a checksum, written
-/// atomically. Writes one, in a new folder where there is none, then removes all but the newest `kept` up to its step,
-/// and what killed writers left. Before a first step, `check_writable_folder` finds whether it will work.
+/// Writes one checkpoint atomically to `folder` as "step-00001234.tern", a safetensors file with a checksum. Each run
+/// has its own folder, which is made if it is missing. Then removes the checkpoints up to this step except the newest
+/// `kept`, and temporary files of writers that were killed. To find out before the first step whether writing will
+/// work, use `check_writable_folder`.
 SavedCheckpoint save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint, size_t kept = 2);
 
-/// The file of the most steps, whole or not. A run that does not resume should refuse a folder that has one.
+/// The file with the highest step, valid or not. A run that does not resume should refuse a folder that has one.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// Reads the latest. An InputError says that there is none, or what is wrong with it (see read_checkpoint) and which
-/// earlier one is whole.
+/// Reads the latest checkpoint. Throws InputError if there is none, or if the latest one is invalid (see
+/// read_checkpoint). In the second case the message also names the newest earlier checkpoint that is valid.
 Checkpoint load_checkpoint(const std::filesystem::path& folder);
 
-/// Whether a file's contents are a checkpoint's, of this format or the one before, which had no run id.
+/// Whether the contents of a file are a checkpoint, in this format or the earlier one, which has no run id.
 bool is_checkpoint(const SafetensorsFile& file);
-/// The checkpoint in what was read from `file`, of either format. An InputError names the file, the field of its
-/// metadata, what was found and what was expected.
+/// Converts what was read from `file`, in this format or the earlier one, to a checkpoint. Throws InputError that names
+/// the file, the field of its metadata, what was found and what was expected.
 Checkpoint to_checkpoint(SafetensorsFile read, const std::filesystem::path& file);
-/// Reads one file of this format, to go on from it: its step must be the one in its name.
+/// Reads one file of this format, so that a run can continue from it. Throws InputError if the file is not valid, if it
+/// has the earlier format, or if its step differs from the step in its name.
 Checkpoint read_checkpoint(const std::filesystem::path& file);
 
 }  // namespace tern

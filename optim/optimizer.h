@@ -12,78 +12,82 @@
 
 namespace tern {
 
-/// What a model is, beside a Module, of which weight decay shrinks a part alone.
+/// Interface of a model, in addition to Module, if weight decay applies only to some of its parameters.
 class PartlyDecayed {
  public:
   virtual ~PartlyDecayed() = default;
   virtual bool decays(std::string_view parameter) const = 0;
 };
 
-/// Whether weight decay shrinks `parameter` of `model`: as a PartlyDecayed says, and all of any other.
+/// Whether weight decay applies to `parameter` of `model`. PartlyDecayed decides; for any other model it is always
+/// true.
 template <class Model>
 bool decays(const Model& model, std::string_view parameter) {
   const auto* partly = dynamic_cast<const PartlyDecayed*>(&model);
   return partly == nullptr || partly->decays(parameter);
 }
 
-/// A number of an update that changes from step to step, where the kernels read it. Used by one thread.
+/// A number for the update that can change with each step, for example the learning rate, in memory that the kernels
+/// read. Used by one thread.
 class StepNumber {
  public:
-  /// In the order of the device's work.
+  /// Sets the number on `device`, in the order of the device's work.
   void set(double value, Device device);
-  /// [], f64; the same memory as long as the device is the same.
+  /// Shape [], f64. Keeps the same memory as long as the device is the same.
   const Tensor& tensor() const { return tensor_; }
 
  private:
   Tensor tensor_;
-  double value_ = 0;  // that it holds
+  double value_ = 0;  // value in tensor_
 };
 
-/// The state "step.<parameter>": i64 [], the updates that the parameter has had.
+/// The state "step.<parameter>": i64 [], the number of updates of the parameter.
 inline constexpr std::string_view kStepState = "step";
 
-/// Parameters that are updated alike.
+/// Parameters that share the same settings.
 struct ParameterGroup {
   std::vector<NamedParameter> parameters;
-  double lr_scale = 1;                      ///< times the optimizer's learning rate
-  std::optional<double> weight_decay = {};  ///< the optimizer's where unset
+  double lr_scale = 1;                      ///< factor of the optimizer's learning rate
+  std::optional<double> weight_decay = {};  ///< if unset, the optimizer's weight decay applies
 };
 
-/// Base of the optimizers: groups of parameters, which it does not own, and the state beside each. One `step` is one
-/// fused kernel call per group. A parameter whose gradient is undefined is left as it is, state included, as in
-/// PyTorch; one that was given another shape begins with new state. Used by one thread at a time.
+/// Base of the optimizers. Holds groups of parameters, which it does not own, and the state of each parameter. One
+/// `step` makes one fused update call per group. If a gradient is undefined, the parameter and its state do not change,
+/// as in PyTorch. If a parameter has a new shape, its state starts again from zero. Used by one thread at a time.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter in place from its gradient: `begin_step`, then `issue_step`.
+  /// Updates every parameter in place from its gradient: calls `begin_step`, then `issue_step`.
   void step();
-  /// What the CPU sends to where the parameters are.
+  /// Sends the learning rate to the device of the parameters.
   void begin_step();
-  /// The rest of `step`: work of the parameters' device alone, which can be recorded once a step has been taken, and
-  /// then runs again after each `begin_step`.
+  /// The rest of `step`. It uses only the device of the parameters, so it can be recorded after the first step. A
+  /// recording can then run again after each `begin_step`.
   void issue_step();
   void zero_gradients();
 
   double learning_rate() const { return lr_; }
-  /// Finite and not negative; schedules call it before each step.
+  /// Sets the learning rate. Throws if it is negative or not finite. Schedules call this before each step.
   void set_learning_rate(double lr);
-  /// Scales all gradients down together, inside the update, where their global 2-norm is above `max_norm`, by
-  /// max_norm / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_. 0: never.
+  /// If the global 2-norm of all gradients is above `max_norm`, multiplies all gradients by max_norm / (norm + 1e-6)
+  /// inside the update, as torch.nn.utils.clip_grad_norm_ does. 0 turns clipping off. Throws if `max_norm` is negative
+  /// or not finite.
   void set_clip_norm(double max_norm);
 
-  /// What the next step depends on beside parameters, gradients and settings: "momentum.conv1.weight". Shares storage
-  /// with the optimizer.
+  /// The state that the next step depends on in addition to parameters, gradients and settings, for example
+  /// "momentum.conv1.weight". Shares storage with the optimizer.
   StateDict state();
-  /// Copies a `state()` in; an InputError names the first tensor that is missing, unexpected or of another shape, and
-  /// then nothing has changed. A single "step", as states had before each parameter had its own, counts for all.
+  /// Copies a `state()` in. Throws InputError that names the first tensor that is missing, unexpected or of another
+  /// shape; then nothing has changed. A single tensor "step", from before each parameter had its own count, sets the
+  /// counts of all parameters.
   void load_state(const StateDict& state);
 
  protected:
-  /// `state_names`: what is kept per parameter, none to two names, in the order `first`, `second` of ParameterUpdate.
-  /// `counts_steps`: also `steps`, as `kStepState`.
+  /// `state_names`: the states per parameter, zero to two names, in the order `first`, `second` of ParameterUpdate.
+  /// `counts_steps`: if set, each parameter also has `steps`, named `kStepState`.
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::vector<std::string> state_names,
             bool counts_steps = false);
 
@@ -107,7 +111,7 @@ class Optimizer {
   void prepare_state(Slot& slot) const;
   /// Parameters with a gradient, one list per group.
   std::vector<std::vector<kernels::ParameterUpdate>> gather();
-  /// As in SgdSettings.
+  /// The factor of the gradients, as in SgdSettings. Undefined if clipping is off.
   Tensor gradient_scale(const std::vector<std::vector<kernels::ParameterUpdate>>& updates) const;
 
   std::vector<Group> groups_;

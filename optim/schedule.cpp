@@ -9,7 +9,7 @@
 namespace tern {
 namespace {
 
-/// t/steps, at most 1 and at least 0.
+/// t/steps, clamped to [0, 1].
 double fraction(int64_t t, int64_t steps) {
   return static_cast<double>(std::clamp<int64_t>(t, 0, steps)) / static_cast<double>(steps);
 }

@@ -4,15 +4,16 @@
 
 namespace tern {
 
-/// Stochastic gradient descent in torch.optim.SGD's form, without dampening: v ← μv + g, w ← w - lr·v; with Nesterov's
-/// momentum w ← w - lr·(g + μv). Weight decay is added to the gradient. State: "momentum.<parameter>" where μ > 0.
+/// Stochastic gradient descent in the form of torch.optim.SGD, without dampening: v ← μv + g, w ← w - lr·v. With
+/// Nesterov momentum: w ← w - lr·(g + μv). Weight decay is added to the gradient. State: "momentum.<parameter>" if μ >
+/// 0.
 class Sgd final : public Optimizer {
  public:
   struct Options {
     double lr = 0.01;
     double momentum = 0;  ///< μ in [0, 1)
     double weight_decay = 0;
-    bool nesterov = false;  ///< needs momentum
+    bool nesterov = false;  ///< Nesterov's form; throws unless momentum > 0
   };
 
   Sgd(std::vector<NamedParameter> parameters, const Options& options);

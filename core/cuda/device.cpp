@@ -10,8 +10,8 @@
 
 namespace tern::cuda {
 
-/// Copies between pageable CPU memory and a device through two pinned buffers by turns: while one travels the other is
-/// filled. Without it the driver would wait for the stream before each copy. Used by one thread at a time.
+/// Copies between pageable CPU memory and a device through two pinned buffers in turn: the CPU fills one while the
+/// other is copied. Without it the driver waits for the stream before each copy. Used by one thread at a time.
 class Staging {
  public:
   Staging();
@@ -19,15 +19,15 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// Puts a copy to the device into `stream`; `source` may change on return.
+  /// Puts a copy to the device into `stream`. The caller may change `source` on return.
   void copy_in(void* target, const void* source, size_t bytes, cudaStream_t stream);
-  /// Copies from the device in `stream`'s order and waits for it.
+  /// Copies from the device in the order of `stream` and waits for the copy.
   void copy_out(void* target, const void* source, size_t bytes, cudaStream_t stream);
 
  private:
   struct Buffer {
     void* memory = nullptr;
-    Event used;  ///< after its last copy to the device
+    Event used;  ///< recorded after the last copy from this buffer to the device
   };
   Buffer buffers_[2];
   int turn_ = 0;
@@ -63,7 +63,7 @@ void Staging::copy_in(void* target, const void* source, size_t bytes, cudaStream
 }
 
 void Staging::copy_out(void* target, const void* source, size_t bytes, cudaStream_t stream) {
-  if (bytes > kBytes) {  // the driver's own way is as fast where it is waited for anyway
+  if (bytes > kBytes) {  // this copy is waited for anyway, and then the driver's own way is as fast
     check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, stream), "copy");
     check_cuda(cudaStreamSynchronize(stream), "copy");
     return;
@@ -81,7 +81,7 @@ namespace tern {
 namespace cuda {
 namespace {
 
-/// A stream of its own for copies, between two places in the kernels' stream.
+/// Copies on its own stream. `follow` and `join` order them with the kernels' stream.
 class CudaUpload final : public Upload {
  public:
   explicit CudaUpload(cudaStream_t kernels) : kernels_(kernels) {
@@ -126,7 +126,7 @@ class CudaDevice final : public CachingBackend {
     if (bytes == 0) return;
     const cudaStream_t stream = enter();
     check(source_device == target_device || !recording(), "copy: from ", source_device, " to ", target_device,
-          " in work that is being recorded, of which only the device may be part");
+          " in work that is being recorded, expected copies within the device only");
     if (source_device.type == DeviceType::cpu) {
       std::lock_guard lock(staging_mutex_);
       staging_->copy_in(target, source, bytes, stream);
@@ -159,7 +159,7 @@ class CudaDevice final : public CachingBackend {
     device_backend(peer).synchronize();
     enter();
     check_cuda(cudaMemcpyPeerAsync(target, index_, source, peer.index, bytes, stream), "copy");
-    check_cuda(cudaStreamSynchronize(stream), "copy");  // the source may be freed on return
+    check_cuda(cudaStreamSynchronize(stream), "copy");  // the caller may free the source on return
   }
 
   void* take(size_t bytes) override {
@@ -188,7 +188,7 @@ class CudaDevice final : public CachingBackend {
   std::unique_ptr<Staging> staging_;
 };
 
-/// How many devices there are; an InputError says why there are none.
+/// The number of CUDA devices. Throws InputError with the reason if CUDA finds none.
 int device_count(Device wanted) {
   int driver = 0;
   cudaDriverGetVersion(&driver);
@@ -206,7 +206,7 @@ CudaDevice& open(int index) {
   check_input(index < count, "device ", wanted, ": this machine has ", count, count == 1 ? " device" : " devices",
               ", counted from cuda:0");
   check_architecture(index);
-  return *new CudaDevice(index);  // never destroyed: tensors in static objects may outlive any order
+  return *new CudaDevice(index);  // never destroyed, because tensors in static objects may outlive it
 }
 
 CudaDevice& backend(int index) {

@@ -8,7 +8,7 @@
 namespace tern {
 namespace {
 
-/// Through pinned memory, which alone the device writes by itself.
+/// Copies through pinned memory: a copy to pageable memory would make the CPU wait.
 class CudaReadback final : public Readback {
  public:
   ~CudaReadback() override { cudaFreeHost(memory_); }

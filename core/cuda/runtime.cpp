@@ -18,7 +18,7 @@ bool waits_after_each() {
 void check_cuda(cudaError_t status, const char* operation) {
   if (status == cudaSuccess) [[likely]]
     return;
-  cudaGetLastError();  // what can be cleared is told once
+  cudaGetLastError();  // clears the error, if CUDA can clear it, so that it is reported only once
   check_input(status != cudaErrorMemoryAllocation, operation,
               ": the GPU is out of memory: other programs may hold it, and a smaller batch needs less");
   fail({operation, ": CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")",

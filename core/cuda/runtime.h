@@ -7,16 +7,18 @@
 
 namespace tern::cuda {
 
-/// Throws an Error "operation: what CUDA says" unless the call succeeded.
+/// Throws if `status` is an error: InputError if the GPU is out of memory, otherwise Error "operation: CUDA: message".
 void check_cuda(cudaError_t status, const char* operation);
 
-/// Makes `device` the calling thread's and returns the stream on which all that tern does there runs in order.
+/// Makes `device` the calling thread's current device. Returns the stream in which tern's kernels on that device run in
+/// order.
 cudaStream_t enter(Device device);
 
-/// Whether TERN_CUDA_SYNC=1 asks to wait after every operation, so that an error is raised by the one that caused it.
+/// Whether TERN_CUDA_SYNC=1 is set. Each operation then waits for its work, so that the operation that caused an error
+/// reports it.
 bool waits_after_each();
 
-/// A cudaEvent without timing: a place in a stream.
+/// A cudaEvent without timing: marks a position in a stream.
 class Event {
  public:
   Event();
@@ -25,7 +27,7 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(cudaStream_t stream);
-  /// Work put into `stream` from now on waits for the recorded place.
+  /// Work that is put into `stream` from now on waits for the recorded position.
   void hold(cudaStream_t stream) const;
   void synchronize() const;
 
@@ -33,10 +35,10 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// The memory of one CUDA device, as `device_backend` gives it.
+/// The memory of one CUDA device, the same object that `device_backend` returns.
 CachingBackend& memory(Device device);
 
-/// An InputError that names both sides unless this build holds code that the device runs.
+/// Throws InputError if this build holds no code for the device's architecture. The message names both architectures.
 void check_architecture(int device);
 
 }  // namespace tern::cuda

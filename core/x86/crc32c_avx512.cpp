@@ -7,15 +7,16 @@
 namespace tern {
 namespace {
 
-/// What bytes are worth `Bytes` later: their two halves times these, of which the lower one is 64 bits further ahead.
-/// The product of two reflected words lies one place low: hence 31 and 33, for 32 and 32.
+/// Factors that move 16 bytes forward by `Bytes` bytes: the lower 8 bytes times `kLow`, plus the upper 8 bytes times
+/// `kHigh`. The lower 8 bytes come first, so their powers are 64 higher. The product of two bit-reflected words lies
+/// one bit too low: hence 31 and 33 instead of 32 and 32.
 template <size_t Bytes>
 constexpr uint64_t kLow = detail::power_of_x(8 * Bytes + 31);
 template <size_t Bytes>
 constexpr uint64_t kHigh = detail::power_of_x(8 * Bytes - 33);
 
-/// The polynomials of four times 16 bytes, each moved `Bytes` onwards and added to what stands there (Gopal et al.,
-/// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", Intel 2009).
+/// Moves each of four 16-byte polynomials forward by `Bytes` bytes and adds it to `onto` (Gopal et al., "Fast CRC
+/// Computation for Generic Polynomials Using PCLMULQDQ", Intel 2009).
 template <size_t Bytes>
 TERN_AVX512 __m512i fold(__m512i value, __m512i onto) {
   const __m512i factors = _mm512_broadcast_i32x4(_mm_set_epi64x(kHigh<Bytes>, kLow<Bytes>));

@@ -8,11 +8,12 @@
 namespace tern {
 namespace {
 
-/// Three checksums run side by side, since the instruction takes three cycles to answer and one to be issued.
+/// Three checksums run side by side: the CRC instruction has a latency of three cycles, but one can start in each
+/// cycle.
 constexpr size_t kLane = 1024;  // bytes
 
-/// `crc` as it stands `Bytes` zero bytes later. The product of two reflected words lies one place low and the
-/// instruction multiplies by x^32: hence 33.
+/// Returns `crc` after `Bytes` more zero bytes. The product of two bit-reflected words lies one bit too low, and the
+/// CRC instruction multiplies by x^32: hence 33.
 template <size_t Bytes>
 __attribute__((target("sse4.2,pclmul"))) uint64_t advance(uint64_t crc) {
   static constexpr uint32_t kFactor = detail::power_of_x(8 * Bytes - 33);

@@ -13,141 +13,147 @@
 
 namespace tern {
 
-/// Whose gradient this is: the tensor's name, for messages and state, and its random numbers (purpose codec; owner: the
-/// rank that encodes).
+/// Names a gradient. `name` is the tensor's name, for messages and state. `key` selects its random numbers: the purpose
+/// is codec, the owner is the rank that encodes.
 struct GradientTag {
   std::string name;
   RandomKey key;
 };
 
-/// What a codec promises of the gradient that comes back.
+/// What a codec guarantees about the decoded gradient.
 enum class CodecPromise : uint8_t {
-  exact,        ///< every bit
-  unbiased,     ///< the expectation is the gradient, clipped where the codec clips
-  contraction,  ///< biased; nearer to the gradient than zero is
-  feedback,     ///< what one message leaves out, later ones bring
+  exact,        ///< the decoded gradient has the same bits
+  unbiased,     ///< the expectation is the gradient, or the clipped gradient if the codec clips
+  contraction,  ///< biased, but nearer to the gradient than zero is
+  feedback,     ///< later messages bring what one message leaves out
 };
 std::string to_string(CodecPromise promise);
 
+/// The properties of a codec that callers need to choose and size its messages.
 struct CodecTraits {
   CodecPromise promise = CodecPromise::unbiased;
-  double bits = 32;        ///< of one element, without scalers and headers; of variable codes, the most
-  bool fixed_size = true;  ///< every message of a tensor has `most_bytes`
+  double bits = 32;        ///< per element, without scalers and headers; the most if the code size varies
+  bool fixed_size = true;  ///< every message of a tensor has exactly `most_bytes`
 };
 
 /// One rank's gradient of a tensor: f32, row-major.
 struct TaggedGradient {
-  GradientTag tag;  ///< key.owner: this rank
+  GradientTag tag;  ///< key.owner is this rank
   Tensor gradient;
 };
 
-/// Gradients that travel as one message, all on one device. Scalers, tables and random numbers stay each tensor's own.
+/// Gradients that travel as one message, all on one device. Each tensor keeps its own scalers, tables and random
+/// numbers.
 using FusedGradients = std::vector<TaggedGradient>;
 
 class MessageCodec;
 class ScaledCodec;
 
-/// How a gradient becomes bytes and comes back: local mathematics of one rank, which cannot communicate. Gradients are
-/// f32, row-major, on the CPU; a tensor of no elements has no bytes. An error names the codec and the tensor. Not
+/// Encodes a gradient as bytes and decodes it. A codec computes on one rank and does not communicate. Gradients are
+/// f32, row-major, on the CPU. A tensor without elements takes no bytes. Errors name the codec and the tensor. Not
 /// thread-safe: a codec may keep a residual per tensor.
 class GradientCodec {
  public:
   virtual ~GradientCodec() = default;
 
-  /// As a person would write it, with every parameter.
+  /// The spec as a person writes it, with every parameter.
   virtual std::string spec() const = 0;
   virtual CodecTraits traits() const = 0;
-  /// The most bytes that a tensor of this shape takes.
+  /// The largest number of bytes that a message for a tensor of this shape takes.
   virtual int64_t most_bytes(const Shape& shape) const = 0;
 
-  /// Appends the message for `gradient` to `bytes`. An InputError where an element is NaN or infinite.
+  /// Appends the message for `gradient` to `bytes`. Throws InputError if an element is NaN or infinite.
   void encode(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes);
-  /// sum += the gradient that `message` holds, in f32 without fused multiply-add: the same bits on every rank. An error
-  /// where `message` is none for this shape; then some elements of `sum` may have changed.
+  /// sum += the gradient that `message` holds, in f32 without fused multiply-add, so that every rank gets the same
+  /// bits. Throws if `message` is not valid for this shape. Some elements of `sum` may have changed when it throws.
   void decode_add(const GradientTag& tag, std::span<const std::byte> message, Tensor& sum) const;
 
-  /// ω of an unbiased codec: E‖decoded - g‖² is at most ω‖g‖² (of the clipped gradient where it clips). 0 for others.
+  /// ω of an unbiased codec: E‖decoded - g‖² is at most ω‖g‖². If the codec clips, g is the clipped gradient. Returns 0
+  /// for other codecs.
   virtual double omega(const GradientTag& tag, const Tensor& gradient) const;
-  /// The codec with its scalers apart, for exchanges that cut or sum codes; null where it has none.
+  /// The codec with its scalers apart, for exchanges that cut or sum codes; null if the codec has no such form.
   virtual const ScaledCodec* scaled() const { return nullptr; }
-  /// The codec of whole messages, on any device; null where it has none, and gradients are coded one by one on the CPU.
+  /// The codec of whole messages, on any device; null if the codec has no such form. Then gradients are coded one by
+  /// one on the CPU.
   virtual const MessageCodec* messages() const { return nullptr; }
 
-  /// What it keeps from step to step, by tensor; empty where nothing. To be saved, and loaded into an equal codec.
+  /// What the codec keeps from step to step, by tensor; empty if it keeps nothing. Save it, and load it into an equal
+  /// codec.
   virtual StateDict state() const { return {}; }
   virtual void load_state(const StateDict& state);
 
  protected:
-  /// `encode` of a tensor that has elements.
+  /// Does the work of `encode` for a tensor that has elements.
   virtual void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) = 0;
-  /// `decode_add` of a message of `most_bytes`, at most that many where the size is not fixed.
+  /// Does the work of `decode_add`. The message has `most_bytes`, or at most that many if the size is not fixed.
   virtual void add(std::span<const std::byte> message, Tensor& sum) const = 0;
-  /// `codec.add` on a message whose size is right, for codecs that wrap a codec.
+  /// Calls `codec.add` after it checks the message size. For codecs that wrap another codec.
   static void add_checked(const GradientCodec& codec, std::span<const std::byte> message, Tensor& sum);
 };
 
-/// Whether ranks agree on one scaler: where the exchange needs it, always, or never.
+/// When ranks share one scaler: if the exchange needs it, always, or never.
 enum class ScalerSharing : uint8_t { automatic, on, off };
 
-/// A codec whose codes are whole numbers times one scaler a bucket. Codes of several ranks can be summed as integers
-/// where all use the largest scaler of all ranks in each bucket (TernGrad eq. 4), and codes of fixed size be cut.
+/// A codec whose codes are whole numbers times one scaler per bucket. Codes of several ranks can be summed as integers
+/// if all ranks use the largest scaler of all ranks in each bucket (TernGrad eq. 4). Codes of fixed size can be cut.
 class ScaledCodec {
  public:
   virtual ~ScaledCodec() = default;
-  /// f32 [buckets]: this rank's own scalers.
+  /// This rank's own scalers: f32 [buckets].
   virtual Tensor scalers(const GradientTag& tag, const Tensor& gradient) const = 0;
-  /// Appends the codes alone, with these scalers.
+  /// Appends only the codes, made with these scalers.
   virtual void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
                             std::vector<std::byte>& bytes) const = 0;
-  /// sum += scaler · code. With scalers of 1: the integers.
+  /// sum += scaler · code. With scalers of 1, this adds the integers.
   virtual void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const = 0;
 
   virtual ScalerSharing sharing() const = 0;
-  /// Elements of a scaler; 0: a tensor's.
+  /// Elements per scaler; 0 means all elements of the tensor.
   virtual int64_t bucket() const = 0;
   /// Codes are within ±levels.
   virtual int64_t levels() const = 0;
-  /// Of n codes; the most where their size varies.
+  /// Bytes of n codes; the most if their size varies.
   virtual int64_t code_bytes(int64_t n) const = 0;
-  /// Codes can be cut before each multiple of so many elements; 0: nowhere, their size varies.
+  /// Codes can be cut before each multiple of this many elements; 0 if they cannot be cut, because their size varies.
   virtual int64_t granule() const = 0;
-  /// The same codes for sums of decoded gradients: scaled by the largest magnitude, nothing clipped.
+  /// The same codes for sums of decoded gradients: the largest magnitude sets the scaler, and nothing is clipped.
   virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
 };
 
-/// A codec of fixed size that makes and reads whole messages where their gradients are, on the CPU or a device: the
-/// same bytes everywhere, all tensors at once. A message is the scalers of all its gradients, f32, then the codes of
-/// each.
+/// A codec of fixed size that encodes and decodes whole messages, all tensors at once, on the gradients' device (the
+/// CPU or another). The bytes are the same on every device. A message holds the f32 scalers of all its gradients, then
+/// the codes of each gradient.
 class MessageCodec {
  public:
   virtual ~MessageCodec() = default;
-  /// f32 [scalers of all gradients], on the CPU: this rank's own.
+  /// This rank's own scalers: f32 [scalers of all gradients], on the CPU.
   virtual Tensor scalers(const FusedGradients& message) const = 0;
-  /// u8 [bytes] beside the gradients. Where `shared` is defined, codes alone, with these scalers.
+  /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
+  /// scalers.
   virtual Tensor encode(const FusedGradients& message, const Tensor& shared) const = 0;
-  /// sums[i] += gradient i of each of `messages` in turn, u8 [messages, bytes] beside the sums: the same bits as one by
-  /// one. On the CPU an error where a scaler is negative or not finite; a device takes them as their sender checked
-  /// them.
+  /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
+  /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a scaler in a message is
+  /// negative or not finite. Other devices do not check the scalers, because the sender checked them.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
 };
 
 class CodecOptions;
 
-/// A codec that specs can name; the texts are for people.
+/// A codec that a spec can name. The texts are for people.
 struct CodecEntry {
   const char* name;
-  const char* parameters;  ///< with their defaults and choices
+  const char* parameters;  ///< with defaults and choices
   const char* bits;        ///< per element
   const char* promise;
-  /// Asks for the parameters, each of which has a default, then for `options.finish()`.
+  /// Asks `options` for the parameters, then calls `options.finish()`. Each parameter has a default.
   std::unique_ptr<GradientCodec> (*make)(CodecOptions& options);
 };
 
-/// The codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`: one of tern's, or one of
-/// the caller's `own`. An InputError names the part that is wrong and what would be right.
+/// Makes the codec of a spec such as `ternary:clip=2.5` or `error-feedback:qsgd:bits=4,bucket=512`: one of tern's
+/// codecs, or one of the caller's `own`. Throws InputError that names the wrong part and what is allowed.
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own = {});
 
-/// The names that specs may begin with.
+/// The names with which a spec may begin, except error-feedback.
 std::vector<std::string> codec_names(std::span<const CodecEntry> own = {});
 
 /// Every codec with its parameters, bits per element and promise, for `--codec help`.

@@ -115,9 +115,9 @@ namespace {
 
 constexpr int kBits = 16;
 constexpr uint32_t kTotal = 1u << kBits;
-constexpr uint64_t kLowest = uint64_t{1} << 31;  // of a state between symbols
+constexpr uint64_t kLowest = uint64_t{1} << 31;  // lower bound of the state between symbols
 
-/// Frequencies in proportion to the counts, at least 1 where a symbol occurs; the sum is kTotal.
+/// Frequencies in proportion to the counts. A symbol that occurs has at least 1. The sum is kTotal.
 std::vector<uint32_t> frequencies_of(std::span<const uint16_t> symbols) {
   std::vector<uint64_t> counts(size_t{1} + *std::ranges::max_element(symbols));
   for (const uint16_t symbol : symbols) ++counts[symbol];
@@ -129,7 +129,8 @@ std::vector<uint32_t> frequencies_of(std::span<const uint16_t> symbols) {
     frequencies[i] = static_cast<uint32_t>(std::max<uint64_t>(1, share));
     missing -= frequencies[i];
   }
-  // What rounding left over goes to the most frequent symbol; what it took too much is taken where most remains.
+  // If the sum is too small, the most frequent symbol gets the rest. If it is too large, the largest frequency gives 1
+  // at a time.
   if (missing > 0) *std::ranges::max_element(frequencies) += static_cast<uint32_t>(missing);
   for (; missing < 0; ++missing) --*std::ranges::max_element(frequencies);
   return frequencies;

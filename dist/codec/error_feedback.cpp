@@ -9,6 +9,7 @@
 namespace tern {
 namespace {
 
+/// Adds error feedback to a codec: encodes gradient + residual, then keeps what the message leaves out as the residual.
 class ErrorFeedback final : public GradientCodec {
  public:
   ErrorFeedback(std::string prefix, std::unique_ptr<GradientCodec> inner)

@@ -14,7 +14,7 @@ namespace {
 
 using kernels::ShortFloat;
 
-/// Every element as it is.
+/// Sends every element unchanged.
 class FloatCodec final : public GradientCodec {
  public:
   std::string spec() const override { return "none"; }
@@ -38,7 +38,7 @@ class FloatCodec final : public GradientCodec {
   }
 };
 
-/// Every element as a float of 16 bits.
+/// Sends every element as a float of 16 bits.
 class ShortFloatCodec final : public GradientCodec, public MessageCodec {
  public:
   explicit ShortFloatCodec(ShortFloat format) : format_(format) {}

@@ -13,9 +13,10 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Below this many elements a message's header decides; also Elias is tried.
+/// With fewer elements than this, the rANS header takes a large part of the message, so Elias is tried, too.
 constexpr int64_t kShort = 1024;
 
+/// The packing of one `Packing::entropy` message: its first byte.
 enum class Chosen : uint8_t { planes, elias, rans };
 
 int64_t plane_bytes(int64_t n, int64_t levels) { return kernels::code_bytes(n, kernels::code_bits(levels)); }
@@ -29,7 +30,7 @@ std::vector<int32_t> levels_in(const Tensor& codes, int64_t n, int64_t levels) {
   return {floats.begin(), floats.end()};
 }
 
-// Small levels first: 0, -1, 1, -2, 2, ...
+// Small levels get small symbols: 0, -1, 1, -2, 2, ...
 uint16_t symbol_of(int32_t level) { return static_cast<uint16_t>(level > 0 ? 2 * level : -2 * level - (level < 0)); }
 int32_t level_of(uint16_t symbol) { return symbol % 2 == 0 ? symbol / 2 : -(symbol + 1) / 2; }
 
@@ -129,7 +130,8 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
 
 namespace {
 
-/// A message as it is made: `bytes` whole, and each gradient's codes in it, with a place for its units.
+/// A message under construction: `bytes` is the whole message. `coded` has each gradient's codes in it, and a place for
+/// its units.
 struct PlanesToBe {
   PlanesToBe(const Planes& planes, const FusedGradients& message, bool holds_units) {
     int64_t unit_count = 0, code_count = 0;

@@ -9,9 +9,9 @@
 namespace tern {
 namespace {
 
-/// 1-bit SGD (Seide et al., 2014): of each element its sign, of each column (all weights of one output unit; a vector
-/// is one column) the mean of its negative elements and that of the others. A message is the pairs of means, then the
-/// signs, eight a byte, the first in the lowest bit.
+/// 1-bit SGD (Seide et al., 2014). It keeps the sign of each element. For each column it keeps the mean of the negative
+/// elements and the mean of the others. A column is all weights of one output unit; a vector is one column. A message
+/// holds the pairs of means, then the signs, eight per byte, the first in the lowest bit.
 class OneBit final : public GradientCodec {
  public:
   std::string spec() const override { return "onebit"; }

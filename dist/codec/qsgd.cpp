@@ -15,7 +15,7 @@ constexpr const char* kNorms[] = {"l2", "max"};
 constexpr const char* kCodes[] = {"fixed", "elias", "entropy"};
 constexpr Packing kPackings[] = {Packing::fixed, Packing::elias, Packing::entropy};
 
-/// Of b bits one is the sign.
+/// One of the `bits` is the sign.
 int64_t levels_of(int64_t bits) { return (int64_t{1} << (bits - 1)) - 1; }
 
 struct QsgdSettings {
@@ -23,8 +23,8 @@ struct QsgdSettings {
   int norm = static_cast<int>(kernels::BucketNorm::max), code = 0;
 };
 
-/// QSGD (Alistarh et al., 2017, eq. 4 and section 4): each bucket as whole numbers of its norm / levels, rounded at
-/// random. A message is the buckets' units, then the codes.
+/// QSGD (Alistarh et al., 2017, eq. 4 and section 4). Each bucket becomes whole numbers of the unit norm / levels,
+/// rounded at random. A message holds the units of the buckets, then the codes.
 class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec {
  public:
   explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kPackings[settings.code]) {}
@@ -44,8 +44,9 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
     return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + code_bytes(n);
   }
 
-  /// With l2, Lemma 3.1 (ii) for the bucket's length. With max, this gradient's own variance: the lemma says nothing of
-  /// it, and the worst gradient's ω, (√(1 + (bucket - 1) / levels²) - 1) / 2, is far above that of usual ones.
+  /// With l2: Lemma 3.1 (ii) for the bucket length. With max: the variance of this gradient itself, because the lemma
+  /// does not cover max. The ω of the worst gradient, (√(1 + (bucket - 1) / levels²) - 1) / 2, is far above that of
+  /// usual gradients.
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     if (norm() == kernels::BucketNorm::max) return relative_variance(scalers(tag, gradient), gradient);
     const auto n = static_cast<double>(gradient.numel());
@@ -118,7 +119,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
  private:
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   Planes planes() const { return {settings_.bucket, settings_.levels}; }
-  /// Σ unit²·f(1 - f) / |g|², f what |g| / unit has beyond a whole number (eq. 4).
+  /// Σ unit²·f(1 - f) / |g|², with f the fraction of |g| / unit (eq. 4).
   double relative_variance(const Tensor& units, const Tensor& gradient) const {
     auto rest = gradient.span<float>();
     const size_t width = settings_.bucket == 0 ? rest.size() : static_cast<size_t>(settings_.bucket);
@@ -154,7 +155,7 @@ std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {
   settings.levels = options.integer("levels", levels_of(bits), 1, kernels::kMostLevels);
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
   settings.code = options.choice("code", settings.code, kCodes);
-  // Fixed codes gain nothing from l2's many zeros, and max leaves a far smaller error (section 4 takes it as well).
+  // Fixed codes gain nothing from l2's many zeros, and max leaves a far smaller error. Section 4 uses max as well.
   const bool is_fixed = kPackings[settings.code] == Packing::fixed;
   settings.norm =
       options.choice("norm", static_cast<int>(is_fixed ? kernels::BucketNorm::max : kernels::BucketNorm::l2), kNorms);

@@ -9,7 +9,7 @@
 namespace tern {
 namespace {
 
-/// k of n indices, every set of them equally likely (Floyd's algorithm: J. Bentley, CACM 30(9), 1987), ascending.
+/// Draws k of n indices, ascending; every set is equally likely (Floyd's algorithm: J. Bentley, CACM 30(9), 1987).
 std::vector<uint32_t> draw_indices(uint64_t seed, int64_t n, int64_t k) {
   const RandomStream stream({.seed = seed, .purpose = Purpose::codec});
   std::vector<bool> drawn(static_cast<size_t>(n));
@@ -23,7 +23,8 @@ std::vector<uint32_t> draw_indices(uint64_t seed, int64_t n, int64_t k) {
   return indices;
 }
 
-/// k = ⌈ratio·n⌉ elements drawn at random, times n/k. A message is the 64-bit seed of the draw, then the products.
+/// Keeps k = ⌈ratio·n⌉ elements drawn at random, times n/k. A message holds the 64-bit seed of the draw, then the
+/// products.
 class RandK final : public GradientCodec {
  public:
   explicit RandK(double ratio) : ratio_(ratio) {}

@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-/// Whether the whole of `text` is a number from `least` to `most`; if so, `value`.
+/// Reads `text` into `value`. Returns true if the whole of `text` is a number from `least` to `most`.
 template <class Number>
 bool read(const std::string& text, Number least, Number most, Number& value) {
   const char* last = text.data() + text.size();
@@ -128,7 +128,7 @@ std::string codec_help(std::span<const CodecEntry> own) {
   return help +
          "\nerror-feedback:CODEC\n  parameters  CODEC's\n  bits        CODEC's, and 32 a tensor\n"
          "  promise     what one step leaves out is added to the next step's gradient; an unbiased codec is scaled by\n"
-         "              1/(1 + its variance factor), without which the remainder would grow for ever\n";
+         "              1/(1 + its variance factor), because otherwise the remainder would grow without limit\n";
 }
 
 }  // namespace tern

@@ -10,19 +10,19 @@
 
 namespace tern {
 
-/// The parameters of one codec in a spec, "clip=2.5,pack=2bit": each is asked for once, then `finish`. InputErrors name
-/// the codec, the parameter, and what would be right.
+/// The parameters of one codec in a spec, for example "clip=2.5,pack=2bit". A codec asks for each parameter once, then
+/// calls `finish`. InputErrors name the codec, the parameter, and what is allowed.
 class CodecOptions {
  public:
   CodecOptions(std::string codec, std::string_view parameters);
 
-  /// A number in [least, most].
+  /// A number in [least, most]; `fallback` if the spec does not give it.
   double number(const char* name, double fallback, double least, double most);
   int64_t integer(const char* name, int64_t fallback, int64_t least, int64_t most);
-  /// The index of the word given among `words`.
+  /// The index in `words` of the given word; `fallback` if the spec does not give one.
   int choice(const char* name, int fallback, std::span<const char* const> words);
   bool has(const char* name) const;
-  /// An error where a parameter was given that nobody asked for.
+  /// Throws InputError if the spec gives a parameter that the codec did not ask for.
   void finish() const;
 
  private:
@@ -33,16 +33,16 @@ class CodecOptions {
   std::vector<std::string> known_;
 };
 
-// tern's own codecs. Adding one is a file with its entry, and a line here and in table.cpp.
+// tern's own codecs. To add one, write a file with its entry, and add the entry here and to the list in spec.cpp.
 
 extern const CodecEntry none_entry, fp16_entry, bf16_entry, ternary_entry, qsgd_entry, onebit_entry, topk_entry,
     randk_entry;
 
-/// `error-feedback:CODEC`: what a message leaves out is added to the tensor's next gradient. An unbiased codec is
-/// scaled by 1/(1+ω), which the message begins with: then it contracts, and the residual stays bounded. An InputError
-/// where the codec has error feedback already.
+/// `error-feedback:CODEC` adds what a message leaves out to the tensor's next gradient. It scales an unbiased codec by
+/// 1/(1+ω); each message begins with this factor. The scaled codec contracts, so that the residual stays bounded.
+/// Throws InputError if the codec is exact or already has error feedback.
 std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec> codec);
-/// The same for a codec that has it built in: its spec stays as it is.
+/// The same for a codec with error feedback built in: its spec does not change.
 std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec);
 
 }  // namespace tern

@@ -22,8 +22,8 @@ struct TernarySettings {
   int64_t bucket = 0;
 };
 
-/// TernGrad (Wen et al., 2017, eq. 1-4 and 21): -1, 0 or 1 times a scaler S, ±1 with probability |g|/S. A message is
-/// the scalers, then the codes.
+/// TernGrad (Wen et al., 2017, eq. 1-4 and 21): sends -1, 0 or 1 times a scaler S. A code is ±1 with probability |g|/S.
+/// A message holds the scalers, then the codes.
 class Ternary final : public GradientCodec, public ScaledCodec, public MessageCodec {
  public:
   explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kPackings[settings.pack]) {}
@@ -86,7 +86,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     planes().decode_add(messages, shared, sums);
   }
 
-  /// E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
+  /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     const Tensor scaler = scalers(tag, gradient);
     const auto g = gradient.span<float>(), s = scaler.span<float>();
@@ -116,7 +116,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
 
  private:
   Planes planes() const { return {settings_.bucket, 1}; }
-  /// One value has no deviation to clip by.
+  /// Does not clip if the bucket has one value, because the deviation of one value is 0.
   float scaler(double largest, double sum, double squares, int64_t count) const {
     if (settings_.clip == 0 || count == 1) return static_cast<float>(largest);
     const double mean = sum / static_cast<double>(count);

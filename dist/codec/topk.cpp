@@ -12,8 +12,8 @@ namespace {
 
 uint32_t magnitude_bits(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
-/// The k elements of largest magnitude (of equals the first), k = ⌈ratio·n⌉. A message is their u32 indices, ascending,
-/// then their values.
+/// Keeps the k = ⌈ratio·n⌉ elements of largest magnitude; of equal magnitudes, the first ones. A message holds their
+/// u32 indices, ascending, then their values.
 class TopK final : public GradientCodec {
  public:
   explicit TopK(double ratio) : ratio_(ratio) {}

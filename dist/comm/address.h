@@ -12,21 +12,21 @@ namespace tern {
 /// A host, by name or number, and a TCP port.
 struct Address {
   std::string host = "127.0.0.1";
-  uint16_t port = 0;  ///< 0: any that is free, to listen on
+  uint16_t port = 0;  ///< 0 to listen on any free port
 
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-/// "127.0.0.1:29400", "[::1]:29400"
+/// For example "127.0.0.1:29400" or "[::1]:29400".
 std::string to_string(const Address& address);
-/// Reads the same; InputError on anything else.
+/// Reads what `to_string` writes. Throws InputError for any other text.
 Address parse_address(std::string_view text);
 
 }  // namespace tern
 
 namespace tern::detail {
 
-/// One of a host's addresses as the kernel takes it.
+/// One address of a host, in the kernel's format.
 struct Resolved {
   sockaddr_storage storage = {};
   socklen_t length = 0;
@@ -35,7 +35,7 @@ struct Resolved {
   const sockaddr* pointer() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// All of a host's addresses, IPv4 and IPv6, in the system's order; InputError where it has none.
+/// All addresses of a host, IPv4 and IPv6, in the system's order. Throws InputError if the host is not known.
 std::vector<Resolved> resolve(const Address& address);
 
 Address numeric(const sockaddr_storage& storage, socklen_t length);

@@ -10,7 +10,7 @@
 
 namespace tern {
 
-/// Appends values as they lie in memory (little-endian).
+/// Appends values as they are in memory (little-endian).
 template <class T>
 void append_values(std::vector<std::byte>& bytes, std::span<const T> values) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -22,7 +22,7 @@ void append_value(std::vector<std::byte>& bytes, const T& value) {
   append_values(bytes, std::span<const T>(&value, 1));
 }
 
-/// Reads a message from its front; asking for more than there is is an error.
+/// Reads a message from its front. Throws if a read goes past the end.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

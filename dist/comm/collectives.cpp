@@ -39,7 +39,7 @@ void reduce(Reduction reduction, DType dtype, Bytes into, ConstBytes from) {
 
 namespace {
 
-/// Bytes of a piece: small enough to stay in the caches between arriving, being summed and leaving.
+/// Bytes of a piece. A piece is small enough to stay in the caches while it arrives, is summed and leaves.
 constexpr int64_t kPieceBytes = 1024 * 1024;
 
 /// Calls `body(first, last)` on the pieces of elements [begin, end), in order.
@@ -49,7 +49,7 @@ void for_pieces(const Collective& c, int64_t begin, int64_t end, const Body& bod
   for (int64_t first = begin; first < end; first += piece) body(first, std::min(first + piece, end));
 }
 
-/// The ring: what comes from the rank before goes to the rank after.
+/// A Collective around the ring: receives from the previous rank and sends to the next rank.
 struct Ring : Collective {
   explicit Ring(const Collective& c) : Collective(c) {}
 
@@ -88,8 +88,8 @@ void ring_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
   const Cuts cuts = even_cuts(static_cast<int64_t>(x.size() / ring.width()), n);
   const Tensor scratch = Tensor::empty({kPieceBytes}, {.dtype = DType::u8});
   ring.send_pieces(x, cuts[ring.rank()], cuts[ring.rank() + 1]);
-  // Parts gather their sums for n - 1 steps, and travel on, complete, for n - 1 more. What a step overwrites has left:
-  // the complete part could not come without it.
+  // Parts collect their sums for n - 1 steps, then travel on, complete, for n - 1 more. A step may overwrite a part,
+  // because the old bytes have been sent: the complete part depends on them.
   for (int step = 0; step < 2 * (n - 1); ++step) {
     const int part = ring.before(step + 1);
     for_pieces(ring, cuts[part], cuts[part + 1], [&](int64_t first, int64_t last) {
@@ -159,7 +159,7 @@ void ring_broadcast(const Collective& c, Bytes x, int root) {
 
 void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, const Cuts& receive) {
   const int n = c.size(), me = c.rank();
-  // In step k each rank sends to one rank and receives from another, so that no rank is everyone's first.
+  // In step k each rank sends to a different rank, so that no rank gets the first message of all others.
   for (int k = 1; k < n; ++k) c.transport.send((me + k) % n, c.message, c.part(x, send, (me + k) % n));
   std::ranges::copy(c.part(x, send, me), c.part(y, receive, me).begin());
   for (int k = 1; k < n; ++k) {
@@ -259,14 +259,15 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
         if (peer == (rank + 1) % size) send = x;
         if (rank == (peer + 1) % size) receive = y;
         break;
-      default: fail({call.message.operation, ": ranks do not deal with each other directly in it"});
+      default: fail({call.message.operation, ": this operation has no direct transfers"});
     }
   }
   return moved;
 }
 
 Volume moved_around_ring(const CollectiveCall& call, int rank, int size) {
-  // A rank passes on all parts, but for those of the ranks so many places after it; it gets what the one before sends.
+  // A rank sends every part `times` times, except the parts of the ranks `but` places after it. It receives what the
+  // previous rank sends.
   const auto all = [&](const Cuts& cuts, int times, std::initializer_list<int> but) {
     Volume moved = {times * cuts.back(), times * cuts.back()};
     for (const int after : but) {

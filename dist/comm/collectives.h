@@ -7,12 +7,13 @@
 
 namespace tern::detail {
 
-/// Parts that differ by one element at most: ⌊r·count/ranks⌋.
+/// Cuts `count` elements into one part per rank. Part r begins at ⌊r·count/ranks⌋. Parts differ by at most one element.
 Cuts even_cuts(int64_t count, int ranks);
 Cuts cuts_of(std::span<const int64_t> counts);
 
-/// One operation on one rank: where its messages go, and how they are labelled. Below, `x` and `y` are whole buffers of
-/// elements of the message's dtype. Collectives return once `y` is complete and `x` is no longer needed.
+/// One operation on one rank: the transport and the label of its messages. In the functions below, `x` and `y` are
+/// whole buffers, with elements of the message's dtype. Collectives return when `y` is complete and `x` is no longer
+/// needed.
 struct Collective {
   Transport& transport;
   Message message;
@@ -30,19 +31,20 @@ struct Collective {
   }
 };
 
-// Around the ring of ranks; a part travels in pieces, each passed on as soon as it is there.
+// Ring algorithms. A part travels in pieces, and a rank passes each piece on as soon as it arrives.
 
-/// x = the reduction of all ranks' x, bit for bit the same on all: part c is summed from rank c on, upwards. Each rank
-/// sends all of x twice, but for two parts.
+/// x = the reduction of all ranks' x, with the same bits on all ranks. The sum of part c begins at rank c and goes
+/// around the ring upwards. Each rank sends all of x twice, except two parts.
 void ring_all_reduce(const Collective& c, Bytes x, Reduction reduction);
-/// y = this rank's part of the sum of all ranks' x, summed from the next rank on, upwards.
+/// y = this rank's part of the sum of all ranks' x. The sum of a part begins at the next rank and goes around the ring
+/// upwards.
 void ring_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
-/// y = all ranks' parts, of which this rank gives x.
+/// y = all ranks' parts, in rank order. x is this rank's part.
 void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 /// x = the root's x.
 void ring_broadcast(const Collective& c, Bytes x, int root);
 
-// Directly from rank to rank.
+// Direct algorithms: each message goes from its source rank to its target rank.
 
 /// Part r of y = part (this rank) of rank r's x.
 void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, const Cuts& receive);
@@ -50,14 +52,15 @@ void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, co
 void fan_out(const Collective& c, Bytes x, int root);
 /// y = this rank's part of the root's x.
 void scatter(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
-/// The root's y = all ranks' x, in rank order.
+/// y on the root = all ranks' x, in rank order.
 void gather(const Collective& c, ConstBytes x, Bytes y, int root, const Cuts& cuts);
-/// The next rank's y = x.
+/// y on the next rank = x.
 void shift(const Collective& c, ConstBytes x, Bytes y);
-/// Returns once all ranks have called it: ⌈log2 N⌉ rounds (Hensgen, Finkel, Manber 1988).
+/// Returns after all ranks have called it. Takes ⌈log2 N⌉ rounds (Hensgen, Finkel, Manber 1988).
 void barrier(const Collective& c);
 
-/// into = into + from or max(into, from), element by element; f32, f64, bf16 (summed in f32) and i64. A NaN stays one.
+/// into = into + from or max(into, from), element by element. Takes f32, f64, bf16 (summed in f32) and i64. A NaN in
+/// either operand stays NaN.
 void reduce(Reduction reduction, DType dtype, Bytes into, ConstBytes from);
 
 /// Elements [begin, end) of a tensor.
@@ -67,19 +70,19 @@ struct Range {
   int64_t count() const { return end - begin; }
 };
 
-/// What one rank gives and gets where ranks deal with each other directly, by peer, itself among them: parts of its x;
-/// parts of its y, or of x in place.
+/// What one rank sends and receives in a direct operation, for each peer, itself included. Sends are parts of its x.
+/// Receives are parts of its y, or of x if the operation is in place.
 struct Transfers {
   std::vector<Range> sends, receives;
 };
-/// Of fan_out, all_gather, all_to_all, scatter, gather and shift.
+/// The transfers of fan_out, all_gather, all_to_all, scatter, gather or shift. Throws for other operations.
 Transfers direct_transfers(const CollectiveCall& call, int rank, int size);
 
-/// Elements that one rank sends to others and receives.
+/// Elements that one rank sends to other ranks and receives from them.
 struct Volume {
   int64_t sent = 0, received = 0;
 };
-/// By the ring algorithms, of broadcast, all_reduce, reduce_scatter and all_gather.
+/// The volume of the ring algorithms of broadcast, all_reduce, reduce_scatter and all_gather.
 Volume moved_around_ring(const CollectiveCall& call, int rank, int size);
 Volume moved_directly(const CollectiveCall& call, int rank, int size);
 

@@ -108,7 +108,7 @@ Work Communicator::all_to_all(const Tensor& x, const Counts& sends, const Tensor
   check_devices(x, y, "all_to_all");
   check(sends[rank()] == receives[rank()], "all_to_all: rank ", rank(), " sends itself ", sends[rank()],
         " elements and expects ", receives[rank()]);
-  // Ranks may hold unlike totals here: the lengths of the parts are what must agree.
+  // Totals may differ between ranks here. Only the lengths of the parts must agree.
   return start({.message = label(Operation::all_to_all, x, 0, account),
                 .x = x,
                 .y = y,

@@ -8,72 +8,75 @@
 
 namespace tern {
 
+/// The reduction of an all-reduce.
 enum class Reduction : uint8_t { sum, max };
 
 namespace detail {
-/// Elements [begin, end) of each rank's part, one after the other: part r is [cuts[r], cuts[r + 1]).
+/// Bounds of the ranks' parts, one after the other: part r is elements [cuts[r], cuts[r + 1]).
 using Cuts = std::vector<int64_t>;
 }  // namespace detail
 
-/// A collective operation as it was called, checked: its tensors are on one device, and hold what the counts say.
+/// A checked call of a collective operation. Its tensors are on one device and have the sizes that the counts give.
 struct CollectiveCall {
-  Message message = {};        ///< without a number
-  Tensor x = {}, y = {};       ///< undefined where this rank has none, y also where the operation is in place
-  int root = 0;                ///< of those that have one
-  detail::Cuts sends = {};     ///< of all_to_all: elements of x for each rank; of others: each rank's of the whole
-  detail::Cuts receives = {};  ///< of all_to_all: elements of y from each rank
+  Message message = {};        ///< without a sequence number
+  Tensor x = {}, y = {};       ///< x is undefined if this rank gives none; y if this rank gets none or if in place
+  int root = 0;                ///< of operations that have a root
+  detail::Cuts sends = {};     ///< all_to_all: cuts of x by target rank; others: cuts of the whole by rank
+  detail::Cuts receives = {};  ///< all_to_all: cuts of y by source rank
 
   bool in_place() const;
-  /// Where the tensors are; the CPU where there are none.
+  /// The device of the tensors; the CPU if there are no tensors.
   Device device() const { return x.defined() ? x.device() : y.defined() ? y.device() : Device{}; }
 };
 
-/// The collective operations of one rank. All ranks call the same operations in the same order; each returns at once,
-/// runs in that order beside the caller or in its `wait`, and keeps its tensors alive. They are on one device, and must
-/// not be touched (inputs: not changed) before the Work is done. Elements travel in storage order. What does not fit
-/// the call is an Error; what goes wrong between ranks a PeerError from `Work::wait`, then and ever after. Called from
-/// one thread; destruction waits for what is under way.
+/// The collective operations of one rank. All ranks call the same operations in the same order. Each call returns at
+/// once. The operations run in call order, beside the caller or in its `wait`, and keep their tensors alive. The
+/// tensors are on one device. Do not touch outputs and do not change inputs before the Work is done. Elements travel in
+/// storage order. Throws Error if the arguments do not fit the call. A failure between ranks is a PeerError from
+/// `Work::wait`, for this and every later operation. One thread calls a Communicator. Its destructor waits for the
+/// operations under way.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// What this rank has moved; from any thread.
+  /// The bytes that this rank has moved. Any thread may call it.
   virtual Traffic traffic() const = 0;
-  /// Tells the other ranks that this one ends and why: what they wait for throws that. Nothing if the job has failed
-  /// already. From any thread.
+  /// Tells the other ranks that this rank ends, and the cause; their waits throw it. Does nothing if the job has failed
+  /// already. Any thread may call it.
   virtual void abandon(const std::string& cause) = 0;
 
-  /// x of `root` in everyone's x.
+  /// x on every rank = x of `root`, around the ring.
   Work broadcast(const Tensor& x, int root, Account account = Account::payload);
-  /// The same straight from the root, which sends (N-1) of x, the others nothing.
+  /// x on every rank = x of `root`, sent directly: the root sends (N-1) times x, the other ranks send nothing.
   Work fan_out(const Tensor& x, int root, Account account = Account::payload);
-  /// Everyone's x becomes the reduction of all, the same bits on every rank; f32, f64, bf16, i64. Each rank sends
-  /// 2(N-1)/N of x.
+  /// x on every rank = the reduction of all ranks' x, with the same bits on every rank. Takes f32, f64, bf16 and i64.
+  /// Each rank sends 2(N-1)/N of x.
   Work all_reduce(const Tensor& x, Reduction reduction = Reduction::sum, Account account = Account::payload);
-  /// y = part r of the sum of all x: elements ⌊r·n/N⌋ to ⌊(r+1)·n/N⌋ of n, on rank r. Each rank sends (N-1)/N of x.
+  /// y on rank r = part r of the sum of all x: elements ⌊r·n/N⌋ to ⌊(r+1)·n/N⌋ of n. Each rank sends (N-1)/N of x.
   Work reduce_scatter(const Tensor& x, const Tensor& y, Account account = Account::payload);
-  /// y = all ranks' x in rank order: rank r gives counts[r] elements, all as many where `counts` is absent.
+  /// y = all ranks' x in rank order. Rank r gives counts[r] elements; without `counts`, all ranks give equally many.
   Work all_gather(const Tensor& x, const Tensor& y, Account account = Account::payload);
   Work all_gather(const Tensor& x, const Tensor& y, const std::vector<int64_t>& counts,
                   Account account = Account::payload);
-  /// y = for each rank in order, what its x holds for this one: sends[r] elements go to rank r, receives[r] come from
-  /// it.
+  /// y = for each rank, in order, the part of its x for this rank. sends[r] elements go to rank r, and receives[r]
+  /// elements come from rank r.
   Work all_to_all(const Tensor& x, const Tensor& y, Account account = Account::payload);
   Work all_to_all(const Tensor& x, const std::vector<int64_t>& sends, const Tensor& y,
                   const std::vector<int64_t>& receives, Account account = Account::payload);
-  /// y = this rank's part, counts[rank] elements, of the root's x; elsewhere x is ignored and may be undefined.
+  /// y = this rank's part, counts[rank] elements, of the root's x. On other ranks x is ignored and may be undefined.
   Work scatter(const Tensor& x, const Tensor& y, int root, Account account = Account::payload);
   Work scatter(const Tensor& x, const Tensor& y, int root, const std::vector<int64_t>& counts,
                Account account = Account::payload);
-  /// The root's y = all ranks' x in rank order; elsewhere y is ignored and may be undefined.
+  /// y on the root = all ranks' x in rank order. On other ranks y is ignored and may be undefined.
   Work gather(const Tensor& x, const Tensor& y, int root, Account account = Account::payload);
   Work gather(const Tensor& x, const Tensor& y, int root, const std::vector<int64_t>& counts,
               Account account = Account::payload);
-  /// x goes to the next rank of the ring, y comes from the one before; ranks may pass on unlike numbers of elements.
+  /// x goes to the next rank of the ring, and y comes from the previous rank. Ranks may send different numbers of
+  /// elements.
   Work shift(const Tensor& x, const Tensor& y, Account account = Account::payload);
-  /// Done once every rank has called it.
+  /// Done after every rank has called it.
   Work barrier();
 
  private:

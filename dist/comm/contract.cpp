@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxBytes = 1 << 20;
 
-/// Every text ends with a zero.
+/// Each name and each value ends with a zero byte.
 std::string pack(const Contract& contract) {
   std::string text;
   for (const auto& [name, value] : contract) {
@@ -46,8 +46,8 @@ std::string describe(int rank, const std::string& name, const std::string* value
   return printable(join({"rank ", rank, ": ", said}));
 }
 
-/// A difference of a value is told before a name that one lacks, which often follows from it: `local-steps` from
-/// `method`.
+/// Reports different values before missing names. A missing name often follows from a different value: `local-steps`
+/// from `method`.
 void compare(int rank, const Contract& theirs, const Contract& first) {
   const auto compare_names = [&](const Contract& names, bool in_both) {
     for (const auto& [name, unused] : names) {

@@ -15,11 +15,11 @@ Fault find_stall(std::span<const Progress> ranks, int peer, uint32_t awaited, Cl
   if (last->sequence < ranks[peer].sequence) peer = static_cast<int>(last - ranks.begin());
   const Progress& progress = ranks[peer];
   const Clock::duration still = Clock::now() - progress.since;
-  // Signs of progress come late by a heartbeat, a small part of any sensible limit.
+  // News of progress is late by up to one heartbeat, which is a small part of any sensible limit.
   if (still * 10 >= limit * 8)
-    return {peer, fmt::format("hangs: it lives, but has stood at operation {} for {}, awaited in operation {}",
+    return {peer, fmt::format("hangs: it lives, but has stood at operation {} for {}; a rank waits in operation {}",
                               progress.sequence, seconds(still), awaited)};
-  return {peer, fmt::format("is slow: it came to operation {} only {} ago, awaited in operation {} for {}",
+  return {peer, fmt::format("is slow: it reached operation {} only {} ago; another rank waited in operation {} for {}",
                             progress.sequence, seconds(still), awaited, seconds(limit))};
 }
 

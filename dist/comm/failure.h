@@ -8,8 +8,8 @@
 
 namespace tern {
 
-/// The ranks can no longer work together: one was lost, hangs, speaks otherwise or holds other settings. Names the
-/// rank at fault and the cause; the same text on every rank that survives. Applications end with code 3.
+/// The ranks can no longer work together: a rank is lost, hangs, breaks the protocol or has other settings. The text
+/// names the rank at fault and the cause, and is the same on every rank that survives. Applications end with code 3.
 class PeerError : public Error {
  public:
   using Error::Error;
@@ -19,7 +19,7 @@ class PeerError : public Error {
 
 namespace tern::detail {
 
-/// Where a rank stands, and since when.
+/// The operation that a rank has reached, and the time at which it did.
 struct Progress {
   uint32_t sequence = 0;
   Clock::time_point since = Clock::now();
@@ -29,18 +29,18 @@ struct Progress {
   }
 };
 
-/// A rank at fault, and what it did.
+/// The rank at fault, and what it did.
 struct Fault {
   int rank = 0;
   std::string cause;
 };
 
-/// Why nothing came from living `peer` while another rank waited for `limit` in operation `awaited`. At fault is
-/// whoever is furthest behind, since the others may wait for it as well: it hangs where it has stood for that long,
-/// else it is slow.
+/// Finds why nothing came from the live rank `peer` while another rank waited for `limit` in operation `awaited`. The
+/// rank that is furthest behind is at fault, because the others may wait for it, too. It hangs if it has stood at its
+/// operation for that long; otherwise it is slow.
 Fault find_stall(std::span<const Progress> ranks, int peer, uint32_t awaited, Clock::duration limit);
 
-/// "1.5 s"
+/// For example "1.5 s".
 std::string seconds(Clock::duration duration);
 
 }  // namespace tern::detail

@@ -12,20 +12,21 @@
 namespace tern {
 namespace {
 
-/// A message on its way: the bytes are still the sender's.
+/// A message under way. The sender still owns the bytes.
 struct Parcel {
   Message message;
   std::span<const std::byte> bytes;
   Clock::time_point due;
 };
 
-/// The queue from one rank to another. Guarded by the group's mutex, but for the bytes of the parcel being copied.
+/// The queue from one rank to another. The group's mutex guards it, except the bytes of a parcel that a receiver
+/// copies.
 struct Mailbox {
   std::deque<Parcel> parcels;
   bool copying = false;
 };
 
-/// What the ranks share; owned by all of them. Guarded by its mutex.
+/// The state that all ranks share and own. Its mutex guards it.
 struct Group {
   Group(int ranks, const Deadlines& limits)
       : size(ranks), deadlines(limits), boxes(ranks * ranks), progress(ranks), left(ranks), changed(ranks) {}
@@ -36,13 +37,13 @@ struct Group {
   std::vector<Mailbox> boxes;  // [from * size + to]
   std::vector<detail::Progress> progress;
   std::vector<std::optional<Clock::time_point>> left;
-  std::string failure;                           // the first cause; empty while all is well
+  std::string failure;                           // the first cause; empty while the job runs
   std::vector<std::condition_variable> changed;  // by the rank that waits
 
   Mailbox& box(int from, int to) { return boxes[static_cast<size_t>(from * size + to)]; }
 };
 
-/// One rank's end of the group; used by one of that rank's threads at a time.
+/// One rank's end of the group. One thread at a time may use it.
 class InProcess final : public Transport {
  public:
   InProcess(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
@@ -82,7 +83,7 @@ InProcess::~InProcess() {
   for (auto& changed : group_->changed) changed.notify_all();
 }
 
-/// The first cause is the group's; with its mutex held.
+/// Makes the first cause the cause of the group. The caller holds the mutex.
 void InProcess::settle(int peer, const std::string& cause) {
   if (group_->failure.empty())
     group_->failure = join({"rank ", peer, " ", cause, " (seen by rank ", rank_, " in ", current_, ")"});
@@ -95,7 +96,7 @@ void InProcess::fail(Lock& lock, int peer, const std::string& cause) {
   throw PeerError(group_->failure);
 }
 
-/// Waits until `ready`; a failure of the group, the departure of `peer` or the deadline end it with an error.
+/// Waits until `ready`. Throws if the group fails, if `peer` leaves or if the timeout passes.
 template <class Ready>
 void InProcess::wait(Lock& lock, int peer, const Ready& ready) {
   const auto deadline = Clock::now() + group_->deadlines.operation;
@@ -110,7 +111,7 @@ void InProcess::wait(Lock& lock, int peer, const Ready& ready) {
   }
 }
 
-/// Takes back what nobody has received, since its bytes are about to go.
+/// Removes this rank's messages that nobody has received, because their bytes become invalid.
 void InProcess::withdraw(Lock& lock) {
   for (int peer = 0; peer < size(); ++peer) {
     Mailbox& box = group_->box(rank_, peer);

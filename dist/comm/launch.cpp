@@ -23,7 +23,7 @@ int to_number(const std::string& name, const std::string& text, int least, int m
   return value;
 }
 
-/// The variables by which one kind of launcher tells a rank its place.
+/// The variables in which one kind of launcher gives a rank its place.
 struct Launcher {
   const char *name, *rank, *size, *local_size, *local_rank;
   const char* job;  ///< differs between the jobs of a machine
@@ -38,15 +38,15 @@ constexpr Launcher kOpenMpi = {"Open MPI",
                                "OMPI_COMM_WORLD_LOCAL_RANK",
                                "PMIX_NAMESPACE"};
 constexpr Launcher kMpich = {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", nullptr};
-// A batch script and mpirun inside an allocation see SLURM_PROCID too; only srun's tasks are a step of several.
+// A batch script and mpirun inside an allocation have SLURM_PROCID, too. Only a step of srun has several tasks.
 constexpr Launcher kSlurm = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_LOCALID", "SLURM_JOB_ID"};
 
-/// Reads places out of one environment.
+/// Reads places from one environment.
 class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}
 
-  /// Rank, size and the ranks of this machine; nothing where the launcher's variables are not there.
+  /// Rank, size and the ranks of this machine; nothing if the launcher's variables are not set.
   std::optional<ClusterPlace> read(const Launcher& launcher) const {
     const auto rank = text(launcher.rank), size = text(launcher.size);
     if (&launcher != &kOwn && (!rank || !size)) return {};
@@ -92,7 +92,7 @@ class Reader {
       if (const auto nodes = text("SLURM_STEP_NODELIST")) return first_host(*nodes);
     if (&launcher == &kTorchrun)
       if (const auto host = text("MASTER_ADDR")) return *host;
-    fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address, which ", launcher.name, " does not tell"});
+    fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address: ", launcher.name, " does not give it"});
   }
 
   uint16_t port(const Launcher& launcher) const {
@@ -101,12 +101,12 @@ class Reader {
     if (&launcher == &kTorchrun) {
       const auto told = text("MASTER_PORT");
       check_input(told.has_value(), "MASTER_PORT is not set, expected a port of rank 0, or TERN_MASTER_PORT");
-      // torchrun's own store may listen at the port that it tells.
+      // torchrun's own store may listen at the port that MASTER_PORT names.
       return to_number("MASTER_PORT", *told, 1, kMost - 1) + (text("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0);
     }
     if (const auto job = launcher.job ? text(launcher.job) : std::nullopt) {
       const std::string whole = *job + text("SLURM_STEP_ID").value_or("");
-      return 20000 + crc32c(std::as_bytes(std::span(whole))) % 10000;  // below the ports that systems give out
+      return 20000 + crc32c(std::as_bytes(std::span(whole))) % 10000;  // below the system's ephemeral ports
     }
     return kDefaultPort;
   }
@@ -137,7 +137,7 @@ std::optional<ClusterPlace> find_place(const Environment& environment) {
     const auto told = reader.read(*launcher);
     if (!told || told->size == 1) continue;
     if (found) {
-      // Slurm's speak of the whole allocation where another launcher runs inside it.
+      // If another launcher runs inside a Slurm allocation, Slurm's variables describe the whole allocation.
       check_input(launcher == &kSlurm || (told->rank == place->rank && told->size == place->size), place->source,
                   " say rank ", place->rank, " of ", place->size, ", ", told->source, " say rank ", told->rank, " of ",
                   told->size, ": set TERN_RANK and TERN_WORLD_SIZE");

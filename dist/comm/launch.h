@@ -10,37 +10,38 @@
 
 namespace tern {
 
-/// The place of a rank that something else has started: a launcher, a script, a person.
+/// The place of a rank in a job that a launcher, a script or a person started.
 struct ClusterPlace {
   int rank = 0;
   int size = 1;
-  int local_size = 1;       ///< ranks on this machine, which share its cores
-  int local_rank = 0;       ///< among them
-  Address master = {};      ///< where rank 0 listens
-  uint32_t epoch = 0;       ///< restarts of the job before
+  int local_size = 1;       ///< ranks on this machine; they share its cores
+  int local_rank = 0;       ///< index among the ranks on this machine
+  Address master = {};      ///< address at which rank 0 listens
+  uint32_t epoch = 0;       ///< earlier restarts of the job
   bool supervised = false;  ///< started by a Supervisor of this program
-  std::string source = {};  ///< what told it: "torchrun (RANK, WORLD_SIZE)"
+  std::string source = {};  ///< source of the place: "torchrun (RANK, WORLD_SIZE)"
 };
 
-/// A variable of the environment, as std::getenv gives it.
+/// Returns a variable of the environment, like std::getenv.
 using Environment = std::function<const char*(const char*)>;
 
-/// Looks at, in this order: TERN_RANK and TERN_WORLD_SIZE; torchrun's variables, or those of other platforms of that
-/// form; Open MPI's; MPICH's; Slurm's, under srun alone. The first that is there counts, and is nothing where a
-/// launcher started a single rank. TERN_MASTER_ADDR and TERN_MASTER_PORT overrule what the variables say of rank 0's
-/// address; ranks that are all on one machine meet on its loopback. An InputError names what is missing, unreadable or
-/// in contradiction.
+/// Finds the place of this rank in environment variables. It looks in this order: TERN_RANK and TERN_WORLD_SIZE;
+/// torchrun's variables, which other platforms use, too; Open MPI's; MPICH's; Slurm's, only under srun. The first
+/// source wins. A launcher that started a single rank does not count. Returns nothing if no source is left.
+/// TERN_MASTER_ADDR and TERN_MASTER_PORT override rank 0's address from the other variables. If all ranks are on one
+/// machine, they meet on its loopback address. Throws InputError that names the variable if one is missing, unreadable
+/// or contradicts another.
 std::optional<ClusterPlace> find_place(const Environment& environment);
 
-/// Counts all ranks as ranks of this machine if rank 0 listens on the loopback.
+/// Counts all ranks as ranks of this machine if rank 0 listens on the loopback address.
 void count_local_ranks(ClusterPlace& place);
 
-/// The GPU of a rank among those that it sees, `visible` of them: a launcher may show each rank its own alone.
+/// The GPU of a rank, out of the `visible` GPUs that it sees. A launcher may show each rank only its own GPU.
 Device gpu_of(const ClusterPlace& place, int visible);
 
-/// The first host of a Slurm list: "node7" of "node[7-9,12],gpu1".
+/// The first host of a Slurm list, for example "node7" for "node[7-9,12],gpu1".
 std::string first_host(const std::string& list);
-/// Tasks on node `index` of a Slurm list: 2 on nodes 0 to 2 and 1 on node 3 of "2(x3),1".
+/// Tasks on node `index` of a Slurm list. For example, "2(x3),1" means 2 on nodes 0 to 2 and 1 on node 3.
 int tasks_on_node(const std::string& list, int index);
 
 }  // namespace tern

@@ -8,7 +8,7 @@ namespace tern {
 /// Bytes that one rank has moved.
 struct Traffic {
   uint64_t sent_payload = 0;
-  uint64_t sent_overhead = 0;  ///< frames, handshakes, heartbeats, and messages on that account
+  uint64_t sent_overhead = 0;  ///< frames, handshakes, heartbeats, and messages on the overhead account
   uint64_t received_payload = 0;
   uint64_t received_overhead = 0;
 
@@ -20,19 +20,19 @@ inline Traffic operator+(const Traffic& a, const Traffic& b) {
           a.received_overhead + b.received_overhead};
 }
 
-/// What was moved between two looks at a ledger.
+/// The traffic between two readings of a ledger.
 inline Traffic operator-(const Traffic& later, const Traffic& earlier) {
   return {later.sent_payload - earlier.sent_payload, later.sent_overhead - earlier.sent_overhead,
           later.received_payload - earlier.received_payload, later.received_overhead - earlier.received_overhead};
 }
 
-/// Counts one rank's bytes where they are moved: all of them, and which of them are payload. Owned by a transport;
-/// thread-safe, and exact whenever no byte is in motion.
+/// Counts one rank's bytes as they move: all bytes, and the payload among them. Owned by a transport. Thread-safe; the
+/// counts are exact when no bytes are in motion.
 class Ledger {
  public:
   void sent(uint64_t bytes) { sent_ += bytes; }
   void received(uint64_t bytes) { received_ += bytes; }
-  /// Of the bytes sent or received, these were payload.
+  /// Marks `bytes` of the sent or received bytes as payload.
   void sent_payload(uint64_t bytes) { sent_payload_ += bytes; }
   void received_payload(uint64_t bytes) { received_payload_ += bytes; }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kFrameBytes = 48;
 
+/// A transport that delays the messages of another transport as a Link would.
 class Shaped final : public Transport {
  public:
   Shaped(std::unique_ptr<Transport> inner, const Link& link) : inner_(std::move(inner)), link_(link) {}
@@ -52,7 +53,7 @@ class Shaped final : public Transport {
   Clock::time_point out_free_, in_free_;  // when each direction of the cable is idle again
 };
 
-/// A number before one of the units, times the unit.
+/// Reads a number with one of the units; returns number · unit.
 double read_quantity(const std::string& text, const std::vector<std::pair<std::string, double>>& units,
                      std::string_view whole) {
   char* end = nullptr;

@@ -7,18 +7,19 @@
 
 namespace tern {
 
-/// A network to be imitated on one machine: what each rank's cable carries, in each direction, and how long it takes.
+/// A network to imitate on one machine: the rate of each rank's cable in each direction, and the latency.
 struct Link {
-  double bytes_per_second = 0;  ///< 0: without limit
+  double bytes_per_second = 0;  ///< 0: no limit
   Clock::duration latency = {};
 };
 
-/// Reads "rate=1gbit,latency=0.2ms": kbit, mbit, gbit (powers of ten, per second); us, ms, s. InputError otherwise.
+/// Reads for example "rate=1gbit,latency=0.2ms". Rates: kbit, mbit, gbit (powers of ten, per second). Latencies: us,
+/// ms, s. Throws InputError for any other text.
 Link parse_link(std::string_view text);
 
-/// Holds messages back on their way to the receiver as the link would: each takes its turn on the sender's cable and on
-/// the receiver's, 48 bytes of frame included, and the latency in between. All ranks must run on one machine, whose
-/// clock they share. Used as the transport that it owns.
+/// Wraps `transport` and delays messages as the link would. Each message takes its time on the sender's cable, then the
+/// latency, then its time on the receiver's cable. Its size includes a frame of 48 bytes. All ranks must run on one
+/// machine, because they share its clock. The result owns `transport` and follows the same rules of use.
 std::unique_ptr<Transport> make_shaped(std::unique_ptr<Transport> transport, const Link& link);
 
 }  // namespace tern

@@ -8,22 +8,23 @@
 
 namespace tern {
 
-/// "2.28.9", of the library that is loaded at the first call. An InputError says what is missing: NCCL in this build,
-/// or on this machine.
+/// The version of the NCCL library, for example "2.28.9". The first call loads the library. Throws InputError if NCCL
+/// is missing in this build or on this machine.
 std::string nccl_version();
 
+/// What make_nccl needs beside a transport.
 struct NcclOptions {
-  Device device = {DeviceType::cuda};  ///< this rank's alone
-  Address master = {};                 ///< of rank 0: NCCL takes the network interface that leads there
+  Device device = {DeviceType::cuda};  ///< no other rank uses it
+  Address master = {};                 ///< address of rank 0; NCCL uses the network interface towards it
   Deadlines deadlines = {};
 };
 
-/// A communicator that moves CUDA tensors of `device` by NCCL, GPU to GPU. What a training method says beside them
-/// (tensors on the CPU, barriers) and all that holds ranks together go over `transport`, which is joined already: by it
-/// the ranks agree on NCCL's id, on each kind of operation before its first use, and on the cause of a failure. Sums of
-/// floats are not the same bits from run to run; a NaN may be lost in a maximum. Bytes are counted as ring algorithms
-/// send them, since NCCL does not tell its choice. It does not encrypt or authenticate: a trusted network is needed.
-/// The same InputError on all ranks where two share a GPU; a PeerError where they do not come together in time.
+/// Makes a communicator that moves CUDA tensors of `device` with NCCL, from GPU to GPU. Operations on CPU tensors and
+/// barriers go over `transport`, which has joined the job already. Over it the ranks also agree on NCCL's id, on each
+/// kind of operation before its first use, and on the cause of a failure. Float sums may have different bits from run
+/// to run, and a maximum may lose a NaN. Bytes are counted as ring algorithms send them, because NCCL does not report
+/// its choice. NCCL does not encrypt or authenticate, so it needs a trusted network. If two ranks share a GPU, all
+/// ranks throw the same InputError. Throws PeerError if the ranks do not connect in time.
 std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Transport> transport, const NcclOptions& options);
 
 }  // namespace tern

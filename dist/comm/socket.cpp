@@ -21,7 +21,7 @@ namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// One word for a peer that is gone, however the kernel tells it: all ranks are to give the same cause.
+/// Gives one text for every kind of lost connection, because all ranks must report the same cause.
 Moved ended(int error) {
   const bool gone = error == 0 || error == ECONNRESET || error == EPIPE || error == ECONNABORTED;
   return {0, gone ? "closed its connection" : "cannot be reached: " + reason(error)};
@@ -37,7 +37,7 @@ void set(int descriptor, int level, int option, int value) {
   ::setsockopt(descriptor, level, option, &value, sizeof value);
 }
 
-/// Small messages do not wait for company.
+/// The kernel sends small messages at once (TCP_NODELAY).
 void send_at_once(int descriptor) { set(descriptor, IPPROTO_TCP, TCP_NODELAY, 1); }
 
 bool is_readable(int descriptor) {
@@ -165,12 +165,12 @@ Socket Listener::accept() {
 }
 
 Socket connect(const Address& address, Until until, std::string& why) {
-  // The kernel asks a listener whose queue is full again only after 1 s, 3 s, 7 s: a new attempt asks sooner.
+  // If a listener's queue is full, the kernel tries again only after 1 s, 3 s, 7 s. A new attempt is sooner.
   auto patience = std::chrono::milliseconds(250);
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, std::chrono::milliseconds(500))) {
     for (const Resolved& place : resolve(address)) {
       Socket socket(::socket(place.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-      if (!socket.open()) {  // as where the machine has no IPv6
+      if (!socket.open()) {  // for example, the machine has no IPv6
         why = reason(errno);
         continue;
       }

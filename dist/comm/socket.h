@@ -12,22 +12,22 @@
 
 namespace tern::detail {
 
-/// What a socket's read or write came to.
+/// The result of a read or a write on a socket.
 struct Moved {
   size_t bytes = 0;
-  std::string ended;  // why nothing more will come; "" while the connection stands
+  std::string ended;  // why no more bytes will come; "" while the connection is open
 };
 
-/// When a wait ends: at a time, or before it as soon as a descriptor can be read.
+/// The end of a wait: a time, or earlier if a descriptor becomes readable.
 struct Until {
   Until(Clock::time_point until_time, int until_readable = -1) : time(until_time), interrupt(until_readable) {}
 
   Clock::time_point time;
-  int interrupt;  ///< -1: none
+  int interrupt;  ///< -1: no descriptor
 };
 
-/// A connected TCP socket that never waits, counted in a ledger; owns its descriptor. Used by one thread at a time,
-/// and by a second one only where one reads and the other writes.
+/// A connected TCP socket that never blocks and counts its bytes in a ledger. It owns its descriptor. One thread at a
+/// time may use it; two threads may if one only reads and the other only writes.
 class Socket {
  public:
   Socket() = default;
@@ -38,20 +38,20 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
-  /// From now on bytes are counted there; before, they are kept and added at this call.
+  /// Counts bytes in `ledger` from now on, and adds the bytes that were moved before.
   void count_in(Ledger& ledger);
-  /// The kernel gives up the connection where bytes go unanswered for that long.
+  /// The kernel ends the connection if sent bytes stay unacknowledged for this long.
   void set_patience(Clock::duration patience) const;
-  /// Where both ends are on this machine, keeps the kernel from queueing more than a core's cache holds: the receiver's
-  /// copy finds the bytes there.
+  /// If both ends are on this machine, the kernel queues at most about as many bytes as a core's cache holds. Then the
+  /// receiver's copy reads from the cache.
   void queue_within_cache() const;
-  /// The kernel keeps nothing of the connection once it is closed here, as it does for a minute otherwise.
+  /// The kernel drops all state of the connection at its close; otherwise it keeps it for a minute.
   void reset_when_closed() const;
 
-  /// As many bytes as the kernel takes or has, perhaps none.
+  /// Moves as many bytes as the kernel takes or has, perhaps none.
   Moved write(std::span<const iovec> parts);
   Moved read(std::span<const iovec> parts);
-  /// All of them; false if the connection or the wait ends before.
+  /// Moves all bytes. Returns false if the connection or the wait ends before.
   bool write_all(std::span<const std::byte> bytes, Until until);
   bool read_all(std::span<std::byte> bytes, Until until);
 
@@ -69,18 +69,19 @@ class Socket {
   size_t received_before_ = 0;
 };
 
-/// A socket that waits for others to connect.
+/// A socket that accepts connections.
 class Listener {
  public:
-  /// Port 0: a free one, see `address`. InputError with the address and the system's reason where it cannot be had.
+  /// Port 0 means any free port; `address` tells which. Throws InputError with the address and the system's reason if
+  /// it cannot listen there.
   explicit Listener(const Address& address);
   Listener(Listener&& other) noexcept : socket_(std::move(other.socket_)) {}
-  /// Takes over a listening socket, as one that another process has left open for this one.
+  /// Takes over a listening socket, for example one that another process left open for this one.
   static Listener adopt(int descriptor) { return Listener(Socket(descriptor)); }
 
   int descriptor() const { return socket_.descriptor(); }
   Address address() const { return socket_.local(); }
-  /// Not open if nobody has come yet, or if the system cannot: errno tells.
+  /// Returns a closed Socket if no connection waits, or if the system cannot accept it; errno tells which.
   Socket accept();
 
  private:
@@ -89,15 +90,17 @@ class Listener {
   Socket socket_;
 };
 
-/// Tries the host's addresses until one answers; not open if the wait ends before, and `why` says what kept it.
+/// Tries the host's addresses until one answers. Returns a closed Socket if the wait ends before; then `why` holds the
+/// reason.
 Socket connect(const Address& address, Until until, std::string& why);
 
-/// Whether only this machine can reach the address. A host without an address is an InputError.
+/// Whether only this machine can reach the address. Throws InputError if the host is not known.
 bool is_loopback(const Address& address);
 
-/// Waits for `event` (poll.h) on one descriptor; false if the wait ends before. Descriptor -1 just waits.
+/// Waits for `event` (poll.h) on one descriptor. Returns false if the wait ends before. With descriptor -1 it only
+/// waits.
 bool wait_for(int descriptor, short event, Until until);
-/// What poll understands: milliseconds from now, rounded up.
+/// Milliseconds from now to `deadline` for poll, rounded up, from 0 to 60,000.
 int poll_timeout(Clock::time_point deadline);
 
 }  // namespace tern::detail

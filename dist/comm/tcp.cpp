@@ -19,8 +19,8 @@
 
 namespace tern::detail {
 
-/// The data connection to one peer: frames in both directions, none of which ever waits. Owned and used by one
-/// transport's thread. Its errors are plain Errors that say what the peer did.
+/// The data connection to one peer: frames in both directions. It never blocks. One transport owns it, and that
+/// transport's thread uses it. It throws plain Errors that say what the peer did.
 class Channel {
  public:
   Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links);
@@ -30,15 +30,15 @@ class Channel {
   bool sending() const { return !outgoing_.empty(); }
 
   void queue(const Message& message, ConstBytes bytes, Clock::time_point due);
-  /// Gives the kernel what it takes; whether it took any.
+  /// Writes the bytes that the kernel takes. Returns false if it took none.
   bool write_some();
   void drop_queue() { outgoing_.clear(); }
 
-  /// Begins to wait for a frame that must be `message` and fill `bytes`.
+  /// Starts to receive a frame, which must be `message` and fill `bytes`.
   void expect(const Message& message, Bytes bytes);
-  /// Takes what the kernel has; whether there was any.
+  /// Reads the bytes that the kernel has. Returns false if it had none.
   bool read_some();
-  /// Whether the frame is there, whole and unharmed.
+  /// Whether the frame is complete and its checksum is right.
   bool received() const { return received_ == Frame::kBytes + bytes_.size(); }
   Clock::time_point due() const { return frame_.due; }
 
@@ -58,8 +58,8 @@ class Channel {
   LinkCounts& links_;
 
   std::deque<Outgoing> outgoing_;
-  Frame::Header out_header_{};  // of the first in the queue
-  size_t sent_ = 0;             // bytes of it, header included
+  Frame::Header out_header_{};  // of the first message in the queue
+  size_t sent_ = 0;             // sent bytes of that message, header included
 
   Message expected_;
   Bytes bytes_;
@@ -71,7 +71,7 @@ class Channel {
 
 namespace {
 
-/// What is left of a header and a payload of which the first `done` bytes have moved.
+/// The rest of a header and a payload, after the first `done` bytes of both.
 template <class Payload>
 std::array<iovec, 2> rest(Frame::Header& header, Payload payload, size_t done) {
   const size_t in_header = std::min(done, header.size()), in_payload = done - in_header;
@@ -94,7 +94,7 @@ bool Channel::write_some() {
   bool wrote = false;
   while (sending()) {
     const Outgoing& first = outgoing_.front();
-    // The checksum is taken when the first byte leaves: what was just summed is still in the cache.
+    // Computes the checksum just before the first byte leaves, because a fresh sum is still in the cache then.
     if (sent_ == 0)
       out_header_ =
           encode({.epoch = epoch_, .source = static_cast<uint16_t>(self_), .message = first.message, .due = first.due},
@@ -153,10 +153,10 @@ namespace {
 
 using detail::Channel;
 
-/// A wait begins awake, in case the peer is quicker than a sleeping thread wakes up.
+/// A wait spins first, because the peer may be quicker than the wake-up of a sleeping thread.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
-/// One rank's end of the mesh. Whoever calls moves the data; the monitor has a thread for the signs of life.
+/// One rank's end of the mesh. The thread that calls moves the data. The monitor has its own thread for heartbeats.
 class Tcp final : public Transport {
  public:
   Tcp(const TcpOptions& options, std::optional<detail::Listener> listener);
@@ -186,7 +186,7 @@ class Tcp final : public Transport {
   TcpOptions options_;
   Ledger ledger_;
   detail::LinkCounts links_;
-  std::vector<std::unique_ptr<Channel>> channels_;  // by rank; none to this one
+  std::vector<std::unique_ptr<Channel>> channels_;  // by rank; null for this rank
   uint32_t sequence_ = 0;
   detail::Monitor monitor_;
 };
@@ -199,7 +199,8 @@ Tcp::Tcp(const TcpOptions& options, std::optional<detail::Listener> listener)
   for (int peer = 0; peer < size(); ++peer) {
     channels_.emplace_back();
     if (peer == rank()) continue;
-    // Not shorter: a peer that computes does not read either. Who is dead, the signs of life tell.
+    // A shorter limit would be wrong, because a peer that computes does not read. The heartbeat monitor reports dead
+    // ranks.
     sockets[peer].set_patience(options.deadlines.operation);
     sockets[peer].queue_within_cache();
     channels_[peer] = std::make_unique<Channel>(std::move(sockets[peer]), options.epoch, rank(), peer, ledger_, links_);
@@ -216,7 +217,7 @@ Channel& Tcp::begin(int peer, const Message& message) {
   return *channels_[peer];
 }
 
-/// Turns a channel's error into the job's.
+/// Turns an error of a channel into a failure of the job.
 template <class Move>
 auto Tcp::guarded(Channel& channel, const Move& move) {
   std::string cause;
@@ -279,7 +280,7 @@ void Tcp::idle_until(Clock::time_point time) {
   }
 }
 
-/// Whether any byte left.
+/// Returns whether any bytes left.
 bool Tcp::write_all_channels() {
   bool wrote = false;
   for (const auto& channel : channels_)
@@ -293,7 +294,7 @@ Channel* Tcp::unsent() {
   return nullptr;
 }
 
-/// Until `source` has bytes, a channel takes some, the job fails or the time comes.
+/// Waits until `source` has bytes, a channel takes bytes, the job fails or the time comes.
 void Tcp::wait(Channel* source, Clock::time_point until) {
   std::vector<pollfd> entries = {{monitor_.failed_descriptor(), POLLIN, 0}};
   if (source) entries.push_back({source->descriptor(), POLLIN, 0});
@@ -314,7 +315,7 @@ std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<det
   check_input(options.size >= 1 && options.size <= kMaxRanks && options.rank >= 0 && options.rank < options.size,
               "rank ", options.rank, " of ", options.size, ", expected 0 to ", kMaxRanks - 1, " of 1 to ", kMaxRanks);
   check_input(!options.token.empty(), "rank ", options.rank,
-              ": found no job token, by which ranks know each other: give all of them one in TERN_TOKEN, or in a file "
+              ": found no job token. Ranks identify each other by it: give all ranks one in TERN_TOKEN, or in a file "
               "that TERN_TOKEN_FILE names");
   return std::make_unique<Tcp>(options, std::move(listener));
 }

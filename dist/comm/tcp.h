@@ -11,23 +11,24 @@
 
 namespace tern {
 
-/// How one rank finds the others.
+/// How one rank finds the other ranks.
 struct TcpOptions {
   int rank = 0;
   int size = 1;
-  Address master = {};  ///< where rank 0 listens
+  Address master = {};  ///< address at which rank 0 listens
   JobToken token = {};  ///< never empty
-  uint32_t epoch = 0;   ///< of the job: counts its restarts
+  uint32_t epoch = 0;   ///< restarts of the job
   Deadlines deadlines = {};
-  /// Hears whom this rank waits for at the start, from the thread that joins: "waiting for rank 1, 3 to join: 10 s of
-  /// 60 s".
+  /// Receives notes about the ranks that this rank waits for at the start, on the thread that joins. For example
+  /// "waiting for rank 1, 3 to join: 10 s of 60 s".
   std::function<void(const std::string&)> note = {};
 };
 
-/// Joins this process to the job: a full mesh of TCP connections, each admitted by the token, and a star of others that
-/// carry signs of life. Returns once all ranks are there. Rank 0 may hand over a listener it made itself, as where the
-/// port was to be any free one. Bytes are framed (48 bytes, CRC-32C); not encrypted. PeerError where the ranks do not
-/// come together in time; InputError for an address that cannot be had, or without a token.
+/// Joins this process to the job. The ranks form a full mesh of TCP connections for data; the token admits each of
+/// them. A star of further connections carries heartbeats. Returns when all ranks have joined. Rank 0 may pass a
+/// listener that it made itself, for example on any free port. Frames have a header of 48 bytes and a CRC-32C. Bytes
+/// are not encrypted. Throws PeerError if the ranks do not join in time. Throws InputError if an address cannot be
+/// used, or without a token.
 std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<detail::Listener> listener = {});
 
 }  // namespace tern

@@ -23,7 +23,7 @@ constexpr size_t kMostCharacters = 4096;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Owns a file's descriptor.
+/// Owns a file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -46,7 +46,7 @@ JobToken checked(JobToken token, const std::string& source) {
   return token;
 }
 
-/// The first line of an open file, which `path` names in errors.
+/// Reads the first line of an open file. Errors name `path`.
 JobToken read_token(const Descriptor& file, const fs::path& path) {
   struct stat status = {};
   const int error = ::fstat(file.number(), &status) == 0 ? 0 : errno;
@@ -62,14 +62,14 @@ JobToken read_token(const Descriptor& file, const fs::path& path) {
   return checked(JobToken(whole.substr(0, whole.find('\n'))), path.string());
 }
 
-/// Whether the folder is there, belongs to this user, and nobody else may write to it.
+/// Whether the folder exists, belongs to this user, and nobody else may write to it.
 bool is_own_folder(const fs::path& folder) {
   struct stat status = {};
   return ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Where the ranks of this machine find their token; the folder is there and this user's own.
+/// The path of the token that the ranks of this machine share. Its folder exists and is this user's own.
 fs::path shared_place() {
   if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime && *runtime && is_own_folder(runtime))
     return fs::path(runtime) / "tern-token";
@@ -83,7 +83,7 @@ fs::path shared_place() {
   return folder / "token";
 }
 
-/// The token that is there; none if there is no file.
+/// The token at `path`; none if there is no file.
 std::optional<JobToken> find_shared(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!file.open() && errno == ENOENT) return {};
@@ -91,7 +91,7 @@ std::optional<JobToken> find_shared(const fs::path& path) {
   return read_token(file, path);
 }
 
-/// A whole file appears under `path` unless another process has made one there before.
+/// Makes the file at `path` in one step, unless another process has made it before.
 void make_shared_file(const fs::path& path) {
   const fs::path draft = path.string() + "." + random_id(8);
   const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

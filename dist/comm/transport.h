@@ -13,7 +13,7 @@ namespace tern {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a communicator does; a number on the wire: append, never reorder.
+/// An operation of a communicator. The values are numbers on the wire: append new ones and never reorder.
 enum class Operation : uint8_t {
   none,
   broadcast,
@@ -32,38 +32,38 @@ enum class Operation : uint8_t {
 
 std::string to_string(Operation operation);
 
-/// Whose bytes they are in the ledger: those that the training method is about, or those that come on top.
+/// The account of bytes in the ledger: data of the training method, or extra bytes.
 enum class Account : uint8_t { payload, overhead };
 
-/// What both ends of a message know of it, and must agree on.
+/// The label of a message. Both ends know it and must agree on it.
 struct Message {
   uint32_t sequence = 0;  ///< number of the operation on this communicator, from 1
   Operation operation = Operation::none;
   DType dtype = DType::u8;
-  uint64_t count = 0;  ///< elements of the operation, of which this message may carry a piece
+  uint64_t count = 0;  ///< elements of the whole operation; this message may carry a piece
   Account account = Account::payload;
 };
 
-/// "all_reduce_sum 7 of 1000 f32"
+/// For example "all_reduce_sum 7 of 1000 f32".
 std::string to_string(const Message& message);
 
-/// Whether two ends speak of the same operation on the same kind and number of elements.
+/// Whether two labels have the same sequence number, operation, dtype and count.
 bool agree(const Message& a, const Message& b);
 
-/// How long ranks bear with each other.
+/// Timeouts between ranks. A data connection that stands still counts as lost after three times `dead_after`.
 struct Deadlines {
-  Clock::duration heartbeat = std::chrono::seconds(1);    ///< between two signs of life
-  Clock::duration dead_after = std::chrono::seconds(5);   ///< of silence; thrice that of a data connection's
+  Clock::duration heartbeat = std::chrono::seconds(1);    ///< between two heartbeats
+  Clock::duration dead_after = std::chrono::seconds(5);   ///< without a heartbeat: the rank counts as dead
   Clock::duration operation = std::chrono::seconds(300);  ///< in which a wait must see progress
-  Clock::duration handshake = std::chrono::seconds(1);    ///< in which a connection must have proved itself
-  Clock::duration rendezvous = std::chrono::seconds(60);  ///< in which all ranks must have joined
-  Clock::duration note = std::chrono::seconds(10);        ///< between two notes on who is waited for at the start
+  Clock::duration handshake = std::chrono::seconds(1);    ///< in which a connection must prove that it has the token
+  Clock::duration rendezvous = std::chrono::seconds(60);  ///< in which all ranks must join
+  Clock::duration note = std::chrono::seconds(10);        ///< between two notes about missing ranks at the start
 };
 
-/// Moves ordered bytes between the ranks of a job and knows no tensors: between two ranks, messages arrive in the order
-/// in which they were sent. Used by one thread at a time, apart from the last functions. Every wait has a deadline;
-/// whatever goes wrong is a PeerError, the same on all ranks, that names the rank and the cause, and every later call
-/// throws it again.
+/// Moves bytes between the ranks of a job, without knowledge of tensors. Between two ranks, messages arrive in the
+/// order in which they were sent. One thread at a time may use it, except for `traffic` and the last three functions.
+/// Every wait has a timeout. Every failure is a PeerError that names the rank and the cause, the same on all ranks.
+/// Every later call throws it again.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -71,26 +71,27 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Queues a message and does not wait: `bytes` must stay as they are until `flush` has returned, or until something
-  /// arrived that the receiver could only send after it had them. It is not to be delivered before `due`.
+  /// Queues a message and does not wait. `bytes` must not change until `flush` returns. A reply that the receiver can
+  /// only send after it has the bytes also ends this time. The message is not delivered before `due`.
   virtual void send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point due = {}) = 0;
-  /// Waits for the next message from `peer`, which must be `message` and fill `bytes`; queued sends go on meanwhile.
-  /// Returns its due time.
+  /// Waits for the next message from `peer`, which must be `message` and fill `bytes`. Queued sends continue meanwhile.
+  /// Returns the message's due time.
   virtual Clock::time_point receive(int peer, const Message& message, std::span<std::byte> bytes) = 0;
-  /// Waits until nothing that was queued is needed any more.
+  /// Waits until the bytes of all queued messages are no longer needed.
   virtual void flush() = 0;
-  /// Lets time pass, while queued sends go on.
+  /// Waits until `time`, while queued sends continue.
   virtual void idle_until(Clock::time_point time) = 0;
 
   virtual Traffic traffic() const = 0;
 
-  // For a library that moves tensors of its own accord in this rank's name; from any thread.
+  // For a library that moves tensors itself on behalf of this rank. Any thread may call these functions.
 
-  /// This rank has come to the operation.
+  /// Tells that this rank has reached the operation.
   virtual void reach(const Message& message) = 0;
-  /// Throws where the job has failed, or a rank left it longer than `dead_after` ago, which now waits for nobody.
+  /// Throws if the job has failed, or if a rank left the job longer than `dead_after` ago, because that rank will not
+  /// take part in any operation.
   virtual void throw_if_failed() = 0;
-  /// Ends the job by what went wrong on this rank, or, where `cause` is empty, for want of progress.
+  /// Ends the job with an error of this rank. If `cause` is empty, the cause is missing progress.
   [[noreturn]] virtual void fail(const std::string& cause) = 0;
 };
 

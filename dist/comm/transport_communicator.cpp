@@ -14,7 +14,7 @@ std::span<std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()};
 }
 
-/// Of tensors on the CPU.
+/// Runs a call on CPU tensors.
 void run(const Collective& c, const CollectiveCall& call) {
   const auto x = bytes_of(call.x), y = bytes_of(call.y);
   switch (c.message.operation) {
@@ -34,7 +34,7 @@ void run(const Collective& c, const CollectiveCall& call) {
   fail({"communicator: found ", c.message, ", expected an operation"});
 }
 
-/// Of tensors on a device.
+/// Runs a call on CUDA tensors, through copies on the CPU.
 void run_through_cpu(const Collective& c, const CollectiveCall& call) {
   CollectiveCall copy = call;
   if (call.x.defined()) copy.x = call.x.to(Device{});
@@ -49,7 +49,7 @@ void run_through_cpu(const Collective& c, const CollectiveCall& call) {
 void TransportCommunicator::abandon(const std::string& cause) {
   try {
     transport_->fail("ended: " + cause);
-  } catch (const PeerError&) {  // what the others throw as well
+  } catch (const PeerError&) {  // the other ranks throw it as well
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/// A communicator over any transport. Its algorithms work in the CPU's memory: CUDA tensors are copied there and back,
+/// A communicator over any transport. Its algorithms work in CPU memory. CUDA tensors are copied to the CPU and back,
 /// so that ranks may share a device.
 class TransportCommunicator final : public Communicator {
  public:
@@ -18,9 +18,9 @@ class TransportCommunicator final : public Communicator {
   void abandon(const std::string& cause) override;
 
   Work start(const CollectiveCall& call) override;
-  /// The number of an operation that runs elsewhere, in the order of those here.
+  /// The sequence number for an operation that runs elsewhere, in one order with the operations that run here.
   uint32_t next_number() { return ++sequence_; }
-  /// Done once every rank has called it for the same operation; a PeerError where theirs is another.
+  /// Done after every rank has called it for the same operation. Its wait throws PeerError if the operations differ.
   Work agree(const Message& message);
   Transport& transport() { return *transport_; }
 

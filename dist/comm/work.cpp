@@ -37,7 +37,7 @@ void Tasks::run_first(std::unique_lock<std::mutex>& lock) {
   running_ = true;
   lock.unlock();
   task();
-  task = {};  // what the operation held goes before the next wait
+  task = {};  // frees what the operation held before the next wait
   lock.lock();
   running_ = false;
 }

@@ -12,15 +12,15 @@ namespace tern {
 
 namespace detail {
 
-/// Operations in the order in which they were added, of which one runs at a time, on whatever thread takes it. Shared
-/// by a WorkQueue and its Works; thread-safe.
+/// A queue of operations that runs one at a time, in the order of `add`, on any thread that calls `help` or `run`.
+/// Shared by a WorkQueue and its Works. Thread-safe.
 class Tasks {
  public:
-  /// Returns its number, from 1.
+  /// Returns the operation's number, from 1.
   uint64_t add(std::packaged_task<void()> task);
-  /// Runs what has not begun, up to and with operation `number`, unless another thread is at it.
+  /// Runs the operations that have not begun, up to operation `number`. Returns early if another thread runs one.
   void help(uint64_t number);
-  /// Runs them all as they come, until `end`.
+  /// Runs all operations as they come, until `end`.
   void run();
   void end();
 
@@ -37,11 +37,11 @@ class Tasks {
 
 }  // namespace detail
 
-/// An operation under way: a handle to be copied freely and waited on from any thread. Who drops it need not wait.
+/// A handle for an operation. Any thread may copy it and wait on it. Dropping it does not wait.
 class Work {
  public:
-  /// Returns once the operation has ended; throws what it threw. What its queue has not begun by now, this thread does
-  /// itself: a short operation is done sooner than another thread wakes up.
+  /// Returns after the operation has ended, and throws what it threw. This thread runs the operations that its queue
+  /// has not begun yet: a short operation takes less time than waking another thread.
   void wait() const;
   bool done() const { return result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
 
@@ -54,12 +54,12 @@ class Work {
   uint64_t number_;
 };
 
-/// Runs operations one after the other in the order of `add`, which any thread may call: on a thread of its own, or on
-/// one that waits for them. Destruction waits for all of them.
+/// Runs operations one after the other, in the order of `add`, on its own thread or on a thread that waits for them.
+/// Any thread may call `add`. The destructor waits for all operations.
 class WorkQueue {
  public:
   WorkQueue() : WorkQueue([] {}) {}
-  /// `begin` runs first of all, on the queue's own thread.
+  /// `begin` runs first, on the queue's own thread.
   explicit WorkQueue(std::function<void()> begin)
       : thread_([tasks = tasks_, begin = std::move(begin)] {
           begin();

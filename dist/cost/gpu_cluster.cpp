@@ -10,8 +10,9 @@ namespace {
 
 double workers(const GpuCluster& cluster) { return static_cast<double>(cluster.machines * cluster.gpus); }
 
-/// Σ seconds(k) over log2 `parties` rounds that sum pair by pair, each begun by sums of k workers; the last one counts
-/// in part where `parties` is no power of two. `summed` is k, and becomes that of the end.
+/// Returns Σ seconds(k) over log2 `parties` rounds that sum pair by pair. k is the number of workers in each sum at the
+/// start of a round. If `parties` is not a power of two, the last round counts in part. `summed` is the first k; on
+/// return it is the k after the last round.
 template <class Seconds>
 double rounds(int64_t parties, int64_t& summed, const Seconds& seconds) {
   double total = 0;

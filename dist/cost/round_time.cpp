@@ -6,14 +6,14 @@
 namespace tern {
 namespace {
 
-/// A rank's clock, and that of its cable.
+/// The clock of a rank, and the clock of its cable.
 class Timeline {
  public:
   explicit Timeline(const LinkCost& link) : link_(link) {}
 
   const ExchangeTimes& spent() const { return spent_; }
 
-  /// Up to the phase that is left under way; returns when its bytes have come.
+  /// Runs all phases before `under_way` and sends that phase's bytes. Returns the time at which they have arrived.
   double start(const PlannedMessage& message) {
     for (size_t i = 0; i < message.plan.under_way; ++i) {
       const double come = send(message, i);
@@ -68,7 +68,7 @@ ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCos
 }
 
 ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer, int ranks) {
-  const SubnetParts parts = draw_subnets(cuts, ranks, 0, 0);  // their widths are those of any round
+  const SubnetParts parts = draw_subnets(cuts, ranks, 0, 0);  // the widths are the same in every round
   std::vector<int64_t> elements(static_cast<size_t>(ranks));
   int64_t averaged = 0, counters = 0;
   const auto count = [&](const std::string& name, const Tensor& tensor, bool of_model) {

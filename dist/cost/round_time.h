@@ -10,7 +10,7 @@
 
 namespace tern {
 
-/// Seconds that a codec takes for an element on one rank while its neighbours are at work, too.
+/// Seconds that a codec takes per element on one rank, while the other ranks of the machine work, too.
 struct CodecCost {
   double encode = 0, decode = 0;
 };
@@ -21,13 +21,15 @@ struct PlannedMessage {
   CodecCost cost;
 };
 
-/// What a rank spends on a round whose gradients are all there: `Averaging` starts each message before it finishes the
-/// one before, so that one is coded while another travels, and the ranks' cables carry one operation after the other.
+/// The time that a rank spends on a round if all gradients are ready at the start. `Averaging` starts each message
+/// before it finishes the previous one, so that one message is coded while another travels. A rank's cable carries one
+/// operation after the other.
 ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCost& link);
 
-/// What ranks do in a round of independent subnets under a coordinator, rank 0, that keeps the whole of `model`, and of
-/// `optimizer` where its state travels: it cuts every other rank's slices and sends them, takes them home, and what is
-/// not cut of the model is averaged. All is f32. Elements are those that are cut out, and put in place.
+/// Plans a round of independent subnets under a coordinator. The coordinator, rank 0, keeps the whole of `model`, and
+/// of `optimizer` if the optimizer state travels. It cuts and sends every other rank's slices, and takes them back. All
+/// ranks average the tensors of the model that are not cut. All is f32. The plan counts the elements that are cut out
+/// and put back.
 ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer, int ranks);
 
 }  // namespace tern

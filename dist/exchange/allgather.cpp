@@ -4,7 +4,7 @@
 namespace tern {
 namespace {
 
-/// QSGD algorithm 1: everyone's message to everyone, who decodes all of them.
+/// QSGD algorithm 1: every rank sends its message to all ranks, and every rank decodes all messages.
 class AllGather final : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;

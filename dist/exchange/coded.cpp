@@ -196,7 +196,7 @@ int64_t packed_integer_bytes(int64_t count, int64_t most) {
 
 Tensor pack_integers(const Tensor& x, int64_t most) {
   Tensor packed = Tensor::empty({packed_integer_bytes(x.numel(), most)}, {.dtype = DType::u8});
-  // A whole number of units is its own rounding, whatever is drawn.
+  // Quantization keeps a whole number of units exactly, for any random draw, so that the key does not matter.
   const kernels::CodedGradient coded = {x, Tensor::full({kernels::bucket_count(x.numel(), 0)}, 1), packed, {}};
   kernels::quantize({&coded, 1}, 0, most);
   return packed;

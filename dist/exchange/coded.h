@@ -5,67 +5,69 @@
 
 namespace tern {
 
-/// Tensors of the shapes of a message, one after the other in one, beside its gradients.
+/// Tensors with the shapes of a message's gradients, one after the other in one tensor, on the gradients' device.
 struct FlatTensors {
   Tensor whole;               ///< f32 [n]
-  std::vector<Tensor> parts;  ///< views of it
+  std::vector<Tensor> parts;  ///< views of `whole`
 
   static FlatTensors zeros(const FusedGradients& message);
   static FlatTensors copy(const FusedGradients& message);
 };
 
-/// Sums over `ranks` ranks become means, in place.
+/// Turns sums over `ranks` ranks into means, in place.
 std::vector<Tensor> means(FlatTensors sums, int ranks);
 
-/// f32 [buckets] for each tensor, on the CPU, each the largest of all ranks': one all-reduce of the message's (TernGrad
-/// eq. 4).
+/// The largest scalers of all ranks: f32 [buckets] for each tensor, on the CPU. Takes one all-reduce for the whole
+/// message (TernGrad eq. 4).
 FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times);
 
-/// That all-reduce.
+/// Plans the all-reduce of `shared_scalers`.
 ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
 
 /// The coded tensors of one rank's message, one after the other.
 struct CodedMessage {
   Tensor bytes;                  ///< u8
-  std::vector<int64_t> lengths;  ///< of each tensor's bytes
+  std::vector<int64_t> lengths;  ///< bytes of each tensor; one entry if the codec makes whole messages
 };
 
-/// Below, `scalers` are those that all ranks share, f32 [buckets] a tensor: codes then travel alone. Where there are
-/// none, messages hold their own. A codec of whole messages is asked for one; else each tensor is a message of `codec`,
-/// and on the CPU.
+/// Encodes all tensors of a message. `scalers` are the scalers that all ranks share, f32 [buckets] per tensor; then the
+/// message holds only codes. If `scalers` is empty, the message holds its own scalers. If the codec has `messages()`,
+/// it makes one whole message. Otherwise each tensor is a message of `codec`, on the CPU.
 CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers);
-/// sums += the tensors that `coded` holds.
+/// sums += the tensors that `coded` holds. `scalers` as in `encode_all`.
 void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums);
 
-/// An exchange whose ranks send whole messages of the codec.
+/// An exchange in which ranks send whole messages of the codec.
 class CodedExchange : public Exchange {
  public:
   using Exchange::Exchange;
 
  protected:
-  /// This rank's message, and what it must know of the others'.
+  /// This rank's message, and what the rank must know of the other ranks' messages.
   struct Encoded {
-    FlatTensors scalers;                        ///< where ranks share them
+    FlatTensors scalers;                        ///< defined if ranks share them
     Tensor bytes;                               ///< u8
-    std::vector<std::vector<int64_t>> lengths;  ///< of the tensors of each rank
+    std::vector<std::vector<int64_t>> lengths;  ///< of each rank: CodedMessage::lengths
     std::vector<int64_t> counts;                ///< bytes of each rank
     int64_t total = 0;
-    /// Every rank's part of `all`, which holds their bytes in rank order.
+    /// Splits `all`, which holds the bytes of all ranks in rank order, into the messages of the ranks.
     std::vector<CodedMessage> split(const Tensor& all) const;
   };
-  /// sums += all of those parts.
+  /// sums += the messages of all ranks. `all` holds their bytes in rank order.
   void decode_add_everyones(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
                             FlatTensors& sums) const;
-  /// Where the codec's size is not fixed, ranks tell each other their lengths, as overhead.
+  /// Encodes this rank's message. If the codec's size is not fixed, ranks send each other their lengths, on the
+  /// overhead account.
   Encoded encode(const FusedGradients& message, bool share_scalers);
 
  private:
   std::vector<std::vector<int64_t>> lengths_of_all(const std::vector<int64_t>& lengths);
 };
 
-/// What `CodedExchange::encode` does, and a last phase whose wire and reading are the exchange's own.
+/// The plan of `CodedExchange::encode`, and a last phase. The exchange fills in the wire load and the decoding of that
+/// phase.
 struct CodedPlan {
   ExchangePlan plan = {};
   std::vector<int64_t> counts = {};  ///< bytes of each rank's message
@@ -73,21 +75,22 @@ struct CodedPlan {
 };
 CodedPlan plan_coded(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, bool share_scalers);
 
-/// Whether codes of several ranks can be summed: all must use the same scalers.
+/// Whether codes of several ranks can be summed as integers: all ranks must use the same scalers.
 bool sums_integers(const GradientCodec& codec);
 
-/// sums += the codes of `coded` as the whole numbers that they are.
+/// sums += the codes of `coded` as whole numbers, without scalers.
 void add_integers(const GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded,
                   FlatTensors& sums);
 
-/// Whole numbers within ±most, in ⌈log2(2·most + 1)⌉ bits each: kernels::code_bytes.
+/// Bytes of `count` whole numbers within ±most, ⌈log2(2·most + 1)⌉ bits each: kernels::code_bytes.
 int64_t packed_integer_bytes(int64_t count, int64_t most);
-/// x: f32 [count]. u8 [packed_integer_bytes].
+/// Packs x, f32 [count] of whole numbers within ±most. Returns u8 [packed_integer_bytes].
 Tensor pack_integers(const Tensor& x, int64_t most);
-/// sum += the numbers.
+/// sum += the packed numbers.
 void add_packed_integers(const Tensor& packed, int64_t most, Tensor& sum);
 
-/// From the sums of `ranks` ranks' codes, each tensor's in units of its buckets' scalers.
+/// Turns the summed codes of `ranks` ranks into mean gradients: value · scaler of its bucket / ranks. `scalers` holds
+/// f32 [buckets] per tensor.
 std::vector<Tensor> means_of_integers(const ScaledCodec& codec, const std::vector<Tensor>& scalers, FlatTensors sums,
                                       int ranks);
 

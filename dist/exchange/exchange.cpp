@@ -74,7 +74,7 @@ ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec
 std::string default_exchange(const GradientCodec& codec, int ranks) {
   if (takes("ring", codec)) return "ring";
   if (ranks * codec.traits().bits < 64) return "allgather";
-  if (takes("ternary-ring", codec)) return "server";  // which sends sums of codes back
+  if (takes("ternary-ring", codec)) return "server";  // the server sends sums of codes back
   return takes("reduce-scatter", codec) ? "reduce-scatter" : "allgather";
 }
 

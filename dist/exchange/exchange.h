@@ -13,7 +13,7 @@
 
 namespace tern {
 
-/// Seconds of one rank's training that were not its own computation.
+/// Seconds of one rank's training that it did not spend on its own computation.
 struct ExchangeTimes {
   double encode = 0, wait = 0, decode = 0;
 
@@ -28,30 +28,30 @@ struct ExchangeTimes {
   friend ExchangeTimes operator/(const ExchangeTimes& a, double n) { return {a.encode / n, a.wait / n, a.decode / n}; }
 };
 
-/// Waits for the other ranks, then gives the means over all ranks, in the order and the shapes of the gradients, beside
-/// them or on the CPU.
+/// Waits for the other ranks, then returns the means over all ranks, in the order and the shapes of the gradients. The
+/// means are on the gradients' device or on the CPU.
 using MeansToCome = std::function<std::vector<Tensor>()>;
 
-/// How the ranks of a job turn their gradients into the mean, the same bits on every rank. All ranks start the same
-/// messages in the same order, and finish them in that order; one may be started before the last is finished. Used by
-/// one thread at a time; codec and communicator belong to the caller and outlive it.
+/// Computes the mean of the gradients of all ranks; every rank gets the same bits. All ranks start the same messages in
+/// the same order, and finish them in that order. A rank may start a message before it finishes the previous one. One
+/// thread at a time may use an Exchange. The caller owns codec and communicator, and they outlive the Exchange.
 class Exchange {
  public:
   Exchange(GradientCodec& codec, Communicator& communicator) : codec_(codec), communicator_(communicator) {}
   virtual ~Exchange() = default;
 
-  /// Encodes a message and sends it on its way; its tensors must not be changed before it is finished. Gradients on a
-  /// device are coded there where both exchange and codec can, else from a copy on the CPU. Errors are the codec's, and
-  /// PeerErrors.
+  /// Encodes a message and starts to send it. Do not change its tensors before the message is finished. If both
+  /// exchange and codec can run on the gradients' device, they do; otherwise the gradients are copied to the CPU.
+  /// Throws the codec's errors and PeerErrors.
   MeansToCome start(FusedGradients message);
-  /// Since construction, in `start` and in finishing.
+  /// Times since construction, of `start` and of the calls that finish messages.
   const ExchangeTimes& times() const { return times_; }
 
  protected:
-  /// `start` of gradients that are on the CPU unless `runs_on_devices`.
+  /// Does the work of `start`. The gradients are on the CPU unless `runs_on_devices`.
   virtual MeansToCome begin(FusedGradients message) = 0;
   virtual bool runs_on_devices() const { return false; }
-  /// work.wait(), on the account of `times`.
+  /// Calls work.wait() and adds its time to `times`.
   void wait(const Work& work);
 
   GradientCodec& codec_;
@@ -59,18 +59,20 @@ class Exchange {
   ExchangeTimes times_;
 };
 
-/// An InputError where there is no exchange of this name, or it does not take the codec; names those that do.
+/// Throws InputError if no exchange has this name, or if the exchange does not take the codec. The error names the
+/// exchanges that fit.
 void check_exchange(std::string_view name, const GradientCodec& codec);
-/// The same check, then the exchange.
+/// Makes an exchange after `check_exchange`.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator);
 
-/// Ring for floats; for codes allgather, which is over in one round, while ranks · bits < 64, so that it moves fewer
-/// bytes than floats around a ring; beyond that server for ternary, reduce-scatter for other codes that it takes, else
+/// The exchange for a codec and a number of ranks. Codecs of floats (none, fp16, bf16) use ring. Other codecs use
+/// allgather if ranks · bits < 64: it takes one round, and moves fewer bytes than floats around a ring. Above that
+/// limit, ternary uses server if its ranks can share scalers. Other codecs use reduce-scatter if it takes them, else
 /// allgather.
 std::string default_exchange(const GradientCodec& codec, int ranks);
 
 std::vector<std::string> exchange_names();
-/// What each exchange moves, and which codecs it takes: tern's, and the caller's `own`.
+/// Describes what each exchange moves and which codecs it takes: tern's codecs, and the caller's `own`.
 std::string exchange_help(std::span<const CodecEntry> own = {});
 
 }  // namespace tern

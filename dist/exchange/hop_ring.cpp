@@ -7,7 +7,7 @@
 namespace tern {
 namespace {
 
-/// Parts begin at multiples of so many elements, which are whole bytes in every code.
+/// Parts begin at multiples of this many elements, which take whole bytes in every code.
 constexpr int64_t kGroup = kernels::kCodesPerWord;
 
 detail::Cuts group_cuts(int64_t count, int ranks) {
@@ -16,7 +16,7 @@ detail::Cuts group_cuts(int64_t count, int ranks) {
   return cuts;
 }
 
-/// The message, for errors.
+/// A tag that names the whole message, for errors.
 GradientTag tag_of(const FusedGradients& message) {
   GradientTag tag = message.front().tag;
   if (message.size() > 1) tag.name += " to " + message.back().tag.name;

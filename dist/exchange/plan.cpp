@@ -8,7 +8,7 @@ namespace {
 
 int64_t sum(std::span<const int64_t> parts) { return std::accumulate(parts.begin(), parts.end(), int64_t{0}); }
 
-/// The same where nothing is there to travel.
+/// Returns `load`, or an empty load if no bytes travel.
 WireLoad unless_empty(const WireLoad& load) { return load.sent == 0 ? WireLoad{} : load; }
 
 }  // namespace
@@ -22,7 +22,7 @@ WireLoad all_reduce_load(int64_t bytes, int ranks) {
 WireLoad all_gather_load(std::span<const int64_t> parts) {
   const auto others = static_cast<int64_t>(parts.size()) - 1;
   const int64_t all = sum(parts);
-  // A rank passes on all parts but one, so that the cable into the rank of the smallest is the busiest.
+  // A rank receives all parts except its own, so the cable into the rank with the smallest part is the busiest.
   return unless_empty(
       {.busiest = static_cast<double>(all - std::ranges::min(parts)), .hops = others, .sent = others * all});
 }

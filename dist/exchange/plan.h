@@ -10,29 +10,29 @@
 
 namespace tern {
 
-/// What a collective operation puts on the ranks' cables, of which each carries both directions at once: what
-/// `collectives/` does, in numbers. Framing is not in it.
+/// The load that a collective operation of comm/collectives.h puts on the ranks' cables. A cable carries both
+/// directions at once. Framing is not included.
 struct WireLoad {
-  double busiest = 0;  ///< bytes through the cable that is busy longest, in its busier direction
-  int64_t hops = 0;    ///< messages of which each waits for the one before
-  int64_t sent = 0;    ///< bytes that all ranks send together
+  double busiest = 0;  ///< bytes through the busiest cable, in its busier direction
+  int64_t hops = 0;    ///< messages that wait for the previous one
+  int64_t sent = 0;    ///< bytes that all ranks send, in total
 };
 
-/// Of `bytes` on each of N ranks, around the ring: 2(N-1)/N of them a rank.
+/// All-reduce of `bytes` on each of N ranks, around the ring: each rank sends 2(N-1)/N · bytes.
 WireLoad all_reduce_load(int64_t bytes, int ranks);
-/// Of parts[r] bytes from rank r, around the ring.
+/// All-gather of parts[r] bytes from rank r, around the ring.
 WireLoad all_gather_load(std::span<const int64_t> parts);
-/// Of parts[r] bytes from every rank to rank r.
+/// All-to-all with parts[r] bytes from every rank to rank r.
 WireLoad all_to_all_load(std::span<const int64_t> parts);
-/// Of parts[r] bytes from rank r to the next one.
+/// Shift of parts[r] bytes from rank r to the next rank.
 WireLoad shift_load(std::span<const int64_t> parts);
-/// Of parts[r] bytes between rank r and a root, whose own are `parts[0]`: gather and scatter.
+/// Gather or scatter of parts[r] bytes between rank r and a root. The root's own part is `parts[0]`.
 WireLoad root_load(std::span<const int64_t> parts);
 
-/// What a network asks: seconds, α + β·bytes (Hockney, 1994) for each of the messages that follow on each other.
+/// Time on a network: α + β·bytes seconds (Hockney, 1994) for each of the messages that follow one another.
 struct LinkCost {
-  double hop = 0;   ///< α
-  double byte = 0;  ///< β
+  double hop = 0;   ///< α, seconds per message
+  double byte = 0;  ///< β, seconds per byte
 
   double seconds(const WireLoad& load) const { return hop * static_cast<double>(load.hops) + byte * load.busiest; }
 };
@@ -42,32 +42,32 @@ struct CodedTensor {
   Shape shape;
   int64_t bytes = 0;
 };
-/// The codec's messages have their size, or where that varies the most.
+/// The sizes of the codec's messages; the largest sizes if they vary.
 std::vector<CodedTensor> coded_tensors(const GradientCodec& codec, std::span<const Shape> shapes);
 
 int64_t elements_of(std::span<const CodedTensor> message);
 
-/// A part of an exchange: elements are coded, then bytes travel, then elements are read. Counts are those of the rank
-/// that the others wait for.
+/// A phase of an exchange: a rank encodes elements, then bytes travel, then the rank decodes elements. The counts are
+/// those of the rank that the other ranks wait for.
 struct ExchangePhase {
   double encoded = 0;
   WireLoad wire = {};
   double decoded = 0;
-  bool payload = true;  ///< else its bytes are on the overhead account
+  bool payload = true;  ///< if false, the bytes are on the overhead account
 };
 
-/// What the ranks do with one message, without doing it.
+/// The steps that ranks take for one message, as numbers. A plan sends nothing.
 struct ExchangePlan {
   std::vector<ExchangePhase> phases;
   size_t under_way = 0;  ///< the phase whose bytes travel when `Exchange::start` returns
 
   double encoded() const;
   double decoded() const;
-  /// Payload that all ranks send together, bytes.
+  /// Payload bytes that all ranks send, in total.
   int64_t sent() const;
 };
 
-/// Of the exchange of this name, on `ranks` ranks of which there may be any number. Errors are `check_exchange`'s.
+/// Plans the exchange of this name for any number of ranks. Throws the errors of `check_exchange`.
 ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec, std::span<const CodedTensor> message,
                            int ranks);
 

@@ -10,32 +10,32 @@
 
 namespace tern {
 
-/// Elements [begin, end) of a message's tensor, flattened.
+/// Elements [begin, end) of a flattened tensor of a message.
 struct Slice {
   size_t tensor;
   int64_t begin, end;
 
   int64_t count() const { return end - begin; }
 };
-/// What one rank averages: of each tensor one slice at most.
+/// The elements that one rank averages: at most one slice of each tensor.
 using Shard = std::vector<Slice>;
 
-/// A shard for each rank of a message whose tensors have `counts` elements: alike in elements, but that tensors are cut
-/// at multiples of `granule` alone.
+/// Cuts a message, whose tensors have `counts` elements, into one shard per rank. Shards are equal in elements, except
+/// that tensors are cut only at multiples of `granule`.
 std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule);
 
-/// Slices of coded tensors: the scalers of the buckets that a slice has elements of, unless all ranks share theirs,
-/// then its codes. A bucket is a tensor, or a multiple of the granule.
+/// Encodes and decodes slices of coded tensors. A slice holds the scalers of its buckets, unless all ranks share
+/// scalers, then its codes. A bucket is a tensor, or a multiple of the granule.
 class SliceCodec {
  public:
   explicit SliceCodec(const ScaledCodec& codec) : codec_(codec) {}
 
   bool shares() const { return codec_.sharing() == ScalerSharing::on; }
   int64_t bytes(const Slice& slice) const;
-  /// From all the tensor's scalers and codes.
+  /// Appends a slice. `scalers` and `codes` are those of the whole tensor.
   void append(const Slice& slice, const Tensor& scalers, std::span<const std::byte> codes,
               std::vector<std::byte>& bytes) const;
-  /// sum += the slice, of which `sum` is f32 [count]; `shared`: the tensor's scalers where ranks share them.
+  /// sum += the slice. `sum` is f32 [count]. `shared` holds the tensor's scalers if ranks share them.
   void add(const Slice& slice, const Tensor& shared, ByteReader& bytes, Tensor sum) const;
 
  private:
@@ -89,7 +89,7 @@ void SliceCodec::add(const Slice& slice, const Tensor& shared, ByteReader& bytes
     bytes.values(scalers.span<float>());
     check_scalers(scalers.span<float>());
   }
-  // A slice may begin within a bucket: the rest of that, then whole ones.
+  // A slice may begin within a bucket. Then the rest of that bucket comes first, then whole buckets.
   const int64_t width = codec_.bucket(), begun = width == 0 ? 0 : slice.begin % width;
   const int64_t rest = begun == 0 ? 0 : std::min(width - begun, slice.count());
   const auto add_codes = [&](int64_t begin, int64_t end, const Tensor& units) {
@@ -110,8 +110,8 @@ Tensor tensor_of(const std::vector<std::byte>& bytes) {
 
 ByteReader reader_of(const Tensor& bytes) { return ByteReader(std::as_bytes(bytes.span<uint8_t>())); }
 
-/// Rank r takes shard r of every rank's codes, averages it, codes the mean again, scaled by its largest magnitude, and
-/// sends that to everyone.
+/// Rank r receives shard r of every rank's codes, averages it, and encodes the mean again, with the largest magnitude
+/// as scaler. Then it sends the coded mean to all ranks.
 class ReduceScatter final : public Exchange {
  public:
   ReduceScatter(GradientCodec& codec, Communicator& communicator)
@@ -140,11 +140,11 @@ class ReduceScatter final : public Exchange {
  private:
   struct Run {
     FusedGradients message;
-    std::vector<Tensor> scalers;  // where ranks share them
+    std::vector<Tensor> scalers;  // if ranks share them
     std::vector<Shard> shards;
   };
 
-  /// All shards in rank order.
+  /// Encodes all shards, in rank order.
   Tensor encode(const Run& run) {
     const Stopwatch encoding(times_.encode);
     std::vector<Tensor> scalers = run.scalers;
@@ -209,7 +209,7 @@ bool can_be_cut(const GradientCodec& codec) {
   return scaled != nullptr && scaled->granule() != 0 && scaled->bucket() % scaled->granule() == 0;
 }
 
-/// Each shard's bytes, of codes with their scalers, then of means coded again.
+/// Counts each shard's bytes: first the codes with their scalers, then the means that are encoded again.
 ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
   const SliceCodec slices(*codec.scaled());
   const auto again = codec.scaled()->for_sums();

@@ -5,7 +5,7 @@
 namespace tern {
 namespace {
 
-/// Floats as they are: the communicator's all-reduce.
+/// Sends floats unchanged, through the communicator's all-reduce.
 class FloatRing final : public Exchange {
  public:
   using Exchange::Exchange;
@@ -28,7 +28,7 @@ class FloatRing final : public Exchange {
   }
 };
 
-/// 16 bits on the wire; every hop adds them to f32.
+/// Sends 16 bits per element; every hop adds them to a sum in f32.
 class HalfRing final : public HopRing {
  public:
   using HopRing::HopRing;

@@ -4,8 +4,9 @@
 namespace tern {
 namespace {
 
-/// Rank 0 is the parameter server: takes everyone's message, its own too, and sends the sum to each. Codes that can be
-/// summed (TernGrad section 3.1) go back as whole numbers within ±N, others as floats.
+/// Rank 0 is the parameter server. It takes the messages of all ranks, its own too, and sends the sum to each rank. If
+/// codes can be summed (TernGrad section 3.1), the sum travels as whole numbers within ±N. Otherwise it travels as
+/// floats.
 class Server final : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;

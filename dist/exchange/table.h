@@ -7,11 +7,12 @@
 
 namespace tern {
 
-/// An exchange that flags can name. Adding one is a file with its entry, and a line in table.cpp.
+/// An exchange that a flag can name. To add one, write a file with its entry, and add the entry here and to the table
+/// in exchange.cpp.
 struct ExchangeEntry {
   const char* name;
-  const char* takes;  ///< in words, for people
-  const char* bytes;  ///< that each rank sends, for n elements of b bits on N ranks
+  const char* takes;  ///< for people
+  const char* bytes;  ///< bytes that each rank sends, for n elements of b bits on N ranks
   bool (*valid)(const GradientCodec& codec);
   std::unique_ptr<Exchange> (*make)(GradientCodec& codec, Communicator& communicator);
   ExchangePlan (*plan)(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
@@ -19,7 +20,7 @@ struct ExchangeEntry {
 
 std::span<const ExchangeEntry* const> exchange_table();
 
-/// An entry's `make`.
+/// The `make` of an ExchangeEntry for the class `Kind`.
 template <class Kind>
 std::unique_ptr<Exchange> make_exchange_of(GradientCodec& codec, Communicator& communicator) {
   return std::make_unique<Kind>(codec, communicator);

@@ -44,7 +44,7 @@ std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const
 
 namespace {
 
-/// The tensor itself, or a copy beside it.
+/// Returns the tensor itself, or a row-major copy on its device.
 Tensor in_row_major(const Tensor& tensor) {
   if (tensor.format() == MemoryFormat::row_major) return tensor;
   Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
@@ -77,7 +77,7 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
   coded_exchange_ = make_exchange(exchange, *codec_, communicator);
   float_exchange_ = make_exchange("ring", *floats_, communicator);
   if (!options.overlap) return;
-  queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // the others compute
+  queue_ = std::make_unique<WorkQueue>([] { set_thread_count(1); });  // one thread, because the other threads compute
 }
 
 void Averaging::begin(int64_t step) {
@@ -157,7 +157,7 @@ std::vector<Tensor> Averaging::finish() {
 void Averaging::load_state(const StateDict& state) {
   for (const auto& [name, tensor] : state) {
     const auto known = std::ranges::find(tensors_, name, &AveragedTensor::name);
-    check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model has not");
+    check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model does not have");
     check_input(known->elements == tensor.numel(), "the codec's state of '", name, "' has ", tensor.numel(),
                 " elements, the model's ", known->elements);
   }

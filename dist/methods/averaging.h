@@ -12,69 +12,70 @@
 
 namespace tern {
 
-/// A tensor that ranks average, step after step; the same list on all ranks.
+/// A tensor that ranks average, step after step. The list of tensors is the same on all ranks.
 struct AveragedTensor {
   std::string name;
   int64_t elements = 0;
-  bool coded = true;  ///< false: travels as floats whatever the options say
+  bool coded = true;  ///< false: travels as floats, whatever the options say
 };
 
-/// Which tensors travel as floats where the others are coded, and which travel together.
+/// Chooses which tensors travel as floats although a codec is set, and which tensors travel together.
 struct FusionOptions {
   int64_t min_compress = 0;                 ///< tensors of fewer elements travel as floats
-  std::string keep_float = {};              ///< and those whose names match this: * and ? as in a shell
-  int64_t fusion_bytes = int64_t{1} << 20;  ///< of floats: a message that has as many is full
+  std::string keep_float = {};              ///< tensors with a name that matches do, too: * and ? as in a shell
+  int64_t fusion_bytes = int64_t{1} << 20;  ///< a message is full if its tensors have this many bytes as floats
 };
 
-/// Tensors of one message, by their place in the list.
+/// The tensors of one message, by their index in the list.
 struct FusedMessage {
   std::vector<size_t> members;
   bool coded = true;
 };
 
-/// Cuts a list into messages, from its end to its beginning, as backward produces gradients. An InputError where
-/// `keep_float` matches no tensor.
+/// Groups the tensors into messages, from the end of the list to its beginning, because backward produces gradients in
+/// that order. Throws InputError if `keep_float` matches no tensor.
 std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const FusionOptions& options);
 
-/// The model's parameters, of which `method` averages something. An InputError where one is not f32.
+/// The model's parameters as tensors to average. Throws InputError that names `method` if a parameter is not f32.
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method);
 
 /// How tensors travel to become their means.
 struct AveragingOptions {
   std::string codec = "none";           ///< a spec of `make_codec`
-  std::vector<CodecEntry> codecs = {};  ///< that specs can name, beside tern's
+  std::vector<CodecEntry> codecs = {};  ///< the caller's codecs that specs can name, beside tern's
   std::string exchange = {};            ///< one of `exchange_names`; empty: `default_exchange`
   FusionOptions fusion = {};
-  uint64_t seed = 0;     ///< of the codec's random numbers
-  bool overlap = false;  ///< a thread of its own sends each message as soon as it is complete
+  uint64_t seed = 0;     ///< seed of the codec's random numbers
+  bool overlap = false;  ///< a separate thread sends each message as soon as it is complete
 };
 
-/// Turns the ranks' tensors into their means, message by message in a fixed order: coded ones by the codec's exchange,
-/// the others as floats by the ring. Each is started before the one before is finished. Used by one thread; the
-/// communicator is the caller's and used by nobody else during a round.
+/// Turns the ranks' tensors into their means, message by message in a fixed order. Coded tensors use the codec's
+/// exchange; the others travel as floats around the ring. Each message is started before the previous one is finished.
+/// One thread uses it. The caller owns the communicator, and nobody else uses it during a round.
 class Averaging {
  public:
-  /// An InputError where codec, exchange or pattern do not fit.
+  /// Throws InputError if codec, exchange or `keep_float` do not fit.
   Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options);
 
-  /// A new round, with the random numbers of `step`.
+  /// Starts a new round, with the random numbers of `step`.
   void begin(int64_t step);
-  /// This rank's tensor number i, f32, once a round in any order; not to be changed before `finish`. All are on one
-  /// device.
+  /// Gives this rank's tensor i, f32. Give each tensor once per round, in any order, and do not change it before
+  /// `finish`. All tensors are on one device.
   void give(size_t i, const Tensor& tensor);
-  /// The means of all tensors, beside them or on the CPU, in their order and shapes; each must have been given.
+  /// Returns the means of all tensors, in their order and shapes, on the tensors' device or on the CPU. Throws Error if
+  /// a tensor was not given.
   std::vector<Tensor> finish();
 
-  /// What the codec keeps of each tensor on this rank.
+  /// What the codec keeps for each tensor on this rank.
   StateDict state() const { return codec_->state(); }
   void load_state(const StateDict& state);
-  /// Since construction. With overlap, what was not hidden counts as waiting.
+  /// Times since construction. With overlap, only the time in `finish` counts, as waiting.
   ExchangeTimes times() const;
 
  private:
   bool is_complete(const FusedMessage& message) const;
   void start(const FusedMessage& message);
-  /// Runs it in the queue's order; after one that has thrown the others are not run.
+  /// Runs `operation` in the queue's order. After an operation has thrown, the later ones do not run.
   void add(std::function<void()> operation);
   void finish_started();
   void keep(const FusedMessage& message, std::vector<Tensor> means);
@@ -90,9 +91,9 @@ class Averaging {
   std::vector<Tensor> given_, means_;
   std::function<void()> started_;  // finishes the message under way
   std::vector<Work> works_;
-  bool failed_ = false;  // touched in the queue's order alone
+  bool failed_ = false;  // only the queue's operations use it, in order
   double waited_ = 0;
-  std::unique_ptr<WorkQueue> queue_;  // last: its thread uses the rest
+  std::unique_ptr<WorkQueue> queue_;  // last: its thread uses the other members
 };
 
 }  // namespace tern

@@ -12,13 +12,13 @@ namespace {
 std::unique_ptr<GradientCodec> upload_codec(const std::string& spec, std::span<const CodecEntry> own) {
   auto codec = make_codec(spec, own);
   check_input(codec->traits().promise != CodecPromise::feedback, "independent subnets: codec ", codec->spec(),
-              " keeps a residual per tensor, but its neurons are others in every round; expected one without");
+              " keeps a residual per tensor, but its neurons change in every round; expected a codec without one");
   return codec->traits().promise == CodecPromise::exact ? nullptr : std::move(codec);
 }
 
 std::unique_ptr<GradientCodec> download_format(const std::string& name) {
   check_input(name == "none" || name == "fp16" || name == "bf16", "independent subnets: downloads as '", name,
-              "', expected none, fp16 or bf16: the receiver has nothing to add a change to");
+              "', expected none, fp16 or bf16: the receiver has no values to add a change to");
   return name == "none" ? nullptr : make_codec(name);
 }
 
@@ -41,7 +41,7 @@ IndependentSubnets::IndependentSubnets(Module& model, Optimizer& local, Communic
     if (cuts_.find(named.name) == nullptr) shared_.push_back(named);
   }
   check(options.local_steps >= 1, "independent subnets: ", options.local_steps, " local steps, expected 1 or more");
-  draw_subnets(cuts_, communicator.size(), options.seed, 0);  // an error before training begins
+  draw_subnets(cuts_, communicator.size(), options.seed, 0);  // throws before training begins if a layer is too narrow
 }
 
 void IndependentSubnets::begin_step(int64_t step) {
@@ -126,7 +126,7 @@ void IndependentSubnets::install(const StateDict& values) {
     if (const Tensor* value = values.find(name)) parameter->set_value(*value);
   for (const auto& [name, buffer] : model_.buffers())
     if (const Tensor* value = values.find(name)) *buffer = *value;
-  // If shapes have changed, the optimizer has new state by now. Its counts of steps go on.
+  // If shapes have changed, the optimizer has made new state. Its step counts continue.
   for (const auto& [name, tensor] : local_.state()) {
     if (const Tensor* value = values.find(std::string(kOptimizerPrefix) + name))
       tensor.copy_from(*value);

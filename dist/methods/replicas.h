@@ -8,18 +8,19 @@
 
 namespace tern {
 
-/// Compares the parameters of all ranks, bit for bit, by a checksum each; counts as overhead. The same PeerError on all
-/// ranks names the first rank that differs from the most.
+/// Compares a checksum of the parameters' bits across all ranks, on the overhead account. If they differ, all ranks
+/// throw the same PeerError, which names the first rank that differs from the majority.
 void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step);
 
-/// The same after a round of `local_steps` steps that ends with `step`, if a multiple of `every` lies in it; 0: never.
+/// Runs `check_same_parameters` after a round of `local_steps` steps that ends with `step`, if the count of steps
+/// passes a multiple of `every` in that round. Never if `every` is 0.
 void check_after_round(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step,
                        int64_t local_steps, int64_t every);
 
-/// The buffers that hold floating-point statistics, not counts.
+/// The floating-point buffers (statistics), without the counts.
 std::vector<NamedBuffer> floating_buffers(Module& model);
 
-/// Every rank's buffers (batch-norm statistics) become the root's. Counts as overhead.
+/// Copies the root's buffers (batch-norm statistics) to every rank, on the overhead account.
 void broadcast_buffers(Communicator& communicator, Module& model, int root);
 
 }  // namespace tern

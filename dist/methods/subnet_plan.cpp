@@ -11,9 +11,9 @@
 namespace tern {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;  // elements a thread
+constexpr int64_t kGrain = 1 << 15;  // elements per thread
 
-/// Calls `copy(at, of, count)` for every run of elements: from `at` on in the whole, from `of` on in the slice.
+/// Calls `copy(at, of, count)` for every run of `count` elements, at offset `at` in the whole and `of` in the slice.
 template <class Copy>
 void visit_runs(const Shape& whole, const TensorSlice& slice, const Copy& copy) {
   const Shape part = slice.shape_in(whole);
@@ -135,7 +135,7 @@ SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint3
     for (int64_t rank = 0; rank < ranks; ++rank) {
       auto& part =
           of_ranks.emplace_back(order.begin() + rank * neurons / ranks, order.begin() + (rank + 1) * neurons / ranks);
-      std::ranges::sort(part);  // one rank alone trains the model in its own order
+      std::ranges::sort(part);  // so that a single rank trains the model in its own order
     }
   }
   return parts;

@@ -19,7 +19,7 @@ Indices counted(int64_t begin, int64_t end) {
   return indices;
 }
 
-/// `indices` along an axis of a tensor, added to `slice`.
+/// Sets the `indices` of `slice` along an axis of a tensor.
 void cut(TensorSlice& slice, size_t axis, int64_t block, Indices indices) {
   (axis == 0 ? slice.rows : slice.columns) = std::move(indices);
   if (axis == 1) slice.block = block;

@@ -13,39 +13,39 @@
 
 namespace tern {
 
-/// Who keeps the whole model while subnets train. Every rank trains one.
+/// Who keeps the whole model while subnets train. Every rank trains one subnet.
 enum class SubnetExchange : uint8_t {
   coordinator,  ///< rank 0 (IST, algorithm 1)
-  peer,  ///< rank h the neurons ⌊h·m/n⌋ to ⌊(h+1)·m/n⌋ of each layer: nobody holds, sends or receives it all
+  peer,  ///< rank h keeps neurons ⌊h·m/n⌋ to ⌊(h+1)·m/n⌋ of each layer; no rank holds, sends or receives all
 };
 
-/// How the tensors that workers have trained come home.
+/// How trained tensors return to the ranks that keep them.
 struct SubnetUpload {
-  const StateDict* received = nullptr;  ///< of parameters the change since then comes home; null: their values do
-  GradientCodec* codec = nullptr;       ///< of changes that leave their rank; null: f32
-  uint64_t seed = 0;                    ///< of its draws
+  const StateDict* received = nullptr;  ///< if set, parameters return as changes since these values; null: as values
+  GradientCodec* codec = nullptr;       ///< codec of changes that leave their rank; null: f32
+  uint64_t seed = 0;                    ///< seed of the codec's random numbers
   uint32_t step = 0;
   Account account = Account::payload;
 };
 
-/// One rank's share of the partitioned tensors of a model and its optimizer. Between rounds every element has one home;
-/// subnets go out from there and come back. All ranks call the same methods in the same order. What does not leave its
-/// rank stays exact. Owned by IndependentSubnets.
+/// One rank's share of the partitioned tensors of a model and its optimizer. Between rounds exactly one rank keeps each
+/// element. It sends subnets out and takes them back. All ranks call the same methods in the same order. Elements that
+/// do not leave their rank stay exact. Owned by IndependentSubnets.
 class SubnetStore {
  public:
   SubnetStore(Communicator& communicator, SubnetExchange exchange, const SubnetCuts& cuts);
 
-  /// Takes this rank's share of what is cut among whole tensors of the model and, where it travels, of the optimizer's
-  /// state. `parameters`: their names.
+  /// Keeps this rank's share of all cut tensors in `whole`: tensors of the model and, if it travels, the optimizer's
+  /// state. `parameters` are the names of the parameters.
   void keep(const StateDict& whole, const std::set<std::string>& parameters);
-  /// This rank's subnet, narrow tensors by name. `format` of parameters on their way: null is f32.
+  /// Returns this rank's subnet, narrow tensors by name. `format` is the format of parameters on the wire; null: f32.
   StateDict download(const SubnetParts& parts, GradientCodec* format);
-  /// The way back, from the tensors of `download` after training.
+  /// Takes the tensors of `download` back after training.
   void upload(const SubnetParts& parts, const StateDict& subnet, const SubnetUpload& how);
-  /// The whole tensors, on every rank; on the ledger's account of overhead.
+  /// Returns the whole tensors, on every rank. Counts on the overhead account.
   StateDict gather();
 
-  /// This rank's share, sharing storage.
+  /// This rank's share. Shares storage with the store.
   StateDict state() const;
   SubnetStore clone() const;
   ExchangeTimes times() const { return times_; }
@@ -58,11 +58,11 @@ class SubnetStore {
     Shape whole;
     Tensor share;
   };
-  /// What of a tensor one rank keeps and another trains, seen from both.
+  /// The part of a tensor that one rank keeps and another rank trains: its slice on each of the two.
   struct Meeting {
     TensorSlice at_home, at_worker;
   };
-  /// One message for each rank, one after the other, the own one empty.
+  /// One message for each rank, one after the other. This rank's own message is empty.
   struct Leaving {
     std::vector<std::byte> bytes;
     std::vector<int64_t> counts;

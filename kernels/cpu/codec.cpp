@@ -18,29 +18,29 @@ using namespace tern::kernels;
 
 static_assert(simd::kChunk == kCodecChunk && simd::kGroup == kCodecGroup && simd::kLanes == kStatisticsLanes);
 
-/// Chunks worth a thread of their own.
+/// The minimum number of chunks per thread.
 constexpr int64_t kChunksPerThread = 64;
-/// Words of the widest chunk's planes.
+/// The maximum number of words in the planes of one chunk.
 constexpr int64_t kMostPlanes = kCodecChunk / kCodecGroup * code_bits(kMostLevels);
 
-/// Elements in a bucket, where `bucket` 0 is all n.
+/// Number of elements in a bucket. If `bucket` is 0, the bucket holds all n elements.
 int64_t bucket_width(int64_t n, int64_t bucket) { return bucket == 0 ? std::max<int64_t>(1, n) : bucket; }
 
-/// The sums of one run: at most kStatisticsRun elements.
+/// The sums of one run of at most kStatisticsRun elements.
 CodecSums run_sums(const float* x, int64_t count) {
   CodecSums run;
   simd::kernels().codec->statistics(x, count, run.largest, run.sum, run.squares);
   return run;
 }
 
-/// What each element of a chunk takes from its bucket: of(the bucket's value). Most chunks lie in the bucket of the one
-/// before, and cost nothing.
+/// Gives each element of a chunk a value that depends on its bucket: of(per_bucket[bucket]). Most chunks lie in the
+/// same bucket as the chunk before, and then it reuses the values.
 template <class Of>
 class BucketValues {
  public:
   BucketValues(const float* per_bucket, int64_t width, Of of) : per_bucket_(per_bucket), width_(width), of_(of) {}
 
-  /// For elements [first, first + count), at most a chunk.
+  /// The values for elements [first, first + count), at most one chunk.
   const float* operator()(int64_t first, int64_t count) {
     if (first >= begin_ && first + count <= end_) return values_;
     begin_ = end_ = 0;
@@ -61,11 +61,13 @@ class BucketValues {
   const float* per_bucket_;
   int64_t width_;
   Of of_;
-  int64_t begin_ = 0, end_ = 0;  // elements whose bucket fills all of values_
+  int64_t begin_ = 0, end_ = 0;  // elements of the bucket whose value fills all of values_
   float values_[kCodecChunk] = {};
 };
 
-/// Copies the planes of `count` elements out of or into bytes, where those of a last short group are cut.
+/// Calls copy(word, byte, size) for each piece of the planes of `count` elements: `size` bytes that are at word offset
+/// `word` in the planes and at byte offset `byte` in the coded bytes. The planes of a short last group are cut to whole
+/// bytes.
 template <class Copy>
 void for_each_plane(int64_t count, int bits, Copy copy) {
   const int64_t whole = count / kCodecGroup * bits, rest = (count % kCodecGroup + 7) / 8;
@@ -114,8 +116,8 @@ simd::DrawKeys draw_keys(const RandomStream& stream) {
   return keys;
 }
 
-/// Elements by which a loop asks for memory ahead, since computing a chunk takes longer than the processor looks ahead;
-/// in norm_quantize the block that comes next.
+/// Prefetch distance of the loops in elements. The computation of a chunk takes longer than the hardware prefetcher
+/// looks ahead. In norm_quantize, this prefetches the next block.
 constexpr int64_t kAhead = 8192;
 
 /// Quantizes any chunks of one tensor.
@@ -163,7 +165,7 @@ class Quantizer {
   }
 
  private:
-  /// Puts the code of one element, from every random bit, into the planes of its group.
+  /// Computes the code of one element with all its random bits and puts it into the planes of its group.
   void quantize_element(int64_t e, float factor, uint32_t* planes) const {
     const auto element = static_cast<uint64_t>(e);
     const uint32_t level = codec_level(codec_scaled(x_[e], factor, limit_), codec_draw(stream_, element),
@@ -187,7 +189,7 @@ void quantize_all(const CodedGradient& gradient, int64_t bucket, int64_t levels)
   parallel_for(0, quantizer.chunks(), kChunksPerThread, quantizer);
 }
 
-/// In blocks of whole buckets and whole chunks, small enough that the second pass finds them in the cache.
+/// Works in blocks of whole buckets and whole chunks. A block is small enough to be in the cache for its second pass.
 void norm_quantize_in_blocks(const CodedGradient& gradient, BucketNorm norm, int64_t width, int64_t levels) {
   const int64_t n = gradient.g.numel(), common = std::lcm(width, kCodecChunk);
   const int64_t block = common * std::max<int64_t>(1, kAhead / common);
@@ -232,14 +234,15 @@ void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int6
   }
 }
 
-/// The codes of one gradient in every message: `count` rows of bytes, and as many of units, or one for all.
+/// The codes of one gradient in every message: `count` rows of bytes. The units have as many rows, or one row that all
+/// messages share.
 struct Rows {
   const uint8_t* codes;
   const float* units;
   int64_t count, bytes_between, units_between;
 };
 
-/// y[count], count at most a chunk, += its codes · units.
+/// y[count] += codes · units. `count` is at most a chunk.
 void add_chunk(const uint8_t* codes, const float* units, int64_t count, int bits, float* y) {
   uint32_t planes[kMostPlanes];
   for_each_plane(count, bits, [&](int64_t word, int64_t byte, int64_t size) {

@@ -7,8 +7,8 @@
 
 namespace tern::cpu {
 
-/// y[o, c] = scale · Σ over r of x[o, r, c], each in one fixed order: rows meet 64 at a time, then those sums, so that
-/// rounding grows with the length of neither alone.
+/// y[o, c] = scale · Σ over r of x[o, r, c], in a fixed order: sums 64 rows at a time, then adds these sums. The
+/// rounding error then grows with neither the 64 rows nor the number of blocks alone.
 template <class From, class To>
 void column_sums(const From* x, int64_t outer, int64_t rows, int64_t columns, float scale, To* y) {
   constexpr int64_t kWidth = 64, kRows = 64;

@@ -10,7 +10,8 @@ namespace {
 
 Tensor channels_last(const Tensor& tensor, DType dtype) { return tensor.to(dtype).to(MemoryFormat::channels_last); }
 
-/// Calls `compute` with `tensor`, or with a channels-last stand-in of `dtype` that is converted back.
+/// Calls `compute` with `tensor` if it is channels-last and of `dtype`. Otherwise calls it with a channels-last tensor
+/// of `dtype` and copies the result to `tensor`.
 template <class Compute>
 void write_through(Tensor& tensor, DType dtype, Compute compute) {
   if (tensor.dtype() == dtype && tensor.format() == MemoryFormat::channels_last) return compute(tensor);
@@ -27,8 +28,8 @@ void bias_gradient(const Tensor& dy, Tensor& db) {
   column_sums(sums.data<float>(), 1, images, channels, 1.0f, db.data<float>());
 }
 
-/// The algorithm for images of `dtype`: oneDNN's bf16 products where the processor has them, else tern's own loops in
-/// f32, by Winograd's algorithm wherever that applies: on every shape measured it was the faster.
+/// The algorithm for images of `dtype`. For bf16, it is oneDNN if the processor has bf16 products. Otherwise it is one
+/// of tern's own in f32: Winograd if that applies, because it was faster on every shape measured, and direct if not.
 ConvAlgorithm choose(ConvAlgorithm algorithm, DType dtype, const Shape& w, const ConvGeometry& geometry) {
   const bool winograd = winograd_applies(w, geometry);
   check(winograd || algorithm != ConvAlgorithm::winograd, "conv2d: Winograd's algorithm does not apply to weights ", w);
@@ -42,7 +43,7 @@ DType computing_dtype(ConvAlgorithm algorithm, DType dtype) {
   return algorithm == ConvAlgorithm::onednn ? dtype : DType::f32;
 }
 
-/// For what oneDNN refuses.
+/// The algorithm to use if oneDNN has no primitive.
 ConvAlgorithm fallback(const Shape& w, const ConvGeometry& geometry) {
   return winograd_applies(w, geometry) ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
@@ -60,7 +61,7 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeom
     switch (algorithm) {
       case ConvAlgorithm::onednn:
         done = onednn_forward(in, w, bias, geometry, out);
-        if (done && relu) kernels::relu.on(Target::cpu)(out, out);  // oneDNN's own loses NaN
+        if (done && relu) kernels::relu.on(Target::cpu)(out, out);  // oneDNN's own relu loses NaN
         break;
       case ConvAlgorithm::winograd: winograd_forward(in, w, bias, geometry, relu, out); break;
       default: direct_forward(in, w, bias, geometry, relu, out);

@@ -12,40 +12,40 @@ namespace tern::cpu {
 
 using kernels::ConvGeometry;
 
-/// How a convolution is computed. `automatic` chooses by shape and processor alone.
+/// The algorithm of a convolution. `automatic` chooses from the shape, the dtype and the processor only.
 enum class ConvAlgorithm : uint8_t { automatic, direct, winograd, onednn };
 
-// The kernels of kernels/convolution.h by one algorithm, for tests and measurements. Throws if Winograd's does not
-// apply; if oneDNN refuses, tern's own algorithms stand in.
+// The kernels of kernels/convolution.h with a given algorithm, for tests and measurements. Throws if the algorithm is
+// `winograd` and does not apply. If oneDNN has no primitive, tern's own algorithms take its place.
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y,
             ConvAlgorithm);
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx, ConvAlgorithm);
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db,
                              ConvAlgorithm);
 
-// Convolutions of any geometry as matrix products whose left factor is read from the image where it lies: a row of the
-// kernel meets contiguous channels-last pixels. f32; images channels-last, weights OIHW.
+// Convolutions of any geometry as matrix products. The left factor is read from the image without a copy: a row of the
+// kernel covers contiguous channels-last pixels. f32. Images are channels-last, weights OIHW.
 
 void direct_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y);
 void direct_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx);
 void direct_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw);
 
-// Winograd's convolutions (Lavin and Gray, 2015): with 36 products for 16 outputs of a 3x3 kernel, 4 of a 5x5, instead
-// of 144 and 100. f32; images channels-last, weights OIHW; stride, dilation and groups 1, padding below the kernel's
-// extent, at least a vector of channels on both sides. The rounding error is some ten times that of direct sums, and a
-// NaN or an infinity spreads over the tile it lies in.
+// Winograd's convolutions (Lavin and Gray, 2015). 36 products compute 16 outputs of a 3x3 kernel or 4 outputs of a 5x5
+// kernel, instead of 144 and 100 products. f32. Images are channels-last, weights OIHW. Stride, dilation and groups
+// must be 1, and the padding less than the extent of the kernel. Both sides need at least as many channels as a vector
+// has floats. The rounding error is about ten times that of direct sums. A NaN or an infinity spreads over its tile.
 
-/// Whether these functions can compute a convolution with weights of this shape.
+/// Whether these functions can compute a convolution with weights of shape w.
 bool winograd_applies(const Shape& w, const ConvGeometry& geometry);
 
 void winograd_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y);
 void winograd_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx);
 void winograd_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw);
 
-// Convolutions by oneDNN, for what its instructions do best: bf16 products. Images f32 or bf16 in either format,
-// weights and their gradient f32 OIHW. Each returns false, and writes nothing, where oneDNN has no such primitive.
+// Convolutions by oneDNN, used for bf16 products. Images are f32 or bf16 in either format. Weights and their gradient
+// are f32 OIHW. If oneDNN has no primitive for a convolution, these return false and write nothing.
 
-/// Whether oneDNN computes bf16 products with this processor's own instructions (AVX512-BF16 or AMX).
+/// Whether oneDNN computes bf16 products with instructions of this processor (AVX512-BF16 or AMX).
 bool onednn_has_bf16();
 
 bool onednn_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, Tensor& y);
@@ -53,8 +53,8 @@ bool onednn_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&
 /// db may be undefined.
 bool onednn_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db);
 
-/// Scratch memory for the bodies of one `parallel_for`, taken from the allocator before the loop starts: how much a
-/// step takes then does not depend on which bodies happen to run at the same time.
+/// Scratch memory for the bodies of one `parallel_for`, allocated before the loop starts. The memory that a step uses
+/// then does not depend on which bodies run at the same time.
 class ThreadScratch {
  public:
   /// `floats` for each of `thread_count()` bodies.
@@ -62,7 +62,7 @@ class ThreadScratch {
       : stride_((floats + kAlignment - 1) / kAlignment * kAlignment),
         memory_(Tensor::empty({thread_count() * stride_})) {}
 
-  /// One body's share, aligned to 64 bytes; each body calls it once.
+  /// Returns the memory of one body, aligned to 64 bytes. Each body calls it once.
   float* take() { return memory_.data<float>() + next_++ * stride_; }
 
  private:

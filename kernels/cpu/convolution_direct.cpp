@@ -9,10 +9,10 @@
 namespace tern::cpu {
 namespace {
 
-/// Channels of one group, as a correlation reads (`in`) and writes (`out`) them, and where w holds them.
+/// The channels of one group: the number that a correlation reads (`in`) and writes (`out`), and their strides in w.
 struct Channels {
   int64_t groups, in, out;
-  int64_t in_stride, out_stride;  ///< between neighbours in w
+  int64_t in_stride, out_stride;  ///< distance in floats between neighbours in w
 };
 
 Channels forward_channels(const Tensor& w, int64_t groups) {
@@ -33,11 +33,11 @@ struct Correlation {
 
   int64_t panel_columns() const { return 2 * simd::kernels().width; }
   int64_t panels() const { return (channels.out + panel_columns() - 1) / panel_columns(); }
-  /// Rows of a panel of weights: every tap and input channel.
+  /// Number of rows in a panel of weights: one for every tap and input channel.
   int64_t panel_rows() const { return static_cast<int64_t>(h.taps.size() * w.taps.size()) * channels.in; }
 };
 
-/// [group][panel][tap h][tap w][in][panel_columns()], with zeros beyond the last output channel.
+/// [group][panel][tap h][tap w][in][panel_columns()], with zeros after the last output channel.
 Tensor pack_weights(const Tensor& weights, const Correlation& correlation) {
   const Channels c = correlation.channels;
   const int64_t columns = correlation.panel_columns(), panels = correlation.panels();
@@ -62,8 +62,8 @@ Tensor pack_weights(const Tensor& weights, const Correlation& correlation) {
   return packed;
 }
 
-/// Where the segments of a product begin: one per row of the kernel where its taps and channels are contiguous, else
-/// one per tap.
+/// The offsets of the segments of a product. A segment is one row of the kernel if its taps and channels are
+/// contiguous; otherwise it is one tap.
 std::vector<int64_t> segment_offsets(const Correlation& c, bool whole_rows, int64_t row_stride, int64_t pixel) {
   std::vector<int64_t> offsets;
   for (const int64_t row : c.h.taps) {
@@ -94,7 +94,7 @@ void correlate_images(const Tensor& in, const Correlation& c, const Tensor& pack
   for (int64_t first = begin; first < end; first += images.images_per_block()) {
     const int64_t count = std::min(images.images_per_block(), end - first);
     const float* block = images.block(first, count);
-    // A panel of weights stays in the cache while all rows of the block pass by it.
+    // All rows of the block use one panel of weights while it is in the cache.
     for (int64_t unit = 0; unit < c.channels.groups * panels; ++unit) {
       const int64_t group = unit / panels, column = unit % panels * columns;
       const int64_t channel = group * c.channels.out + column;

@@ -8,12 +8,14 @@
 namespace tern::cpu {
 namespace {
 
-/// Pixels of dy summed between two visits of the accumulators: these and their inputs stay in the first-level cache.
+/// Number of pixels of dy to sum before the accumulators are loaded again. These pixels and their inputs stay in the
+/// first-level cache.
 constexpr int64_t kPixels = 96;
-/// Accumulators up to this many floats are held once per thread; larger ones once, each thread with columns of its own.
+/// Each thread has its own accumulators if they take at most this many floats. Otherwise all threads share one copy,
+/// and each thread computes its own part of it.
 constexpr int64_t kPrivateFloats = 1 << 17;
 
-/// dw as sums over pixels, laid out for the products: [group][kernel row][kernel column][in][columns()].
+/// dw as sums over pixels, in the layout of the products: [group][kernel row][kernel column][in][columns()].
 struct WeightSums {
   CorrelationAxis h, w;
   int64_t groups, in, out;  ///< channels of one group
@@ -26,11 +28,11 @@ struct WeightSums {
   bool whole_rows() const { return groups == 1 && w.contiguous(); }
 };
 
-/// dy of a few images such that whole vectors can be read from every pixel and column of a group, and that pixels do
-/// not all fall in the same few sets of the cache where products are many enough to pay for the copy.
+/// dy of a few images, readable in whole vectors at every pixel and column of a group. If pixels would fall into the
+/// same few sets of the cache, and there are enough products to pay for a copy, it copies dy to spread the pixels.
 class ReadableGradient {
  public:
-  /// `scratch` has `scratch_floats(images)` where a block has at most `images`.
+  /// `scratch` must hold `scratch_floats(images)` floats if a block has at most `images` images.
   ReadableGradient(const Tensor& dy, const WeightSums& sums, float* scratch)
       : dy_(dy), pixel_(dy.size(1)), image_(dy.size(2) * dy.size(3)), scratch_(scratch) {
     const int64_t tail = simd::kernels().tail;
@@ -60,12 +62,13 @@ class ReadableGradient {
   float* scratch_;
 };
 
-/// One product for each group, kernel row (or entry) and panel of columns.
+/// Number of products: one for each group, kernel row and panel of columns. If a row cannot be one product, each entry
+/// of the kernel has its own.
 int64_t unit_count(const WeightSums& s) {
   return s.groups * (s.whole_rows() ? static_cast<int64_t>(s.h.taps.size()) : s.window()) * s.panels();
 }
 
-/// Adds the images [begin, end) to the sums of `units`.
+/// Computes the sums of units [first_unit, last_unit) over the images [begin, end).
 void sum_images(PaddedImages images, ReadableGradient gradient, const WeightSums& s, int64_t begin, int64_t end,
                 int64_t first_unit, int64_t last_unit, float* sums) {
   const int64_t pixel = s.groups * s.in, taps_w = static_cast<int64_t>(s.w.taps.size());
@@ -105,7 +108,7 @@ void sum_images(PaddedImages images, ReadableGradient gradient, const WeightSums
   }
 }
 
-/// dw[o][i][kh][kw] = Σ over `parts` of the sums.
+/// dw[o][i][kh][kw] = Σ over the parts of `sums`.
 void write_weights(const WeightSums& s, const Tensor& sums, Tensor& dw) {
   constexpr int64_t kBlock = 16;
   const int64_t blocks = (s.out + kBlock - 1) / kBlock, parts = sums.size(0);

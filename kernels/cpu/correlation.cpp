@@ -25,7 +25,7 @@ std::vector<CorrelationAxis> backward_axes(int64_t inputs, int64_t outputs, int6
                          .output_step = stride,
                          .taps = {},
                          .kernel = {}};
-    // dx[h] receives dy[(h + padding - k·dilation) / stride] wherever that divides.
+    // dx[h] receives dy[(h + padding - k·dilation) / stride] for every k for which the division leaves no remainder.
     for (int64_t k = window - 1; k >= 0; --k) {
       const int64_t distance = first + padding - k * dilation;
       if (distance % stride != 0) continue;

@@ -8,7 +8,8 @@
 namespace tern::cpu {
 namespace {
 
-/// words[e] = word 4·block + e of `stream` for e in [0, 4·Blocks): round by round over all blocks, which vectorises.
+/// words[e] = word 4·block + e of `stream` for e in [0, 4·Blocks). Computes each round for all blocks, which
+/// vectorises.
 template <int Blocks>
 void philox_words(const RandomStream& stream, uint32_t block, uint32_t* words) {
   uint32_t w0[Blocks], w1[Blocks], w2[Blocks], w3[Blocks];
@@ -37,10 +38,11 @@ void philox_words(const RandomStream& stream, uint32_t block, uint32_t* words) {
   }
 }
 
-constexpr int kBlocks = 64;  // of four words each, drawn at once
+constexpr int kBlocks = 64;  // blocks of four words to draw at once
 constexpr int64_t kDraw = 4 * kBlocks;
 
-// An element drops where the upper 24 bits of its word are below `threshold`: where its uniform number is below p.
+// An element is dropped if the upper 24 bits of its word are below `threshold`, that is, if its uniform number is below
+// p.
 
 /// One sample of `numel` elements whose logical order is their order in memory.
 template <class T>

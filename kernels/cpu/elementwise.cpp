@@ -33,7 +33,7 @@ void sigmoid_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
 }
 
 void tanh(const Tensor& x, Tensor& y) {
-  // Near 0 the quotient cancels, so an odd polynomial stands there.
+  // Near 0 the quotient loses precision by cancellation, so an odd polynomial is used instead.
   map("tanh", x, y, [](float v) {
     const float square = v * v;
     const float small = v + v * square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315)));
@@ -46,7 +46,7 @@ void tanh_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
   map("tanh_backward", y, dy, dx, [](float v, float d) { return d * (1.0f - v * v); });
 }
 
-/// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), u the polynomial of gelu's approximation.
+/// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), with u the polynomial of gelu's approximation.
 float gelu_gate(float v) {
   constexpr auto kScale = static_cast<float>(-2 * kernels::kGeluScale), kCube = static_cast<float>(kernels::kGeluCube);
   return 1.0f / (1.0f + exponential(kScale * v * (1.0f + kCube * v * v)));
@@ -83,8 +83,8 @@ void accumulate(const Tensor& x, Tensor& y) {
   map("accumulate", y, x, y, [](float sum, float v) { return sum + v; });
 }
 
-/// y = function(a, b) over the shape both broadcast to, in y's storage order; the inner run is a vector loop where each
-/// operand moves by one element or stays.
+/// y = function(a, b) over the shape that both broadcast to, in the storage order of y. The inner run is a vector loop
+/// if one operand moves by one element and the other moves by one element or stays.
 template <class Function>
 void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y, Function function) {
   const kernels::LoopNest<3> nest(

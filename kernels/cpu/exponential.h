@@ -6,8 +6,9 @@
 
 namespace tern::cpu {
 
-/// exp(x) in branch-free arithmetic that vectorises; relative error below 2e-7, 0 below -87.3, infinity above 88.7,
-/// NaN for NaN. exp(x) = 2^n · e^r with r = x - n·ln 2, |r| <= ln(2)/2, and e^r by its Taylor polynomial of degree 7.
+/// exp(x) without branches, so that it vectorises. The relative error is below 2e-7. The result is 0 below -87.3,
+/// infinity above 88.7 and NaN for NaN. exp(x) = 2^n · e^r with r = x - n·ln 2, |r| <= ln(2)/2. e^r is its Taylor
+/// polynomial of degree 7.
 inline float exponential(float x) {
   const float clamped = x < -88.0f ? -88.0f : x > 89.0f ? 89.0f : x;
   constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer
@@ -21,20 +22,20 @@ inline float exponential(float x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  // Two halves, since 2^128 is no float although e^88.7 is.
+  // 2^n as a product of two powers: 2^128 is not a finite float, although e^88.7 is.
   const auto whole = static_cast<int32_t>(n), half = whole >> 1;
   const auto power = [](int32_t e) { return std::bit_cast<float>((e + 127) << 23); };
   const float y = p * power(half) * power(whole - half);
   return x < -87.3f ? 0.0f : x > 88.72284f ? std::bit_cast<float>(0x7f800000) : y;
 }
 
-/// The distribution function of N(0, 1) at x, and its density.
+/// The distribution function of N(0, 1) at x, and its density at x.
 struct Normal {
   float below, density;
 };
 
-/// Both with an absolute error below 2e-7, likewise. erfc by Abramowitz and Stegun, "Handbook of mathematical
-/// functions", 7.1.26; far below 0 nothing cancels.
+/// Both values without branches, with an absolute error below 2e-7. erfc is from Abramowitz and Stegun, "Handbook of
+/// mathematical functions", 7.1.26. Far below 0 there is no cancellation.
 inline Normal normal_distribution(float x) {
   const float distance = x < 0.0f ? -x : x, power = exponential(-0.5f * x * x);
   const float t = 1.0f / (1.0f + 0.3275911f * 0.707106781f * distance);
@@ -47,8 +48,8 @@ inline Normal normal_distribution(float x) {
   return {x < 0.0f ? tail : 1.0f - tail, 0.398942280f * power};
 }
 
-/// log(x) for positive normal x, likewise: with x = 2^e · m, m in [sqrt(1/2), sqrt(2)), and s = (m - 1)/(m + 1),
-/// log m = 2·(s + s³/3 + s⁵/5 + ...). Absolute error below 1e-7 · max(1, |log x|).
+/// log(x) for positive normal x, without branches. x = 2^e · m with m in [sqrt(1/2), sqrt(2)), and s = (m - 1)/(m + 1).
+/// Then log m = 2·(s + s³/3 + s⁵/5 + ...). The absolute error is below 1e-7 · max(1, |log x|).
 inline float logarithm(float x) {
   const auto bits = std::bit_cast<int32_t>(x);
   const int32_t e = (bits - 0x3f3504f3) >> 23;  // the bits of sqrt(1/2)

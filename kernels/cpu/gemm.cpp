@@ -25,7 +25,7 @@ void scale_rows(const Gemm& gemm, int64_t ldc, float* c) {
 void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
   if (gemm.m == 0 || gemm.n == 0) return;
   const auto dense = [](int64_t given, int64_t columns) { return given != 0 ? given : std::max<int64_t>(columns, 1); };
-  if (gemm.k == 0) return scale_rows(gemm, dense(gemm.ldc, gemm.n), c);  // oneDNN writes nothing
+  if (gemm.k == 0) return scale_rows(gemm, dense(gemm.ldc, gemm.n), c);  // oneDNN writes nothing if k is 0
   const dnnl_status_t status =
       dnnl_sgemm(gemm.transpose_a ? 'T' : 'N', gemm.transpose_b ? 'T' : 'N', gemm.m, gemm.n, gemm.k, 1.0f, a,
                  dense(gemm.lda, gemm.transpose_a ? gemm.m : gemm.k), b,
@@ -36,8 +36,8 @@ void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
 
 namespace {
 
-constexpr int64_t kRows = 24;     // rows of the weights at once: whole tiles for every vector width
-constexpr int64_t kDepth = 2048;  // of one pass over the inner dimension, so that its packed batch stays in cache
+constexpr int64_t kRows = 24;     // rows of the weights at a time: whole tiles for every vector width
+constexpr int64_t kDepth = 2048;  // inner dimension per pass, so that the packed batch of a pass stays in cache
 
 int64_t divide_up(int64_t value, int64_t step) { return (value + step - 1) / step; }
 
@@ -47,7 +47,7 @@ bool suits_batch_product(const BatchProduct& shape) {
   return shape.batch >= 8 && shape.batch <= 256 && shape.in * shape.out >= int64_t{1} << 20;
 }
 
-// As yᵀ = w · xᵀ, so that w is read row by row where it lies.
+// Computes yᵀ = w · xᵀ, so that w is read row by row without a copy.
 void batch_forward(const BatchProduct& shape, const float* x, const float* w, float* y) {
   const int64_t batch = shape.batch, in = shape.in, out = shape.out;
   const auto& simd = simd::kernels();

@@ -11,7 +11,7 @@
 namespace tern::cpu {
 namespace {
 
-/// y = x in y's dtype; same shape and format; fast between f32 and bf16.
+/// y = x in the dtype of y, f32 or bf16. x and y have the same shape and format.
 void convert_elements(const Tensor& x, const Tensor& y) {
   visit_fast(x.dtype(), "convert", [&]<class From>(From) {
     visit_fast(y.dtype(), "convert", [&]<class To>(To) {
@@ -27,7 +27,7 @@ void convert_elements(const Tensor& x, const Tensor& y) {
 
 constexpr int64_t kTile = 16;
 
-/// Writes matrices x [rows, columns] as y [columns, rows], tile by tile so that both sides stay in cache.
+/// Writes matrices x [rows, columns] as y [columns, rows], tile by tile, so that both sides stay in cache.
 template <class From, class To>
 void transpose_matrices(const From* x, int64_t matrices, int64_t rows, int64_t columns, To* y) {
   const int64_t tiles = (rows + kTile - 1) / kTile;
@@ -44,7 +44,7 @@ void transpose_matrices(const From* x, int64_t matrices, int64_t rows, int64_t c
   });
 }
 
-/// Copies the elements of an index space of `shape`, walked in `order`, between arrays of one element type.
+/// Copies the elements of an index space from x, the first array of `nest`, to y, the second.
 template <class T>
 void copy_nest(const kernels::LoopNest<2>& nest, const T* x, T* y) {
   const int64_t x_step = nest.inner_step(0), y_step = nest.inner_step(1), inner = nest.inner;
@@ -60,7 +60,7 @@ void copy_nest(const kernels::LoopNest<2>& nest, const T* x, T* y) {
   });
 }
 
-/// Copies `shape` elements from x, read with `x_strides` from `x_origin` on, to y likewise.
+/// Copies elements of shape `shape` from x to y. Each tensor is accessed with its strides, starting at its origin.
 void copy_block(const Tensor& x, const kernels::Strides& x_strides, int64_t x_origin, const Tensor& y,
                 const kernels::Strides& y_strides, int64_t y_origin, const Shape& shape) {
   if (shape.numel() == 0) return;
@@ -76,7 +76,7 @@ int64_t block_origin(const kernels::Strides& strides, const kernels::Offsets& of
 
 bool is_fast(const Tensor& tensor) { return tensor.dtype() == DType::f32 || tensor.dtype() == DType::bf16; }
 
-/// Strides of a tensor's own dimensions, an extent of 1 included.
+/// Strides of a tensor's own dimensions; 0 for a dimension of extent 1.
 kernels::Strides own_strides(const Tensor& tensor) { return kernels::strides_in(tensor, tensor.shape()); }
 
 void convert(const Tensor& x, Tensor& y) {

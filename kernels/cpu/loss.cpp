@@ -9,7 +9,7 @@
 namespace tern::cpu {
 namespace {
 
-/// Calls body(row) for every row of a matrix with `columns` columns, vectorised and over the threads.
+/// Calls body(row) for every row of a matrix with `columns` columns, vectorised and on all threads.
 template <class Body>
 void for_each_row(int64_t rows, int64_t columns, Body body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 8 * columns));

@@ -6,7 +6,7 @@
 
 namespace tern::cpu {
 
-/// As `visit_floating` over f32 and bf16, the dtypes that fast kernels take.
+/// As `visit_floating`, for f32 and bf16, the dtypes of the fast kernels.
 template <class Function>
 decltype(auto) visit_fast(DType dtype, const char* operation, Function&& function) {
   check(dtype == DType::f32 || dtype == DType::bf16, operation, ": elements are ", dtype, ", expected f32 or bf16");
@@ -14,7 +14,7 @@ decltype(auto) visit_fast(DType dtype, const char* operation, Function&& functio
   return function(float{});
 }
 
-/// y[i] = function(x[i]) in f32, in storage order; y may be x.
+/// y[i] = function(x[i]) in f32, in storage order. y may be x.
 template <class Function>
 void map(const char* operation, const Tensor& x, Tensor& y, Function function) {
   visit_fast(x.dtype(), operation, [&]<class T>(T) {
@@ -27,7 +27,7 @@ void map(const char* operation, const Tensor& x, Tensor& y, Function function) {
   });
 }
 
-/// y[i] = function(a[i], b[i]) in f32, in a's storage order; y may be a or b.
+/// y[i] = function(a[i], b[i]) in f32, in the storage order of a. y may be a or b.
 template <class Function>
 void map(const char* operation, const Tensor& a, const Tensor& b, Tensor& y, Function function) {
   const Tensor same = b.to(a.format());

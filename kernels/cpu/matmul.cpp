@@ -11,7 +11,7 @@
 namespace tern::cpu {
 namespace {
 
-/// x itself if it is f32, else a converted copy.
+/// Returns x itself if it is f32; otherwise a converted copy.
 Tensor as_f32(const Tensor& x) {
   if (x.dtype() == DType::f32) return x;
   Tensor converted = Tensor::empty(x.shape(), {.dtype = DType::f32, .format = x.format()});
@@ -19,7 +19,8 @@ Tensor as_f32(const Tensor& x) {
   return converted;
 }
 
-/// Calls `compute(out)` with `y` itself if it is f32, else with an f32 buffer that is then converted into y.
+/// Calls `compute(out)` with `y` itself if it is f32. Otherwise calls it with an f32 buffer and converts the buffer
+/// into y.
 template <class Compute>
 void write_as_f32(Tensor& y, Compute compute) {
   if (y.dtype() == DType::f32) return compute(y);
@@ -28,7 +29,7 @@ void write_as_f32(Tensor& y, Compute compute) {
   kernels::convert.on(Target::cpu)(buffer, y);
 }
 
-/// y = y + bias along each row, then max(·, 0) if `relu`; y [rows, columns].
+/// y = y + bias along each row, then max(·, 0) if `relu`. y is [rows, columns].
 void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
   const int64_t columns = y.size(1);
   const float* shift = bias.defined() ? bias.data<float>() : nullptr;

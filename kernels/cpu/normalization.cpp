@@ -12,9 +12,9 @@
 namespace tern::cpu {
 namespace {
 
-/// How the elements of each channel lie in a tensor [N, C] or [N, C, H, W], and how sums over a channel are cut into
-/// chunks: a function of the shape alone. Channels-last (and rank 2): rows of all channels, a chunk is some rows.
-/// Row-major: planes of one channel, a chunk is one plane.
+/// The layout of the elements of each channel in a tensor [N, C] or [N, C, H, W], and the chunks in which a channel is
+/// summed. It depends only on shape and format. Channels-last and rank 2: rows of all channels, and a chunk is some
+/// rows. Row-major rank 4: planes of one channel, and a chunk is one plane.
 struct ChannelLayout {
   explicit ChannelLayout(const Tensor& x)
       : interleaved(x.rank() == 2 || x.format() == MemoryFormat::channels_last),
@@ -23,9 +23,9 @@ struct ChannelLayout {
         chunk(interleaved ? std::max<int64_t>(16, kGrain / std::max<int64_t>(1, channels)) : x.shape().numel_from(2)),
         chunks(chunk == 0 ? 0 : (count + chunk - 1) / chunk) {}
 
-  /// Elements of one channel in chunk `index`.
+  /// Number of elements of one channel in chunk `index`.
   int64_t chunk_count(int64_t index) const { return std::min(chunk, count - index * chunk); }
-  /// Where the first element of `channel` in chunk `index` lies.
+  /// Offset of the first element of `channel` in chunk `index`.
   int64_t chunk_begin(int64_t index, int64_t channel) const {
     return interleaved ? index * chunk * channels + channel : (index * channels + channel) * chunk;
   }
@@ -34,7 +34,7 @@ struct ChannelLayout {
   int64_t channels, count, chunk, chunks;
 };
 
-/// Calls visit(i, c) for every element i, of channel c; vectorised, in parallel.
+/// Calls visit(i, c) for every element i, of channel c. Vectorised, in parallel.
 template <class Visit>
 void for_each_in_channels(const ChannelLayout& layout, Visit visit) {
   const int64_t channels = layout.channels, chunk = layout.chunk;
@@ -62,8 +62,9 @@ struct Terms {
   float first, second;
 };
 
-/// Two sums at once over every channel, by chunks: first[k·C + c] and second[k·C + c] are the sums over chunk k of what
-/// terms(i, begin, c) returns for element i of channel c; `begin` is the chunk's first element of that channel.
+/// Computes two sums over every channel by chunks. terms(i, begin, c) returns two terms for element i of channel c;
+/// `begin` is the first element of that channel in the chunk. first[k·C + c] and second[k·C + c] are the sums of these
+/// terms over chunk k.
 template <class Function>
 void chunk_sums(const ChannelLayout& layout, float* first, float* second, Function terms) {
   const int64_t channels = layout.channels, chunk = layout.chunk;
@@ -110,8 +111,8 @@ void chunk_sums(const ChannelLayout& layout, float* first, float* second, Functi
 using kernels::BatchNormOptions;
 using kernels::BatchNormParameters;
 
-/// Writes the mean of every channel and the sum of squared distances from it, in one pass over x: each chunk's sums are
-/// taken about its own first element, and the chunks meet in f64 (Chan, Golub and LeVeque, 1983).
+/// Writes the mean of every channel and the sum of squared distances from it, in one pass over x. The sums of a chunk
+/// are of distances from its first element, and the chunks are combined in f64 (Chan, Golub and LeVeque, 1983).
 template <class T>
 void channel_moments(const ChannelLayout& layout, const T* x, double* mean, double* squares) {
   const int64_t channels = layout.channels, chunks = layout.chunks;
@@ -142,7 +143,7 @@ void channel_moments(const ChannelLayout& layout, const T* x, double* mean, doub
   });
 }
 
-/// y = (x - mean) · inverse_deviation · gamma + beta, + residual, through the relu.
+/// y = (x - mean) · inverse_deviation · gamma + beta + residual, then the relu.
 void normalize(const Tensor& x, const Tensor& residual, const BatchNormParameters& parameters, bool relu,
                const Tensor& mean, const Tensor& inverse_deviation, Tensor& y) {
   const ChannelLayout layout(x);
@@ -201,12 +202,12 @@ void batch_norm_inference(const Tensor& x, const Tensor& residual, const BatchNo
   normalize(x, residual, parameters, options.relu, parameters.running_mean, inverse_deviation, y);
 }
 
-/// What a channel's gradient is made of: dx = d · scale + offset + (x - mean) · slope.
+/// The coefficients of a channel's gradient: dx = d · scale + offset + (x - mean) · slope.
 struct Coefficients {
   float *scale, *offset, *slope;
 };
 
-/// Adds the chunks' sums of d and d · (x - mean) into dbeta and dgamma, and makes the coefficients.
+/// Adds the chunks' sums of d and d · (x - mean) into dbeta and dgamma, and computes the coefficients.
 void finish_sums(const ChannelLayout& layout, const float* sums, const float* products,
                  const kernels::BatchNormSaved& saved, float* dgamma, float* dbeta, const Coefficients& coefficients) {
   const float *gamma = saved.gamma.data<float>(), *inverse = saved.inverse_deviation.data<float>();
@@ -226,8 +227,8 @@ void finish_sums(const ChannelLayout& layout, const float* sums, const float* pr
   }
 }
 
-/// The two passes over a batch whose gradient through the relu at element i is `gradient(i)`. The first calls
-/// `keep(i, gradient)`, the second reads `kept(i)`.
+/// The two passes over a batch. `gradient(i)` is the gradient through the relu at element i. The first pass calls
+/// `keep(i, gradient)` for every element, and the second pass reads `kept(i)`.
 template <class T, class Gradient, class Keep, class Kept>
 void two_passes(const kernels::BatchNormSaved& saved, Gradient gradient, Keep keep, Kept kept, Tensor& dx,
                 Tensor& dgamma, Tensor& dbeta) {
@@ -278,18 +279,19 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
 
 using kernels::LocalResponseNormOptions;
 
-constexpr int64_t kStrip = 64;  // channels at once
-constexpr int64_t kReach = 32;  // farthest neighbour a strip's buffer has room for
+constexpr int64_t kStrip = 64;  // channels at a time
+constexpr int64_t kReach = 32;  // largest window; a strip's buffer has room for its neighbours
 constexpr int64_t kRow = kStrip + 2 * kReach;
 
-/// Neighbouring channels that a window reaches: an even size reaches one further down than up, as in PyTorch.
+/// The number of neighbouring channels in a window. If the size is even, there is one more below than above, as in
+/// PyTorch.
 struct Reach {
   explicit Reach(int64_t size) : below(size / 2), above(size - 1 - size / 2) {}
   int64_t below, above;
 };
 
-/// Calls body(pixel, begin, width, from, to) for strips [begin, begin + width) of every pixel's channels; [from, to) is
-/// the strip with `below` and `above` neighbours, cut to the channels there are.
+/// Calls body(pixel, begin, width, from, to) for strips [begin, begin + width) of the channels of every pixel. [from,
+/// to) is the strip with `below` and `above` neighbours, cut to the channels of x.
 template <class Body>
 void for_each_strip(const Tensor& x, int64_t below, int64_t above, Body body) {
   const int64_t channels = x.size(1), pixels = x.numel() / std::max<int64_t>(1, channels);
@@ -303,7 +305,7 @@ void for_each_strip(const Tensor& x, int64_t below, int64_t above, Body body) {
       });
 }
 
-/// sum[c] = the `size` neighbours values[c], values[c + 1], ...
+/// Adds to sum[c] the `size` values values[c], values[c + 1], ...
 inline void window_sums(const float* values, int64_t size, int64_t width, float* sum) {
   for (int64_t k = 0; k < size; ++k) {
 #pragma omp simd
@@ -346,8 +348,8 @@ void local_response_norm(const Tensor& x, const LocalResponseNormOptions& option
   });
 }
 
-// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1) over the q
-// whose window holds c.
+// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1). The sum is
+// over all channels q whose window holds c.
 void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& denominator,
                                   const LocalResponseNormOptions& options, Tensor& dx) {
   if (options.size > kReach)

@@ -18,13 +18,13 @@ namespace {
 
 using dnnl::memory;
 
-/// The processor, as oneDNN sees it.
+/// The processor as a oneDNN engine.
 dnnl::engine& engine() {
   static auto& processor = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: primitives refer to it
   return processor;
 }
 
-/// Runs a primitive in the calling thread's stream and waits for it.
+/// Runs a primitive in the calling thread's stream and waits for it. Throws Error if oneDNN fails.
 void execute(const dnnl::primitive& primitive, const std::unordered_map<int, memory>& arguments) {
   thread_local dnnl::stream stream(engine());
   try {
@@ -35,25 +35,25 @@ void execute(const dnnl::primitive& primitive, const std::unordered_map<int, mem
   }
 }
 
-/// f32 or bf16
+/// The oneDNN type of `dtype`. Throws unless it is f32 or bf16.
 memory::data_type data_type(DType dtype) {
   check(dtype == DType::f32 || dtype == DType::bf16, "oneDNN: elements are ", dtype, ", expected f32 or bf16");
   return dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
-/// A channels-last or row-major image batch.
+/// Describes a channels-last or row-major batch of images.
 memory::desc image_desc(const Tensor& image) {
   const Shape& shape = image.shape();
   const auto tag = image.format() == MemoryFormat::channels_last ? memory::format_tag::nhwc : memory::format_tag::nchw;
   return {memory::dims(shape.begin(), shape.end()), data_type(image.dtype()), tag};
 }
 
-/// An f32 vector.
+/// Describes an f32 vector.
 memory::desc vector_desc(const Tensor& vector) {
   return {{vector.numel()}, memory::data_type::f32, memory::format_tag::a};
 }
 
-/// The elements of `tensor`, described otherwise; the tensor outlives it.
+/// The elements of `tensor` with the description `desc`. The tensor must outlive the result.
 memory memory_of(const Tensor& tensor, const memory::desc& desc) { return {desc, engine(), tensor.raw_data()}; }
 
 /// Uninitialised bytes for `desc`.
@@ -61,9 +61,9 @@ Tensor scratch(const memory::desc& desc) {
   return Tensor::empty({static_cast<int64_t>(desc.get_size())}, {.dtype = DType::u8});
 }
 
-/// A primitive's descriptor with scratch memory given by its caller, from the arguments that describe the operation
-/// and, for a gradient, the forward descriptor as hint. Empty where oneDNN has no such primitive. oneDNN 2 puts the
-/// arguments in a `desc`, oneDNN 3 takes them directly.
+/// A primitive's descriptor, with scratch memory that the caller gives. `describe` passes the arguments that describe
+/// the operation; a gradient also needs the forward descriptor as `hint`. Empty if oneDNN has no such primitive. oneDNN
+/// 2 puts the arguments in a `desc`, oneDNN 3 takes them directly.
 template <class Primitive, class Describe, class... Hint>
 typename Primitive::primitive_desc primitive_desc(dnnl::primitive_attr attributes, Describe describe,
                                                   const Hint&... hint) {
@@ -78,7 +78,7 @@ typename Primitive::primitive_desc primitive_desc(dnnl::primitive_attr attribute
 
 enum class Operation : uint8_t { forward, backward_data, backward_weights };
 
-/// Everything that a primitive was made for: operation, dtype, number of threads, shapes and settings.
+/// Everything that a primitive depends on: operation, dtype, number of threads, shapes and settings.
 class CacheKey {
  public:
   CacheKey(Operation operation, DType dtype)
@@ -98,17 +98,18 @@ class CacheKey {
   std::vector<int64_t> values_;
 };
 
-/// A convolution's primitive and how it wants its weights; empty where oneDNN has none.
+/// A convolution's primitive and the layout of its weights; empty if oneDNN has no primitive.
 struct Cached {
   dnnl::primitive primitive;
   dnnl::memory::desc scratchpad;
   dnnl::memory::desc weights, plain;  ///< in the primitive's own layout, and in tern's
-  dnnl::primitive reorder;            ///< between the two
+  dnnl::primitive reorder;            ///< converts between the two
 };
 
-/// What `make` made for this key, now or before. Thread-safe; keeps a bounded number.
+/// Returns what `make` returns for this key; calls it only if the cache has no entry. Thread-safe. The cache has a
+/// bounded size. Throws Error if oneDNN fails.
 std::shared_ptr<const Cached> cached(const CacheKey& key, const std::function<Cached()>& make) {
-  constexpr size_t kMaxEntries = 1024;  // several networks' worth; beyond it the cache starts anew
+  constexpr size_t kMaxEntries = 1024;  // enough for several networks; if it is reached, the cache is cleared
   static std::mutex mutex;
   static auto& entries = *new std::map<CacheKey, std::shared_ptr<const Cached>>;  // outlives every static tensor
   std::lock_guard lock(mutex);
@@ -121,22 +122,22 @@ std::shared_ptr<const Cached> cached(const CacheKey& key, const std::function<Ca
   }
 }
 
-/// The weights' shape as oneDNN has it: with groups, [groups, O/groups, C/groups, kh, kw].
+/// The shape of the weights for oneDNN: with groups, [groups, O/groups, C/groups, kh, kw].
 memory::dims weight_dims(const Shape& w, int64_t groups) {
   if (groups == 1) return {w[0], w[1], w[2], w[3]};
   return {groups, w[0] / groups, w[1], w[2], w[3]};
 }
 
-/// f32 weights as tern keeps them.
+/// Describes f32 weights in tern's layout.
 memory::desc plain_weights(const Shape& w, int64_t groups) {
   return {weight_dims(w, groups), memory::data_type::f32,
           groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw};
 }
 
-/// One convolution, as oneDNN describes its operands.
+/// One convolution with its operands in oneDNN's description.
 struct Description {
   memory::desc x, w, y;
-  memory::desc bias;  ///< zero where there is none
+  memory::desc bias;  ///< zero if there is none
   memory::dims stride, dilation, padding;
 };
 
@@ -170,7 +171,7 @@ CacheKey key_of(Operation operation, const Tensor& x, const Shape& w, const Tens
 }  // namespace
 
 bool onednn_has_bf16() {
-  // Each instruction set's number has the bits of those it contains.
+  // Each instruction set's number includes the bits of the sets that it contains.
   const auto contains = [](dnnl::cpu_isa set, dnnl::cpu_isa part) {
     return (static_cast<unsigned>(set) & static_cast<unsigned>(part)) == static_cast<unsigned>(part);
   };

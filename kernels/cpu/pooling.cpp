@@ -8,19 +8,19 @@
 namespace tern::cpu {
 namespace {
 
-/// Rows (or columns) [first, last) of something, and where the window that yields them begins, padding included.
+/// Rows (or columns) [first, last) under a window, and the first row of the window, which may lie in the padding.
 struct Span {
   int64_t first, last, origin;
 };
 
-/// The window along one dimension of the output's element `index`, cut to the input's `extent`.
+/// The window of output element `index` along one dimension, cut to the input's `extent`.
 inline Span window_span(int64_t index, int64_t window, int64_t stride, int64_t padding, int64_t extent) {
   const int64_t origin = index * stride - padding;
   return {std::max<int64_t>(origin, 0), std::min(origin + window, extent), origin};
 }
 
-/// The output's elements [first, last) whose windows hold the input's element `index` along one dimension; `advance`
-/// goes on to the next index.
+/// The output elements [first, last) whose windows hold input element `index`, along one dimension. `advance` moves to
+/// the next index.
 class CoveringSpan {
  public:
   CoveringSpan(int64_t index, int64_t window, int64_t stride, int64_t padding, int64_t outputs)
@@ -40,8 +40,9 @@ class CoveringSpan {
   int64_t place_, window_, stride_, outputs_;
 };
 
-/// How a rank-4 tensor is walked: `planes` · h · w points of `width` adjacent elements each. Channels-last: a plane is
-/// an image and a point all its channels; row-major: a plane is one channel of one image and a point one element.
+/// The grid for loops over a rank-4 tensor: `planes` · h · w points of `width` adjacent elements each. Channels-last: a
+/// plane is an image, and a point is all its channels at one pixel. Row-major: a plane is one channel of one image, and
+/// a point is one element.
 struct PointGrid {
   int64_t planes, h, w, width;
 };
@@ -50,7 +51,7 @@ inline PointGrid point_grid(const Tensor& x) {
   return {last ? x.size(0) : x.size(0) * x.size(1), x.size(2), x.size(3), last ? x.size(1) : 1};
 }
 
-/// Calls body(plane, row) for every row of every plane, vectorised and over the threads.
+/// Calls body(plane, row) for every row of every plane, vectorised and on all threads.
 template <class Body>
 void for_each_grid_row(const PointGrid& grid, Body body) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * grid.w * grid.width));
@@ -59,12 +60,12 @@ void for_each_grid_row(const PointGrid& grid, Body body) {
   });
 }
 
-/// Channels that a pooling loop holds in registers or first-level cache at once.
+/// The number of channels that a pooling loop holds in registers or first-level cache at a time.
 inline constexpr int64_t kPoolStrip = 64;
 
 using kernels::PoolGeometry;
 
-/// What the sum over a window is multiplied by.
+/// The factor of the sum over a window.
 float window_scale(const PoolGeometry& geometry, const Span& rows, const Span& columns, const PointGrid& in) {
   if (!geometry.count_include_pad)
     return 1.0f / static_cast<float>((rows.last - rows.first) * (columns.last - columns.first));
@@ -138,8 +139,8 @@ using kernels::PoolGeometry;
 
 constexpr int64_t kWindowStrip = 8;
 
-/// Calls strip(begin, count) for all `width` elements of a point: eight at a time where there are as many, the last
-/// eight overlapping those before, which are then computed again.
+/// Calls strip(begin, count) for all `width` elements of a point. If there are at least eight, it takes eight at a
+/// time. The last eight may overlap the ones before, which are then computed again.
 template <class Strip>
 void for_each_strip(int64_t width, Strip strip) {
   if (width < kWindowStrip) return strip(0, width);
@@ -192,13 +193,13 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
   });
 }
 
-/// Whether the windows tile the input: each of its elements lies in exactly one.
+/// Whether the windows tile the input: each of its elements lies in exactly one window.
 bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const PointGrid& out) {
   return geometry.window == geometry.stride && geometry.padding == Extent2(0) && in.h == out.h * geometry.window.h &&
          in.w == out.w * geometry.window.w;
 }
 
-/// Each window hands its gradient to its winner and zeros to the rest.
+/// Writes the gradient of each window to its winner and zeros to its other elements.
 template <class T>
 void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry& geometry, const PointGrid& in,
                         const PointGrid& out, T* to) {
@@ -221,7 +222,7 @@ void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry&
   });
 }
 
-// Where windows overlap, each element of dx gathers from those that hold it, so no two threads write one element.
+// If windows overlap, each element of dx gathers from the windows that hold it, so no two threads write one element.
 void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeometry& geometry, Tensor& dx) {
   const Tensor d_out = dy.to(dx.format()), winners = where.to(dx.format());
   visit_fast(dy.dtype(), "max_pool2d_backward", [&]<class T>(T) {

@@ -27,7 +27,7 @@ void provide_cpu_kernels() {
 namespace tern::kernels {
 namespace {
 
-/// "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." gives its second word.
+/// For example "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." gives its second word.
 std::string openblas_version() {
   const std::string text = openblas_get_config();
   const size_t begin = text.find(' ') + 1;

@@ -8,7 +8,7 @@
 namespace tern::cpu {
 namespace {
 
-constexpr int64_t kRun = 4096;  // elements summed in f32 before the sums meet in f64
+constexpr int64_t kRun = 4096;  // elements summed in f32 before the sums are added in f64
 
 /// Σ x over adjacent elements.
 template <class T>
@@ -23,8 +23,8 @@ double run_sum(const T* x, int64_t count) {
   return total;
 }
 
-/// x's dimensions in storage order, joined where all are summed or all are kept. `regular` where these two kinds
-/// alternate in at most three dimensions and the kept ones lie in y in the same order.
+/// The dimensions of x in storage order. Neighbours are joined if both are summed or both are kept. `regular` is true
+/// if summed and kept dimensions alternate, there are at most three, and the kept ones lie in y in the same order.
 struct Reduction {
   Reduction(const Tensor& x, const Tensor& y)
       : nest(x.shape(), kernels::storage_order(x),
@@ -42,7 +42,7 @@ struct Reduction {
   bool regular;
 };
 
-/// Sums whose elements are adjacent: y[k] = Σ x[k, :] for `rows` rows.
+/// Sums of adjacent elements: y[k] = Σ x[k, :] for `rows` rows.
 template <class T>
 void sum_rows(const T* x, int64_t rows, int64_t columns, float scale, T* y) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
@@ -52,7 +52,7 @@ void sum_rows(const T* x, int64_t rows, int64_t columns, float scale, T* y) {
   });
 }
 
-/// All of x in one number: blocks in parallel, then their sums in order.
+/// Sums all of x to one number: blocks in parallel, then their sums in order.
 template <class T>
 void sum_all(const T* x, int64_t count, float scale, T* y) {
   const int64_t blocks = (count + kRun - 1) / kRun;

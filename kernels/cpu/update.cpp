@@ -19,8 +19,8 @@ int64_t total_numel(std::span<const ParameterUpdate> updates) {
 double number(const Tensor& tensor) { return *tensor.data<double>(); }
 float number_or_1(const Tensor& tensor) { return tensor.defined() ? static_cast<float>(number(tensor)) : 1; }
 
-/// Calls body(update, first, last) on ranges that cover every parameter, cut evenly over the threads as if the
-/// parameters were one array.
+/// Calls body(update, first, last) on ranges that cover every parameter. The ranges are split evenly over the threads
+/// as if the parameters were one array.
 template <class Body>
 void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
   parallel_for(0, total_numel(updates), kGrain, [&](int64_t first, int64_t last) {

@@ -6,19 +6,19 @@
 #include "tern/core/dtype.h"
 #include "tern/core/parallel.h"
 
-// Code for the processor's instruction set comes in two forms. Plain loops pass through `vectorized`, which has the
-// compiler make them for each set. Loops written with vector types are compiled by themselves: see simd/kernels.h.
+// There are two ways to compile code for an instruction set. Plain loops go through `vectorized`, and the compiler
+// makes a version for each set. Loops written with vector types are in files of their own: see simd/kernels.h.
 
 namespace tern::cpu {
 
-/// The vector instructions that loops here are compiled for: the widest of the processor's.
+/// The instruction sets that the loops are compiled for. `vector_set` returns the widest one that the processor has.
 enum class VectorSet : uint8_t { baseline, avx2, avx512 };
 VectorSet vector_set();
 
 namespace detail {
 
-// Flattening inlines the whole body, so that its loops are compiled for the target of the function around them. The
-// body is taken by value: its captures then live in registers, where no store through a pointer can alias them.
+// `flatten` inlines the whole body, so that its loops are compiled for the target of the enclosing function. The body
+// is passed by value: its captures are then in registers, and no store through a pointer can alias them.
 template <class Body>
 [[gnu::flatten]] void run_baseline(Body body) {
   body();
@@ -34,8 +34,8 @@ template <class Body>
 
 }  // namespace detail
 
-/// Calls `body()` compiled for this processor's widest vectors. The body captures by value and consists of plain
-/// loops; what it calls must be visible to be inlined.
+/// Calls `body()` in the version for this processor's widest vectors. The body must capture by value and consist of
+/// plain loops. The functions that it calls must be visible so that they can be inlined.
 template <class Body>
 void vectorized(Body body) {
   switch (vector_set()) {
@@ -45,13 +45,13 @@ void vectorized(Body body) {
   }
 }
 
-/// `parallel_for` whose body(first, last) is `vectorized`.
+/// `parallel_for` with a `vectorized` body(first, last).
 template <class Body>
 void parallel_vectorized(int64_t count, int64_t grain, Body body) {
   parallel_for(0, count, grain, [&](int64_t first, int64_t last) { vectorized([=] { body(first, last); }); });
 }
 
-// Elements as f32. A bf16 is read and written through its bits, since loops over class objects do not vectorise.
+// Load and store elements as f32. bf16 is read and written as bits, because loops over class objects do not vectorise.
 inline float load(const float* p) { return *p; }
 inline float load(const BFloat16* p) { return std::bit_cast<float>(static_cast<uint32_t>(p->bits) << 16); }
 inline void store(float* p, float value) { *p = value; }
@@ -62,11 +62,11 @@ inline void store(BFloat16* p, float value) {
   p->bits = static_cast<uint16_t>((is_nan ? word | 0x400000u : rounded) >> 16);
 }
 
-/// Elements worth a thread of their own where each costs little more than its memory traffic.
+/// The minimum number of elements per thread for loops whose cost per element is little more than memory traffic.
 inline constexpr int64_t kGrain = 1 << 14;
 
-/// While one lives, loops run as on a processor with no wider vectors than `set`: so tests reach what other processors
-/// run. One at a time, made and destroyed while no kernel runs.
+/// While this object lives, loops run as on a processor whose vectors are not wider than `set`. Tests use it to run the
+/// code for other processors. Only one may exist at a time. Create and destroy it while no kernel runs.
 class NarrowerVectors {
  public:
   explicit NarrowerVectors(VectorSet set);

@@ -8,17 +8,18 @@
 namespace tern::cpu {
 namespace {
 
-/// Tiles that a thread takes through all steps at a time: multiples of every height of a product tile, and few enough
-/// that patches and products of middling layers stay in its own cache.
+/// The number of tiles that a thread takes through all steps at a time. It is a multiple of every height of a product
+/// tile, and small enough that the patches and products of middle-sized layers stay in the thread's own cache.
 constexpr int64_t kBlockTiles = 48;
-/// Transformed weights above this many floats are read once by all threads together, each with points of its own.
+/// If the transformed weights have more floats than this, all threads together read them once: each thread takes some
+/// of the points.
 constexpr int64_t kSharedFloats = 1 << 21;
 constexpr int64_t kSharedTiles = 192;
 
-/// Weights as the points' right factors: [point][panel of out][in][2·width].
+/// The weights as the right factors of the products at the points: [point][panel of out][in][2·width].
 class PointWeights {
  public:
-  /// `backward`: the roles of w's first two dimensions exchanged, the kernel turned by half a circle.
+  /// `backward`: exchanges the first two dimensions of w and rotates the kernel by 180 degrees.
   PointWeights(const Tensor& w, bool backward);
 
   int64_t in() const { return in_; }
@@ -30,8 +31,8 @@ class PointWeights {
   void transform(const Tensor& w, bool backward, int64_t panel);
 
   int64_t in_, out_;
-  int64_t columns_ = 2 * simd::kernels().width;  ///< of a panel
-  int64_t panel_, point_;                        ///< strides
+  int64_t columns_ = 2 * simd::kernels().width;  ///< columns of a panel
+  int64_t panel_, point_;                        ///< strides of panels and points, in floats
   Tensor packed_;
 };
 
@@ -73,7 +74,7 @@ simd::Product PointWeights::product(int64_t point) const {
           .b_panel = panel_};
 }
 
-/// out = the correlation of `in` with `weights`, in three steps that each take a range of tiles.
+/// out = the correlation of `in` with `weights`, in three steps. Each step takes a range of tiles.
 class WinogradCorrelation {
  public:
   WinogradCorrelation(const Tensor& in, const PointWeights& weights, int64_t taps, int64_t padding, Tensor& out)
@@ -103,7 +104,7 @@ class WinogradCorrelation {
     product.c_row = out.row();
     simd::kernels().multiply(product);
   }
-  /// `outside` takes the channels of pixels beyond the images.
+  /// `outside` [channels] receives pixels beyond the images.
   void transform_products(int64_t begin, int64_t end, const PointLayout& layout, const float* products,
                           const float* bias, bool relu, float* outside) const {
     float* pixels[TiledImages::kMaxPixels];
@@ -139,7 +140,7 @@ void correlate_by_tiles(const WinogradCorrelation& c, const PointWeights& weight
   });
 }
 
-/// All threads take one larger block through each step together: every transformed weight is read by one of them.
+/// All threads take one larger block through each step together, so that only one thread reads each transformed weight.
 void correlate_by_points(const WinogradCorrelation& c, const PointWeights& weights, const float* bias, bool relu) {
   const int64_t block = std::min(kSharedTiles, c.tiles());
   const PointLayout in(block, weights.in()), out(block, weights.out());

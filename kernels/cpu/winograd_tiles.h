@@ -14,8 +14,8 @@ inline const simd::WinogradTransforms& winograd_transforms(int64_t taps) {
   return taps == 3 ? simd::kernels().winograd_3x3 : simd::kernels().winograd_5x5;
 }
 
-/// How 36 matrices [rows, columns], one per point, lie in scratch memory: rows are padded for whole vectors, and the
-/// distances between rows and between matrices are such that neighbours fall in different sets of the cache.
+/// The layout of 36 matrices [rows, columns], one per point, in scratch memory. Rows are padded for whole vectors. The
+/// distances between rows and between matrices put neighbours into different sets of the cache.
 class PointLayout {
  public:
   PointLayout(int64_t rows, int64_t columns)
@@ -32,20 +32,21 @@ class PointLayout {
   int64_t row_, point_;
 };
 
-/// Cuts channels-last images into tiles: tile (i, j) is the square of `side` pixels that begins at pixel
-/// (step·i - padding, step·j - padding). Gives the addresses of its pixels, and of stand-ins for those outside.
+/// Cuts channels-last images into tiles. Tile (i, j) is the square of `side` pixels that begins at pixel (step·i -
+/// padding, step·j - padding). Gives the addresses of its pixels, and substitutes for pixels outside the image.
 class TiledImages {
  public:
   static constexpr int kMaxPixels = 36;
 
-  /// `tiles_h` x `tiles_w` tiles in every image of f32 channels-last `images`, which outlive this.
+  /// Cuts every image of f32 channels-last `images` into `tiles_h` x `tiles_w` tiles. `images` must outlive this
+  /// object.
   TiledImages(const Tensor& images, int64_t tiles_h, int64_t tiles_w, int64_t side, int64_t step, int64_t padding);
 
   int64_t count() const { return images_.size(0) * tiles_in_image(); }
 
-  /// Pixels of tile `tile`, row by row, each readable in whole vectors; zeros outside the image.
+  /// Gives the pixels of tile `tile`, row by row, each readable in whole vectors. Pixels outside the image are zeros.
   void readable(int64_t tile, const float** pixels) const;
-  /// The same for writing; `outside` [channels] takes what falls outside the image.
+  /// As `readable`, for writing. `outside` [channels] receives the pixels outside the image.
   void writable(int64_t tile, float* outside, float** pixels) const;
 
  private:
@@ -55,11 +56,11 @@ class TiledImages {
 
   const Tensor& images_;
   int64_t tiles_h_, tiles_w_, side_, step_, padding_;
-  // Of `images_`, fetched once: a tile of few channels takes no longer to transform than to look them up.
+  // Properties of `images_`, read once: with few channels, looking them up takes as long as transforming a tile.
   float* first_;
   int64_t channels_, height_, width_;
-  Tensor zeros_;       ///< one pixel of them
-  Tensor last_pixel_;  ///< a copy with room behind it: vectors read from the original would end beyond the tensor
+  Tensor zeros_;       ///< one pixel of zeros
+  Tensor last_pixel_;  ///< a copy with padding: a vector read from the original would end beyond the tensor
 };
 
 inline TiledImages::TiledImages(const Tensor& images, int64_t tiles_h, int64_t tiles_w, int64_t side, int64_t step,

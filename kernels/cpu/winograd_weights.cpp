@@ -7,9 +7,10 @@
 namespace tern::cpu {
 namespace {
 
-/// Tiles summed between two visits of the sums, which for middling layers exceed the second-level cache.
+/// The number of tiles to sum before the sums are loaded again. For middle-sized layers, the sums exceed the
+/// second-level cache.
 constexpr int64_t kGradientBlockTiles = 96;
-/// Sums at the points up to this many floats are held once per thread, larger ones once.
+/// Each thread has its own sums if they take at most this many floats; otherwise all threads share one copy.
 constexpr int64_t kPrivateFloats = 1 << 20;
 constexpr int64_t kGradientSharedTiles = 192;
 
@@ -29,7 +30,7 @@ class WinogradGradient {
   int64_t tiles() const { return patches_.count(); }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
-  /// Of the sums, [in, out] at every point.
+  /// The layout of the sums, [in, out] at every point.
   const PointLayout& sums() const { return sums_; }
 
   void transform(int64_t begin, int64_t end, const PointLayout& x, float* patches, const PointLayout& dy,
@@ -58,7 +59,7 @@ class WinogradGradient {
                               .c_row = sums_.row(),
                               .accumulate = accumulate});
   }
-  /// dw from the sums, which have come together in the first of `parts`.
+  /// Writes dw from `sums`, the total over all tiles.
   void write_weights(const float* sums, Tensor& dw) const;
 
  private:
@@ -88,7 +89,7 @@ void WinogradGradient::write_weights(const float* sums, Tensor& dw) const {
   });
 }
 
-/// Each thread sums blocks of its own tiles; the threads' sums are added last, in order.
+/// Each thread sums blocks of its own tiles. The sums of the threads are added last, in order.
 Tensor sum_by_tiles(const WinogradGradient& g) {
   const int64_t block = std::min(kGradientBlockTiles, g.tiles());
   const PointLayout x(block, g.in()), dy(block, g.out());
@@ -118,7 +119,7 @@ Tensor sum_by_tiles(const WinogradGradient& g) {
   return sums;
 }
 
-/// All threads transform one larger block together, then each adds the products at points of its own.
+/// All threads transform one larger block together. Then each thread adds the products at its own points.
 Tensor sum_by_points(const WinogradGradient& g) {
   const int64_t block = std::min(kGradientSharedTiles, g.tiles());
   const PointLayout x(block, g.in()), dy(block, g.out());

@@ -10,7 +10,8 @@ using kernels::BucketNorm;
 using kernels::CodecSums;
 using kernels::kStatisticsRun;
 
-/// A run is summed by a thread for each of its lanes, a block takes runs that are a subtree of their bucket's.
+/// A run has one thread for each of its lanes. A block sums kRuns runs, which are a subtree of the tree of their
+/// bucket.
 constexpr int kLanes = kernels::kStatisticsLanes, kRuns = kThreads / kLanes, kWarps = kThreads / kWarp;
 constexpr int64_t kBlockElements = kRuns * kStatisticsRun;
 static_assert(kWarp == 2 * kLanes);
@@ -21,14 +22,14 @@ constexpr int64_t blocks_per_bucket(const BucketSums& sums) {
   return (sums.width + kBlockElements - 1) / kBlockElements;
 }
 
-/// Adds the sums of the thread whose number differs in one bit. All threads of the warp call it together.
+/// Adds the sums of the thread whose number differs in one bit. All threads of the warp must call it together.
 __device__ CodecSums with_neighbour(const CodecSums& sums, int bit) {
   return sums + CodecSums{__shfl_xor_sync(~0u, sums.largest, bit), __shfl_xor_sync(~0u, sums.sum, bit),
                           __shfl_xor_sync(~0u, sums.squares, bit)};
 }
 
-/// The last levels of the tree: one value of each warp of the block; the first warp gets the result. What is missing
-/// counts as zeros, which change no bit.
+/// The last levels of the tree: adds one value of each warp of the block. All threads get the result. Missing values
+/// count as zeros, which change no bit of the sums.
 __device__ CodecSums fold_warps(CodecSums sums) {
   __shared__ double shared[3][kWarps];
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -43,7 +44,7 @@ __device__ CodecSums fold_warps(CodecSums sums) {
   return sums;
 }
 
-/// A row of statistics or of partials.
+/// Stores a row of statistics or of partials.
 __device__ void store(double* row, const CodecSums& sums) {
   row[0] = sums.largest;
   row[1] = sums.sum;
@@ -57,7 +58,7 @@ __device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& su
     of.units[bucket] = kernels::codec_unit(norm, sums.largest, sums.squares, levels);
 }
 
-/// A block sums kRuns runs: of as many buckets, or of one.
+/// Each block sums kRuns runs, of one bucket or of as many buckets.
 __global__ void sum_runs(BucketNorm norm, int64_t levels, const __grid_constant__ ItemTable<BucketSums> table) {
   const auto place = table.place();
   const BucketSums& of = place.entry;
@@ -90,7 +91,7 @@ __global__ void sum_runs(BucketNorm norm, int64_t levels, const __grid_constant_
   store(of.partials + 3 * block, sums);
 }
 
-/// A block for each bucket of several blocks: each thread folds a subtree, then all fold theirs.
+/// One block for each bucket that takes several blocks. Each thread adds up a subtree, then all threads add up theirs.
 __global__ void sum_partials(BucketNorm norm, int64_t levels, const __grid_constant__ ItemTable<BucketSums> table) {
   const auto place = table.place();
   const BucketSums& of = place.entry;

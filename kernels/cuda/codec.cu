@@ -38,7 +38,7 @@ struct TileElements {
   float x[kTileGroups] = {};
 };
 
-/// x[i] of registers, which have no addresses.
+/// x[i] for an array in registers, which cannot be indexed at run time.
 __device__ float pick(const float (&x)[kTileGroups], int i) {
   float picked = 0;
 #pragma unroll
@@ -46,14 +46,15 @@ __device__ float pick(const float (&x)[kTileGroups], int i) {
   return picked;
 }
 
-/// Units that are given.
+/// Units that the caller gives.
 struct GivenUnits {
   __device__ auto operator()(const Coded& of, int64_t, const TileElements&) const {
     return [units = of.units](int64_t bucket) { return units[bucket]; };
   }
 };
 
-/// Units of buckets that tiles hold whole, from the elements in registers: lane k gets that of the tile's bucket k.
+/// Units of buckets that lie completely in one tile, computed from the elements in registers. Lane k gets the unit of
+/// bucket k of the tile.
 struct OwnUnits {
   BucketNorm norm;
   int64_t levels;
@@ -65,7 +66,7 @@ struct OwnUnits {
     float largest = 0, own_largest = 0;
 #pragma unroll
     for (int j = 0; j < kTileGroups; ++j) {
-      // Elements of one of the sixteen sums lie in two lanes, both of which add them up. Their squares are exact.
+      // The elements of one of the sixteen sums lie in two lanes, and both lanes add them up. Their squares are exact.
       const float x = tile.x[j], other = __shfl_xor_sync(~0u, x, kernels::kStatisticsLanes);
       const double before = lane < kernels::kStatisticsLanes ? x : other,
                    after = lane < kernels::kStatisticsLanes ? other : x;
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
       decided = decided && kernels::codec_decides(sum);
       codes |= kernels::codec_code(tile.x[j], sum >> 16) << (k * Slots::kBits);
     }
-    if (__ballot_sync(~0u, !decided) != 0) {  // once in 65536 elements: all of the word again, from every random bit
+    if (__ballot_sync(~0u, !decided) != 0) {  // about once in 65536 elements: the word again, with all random bits
       codes = 0;
 #pragma unroll 1
       for (int k = 0; k < Slots::kGroups; ++k) {
@@ -177,7 +178,7 @@ void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int6
 
 using kernels::DecodedGradient;
 
-/// Codes and units of the first message; those of the next lie a fixed number of bytes further.
+/// Codes and units of the first message. Those of the next message lie a fixed number of bytes further.
 struct Decoded {
   float* sum;
   const uint8_t *codes, *units;

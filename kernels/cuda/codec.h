@@ -13,8 +13,8 @@
 
 namespace tern::cuda {
 
-/// Some tensors of a message as a kernel's argument. Each has blocks of its own in one launch, so that small ones cost
-/// none.
+/// Some tensors of a message as the argument of a kernel. Each tensor has its own blocks in one launch, so that small
+/// tensors need no launch of their own.
 template <class Entry>
 struct ItemTable {
   static constexpr int kMost = 128;
@@ -26,7 +26,7 @@ struct ItemTable {
   }
   Grid grid() const { return {.blocks = dim3(static_cast<unsigned>(first_block[count]))}; }
 
-  /// Whose block this is, and which of its blocks.
+  /// The entry of a block, and the number of the block within that entry.
   struct Place {
     const Entry& entry;
     int64_t block;
@@ -46,7 +46,7 @@ struct ItemTable {
   Entry entries[kMost];
 };
 
-/// Calls launch(table) for tables that together hold each of `entries`, with blocks_of(entry) blocks.
+/// Calls launch(table) for tables that together hold all `entries`, each with blocks_of(entry) blocks.
 template <class Entry, class BlocksOf, class Launch>
 void for_each_table(std::span<const Entry> entries, BlocksOf blocks_of, Launch launch) {
   while (!entries.empty()) {
@@ -58,23 +58,24 @@ void for_each_table(std::span<const Entry> entries, BlocksOf blocks_of, Launch l
   }
 }
 
-/// One gradient's buckets and what becomes of their sums: rows of statistics, or units where `statistics` is null.
+/// The buckets of one gradient and the target of their sums: rows of statistics, or units if `statistics` is null.
 struct BucketSums {
   const float* g;
-  int64_t numel, width;  ///< elements: of all, of a bucket
+  int64_t numel, width;  ///< number of elements, and elements per bucket
   double* statistics;
   float* units;
   double* partials = nullptr;  ///< scratch
 };
 
-/// Sums every bucket in the order of codec_arithmetic.h; `norm` and `levels` are those of units.
+/// Sums every bucket in the order of codec_arithmetic.h. `norm` and `levels` are used only for units.
 void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, kernels::BucketNorm norm,
                  int64_t levels);
 
-/// What a warp codes at once, two chunks: lane i has element i of each group in registers.
+/// A warp codes a tile of two chunks at a time. Lane i has element i of each group in registers.
 inline constexpr int kChunkGroups = kernels::kCodecChunk / kernels::kCodecGroup, kTileGroups = 2 * kChunkGroups;
 inline constexpr int kTile = kTileGroups * kWarp, kTilesPerBlock = kThreads / kWarp;
-/// Blocks that a multiprocessor is to hold at once, so that some load while others compute: 80 registers a thread.
+/// The number of blocks that a multiprocessor should hold at once, so that some blocks load while others compute. This
+/// leaves 80 registers per thread.
 inline constexpr int kResidentBlocks = 3;
 static_assert(kernels::kCodecGroup == kWarp);
 
@@ -85,7 +86,7 @@ inline int64_t tile_blocks(int64_t numel) {
 
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-/// body(j, e) for this lane's element e of each group j of the tile that begins at `first`, as far as there are any.
+/// Calls body(j, e) for this lane's element e of each group j of the tile that begins at `first`, if e < `numel`.
 template <class Body>
 __device__ void for_each_group(int64_t first, int64_t numel, Body body) {
   const int64_t own = first + lane_id();
@@ -99,24 +100,25 @@ __device__ void for_each_group(int64_t first, int64_t numel, Body body) {
   }
 }
 
-/// Elements in a bucket, for all elements of a gradient.
+/// Number of elements in a bucket, the same for all buckets of a gradient.
 struct BucketWidth {
   int64_t width = 1;
-  Divider narrow;  ///< by the width, where buckets are shorter than a tile
+  Divider narrow;  ///< divides by the width if buckets are shorter than a tile
 
   BucketWidth() = default;
   explicit BucketWidth(int64_t elements)
       : width(elements), narrow(elements < kTile ? static_cast<uint32_t>(elements) : 1) {}
 
-  /// How many buckets further an element is that stands `place` < 2 · kTile elements behind the beginning of one.
+  /// `place` < 2 · kTile is the distance of an element from the start of a bucket. Returns how many buckets after that
+  /// bucket the element lies.
   __device__ int buckets_in(int64_t place) const {
     if (width >= kTile) return place >= width ? 1 : 0;
     return static_cast<int>(narrow.quotient(static_cast<uint32_t>(place)));
   }
 };
 
-/// values[j] = of(bucket of this lane's element of group j). Lanes compute it each for one of the tile's buckets, where
-/// it has several, and pass it on. All of the warp call it together.
+/// values[j] = of(bucket of this lane's element of group j). If the tile has several buckets, each lane computes the
+/// value of one bucket and passes it on. All threads of the warp must call it together.
 template <class Of>
 __device__ void spread(const BucketWidth& width, int64_t first, int64_t numel, Of of, float (&values)[kTileGroups]) {
   const int64_t bucket = first < width.width ? 0 : first / width.width, begun = first - bucket * width.width;
@@ -139,7 +141,7 @@ __device__ void spread(const BucketWidth& width, int64_t first, int64_t numel, O
   }
 }
 
-/// Transposes a matrix of bits of which lane i holds row i (Warren, "Hacker's Delight", 7-3).
+/// Transposes a matrix of bits. Lane i holds row i (Warren, "Hacker's Delight", 7-3).
 __device__ inline uint32_t transpose_bits(uint32_t row) {
   uint32_t mask = 0x0000ffffu;
   for (int k = kWarp / 2; k > 0; k /= 2, mask ^= mask << k) {
@@ -149,16 +151,16 @@ __device__ inline uint32_t transpose_bits(uint32_t row) {
   return row;
 }
 
-/// Codes take slots of `Slot` bits, so that those of an element in 32 / Slot groups fill a word. Transposed, the warp's
-/// words are the groups' planes: lane k·Slot + b holds plane b of group k.
+/// Each code takes a slot of `Slot` bits, so that the codes of one lane in 32 / Slot groups fill a word. The transposed
+/// words of the warp are the planes of the groups: lane k·Slot + b holds plane b of group k.
 template <int Slot>
 struct Slots {
   static constexpr int kBits = Slot;
-  static constexpr int kGroups = kWarp / Slot;          ///< of a word
-  static constexpr int kWords = kTileGroups / kGroups;  ///< of a tile
+  static constexpr int kGroups = kWarp / Slot;          ///< groups in a word
+  static constexpr int kWords = kTileGroups / kGroups;  ///< words of a tile
   static constexpr uint32_t kCode = (1u << Slot) - 1;
 
-  /// Where this lane's plane stands, of word `word` of the tile whose first group is `group`.
+  /// The place of this lane's plane in word `word` of the tile whose first group is `group`.
   __device__ static kernels::CodecPlane plane(int64_t numel, int bits, int64_t group, int word) {
     const int bit = lane_id() % Slot;
     if (bit >= bits) return {0, 0};

@@ -17,7 +17,7 @@
 namespace tern::cuda {
 namespace {
 
-/// One device's cuDNN, and the plans made for it. A handle serves one thread at a time.
+/// One device's cuDNN handle and the plans made for the device. A handle is used by one thread at a time.
 struct Dnn {
   struct Entry {
     ConvolutionProblem problem;
@@ -30,11 +30,11 @@ struct Dnn {
 };
 
 Dnn& dnn_of(Device device) {
-  static auto& devices = *new std::array<Dnn, kMaxCudaDevices>;  // never destroyed, as the devices' own objects
+  static auto& devices = *new std::array<Dnn, kMaxCudaDevices>;  // never destroyed, like the devices' own objects
   return devices[static_cast<size_t>(device.index)];
 }
 
-/// A convolution's arrays, by `kConvolutionIds`.
+/// The arrays of a convolution, in the order of `kConvolutionIds`.
 struct Arrays {
   const Tensor &x, &w, &y;
 
@@ -45,9 +45,10 @@ struct Arrays {
   }
 };
 
-/// The fastest of the best few engines, which is remembered; if runs have to be alike, the first that the heuristics
-/// propose. An engine that fails here is left out.
-/// Each process chooses for itself: ranks may round their own gradients differently, and share the same sum of them.
+/// Returns the fastest of the first few engines and remembers it in a file. If runs must be deterministic, returns the
+/// first engine that the heuristics propose. Skips engines that fail here.
+/// Each process chooses for itself: ranks may round their own gradients differently, but they all receive the same sum
+/// of them.
 GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   constexpr size_t kCandidates = 8;
   const Device device = arrays.x.device();
@@ -77,7 +78,7 @@ const GraphPlan& plan_of(Dnn& dnn, const ConvolutionProblem& problem, const Arra
   return dnn.plans.back().plan;
 }
 
-/// Runs one pass; x, w and y are what it reads and writes, all of one format.
+/// Runs one pass. x, w and y are the tensors, or gradients, that it reads and writes. All have the same format.
 void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w,
          const Tensor& y) {
   const auto rules = kernels::library_rules(x.device());
@@ -107,7 +108,7 @@ void check_dtype(const Tensor& x) {
         ", on CUDA expected f32 or bf16");
 }
 
-/// The weights in the activations' dtype and format.
+/// Returns the weights in the dtype and format of the activations x.
 Tensor weights_beside(const Tensor& x, const Tensor& w) {
   if (w.dtype() == x.dtype() && w.format() == x.format()) return w;
   Tensor result = Tensor::empty(w.shape(), {x.dtype(), x.device(), x.format()});

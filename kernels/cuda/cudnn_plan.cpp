@@ -86,7 +86,7 @@ bool admitted(const Descriptor& config, const EngineRules& rules) {
 Engine GraphPlan::engine() const {
   const auto engines = config_.children(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   Engine engine{.index = engines.at(0).integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX), .knobs = {}};
-  // Asked how many knobs are set, cuDNN says none.
+  // If asked for the number of knobs, cuDNN answers 0, so ask for the maximum number.
   for (const auto& knob : config_.children(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
                                            CUDNN_KNOB_TYPE_COUNTS)) {
     const auto type =

@@ -15,10 +15,10 @@
 
 namespace tern::cuda {
 
-/// Throws an Error "operation: what cuDNN says" unless the call succeeded.
+/// Throws an Error "operation: cuDNN: message" unless `status` is success.
 void check_cudnn(cudnnStatus_t status, const char* operation);
 
-/// A descriptor of cuDNN's backend API: created, its attributes set, then finished. Owns the handle.
+/// A descriptor of cuDNN's backend API. Create it, set its attributes, then finish it. Owns the handle.
 class Descriptor {
  public:
   Descriptor(cudnnBackendDescriptorType_t type, const char* operation);
@@ -41,15 +41,16 @@ class Descriptor {
   }
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> others);
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) { return set(name, std::span(&other, 1)); }
-  /// An error names the operation where cuDNN refuses; `try_finish` returns false then.
+  /// Finishes the descriptor. If cuDNN refuses, `finish` throws an error that names the operation, and `try_finish`
+  /// returns false.
   Descriptor& finish();
   bool try_finish();
 
   int64_t integer(cudnnBackendAttributeName_t name) const;
-  /// The descriptors that `name` holds, of type `element`; the count is asked for unless `most` are expected.
+  /// The descriptors in attribute `name`, of type `element`. If `most` is 0, asks cuDNN for their number.
   std::vector<Descriptor> children(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t element,
                                    int64_t most = 0) const;
-  /// The values of an attribute of up to `most` values.
+  /// The values of an attribute that has at most `most` values.
   template <class T>
   std::vector<T> values(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most) const {
     std::vector<T> found(static_cast<size_t>(most));
@@ -69,28 +70,28 @@ class Descriptor {
   const char* operation_;
 };
 
-/// What runs a graph: a device through its handle, or one that is not here, by its properties as cuDNN writes them down
-/// (then plans can be made, and not run).
+/// The device for a graph: a device of this machine, by its handle, or another device, by its properties in cuDNN's
+/// serialized form. In the second case plans can be made but not run.
 struct PlanTarget {
   cudnnHandle_t handle = nullptr;
   const Descriptor* properties = nullptr;
 };
 
-/// Which engines a plan may use. Those that sum in less than f32 or lose digits to Winograd's large tiles are never
-/// taken.
+/// Rules for the engines that a plan may use. Engines that sum in less than f32, or lose precision through large
+/// Winograd tiles, are never used.
 struct EngineRules {
-  bool tensor_cores = true;                    ///< without them float products are exact to f32
-  bool deterministic = false;                  ///< none that gives other bits from run to run
-  int64_t workspace_bytes = int64_t{1} << 30;  ///< at most, where any engine does with so few
+  bool tensor_cores = true;                    ///< if false, no engine may use tensor cores or convert f32 inputs down
+  bool deterministic = false;                  ///< no engine that gives different bits from run to run
+  int64_t workspace_bytes = int64_t{1} << 30;  ///< maximum, if any admitted engine needs no more
 };
 
-/// An execution plan of cuDNN's graph API. Immutable; used by one thread at a time.
+/// An execution plan of cuDNN's graph API. Immutable. Used by one thread at a time.
 class GraphPlan {
  public:
   int64_t workspace_bytes() const { return plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE); }
   Engine engine() const;
   bool has_note(cudnnBackendNumericalNote_t note) const;
-  /// Runs in the handle's stream: `arrays[i]` is the tensor whose unique id is `ids[i]`.
+  /// Runs in the handle's stream. `arrays[i]` is the data of the tensor with the unique id `ids[i]`.
   void run(cudnnHandle_t handle, std::span<const int64_t> ids, std::span<void* const> arrays, void* workspace) const;
 
  private:
@@ -102,15 +103,15 @@ class GraphPlan {
   Descriptor config_, plan_;
 };
 
-/// A graph of operations on a target, from which plans are made.
+/// A graph of operations on a target. Makes plans.
 class OperationGraph {
  public:
   OperationGraph(const char* operation, std::vector<Descriptor> operations, const PlanTarget& target);
 
-  /// The first `most` engines that cuDNN's heuristics propose, the rules admit and that build, in the heuristics'
-  /// order. An error names the operation where there is none.
+  /// Returns the plans of up to `most` engines, in the order in which cuDNN's heuristics propose them. Skips engines
+  /// that the rules do not admit or that do not build. Throws an error that names the operation if there is none.
   std::vector<GraphPlan> plans(const EngineRules& rules, size_t most) const;
-  /// The plan of one engine; nothing where this cuDNN does not build it.
+  /// The plan of one engine; nothing if this version of cuDNN cannot build it.
   std::optional<GraphPlan> plan(const Engine& engine) const;
 
  private:
@@ -125,15 +126,15 @@ class OperationGraph {
 
 enum class ConvolutionPass : uint8_t { forward, backward_data, backward_weights };
 
-/// A convolution as cuDNN plans it. x, w and y (or their gradients) share the format; w is [O, C/groups, kh, kw].
+/// A convolution as cuDNN plans it. x, w and y (or their gradients) have the same format. w is [O, C/groups, kh, kw].
 struct ConvolutionProblem {
   ConvolutionPass pass;
   Shape x, w, y;
   kernels::ConvGeometry geometry;
   MemoryFormat format;
-  DType dtype;             ///< of every array: cuDNN has no engine that leaves dw of bf16 in f32
-  bool tf32 = false;       ///< f32 may be read so
-  int64_t alignment = 16;  ///< of every array, bytes
+  DType dtype;             ///< of every array: cuDNN has no engine with bf16 inputs and dw in f32
+  bool tf32 = false;       ///< f32 may be read as tf32
+  int64_t alignment = 16;  ///< of every array, in bytes
 
   auto fields() const {
     return std::tie(pass, x, w, y, geometry.stride, geometry.padding, geometry.dilation, geometry.groups, format, dtype,
@@ -141,12 +142,12 @@ struct ConvolutionProblem {
   }
   friend bool operator==(const ConvolutionProblem& a, const ConvolutionProblem& b) { return a.fields() == b.fields(); }
 };
-/// All of it in a line: "conv2d f32 channels_last x [64, 20, 12, 12] w [50, 20, 5, 5] ...".
+/// All fields in one line: "conv2d f32 channels_last x [64, 20, 12, 12] w [50, 20, 5, 5] ...".
 std::string to_string(const ConvolutionProblem& problem);
 
 inline constexpr int64_t kConvolutionIds[] = {'x', 'w', 'y'};
 
-/// The convolution for cuDNN; its tensors have the ids of `kConvolutionIds`.
+/// The convolution as a cuDNN graph. Its tensors have the ids of `kConvolutionIds`.
 OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTarget& target);
 
 }  // namespace tern::cuda

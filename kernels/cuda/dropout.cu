@@ -11,16 +11,16 @@
 namespace tern::cuda {
 namespace {
 
-/// One block of four random words for four logical neighbours. Where channels are last these lie a pixel apart, and
-/// neighbouring threads take neighbouring channels, so that a warp still reads whole lines.
+/// One thread takes one block of four random words, for four logical neighbours. If channels are last, these are a
+/// pixel apart. Neighbouring threads then take neighbouring channels, so that a warp still reads whole cache lines.
 struct DropoutPlan {
   kernels::DropoutDraw draw;
-  const int64_t* recorded_step;  ///< holds instead of the draw's where it is not null
-  uint32_t threshold;            ///< an element drops where the upper 24 bits of its word are below it
+  const int64_t* recorded_step;  ///< if not null, its value is used instead of draw.step
+  uint32_t threshold;            ///< drop if the upper 24 bits of the word are below it
   float scale;
   int64_t samples, numel, channels, pixels;  ///< of one sample; row-major: one channel
-  Divider quads, by_channels;                ///< threads of a sample; of a row of channels
-  bool straddles;                            ///< a block of words crosses channels: every element draws its own
+  Divider quads, by_channels;                ///< dividers by threads per sample and by channels
+  bool straddles;                            ///< a block of words crosses channels: every element draws its own word
 };
 
 template <class T>
@@ -37,7 +37,7 @@ __global__ void dropout_kernel(DropoutPlan plan, const int64_t* samples, const T
     const RandomStream stream(
         {plan.draw.seed, Purpose::dropout, static_cast<uint32_t>(samples[n]), step, plan.draw.layer});
     const int64_t base = n * plan.numel;
-    if (plan.straddles) {  // thread = place in memory
+    if (plan.straddles) {  // thread = position in memory
       const int64_t pixel = plan.by_channels.quotient(static_cast<uint32_t>(quad)), c = quad - pixel * plan.channels;
       drop(plan, x, y, base + quad, stream.word(static_cast<uint64_t>(c * plan.pixels + pixel)));
     } else {

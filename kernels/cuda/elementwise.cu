@@ -35,7 +35,7 @@ struct Tanh {
 struct TanhBackward {
   __device__ float operator()(float y, float dy) const { return dy * (1 - y * y); }
 };
-/// erfc and the logistic function cancel nothing far below 0.
+/// erfc and the logistic function have no cancellation far below 0.
 template <kernels::GeluForm>
 struct Gelu {
   __device__ static float normal_below(float x) { return 0.5f * erfcf(-0.707106781f * x); }

@@ -48,7 +48,7 @@ std::optional<Engine> parse_engine(std::string_view text) {
 
 namespace {
 
-/// The first `most` candidates that run. Their code is loaded then.
+/// The first `most` candidates that run. This also loads their code.
 std::vector<size_t> runnable(size_t count, size_t most, cudaStream_t stream, const std::function<void(size_t)>& run) {
   std::vector<size_t> found;
   std::exception_ptr failure;
@@ -70,7 +70,7 @@ std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& 
     run();
   } catch (const Error&) {
     failure = std::current_exception();
-    cudaGetLastError();  // else the next engine's library takes it for its own
+    cudaGetLastError();  // otherwise the library of the next engine takes the error for its own
   }
   check_cuda(cudaStreamSynchronize(stream), "engine");
   return failure;
@@ -83,7 +83,7 @@ size_t first_of(size_t count, cudaStream_t stream, const std::function<void(size
 size_t fastest_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run) {
   const std::vector<size_t> candidates = runnable(count, count, stream, run);
   if (candidates.size() == 1) return candidates.front();
-  constexpr int kRounds = 3, kRuns = 4;  // one run of a few microseconds is below what events tell apart
+  constexpr int kRounds = 3, kRuns = 4;  // events cannot measure one run of a few microseconds well
   std::vector<float> shortest(candidates.size(), std::numeric_limits<float>::infinity());
   Moment begin, end;
   for (int round = 0; round < kRounds; ++round)

@@ -15,7 +15,7 @@
 
 namespace tern::cuda {
 
-/// One of cuDNN's engines for a graph, and how its knobs are set: what a plan is made from. A plain value.
+/// One of cuDNN's engines for a graph and the values of its knobs: all that a plan needs. A plain value.
 struct Engine {
   int64_t index = 0;
   std::vector<std::pair<int64_t, int64_t>> knobs;  ///< cudnnBackendKnobType_t, value
@@ -23,33 +23,34 @@ struct Engine {
   friend bool operator==(const Engine&, const Engine&) = default;
 };
 
-/// "engine 17 2=1 14=0": the index, and each knob.
+/// For example "engine 17 2=1 14=0": the index, and each knob with its value.
 std::string to_string(const Engine& engine);
-/// Nothing where `text` is not as `to_string` writes it.
+/// Parses the form that `to_string` writes. Returns nothing for any other text.
 std::optional<Engine> parse_engine(std::string_view text);
 
-/// Calls `run`, which issues work into `stream`, and waits for the work. Returns the Error that `run` throws, or null:
-/// an engine may lack memory for its workspace, or not run on this device. The error is cleared on the device. An error
-/// that cannot be cleared, such as an illegal address, is thrown.
+/// Calls `run`, which issues work into `stream`, and waits for the work. Returns the Error that `run` throws, or null
+/// if it throws none: an engine may lack memory for its workspace, or may not run on this device. Clears the error on
+/// the device. If the error cannot be cleared, such as an illegal address, throws it.
 std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& run);
 
-/// The first of `count` candidates that runs; `run(i)` issues candidate i into `stream`. Where none runs, the last
-/// one's error is thrown.
+/// The first of `count` candidates that runs. `run(i)` issues candidate i into `stream`. If no candidate runs, throws
+/// the error of the last one.
 size_t first_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run);
 
-/// The candidate that the device runs fastest, the first of equals, of those that run. Each runs up to thirteen times.
+/// The fastest of the candidates that run on the device; the first of them if several are equal. Each runs up to
+/// thirteen times.
 size_t fastest_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run);
 
-/// The engines that timing has chosen, kept from run to run: a line "KEY: engine ..." each, in a file that processes
-/// share. A file that cannot be read counts as empty, one that cannot be written is left: then they are timed anew.
-/// Used by one thread at a time.
+/// The engines that timing has chosen, kept in a file that processes share, one line "KEY: engine ..." each. If the
+/// file cannot be read, it counts as empty. If it cannot be written, the engines are timed again in the next run. Used
+/// by one thread at a time.
 class EngineFile {
  public:
   explicit EngineFile(std::filesystem::path path);
 
-  /// Null where `key` has none.
+  /// Returns null if `key` has no engine.
   const Engine* find(const std::string& key) const;
-  /// Adds what `key` has to the file, and whatever other processes have added to this.
+  /// Adds the engine of `key` to the file. Also reads the engines that other processes have added.
   void add(const std::string& key, const Engine& engine);
 
  private:
@@ -60,8 +61,9 @@ class EngineFile {
   std::map<std::string, Engine> engines_;
 };
 
-/// Where `device`'s are kept: TERN_CACHE, else XDG_CACHE_HOME/tern, else ~/.cache/tern, in a file for each version of
-/// cuDNN and each kind of device. "NVIDIA H200" and 91900 give "engines-NVIDIA_H200-cudnn-91900.txt".
+/// The file for the engines of `device`, one for each version of cuDNN and each kind of device. The folder is
+/// TERN_CACHE, or XDG_CACHE_HOME/tern, or ~/.cache/tern, the first of these whose variable is set. If none is set, it
+/// is the current folder. "NVIDIA H200" and 91900 give "engines-NVIDIA_H200-cudnn-91900.txt".
 std::filesystem::path engine_file_path(const std::string& device, size_t cudnn_version);
 
 }  // namespace tern::cuda

@@ -7,16 +7,16 @@
 #include "tern/core/tensor.h"
 #include "tern/kernels/loop_nest.h"
 
-// Where elements stand, computed on the host and on devices alike.
+// Computes the positions of elements, with the same code for the host and the device.
 
 namespace tern::cuda {
 
-/// Division by a number known before a kernel starts, as a multiplication and a shift (Granlund and Montgomery,
-/// "Division by invariant integers using multiplication", PLDI 1994, figure 4.1). Exact for every dividend of 32 bits.
+/// Division by a number that is known before a kernel starts, as a multiplication and a shift (Granlund and Montgomery,
+/// "Division by invariant integers using multiplication", PLDI 1994, figure 4.1). Exact for every 32-bit dividend.
 class Divider {
  public:
   constexpr Divider() = default;
-  /// `divisor` from 1 to 2^31.
+  /// `divisor` is from 1 to 2^31.
   constexpr explicit Divider(uint32_t divisor) : divisor_(divisor) {
     while (uint64_t{1} << shift_ < divisor) ++shift_;
     multiplier_ = static_cast<uint32_t>((uint64_t{1} << 32) * ((uint64_t{1} << shift_) - divisor) / divisor + 1);
@@ -32,7 +32,7 @@ class Divider {
   uint32_t divisor_ = 1, multiplier_ = 1, shift_ = 0;
 };
 
-/// A LoopNest as a kernel's argument: finds where each array stands by an element's number. A plain value.
+/// A LoopNest as the argument of a kernel: finds the offset in each array from the number of an element. A plain value.
 template <int Arrays>
 struct Walk {
   explicit Walk(const kernels::LoopNest<Arrays>& nest, const char* operation)
@@ -56,7 +56,8 @@ struct Walk {
   }
   constexpr int64_t inner_step(int array) const { return step[array][depth - 1]; }
 
-  /// Whether runs of `width` elements from multiples of it on are adjacent, or one repeated, in every array.
+  /// Whether each pack of `width` elements, starting at a multiple of `width`, is adjacent or one repeated element in
+  /// every array.
   bool takes_packs(int width) const {
     const int64_t inner = depth == 1 ? count : extent[depth - 1].divisor();
     if (inner % width != 0 && depth > 1) return false;
@@ -74,10 +75,10 @@ struct Walk {
   int64_t step[Arrays][Shape::kMaxRank] = {};
 };
 
-/// The elements of a tensor [N, C, H, W] by their number in storage, a pack of neighbouring channels counting as one
-/// where channels are last. A plain value.
+/// The elements of a tensor [N, C, H, W] by their number in storage order. If channels are last, a pack of neighbouring
+/// channels counts as one. A plain value.
 struct Images {
-  /// Where an element stands.
+  /// The position of an element.
   struct Place {
     int64_t n, c, h, w;
   };
@@ -108,20 +109,21 @@ struct Images {
   bool last;
   Strides4 strides;
   int64_t height, columns;
-  int64_t count = 0;  ///< packs
+  int64_t count = 0;  ///< number of packs
   int pack = 1;
   Divider inner, middle, outer;
 };
 
-/// One axis of a pooling: which elements a window covers, and which windows cover an element. Host and device
-/// share it.
+/// One axis of a pooling: the elements that a window covers, and the windows that cover an element. The host and the
+/// device share this code.
 struct PoolAxis {
   int32_t window, stride, padding, input, output;
 
   constexpr int32_t first(int32_t i) const { return i * stride - padding; }  ///< may lie in the padding
   constexpr int32_t begin(int32_t i) const { return first(i) > 0 ? first(i) : 0; }
   constexpr int32_t end(int32_t i) const { return first(i) + window < input ? first(i) + window : input; }
-  /// Elements that an average divides by: the padding counts where `counted`, never what ceil_mode adds beyond it.
+  /// The divisor of an average, along this axis. Padding counts if `counted`, but never the part that ceil_mode adds
+  /// beyond it.
   constexpr int32_t divisor(int32_t i, bool counted) const {
     const int32_t most = counted ? input + padding : input;
     return (first(i) + window < most ? first(i) + window : most) - (counted ? first(i) : begin(i));

@@ -19,13 +19,15 @@ struct Grid {
   dim3 blocks, threads = dim3(kThreads);
 };
 
-/// At least one thread for each of `count`, or as many as keep any device busy: kernels stride over the rest.
+/// A grid with one thread for each of `count` elements, up to the number that keeps any device busy. Kernels loop over
+/// the rest with a stride.
 inline Grid grid_over(int64_t count) {
   constexpr int64_t kMostBlocks = 1 << 14;
   return {.blocks = dim3(static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks)))};
 }
 
-/// Puts a kernel into the device's stream; an error names `operation`. No block: nothing happens.
+/// Puts a kernel into the device's stream. Throws an error that names `operation`. Does nothing if the grid has no
+/// blocks.
 template <class... Parameters>
 void launch(const char* operation, Device device, const Grid& grid, void (*kernel)(Parameters...),
             std::type_identity_t<Parameters>... arguments) {
@@ -38,11 +40,11 @@ void launch(const char* operation, Device device, const Grid& grid, void (*kerne
   if (waits_after_each()) check_cuda(cudaStreamSynchronize(config.stream), operation);
 }
 
-/// The thread's number in a one-dimensional launch, and how many there are.
+/// The number of this thread in a one-dimensional launch, and the number of threads.
 __device__ inline int64_t global_thread() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline int64_t global_threads() { return int64_t{gridDim.x} * blockDim.x; }
 
-/// What one thread moves at once: at most 16 bytes, in one instruction.
+/// The data that one thread moves at once: at most 16 bytes, in one instruction.
 template <class T, int Width>
 struct alignas(sizeof(T) * Width) Pack {
   T values[Width];
@@ -59,7 +61,7 @@ template <class T, int Width>
 __device__ void store_pack(T* to, const Pack<T, Width>& pack) {
   *reinterpret_cast<Pack<T, Width>*>(to) = pack;
 }
-/// Rounded to T.
+/// Rounds the values to T and stores them.
 template <class T, int Width>
 __device__ void store_pack(T* to, const float (&values)[Width]) {
   Pack<T, Width> rounded;
@@ -67,7 +69,7 @@ __device__ void store_pack(T* to, const float (&values)[Width]) {
   store_pack(to, rounded);
 }
 
-/// As `visit_floating` over f32 and bf16, the dtypes that kernels compute in.
+/// As `visit_floating`, for f32 and bf16, the dtypes that the kernels compute in.
 template <class Function>
 decltype(auto) visit_fast(DType dtype, const char* operation, Function&& function) {
   check(dtype == DType::f32 || dtype == DType::bf16, operation, ": elements are ", dtype,
@@ -88,8 +90,8 @@ struct Maximum {
   __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }  // NaN wins
 };
 
-/// Folds one value of each of `Group` neighbouring threads, a warp or the whole block, by a fixed tree; all get the
-/// result. All threads of the block call it together.
+/// Combines one value of each of `Group` neighbouring threads, a warp or the whole block, in a fixed tree. All threads
+/// get the result. All threads of the block must call it together.
 template <int Group, class T, class Fold>
 __device__ T fold_group(T value, Fold fold) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) value = fold(value, __shfl_xor_sync(~0u, value, mask));

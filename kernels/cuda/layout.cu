@@ -8,15 +8,15 @@
 namespace tern::cuda {
 namespace {
 
-/// Matrices one after the other, each `rows` × `columns`.
+/// `count` matrices one after the other, each `rows` × `columns`.
 struct Matrices {
   int64_t count, rows, columns;
 };
 
-/// What a block transposes at once, and the rows that it moves at once.
+/// The width of the tile that a block transposes, and the number of its rows that the block moves at once.
 constexpr int kTransposeTile = 32, kTransposeRows = 8;
 
-/// Tile by tile through shared memory, so that both sides move whole lines.
+/// Transposes tile by tile through shared memory, so that reads and writes are of whole cache lines.
 template <class From, class To>
 __global__ void transpose_kernel(const From* x, Matrices shape, int64_t tiles_across, int64_t tiles, To* y) {
   alignas(From) __shared__ unsigned char
@@ -57,7 +57,7 @@ struct Constant {
   __device__ float operator()() const { return value; }
 };
 
-/// As `visit_fast` over f32, bf16 and u8, the dtypes of pixels too; false for any other.
+/// As `visit_fast`, for f32, bf16 and also u8, the dtype of pixels. Returns false for any other dtype.
 template <class Function>
 bool visit_readable(DType dtype, Function&& function) {
   if (dtype == DType::u8) return function(uint8_t{}), true;
@@ -111,7 +111,7 @@ struct Move {
   }
 };
 
-/// Calls `function(T{})` with an integer of the dtype's size: elements that only move need no other type.
+/// Calls `function(T{})` with an integer type of the dtype's size. This is enough for elements that are only moved.
 template <class Function>
 void visit_size(DType dtype, Function&& function) {
   switch (size_of(dtype)) {
@@ -124,7 +124,7 @@ void visit_size(DType dtype, Function&& function) {
 
 kernels::Strides own_strides(const Tensor& tensor) { return kernels::strides_in(tensor, tensor.shape()); }
 
-/// Where a block of a tensor begins, and its strides.
+/// The start of a block in a tensor, and the tensor's strides.
 struct Place {
   kernels::Strides strides;
   int64_t origin = 0;

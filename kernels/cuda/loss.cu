@@ -7,14 +7,14 @@
 namespace tern::cuda {
 namespace {
 
-/// One row of a matrix, as its group of threads sees it.
+/// One row of a matrix, for its group of threads.
 template <int Group>
 struct Row {
   int64_t number, columns;
-  bool exists;  ///< groups beyond the last row go along for the barriers
+  bool exists;  ///< groups beyond the last row take part in the barriers only
   __device__ int64_t begin() const { return number * columns; }
 
-  /// Folds value(column) over the row; all of the group get the result.
+  /// Combines value(column) over the row. All threads of the group get the result.
   template <class Fold, class Value>
   __device__ float fold(float first, Fold fold, Value value) const {
     float result = first;
@@ -36,7 +36,7 @@ __global__ void row_kernel(Body body, int64_t rows, int64_t columns) {
   body(Row<Group>{number, columns, number < rows});
 }
 
-/// Calls body(row) for every row: in a warp each where they are short, else in a block each.
+/// Calls body(row) for every row. If rows are short, each has a warp; otherwise each has a block.
 template <class Body>
 void for_each_row(const char* operation, Device device, int64_t rows, int64_t columns, Body body) {
   constexpr int64_t kShort = 1024;
@@ -50,7 +50,7 @@ void for_each_row(const char* operation, Device device, int64_t rows, int64_t co
     launch(operation, device, blocks(kThreads), row_kernel<kThreads, Body>, body, rows, columns);
 }
 
-/// Each row with its largest element as the shift, so that nothing overflows.
+/// Subtracts the largest element of each row first, so that nothing overflows.
 template <class T, bool Log>
 struct Softmax {
   const T* x;
@@ -67,7 +67,7 @@ struct Softmax {
   }
 };
 
-/// dx = y · (dy - Σ y·dy), and of the logarithm dx = dy - exp(y) · Σ dy.
+/// dx = y · (dy - Σ y·dy); for the logarithm, dx = dy - exp(y) · Σ dy.
 template <class T, bool Log>
 struct SoftmaxBackward {
   const T *y, *dy;
@@ -118,7 +118,7 @@ template <class T>
 struct CrossEntropy {
   const T* x;
   const int64_t* labels;
-  float each, hit;  ///< the target: `each` everywhere, `hit` more at the label
+  float each, hit;  ///< the target: `each` everywhere, plus `hit` at the label
   float *probabilities, *row_losses;
   template <int Group>
   __device__ void operator()(const Row<Group>& row) const {

@@ -8,7 +8,7 @@
 
 namespace tern::cuda {
 
-/// Elements from place `at` of an array on: adjacent ones, or one repeated.
+/// Loads `Width` elements of an array from offset `at` on: adjacent ones, or one element repeated.
 template <int Width, class T>
 __device__ Pack<T, Width> load_run(const T* x, int64_t at, bool repeats) {
   if (!repeats) return load_pack<T, Width>(x + at);
@@ -17,7 +17,7 @@ __device__ Pack<T, Width> load_run(const T* x, int64_t at, bool repeats) {
   return pack;
 }
 
-/// y = function(x...), `Width` elements at a time; array 0 of the walk is y.
+/// y = function(x...), `Width` elements at a time. Array 0 of the walk is y.
 template <int Width, class Function, class T, class... X, size_t... Input>
 __device__ void map_elements(std::index_sequence<Input...>, Function function, const Walk<1 + sizeof...(X)>& walk, T* y,
                              const X*... x) {
@@ -44,7 +44,7 @@ __global__ void map_kernel(Function function, Walk<1 + sizeof...(X)> walk, T* y,
   map_elements<Width>(std::index_sequence_for<X...>{}, function, walk, y, x...);
 }
 
-/// Runs `function` over the walk, whose array 0 is y and then each x in turn.
+/// Runs `function` over the walk. Array 0 of the walk is y, the next ones are the x in order.
 template <class Function, class T, class... X>
 void map_walk(const char* operation, Device device, const Walk<1 + sizeof...(X)>& walk, Function function, T* y,
               const X*... x) {
@@ -58,7 +58,7 @@ void map_walk(const char* operation, Device device, const Walk<1 + sizeof...(X)>
     launch(operation, device, grid_over(walk.count), map_kernel<1, Function, T, X...>, function, walk, y, x...);
 }
 
-/// y = function(x...) elementwise in f32; inputs repeat to y's shape, formats may differ.
+/// y = function(x...) elementwise in f32. Inputs repeat to the shape of y. The formats may differ.
 template <class Function, class... Inputs>
 void map(const char* operation, Function function, Tensor& y, const Inputs&... x) {
   if (y.numel() == 0) return;
@@ -71,8 +71,8 @@ void map(const char* operation, Function function, Tensor& y, const Inputs&... x
   });
 }
 
-/// Packs of channels where they are last, divide by the pack and are aligned; else single elements. Calls
-/// run(constant<T>, constant<width>).
+/// Calls run(T{}, constant<width>). The width is a pack of channels if channels are last, their number is a multiple of
+/// the pack and the arrays are aligned. Otherwise it is 1.
 template <class Run>
 void visit_packs(const char* operation, const Tensor& x, std::initializer_list<const void*> arrays, Run run) {
   visit_fast(x.dtype(), operation, [&]<class T>(T value) {
@@ -85,7 +85,7 @@ void visit_packs(const char* operation, const Tensor& x, std::initializer_list<c
   });
 }
 
-/// body(place) for every pack of `images`.
+/// Calls body(place) for every pack of `images`.
 template <class Body>
 __global__ void image_kernel(Body body, Images images) {
   for (int64_t i = global_thread(); i < images.count; i += global_threads()) body(images.place(i));
@@ -95,11 +95,10 @@ void for_each_place(const char* operation, Device device, const Images& images, 
   launch(operation, device, grid_over(images.count), image_kernel<Body>, body, images);
 }
 
-/// Elementwise arithmetic on activations of one shape [N, C] or [N, C, H, W] with a number for each channel beside
-/// them.
+/// Elementwise arithmetic on activations of one shape, [N, C] or [N, C, H, W], together with one number per channel.
 class ChannelMap {
  public:
-  /// An array and how it is read through the shape.
+  /// An array and the strides with which it is read.
   template <class T>
   struct Array {
     T* data;
@@ -119,7 +118,7 @@ class ChannelMap {
     return {values.data<float>(), strides};
   }
 
-  /// y = function(x...) in f32
+  /// y = function(x...) in f32.
   template <class Function, class T, class... X>
   void run(Function function, const Tensor& like, Array<T> y, Array<X>... x) const {
     if (shape_.numel() == 0) return;

@@ -16,8 +16,8 @@
 namespace tern::cuda {
 namespace {
 
-/// y[m, n] = op(a)[m, k] · op(b)[k, n], row-major, for each of `matrices` that stand `step` elements apart (those of y:
-/// m·n).
+/// y[m, n] = op(a)[m, k] · op(b)[k, n], row-major, for each of `matrices` matrices. Matrices of a and b are `a_step`
+/// and `b_step` elements apart, those of y m·n elements.
 struct Product {
   int64_t m, n, k;
   int64_t matrices = 1;
@@ -27,7 +27,7 @@ struct Product {
   friend bool operator==(const Product&, const Product&) = default;
 };
 
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA advises for Hopper
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // NVIDIA's advice for Hopper
 
 void check_cublas(cublasStatus_t status, const char* operation) {
   if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
@@ -35,17 +35,17 @@ void check_cublas(cublasStatus_t status, const char* operation) {
   fail({operation, ": cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ")"});
 }
 
-/// What an algorithm was chosen for.
+/// The properties that the choice of an algorithm depends on.
 struct Problem {
   Product product;
   DType read, written;
   bool tf32, biased;
-  uint32_t a_alignment, b_alignment, y_alignment;  ///< bytes
+  uint32_t a_alignment, b_alignment, y_alignment;  ///< in bytes
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// One device's cuBLASLt, and the algorithms chosen for it.
+/// One device's cuBLASLt, and the algorithms chosen for the device.
 struct Blas {
   struct Entry {
     Problem problem;
@@ -57,13 +57,13 @@ struct Blas {
 };
 
 Blas& blas_of(Device device) {
-  static auto& devices = *new std::array<Blas, kMaxCudaDevices>;  // never destroyed, as the devices' own objects
+  static auto& devices = *new std::array<Blas, kMaxCudaDevices>;  // never destroyed, like the devices' own objects
   return devices[static_cast<size_t>(device.index)];
 }
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// A row-major matrix is a column-major one transposed, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b stands first.
+/// A row-major matrix is the transpose of a column-major one, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b comes first.
 struct Layouts {
   Layouts(const char* operation, const Problem& problem, const Tensor& bias) {
     const Product& p = problem.product;
@@ -111,7 +111,7 @@ const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Prob
     check_cublas(cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value), operation);
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-  // The parts of a sum that is split are added in f32: beside unsplit sums, only this scheme is admitted.
+  // If a sum is split, its parts must be added in f32. Sums that are not split are always allowed.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.b_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.a_alignment);
@@ -128,9 +128,9 @@ const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Prob
   return blas.chosen.back().algorithm;
 }
 
-/// Runs a product on cuBLASLt, summed in f32. a and b share a dtype, f32 (tf32 where the device's LibraryRules say so)
-/// or bf16; y is of it, or f32. `bias` [n], of y's dtype, is added to every row where it is defined (k above 0).
-/// An error names `operation`.
+/// Runs a product on cuBLASLt, summed in f32. a and b have the same dtype, f32 (tf32 if the device's LibraryRules allow
+/// it) or bf16. y has that dtype or f32. If `bias` [n] is defined, it has the dtype of y and is added to every row
+/// (needs k > 0). Throws an error that names `operation`.
 void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
               const Tensor& bias = {}) {
   check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",
@@ -161,7 +161,7 @@ void multiply(const char* operation, const Product& product, const Tensor& a, co
   if (waits_after_each()) check_cuda(cudaStreamSynchronize(stream), operation);
 }
 
-/// The weights in the dtype of what they are multiplied with.
+/// Returns the weights in `dtype`, the dtype of the other factor.
 Tensor weights_as(const Tensor& w, DType dtype) {
   if (w.dtype() == dtype) return w;
   Tensor result = Tensor::empty(w.shape(), {dtype, w.device()});
@@ -189,7 +189,7 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
 void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
   check(y.shape() == kernels::linear_output_shape(x.shape(), w.shape()), "linear: output of shape ", y.shape(), " for ",
         x.shape(), " and ", w.shape());
-  // cuBLASLt adds a bias of y's dtype by itself. Its relu is not taken: whether NaN passes that is not said.
+  // cuBLASLt can add a bias of y's dtype. Its relu is not used: its documentation does not say whether NaN passes it.
   const bool apart = relu || x.size(1) == 0 || (bias.defined() && bias.dtype() != y.dtype());
   multiply("linear", {.m = x.size(0), .n = w.size(0), .k = x.size(1), .transpose_b = true}, x, weights_as(w, x.dtype()),
            y, apart ? Tensor() : bias);

@@ -4,7 +4,7 @@
 
 namespace tern::cuda {
 
-/// When a device reached a place in a stream: a cudaEvent with timing.
+/// The time at which a device reached a position in a stream: a cudaEvent with timing.
 class Moment {
  public:
   Moment() { check_cuda(cudaEventCreate(&event_), "event"); }
@@ -13,7 +13,7 @@ class Moment {
   Moment& operator=(const Moment&) = delete;
 
   void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "event"); }
-  /// Waits for this one, recorded after `earlier` in its stream.
+  /// Waits for this moment. `earlier` must be recorded before it in the same stream.
   float milliseconds_since(const Moment& earlier) const {
     check_cuda(cudaEventSynchronize(event_), "event");
     float milliseconds = 0;

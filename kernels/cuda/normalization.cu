@@ -9,7 +9,8 @@
 namespace tern::cuda {
 namespace {
 
-/// Σ d and Σ d² of a channel, d the distance from its first element: no digits are lost where the mean is far from 0.
+/// Σ d and Σ d² of a channel, with d the distance from its first element: this loses no precision if the mean is far
+/// from 0.
 template <class T>
 struct Moments {
   const T* x;
@@ -105,8 +106,8 @@ void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels
   normalize("batch_norm_inference", x, residual, options.relu, parameters.running_mean, scale, parameters.beta, y);
 }
 
-/// Σ d and Σ d · (x - mean) of a channel, d the gradient through the relu. y is null without one, and so is where d
-/// goes unless it is asked for.
+/// Σ d and Σ d · (x - mean) of a channel, with d the gradient through the relu. y is null if there is no relu. If
+/// `through` is not null, d is also stored there.
 template <class T>
 struct GradientSums {
   const T *dy, *x, *y;
@@ -128,8 +129,8 @@ struct GradientSums {
   }
 };
 
-/// dbeta = Σ d, dgamma = Σ d · x', and what dx = gamma · inverse_deviation · (d - dbeta/m - x' · dgamma/m) is made of:
-/// dx = scale · d + slope · (x - mean) + shift, for x' = (x - mean) · inverse_deviation over m elements.
+/// dbeta = Σ d, dgamma = Σ d · x', with x' = (x - mean) · inverse_deviation over m elements. Also the coefficients of
+/// dx = gamma · inverse_deviation · (d - dbeta/m - x' · dgamma/m), written as scale · d + slope · (x - mean) + shift.
 struct StoreGradients {
   double count;
   const float *gamma, *inverse_deviation;
@@ -171,7 +172,7 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
                                                   .scale = scale.data<float>(),
                                                   .slope = slope.data<float>(),
                                                   .shift = shift.data<float>()});
-    // Where the gradient through the relu is written, the rest reads it alone.
+    // If the gradient through the relu was stored in dresidual, the second pass reads it instead of dy and y.
     const Tensor& d = dresidual.defined() ? dresidual : dy;
     const ChannelMap map(operation, x.shape());
     const auto run = [&](auto... through) {
@@ -185,7 +186,7 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
   });
 }
 
-/// The channels around each, as in PyTorch: an even size reaches one further down than up.
+/// The window of channels around each channel. As in PyTorch, if the size is even, there is one more below than above.
 struct Window {
   Window(const Tensor& x, const kernels::LocalResponseNormOptions& options)
       : channels(x.size(1)),
@@ -224,8 +225,8 @@ struct ResponseNorm {
   }
 };
 
-/// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1) over the q
-/// whose window holds c.
+/// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1). The sum
+/// is over all channels q whose window holds c.
 template <class T>
 struct ResponseNormBackward {
   Window window;

@@ -9,7 +9,7 @@ namespace tern {
 namespace cuda {
 namespace {
 
-/// Marks a moment in the stream where each operation begins, and reads them long after.
+/// Records a moment in the stream at the start of each operation, and reads the moments much later.
 class CudaClock final : public OperationClock {
  public:
   explicit CudaClock(Device device) : device_(device) {}
@@ -39,7 +39,7 @@ class CudaClock final : public OperationClock {
   void settle() override {
     if (!marks_.empty()) read(marks_.size() - 1);
   }
-  /// Adds the oldest `count` stretches.
+  /// Adds the times of the oldest `count` marks.
   void read(size_t count) {
     for (; count > 0; --count) {
       if (marks_[0].name != nullptr) add(marks_[0].name, 1e-3 * marks_[1].begin->milliseconds_since(*marks_[0].begin));

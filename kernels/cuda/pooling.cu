@@ -112,7 +112,7 @@ struct MaxPool {
   }
 };
 
-/// Each element of x gathers from the windows that it won.
+/// Each element of x gathers the gradients of the windows in which it is the maximum.
 template <class T, int Width>
 struct MaxPoolBackward {
   PoolAxes axes;

@@ -10,7 +10,7 @@ namespace tern {
 namespace cuda {
 namespace {
 
-/// Of the recording that this thread makes.
+/// The step in the recording that this thread is making.
 struct StepCell {
   const int64_t* memory = nullptr;
   bool used = false;
@@ -21,7 +21,7 @@ class Graph final : public Recording {
  public:
   Graph(Device device, const std::function<void()>& work)
       : device_(device), step_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})) {
-    check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, which none that is recorded may");
+    check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, and recorded work must not wait");
     capture(work);
   }
   ~Graph() override {
@@ -47,7 +47,7 @@ class Graph final : public Recording {
       return cudaStreamEndCapture(stream, &recorded);
     };
     try {
-      // Relaxed: a block for a tensor may have to be taken from the system meanwhile.
+      // Relaxed mode: the recorded work may need a new block from the system, which other modes forbid.
       check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "record");
       work();
     } catch (...) {
@@ -65,8 +65,8 @@ class Graph final : public Recording {
 
   Device device_;
   Tensor step_;
-  bool draws_ = false;                                      ///< random numbers, which depend on the step
-  std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< that the graph reads and writes
+  bool draws_ = false;                                      ///< draws random numbers, which depend on the step
+  std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< the blocks that the graph reads and writes
   size_t launches_ = 0;
   cudaGraphExec_t graph_ = nullptr;
 };

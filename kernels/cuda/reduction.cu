@@ -10,10 +10,10 @@
 namespace tern::cuda {
 namespace {
 
-constexpr int64_t kMostBatch = 65535;  // the third extent of a grid
+constexpr int64_t kMostBatch = 65535;  // the limit of a grid's third extent
 constexpr std::array<int, Shape::kMaxRank> kInOrder = {0, 1, 2, 3, 4, 5};
 
-/// Some dimensions of a nest as a nest of their own, for the first `Arrays` arrays.
+/// The summed dimensions of a nest, or the kept ones, as a nest of their own, for the first `Arrays` arrays.
 template <int Arrays>
 kernels::LoopNest<Arrays> dimensions_of(const kernels::LoopNest<2>& nest, bool summed) {
   std::vector<int64_t> extents;
@@ -87,7 +87,7 @@ Summation Summation::per_channel(const char* operation, const Tensor& x) {
   Shape channels = x.shape();
   for (int d = 0; d < x.rank(); ++d)
     if (d != 1) channels[d] = 1;
-  // Only the strides of the sums are read.
+  // Only the strides of this tensor are used.
   return {operation, x, Tensor::empty(channels)};
 }
 

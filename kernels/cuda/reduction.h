@@ -8,32 +8,32 @@
 
 namespace tern::cuda {
 
-/// Which elements of x meet in which sum: x's index space cut into the dimensions that y keeps and those summed over.
-/// Outputs are numbered in x's storage order.
+/// The assignment of elements of x to sums. It splits the index space of x into the dimensions that y keeps and those
+/// that are summed. Outputs are numbered in the storage order of x.
 struct Summation {
-  /// y has x's rank, and extent 1 where x is summed.
+  /// y has the rank of x, and extent 1 in the dimensions that are summed.
   Summation(const char* operation, const Tensor& x, const Tensor& y);
   /// One sum for each channel of x [N, C] or [N, C, H, W].
   static Summation per_channel(const char* operation, const Tensor& x);
 
-  Walk<2> kept;    ///< where an output's first element stands in x, and the output in y
-  Walk<1> summed;  ///< where one output's elements stand in x, from the first on
-  bool columns;    ///< x is [batch, rows, width], summed over rows, and y dense [batch, width]
+  Walk<2> kept;    ///< offsets of an output's first element in x and of the output in y
+  Walk<1> summed;  ///< offsets of an output's elements in x, relative to the first
+  bool columns;    ///< x is [batch, rows, width], summed over rows, and y is dense [batch, width]
   int64_t batch, rows, width;
 };
 
-/// Into how many parts each sum is cut, one block each: a function of the sizes alone, so that results are too.
+/// The number of parts of each sum, one block each. It depends only on the sizes, so the results also do.
 struct Parts {
   int count;
   int64_t length;
 };
 Parts cut(int64_t summed, int64_t per_pass);
 
-/// Adds `each(at, output, sums)` over the elements of a column of x; `Sums` quantities at once, `Width` columns a
-/// thread. partials [part, quantity, output].
+/// Adds `each(at, output, sums)` over the elements of a column of x: `Sums` quantities at once, `Width` columns per
+/// thread. partials: [part, quantity, output].
 template <int Width, int Sums, class Each>
 __global__ void sum_columns(Each each, int64_t rows, int64_t width, int64_t part_length, float* partials) {
-  __shared__ float shared[Width * Sums][kThreads];  // neighbouring threads take neighbouring banks
+  __shared__ float shared[Width * Sums][kThreads];  // neighbouring threads use neighbouring banks
   const int64_t column = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * Width;
   const int64_t first = int64_t{blockIdx.y} * part_length, last = std::min(first + part_length, rows);
   float sums[Width * Sums] = {};
@@ -56,7 +56,7 @@ __global__ void sum_columns(Each each, int64_t rows, int64_t width, int64_t part
       partials[(blockIdx.y * Sums + s) * outputs + output + j] = shared[s * Width + j][own];
 }
 
-/// The same where elements of one sum are neighbours, or lie anyhow: `Group` threads for each output.
+/// As sum_columns, if the elements of one sum are neighbours or in any other order: `Group` threads for each output.
 template <int Group, int Sums, class Each>
 __global__ void sum_runs(Each each, Walk<2> kept, Walk<1> summed, int64_t part_length, float* partials) {
   const int64_t output = int64_t{blockIdx.x} * (kThreads / Group) + threadIdx.x / Group;
@@ -78,7 +78,7 @@ __global__ void sum_runs(Each each, Walk<2> kept, Walk<1> summed, int64_t part_l
   }
 }
 
-/// Adds the parts, one warp for each output, and hands the totals to `finish(output, totals)`.
+/// Adds the parts, with one warp for each output, and passes the totals to `finish(output, totals)`.
 template <int Sums, class Finish>
 __global__ void finish_sums(Finish finish, const float* partials, int parts, int64_t outputs) {
   const int64_t output = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
@@ -91,9 +91,9 @@ __global__ void finish_sums(Finish finish, const float* partials, int parts, int
   if (output < outputs && lane == 0) finish(output, totals);
 }
 
-/// Runs a summation: `each.add<Width>(at, output, sums)` adds elements at..at + Width to sums[s·Width + j], of the
-/// outputs from `output` on within the batch, and `finish(output, totals)` takes double totals[Sums]. `packs`: how many
-/// neighbouring elements `each` can take.
+/// Runs a summation. `each.add<Width>(at, output, sums)` adds elements at to at + Width - 1 to sums[s·Width + j], for
+/// the outputs from `output` on within the batch. `finish(output, totals)` receives double totals[Sums]. `packs`:
+/// whether `each` can take `Width` neighbouring elements at once; otherwise it takes one.
 template <int Sums, int Width, class Each, class Finish>
 void sum(const char* operation, Device device, const Summation& summation, bool packs, Each each, Finish finish) {
   const int64_t outputs = summation.kept.count;
@@ -136,7 +136,7 @@ void sum(const char* operation, Device device, const Summation& summation, bool 
          static_cast<const float*>(partials.data<float>()), parts.count, outputs);
 }
 
-/// result [one element, f32 or f64] = scale · Σ x, in one launch of one block: for partial results, f32 or f64.
+/// result [one element, f32 or f64] = scale · Σ x, in one launch of one block. For partial results, f32 or f64.
 void total(const char* operation, const Tensor& x, double scale, const Tensor& result);
 
 }  // namespace tern::cuda

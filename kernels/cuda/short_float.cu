@@ -12,7 +12,7 @@ __global__ void shorten_kernel(const float* x, int64_t count, uint16_t* codes) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) codes[i] = short_bits(x[i], kFormat);
 }
 
-/// `codes`: the first message's, each of the others' `step` codes further.
+/// `codes` points to the codes of the first message. Those of each next message are `step` codes further.
 template <ShortFloat kFormat>
 __global__ void widen_kernel(const uint16_t* codes, int64_t messages, int64_t step, int64_t count, float* sum) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) {

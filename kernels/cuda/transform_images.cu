@@ -6,8 +6,8 @@
 #include "tern/core/error.h"
 #include "tern/kernels/cuda/launch.h"
 
-// The arithmetic of data/transforms.cpp: exact integer sums, then f64 that is rounded once. Compiled without fused
-// multiply-add, so that the bits are the same.
+// The same arithmetic as in data/transforms.cpp: exact integer sums, then f64 that is rounded once. This file is
+// compiled without fused multiply-add, so that the bits are the same.
 
 namespace tern::cuda {
 namespace {
@@ -17,7 +17,7 @@ constexpr int kChannels = kernels::kMostImageChannels;
 struct ImagePlan {
   int height, width, out_height, out_width, channels, pad;
   bool standardize;
-  double mean[kChannels], deviation[kChannels];  ///< of full scale 255
+  double mean[kChannels], deviation[kChannels];  ///< for a full scale of 255
 };
 
 /// scale·x + shift
@@ -25,9 +25,9 @@ struct Affine {
   double scale, shift;
 };
 
-/// One image's crop, through which bytes are read; 0 where it is padding.
+/// The crop of one image, for reading bytes. Padding reads as 0.
 struct Crop {
-  /// Element `at` of the output in storage order.
+  /// Element `at` of the output, in storage order.
   __device__ int operator()(int at) const {
     const int pixel = at / plan.channels, c = at % plan.channels;
     const int y = pixel / plan.out_width, x = pixel % plan.out_width;
@@ -46,7 +46,7 @@ __device__ Crop crop_of(const ImagePlan& plan, const uint8_t* image, const doubl
   return {plan, image, static_cast<int>(draw[0]) - plan.pad, static_cast<int>(draw[1]) - plan.pad, draw[2] != 0};
 }
 
-/// As `lookup_table` of data/transforms.cpp finds them, from each channel's sums.
+/// Finds the maps from the sums of each channel, in the same way as `lookup_table` of data/transforms.cpp.
 __device__ void find_maps(const ImagePlan& plan, const double* draw, const int64_t* values, const int64_t* squares,
                           Affine* maps) {
   const double area = double(plan.out_height) * plan.out_width, contrast = draw[4];
@@ -69,11 +69,11 @@ __device__ void find_maps(const ImagePlan& plan, const double* draw, const int64
   for (int c = 0; c < plan.channels; ++c) maps[c] = {maps[c].scale / deviation, (maps[c].shift - mean) / deviation};
 }
 
-/// A block per image.
+/// One block per image.
 __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const uint8_t* pixels, const int64_t* rows,
                                  const double* draws, float* images) {
   __shared__ Affine maps[kChannels];
-  __shared__ int64_t values[kChannels], squares[kChannels];  // the first thread's: registers have no index
+  __shared__ int64_t values[kChannels], squares[kChannels];  // used by the first thread: registers cannot be indexed
   const int64_t n = blockIdx.x;
   const int count = plan.out_height * plan.out_width * plan.channels;
   const double* draw = draws + n * kernels::kImageDraws;

@@ -11,8 +11,8 @@
 namespace tern::cuda {
 namespace {
 
-/// Parameters as a kernel's argument: one launch updates up to `kMost` of them, cut into chunks of `kChunk` elements, a
-/// block each, so that small ones cost no launch of their own.
+/// Parameters as the argument of a kernel. One launch updates up to `kMost` parameters, cut into chunks of `kChunk`
+/// elements with one block each. Small parameters then need no launch of their own.
 struct ParameterTable {
   static constexpr int kMost = 128, kChunk = 4096;
 
@@ -21,7 +21,7 @@ struct ParameterTable {
     int64_t* steps;
     int64_t numel;
   };
-  /// Part of a parameter that one block updates.
+  /// The part of a parameter that one block updates.
   struct Chunk {
     const Entry* entry;
     int64_t begin, end;
@@ -57,7 +57,8 @@ struct ParameterTable {
   Entry entries[kMost];
 };
 
-/// One array of a chunk in packs of four where it is aligned; null arrays give nothing.
+/// Four elements of an array. They are moved as one pack if the address is aligned. A null array reads as zeros and is
+/// not written.
 struct Four {
   float values[4];
 };
@@ -68,7 +69,7 @@ __device__ inline Four load_four(const float* x, int64_t at, int count) {
     const auto pack = load_pack<float, 4>(x + at);
     for (int j = 0; j < 4; ++j) four.values[j] = pack.values[j];
   } else {
-    for (int j = 0; j < 4; ++j)  // a known number of times, so that the values stay in registers
+    for (int j = 0; j < 4; ++j)  // a constant number of iterations, so that the values stay in registers
       if (j < count) four.values[j] = x[at + j];
   }
   return four;
@@ -82,7 +83,7 @@ __device__ inline void store_four(float* x, int64_t at, int count, const Four& f
       if (j < count) x[at + j] = four.values[j];
 }
 
-/// rule(w, g, first, second) for every element, by reference; rule = make(entry), once per block.
+/// Calls rule(w, g, first, second) for every element, by reference. rule = make(entry), made once per block.
 template <class Make>
 __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable table) {
   __shared__ decltype(make(table.entries[0])) rule;
@@ -101,7 +102,7 @@ __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable 
   }
 }
 
-/// body(table) for tables that hold all of `updates`.
+/// Calls body(table) for tables that together hold all `updates`.
 template <class Body>
 void for_each_table(std::span<const kernels::ParameterUpdate> updates, Body body) {
   while (!updates.empty()) {
@@ -121,7 +122,7 @@ void update_all(const char* operation, std::span<const kernels::ParameterUpdate>
 
 using kernels::ParameterUpdate;
 
-/// Of the step, on the device.
+/// The learning rate and the gradient scale of the step, in device memory.
 struct Pace {
   const double *lr, *gradient_scale;
   double lr_scale;
@@ -182,7 +183,7 @@ struct MakeAdam {
   }
 };
 
-/// The average stands in the place of w, and w in that of g.
+/// The average takes the place of w, and w takes the place of g.
 struct AverageRule {
   float keep, rest;
   __device__ void operator()(float& average, float w, float&, float&) const { average = keep * average + rest * w; }
@@ -198,7 +199,7 @@ __global__ void clip_scale_kernel(const double* squared_norm, double max_norm, d
   *scale = std::min(1.0, max_norm / (sqrt(*squared_norm) + 1e-6));
 }
 
-/// Before the update that reads them, as many of its blocks may share a count.
+/// Runs before the update that reads the counts, because many blocks of the update may share one count.
 __global__ void count_steps_kernel(const __grid_constant__ ParameterTable table) {
   const auto i = static_cast<int>(threadIdx.x);
   if (i < table.count) ++*table.entries[i].steps;
@@ -216,7 +217,7 @@ __global__ void squares_kernel(const __grid_constant__ ParameterTable table, dou
 }
 
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
-  // Arrays that a rule has no use for stay out of the table. Without momentum the velocity is 0 · 0 + gradient.
+  // Leaves arrays that the rule does not use out of the table. Without momentum, the velocity is 0 · 0 + gradient.
   std::vector<ParameterUpdate> used;
   for (const auto& update : updates)
     used.push_back({update.w, update.g, settings.momentum != 0 ? update.first : Tensor(), {}});

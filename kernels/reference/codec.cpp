@@ -11,7 +11,7 @@ namespace {
 
 using namespace tern::kernels;
 
-/// The byte that holds a bit of the code of element e, and the mask of that bit in it.
+/// The byte that holds one bit of the code of element e, and the mask of that bit in the byte.
 struct CodeBit {
   CodeBit(int64_t n, int bits, int64_t e, int bit)
       : byte(codec_plane(n, bits, e / kCodecGroup, bit).at + e % kCodecGroup / 8),

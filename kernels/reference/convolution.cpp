@@ -14,7 +14,7 @@ struct Product {
   int64_t c, h, v;
 };
 
-/// Calls `visit` for every product whose x lies inside. The operation is linear in x and in w, so its two
+/// Calls `visit` for every product whose x lies inside the input. The operation is linear in x and in w, so its two
 /// gradients are sums over the same products.
 template <class Visit>
 void for_each_product(const Shape& x, const Shape& w, const Shape& y, const kernels::ConvGeometry& geometry,

@@ -34,7 +34,7 @@ void map(const char* operation, const Tensor& saved, const Tensor& dy, Tensor& d
   });
 }
 
-/// y = f(a, b), both broadcast to y's shape
+/// y = f(a, b), both broadcast to the shape of y.
 template <class Function>
 void combine(const char* operation, const Tensor& a, const Tensor& b, Tensor& y, Function f) {
   check(y.shape() == broadcast(a.shape(), b.shape(), operation), operation, ": output of shape ", y.shape(), " for ",

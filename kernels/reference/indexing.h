@@ -7,7 +7,7 @@
 
 namespace tern::reference {
 
-/// Elements between neighbours along each dimension of a tensor, in its format.
+/// Distance in elements between neighbours along each dimension of a tensor, in its format.
 inline std::array<int64_t, Shape::kMaxRank> strides_of(const Tensor& tensor) {
   std::array<int64_t, Shape::kMaxRank> strides{};
   if (tensor.format() == MemoryFormat::channels_last) {
@@ -19,13 +19,13 @@ inline std::array<int64_t, Shape::kMaxRank> strides_of(const Tensor& tensor) {
   return strides;
 }
 
-/// Where elements lie in a tensor's storage: `position(e)` of the element that stands e-th, in row-major order, in
-/// a shape through which the tensor is read. A pure value.
+/// Maps elements to offsets in a tensor's storage. `position(e)` is the offset of element e, counted in row-major order
+/// of the shape through which the tensor is read. A pure value.
 class Position {
  public:
   explicit Position(const Tensor& tensor) : shape_(tensor.shape()), strides_(strides_of(tensor)) {}
 
-  /// The tensor repeated to `shape` by broadcasting: a repeated dimension takes no stride.
+  /// The tensor repeated to `shape` by broadcasting. A repeated dimension has stride 0.
   static Position broadcast(const Tensor& tensor, const Shape& shape) {
     const Position own(tensor);
     Position result(shape);

@@ -7,7 +7,7 @@
 namespace tern::reference {
 namespace {
 
-/// Copies the elements that stand at `in_x` in x to where `in_y` says, in order.
+/// For each i < `count`, copies the element at offset in_x(i) of x to offset in_y(i) of y.
 void move_elements(const char* operation, const Tensor& x, const Position& in_x, const Tensor& y, const Position& in_y,
                    int64_t count) {
   check(x.dtype() == y.dtype(), operation, ": elements are ", x.dtype(), " and ", y.dtype(), ", expected one dtype");

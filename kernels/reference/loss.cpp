@@ -9,7 +9,7 @@
 namespace tern::reference {
 namespace {
 
-/// log Σ exp(x), shifted by the largest element so that nothing overflows.
+/// log Σ exp(x). Subtracts the largest element first, so that nothing overflows.
 template <class T>
 wider_t<T> log_sum_exp(const T* x, int64_t count) {
   using Wide = wider_t<T>;
@@ -19,7 +19,7 @@ wider_t<T> log_sum_exp(const T* x, int64_t count) {
   return largest + std::log(sum);
 }
 
-/// Calls `visit(offset)` with the first element of every row along the last dimension.
+/// Calls `visit(offset)` for every row along the last dimension. `offset` is that of the row's first element.
 template <class Visit>
 void for_each_row(const Tensor& x, Visit visit) {
   for (int64_t offset = 0; offset < x.numel(); offset += x.size(-1)) visit(offset);

@@ -10,7 +10,7 @@
 namespace tern::reference {
 namespace {
 
-/// [N, C] as [N, C, 1, 1]; undefined stays so.
+/// Reshapes [N, C] to [N, C, 1, 1]. Returns any other tensor, also an undefined one, unchanged.
 Tensor with_pixels(const Tensor& x) {
   return x.defined() && x.rank() == 2 ? x.reshape({x.size(0), x.size(1), 1, 1}) : x;
 }
@@ -23,7 +23,7 @@ void for_each_in_channel(const Tensor& x, Visit visit) {
       for (int64_t w = 0; w < x.size(3); ++w) visit(n, h, w);
 }
 
-/// y = gamma · (x - mean) · inverse_deviation + beta, + residual, through the relu.
+/// y = gamma · (x - mean) · inverse_deviation + beta + residual, then the relu.
 template <class T>
 void normalize_channel(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
                        bool relu, int64_t c, wider_t<T> mean, wider_t<T> inverse_deviation, const Tensor& y) {
@@ -81,8 +81,8 @@ void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels
   });
 }
 
-// With d = dy through the relu and x' = (x - mean) · inverse_deviation over a channel of m elements:
-// dbeta = Σ d, dgamma = Σ d · x', dx = gamma · inverse_deviation · (d - dbeta/m - x' · dgamma/m).
+// d is dy through the relu. x' = (x - mean) · inverse_deviation. A channel has m elements. Then dbeta = Σ d, dgamma = Σ
+// d · x', dx = gamma · inverse_deviation · (d - dbeta/m - x' · dgamma/m).
 void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved, bool relu, Tensor& dx, Tensor& dgamma,
                          Tensor& dbeta, Tensor& dresidual) {
   kernels::check_alike("batch_norm_backward", dy, saved.x);
@@ -125,7 +125,7 @@ void for_each_element(const Tensor& x, Visit visit) {
         for (int64_t w = 0; w < x.size(3); ++w) visit(n, c, h, w);
 }
 
-// As in PyTorch, an even size reaches one channel further down than up.
+// As in PyTorch, if `size` is even, the window has one more channel below c than above it.
 void local_response_norm(const Tensor& x, const kernels::LocalResponseNormOptions& options, Tensor& y,
                          Tensor& denominator) {
   kernels::check_alike("local_response_norm", x, y);
@@ -146,8 +146,8 @@ void local_response_norm(const Tensor& x, const kernels::LocalResponseNormOption
   });
 }
 
-// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1) over the q
-// whose window holds c.
+// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1). The sum is
+// over all channels q whose window holds c.
 void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& denominator,
                                   const kernels::LocalResponseNormOptions& options, Tensor& dx) {
   kernels::check_alike("local_response_norm_backward", dy, x);

@@ -10,12 +10,12 @@
 namespace tern::reference {
 namespace {
 
-/// The elements [h0, h1) × [w0, w1) of the input under one window, and the window's first row and column, which may
-/// lie in the padding.
+/// The elements [h0, h1) × [w0, w1) of the input under one window, and the first row and column of the window, which
+/// may lie in the padding.
 struct Window {
   int64_t top, left;
   int64_t h0, h1, w0, w1;
-  int64_t divisor;  ///< of an average
+  int64_t divisor;  ///< divisor of an average
 };
 
 /// Calls `visit(n, c, i, j, window)` for every window of x.

@@ -140,11 +140,11 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[2],"data_offsets":[0,2])", 5),
             "63: 3 bytes follow the last tensor, expected none");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[2],"data_offsets":[1,3])", 3),
-            "9: tensor 't': its data begin at 1, expected 0, where those before them end");
+            "9: tensor 't': its data begin at 1, expected 0, the end of the data before it");
   EXPECT_EQ(error_of(file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
                              R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
                              3)),
-            "61: tensor 'b': its data begin at 1, expected 2, where those before them end");
+            "61: tensor 'b': its data begin at 1, expected 2, the end of the data before it");
 }
 
 TEST(Safetensors, RefusesANameThatIsThereTwice) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -32,16 +33,36 @@ TEST(Readme, FindsBlocksOfCode) {
             (std::vector<std::string>{"int x;\n", "int y;\n"}));
 }
 
-/// What the README shows is what tests/consume compiles and runs.
+/// All sources of C++ in a folder and below it.
+std::string sources_in(const std::filesystem::path& folder) {
+  std::string text;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".cpp" || entry.path().extension() == ".h") text += read(entry.path());
+  return text;
+}
+
+/// README shows what tests/consume compiles and runs, and a page of docs what the build compiles. Returns how many
+/// blocks the page has.
+size_t check_blocks(const std::filesystem::path& page, const std::string& compiled) {
+  const auto blocks = code_blocks(read(page));
+  for (const auto& block : blocks)
+    EXPECT_NE(compiled.find(block), std::string::npos) << page << " shows what no file has:\n" << block;
+  return blocks.size();
+}
+
 TEST(Readme, ShowsCodeThatIsCompiled) {
   const std::filesystem::path root = TERN_SOURCE_DIR;
-  std::string compiled;
-  for (const auto& entry : std::filesystem::directory_iterator(root / "tests/consume"))
-    if (entry.path().extension() == ".cpp") compiled += read(entry.path());
-  const auto blocks = code_blocks(read(root / "README.md"));
-  EXPECT_GE(blocks.size(), 4u);
-  for (const auto& block : blocks)
-    EXPECT_NE(compiled.find(block), std::string::npos) << "in no file of tests/consume:\n" << block;
+  EXPECT_GE(check_blocks(root / "README.md", sources_in(root / "tests/consume")), 1u);
+  const std::string compiled = sources_in(root / "tests") + sources_in(root / "dist") + sources_in(root / "apps");
+  size_t blocks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "docs"))
+    if (entry.path().extension() == ".md") blocks += check_blocks(entry.path(), compiled);
+  EXPECT_GE(blocks, 10u);
+}
+
+TEST(Readme, FitsItsLength) {
+  const std::string text = read(std::filesystem::path(TERN_SOURCE_DIR) / "README.md");
+  EXPECT_LE(std::ranges::count(text, '\n'), 150);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ ncclDataType_t type_of(DType dtype) {
   fail({"nccl: found dtype ", dtype, ", expected f32, f64, bf16, i64 or u8"});
 }
 
-/// The calls of one operation: where they go, and what they have in common.
+/// Makes the NCCL calls of one operation, with the arguments that they share.
 class Calls {
  public:
   Calls(const CollectiveCall& call, int rank, int size, ncclComm_t communicator, cudaStream_t stream)
@@ -60,7 +60,7 @@ class Calls {
   int64_t width_ = static_cast<int64_t>(size_of(call_.message.dtype));
 };
 
-/// NCCL's own call knows parts of one size alone.
+/// NCCL's own call only takes parts of equal size.
 void Calls::reduce_scatter() const {
   const size_t part = static_cast<size_t>(call_.y.numel());
   if (count() % static_cast<size_t>(size_) == 0)
@@ -141,8 +141,8 @@ Work NcclCommunicator::start(const CollectiveCall& call) {
   });
 }
 
-/// Begins to compare the first of each kind of operation with the other ranks': NCCL would hang where they differ, or
-/// give wrong sums. What is returned waits for it.
+/// Starts to compare the first operation of each kind with the other ranks' operation. If they differ, NCCL hangs or
+/// gives wrong sums. The returned function waits for the comparison.
 std::function<void()> NcclCommunicator::agree(const CollectiveCall& call) {
   const Message& message = call.message;
   if (!agreed_.emplace(message.operation, message.dtype, message.count, call.root).second) return [] {};
@@ -153,7 +153,7 @@ std::function<void()> NcclCommunicator::agree(const CollectiveCall& call) {
   };
 }
 
-/// The lengths of the parts, which a message does not tell.
+/// Starts to compare the lengths of the parts, because a message does not hold them.
 std::function<void()> NcclCommunicator::agree_on_parts(const CollectiveCall& call) {
   std::vector<int64_t> sent, expected;
   const detail::Transfers parts = detail::direct_transfers(call, rank(), size());

@@ -11,7 +11,8 @@
 
 namespace tern::nccl {
 
-/// See make_nccl. Operations on CUDA tensors run in their order, those on CPU tensors in theirs.
+/// The communicator of make_nccl. Operations on CUDA tensors run in their own order, and operations on CPU tensors in
+/// theirs.
 class NcclCommunicator final : public Communicator {
  public:
   /// `id` is the same on all ranks.
@@ -36,17 +37,17 @@ class NcclCommunicator final : public Communicator {
   std::set<std::tuple<Operation, DType, uint64_t, int>> agreed_;  ///< kinds of operations, with their root
   Ledger ledger_;
   Connection connection_;
-  WorkQueue queue_;  // last: its thread uses the rest
+  WorkQueue queue_;  // last: its thread uses the other members
 };
 
 }  // namespace tern::nccl
 
 namespace tern::nccl {
 
-/// Whether its parts go from rank to rank, one by one; NCCL has no call for it.
+/// Whether the parts of the operation travel one by one from rank to rank, because NCCL has no call for it.
 bool goes_directly(const CollectiveCall& call);
 
-/// Puts an operation on tensors of the stream's device into the stream.
+/// Queues an operation on the stream. The tensors are on the stream's device.
 void enqueue(const CollectiveCall& call, int rank, int size, ncclComm_t communicator, cudaStream_t stream);
 
 }  // namespace tern::nccl

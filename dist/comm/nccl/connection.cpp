@@ -32,13 +32,13 @@ std::string nccl_version() {
 namespace tern::nccl {
 namespace {
 
-/// A wait begins awake, in case the operation is quicker than a sleeping thread wakes up.
+/// A wait spins first, because the operation may be quicker than the wake-up of a sleeping thread.
 constexpr auto kSpin = std::chrono::microseconds(100), kNap = std::chrono::microseconds(20);
 
-/// NCCL has been seen to hang when it is told to end: it is left behind after so long.
+/// NCCL sometimes hangs when it ends. After this time the wait for it stops.
 constexpr auto kEndLimit = std::chrono::seconds(10);
 
-/// Whether NCCL has nothing left to do but what is in streams.
+/// Whether NCCL has no work left, except work in streams.
 bool settled(ncclComm_t communicator, const std::string& operation) {
   ncclResult_t state = ncclSuccess;
   check_nccl(library().comm_get_async_error(communicator, &state), operation, communicator);
@@ -109,12 +109,13 @@ void Connection::run(const Message& message, const cuda::Event& issued, const En
     cuda::enter(device_);
     issued.hold(stream_.get());
     enqueue(communicator_, stream_.get());
-    // A call that NCCL still works on is not in the stream yet; what goes wrong there, NCCL tells.
+    // A call that NCCL still works on is not in the stream yet. `settled` reports its errors.
     wait(patience_, "", [&] { return settled(communicator_, operation) && stream_.idle(operation.c_str()); });
   });
 }
 
-/// An error ends the job and this connection, before the tensors go that its kernels may still be at.
+/// An error ends the job and this connection before the caller frees the tensors, because NCCL's kernels may still use
+/// them.
 template <class Step>
 void Connection::guarded(const Step& step) {
   try {
@@ -131,7 +132,7 @@ void Connection::guarded(const Step& step) {
   }
 }
 
-/// `late` is the cause at the deadline, as in Transport::fail.
+/// `late` is the cause if the time limit passes, as in Transport::fail.
 template <class Done>
 void Connection::wait(Clock::duration limit, const std::string& late, const Done& done) const {
   const auto begin = Clock::now();
@@ -146,7 +147,7 @@ void Connection::wait(Clock::duration limit, const std::string& late, const Done
   }
 }
 
-/// On a thread of its own, which is left to itself where NCCL does not come back.
+/// Ends NCCL on a separate thread. If NCCL does not return, that thread stays behind.
 void Connection::end(bool abort) {
   if (!communicator_) return;
   std::packaged_task<void()> task([communicator = communicator_, device = device_, abort] {

@@ -8,7 +8,7 @@
 
 namespace tern::nccl {
 
-/// A CUDA stream beside the one in which the device's kernels run.
+/// A CUDA stream beside the stream of the device's kernels.
 class Stream {
  public:
   explicit Stream(Device device);
@@ -17,26 +17,26 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   cudaStream_t get() const { return stream_; }
-  /// Whether nothing in it is left to do.
+  /// Whether the stream has no work left.
   bool idle(const char* operation) const;
 
  private:
   cudaStream_t stream_ = nullptr;
 };
 
-/// This rank's place in NCCL's communicator, and a stream for it beside the kernels'. Never blocks inside NCCL: every
-/// wait ends with what NCCL reports, with the job or at the deadline; what goes wrong ends the job. Used by one thread
-/// at a time.
+/// This rank's part of NCCL's communicator, with its own stream beside the stream of the kernels. It never blocks
+/// inside NCCL. Every wait ends if NCCL is done or reports an error, if the job fails or if the timeout passes. Every
+/// error ends the job. One thread at a time may use it.
 class Connection {
  public:
-  /// `job` outlives it; all its ranks connect with the same id, each with a device of its own.
+  /// `job` outlives the Connection. All ranks of the job connect with the same id, each with its own device.
   Connection(Transport& job, Device device, const ncclUniqueId& id, const Deadlines& deadlines);
-  /// Leaves with the others; where the job has failed or an exception is under way, at once.
+  /// Leaves together with the other ranks; at once if the job has failed or an exception is under way.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Puts what `enqueue` calls into the stream, behind the kernels before `issued`, and waits until it is done.
+  /// Calls `enqueue` with the stream, after the kernels before `issued`, and waits until that work is done.
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
   void run(const Message& message, const cuda::Event& issued, const Enqueue& enqueue);
 
@@ -51,7 +51,7 @@ class Connection {
   Transport& job_;
   Device device_;
   Clock::duration patience_;
-  int exceptions_;  ///< under way when it was made
+  int exceptions_;  ///< exceptions under way at construction
   Stream stream_;
   ncclComm_t communicator_ = nullptr;
 };

@@ -12,7 +12,7 @@
 namespace tern::nccl {
 namespace {
 
-/// The address that this machine would send from: connecting a datagram socket sends nothing.
+/// The address from which this machine would send to `place`. Connecting a datagram socket sends nothing.
 std::string local_host_towards(const detail::Resolved& place) {
   const int descriptor = ::socket(place.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return "";

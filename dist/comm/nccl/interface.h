@@ -6,7 +6,8 @@
 
 namespace tern::nccl {
 
-/// The network interface by which this machine reaches `address` ("eth0"), or has it; empty where none is found.
+/// The network interface ("eth0") through which this machine reaches `address`, or that has this address itself. Empty
+/// if there is none.
 std::string interface_towards(const Address& address);
 
 }  // namespace tern::nccl

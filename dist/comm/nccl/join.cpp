@@ -11,7 +11,7 @@ namespace tern {
 namespace nccl {
 namespace {
 
-/// What a rank tells the others before NCCL is asked.
+/// What a rank tells the other ranks before it calls NCCL.
 struct Seat {
   std::array<char, sizeof(cudaUUID_t)> device = {};
   int32_t index = 0;
@@ -31,7 +31,7 @@ Tensor bytes_of(const void* data, size_t size) {
   return Tensor::from<uint8_t>({static_cast<int64_t>(size)}, std::span(static_cast<const uint8_t*>(data), size));
 }
 
-/// NCCL itself would say "Duplicate GPU detected", and nothing of versions.
+/// Checks GPUs and NCCL versions. NCCL itself only reports "Duplicate GPU detected", and nothing about versions.
 void check_seats(Communicator& host, Device device) {
   const Seat own = seat_on(device);
   std::vector<Seat> seats(host.size());
@@ -49,9 +49,9 @@ void check_seats(Communicator& host, Device device) {
 
 void set_environment(const Address& master) {
   check_input(std::getenv("NCCL_COMM_ID") == nullptr,
-              "NCCL_COMM_ID is set, expected nothing: the ranks agree on an id of their own, which keeps others out");
+              "NCCL_COMM_ID is set; unset it: the ranks agree on their own id, so that no other process can join");
   const std::string name = interface_towards(master);
-  // Many machines resolve their own name to a loopback address, by which others do not reach them.
+  // Many machines resolve their own name to a loopback address. Other machines cannot reach that address.
   const bool only_here = master.host == "localhost" || master.host == "::1" || master.host.starts_with("127.");
   if (!name.empty() && (name != "lo" || only_here)) ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);
 }
@@ -71,7 +71,7 @@ ncclUniqueId agree_on_id(Communicator& host) {
 std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Transport> transport, const NcclOptions& options) {
   check_input(options.device.type == DeviceType::cuda, "NCCL: found device ", options.device,
               ", expected a cuda device");
-  device_backend(options.device);  // where there is none, its own sentence
+  device_backend(options.device);  // throws its own error if there is no CUDA
   nccl::library();
   nccl::set_environment(options.master);
   auto host = std::make_unique<TransportCommunicator>(std::move(transport));

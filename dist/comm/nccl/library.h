@@ -6,7 +6,7 @@
 
 namespace tern::nccl {
 
-/// NCCL's functions, under its names.
+/// NCCL's functions.
 struct Library {
   decltype(&ncclGetVersion) get_version;
   decltype(&ncclGetErrorString) get_error_string;
@@ -28,10 +28,11 @@ struct Library {
   decltype(&ncclRecv) receive;
 };
 
-/// Loaded at the first call, so that programs start where NCCL is missing; an InputError says where it was looked for.
+/// Loads NCCL at the first call, so that programs start without it. Throws InputError that tells which paths were
+/// tried.
 const Library& library();
 
-/// Throws an Error "operation: NCCL: what it says" unless the call succeeded, or goes on.
+/// Throws Error "operation: NCCL: NCCL's message" unless the call succeeded or is in progress.
 void check_nccl(ncclResult_t result, const std::string& operation, ncclComm_t communicator = nullptr);
 
 }  // namespace tern::nccl

@@ -13,6 +13,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kMagic = 0x4e524554;  // "TERN"
 
+/// The layout of a header on the wire; see `encode`.
 struct Wire {
   uint32_t magic;
   uint16_t version;

@@ -27,7 +27,7 @@ struct Challenge {
   uint16_t version;
   uint16_t zero;
   Digest nonce;
-  Digest proof;  // over the direction, the hello and the above
+  Digest proof;  // over the direction, the hello and the fields above
 };
 static_assert(sizeof(Challenge) == 72);
 
@@ -38,12 +38,12 @@ using wire::Challenge;
 using wire::Digest;
 
 constexpr uint32_t kMagic = 0x4f4c4548;  // "HELO"
-/// Connections that are accepted before those that wait are served again.
+/// Connections that are accepted in a row before the pending ones are served again.
 constexpr int kBurst = 256;
-/// Different reasons that are kept, of strangers and of members.
+/// Different reasons that are kept, for strangers and for members each.
 constexpr size_t kMostReasons = 16;
 
-/// The listener's last word: the length of a text, and the text; none if all is well.
+/// The listener's last answer: the length of a text, then the text. The text is empty if the listener admits the rank.
 using VerdictLength = uint32_t;
 constexpr VerdictLength kMaxVerdict = 4096;
 
@@ -84,7 +84,7 @@ Bytes writable(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-/// Without waiting: a connection that has just begun takes what little a handshake says.
+/// Writes without waiting. A new connection has room for the few bytes of a handshake.
 bool write_now(Socket& socket, ConstBytes bytes) { return socket.write_all(bytes, Clock::now()); }
 
 bool write_verdict(Socket& socket, std::string_view text) {
@@ -141,12 +141,12 @@ bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Addr
   return true;
 }
 
-/// A connection that has not proved itself yet.
+/// A connection that has not proved yet that it has the token.
 struct Gate::Pending {
   Socket socket;
   Clock::time_point deadline;
-  bool challenged = false;  // it has said hello
-  size_t got = 0;           // bytes of what is awaited now
+  bool challenged = false;  // it has sent its hello
+  size_t got = 0;           // bytes received of the hello or the proof
   Hello hello = {};
   Challenge challenge = {};
   Digest proof = {};
@@ -176,7 +176,8 @@ std::optional<Admitted> Gate::admit(const Objection& objection, Until until) {
   return std::exchange(admitted_, std::nullopt);
 }
 
-/// A rank has often said hello by now: it is heard before a later connection could take its place.
+/// Accepts waiting connections. A new connection has often sent its hello already. It is read at once, before a later
+/// connection can take its place.
 void Gate::accept_all(const Objection& objection) {
   for (int count = 0; count < kBurst && !admitted_; ++count) {
     Socket socket = listener_.accept();
@@ -193,7 +194,7 @@ void Gate::accept_all(const Objection& objection) {
   }
 }
 
-/// Drops the oldest connection that has said nothing, or the oldest of all if each has said hello.
+/// Drops the oldest connection that has sent nothing, or the oldest of all if each has sent its hello.
 bool Gate::make_room() {
   if (pending_.empty()) return false;
   const auto silent = std::ranges::find(pending_, false, &Pending::challenged);
@@ -217,7 +218,7 @@ Gate::State Gate::refuse(const Pending& pending, const std::string& why) {
   return State::refused;
 }
 
-/// Takes what has come.
+/// Reads what has arrived, and answers it.
 Gate::State Gate::advance(Pending& pending, const Objection& objection) {
   while (true) {
     const Bytes awaited = pending.challenged ? writable(pending.proof) : writable(pending.hello);
@@ -225,7 +226,7 @@ Gate::State Gate::advance(Pending& pending, const Objection& objection) {
     const Moved moved = pending.socket.read({&part, 1});
     if (!moved.ended.empty())
       return refuse(pending,
-                    pending.challenged ? "left at the proof of the job token: does it hold another?" : moved.ended);
+                    pending.challenged ? "left at the proof of the job token: it may hold another token" : moved.ended);
     pending.got += moved.bytes;
     if (pending.got < awaited.size()) {
       if (moved.bytes == 0) return State::waiting;
@@ -242,7 +243,7 @@ Gate::State Gate::answer_hello(Pending& pending) {
   if (hello.magic != kMagic) return refuse(pending, "is no rank of a job of tern's");
   pending.challenge = {kMagic, kProtocolVersion, 0, random_bytes(), {}};
   pending.challenge.proof = server_proof(token_, hello, pending.challenge);
-  if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "took no answer");
+  if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "did not take the answer");
   if (hello.version != kProtocolVersion)
     return refuse(pending, join({"speaks version ", hello.version, " of the protocol, expected ", kProtocolVersion}));
   pending.challenged = true;
@@ -264,7 +265,7 @@ Gate::State Gate::answer_proof(Pending& pending, const Objection& objection) {
   return State::admitted;
 }
 
-/// Strangers may give ever new reasons: only the first ones are kept.
+/// Keeps only the first reasons, because strangers can cause new ones without end.
 void Gate::note(std::vector<Refusal>& refusals, std::string why) {
   const auto known = std::ranges::find(refusals, why, &Refusal::why);
   if (known != refusals.end())

@@ -19,55 +19,56 @@ namespace tern::detail {
 
 class Monitor;
 
-/// What a connection is for; a number on the wire.
+/// The purpose of a connection. The values are numbers on the wire.
 enum class Purpose : uint8_t { control = 1, data };
 
-/// Who wants in: the first bytes on a connection, in this layout, little-endian.
+/// The first bytes on a connection: who connects. In this layout, little-endian.
 struct Hello {
   uint32_t magic;
   uint16_t version;
   Purpose purpose;
   uint8_t zero;
   uint32_t epoch, rank, size, process;
-  uint16_t port;  ///< where this rank listens
+  uint16_t port;  ///< port at which this rank listens
   uint16_t zero2;
-  std::array<char, 64> host;  ///< its machine's name, zero-terminated
+  std::array<char, 64> host;  ///< name of its machine, zero-terminated
   std::array<std::byte, 32> nonce;
 };
 static_assert(sizeof(Hello) == 124);
 
 Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port);
 
-/// The machine's name in a hello, fit to be printed.
+/// The machine's name in a hello, with unprintable characters escaped.
 std::string host_of(const Hello& hello);
 
-/// Proves to the listener at the other end that this rank holds the token, and has that proved: each side answers the
-/// other's random challenge with HMAC-SHA256 (RFC 2104) over both sides' words and the direction. It admits peers and
-/// does not protect what follows. False if the connection, or the wait, ends before the listener has decided: another
-/// connection may do better. A PeerError with the reason if the other is no rank of this job, or turns this one away.
+/// Proves to the listener at the other end that this rank holds the token, and checks the same of the listener. Each
+/// side answers the other side's random challenge with HMAC-SHA256 (RFC 2104) over the words of both sides and the
+/// direction. This admits peers and does not protect later bytes. Returns false if the connection or the wait ends
+/// before the listener has decided; another connection may succeed. Throws PeerError with the reason if the other end
+/// is no rank of this job, or if it refuses this rank.
 bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Until until);
 
-/// A peer that has proved itself.
+/// A peer that has proved that it has the token.
 struct Admitted {
   Socket socket;
   Hello hello;
 };
 
-/// Lets in who knows the token, whatever strangers do. A connection has `limit` to prove itself, and is read for 156
-/// bytes before. If there are more connections than `places`, the oldest that has not even said hello is dropped. No
-/// peer is ever waited for. Used by one thread.
+/// Admits connections that know the token, whatever strangers do. A connection has `limit` to prove itself, and the
+/// gate reads 156 bytes of it before. If there are more than `places` connections, it drops the oldest one that has
+/// sent no hello, or the oldest of all. It never waits for a single peer. One thread uses it.
 class Gate {
  public:
-  /// Why a peer that holds the token does not fit; "" if it does. The peer is told, and turned away.
+  /// Returns why a peer with the token does not fit; "" if it fits. The peer receives the reason and is refused.
   using Objection = std::function<std::string(const Hello&)>;
 
-  /// `listener` and `token` outlive it.
+  /// `listener` and `token` outlive the Gate.
   Gate(Listener& listener, const JobToken& token, size_t places, Clock::duration limit);
   ~Gate();
 
   /// The next peer; none if the wait ends before.
   std::optional<Admitted> admit(const Objection& objection, Until until);
-  /// Why connections were turned away, each reason once; "" if none was.
+  /// Why connections were refused, each reason once; "" if none was.
   std::string refusals() const;
 
  private:
@@ -98,10 +99,10 @@ class Gate {
   std::vector<Refusal> strangers_, members_;
 };
 
-/// The ranks of a job find each other: every rank connects to rank 0 and proves itself, is watched from then on, hears
-/// from rank 0 where the others listen once all are there, and connects to those below it. Returns the data
-/// connections by rank, none to this one; `monitor` has the others. A PeerError, the same on all ranks that are in, if
-/// they do not come together in time.
+/// Connects the ranks of a job. Every rank connects to rank 0 and proves that it has the token. From then on rank 0
+/// watches it. When all ranks are there, rank 0 sends them the addresses of all ranks. Then every rank connects to the
+/// ranks below it. Returns the data connections by rank, none for this rank; `monitor` gets the control connections.
+/// Throws PeerError, the same on all ranks that have joined, if the ranks do not join in time.
 std::vector<Socket> rendezvous(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor);
 
 }  // namespace tern::detail

@@ -16,13 +16,13 @@ namespace tern::detail {
 namespace {
 
 constexpr auto kWriteLimit =
-    std::chrono::milliseconds(100);  // control frames are small: a sane link takes them at once
+    std::chrono::milliseconds(100);  // control frames are small: a working link takes them at once
 
-/// Of `dead_after`, that nothing arrives on a data connection before it counts as lost: lost packets are sent again
-/// only after ever longer pauses.
+/// A data connection counts as lost if nothing arrives on it for this many times `dead_after`. The limit is long,
+/// because TCP sends lost packets again only after longer and longer pauses.
 constexpr int kLinkPatience = 3;
 
-/// Of a cause that ranks tell each other: the rest of a longer one is left out.
+/// The most bytes of a cause that ranks send each other. The rest of a longer cause is cut off.
 constexpr size_t kMaxCause = 64 << 10;
 
 void raise(int descriptor) {
@@ -116,7 +116,7 @@ std::string Monitor::receive_members(Clock::time_point deadline) {
     changed_.wait_until(lock, deadline, [&] { return members_ || !failure_.empty() || links_.front().left; });
     if (failure_.empty() && members_) return *members_;
   }
-  fail(0, "did not tell who is in the job");
+  fail(0, "did not send the list of members");
 }
 
 void Monitor::run() {
@@ -151,7 +151,7 @@ void Monitor::beat() {
     settle(fault->rank, fault->cause, 0, current_);
 }
 
-/// A rank that left has closed its other connections too, unless it is broken.
+/// Handles a silent link. A rank that left has closed its other connections, too, unless it is broken.
 void Monitor::look_after(Link& link) {
   if (Clock::now() - link.heard <= deadlines_.dead_after) return;
   if (!link.left) return lose(link, "gave no sign of life for " + seconds(deadlines_.dead_after));
@@ -208,14 +208,15 @@ void Monitor::handle(Link& link, const Frame& frame, const std::string& text) {
 }
 
 void Monitor::lose(Link& link, const std::string& cause) {
-  settle(link.peer, cause, rank_, current_);  // the peer itself is told too, if it can still hear
+  settle(link.peer, cause, rank_, current_);  // the peer itself gets the cause, too, if it can still receive
   link.left = true;
 }
 
 void Monitor::settle(int peer, const std::string& cause, int witness, const Message& during) {
   Fault fault = {peer, cause};
   if (cause.empty()) fault = find_stall(progress_, peer, during.sequence, deadlines_.operation);
-  // Where rank 0 is lost nobody settles whose sight counts, so that none is told.
+  // If rank 0 is lost, each rank settles the cause alone. The text names no witness, so that all ranks give the same
+  // text.
   const std::string sight =
       fault.rank == 0 && rank_ != 0 ? "" : join({" (seen by rank ", witness, " in ", during, ")"});
   settle(join({names_[fault.rank], " ", fault.cause.substr(0, kMaxCause), sight}));
@@ -223,7 +224,7 @@ void Monitor::settle(int peer, const std::string& cause, int witness, const Mess
 
 void Monitor::settle(const std::string& failure) {
   if (!failure_.empty()) return;
-  failure_ = printable(failure);  // what a peer said may be in it
+  failure_ = printable(failure);  // it may hold text from a peer
   raise(failed_);
   changed_.notify_all();
   if (rank_ != 0) return;
@@ -259,7 +260,7 @@ void Monitor::report(int peer, const std::string& cause) {
   Lock lock(mutex_);
   if (failure_.empty() && rank_ == 0) settle(peer, cause, rank_, current_);
   if (failure_.empty()) {
-    // The answer is rank 0's verdict. Where rank 0 itself is gone, its silence becomes the cause by the deadline.
+    // Rank 0's verdict is the answer. If rank 0 is gone, its silence becomes the cause at the time limit.
     write(links_.front(), FrameType::report,
           cause.empty() ? std::to_string(peer) : join({peer, " ", cause.substr(0, kMaxCause)}));
     const auto limit = deadlines_.dead_after + 2 * deadlines_.heartbeat;

@@ -14,50 +14,53 @@
 
 namespace tern::detail {
 
-/// A whole control frame; true once it has left. An Error if `text` is longer than `kMaxControlText`.
+/// Sends a whole control frame. Returns false if it is not sent by `deadline`. Throws Error if `text` is longer than
+/// `kMaxControlText`.
 bool write_control(Socket& socket, Frame frame, std::string_view text, Clock::time_point deadline);
-/// Takes the first frame off `inbox` if there is one, checked; its payload goes to `text`.
+/// Takes the first frame out of `inbox`, checks it and puts its payload into `text`. Returns false if no whole frame is
+/// there.
 bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text);
-/// Far more than anything that ranks have to say.
+/// Far more than any control text needs.
 inline constexpr size_t kMaxControlText = 1 << 20;
 
-/// Watches over the other ranks, from a thread of its own: rank 0 has a link to each rank, and the others one to rank
-/// 0, which hears of every failure, settles the first cause and tells it to all. A link carries signs of life and the
-/// cause of the end, and never a tensor, so that nothing stalls it. Owned by a transport; thread-safe.
+/// Watches the other ranks, on its own thread. Rank 0 has a link to each rank, and every other rank has a link to rank
+/// 0. Rank 0 hears of every failure, settles the first cause and sends it to all ranks. A link carries heartbeats and
+/// the cause of the end, and never a tensor, so that nothing stalls it. Owned by a transport. Thread-safe.
 class Monitor {
  public:
-  /// `ledger` and `own_links` outlive it.
+  /// `ledger` and `own_links` outlive the Monitor.
   Monitor(int rank, int size, uint32_t epoch, const Deadlines& deadlines, Ledger& ledger, const LinkCounts& own_links);
-  /// Says goodbye.
+  /// Sends goodbye on all links.
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// From now on `peer` gets signs of life over `socket`, and has to give some.
+  /// From now on, exchanges heartbeats with `peer` over `socket`.
   void watch(int peer, Socket socket);
-  /// What errors call a rank: "rank 2 (node7, process 4711)" instead of "rank 2".
+  /// The name of a rank in errors: "rank 2 (node7, process 4711)" instead of "rank 2".
   void set_name(int rank, std::string name);
-  /// Rank 0 tells all others who is in the job.
+  /// On rank 0: sends the list of the job's members to all other ranks.
   void send_members(std::string_view list);
-  /// The others wait for that word. The job's failure if rank 0 does not give it in time.
+  /// On the other ranks: waits for that list. Throws the job's failure if rank 0 does not send it by `deadline`.
   std::string receive_members(Clock::time_point deadline);
 
-  /// A descriptor that turns readable once the job has failed.
+  /// A descriptor that becomes readable when the job fails.
   int failed_descriptor() const { return failed_; }
   void throw_if_failed();
-  /// The same, also if a rank that has a link to this one left longer than `dead_after` ago.
+  /// Like `throw_if_failed`, but throws also if a rank with a link to this rank left longer than `dead_after` ago.
   void throw_if_deserted();
-  /// This rank has come to an operation.
+  /// Tells that this rank has reached an operation.
   void reach(const Message& message);
   /// Reports what `peer` did, and throws the cause that all ranks give.
   [[noreturn]] void fail(int peer, const std::string& cause);
-  /// The same if nothing came from it for too long.
+  /// Reports that nothing came from `peer` for too long, and throws the cause that all ranks give.
   [[noreturn]] void fail_stalled(int peer);
-  /// Rank 0 ends the job with a whole sentence, and throws what all ranks say.
+  /// On rank 0: ends the job with a whole sentence, and throws it as all ranks do.
   [[noreturn]] void fail_all(const std::string& sentence);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  /// The control connection to one peer.
   struct Link {
     int peer = 0;
     Socket socket;
@@ -82,7 +85,7 @@ class Monitor {
   const Deadlines deadlines_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // failure_, members_ or who left
+  std::condition_variable changed_;  // failure_, members_ or a link's `left` changed
   std::vector<std::string> names_;   // by rank
   std::vector<Link> links_;
   std::vector<Progress> progress_;
@@ -91,10 +94,10 @@ class Monitor {
   LinkWatch watch_;
   Message current_;
   std::optional<std::string> members_;
-  std::string failure_;  // what all ranks say; empty while all is well
+  std::string failure_;  // the text that all ranks give; empty while the job runs
   bool ending_ = false;
   int wake_ = -1, failed_ = -1;  // event descriptors
-  std::thread thread_;           // last: it uses all of the above
+  std::thread thread_;           // last: it uses all members above
 };
 
 }  // namespace tern::detail

@@ -10,6 +10,7 @@
 namespace tern::detail {
 namespace {
 
+/// A rank of the job: its machine, its process and the address at which it listens.
 struct Member {
   std::string host = "-";
   uint32_t process = 0;
@@ -20,7 +21,7 @@ std::string name_of(int rank, const Member& member) {
   return join({"rank ", rank, " (", member.host, ", process ", member.process, ")"});
 }
 
-/// A line for each, of which the machine's name is the rest: it may hold spaces.
+/// Writes one line per member. The machine's name comes last, because it may hold spaces.
 std::string format(const std::vector<Member>& members) {
   std::ostringstream text;
   for (const Member& m : members)
@@ -41,10 +42,10 @@ std::vector<Member> parse(const std::string& text, int size) {
   return members;
 }
 
-/// Room for strangers beside the ranks, each of which may come twice.
+/// Room for strangers and for the ranks, each of which may connect twice.
 size_t places_of(int size) { return 64 + 2 * static_cast<size_t>(size); }
 
-/// The ranks' meeting, from one rank's side.
+/// The rendezvous, seen from one rank.
 class Meeting {
  public:
   Meeting(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor)
@@ -84,9 +85,9 @@ class Meeting {
   const TcpOptions& options_;
   std::optional<Listener> listener_;
   Monitor& monitor_;
-  Clock::time_point begin_;      // of the wait under way
-  Clock::time_point next_note_;  // of it
-  std::vector<bool> here_;       // by rank: not waited for
+  Clock::time_point begin_;      // begin of the current wait
+  Clock::time_point next_note_;  // time of its next note
+  std::vector<bool> here_;       // by rank: already connected, or not needed
   std::vector<Socket> data_;
 };
 
@@ -128,7 +129,7 @@ void Meeting::join_in() {
 }
 
 void Meeting::meet_others() {
-  // Rank 0 ends the job if a rank does not come; a little later this one would end it.
+  // Rank 0 ends the job if a rank does not come. This rank's own limit is a little later.
   const auto late = Clock::now() + options_.deadlines.rendezvous + options_.deadlines.dead_after;
   const std::vector<Member> members = parse(monitor_.receive_members(late), options_.size);
   for (int rank = 0; rank < options_.size; ++rank) monitor_.set_name(rank, name_of(rank, members[rank]));
@@ -139,15 +140,16 @@ void Meeting::meet_others() {
   accept_data(entrance);
 }
 
-/// Connects and proves itself, again and again until this rank is in: a busy machine, or strangers, may have cost it
-/// its place.
+/// Connects and proves that it has the token, again and again until this rank is in. A busy machine, or strangers, may
+/// have taken its place.
 Socket Meeting::call(int peer, const Address& where, Purpose purpose) {
   std::string why;
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
     const int interrupt = monitor_.failed_descriptor();
     Socket socket = connect(where, {std::min(deadline(), next_note_), interrupt}, why);
     if (socket.open()) {
-      // Once it has sent its proof it may be in, and must not come again: it waits for as long as there is time.
+      // After it has sent its proof, the rank may be in and must not connect again. So it waits as long as there is
+      // time.
       if (knock(socket, introduce(socket, purpose), options_.token, where, {deadline(), interrupt})) return socket;
       why = "it closes the connection";
     }
@@ -159,13 +161,13 @@ Socket Meeting::call(int peer, const Address& where, Purpose purpose) {
   }
 }
 
-/// A rank listens at the address at which it reaches rank 0.
+/// A rank listens at the local address of its connection to rank 0.
 Hello Meeting::introduce(const Socket& socket, Purpose purpose) {
   if (!listener_) listener_.emplace(Address{socket.local().host, 0});
   return make_hello(purpose, options_.epoch, options_.rank, options_.size, listener_->address().port);
 }
 
-/// Connections from all ranks above this one.
+/// Accepts connections from all ranks above this one.
 void Meeting::accept_data(Gate& entrance) {
   await_all_from(options_.rank + 1);
   for (int count = options_.rank + 1; count < options_.size; ++count) {
@@ -185,7 +187,7 @@ void Meeting::begin_wait() {
   next_note_ = begin_ + options_.deadlines.note;
 }
 
-/// The next rank of those that are waited for.
+/// Admits the next rank of those that are missing.
 Admitted Meeting::admit(Gate& entrance, Purpose purpose) {
   const auto objection = [&](const Hello& hello) { return objection_to(hello, purpose); };
   while (true) {
@@ -216,7 +218,7 @@ std::string Meeting::objection_to(const Hello& hello, Purpose purpose) const {
   return "";
 }
 
-/// "1, 3"
+/// The missing ranks, for example "1, 3".
 std::string Meeting::missing() const {
   std::string ranks;
   for (size_t rank = 0; rank < here_.size(); ++rank)

@@ -19,7 +19,7 @@ struct Avx512 {
   static uint32_t top_bits_of_bytes(__m256i bytes, int shift) {
     return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_slli_epi16(bytes, shift)));
   }
-  // With masks of ones: gcc 12 warns of its own header in the plain forms.
+  // With all-ones masks, because gcc 12 warns about its own header for the forms without masks.
   static __m512d widen(const float* from) { return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from)); }
   static Wide multiply(const Wide& a, const Wide& b) {
     return reinterpret_cast<Wide>(

@@ -3,7 +3,7 @@
 namespace tern::cpu::simd {
 namespace {
 
-/// Four lanes of any processor.
+/// Four lanes, for any processor.
 struct Baseline {
   static constexpr int kWidth = 4;
   using Words = Vector<uint32_t, kWidth>;

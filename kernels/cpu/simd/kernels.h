@@ -2,74 +2,78 @@
 
 #include <cstdint>
 
-// Loops written with vector types. The other files of this folder hold them, compiled once for each instruction set.
-// Those of the codecs have files of their own, since nothing may fuse their products and sums.
+// Loops written with vector types. The other files of this folder hold them and are compiled once for each instruction
+// set. The codecs' loops have files of their own, because products and sums in them must not be fused.
 
 namespace tern::cpu::simd {
 
-/// C [rows, columns] = Σ_s A_s [rows, depth] · B_s [depth, columns], by one thread; the inner loop of every
-/// convolution. A_s begins at a + a_offsets[s]. B is cut into panels of 2·width columns; within a panel the rows of
-/// B_0, B_1, ... follow each other, `b_row` floats apart. Every panel is readable up to a multiple of `tail` columns.
+/// C [rows, columns] = Σ_s A_s [rows, depth] · B_s [depth, columns], by one thread. The inner loop of tern's own
+/// convolutions. A_s begins at a + a_offsets[s]. B is cut into panels of 2·width columns. Within a panel, the rows of
+/// B_0, B_1, ... follow each other, `b_row` floats apart. Every panel must be readable up to a multiple of `tail`
+/// columns.
 struct Product {
   int64_t rows = 0, columns = 0, depth = 0;
   const float* a = nullptr;
-  int64_t a_row = 0, a_depth = 1;  ///< floats from one row to the next, and along the depth; one of them is 1
+  int64_t a_row = 0, a_depth = 1;  ///< floats between rows, and along the depth; one of them is 1
   const int64_t* a_offsets = nullptr;
   int64_t segments = 1;
   const float* b = nullptr;
   int64_t b_row = 0, b_panel = 0;
   float* c = nullptr;
   int64_t c_row = 0;
-  bool accumulate = false;      ///< add to C
+  bool accumulate = false;      ///< adds to C
   const float* bias = nullptr;  ///< [columns], or null
-  bool relu = false;            ///< max(·, 0) last
+  bool relu = false;            ///< applies max(·, 0) last
 };
 
-/// Winograd's transforms, `to_points` and `from_points` of winograd_transforms.h.
+/// Winograd's transforms, `to_points` and `from_points` of make_kernels.h.
 using ToPoints = void (*)(const float* const* pixels, int64_t channels, float* points, int64_t stride);
 using FromPoints = void (*)(const float* points, int64_t stride, int64_t channels, const float* bias, bool relu,
                             float* const* pixels);
 
-/// Those of F(outputs x outputs, taps x taps): the forward pass takes patch, filter and output; the gradient of the
-/// weights correlates the patch with dy instead of a filter and has `taps` outputs.
+/// The transforms of F(outputs x outputs, taps x taps). The forward pass uses `patch`, `filter` and `output`. The
+/// gradient of the weights correlates the patch with dy instead of a filter and has `taps` x `taps` outputs: it uses
+/// `patch`, `gradient` and `weights`.
 struct WinogradTransforms {
   int64_t outputs, taps;
   ToPoints patch, filter, gradient;
   FromPoints output, weights;
 };
 
-/// A codec's chunk is 256 elements: 8 groups of 32, whose draws are the 8 halves of the words of 32 Philox blocks.
+/// A chunk of a codec is 256 elements: 8 groups of 32. Their random bits are the 8 halves of the words of 32 Philox
+/// blocks.
 inline constexpr int kChunk = 256, kGroup = 32, kLanes = 16;
 
-/// What Philox takes for the blocks of one random stream: the keys of the ten rounds, and the counter's last words.
+/// The inputs of Philox for the blocks of one random stream: the keys of the ten rounds, and the last words of the
+/// counter.
 struct DrawKeys {
   uint32_t key[10][2];
   uint32_t counter[3];
 };
 
-/// Codecs over whole chunks, groups and rows; the arithmetic is that of codec_arithmetic.h.
+/// Codec loops over whole chunks, groups and rows. The arithmetic is that of codec_arithmetic.h.
 struct CodecLoops {
-  /// planes[8·bits words] = the codes of a chunk whose draws begin at Philox block `block`. undecided[8 words], a bit
-  /// for each element: its 16 random bits do not decide, and its code is worthless.
+  /// planes[8·bits words] = the codes of a chunk whose random bits begin at Philox block `block`. undecided[8 words]
+  /// has one bit per element: if it is set, the element's 16 random bits do not decide, and its code is not valid.
   void (*quantize)(const DrawKeys& keys, uint32_t block, const float* g, const float* factors, float limit, int bits,
                    uint32_t* planes, uint32_t* undecided);
-  /// y[32] += the values of a group's codes; units[32].
+  /// y[32] += the values of a group's codes. units[32].
   void (*dequantize_add)(const uint32_t* planes, int bits, const float* units, float* y);
-  /// Largest |x|, Σx, Σx² of `count` elements: in 16 interleaved sums, folded in halves.
+  /// Largest |x|, Σx and Σx² of `count` elements, in 16 interleaved sums that are then added in halves.
   void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
 };
 
 /// The loops of one instruction set.
 struct Kernels {
   int64_t width;  ///< floats in a vector
-  int64_t tail;   ///< floats in the shorter vector that ends a row where it suffices
+  int64_t tail;   ///< floats in the shorter vector that ends a row if that is enough
   void (*multiply)(const Product&);
   WinogradTransforms winograd_3x3;  ///< F(4 x 4, 3 x 3)
   WinogradTransforms winograd_5x5;  ///< F(2 x 2, 5 x 5)
   const CodecLoops* codec;
 };
 
-/// Those for this processor.
+/// The loops for the instruction set that `vector_set` returns.
 const Kernels& kernels();
 
 extern const Kernels baseline_kernels, avx2_kernels, avx512_kernels;

@@ -3,8 +3,8 @@
 #include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/cpu/simd/vector.h"
 
-// The codecs' loops of one instruction set: see vector.h for what this file may contain. `Isa` is a type of the
-// including file. It gives kWidth, `top_bits` (the top bit of each lane), `pack` (32 lanes below 256 to bytes),
+// The codecs' loops of one instruction set. vector.h says what this file may contain. The including file defines `Isa`,
+// a type with kWidth, `top_bits` (the top bit of each lane), `pack` (32 lanes with values below 256 to bytes),
 // `top_bits_of_bytes`, `widen` (half a vector of floats to doubles) and `multiply` (the products of the lower halves of
 // 64-bit lanes).
 
@@ -23,7 +23,8 @@ inline void store(void* to, const V& v) {
   __builtin_memcpy(to, &v, sizeof v);
 }
 
-/// One round of Philox over blocks in 64-bit lanes, whose upper halves hold remains of products that nothing reads.
+/// One round of Philox over blocks in 64-bit lanes. The upper halves of the lanes hold remains of products, which are
+/// not read.
 template <class Isa, class Wide>
 inline void philox_round(Wide (&w)[4], uint32_t key0, uint32_t key1) {
   const Wide product0 = Isa::multiply(w[0], Wide{} + 0xD2511F53u), product1 = Isa::multiply(w[2], Wide{} + 0xCD9E8D57u);
@@ -33,7 +34,8 @@ inline void philox_round(Wide (&w)[4], uint32_t key0, uint32_t key1) {
   w[3] = product0;
 }
 
-/// words[q][i] = word q of block `block` + i. Even and odd blocks take turns: neither waits for its own products.
+/// words[q][i] = word q of block `block` + i. Even and odd blocks alternate, so that neither waits for its own
+/// products.
 template <class Isa>
 inline void draw(const DrawKeys& keys, uint32_t block, uint32_t (&words)[4][kGroup]) {
   using Wide = Vector<uint64_t, Isa::kWidth / 2>;
@@ -53,7 +55,8 @@ inline void draw(const DrawKeys& keys, uint32_t block, uint32_t (&words)[4][kGro
   }
 }
 
-/// The planes of a group of codes, sign in the top bit of each lane: from lanes of 32 bits, or packed into bytes.
+/// Splits the codes of a group into planes. `split` reads the sign from the top bit of each 32-bit lane. `split_bytes`
+/// first packs the lanes into bytes and reads the sign from the top bit of each byte.
 template <class Isa>
 inline void split(const uint32_t* lanes, int bits, uint32_t* planes) {
   using Words = Vector<uint32_t, Isa::kWidth>;
@@ -93,7 +96,7 @@ void quantize(const DrawKeys& keys, uint32_t block, const float* g, const float*
     for (int i = 0; i < kGroup; i += Isa::kWidth) {
       const auto magnitude = reinterpret_cast<Floats>(load<Words>(x + i) & 0x7fffffffu);
       auto scaled = reinterpret_cast<Integers>(magnitude * load<Floats>(factors + group * kGroup + i));
-      scaled = scaled < most ? scaled : most;  // bits of floats that are not negative compare as integers; NaN is above
+      scaled = scaled < most ? scaled : most;  // non-negative floats compare as integers by their bits; NaN is largest
       const auto whole = reinterpret_cast<Words>(__builtin_convertvector(reinterpret_cast<Floats>(scaled), Integers));
       const Words sum = whole + (load<Words>(words[group / 2] + i) >> shift & 0xffffu);
       ties |= Isa::top_bits(reinterpret_cast<Words>((sum & 0xffffu) == 0xffffu)) << i;
@@ -107,7 +110,7 @@ void quantize(const DrawKeys& keys, uint32_t block, const float* g, const float*
   }
 }
 
-/// kBits 0: as many as `bits` says.
+/// kBits is the number of bits, or 0 to use `bits`.
 template <class Isa, int kBits>
 inline void dequantize_add_bits(const uint32_t* planes, int bits, const float* units, float* y) {
   using Words = Vector<uint32_t, Isa::kWidth>;
@@ -134,7 +137,7 @@ void dequantize_add(const uint32_t* planes, int bits, const float* units, float*
   dequantize_add_bits<Isa, 0>(planes, bits, units, y);
 }
 
-/// Folds lanes in halves with `join`, first vectors, then the lanes of the last one.
+/// Combines lanes in halves with `join`: first whole vectors, then the lanes of the last one.
 template <class V, int kCount, class Join>
 inline auto fold(V (&lanes)[kCount], Join join) {
 #pragma GCC unroll 3

@@ -3,7 +3,7 @@
 #include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/cpu/simd/vector.h"
 
-// The products and Winograd transforms of one instruction set: see vector.h for what this file may contain.
+// The products and Winograd transforms of one instruction set. vector.h says what this file may contain.
 
 namespace tern::cpu::simd {
 namespace {
@@ -23,17 +23,17 @@ inline void store(float* p, Floats<kWidth> v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-/// Vectors of half the width end rows where they suffice, from 16 floats on: some processors take such a vector in two
-/// halves.
+/// Floats in the vector that ends a row if that is enough. From 16 floats on, it has half the width, because some
+/// processors execute the full width in two halves.
 template <int kWidth>
 constexpr int kTailWidth = kWidth > 8 ? kWidth / 2 : kWidth;
 
-/// The most rows of C, `kVectors` wide, that fit 16 or (AVX-512) 32 registers beside a row of B.
+/// The maximum number of rows of C, `kVectors` vectors wide, that fit with a row of B in 16 registers (32 for AVX-512).
 template <int kWidth, int kVectors>
 constexpr int kMaxRows = (kWidth == 16 ? 24 : 12) / kVectors;
 
-/// kRows rows and kVectors vectors of C, held in registers over the whole depth. kUnitDepth: a_depth is 1, else a_row
-/// is.
+/// Accumulates kRows rows and kVectors vectors of C in registers over the whole depth. If kUnitDepth is true, a_depth
+/// is 1; otherwise a_row is 1.
 template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
 inline void accumulate_tile(const Product& p, const float* a, const float* b, Floats<kWidth> (&sum)[kRows][kVectors]) {
   const int64_t a_row = kUnitDepth ? p.a_row : 1, a_depth = kUnitDepth ? 1 : p.a_depth;
@@ -57,7 +57,7 @@ inline void accumulate_tile(const Product& p, const float* a, const float* b, Fl
   }
 }
 
-/// The elements of a tile that lie inside C, with bias and relu; `columns` of them in each row.
+/// Stores the elements of a tile that lie inside C, `columns` per row, with bias and relu.
 template <int kWidth, int kRows, int kVectors>
 inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVectors], const float* bias, float* c,
                        int64_t columns) {
@@ -76,7 +76,7 @@ inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVec
     }
     return;
   }
-  // Sums are addressed by constants alone, here too, since otherwise they would live in memory.
+  // Here too, use only constants as indices of `sum`. Otherwise the compiler would keep the sums in memory.
   float rest[kRows][kVectors * kWidth];
 #pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
@@ -93,7 +93,7 @@ inline void store_tile(const Product& p, const Floats<kWidth> (&sum)[kRows][kVec
   }
 }
 
-/// `tiles` tiles below each other.
+/// Multiplies `tiles` tiles, one below the other.
 template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
 void multiply_tiles(const Product& p, int64_t tiles, const float* a, const float* b, const float* bias, float* c,
                     int64_t columns) {
@@ -111,7 +111,7 @@ void multiply_tiles(const Product& p, int64_t tiles, const float* a, const float
   }
 }
 
-/// `multiply_tiles` for a height known at run time, at most kRows.
+/// `multiply_tiles` for a height that is known at run time and at most kRows.
 template <int kWidth, int kRows, int kVectors, bool kUnitDepth>
 void multiply_height(const Product& p, int64_t height, int64_t tiles, const float* a, const float* b, const float* bias,
                      float* c, int64_t columns) {
@@ -122,11 +122,11 @@ void multiply_height(const Product& p, int64_t height, int64_t tiles, const floa
   multiply_tiles<kWidth, kRows, kVectors, kUnitDepth>(p, tiles, a, b, bias, c, columns);
 }
 
-/// One panel of C, kVectors wide; `columns` of it inside C.
+/// One panel of C, kVectors vectors wide. `columns` of its columns are inside C.
 template <int kWidth, int kVectors, bool kUnitDepth>
 void multiply_panel(const Product& p, const float* b, const float* bias, float* c, int64_t columns) {
   constexpr int kMax = kMaxRows<kWidth, kVectors>;
-  // Heights that differ by one at most: a last tile of one or two rows would leave the multipliers waiting.
+  // Use heights that differ by at most one. A last tile of one or two rows would leave the multipliers idle.
   const int64_t tiles = (p.rows + kMax - 1) / kMax;
   const int64_t height = p.rows / tiles, higher = p.rows % tiles, row = higher * (height + 1);
   if (higher > 0) multiply_height<kWidth, kMax, kVectors, kUnitDepth>(p, height + 1, higher, p.a, b, bias, c, columns);
@@ -168,9 +168,10 @@ void multiply(const Product& p) {
 }
 
 // A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, eq. 8: the m x m outputs of an r x r
-// correlation on a patch d of (m + r - 1)² are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. The six evaluation points 0, 1, -1, 2, -2, ∞
-// serve every pair with m + r - 1 = 6: Bᵀ is that of F(4, 3), A and G are the powers of the points, cut to m and r,
-// with the points' Lagrange denominators 4, -6, -6, 24, 24, 1 in G. Each struct is one of them, applied to a column.
+// correlation on a patch d of (m + r - 1)² pixels are Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. The six evaluation points 0, 1, -1, 2,
+// -2, ∞ are used for every pair with m + r - 1 = 6. Bᵀ is that of F(4, 3). A and G are the powers of the points, cut to
+// m and r. G is divided by the points' Lagrange denominators 4, -6, -6, 24, 24, 1. Each struct applies one of these
+// matrices to a column.
 
 constexpr int kPoints = 6;
 
@@ -256,7 +257,7 @@ void vector_to_points(const float* const* pixels, int64_t c, float* points, int6
 }
 
 /// Transforms a square of pixels into the 36 points, a vector of channels at a time. Pixel (i, j) of channel 0 is at
-/// pixels[i·kIn + j], and whole vectors can be read there; point e of channel c goes to points[e·stride + c].
+/// pixels[i·kIn + j] and must be readable in whole vectors. Point e of channel c goes to points[e·stride + c].
 template <int kWidth, class Transform>
 void to_points(const float* const* pixels, int64_t channels, float* points, int64_t stride) {
   constexpr int kTail = kTailWidth<kWidth>;
@@ -265,7 +266,7 @@ void to_points(const float* const* pixels, int64_t channels, float* points, int6
   if (c < channels) vector_to_points<kTail, Transform>(pixels, c, points, stride);
 }
 
-/// Channels c to c + kWidth of `from_points`, as far as there are any.
+/// Channels c to c + kWidth of `from_points`, or to `channels` if that is less.
 template <int kWidth, class Transform>
 void vector_from_points(const float* points, int64_t stride, int64_t c, int64_t channels, const float* bias, bool relu,
                         float* const* pixels) {
@@ -302,8 +303,9 @@ void vector_from_points(const float* points, int64_t stride, int64_t c, int64_t 
   }
 }
 
-/// The way back: pixel (i, j) = the transform of the points, plus bias [channels] where not null, then max(·, 0) if
-/// `relu`. Points and bias can be read in whole vectors; exactly `channels` floats are written to each pixel.
+/// The inverse of `to_points`: pixel (i, j) = the transform of the points, plus bias [channels] if it is not null, then
+/// max(·, 0) if `relu`. Points and bias must be readable in whole vectors. Writes exactly `channels` floats to each
+/// pixel.
 template <int kWidth, class Transform>
 void from_points(const float* points, int64_t stride, int64_t channels, const float* bias, bool relu,
                  float* const* pixels) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Loops written with vector types, compiled once for each instruction set. The headers that hold them keep all code to
-// the file that includes them, in unnamed namespaces, and include no library header with code. So no function that is
-// compiled for one processor can be linked into code for another.
+// Rules for loops that are written with vector types and compiled once for each instruction set. The headers that hold
+// them put all code in unnamed namespaces, so that it belongs only to the including file. They include no library
+// header with code. A function compiled for one processor can then never be linked into code for another.
 
 namespace tern::cpu::simd {
 namespace {
@@ -11,7 +11,7 @@ template <class T, int kWidth>
 struct VectorOf {
   typedef T type __attribute__((vector_size(kWidth * sizeof(T))));
 };
-/// kWidth numbers in one register; arithmetic is elementwise, with scalars too.
+/// kWidth numbers in one register. Arithmetic is elementwise, also with scalars.
 template <class T, int kWidth>
 using Vector = typename VectorOf<T, kWidth>::type;
 

@@ -8,7 +8,7 @@
 namespace tern::nccl {
 namespace {
 
-/// From where the system looks, else from where the build found it, as in the folder of a pip wheel.
+/// Loads NCCL from the system's search path, else from the path that the build found, for example a pip wheel's folder.
 void* open() {
   constexpr int kMode = RTLD_NOW | RTLD_LOCAL;
   if (void* handle = ::dlopen("libnccl.so.2", kMode)) return handle;
@@ -19,6 +19,7 @@ void* open() {
               " (package libnccl2, or pip's nvidia-nccl-cu13)"});
 }
 
+/// Finds functions in the loaded library.
 class Symbols {
  public:
   template <class F>
@@ -33,7 +34,7 @@ class Symbols {
 };
 
 Library load() {
-  // Its own status service would listen on a port of this machine.
+  // Switches off NCCL's status service (RAS), because it listens on a port of this machine.
   ::setenv("NCCL_RAS_ENABLE", "0", 0);
   const Symbols symbols;
   Library found;
