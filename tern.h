@@ -1,6 +1,7 @@
 #pragma once
 
-/// All of tern but its applications: include it, and link tern::tern.
+/// What models and training programs use: autograd, layers, optimizers, data and distributed training. Link tern::tern.
+/// Kernels and the parts of transports have headers of their own.
 
 #include "tern/autograd/functional.h"
 #include "tern/autograd/operation.h"
@@ -25,9 +26,7 @@
 #include "tern/dist/codec/codec.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/address.h"
-#include "tern/dist/comm/bytes.h"
 #include "tern/dist/comm/communicator.h"
-#include "tern/dist/comm/contract.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/dist/comm/ledger.h"
@@ -44,18 +43,6 @@
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/dist/methods/local_sgd.h"
 #include "tern/dist/methods/subnet_plan.h"
-#include "tern/kernels/codec.h"
-#include "tern/kernels/convolution.h"
-#include "tern/kernels/dropout.h"
-#include "tern/kernels/elementwise.h"
-#include "tern/kernels/kernel.h"
-#include "tern/kernels/layout.h"
-#include "tern/kernels/loss.h"
-#include "tern/kernels/matmul.h"
-#include "tern/kernels/normalization.h"
-#include "tern/kernels/pooling.h"
-#include "tern/kernels/reduction.h"
-#include "tern/kernels/update.h"
 #include "tern/layers/activation.h"
 #include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"

@@ -7,7 +7,7 @@
 #include "tern/trainer/application.h"
 #include "tern/trainer/job/program.h"
 
-// Says how workers should train a network together: `advise --model lenet --link 100mbit --workers 8`.
+// Advises how workers train a network together: `advise --model lenet --link 100mbit --workers 8`.
 
 namespace tern::advise {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 constexpr int kMostExtrapolated = 512;
 constexpr int kPasses = 3;
 
-/// One after the other, each with all that it takes, so that the machine's drift shows between them.
+/// Makes the passes one after the other. Each pass measures everything, so that drift of the machine shows as a
+/// difference between passes.
 std::vector<Forecaster> measured_passes(Workbench& workbench, const AdviceOptions& options) {
   std::vector<Forecaster> passes;
   const int workers = static_cast<int>(options.workers);

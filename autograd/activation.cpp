@@ -6,12 +6,13 @@ namespace tern {
 namespace {
 
 struct Relu {
-  Tensor y;
+  Saved y;
 
   Tensor forward(const Tensor& x) {
-    y = Tensor::empty_like(x);
-    kernels::relu(x, y);
-    return y;
+    Tensor result = Tensor::empty_like(x);
+    kernels::relu(x, result);
+    y = result;
+    return result;
   }
   Gradients backward(Tensor dy, const Needs&) const { return {relu_gradient(y, std::move(dy))}; }
 };
@@ -20,12 +21,13 @@ struct Relu {
 template <const auto& kForward, const auto& kBackward, class Option>
 struct InputActivation {
   Option option;
-  Tensor x;
+  Saved x;
 
+  static std::string name() { return kForward.name(); }
   Tensor forward(const Tensor& input) {
     x = input;
-    Tensor y = Tensor::empty_like(x);
-    kForward(x, option, y);
+    Tensor y = Tensor::empty_like(input);
+    kForward(input, option, y);
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
@@ -37,15 +39,19 @@ struct InputActivation {
 using LeakyRelu = InputActivation<kernels::leaky_relu, kernels::leaky_relu_backward, double>;
 using Gelu = InputActivation<kernels::gelu, kernels::gelu_backward, GeluForm>;
 
-/// An activation whose gradient is a function of its output.
-template <const auto& kForward, const auto& kBackward>
+/// An activation whose gradient is a function of its output. With `kOfRows` it works along the last dimension.
+template <const auto& kForward, const auto& kBackward, bool kOfRows = false>
 struct OutputActivation {
-  Tensor y;
+  Saved y;
 
+  static std::string name() { return kForward.name(); }
   Tensor forward(const Tensor& x) {
-    y = Tensor::empty_like(x);
-    kForward(x, y);
-    return y;
+    check(!kOfRows || x.rank() > 0, kForward.name(), ": shape [], expected a last dimension");
+    const Tensor input = kOfRows ? in_format(x, MemoryFormat::row_major) : x;
+    Tensor result = Tensor::empty_like(input);
+    kForward(input, result);
+    y = result;
+    return result;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
     Tensor dx = Tensor::empty_like(dy);
@@ -55,6 +61,8 @@ struct OutputActivation {
 };
 using Sigmoid = OutputActivation<kernels::sigmoid, kernels::sigmoid_backward>;
 using Tanh = OutputActivation<kernels::tanh, kernels::tanh_backward>;
+using Softmax = OutputActivation<kernels::softmax, kernels::softmax_backward, true>;
+using LogSoftmax = OutputActivation<kernels::log_softmax, kernels::log_softmax_backward, true>;
 
 }  // namespace
 
@@ -64,39 +72,13 @@ Variable sigmoid(const Variable& x) { return apply(Sigmoid{}, x); }
 Variable tanh(const Variable& x) { return apply(Tanh{}, x); }
 Variable gelu(const Variable& x, GeluForm form) { return apply(Gelu{.option = form, .x = {}}, x); }
 
+Variable softmax(const Variable& x) { return apply(Softmax{}, x); }
+Variable log_softmax(const Variable& x) { return apply(LogSoftmax{}, x); }
+
 Tensor relu_gradient(const Tensor& y, Tensor dy) {
   dy = in_format(std::move(dy), y.format());
   Tensor dx = dy.is_shared() ? Tensor::empty_like(y) : dy;
   kernels::relu_backward(y, dy, dx);
   return dx;
 }
-
-namespace {
-
-/// A function of the last dimension whose gradient is one of its output.
-template <const auto& kForward, const auto& kBackward>
-struct RowOperation {
-  Tensor y;
-
-  Tensor forward(const Tensor& x) {
-    check(x.rank() > 0, kForward.name(), ": shape [], expected a last dimension");
-    const Tensor rows = in_format(x, MemoryFormat::row_major);
-    y = Tensor::empty_like(rows);
-    kForward(rows, y);
-    return y;
-  }
-  Gradients backward(const Tensor& dy, const Needs&) const {
-    Tensor dx = Tensor::empty_like(y);
-    kBackward(y, dy, dx);
-    return {dx};
-  }
-};
-using Softmax = RowOperation<kernels::softmax, kernels::softmax_backward>;
-using LogSoftmax = RowOperation<kernels::log_softmax, kernels::log_softmax_backward>;
-
-}  // namespace
-
-Variable softmax(const Variable& x) { return apply(Softmax{}, x); }
-Variable log_softmax(const Variable& x) { return apply(LogSoftmax{}, x); }
-
 }  // namespace tern

@@ -49,43 +49,46 @@ struct Subtract {
 };
 
 struct Multiply {
-  Tensor a, b;
+  Saved a, b;
 
   Tensor forward(const Tensor& left, const Tensor& right) {
     a = left;
     b = right;
-    return run(kernels::multiply, a, b);
+    return run(kernels::multiply, left, right);
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
-    return {needs[0] ? sum_to(run(kernels::multiply, dy, b), a.shape()) : Tensor(),
-            needs[1] ? sum_to(run(kernels::multiply, dy, a), b.shape()) : Tensor()};
+    return {needs[0] ? sum_to(run(kernels::multiply, dy, b), a->shape()) : Tensor(),
+            needs[1] ? sum_to(run(kernels::multiply, dy, a), b->shape()) : Tensor()};
   }
 };
 
 struct Divide {
   Shape a_shape;
-  Tensor b, y;
+  Saved b, y;
 
   Tensor forward(const Tensor& a, const Tensor& divisor) {
     a_shape = a.shape();
     b = divisor;
-    return y = run(kernels::divide, a, b);
+    const Tensor quotient = run(kernels::divide, a, divisor);
+    y = quotient;
+    return quotient;
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
     const Tensor quotient = run(kernels::divide, dy, b);
     return {needs[0] ? sum_to(quotient, a_shape) : Tensor(),
-            needs[1] ? sum_to(run(kernels::multiply, quotient, y), b.shape(), -1) : Tensor()};
+            needs[1] ? sum_to(run(kernels::multiply, quotient, y), b->shape(), -1) : Tensor()};
   }
 };
 
 struct AddRelu {
-  Tensor y;
+  Saved y;
 
   Tensor forward(const Tensor& a, const Tensor& b) {
     check(a.shape() == b.shape(), "add_relu: shapes ", a.shape(), " and ", b.shape(), ", expected equal ones");
-    y = run(kernels::add, a, b);
-    kernels::relu(y, y);
-    return y;
+    Tensor sum = run(kernels::add, a, b);
+    kernels::relu(sum, sum);
+    y = sum;
+    return sum;
   }
   Gradients backward(Tensor dy, const Needs&) const {
     const Tensor dx = relu_gradient(y, std::move(dy));

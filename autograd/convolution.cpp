@@ -18,7 +18,7 @@ Tensor weight_beside(const Tensor& x, const Tensor& weight) {
 struct Conv2dOperation {
   ConvGeometry geometry;
   bool relu;
-  Tensor x, w, y;
+  Saved x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     const Shape shape = kernels::conv2d_output_shape(input.shape(), weight.shape(), geometry);
@@ -27,8 +27,8 @@ struct Conv2dOperation {
     check(weight.dtype() == parameter_dtype(input.dtype()), "conv2d: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
-    w = weight_beside(x, weight);
-    Tensor result = Tensor::empty(shape, x.options());
+    w = weight_beside(input, weight);
+    Tensor result = Tensor::empty(shape, input.options());
     kernels::conv2d(x, w, bias, geometry, relu, result);
     if (relu) y = result;
     return result;
@@ -41,9 +41,9 @@ struct Conv2dOperation {
       kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.device()};
-      gradients[1] = Tensor::empty(w.shape(), options);
-      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
+      const TensorOptions options{.dtype = parameter_dtype(x->dtype()), .device = x->device()};
+      gradients[1] = Tensor::empty(w->shape(), options);
+      if (needs[2]) gradients[2] = Tensor::empty({w->size(0)}, options);
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], gradients[2]);
     }
     return gradients;

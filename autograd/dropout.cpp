@@ -7,7 +7,7 @@ namespace {
 
 struct DropoutOperation {
   DropoutDraw draw;
-  Tensor samples;
+  Saved samples;
 
   Tensor forward(const Tensor& x) const {
     Tensor y = Tensor::empty_like(x);

@@ -7,40 +7,41 @@ namespace tern {
 namespace {
 
 struct CrossEntropy {
-  Tensor labels;
+  Saved labels;
   double smoothing;
   TensorOptions x_options;
-  Tensor probabilities;
+  Saved probabilities;
 
   Tensor forward(const Tensor& x) {
-    check(x.rank() == 2 && labels.shape() == Shape{x.size(0)} && labels.dtype() == DType::i64,
-          "cross_entropy: logits of shape ", x.shape(), ", labels ", labels.dtype(), " of shape ", labels.shape(),
+    check(x.rank() == 2 && labels->shape() == Shape{x.size(0)} && labels->dtype() == DType::i64,
+          "cross_entropy: logits of shape ", x.shape(), ", labels ", labels->dtype(), " of shape ", labels->shape(),
           ", expected [N, C] and i64 [N]");
     check(x.size(0) != 0, "cross_entropy: logits of shape ", x.shape(), ", expected one row or more to average over");
     x_options = x.options();
     const TensorOptions wide{parameter_dtype(x.dtype()), x.device()};
-    probabilities = Tensor::empty(x.shape(), wide);
+    Tensor shares = Tensor::empty(x.shape(), wide);
     Tensor loss = Tensor::empty({}, wide);
-    kernels::cross_entropy(x, labels, smoothing, loss, probabilities);
+    kernels::cross_entropy(x, labels, smoothing, loss, shares);
+    probabilities = shares;
     return loss;
   }
   Gradients backward(const Tensor& dloss, const Needs&) const {
-    Tensor dx = Tensor::empty(probabilities.shape(), x_options);
+    Tensor dx = Tensor::empty(probabilities->shape(), x_options);
     kernels::cross_entropy_backward(probabilities, labels, smoothing, dloss, dx);
     return {dx};
   }
 };
 
 struct MeanSquaredError {
-  Tensor target, x;
+  Saved target, x;
 
   Tensor forward(const Tensor& input) {
-    check(input.shape() == target.shape() && input.dtype() == target.dtype(), "mse: input ", input.dtype(), " ",
-          input.shape(), ", target ", target.dtype(), " ", target.shape(), ", expected equal ones");
+    check(input.shape() == target->shape() && input.dtype() == target->dtype(), "mse: input ", input.dtype(), " ",
+          input.shape(), ", target ", target->dtype(), " ", target->shape(), ", expected equal ones");
     check(input.numel() != 0, "mse: input of shape ", input.shape(), ", expected one element or more to average over");
     x = input;
-    target = in_format(target, x.format());
-    Tensor loss = Tensor::empty({}, {parameter_dtype(x.dtype()), x.device()});
+    target = in_format(target, input.format());
+    Tensor loss = Tensor::empty({}, {parameter_dtype(input.dtype()), input.device()});
     kernels::mse(x, target, loss);
     return loss;
   }

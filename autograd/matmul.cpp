@@ -17,7 +17,7 @@ Tensor product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
 
 struct Matmul {
   MatmulOptions options;
-  Tensor a, b;
+  Saved a, b;
 
   Tensor forward(const Tensor& left, const Tensor& right) {
     a = in_format(left, MemoryFormat::row_major);
@@ -28,7 +28,7 @@ struct Matmul {
     return {needs[0] ? gradient_a(dy) : Tensor(), needs[1] ? gradient_b(dy) : Tensor()};
   }
 
-  bool shares_b() const { return b.rank() < a.rank(); }
+  bool shares_b() const { return b->rank() < a->rank(); }
 
   /// [..., m, n] as [... · m, n], which -1 could not say of an extent of 0.
   static Tensor as_one_matrix(const Tensor& matrices) {
@@ -41,22 +41,22 @@ struct Matmul {
     if (!options.transpose_a) return product(dy, b, {.transpose_b = !options.transpose_b});
     if (!shares_b()) return product(b, dy, {options.transpose_b, true});
     Tensor da = Tensor::empty_like(a);
-    kernels::transpose(product(dy, b, {.transpose_b = !options.transpose_b}), a.rank() - 2, a.rank() - 1, da);
+    kernels::transpose(product(dy, b, {.transpose_b = !options.transpose_b}), a->rank() - 2, a->rank() - 1, da);
     return da;
   }
   Tensor gradient_b(const Tensor& dy) const {
     // Without transposition the matrices of a shared b are one tall matrix.
     const bool tall = shares_b() && !options.transpose_a;
-    const Tensor rows = tall ? as_one_matrix(a) : a, dy_rows = tall ? as_one_matrix(dy) : dy;
+    const Tensor rows = tall ? as_one_matrix(a) : a.get(), dy_rows = tall ? as_one_matrix(dy) : dy;
     const Tensor db = options.transpose_b ? product(dy_rows, rows, {true, options.transpose_a})
                                           : product(rows, dy_rows, {.transpose_a = !options.transpose_a});
-    return sum_to(db, b.shape());
+    return sum_to(db, b->shape());
   }
 };
 
 struct Linear {
   bool relu;
-  Tensor x, w, y;
+  Saved x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     const Shape shape = kernels::linear_output_shape(input.shape(), weight.shape());
@@ -66,8 +66,8 @@ struct Linear {
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
     w = weight;
-    Tensor result = Tensor::empty(shape, x.options());
-    kernels::linear(x, w, bias, relu, result);
+    Tensor result = Tensor::empty(shape, input.options());
+    kernels::linear(input, weight, bias, relu, result);
     if (relu) y = result;
     return result;
   }
@@ -80,7 +80,7 @@ struct Linear {
     }
     if (needs[1] || needs[2]) {
       gradients[1] = Tensor::empty_like(w);
-      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, w.options());
+      if (needs[2]) gradients[2] = Tensor::empty({w->size(0)}, w->options());
       kernels::linear_backward_weights(masked, x, gradients[1], gradients[2]);
     }
     return gradients;

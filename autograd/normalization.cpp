@@ -27,43 +27,44 @@ void check_arguments(const Tensor& x, const kernels::BatchNormParameters& parame
 struct BatchNormTraining {
   BatchNormOptions options;
   Tensor running_mean, running_variance;
-  kernels::BatchNormSaved saved;
+  Saved x, y, gamma, mean, inverse_deviation;
 
-  Tensor forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& residual) {
-    const kernels::BatchNormParameters parameters{gamma, beta, running_mean, running_variance};
-    check_arguments(x, parameters, residual);
-    Tensor y = Tensor::empty_like(x);
-    saved = {.x = x,
-             .y = options.relu ? y : Tensor(),
-             .gamma = gamma,
-             .mean = Tensor::empty_like(gamma),
-             .inverse_deviation = Tensor::empty_like(gamma)};
-    const Tensor other = residual.defined() ? in_format(residual, x.format()) : residual;
-    kernels::batch_norm_training(x, other, parameters, options, y, saved.mean, saved.inverse_deviation);
-    return y;
+  Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& beta, const Tensor& residual) {
+    const kernels::BatchNormParameters parameters{weight, beta, running_mean, running_variance};
+    check_arguments(input, parameters, residual);
+    Tensor result = Tensor::empty_like(input);
+    Tensor batch_mean = Tensor::empty_like(weight), batch_inverse_deviation = Tensor::empty_like(weight);
+    const Tensor other = residual.defined() ? in_format(residual, input.format()) : residual;
+    kernels::batch_norm_training(input, other, parameters, options, result, batch_mean, batch_inverse_deviation);
+    x = input;
+    gamma = weight;
+    mean = batch_mean;
+    inverse_deviation = batch_inverse_deviation;
+    if (options.relu) y = result;
+    return result;
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
-    Tensor dx = Tensor::empty_like(saved.x);
-    Tensor dgamma = Tensor::empty_like(saved.gamma), dbeta = Tensor::empty_like(saved.gamma);
-    Tensor dresidual = needs[3] ? Tensor::empty_like(saved.x) : Tensor();
-    kernels::batch_norm_backward(dy, saved, options.relu, dx, dgamma, dbeta, dresidual);
+    Tensor dx = Tensor::empty_like(x), dgamma = Tensor::empty_like(gamma), dbeta = Tensor::empty_like(gamma);
+    Tensor dresidual = needs[3] ? Tensor::empty_like(x) : Tensor();
+    kernels::batch_norm_backward(dy, {x, y, gamma, mean, inverse_deviation}, options.relu, dx, dgamma, dbeta,
+                                 dresidual);
     return {dx, dgamma, dbeta, dresidual};
   }
 };
 
 struct BatchNormInference {
   BatchNormOptions options;
-  Tensor running_mean, running_variance;
-  Tensor x, y, gamma;
+  Saved running_mean, running_variance;
+  Saved x, y, gamma;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& beta, const Tensor& residual) {
     const kernels::BatchNormParameters parameters{weight, beta, running_mean, running_variance};
     check_arguments(input, parameters, residual);
     x = input;
     gamma = weight;
-    Tensor result = Tensor::empty_like(x);
-    const Tensor other = residual.defined() ? in_format(residual, x.format()) : residual;
-    kernels::batch_norm_inference(x, other, parameters, options, result);
+    Tensor result = Tensor::empty_like(input);
+    const Tensor other = residual.defined() ? in_format(residual, input.format()) : residual;
+    kernels::batch_norm_inference(input, other, parameters, options, result);
     if (options.relu) y = result;
     return result;
   }
@@ -73,7 +74,7 @@ struct BatchNormInference {
     Gradients gradients(4);
     if (needs[0]) {
       // With mean and beta 0 the normalisation maps 1 to its slope gamma / sqrt(variance + epsilon).
-      Tensor one = Tensor::empty({1, gamma.size(0)}, {x.dtype(), x.device()});
+      Tensor one = Tensor::empty({1, gamma->size(0)}, {x->dtype(), x->device()});
       kernels::fill(one, 1);
       const Tensor slope = normalize(one, {gamma, zeros, zeros, running_variance});
       gradients[0] = Tensor::empty_like(x);
@@ -97,26 +98,26 @@ struct BatchNormInference {
     return result;
   }
   Tensor across_channels(const Tensor& values) const {
-    return x.rank() == 4 ? values.reshape({1, -1, 1, 1}) : values.reshape({1, -1});
+    return x->rank() == 4 ? values.reshape({1, -1, 1, 1}) : values.reshape({1, -1});
   }
   Tensor sum_per_channel(const Tensor& values) const {
-    Shape ones = x.shape();
+    Shape ones = x->shape();
     for (int i = 0; i < ones.rank(); ++i) ones[i] = i == 1 ? ones[i] : 1;
-    return sum_to(values, ones).reshape(gamma.shape()).to(gamma.dtype());
+    return sum_to(values, ones).reshape(gamma->shape()).to(gamma->dtype());
   }
 };
 
 struct LocalResponseNormOperation {
   LocalResponseNormOptions options;
-  Tensor x, denominator;
+  Saved x, denominator;
 
   Tensor forward(const Tensor& input) {
     check(input.rank() == 4, "local_response_norm: shape ", input.shape(), ", expected [N, C, H, W]");
     check(options.size >= 1, "local_response_norm: size ", options.size, ", expected 1 or more");
+    Tensor y = Tensor::empty_like(input), scales = Tensor::empty_like(input);
+    kernels::local_response_norm(input, options, y, scales);
     x = input;
-    denominator = Tensor::empty_like(x);
-    Tensor y = Tensor::empty_like(x);
-    kernels::local_response_norm(x, options, y, denominator);
+    denominator = scales;
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,99 +14,189 @@
 
 namespace tern {
 
-/// Which inputs of an operation want a gradient.
+/// Which inputs of an operation need a gradient.
 struct Needs {
   static constexpr size_t kMaxInputs = 64;
   uint64_t bits = ~uint64_t{0};
   bool operator[](size_t input) const { return (bits >> input & 1) != 0; }
 };
 
-/// One gradient per input, in order; undefined where none is needed.
+/// Gradients in the order of the inputs (or outputs) that they belong to. Undefined if nobody needs (or gave) one.
 using Gradients = std::vector<Tensor>;
 
-/// Where the gradient of an operation's input goes (null: nobody wants it), and what it must look like.
+/// A tensor that `forward` keeps for `backward`. Reading it throws if somebody has written to its storage since then:
+/// the gradient would be wrong. The error names the operation. Tensor::version says which writes are seen.
+class Saved {
+ public:
+  Saved() = default;
+  Saved(Tensor tensor) : tensor_(std::move(tensor)), version_(tensor_.version()) {}
+
+  const Tensor& get() const {
+    if (tensor_.version() != version_) fail_changed();
+    return tensor_;
+  }
+  operator const Tensor&() const { return get(); }
+  const Tensor* operator->() const { return &get(); }
+
+ private:
+  [[noreturn]] void fail_changed() const;
+
+  Tensor tensor_;
+  uint32_t version_ = 0;
+};
+
+/// An input of a recorded operation: where its gradient goes, null if nobody needs one, and its shape and dtype.
 struct NodeInput {
   std::shared_ptr<GradientSlot> slot;
   Shape shape;
   DType dtype;
 };
 
-/// One recorded operation: owns what it saved and the slots of its inputs, never its output.
+/// One recorded operation. It owns what it saved and the slots of its inputs. The slots of its outputs own it.
 class Node {
  public:
-  Node(std::vector<NodeInput> inputs, MemoryFormat format) : inputs_(std::move(inputs)), format_(format) {}
+  Node(std::vector<NodeInput> inputs, std::vector<MemoryFormat> formats)
+      : inputs_(std::move(inputs)), formats_(std::move(formats)), arrived_(formats_.size()) {}
   virtual ~Node() = default;
-  /// Called once, with a gradient in the output's shape, dtype and format; frees what was saved on return.
-  virtual Gradients backward(Tensor dy) = 0;
   const std::vector<NodeInput>& inputs() const { return inputs_; }
-  /// The output's.
-  MemoryFormat format() const { return format_; }
   Needs needs() const;
 
+  /// Takes the gradient of one output, in its shape and dtype.
+  void take(size_t output, Tensor dy);
+  /// The gradients of the inputs, from those that were taken. Called once; frees what was saved.
+  Gradients backward();
+
+  int awaited = 0;    ///< outputs whose gradient is still to come in the running `Variable::backward`
+  bool done = false;  ///< `backward` was called
+
  private:
+  /// dys[i] is in the format of output i, or undefined if nobody used that output.
+  virtual Gradients run(Gradients dys) = 0;
+
   std::vector<NodeInput> inputs_;
-  MemoryFormat format_;
+  std::vector<MemoryFormat> formats_;  ///< of the outputs
+  Gradients arrived_;
 };
 
 namespace detail {
 
+/// What `Saved` throws. `apply`'s operations turn it into an Error that names them.
+class ChangedTensor : public Error {
+ public:
+  using Error::Error;
+};
+
+/// "Gelu" of tern::(anonymous namespace)::Gelu, and so on.
+std::string short_type_name(std::string_view function_signature);
+
+/// `operation.name()` if the operation has one, or else the name of its type.
+template <class Operation>
+std::string name_of(const Operation& operation) {
+  if constexpr (requires { operation.name(); })
+    return operation.name();
+  else
+    return short_type_name(__PRETTY_FUNCTION__);
+}
+
 template <class Operation>
 class OperationNode final : public Node {
  public:
-  OperationNode(Operation operation, std::vector<NodeInput> inputs, MemoryFormat format)
-      : Node(std::move(inputs), format), operation_(std::move(operation)) {}
-  Gradients backward(Tensor dy) override {
-    const Operation operation = std::move(operation_);
-    return operation.backward(std::move(dy), needs());
-  }
+  OperationNode(Operation operation, std::vector<NodeInput> inputs, std::vector<MemoryFormat> formats)
+      : Node(std::move(inputs), std::move(formats)), operation_(std::move(operation)) {}
 
  private:
+  Gradients run(Gradients dys) override {
+    const Operation operation = std::move(operation_);
+    try {
+      if constexpr (requires { operation.backward(std::move(dys), needs()); })
+        return operation.backward(std::move(dys), needs());
+      else
+        return operation.backward(std::move(dys.front()), needs());
+    } catch (const ChangedTensor& changed) {
+      fail({name_of(operation), ": ", changed.what()});
+    }
+  }
+
   Operation operation_;
 };
 
+/// The outputs as Variables. Without a need for a gradient they are constants, and the operation is forgotten.
 template <class Operation>
-Variable record(Operation operation, Tensor y, std::span<const Variable> inputs) {
-  std::vector<NodeInput> known;
-  known.reserve(inputs.size());
-  bool wanted = false;
-  for (const auto& input : inputs) {
-    const Tensor& x = input.value();
-    known.push_back({input.slot(), x.shape(), x.dtype()});
-    wanted |= input.requires_gradient();
+void record(Operation operation, std::span<const Variable> inputs, std::span<Tensor> ys, std::span<Variable> outputs) {
+  bool needed = false;
+  for (const auto& input : inputs) needed |= input.requires_gradient();
+  if (!needed || !gradient_enabled()) {
+    for (size_t i = 0; i < ys.size(); ++i) outputs[i] = Variable(std::move(ys[i]));
+    return;
   }
-  if (!wanted || !gradient_enabled()) return Variable(std::move(y));
   check(inputs.size() <= Needs::kMaxInputs, "gradients of an operation over ", inputs.size(),
         " inputs, expected at most ", Needs::kMaxInputs);
-  auto slot = std::make_shared<GradientSlot>();
-  slot->producer = std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(known), y.format());
-  return Variable(std::move(y), std::move(slot));
+  std::vector<NodeInput> taken;
+  taken.reserve(inputs.size());
+  for (const auto& input : inputs) taken.push_back({input.slot(), input.value().shape(), input.value().dtype()});
+  std::vector<MemoryFormat> formats;
+  formats.reserve(ys.size());
+  for (const auto& y : ys) formats.push_back(y.format());
+  const auto node =
+      std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(taken), std::move(formats));
+  for (size_t i = 0; i < ys.size(); ++i) {
+    auto slot = std::make_shared<GradientSlot>();
+    slot->producer = node;
+    slot->output = i;
+    outputs[i] = Variable(std::move(ys[i]), std::move(slot));
+  }
+}
+
+/// Variables for what `forward` returned: one for a Tensor, an array for an array, a vector for a vector.
+template <class Operation>
+Variable record_outputs(Operation operation, std::span<const Variable> inputs, Tensor y) {
+  Variable output;
+  record(std::move(operation), inputs, std::span(&y, 1), std::span(&output, 1));
+  return output;
+}
+template <class Operation, size_t kCount>
+std::array<Variable, kCount> record_outputs(Operation operation, std::span<const Variable> inputs,
+                                            std::array<Tensor, kCount> ys) {
+  std::array<Variable, kCount> outputs;
+  record(std::move(operation), inputs, std::span<Tensor>(ys), std::span<Variable>(outputs));
+  return outputs;
+}
+template <class Operation>
+std::vector<Variable> record_outputs(Operation operation, std::span<const Variable> inputs, std::vector<Tensor> ys) {
+  std::vector<Variable> outputs(ys.size());
+  record(std::move(operation), inputs, std::span<Tensor>(ys), std::span<Variable>(outputs));
+  return outputs;
 }
 
 }  // namespace detail
 
-/// Runs an operation and records it where a gradient is wanted. An operation is a struct whose fields are its
-/// options and what it saves, with
-///   Tensor forward(const Tensor& x, ...);                            // may save into fields
+/// Runs an operation, and records it if a gradient is needed. An operation is a struct. Its fields are its options and
+/// what it saves; saved tensors are `Saved`. It has
+///   Tensor forward(const Tensor& x, ...);                            // may write to the fields
 ///   Gradients backward(const Tensor& dy, const Needs& needs) const;  // one gradient per input
-/// Both are pure but for the fields, so an operation is tested without a tape. dy has y's shape, dtype and format;
-/// gradients have their input's shape and dtype, in any format. A backward that takes dy by value may write into it
-/// where it is not shared.
+/// Both depend on nothing but their arguments and the fields, so an operation is tested without a tape. dy has the
+/// shape, dtype and format of y. A gradient has the shape and dtype of its input, in any format. A backward that takes
+/// dy by value may write to it unless it is shared.
+///
+/// An operation with several outputs returns them as std::array<Tensor, N> or std::vector<Tensor>, and `apply` returns
+/// as many Variables. Its backward takes `Gradients dys`, one per output; a gradient is undefined if nobody used that
+/// output. Errors name the operation by its type, or by `std::string name() const` if it has one.
 template <class Operation, class... Inputs>
-Variable apply(Operation operation, const Inputs&... inputs) {
-  Tensor y = operation.forward(inputs.value()...);
+auto apply(Operation operation, const Inputs&... inputs) {
+  auto y = operation.forward(inputs.value()...);
   const Variable variables[] = {inputs...};
-  return detail::record(std::move(operation), std::move(y), variables);
+  return detail::record_outputs(std::move(operation), variables, std::move(y));
 }
 
-/// The same for an operation over any number of inputs, up to `Needs::kMaxInputs` where a gradient is wanted:
-/// `Tensor forward(std::span<const Tensor>)`.
+/// The same for an operation over any number of inputs, at most `Needs::kMaxInputs` if a gradient is needed:
+/// `forward(std::span<const Tensor>)`.
 template <class Operation>
-Variable apply_list(Operation operation, std::span<const Variable> inputs) {
+auto apply_list(Operation operation, std::span<const Variable> inputs) {
   std::vector<Tensor> values;
   values.reserve(inputs.size());
   for (const auto& input : inputs) values.push_back(input.value());
-  Tensor y = operation.forward(std::span<const Tensor>(values));
-  return detail::record(std::move(operation), std::move(y), inputs);
+  auto y = operation.forward(std::span<const Tensor>(values));
+  return detail::record_outputs(std::move(operation), inputs, std::move(y));
 }
 
 }  // namespace tern

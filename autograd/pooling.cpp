@@ -8,7 +8,7 @@ namespace {
 struct MaxPool {
   PoolGeometry geometry;
   Shape x_shape;
-  Tensor where;
+  Saved where;
 
   Tensor forward(const Tensor& x) {
     check(geometry.window.h * geometry.window.w <= 255, "max_pool2d: window ", geometry.window.h, "x",
@@ -17,8 +17,9 @@ struct MaxPool {
     TensorOptions options = x.options();
     Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry), options);
     options.dtype = DType::u8;
-    where = Tensor::empty(y.shape(), options);
-    kernels::max_pool2d(x, geometry, y, where);
+    Tensor places = Tensor::empty(y.shape(), options);
+    kernels::max_pool2d(x, geometry, y, places);
+    where = places;
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {

@@ -18,7 +18,7 @@ class Reached {
   explicit Reached(std::shared_ptr<GradientSlot> root) : slots_{std::move(root)} {
     for (size_t i = 0; i < slots_.size(); ++i) {
       const auto producer = slots_[i]->producer;
-      if (!producer) continue;
+      if (!producer || producer->awaited++ != 0) continue;
       for (const auto& input : producer->inputs())
         if (input.slot && input.slot->pending++ == 0) slots_.push_back(input.slot);
     }
@@ -26,12 +26,16 @@ class Reached {
   Reached(const Reached&) = delete;
   Reached& operator=(const Reached&) = delete;
   ~Reached() {
-    for (const auto& slot : slots_) slot->pending = 0;
+    for (const auto& slot : slots_) {
+      slot->pending = 0;
+      if (slot->producer) slot->producer->awaited = 0;
+    }
   }
 
   void check_not_consumed() const {
     for (const auto& slot : slots_)
-      check(!slot->consumed, "backward: the graph was freed by an earlier backward; run the forward again");
+      check(!slot->consumed && !(slot->producer && slot->producer->done),
+            "backward: the graph was freed by an earlier backward; run the forward again");
   }
 
  private:
@@ -102,9 +106,11 @@ void Variable::backward(Tensor gradient) const {
       if (slot->on_gradient_ready) slot->on_gradient_ready();
       continue;
     }
-    const auto node = std::move(slot->producer);
     slot->consumed = true;
-    Gradients gradients = node->backward(in_format(std::exchange(slot->gradient, {}), node->format()));
+    slot->producer->take(slot->output, std::exchange(slot->gradient, {}));
+    if (--slot->producer->awaited != 0) continue;
+    const auto node = std::move(slot->producer);
+    Gradients gradients = node->backward();
     const auto& inputs = node->inputs();
     check(gradients.size() == inputs.size(), "backward: an operation returned ", gradients.size(), " gradients for ",
           inputs.size(), " inputs");
@@ -119,6 +125,29 @@ void Variable::backward(Tensor gradient) const {
       if (--slot_of_input->pending == 0) ready.push_back(slot_of_input);
     }
   }
+}
+
+void Saved::fail_changed() const {
+  throw detail::ChangedTensor(join({"a tensor of ", tensor_.dtype(), " ", tensor_.shape(),
+                                    ", which forward saved, was written to before backward"}));
+}
+
+void Node::take(size_t output, Tensor dy) { arrived_[output] = in_format(std::move(dy), formats_[output]); }
+
+Gradients Node::backward() {
+  done = true;
+  return run(std::exchange(arrived_, {}));
+}
+
+std::string detail::short_type_name(std::string_view signature) {
+  // GCC and clang end the signature with "[with Operation = NAME; ...]" or "[Operation = NAME]".
+  const size_t equals = signature.find("Operation = ");
+  if (equals == std::string_view::npos) return "backward";
+  std::string_view name = signature.substr(equals + 12);
+  name = name.substr(0, name.find_first_of(";]"));
+  name = name.substr(0, name.find('<'));
+  if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name = name.substr(scope + 2);
+  return std::string(name);
 }
 
 Needs Node::needs() const {

@@ -18,6 +18,7 @@ struct GradientSlot {
 
   Tensor gradient;                          ///< undefined until the first contribution
   std::shared_ptr<Node> producer;           ///< null for a leaf
+  size_t output = 0;                        ///< which of the producer's outputs this is
   std::function<void()> on_gradient_ready;  ///< leaves: called in `backward` after the last contribution
   int pending = 0;                          ///< contributions still to come in the running `backward`
   bool consumed = false;                    ///< `backward` has run and freed the producer

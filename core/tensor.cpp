@@ -1,6 +1,7 @@
 #include "tern/core/tensor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "tern/core/error.h"
@@ -20,9 +21,13 @@ class Storage {
 
   Device device() const { return device_; }
   void* memory() const { return memory_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  /// Two writes at once may count as one. Either still makes the version another one.
+  void mark_written() { version_.store(version() + 1, std::memory_order_relaxed); }
 
  private:
   DeviceBackend& backend_;
+  std::atomic<uint32_t> version_ = 0;
   Device device_;
   size_t bytes_;
   void* memory_;
@@ -108,6 +113,11 @@ void* Tensor::raw_data() const {
   return static_cast<std::byte*>(storage_->memory()) + byte_offset_;
 }
 
+uint32_t Tensor::version() const { return defined() ? storage_->version() : 0; }
+void Tensor::mark_written() const {
+  if (defined()) storage_->mark_written();
+}
+
 template <class T>
 T* Tensor::data() const {
   check(dtype_ == dtype_of<T>, "tensor: elements are ", dtype_, ", read as ", dtype_of<T>);
@@ -181,6 +191,7 @@ Tensor Tensor::to(MemoryFormat format) const {
 
 void Tensor::copy_from(const Tensor& source) const {
   check(source.shape_ == shape_, "copy: source has shape ", source.shape_, ", target ", shape_);
+  mark_written();
   if (source.dtype_ == dtype_ && source.format_ == format_) {
     const Device here = device(), there = source.device();
     auto& backend = device_backend(here.type == DeviceType::cpu ? there : here);
@@ -207,6 +218,7 @@ void Tensor::copy_from(const Tensor& source) const {
 
 void Tensor::fill(double value) const {
   if (!on_cpu(*this)) return copy_from(full(shape_, value, {dtype_, Device{}, format_}));
+  mark_written();
   visit_dtype(dtype_, [&]<class T>(T) { std::ranges::fill(span<T>(), static_cast<T>(value)); });
 }
 

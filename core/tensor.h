@@ -97,6 +97,11 @@ class Tensor {
   void copy_from(const Tensor& source) const;
   void fill(double value) const;
 
+  /// How often the storage has been written: by `fill`, `copy_from`, every kernel, optimizer and collective operation.
+  /// A write through `data` is not counted; `mark_written` counts it.
+  uint32_t version() const;
+  void mark_written() const;
+
   /// Whether another live Tensor shares the storage. If false, no other tensor sees a write in place.
   bool is_shared() const { return storage_.use_count() > 1; }
 

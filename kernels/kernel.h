@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tern/core/error.h"
@@ -55,10 +56,19 @@ class Kernel<void(First, Rest...)> : public KernelBase {
 
   void operator()(First first, Rest... rest) const {
     reinterpret_cast<Function>(select(placement(first)))(first, rest...);
+    mark_output<First>(first);
+    (mark_output<Rest>(rest), ...);
   }
   /// Returns the implementation on `target`, for tensors on any device. Throws if there is none.
   Function on(Target target) const { return reinterpret_cast<Function>(at(target)); }
   void provide(Target target, Function function) { set(target, reinterpret_cast<AnyFunction>(function)); }
+
+ private:
+  /// Outputs are `Tensor&`; inputs are `const Tensor&`.
+  template <class Argument>
+  static void mark_output(const std::remove_reference_t<Argument>& argument) {
+    if constexpr (std::is_same_v<Argument, Tensor&>) argument.mark_written();
+  }
 };
 
 /// Every operation that at least one target provides, sorted by name. For coverage tables.

@@ -6,7 +6,7 @@
 namespace tern {
 
 /// max(x, 0)
-class Relu final : public Module {
+class Relu final : public Layer {
  public:
   struct Options {};
   explicit Relu(const Options& = {}) {}
@@ -14,7 +14,7 @@ class Relu final : public Module {
 };
 
 /// x where x > 0, else slope·x
-class LeakyRelu final : public Module {
+class LeakyRelu final : public Layer {
  public:
   struct Options {
     double slope = 0.01;
@@ -27,7 +27,7 @@ class LeakyRelu final : public Module {
 };
 
 /// 1 / (1 + exp(-x))
-class Sigmoid final : public Module {
+class Sigmoid final : public Layer {
  public:
   struct Options {};
   explicit Sigmoid(const Options& = {}) {}
@@ -35,7 +35,7 @@ class Sigmoid final : public Module {
 };
 
 /// tanh(x)
-class Tanh final : public Module {
+class Tanh final : public Layer {
  public:
   struct Options {};
   explicit Tanh(const Options& = {}) {}
@@ -43,7 +43,7 @@ class Tanh final : public Module {
 };
 
 /// x · Φ(x), Φ the distribution function of N(0, 1)
-class Gelu final : public Module {
+class Gelu final : public Layer {
  public:
   struct Options {
     GeluForm form = GeluForm::exact;

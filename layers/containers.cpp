@@ -6,7 +6,7 @@ namespace tern {
 
 Variable Sequential::forward(const Variable& x) {
   Variable y = x;
-  for (Module* layer : layers_) y = (*layer)(y);
+  for (Layer* layer : layers_) y = (*layer)(y);
   return y;
 }
 

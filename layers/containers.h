@@ -1,19 +1,28 @@
 #pragma once
 
+#include <concepts>
+#include <string>
+#include <vector>
+
 #include "tern/layers/module.h"
 
 namespace tern {
 
-/// Modules that run one after another, named "0", "1", ... as torch.nn.Sequential's; empty, it passes x through.
-class Sequential final : public Module {
+/// Layers that run one after another, named "0", "1", ... as torch.nn.Sequential's; empty, it passes x through.
+class Sequential final : public Layer {
  public:
   struct Options {};
   explicit Sequential(const Options& = {}) {}
 
   /// Appends a layer; returns this, so that calls chain.
-  template <class Layer>
-  Sequential& append(const typename Layer::Options& options = {}) {
-    layers_.push_back(&add<Layer>(std::to_string(layers_.size()), options));
+  template <std::derived_from<Layer> L>
+  Sequential& append() {
+    layers_.push_back(&add<L>(std::to_string(layers_.size())));
+    return *this;
+  }
+  template <std::derived_from<Layer> L>
+  Sequential& append(const typename L::Options& options) {
+    layers_.push_back(&add<L>(std::to_string(layers_.size()), options));
     return *this;
   }
   Variable forward(const Variable& x) override;
@@ -21,11 +30,11 @@ class Sequential final : public Module {
   bool empty() const { return layers_.empty(); }
 
  private:
-  std::vector<Module*> layers_;
+  std::vector<Layer*> layers_;
 };
 
 /// body(x) + shortcut(x), then max(·, 0) with `relu` (He et al., 2016). An empty shortcut is the identity.
-class Residual final : public Module {
+class Residual final : public Layer {
  public:
   struct Options {
     bool relu = true;

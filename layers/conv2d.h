@@ -7,7 +7,7 @@
 namespace tern {
 
 /// A convolution of x [N, in, H, W], as torch.nn.Conv2d: [N, out, H', W']; then max(·, 0) with `relu`.
-class Conv2d final : public Module {
+class Conv2d final : public Layer {
  public:
   struct Options {
     int64_t in = 1, out = 1;

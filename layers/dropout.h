@@ -6,7 +6,7 @@ namespace tern {
 
 /// Drops elements with a probability in training and scales up the rest; passes x through in evaluation. Draws follow
 /// from the seed, the step, this layer's number and the sample alone, as `begin_step` gives them.
-class Dropout final : public Module {
+class Dropout final : public Layer {
  public:
   struct Options {
     double probability = 0.5;

@@ -7,7 +7,7 @@
 namespace tern {
 
 /// y = x · weightᵀ + bias for x [N, in]: [N, out], as torch.nn.Linear; then max(·, 0) with `relu`.
-class Linear final : public Module {
+class Linear final : public Layer {
  public:
   struct Options {
     int64_t in = 1, out = 1;
@@ -27,7 +27,7 @@ class Linear final : public Module {
 };
 
 /// [N, C·H·W] from [N, C, H, W], in the order C, H, W whatever the format.
-class Flatten final : public Module {
+class Flatten final : public Layer {
  public:
   struct Options {};
   explicit Flatten(const Options& = {}) {}

@@ -37,7 +37,7 @@ struct NamedModule {
 /// name given once. A layer's width is the shape of its tensors, so narrower tensors make a narrower layer. Not
 /// copyable; used by one thread at a time.
 ///
-///   struct LeNet final : Module {
+///   struct LeNet final : Layer {
 ///     Variable forward(const Variable& x) override;
 ///     Conv2d& conv1 = add<Conv2d>("conv1", {.in = 1, .out = 20, .kernel = 5});
 ///   };
@@ -48,11 +48,6 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  virtual Variable forward(const Variable& x) = 0;
-  /// `forward`, then the output hook. An error names this module if its parameters have no values yet.
-  Variable operator()(const Variable& x) {
-    return run([&] { return forward(x); });
-  }
   /// `hook` sees every output of this module as it is made, after those of its submodules; an empty one ends that.
   void on_output(std::function<void(const Variable& y)> hook) { on_output_ = std::move(hook); }
 
@@ -82,10 +77,17 @@ class Module {
   void zero_gradients();
 
  protected:
-  /// Constructs a submodule in place; `Layer` has a nested `Options`.
-  template <class Layer>
-  Layer& add(std::string name, const typename Layer::Options& options = {}) {
-    return static_cast<Layer&>(add_module(std::move(name), std::make_unique<Layer>(options)));
+  /// Constructs a submodule in place: from its `Options`, or, if it has none, from nothing.
+  template <class Submodule>
+  Submodule& add(std::string name) {
+    if constexpr (requires { typename Submodule::Options; })
+      return add<Submodule>(std::move(name), typename Submodule::Options{});
+    else
+      return static_cast<Submodule&>(add_module(std::move(name), std::make_unique<Submodule>()));
+  }
+  template <class Submodule>
+  Submodule& add(std::string name, const typename Submodule::Options& options) {
+    return static_cast<Submodule&>(add_module(std::move(name), std::make_unique<Submodule>(options)));
   }
   Module& add_module(std::string name, std::unique_ptr<Module> module);
   Parameter& add_parameter(std::string name, const Shape& shape, Initializer initializer);
@@ -96,7 +98,8 @@ class Module {
   /// What a random layer overrides to learn its step and its number.
   virtual void on_step(const StepContext&, uint32_t /*number*/) {}
 
-  /// How a layer with another signature than `forward(x)` runs: `run([&] { return forward(x, residual); })`.
+  /// How a module runs its forward, whatever that takes: `run([&] { return forward(x, lengths); })`. An error names
+  /// this module if its parameters have no values yet. The output hook sees the result.
   template <class Forward>
   Variable run(Forward&& forward_here) {
     check_initialized();
@@ -134,6 +137,16 @@ class Module {
   std::function<void(const Variable&)> on_output_;
   std::string path_;  // from the root, for messages
   bool training_ = true;
+};
+
+/// A module that makes one Variable of one Variable. `Sequential` takes layers.
+class Layer : public Module {
+ public:
+  virtual Variable forward(const Variable& x) = 0;
+  /// `forward`, then the output hook. An error names this layer if its parameters have no values yet.
+  Variable operator()(const Variable& x) {
+    return run([&] { return forward(x); });
+  }
 };
 
 /// While one lives, a module and all below are in evaluation mode; then they go back to what the module was in.

@@ -42,18 +42,15 @@ BatchStatistics::~BatchStatistics() {
   }
 }
 
-int64_t calibrate_batch_statistics(Module& model, const std::function<std::optional<Variable>()>& next_batch) {
+int64_t calibrate_batch_statistics(Module& model, const std::function<bool()>& forward_next_batch) {
   const NoGradient no_gradient;
   const EvaluationMode evaluation(model);
   const BatchStatistics by_batch(model);
-  int64_t batches = 0;
-  while (const auto x = next_batch()) {
-    ++batches;
+  for (int64_t batches = 0;; ++batches) {
     for (const auto& [name, module] : model.modules())
-      if (auto* norm = dynamic_cast<BatchNorm*>(module)) norm->set_momentum(1.0 / static_cast<double>(batches));
-    model(*x);
+      if (auto* norm = dynamic_cast<BatchNorm*>(module)) norm->set_momentum(1.0 / static_cast<double>(batches + 1));
+    if (!forward_next_batch()) return batches;
   }
-  return batches;
 }
 
 }  // namespace tern

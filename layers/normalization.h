@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "tern/autograd/functional.h"
@@ -11,7 +10,7 @@ namespace tern {
 
 /// Batch normalisation of x [N, C] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d: the batch's statistics in
 /// training, the running ones in evaluation; then max(·, 0) with `relu`.
-class BatchNorm : public Module {
+class BatchNorm : public Layer {
  public:
   struct Options {
     int64_t features = 1;
@@ -21,7 +20,7 @@ class BatchNorm : public Module {
   };
   explicit BatchNorm(const Options& options);
 
-  using Module::operator();
+  using Layer::operator();
   /// The same plus `residual`, of x's shape, before the relu.
   Variable operator()(const Variable& x, const Variable& residual) {
     return run([&] { return forward(x, residual); });
@@ -56,22 +55,23 @@ class BatchStatistics {
   BatchStatistics& operator=(const BatchStatistics&) = delete;
 
  private:
-  struct Layer {
+  struct Saved {
     BatchNorm* norm;
     double momentum;
     int64_t batches;
     bool training;
   };
-  std::vector<Layer> layers_;
+  std::vector<Saved> layers_;
 };
 
-/// Sets the running statistics of all batch normalisations to the means of those of the batches that `next_batch` gives
-/// until it gives none (as torch.optim.swa_utils.update_bn): IST, section 3.3, with the whole model. Random layers stay
-/// in evaluation mode. Returns how many batches there were; without any, nothing changes.
-int64_t calibrate_batch_statistics(Module& model, const std::function<std::optional<Variable>()>& next_batch);
+/// Sets the running statistics of every batch normalisation to the means over batches, as
+/// torch.optim.swa_utils.update_bn does: IST, section 3.3, with the whole model. `forward_next_batch` runs the model on
+/// the next batch; it returns false if there is none. Random layers stay in evaluation mode. Returns the number of
+/// batches; without any, nothing changes.
+int64_t calibrate_batch_statistics(Module& model, const std::function<bool()>& forward_next_batch);
 
 /// Local response normalisation across channels of x [N, C, H, W], as torch.nn.LocalResponseNorm.
-class LocalResponseNorm final : public Module {
+class LocalResponseNorm final : public Layer {
  public:
   using Options = LocalResponseNormOptions;
   explicit LocalResponseNorm(const Options& options) : options_(options) {}

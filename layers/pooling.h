@@ -8,7 +8,7 @@
 namespace tern {
 
 /// The greatest element of every window of x [N, C, H, W], as torch.nn.MaxPool2d.
-class MaxPool2d final : public Module {
+class MaxPool2d final : public Layer {
  public:
   struct Options {
     Extent2 window = 2;
@@ -24,7 +24,7 @@ class MaxPool2d final : public Module {
 };
 
 /// The mean of every window of x [N, C, H, W], as torch.nn.AvgPool2d.
-class AvgPool2d final : public Module {
+class AvgPool2d final : public Layer {
  public:
   struct Options {
     Extent2 window = 2;
@@ -41,7 +41,7 @@ class AvgPool2d final : public Module {
 };
 
 /// The mean of every channel, [N, C, 1, 1] from [N, C, H, W], as torch.nn.AdaptiveAvgPool2d(1).
-class GlobalAvgPool2d final : public Module {
+class GlobalAvgPool2d final : public Layer {
  public:
   struct Options {};
   explicit GlobalAvgPool2d(const Options& = {}) {}

@@ -69,9 +69,11 @@ void Optimizer::begin_step() {
 void Optimizer::issue_step() {
   const auto updates = gather();
   const Tensor scale = gradient_scale(updates);
-  for (size_t i = 0; i < groups_.size(); ++i)
-    if (!updates[i].empty())
-      update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, scale});
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (updates[i].empty()) continue;
+    update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, scale});
+    for (const ParameterUpdate& update : updates[i]) update.w.mark_written();
+  }
 }
 
 std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {

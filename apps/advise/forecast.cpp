@@ -26,7 +26,7 @@ bool fits(const std::string& exchange, const std::string& codec) {
   }
 }
 
-/// Neurons of the narrowest hidden layer between linear ones; 0 where there is none.
+/// Neurons of the narrowest hidden fully connected layer; 0 if there is none.
 int64_t narrowest_layer(Module& model) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
   if (sliced == nullptr) return 0;
@@ -34,9 +34,9 @@ int64_t narrowest_layer(Module& model) {
   return plan.layers.empty() ? 0 : std::ranges::min(SubnetCuts(plan, model).widths());
 }
 
-/// No network is faster than a machine's own ranks are with each other.
+/// The cost of a message on `link`. No network is faster than the ranks of one machine are with each other, `here`.
 LinkCost cost_of(const Link& link, const LinkCost& here) {
-  constexpr double kFrameBytes = 48;  // of each message
+  constexpr double kFrameBytes = 48;  // overhead of each message
   const double latency = std::chrono::duration<double>(link.latency).count();
   return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
           .byte = std::max(here.byte, 1 / link.bytes_per_second)};
@@ -88,7 +88,8 @@ std::vector<Way> Forecaster::ways(int workers) {
       if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange});
   for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
     all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
-  if (narrowest_layer(workbench_.model()) >= workers) all.push_back({TrainingMethod::ist, kFloats, to_string(SubnetExchange::coordinator)});
+  if (narrowest_layer(workbench_.model()) >= workers)
+    all.push_back({TrainingMethod::ist, kFloats, to_string(SubnetExchange::coordinator)});
   return all;
 }
 

@@ -15,7 +15,7 @@
 
 namespace tern::advise {
 
-/// A way to train together, by the flags of its name.
+/// A way to train together; the fields are the values of the flags --method, --codec and --exchange.
 struct Way {
   TrainingMethod method = TrainingMethod::data_parallel;
   std::string codec = kFloats, exchange = {};
@@ -24,20 +24,20 @@ struct Way {
   bool sends_floats() const { return codec == kFloats; }
 };
 
-/// What a training step is expected to take: seconds, and bytes.
+/// The expected cost of a training step: times in seconds, and bytes.
 struct Forecast {
   Way way = {};
   double compute = 0;
-  ExchangeTimes exchange = {};      ///< a step's share of it
-  double sent = 0;                  ///< payload, the mean over all ranks
-  std::vector<double> passes = {};  ///< `seconds` that each pass of measurements makes of it, where there are several
+  ExchangeTimes exchange = {};      ///< this step's share of the exchange
+  double sent = 0;                  ///< payload bytes, the mean over all ranks
+  std::vector<double> passes = {};  ///< `seconds` of each pass; empty if this is one pass's forecast
 
   double seconds() const { return compute + exchange.total(); }
-  /// Whether every pass has it faster than `other`, which the same passes measured.
+  /// Whether this is faster than `other` in every pass. Both must come from the same passes.
   bool surely_faster(const Forecast& other) const;
 };
 
-/// A message of a round, and how it goes.
+/// The messages of one exchange, each with its codec and exchange method.
 struct PlannedRound {
   struct Message {
     ExchangePlan plan;
@@ -45,26 +45,28 @@ struct PlannedRound {
   };
   std::vector<Message> messages;
 
-  /// Payload, the mean over the ranks.
+  /// Payload bytes per rank, the mean over the ranks.
   double sent(int workers) const;
 };
-/// Of data-parallel training or local SGD: the model's parameters and, where they are averaged too, its buffers.
+/// Plans the exchange of data-parallel training or local SGD. It has the model's parameters and, for local SGD, its
+/// floating-point buffers.
 PlannedRound plan_round(Module& model, const Way& way, int workers);
 
-/// What a pass begins with.
+/// What a pass measures first.
 struct Measured {
-  double compute = 0;  ///< seconds of a step
-  LinkCost here = {};  ///< of a message between two ranks of this machine
+  double compute = 0;  ///< computing time of a step, in seconds
+  LinkCost here = {};  ///< cost of a message between two ranks of this machine
 };
 
-/// Forecasts for one network and one link, from one pass of measurements: of each thing when it is first needed.
+/// Forecasts for one network and one link, from one pass of measurements. Measures each quantity when it is first
+/// needed.
 class Forecaster {
  public:
-  /// `workbench` is the caller's and outlives this.
+  /// The caller owns `workbench`, which must outlive this.
   Forecaster(Workbench& workbench, const Link& link, int64_t local_steps);
 
-  /// All that there are for so many workers, but ternary by reduce-scatter, which codes the mean again and undoes the
-  /// averaging.
+  /// All ways for this number of workers, except ternary with reduce-scatter: it would code the mean again, which
+  /// undoes the averaging.
   std::vector<Way> ways(int workers);
   Forecast forecast(const Way& way, int workers);
 
@@ -84,10 +86,10 @@ class Forecaster {
   std::map<int, double> subnet_compute_;
 };
 
-/// Of one way's forecasts, one from each pass: that of the median `seconds`, so that its times add up to a number
-/// within the passes' range. Of two middle ones the slower.
+/// Given one way's forecasts, one from each pass, returns the one with the median `seconds`, so that its times add up
+/// to a value within the passes' range. Of an even number, takes the slower of the two middle ones.
 Forecast median_pass(std::span<const Forecast> forecasts);
-/// The same of what `passes` forecast.
+/// The median of what `passes` forecast for `way`.
 Forecast median_forecast(std::span<Forecaster> passes, const Way& way, int workers);
 
 }  // namespace tern::advise

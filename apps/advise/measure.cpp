@@ -15,7 +15,7 @@ using namespace trainer;
 
 constexpr int kWarmUp = 2, kFewest = 3;
 
-/// Of each entry, the largest of all ranks.
+/// For each entry, the largest value of all ranks.
 std::vector<double> slowest(Communicator& c, const std::vector<double>& values) {
   const Tensor all = Tensor::from<double>({std::ssize(values)}, values);
   c.all_reduce(all, Reduction::max).wait();

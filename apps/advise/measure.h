@@ -11,25 +11,27 @@
 
 namespace tern::advise {
 
-/// Steps that `measure` takes at most, those that warm up among them.
+/// Most steps that `measure` takes, with the warm-up steps.
 inline constexpr int kMostMeasured = 200;
 
-/// Medians of what `step()` returns, of each entry by itself and on the slowest rank, the same on every rank: of as
-/// many steps as fit into `budget` seconds, but some at least, after a few that warm up. Ranks begin each together.
+/// Returns the medians of what `step()` returns: each entry by itself, on the slowest rank, the same on every rank.
+/// Takes as many steps as fit into `budget` seconds, but at least a few, after warm-up steps. All ranks start each step
+/// together.
 std::vector<double> measure(Communicator& c, double budget, const std::function<std::vector<double>()>& step);
-/// Of the seconds that `step()` takes.
+/// The same for the seconds that `step()` takes.
 double measure_seconds(Communicator& c, double budget, const std::function<void()>& step);
 
 double seconds_of(const std::function<void()>& work);
 
-/// `run_rank_threads` with the rank's communicator: the ranks share this machine.
+/// `run_rank_threads` with a communicator for each rank. All ranks are on this machine.
 void side_by_side(int ranks, int threads, const std::function<void(Communicator&)>& body);
 
-/// What a message costs over TCP between two ranks of this machine, for which there is no network: what a network
-/// cannot undercut. Each of two measurements may take `budget` seconds.
+/// Measures the cost of a TCP message between two ranks of this machine. No network can be cheaper. Each of the two
+/// measurements takes up to `budget` seconds.
 LinkCost loopback_cost(double budget);
 
-/// Of what `number` makes of each of `items`, of which there is one at least; the upper of two middle ones.
+/// The median of `number(item)` over `items`, which must not be empty. Of an even number, the upper of the two middle
+/// ones.
 template <class Items, class Number = std::identity>
 double median(const Items& items, const Number& number = {}) {
   std::vector<double> values;

@@ -18,7 +18,7 @@ using namespace trainer;
 constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
 constexpr double kMostSeconds = 3600;
 
-/// "100mbit" is the rate alone.
+/// Reads a link specification, or a rate alone such as "100mbit".
 Link read_link(const std::string& text) {
   try {
     const Link link = parse_link(text.find('=') == std::string::npos ? "rate=" + text : text);
@@ -33,7 +33,8 @@ void check_range(const char* flag, int64_t found, int64_t low, int64_t high) {
   check_input(found >= low && found <= high, flag, ": found ", found, ", expected ", low, " to ", high);
 }
 
-/// Of what a person may leave open: as many images and threads as given, or as fit.
+/// Sets the options that depend on others, and checks all. If `batch_size` or `threads` is not given, chooses a
+/// default.
 void complete(AdviceOptions& options, std::optional<int64_t> batch_size, std::optional<int64_t> threads) {
   find_model(options.model);
   options.link = read_link(options.link_text);
@@ -68,25 +69,25 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   std::string names;
   for (const auto& [network, preset] : networks::variants()) names += join({names.empty() ? "" : ", ", preset.name});
   CLI::App app(
-      "Says how workers should train together: which method, codec and exchange are fastest on a network, by a model "
-      "of what each sends, which stands on short runs of the network on this machine, in three passes that show how "
-      "far to trust it. Says, too, when compression does not pay. All without --overlap.",
+      "Says how workers should train together: which method, codec and exchange are fastest on a network. It computes "
+      "the times from what each method sends and from short runs of the network on this machine. Three passes show how "
+      "far to trust them. It also says when compression does not pay. All without --overlap.",
       "advise");
   add_value_option(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
-  add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, as many as there may be [4]");
+  add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, 2 to 4096 [4]");
   add_value_option(
       app, "--link", "LINK", options.link_text,
-      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms; one that is faster than this machine copies from "
-      "rank to rank counts as that copying, and the page says so [rate=1gbit,latency=0.1ms]");
+      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms. If it is faster than this machine copies from rank "
+      "to rank, that copying counts, and the page says so [rate=1gbit,latency=0.1ms]");
   std::optional<int64_t> batch_size, threads;
   add_value_option(app, "--batch-size", "N", batch_size, "Images of all workers in a step [16 for each]");
   add_value_option(app, "--local-steps", "N", options.local_steps,
                    "Steps between synchronisations of local-sgd and ist [10]");
   add_value_option(app, "--ranks-per-machine", "N", options.ranks_per_machine,
-                   "Ranks that share a machine: so many are run here side by side [1]");
+                   "Ranks that share a machine; as many run here side by side [1]");
   add_value_option(app, "--threads", "N", threads, "Threads of each rank [the cores, shared by a machine's ranks]");
   add_value_option(app, "--seconds", "X", options.seconds,
-                   "What each measurement may take, in three passes; there are about 20 [1]");
+                   "Time limit of each of about 20 measurements, in three passes [1]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

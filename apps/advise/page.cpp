@@ -13,7 +13,7 @@ namespace {
 
 using namespace trainer;
 
-constexpr double kPays = 1.05;  ///< a gain that a person could notice
+constexpr double kPays = 1.05;  ///< smallest gain that matters in practice
 
 double milliseconds(double seconds) { return 1e3 * seconds; }
 
@@ -31,13 +31,15 @@ std::string link_text(const Link& link) {
 double hop_of(const Measured& pass) { return pass.here.hop; }
 double byte_of(const Measured& pass) { return pass.here.byte; }
 
-/// "9.00 to 11.00", milliseconds
+/// "9.00 to 11.00", in milliseconds
 std::string range_text(const std::vector<double>& seconds) {
   const auto [least, most] = std::ranges::minmax(seconds);
   return fmt::format("{:.2f} to {:.2f}", milliseconds(least), milliseconds(most));
 }
 
-std::string name_of(const Way& way) { return fmt::format("{} {} by {}", to_string(way.method), way.codec, way.exchange); }
+std::string name_of(const Way& way) {
+  return fmt::format("{} {} by {}", to_string(way.method), way.codec, way.exchange);
+}
 
 std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
   std::string text = fmt::format("  {:<14} {:<12} {:<15} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
@@ -59,7 +61,7 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
   return any_tied ? text + "=: within the noise of the first, at least as fast in one of the passes\n" : text;
 }
 
-/// The fastest of those that `wanted` takes; null where there is none.
+/// The fastest forecast of a way that `wanted` accepts; null if there is none.
 template <class Wanted>
 const Forecast* first(const std::vector<Forecast>& forecasts, const Wanted& wanted) {
   const auto found = std::ranges::find_if(forecasts, [&](const Forecast& forecast) { return wanted(forecast.way); });
@@ -107,21 +109,20 @@ std::string measured_text(const AdviceOptions& options, const std::vector<Measur
   std::vector<double> compute;
   for (const Measured& pass : measured) compute.push_back(pass.compute);
   return fmt::format(
-      "measured, {} times: {}, {} with {}: a step computes for {:.2f} ms ({}); a message takes {:.3f} ms beside its "
-      "way\n",
+      "measured, {} times: {}, {} with {}: a step computes for {:.2f} ms ({}); a message takes {:.3f} ms plus its "
+      "time on the link\n",
       measured.size(), processor_name(),
       options.ranks_per_machine == 1 ? "1 rank" : fmt::format("{} ranks side by side", options.ranks_per_machine),
       options.threads == 1 ? "1 thread" : fmt::format("{} threads", options.threads), milliseconds(median(compute)),
       range_text(compute), milliseconds(median(measured, hop_of)));
 }
 
-/// Where a cable carries more than this machine's ranks can give it.
+/// A note if the link is faster than this machine copies between its ranks; else empty.
 std::string slower_copying(const Link& link, const std::vector<Measured>& measured) {
   const double byte = median(measured, byte_of);
   if (byte * link.bytes_per_second <= 1) return "";
-  return fmt::format(
-      "; this machine copies {:.1f} Gbit/s from rank to rank,\n  which is slower, and stands in its place below",
-      8e-9 / byte);
+  return fmt::format("; this machine copies only {:.1f} Gbit/s from rank to rank,\n  so the times below use that rate",
+                     8e-9 / byte);
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
   text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
   if (!way.averages_every_step()) {
     text += fmt::format(" --method {} --local-steps {}", to_string(way.method), options.local_steps);
-    if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // workers have models of their own
+    if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model
   }
   if (!way.sends_floats()) text += " --codec " + way.codec;
   return text + " --exchange " + way.exchange;

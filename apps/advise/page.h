@@ -9,20 +9,20 @@
 
 namespace tern::advise {
 
-/// A number of workers in the extrapolation, each with as many images as now: floats by the ring, and the fastest
-/// codes that are averaged in every step.
+/// A row of the extrapolation: a number of workers, each with as many images as now. Has the fastest forecast with
+/// floats and the fastest with codes, among the ways that average gradients in every step.
 struct ScalePoint {
   int workers = 0;
   Forecast floats = {}, codes = {};
 };
 
-/// What `advise` says; `measured` is that of each pass. `forecasts` are from the fastest on, floats and codes of
-/// data-parallel training among them.
+/// The text that `advise` prints. `measured` has one entry per pass. `forecasts` are sorted from the fastest on, and
+/// must include data-parallel training with floats and with codes.
 std::string advice_page(const networks::Variant& variant, const AdviceOptions& options,
                         const std::vector<Measured>& measured, const std::vector<Forecast>& forecasts,
                         const std::vector<ScalePoint>& scale);
 
-/// The command that trains this way.
+/// The command that trains in this way.
 std::string training_command(const networks::Variant& variant, const AdviceOptions& options, const Way& way);
 
 }  // namespace tern::advise

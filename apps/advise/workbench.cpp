@@ -20,20 +20,20 @@ namespace {
 
 using namespace trainer;
 
-/// On noise there is nothing to learn: the rate is one at which nothing grows.
+/// There is nothing to learn from noise, so the learning rate is so small that nothing diverges.
 TrainSettings settings_of(const networks::Variant& variant) {
   TrainSettings settings = variant.settings();
   settings.lr = 1e-4;
   return settings;
 }
 
-/// The images that the network sees.
+/// The shape of the images that the network gets.
 ImageSpec images_of(const TrainSettings& settings) {
   const ImageSpec images = describe_dataset(settings).spec;
   return training_transform(settings, images).output(images);
 }
 
-/// Images that are all alike, of random pixels.
+/// A data set of equal images with random pixels.
 class Noise final : public Dataset {
  public:
   Noise(const ImageSpec& spec, int64_t size) : spec_(spec), size_(size), pixels_(static_cast<size_t>(spec.numel())) {
@@ -55,7 +55,7 @@ class Noise final : public Dataset {
 
 SubnetPlan fc_plan(Module& model) { return dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc); }
 
-/// The model becomes rank 0's subnet.
+/// Replaces the model's tensors by ones of the shapes of rank 0's subnet.
 void narrow(Module& model, int workers) {
   const SubnetCuts cuts(fc_plan(model), model);
   const SubnetParts parts = draw_subnets(cuts, workers, 1, 0);
@@ -77,7 +77,7 @@ Workbench::Workbench(const networks::Variant& variant, const Options& options)
   for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized());
 }
 
-std::unique_ptr<Module> Workbench::initialized() const { return make_model(application_, settings_); }
+std::unique_ptr<Layer> Workbench::initialized() const { return make_model(application_, settings_); }
 
 StateDict Workbench::optimizer_state() { return make_optimizer(settings_, model())->state(); }
 
@@ -86,7 +86,7 @@ double Workbench::step_seconds() {
 }
 
 double Workbench::subnet_step_seconds(int workers) {
-  std::vector<std::unique_ptr<Module>> subnets;
+  std::vector<std::unique_ptr<Layer>> subnets;
   for (int rank = 0; rank < options_.ranks; ++rank) {
     subnets.push_back(initialized());
     narrow(*subnets.back(), workers);
@@ -94,11 +94,11 @@ double Workbench::subnet_step_seconds(int workers) {
   return train(subnets, {}, options_.seconds).compute;
 }
 
-Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models,
+Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Layer>>& models,
                                       const std::optional<DataParallel::Options>& together, double budget) {
   StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
-    Module& mine = *models[static_cast<size_t>(c.rank())];
+    Layer& mine = *models[static_cast<size_t>(c.rank())];
     const auto optimizer = make_optimizer(settings_, mine);
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});

@@ -12,49 +12,50 @@
 
 namespace tern::advise {
 
-/// Short runs of a network's parts by as many ranks as share a machine, side by side: what a model of its training
-/// stands on. Times are medians of what the slowest rank needs. Images are noise, which takes as long as pictures.
+/// Measures short runs of the parts of a network; the forecasts use these times. As many ranks as share a machine run
+/// side by side. Each time is the median of the slowest rank's times, in seconds. The images are noise, which takes as
+/// long as real images.
 class Workbench {
  public:
   struct Options {
-    int ranks = 1;       ///< that share this machine
-    int threads = 1;     ///< of each
-    int64_t images = 1;  ///< that each trains on in a step
-    double seconds = 1;  ///< that a measurement may take, and thrice that of the whole network's computation
+    int ranks = 1;       ///< ranks that share this machine
+    int threads = 1;     ///< threads of each rank
+    int64_t images = 1;  ///< images of each rank per step
+    double seconds = 1;  ///< time limit of a measurement; 3 times that for the whole network
   };
   Workbench(const networks::Variant& variant, const Options& options);
 
   const Options& options() const { return options_; }
-  /// The whole network.
+  /// The whole network of rank 0.
   Module& model() { return *models_.front(); }
   StateDict optimizer_state();
 
-  /// Of a step of the network but for the exchange: batch, forward, backward, update.
+  /// Time of a step of the network without the exchange: batch, forward, backward, update.
   double step_seconds();
-  /// The same of rank 0's subnet among `workers`.
+  /// The same for rank 0's subnet among `workers`.
   double subnet_step_seconds(int workers);
-  /// Of what local SGD does beside the exchange at each synchronisation: keeps the model, subtracts twice.
+  /// Time of what local SGD does at each synchronisation besides the exchange: copies the model and subtracts twice.
   double change_seconds();
-  /// Of an element on its way through an exchange.
+  /// Encode and decode time per element in an exchange.
   CodecCost codec(const std::string& codec, const std::string& exchange);
-  /// Of cutting out and putting in place an element of independent subnets; measured with two ranks.
+  /// Time per element to cut out and to insert the slices of independent subnets. Measured with two ranks.
   CodecCost slicing();
 
  private:
   struct StepTimes {
     double compute = 0, encode = 0, decode = 0;
   };
-  /// Exchanges between computations leave the caches to themselves, as in a real job.
-  StepTimes train(const std::vector<std::unique_ptr<Module>>& models,
+  /// Measures exchanges between computations, so that the caches are in the same state as in a real job.
+  StepTimes train(const std::vector<std::unique_ptr<Layer>>& models,
                   const std::optional<DataParallel::Options>& together, double budget);
 
-  std::unique_ptr<Module> initialized() const;
+  std::unique_ptr<Layer> initialized() const;
 
   Application application_;
   TrainSettings settings_;
   Options options_;
   std::unique_ptr<Dataset> noise_;
-  std::vector<std::unique_ptr<Module>> models_;  ///< of the ranks
+  std::vector<std::unique_ptr<Layer>> models_;  ///< one for each rank
 };
 
 }  // namespace tern::advise

@@ -5,7 +5,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_alexnet(const ModelSpec& spec) {
+std::unique_ptr<Layer> make_alexnet(const ModelSpec& spec) {
   const AlexNetOptions options{.classes = spec.images.classes,
                                .dropout = spec.choices.at("dropout") == "0.2" ? 0.2 : 0.5};
   if (spec.choices.at("towers") == "one") return std::make_unique<OneTowerAlexNet>(options);
@@ -16,7 +16,8 @@ std::unique_ptr<Module> make_alexnet(const ModelSpec& spec) {
   return model;
 }
 
-/// Wen et al., 2017, after Caffe: crops of 224×224, mirrored, less ImageNet's mean colour on a scale of 255.
+/// Wen et al., 2017, after Caffe: random crops of 224×224, mirrored, minus ImageNet's mean colour; values stay in 0 to
+/// 255.
 void augment_alexnet(Transform& transform, const ImageSpec&) {
   transform.crop_height = transform.crop_width = 224;
   transform.random_crop = transform.random_flip = true;
@@ -30,11 +31,11 @@ const Network& alexnet() {
   static const Network network = {
       .name = "alexnet",
       .model = make_alexnet,
-      .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's of 2012, or of 2014"},
-                  {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, for ternary"},
+      .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's AlexNet of 2012, or of 2014"},
+                  {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, or for ternary"},
                   {.flag = "norm-momentum",
                    .values = {"0.0003", "0.01", "0.1"},
-                   .help = "A batch's share in the towers' running statistics: the authors', or for short runs"}},
+                   .help = "Weight of a batch in the towers' running statistics: the authors', or for short runs"}},
       .recipe = {.defaults = {.data = "shapes224",
                               .fit = Fit::squash,
                               .iterations = 370'000,

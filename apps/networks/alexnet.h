@@ -13,12 +13,11 @@ namespace tern::networks {
 
 struct AlexNetOptions {
   int64_t classes = 1000;
-  double dropout = 0.5;  ///< before the last two layers
+  double dropout = 0.5;  ///< dropout ratio before the last two layers
 };
 
-/// The half of AlexNet's first two convolutions that one of Krizhevsky's two GPUs held: [N, 128, 13, 13] from
-/// x [N, 3, 231, 231].
-struct AlexNetTower final : Module {
+/// AlexNet's first two convolutions, the half on one of Krizhevsky's two GPUs: x [N, 3, 231, 231] to [N, 128, 13, 13].
+struct AlexNetTower final : Layer {
   struct Options {};
   explicit AlexNetTower(const Options& = {}) {}
 
@@ -36,7 +35,7 @@ struct AlexNetTower final : Module {
   static BatchNorm2d::Options normalization(int64_t features) {
     return {.features = features, .epsilon = 1e-3, .momentum = 3e-4, .relu = true};
   }
-  /// Krizhevsky et al., 2012, section 3.3; alpha there is for each square.
+  /// Krizhevsky et al., 2012, section 3.3. The paper's alpha, 1e-4, is per square; tern divides alpha by `size`.
   static LocalResponseNormOptions response() { return {.size = 5, .alpha = 5e-4, .beta = 0.75, .k = 2}; }
 
   Conv2d& conv1 = add<Conv2d>(
@@ -51,9 +50,10 @@ struct AlexNetTower final : Module {
   MaxPool2d& pool2 = add<MaxPool2d>("pool2", {.window = 3, .stride = 2});
 };
 
-/// AlexNet as TernGrad trains it (Wen et al., 2017): Krizhevsky's two towers, which meet before the third convolution,
-/// with batch normalisation behind every convolution; x [N, 3, 224, 224]. Weight decay shrinks weights alone.
-struct AlexNet final : Module, PartlyDecayed {
+/// AlexNet as TernGrad trains it (Wen et al., 2017); x [N, 3, 224, 224]. It has Krizhevsky's two towers, concatenated
+/// before the third convolution, and batch normalisation after every convolution. Weight decay applies only to the
+/// weights of convolutions and linear layers.
+struct AlexNet final : Layer, PartlyDecayed {
   using Options = AlexNetOptions;
   explicit AlexNet(const Options& o)
       : conv3(add<Conv2d>("conv3", AlexNetTower::convolution(256, 384, 3))),
@@ -73,7 +73,7 @@ struct AlexNet final : Module, PartlyDecayed {
                                 .bias_initializer = constant(0)})) {}
 
   Variable forward(const Variable& x) override {
-    // TensorFlow's "same" for a kernel of 11 and a stride of 4 at 224 pixels.
+    // TensorFlow's "same" padding for a kernel of 11 and a stride of 4 at 224 pixels.
     const Variable padded = pad(x, {{}, {}, {.before = 3, .after = 4}, {.before = 3, .after = 4}});
     const Variable y = bn3(conv3(concat({tower1(padded), tower2(padded)}, 1)));
     const Variable features = pool5(bn5(conv5(bn4(conv4(y)))));
@@ -109,8 +109,8 @@ struct AlexNet final : Module, PartlyDecayed {
   }
 };
 
-/// The convolutions of AlexNet in one tower (Krizhevsky, 2014), named as torchvision's.
-struct AlexNetFeatures final : Module {
+/// The convolutions of one-tower AlexNet (Krizhevsky, 2014), with torchvision's names.
+struct AlexNetFeatures final : Layer {
   struct Options {};
   explicit AlexNetFeatures(const Options& = {}) {}
 
@@ -126,8 +126,8 @@ struct AlexNetFeatures final : Module {
   MaxPool2d& pool5 = add<MaxPool2d>("12", {.window = 3, .stride = 2});
 };
 
-/// What classifies those features.
-struct AlexNetClassifier final : Module {
+/// The classifier of one-tower AlexNet.
+struct AlexNetClassifier final : Layer {
   using Options = AlexNetOptions;
   explicit AlexNetClassifier(const Options& o)
       : dropout1(add<Dropout>("0", {.probability = o.dropout})),
@@ -145,9 +145,9 @@ struct AlexNetClassifier final : Module {
   Linear& fc3;
 };
 
-/// AlexNet in one tower (Krizhevsky, "One weird trick", 2014) with torchvision's names and first values: 61,100,840
-/// parameters for 1000 classes; x [N, 3, 224, 224].
-struct OneTowerAlexNet final : Module {
+/// AlexNet in one tower (Krizhevsky, "One weird trick", 2014) with torchvision's names and initial values. It has
+/// 61,100,840 parameters for 1000 classes; x [N, 3, 224, 224].
+struct OneTowerAlexNet final : Layer {
   using Options = AlexNetOptions;
   explicit OneTowerAlexNet(const Options& options) : classifier(add<AlexNetClassifier>("classifier", options)) {}
   Variable forward(const Variable& x) override { return classifier(features(x)); }

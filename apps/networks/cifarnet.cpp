@@ -5,13 +5,13 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_cifarnet(const ModelSpec& spec) {
+std::unique_ptr<Layer> make_cifarnet(const ModelSpec& spec) {
   const auto& [channels, height, width, classes] = spec.images;
   return std::make_unique<CifarNet>(
       CifarNet::Options{.channels = channels, .height = height, .width = width, .classes = classes});
 }
 
-/// Wen et al., 2017, section 4.1: crops of 24×24, mirrored, brighter or darker, of another contrast, standardized.
+/// Wen et al., 2017, section 4.1: random crops of 24×24, mirrored, random brightness and contrast, standardized.
 void augment_cifarnet(Transform& transform, const ImageSpec&) {
   transform.crop_height = transform.crop_width = 24;
   transform.random_crop = transform.random_flip = true;

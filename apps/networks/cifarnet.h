@@ -11,9 +11,9 @@
 
 namespace tern::networks {
 
-/// CifarNet as TernGrad trains it (Wen et al., 2017): 1,068,298 parameters for crops of 24×24 in colour, of which
-/// weight decay shrinks the weights of fc1 and fc2 alone; x [N, channels, height, width].
-struct CifarNet final : Module, SubnetModel, PartlyDecayed {
+/// CifarNet as TernGrad trains it (Wen et al., 2017); x [N, channels, height, width]. It has 1,068,298 parameters for
+/// colour crops of 24×24. Weight decay applies only to the weights of fc1 and fc2.
+struct CifarNet final : Layer, SubnetModel, PartlyDecayed {
   struct Options {
     int64_t channels = 3, height = 24, width = 24;
     int64_t classes = 10;
@@ -40,7 +40,8 @@ struct CifarNet final : Module, SubnetModel, PartlyDecayed {
   bool decays(std::string_view parameter) const override {
     return parameter == "fc1.weight" || parameter == "fc2.weight";
   }
-  /// Both hidden layers; filters are not independent of each other, since every normalisation spans nine of them.
+  /// Both hidden layers. The filters are not independent of each other, because each normalisation sums over nine of
+  /// them.
   SubnetPlan subnet_plan(SubnetScope scope) const override {
     if (scope != SubnetScope::fc) return {};
     return {{{"fc1", {{"fc1.weight", 0}, {"fc1.bias", 0}, {"fc2.weight", 1}}},
@@ -74,11 +75,11 @@ struct CifarNet final : Module, SubnetModel, PartlyDecayed {
             .weight_initializer = truncated_normal(0.04),
             .bias_initializer = constant(0.1)};
   }
-  /// TensorFlow's radius 4, and alpha 0.001/9 for each square.
+  /// TensorFlow's radius 4, and alpha 0.001/9 per square.
   static LocalResponseNormOptions normalization() { return {.size = 9, .alpha = 0.001, .beta = 0.75, .k = 1}; }
-  /// TensorFlow's "same" for even extents: a window that the edge cuts is one too.
+  /// TensorFlow's "same" padding for even sizes: counts a window that the edge cuts.
   static MaxPool2d::Options pooling() { return {.window = 3, .stride = 2, .ceil_mode = true}; }
-  /// What both poolings leave of an extent.
+  /// The size that remains of `extent` after both poolings.
   static int64_t pooled(int64_t extent) { return extent / 4; }
 };
 

@@ -5,7 +5,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_lenet(const ModelSpec& spec) {
+std::unique_ptr<Layer> make_lenet(const ModelSpec& spec) {
   const auto& [channels, height, width, classes] = spec.images;
   check_input(channels == 1 && height == 28 && width == 28, "LeNet: found images of ", channels, "x", height, "x",
               width, ", expected 1x28x28");

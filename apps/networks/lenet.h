@@ -9,7 +9,7 @@
 
 namespace tern::networks {
 
-/// The hidden layer of fc1, or the filters of both convolutions, of which one feeds `pixels` columns of fc1.
+/// The hidden layer of fc1, or the filters of both convolutions. Each filter of conv2 feeds `pixels` columns of fc1.
 inline SubnetPlan lenet_subnet_plan(SubnetScope scope, int64_t pixels) {
   if (scope == SubnetScope::fc) return {{{"fc1", {{"fc1.weight", 0}, {"fc1.bias", 0}, {"fc2.weight", 1}}}}};
   return {{{"conv1", {{"conv1.weight", 0}, {"conv1.bias", 0}, {"conv2.weight", 1}}},
@@ -17,7 +17,7 @@ inline SubnetPlan lenet_subnet_plan(SubnetScope scope, int64_t pixels) {
 }
 
 /// LeNet as TernGrad trains it (Wen et al., 2017): same padding, 1,256,080 parameters; x [N, 1, 28, 28].
-struct LeNet final : Module, SubnetModel {
+struct LeNet final : Layer, SubnetModel {
   struct Options {};
   explicit LeNet(const Options& = {}) {}
 
@@ -49,15 +49,15 @@ struct LeNet final : Module, SubnetModel {
       "fc2", {.in = 500, .out = 10, .weight_initializer = truncated_normal(0.0767), .bias_initializer = constant(0)});
 };
 
-/// LeNet as Caffe's example has it: valid convolutions without ReLU, 431,080 parameters; x [N, 1, 28, 28].
-struct CaffeLeNet final : Module, SubnetModel {
+/// LeNet as in Caffe's example: valid convolutions without ReLU, 431,080 parameters; x [N, 1, 28, 28].
+struct CaffeLeNet final : Layer, SubnetModel {
   struct Options {};
   explicit CaffeLeNet(const Options& = {}) {}
 
   Variable forward(const Variable& x) override { return fc2(fc1(flatten(pool2(conv2(pool1(conv1(x))))))); }
   SubnetPlan subnet_plan(SubnetScope scope) const override { return lenet_subnet_plan(scope, 4 * 4); }
 
-  /// Caffe's "xavier": uniform of variance 1 / fan in.
+  /// Caffe's "xavier": uniform with variance 1 / fan-in.
   static Initializer caffe_xavier() { return kaiming_uniform({.slope = 1}); }
 
   Conv2d& conv1 = add<Conv2d>(

@@ -3,7 +3,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_mlp(const ModelSpec& spec) {
+std::unique_ptr<Layer> make_mlp(const ModelSpec& spec) {
   return std::make_unique<Mlp>(
       Mlp::Options{.widths = {spec.images.numel(), spec.counts.at("hidden"), spec.images.classes},
                    .norm = spec.choices.at("norm") == "batch"});

@@ -10,11 +10,11 @@
 
 namespace tern::networks {
 
-/// A multi-layer perceptron with ReLU between its layers; x is flattened. `layers` are named "0", "1", ... in order:
-/// linear ones and, with `norm`, a normalisation after each hidden one, which then has no bias of its own.
-struct Mlp final : Module, SubnetModel {
+/// A multi-layer perceptron with ReLU between its layers; flattens x. `layers` are named "0", "1", ... in order: linear
+/// layers and, with `norm`, a batch normalisation after each hidden layer. Such a hidden layer has no bias.
+struct Mlp final : Layer, SubnetModel {
   struct Options {
-    std::vector<int64_t> widths = {4096, 4096, 35};  ///< of the input, every hidden layer and the output
+    std::vector<int64_t> widths = {4096, 4096, 35};  ///< widths of the input, every hidden layer and the output
     bool norm = false;                               ///< batch normalisation before each ReLU
   };
   explicit Mlp(const Options& options) : hidden_(options.widths.size() - 2), norm_(options.norm) {
@@ -29,7 +29,7 @@ struct Mlp final : Module, SubnetModel {
   }
   Variable forward(const Variable& x) override { return layers(flatten(x)); }
 
-  /// Every hidden layer; no filters.
+  /// Every hidden layer. There are no filters.
   SubnetPlan subnet_plan(SubnetScope scope) const override {
     SubnetPlan plan;
     if (scope != SubnetScope::fc) return plan;

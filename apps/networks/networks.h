@@ -12,30 +12,31 @@
 
 namespace tern::networks {
 
-/// How a network was published to be trained, on the data set that its defaults name.
+/// The published training recipe of a network, for the data set in `defaults`.
 struct Recipe {
-  TrainSettings defaults = {};  ///< lengths, rates and the rest: what flags are unless they are given
-  /// See Application.
+  TrainSettings defaults = {};  ///< the default values of the flags
+  /// See Application for `augment` and `settle`.
   std::function<void(Transform&, const ImageSpec& images)> augment = {};
   std::function<void(TrainSettings&, const IsGiven&)> settle = {};
 };
 
-/// A form of a network that has a name of its own, such as "resnet56". What is left out is as its program has it.
+/// A variant of a network with a name of its own, such as "resnet56". The program's defaults apply to all that it
+/// leaves out.
 struct Preset {
   std::string name;
-  std::string data = {};  ///< data set
+  std::string data = {};  ///< data set; empty: the recipe's
   std::map<std::string, std::string> choices = {};
   std::map<std::string, int64_t> counts = {};  ///< {"depth", 56}
 
-  /// As its program takes it: {"--depth", "56"}.
+  /// The flags of its program: {"--depth", "56"}.
   std::vector<std::string> flags() const;
 };
 
-/// A network, described once: its training program, the papers' tables and the advisor read this. Immutable.
+/// The description of a network. Its training program, the papers' tables and the advisor use it. Immutable.
 struct Network {
-  std::string name;  ///< "resnet": train_resnet trains it
-  std::function<std::unique_ptr<Module>(const ModelSpec&)> model;
-  std::vector<Choice> choices = {};  ///< the program's flags that shape the model
+  std::string name;  ///< such as "resnet"; the program train_resnet trains it
+  std::function<std::unique_ptr<Layer>(const ModelSpec&)> model;
+  std::vector<Choice> choices = {};  ///< flags of the program that determine the model
   std::vector<Count> counts = {};
   Recipe recipe = {};
   std::vector<Preset> presets = {};
@@ -44,22 +45,23 @@ struct Network {
   Application application() const;
 };
 
-/// A network in the form of one of its presets. Both are the table's.
+/// A network with one of its presets. The table of networks owns both.
 struct Variant {
   const Network& network;
   const Preset& preset;
 
   /// The command that trains it: {"train_resnet", "--depth", "56"}.
   std::vector<std::string> words() const;
-  /// What that command sets, before `settle`.
+  /// The settings of that command, before `settle`.
   TrainSettings settings() const;
 };
 
-/// Every network that tern has. Adding one is its header and source, a line in this table, and a page train_NAME.cpp.
+/// All networks of tern. To add one, add its header and source, a line in this table, and a file train_NAME.cpp.
 std::span<const Network* const> all();
 /// The presets of all networks.
 std::vector<Variant> variants();
-/// An InputError lists the names and offers the nearest one if `name` is none of them.
+/// The variant with this name. Throws InputError if there is none; the message lists the names and offers the nearest
+/// one.
 Variant find_variant(const std::string& name);
 
 }  // namespace tern::networks

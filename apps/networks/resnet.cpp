@@ -5,7 +5,7 @@
 namespace tern::networks {
 namespace {
 
-std::unique_ptr<Module> make_resnet(const ModelSpec& spec) {
+std::unique_ptr<Layer> make_resnet(const ModelSpec& spec) {
   ResNet::Options options{
       .depth = spec.counts.at("depth"), .channels = spec.images.channels, .classes = spec.images.classes};
   if (spec.choices.at("stem") == "imagenet") options.stem = Stem::imagenet;
@@ -15,15 +15,16 @@ std::unique_ptr<Module> make_resnet(const ModelSpec& spec) {
   return std::make_unique<ResNet>(options);
 }
 
-/// 110 layers begin with a smaller rate, "until the training error is below 80 % (about 400 iterations)".
+/// 110 layers start with a smaller rate, "until the training error is below 80 % (about 400 iterations)" (He et al.,
+/// 2016).
 void warm_up_110_layers(TrainSettings& settings, const IsGiven& is_given) {
   if (settings.counts.at("depth") != 110 || is_given("warmup")) return;
   settings.warmup = 400;
   if (!is_given("warmup-lr")) settings.warmup_lr = 0.01;
 }
 
-/// He et al., 2016, mirrored as well: of images above 224×224 crops of that size (section 3.4), of others crops out of
-/// images padded by 4 pixels (section 4.2).
+/// He et al., 2016; images are mirrored too. Images above 224×224: crops of 224×224 (section 3.4). Other images: padded
+/// by 4 pixels, then cropped to their size (section 4.2).
 void augment_resnet(Transform& transform, const ImageSpec& images) {
   constexpr int64_t kCrop = 224;
   transform.random_crop = transform.random_flip = true;

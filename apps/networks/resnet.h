@@ -15,14 +15,14 @@
 
 namespace tern::networks {
 
-/// How a shortcut reaches another number of channels (He et al., 2016, section 4.2).
+/// How a shortcut changes the number of channels (He et al., 2016, section 4.2).
 enum class Shortcut : uint8_t {
-  identity,    ///< option A: what lies between strides is left out, new channels are zero
-  projection,  ///< option B: a 1×1 convolution with normalisation
+  identity,    ///< option A: skips pixels by the stride; new channels are zero
+  projection,  ///< option B: a 1×1 convolution with batch normalisation
 };
 
 struct BlockOptions {
-  int64_t in = 1, width = 1, stride = 1;  ///< `width`: of the 3×3 convolution
+  int64_t in = 1, width = 1, stride = 1;  ///< `width`: channels of the 3×3 convolution
   Shortcut shortcut = Shortcut::projection;
 };
 
@@ -36,8 +36,8 @@ inline Conv2d::Options residual_convolution(int64_t in, int64_t out, int64_t ker
           .weight_initializer = kaiming_normal({.fan = Fan::out})};
 }
 
-/// Every `stride`-th pixel, between channels of zeros, half of them on either side.
-struct ZeroPaddedShortcut final : Module {
+/// Takes every `stride`-th pixel and adds channels of zeros, half of them before and half after the others.
+struct ZeroPaddedShortcut final : Layer {
   struct Options {
     int64_t channels = 1, stride = 1;
   };
@@ -52,7 +52,7 @@ struct ZeroPaddedShortcut final : Module {
   Options options_;
 };
 
-/// The shortcut of a block that makes `out` channels; empty where x passes as it is.
+/// Builds the shortcut of a block with `out` output channels. It stays empty if x passes unchanged.
 inline void build_shortcut(Sequential& shortcut, const BlockOptions& options, int64_t out) {
   if (options.stride == 1 && options.in == out) return;
   if (options.shortcut == Shortcut::identity) {
@@ -63,7 +63,7 @@ inline void build_shortcut(Sequential& shortcut, const BlockOptions& options, in
       .append<BatchNorm2d>({.features = out});
 }
 
-/// The channels between two convolutions of the block called `block`, with their normalisation.
+/// The channels between two convolutions of the block `block`, with their normalisation.
 inline HiddenLayer inner_channels(const std::string& block, int first) {
   const auto layer = [&](const char* kind, int number) { return join({block, ".", kind, number, "."}); };
   HiddenLayer channels{block, {{layer("conv", first) + "weight", 0}, {layer("conv", first + 1) + "weight", 1}}};
@@ -72,10 +72,10 @@ inline HiddenLayer inner_channels(const std::string& block, int first) {
   return channels;
 }
 
-/// Two 3×3 convolutions around a shortcut (figure 2); the second normalisation adds the shortcut in its own pass.
-struct BasicBlock final : Module {
+/// Two 3×3 convolutions and a shortcut (He et al., 2016, figure 2). The second normalisation also adds the shortcut.
+struct BasicBlock final : Layer {
   using Options = BlockOptions;
-  static constexpr int64_t kExpansion = 1;  ///< channels that leave the block, per channel of its width
+  static constexpr int64_t kExpansion = 1;  ///< output channels of the block, per channel of its width
 
   explicit BasicBlock(const Options& o)
       : conv1(add<Conv2d>("conv1", residual_convolution(o.in, o.width, 3, o.stride))),
@@ -93,8 +93,8 @@ struct BasicBlock final : Module {
   Sequential& downsample = add<Sequential>("downsample");
 };
 
-/// A 3×3 convolution between two of 1×1 (figure 5); the stride is the 3×3's, as in torchvision.
-struct Bottleneck final : Module {
+/// A 3×3 convolution between two 1×1 convolutions (figure 5). The 3×3 convolution has the stride, as in torchvision.
+struct Bottleneck final : Layer {
   using Options = BlockOptions;
   static constexpr int64_t kExpansion = 4;
 
@@ -118,15 +118,15 @@ struct Bottleneck final : Module {
   Sequential& downsample = add<Sequential>("downsample");
 };
 
-/// What stands before the first block.
+/// The layers before the first block.
 enum class Stem : uint8_t {
   cifar,     ///< a 3×3 convolution
-  imagenet,  ///< a 7×7 convolution of stride 2, then pooling of stride 2
+  imagenet,  ///< a 7×7 convolution with stride 2, then max pooling with stride 2
 };
 
 /// The stages of a residual network.
 struct ResNetStages {
-  int64_t width;  ///< channels of the stem and of the first stage's 3×3 convolutions; each stage doubles them
+  int64_t width;  ///< channels of the stem and of the first stage's 3×3 convolutions; doubles in each stage
   std::vector<int64_t> blocks;
   bool bottleneck = false;
 
@@ -145,16 +145,16 @@ struct ResNetStages {
   }
 };
 
-/// A residual network (He et al., 2016), named as torchvision's; x [N, channels, H, W]. Depths 18, 50 and 152 are those
-/// of table 1, the others those of section 4.2.
-struct ResNet final : Module, SubnetModel {
+/// A residual network (He et al., 2016) with torchvision's names; x [N, channels, H, W]. Depths 18, 50 and 152 are
+/// those of table 1, the others those of section 4.2.
+struct ResNet final : Layer, SubnetModel {
   struct Options {
     int64_t depth = 20;
-    std::optional<int64_t> width = {};  ///< see ResNetStages; unset: the paper's
+    std::optional<int64_t> width = {};  ///< see ResNetStages; unset: as in the paper
     int64_t channels = 3;
     int64_t classes = 10;
     Stem stem = Stem::cifar;
-    std::optional<Shortcut> shortcut = {};  ///< unset: as the paper has it, option A where there are three stages
+    std::optional<Shortcut> shortcut = {};  ///< unset: as in the paper, option A for three stages
   };
 
   explicit ResNet(const Options& options)
@@ -169,7 +169,7 @@ struct ResNet final : Module, SubnetModel {
     return fc(flatten(global_average_pool2d(y)));
   }
 
-  /// The inner channels of every block; nothing fully connected is hidden.
+  /// The inner channels of every block. There is no hidden fully connected layer.
   SubnetPlan subnet_plan(SubnetScope scope) const override {
     SubnetPlan plan;
     if (scope != SubnetScope::filters) return plan;
@@ -184,7 +184,7 @@ struct ResNet final : Module, SubnetModel {
   const ResNetStages stages;
   Conv2d& conv1;
   BatchNorm2d& bn1;
-  Sequential& maxpool = add<Sequential>("maxpool");  ///< empty in the stem for CIFAR
+  Sequential& maxpool = add<Sequential>("maxpool");  ///< empty with the CIFAR stem
   std::vector<Sequential*> layers;
   Linear& fc;
 
@@ -201,10 +201,10 @@ struct ResNet final : Module, SubnetModel {
     return residual_convolution(options.channels, stages.width, wide ? 7 : 3, wide ? 2 : 1);
   }
 
-  /// Appends them to `layers`, and returns the channels that they end with.
+  /// Adds the stages to `layers`; returns the number of channels after the last one.
   int64_t add_layers(const Options& options);
 
-  /// `block` becomes what follows them.
+  /// Changes `block` to the options of the next block.
   template <class Block>
   static void append_blocks(Sequential& layer, int64_t count, BlockOptions& block) {
     for (int64_t i = 0; i < count; ++i) {
@@ -231,7 +231,7 @@ inline int64_t ResNet::add_layers(const Options& options) {
   return block.in;
 }
 
-/// Residual networks with He et al.'s recipe (2016, section 4.2; for images above 224×224 section 3.4).
+/// Residual networks with He et al.'s recipe (2016, section 4.2; section 3.4 for images above 224×224).
 const Network& resnet();
 
 }  // namespace tern::networks

@@ -35,8 +35,8 @@ double IstCosts::subnet_weights(int64_t n) const {
 
 namespace {
 
-/// Matrices with ReLU between them.
-struct Matrices final : Module {
+/// A perceptron without biases: matrices with ReLU between them.
+struct Matrices final : Layer {
   explicit Matrices(const std::vector<int64_t>& widths) {
     for (size_t i = 1; i < widths.size(); ++i)
       layers.append<Linear>({.in = widths[i - 1], .out = widths[i], .bias = false, .relu = i + 1 < widths.size()});
@@ -66,9 +66,9 @@ void learn(Matrices& model, DistributedOptimizer& method, const IstCosts& costs,
   method.step();
 }
 
-/// Of one worker.
+/// The counts of one worker.
 struct Counted {
-  double parallel_bytes = 0, ist_bytes = 0;  ///< received in a step, and in a round
+  double parallel_bytes = 0, ist_bytes = 0;  ///< bytes received in one step, and in one round
   double subnet_weights = 0;
 };
 

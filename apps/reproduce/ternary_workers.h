@@ -16,30 +16,31 @@
 
 namespace tern::reproduce {
 
-/// A tensor's gradient on its way through TernGrad (section 3): f32, row-major.
+/// A tensor's gradient in the stages of TernGrad (section 3): f32, row-major.
 struct GradientStages {
   Tensor original, clipped, ternary;  ///< of the first worker
-  Tensor averaged;                    ///< over all workers: what the optimizer takes
+  Tensor averaged;                    ///< mean over all workers: input of the optimizer
   float scaler = 0;                   ///< shared by all workers
 };
 
-/// TernGrad's algorithm 1 with shared scalers (eq. 4) by workers that take turns in this process, on one model, so that
-/// each gradient can be looked at on its way. On a model without batch statistics: the steps of as many workers with
-/// --codec ternary --exchange server, bit for bit with as many threads in each. Used by one thread.
+/// TernGrad's algorithm 1 with shared scalers (eq. 4). The workers run one after the other in this process, on one
+/// model, so that each stage of a gradient can be observed. For a model without batch statistics, the steps equal those
+/// of as many workers with --codec ternary --exchange server, bit for bit if each has the same number of threads. One
+/// thread.
 class TernaryWorkers {
  public:
-  /// Called in each step with the stages of each parameter's gradient.
+  /// Receives the stages of each parameter's gradient in each step.
   using Observer = std::function<void(const std::string& name, const GradientStages& stages)>;
 
-  /// `settings` as of --workers, with its batch size, seed, recipe and codec; one whose codes cannot be summed is an
-  /// InputError.
+  /// Takes the number of workers, batch size, seed, recipe and codec from `settings`. Throws InputError if the codes of
+  /// the codec cannot be summed.
   TernaryWorkers(const Application& application, const TrainSettings& settings);
 
-  /// One step; the loss, as a mean over the workers.
+  /// Makes one step. Returns the loss, the mean over the workers.
   double step(const Observer& observe);
   int64_t steps() const { return steps_; }
   int64_t steps_per_epoch() const { return loaders_.front()->batches(); }
-  /// On the test images, with averaged parameters where --ema-decay is set.
+  /// Evaluates on the test images, with averaged parameters if --ema-decay is set.
   trainer::Evaluation evaluate();
 
  private:
@@ -49,13 +50,13 @@ class TernaryWorkers {
 
   TrainSettings settings_;
   trainer::RunData data_;
-  std::unique_ptr<Module> model_;
+  std::unique_ptr<Layer> model_;
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<ParameterAverage> average_;
   Schedule schedule_;
   std::unique_ptr<GradientCodec> codec_;
-  std::vector<std::unique_ptr<DataLoader>> loaders_;  ///< of the workers
+  std::vector<std::unique_ptr<DataLoader>> loaders_;  ///< one for each worker
   std::unique_ptr<DataLoader> test_loader_;
   int64_t steps_ = 0;
 };

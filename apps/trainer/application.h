@@ -14,21 +14,21 @@
 
 namespace tern {
 
-/// What a model is built for: the images of the chosen data set, and the application's own choices.
+/// What a model is built from: the images of the chosen data set, and the values of the application's own flags.
 struct ModelSpec {
   ImageSpec images;
-  std::map<std::string, std::string> choices;  ///< by flag without dashes: {"variant", "caffe"}
-  std::map<std::string, int64_t> counts;       ///< {"hidden", 512}
+  std::map<std::string, std::string> choices;  ///< by flag, without dashes: {"variant", "caffe"}
+  std::map<std::string, int64_t> counts;       ///< by flag, without dashes: {"hidden", 512}
 };
 
-/// A flag of an application's own: one word out of a few.
+/// A flag of the application whose value is one of a few words.
 struct Choice {
   std::string flag;                 ///< without dashes: "variant"
   std::vector<std::string> values;  ///< the first is the default
   std::string help;
 };
 
-/// A flag of an application's own: a number from 1 on.
+/// A flag of the application whose value is a whole number from 1 on.
 struct Count {
   std::string flag;  ///< without dashes: "hidden"
   int64_t value;     ///< the default
@@ -38,31 +38,30 @@ struct Count {
 /// Whether the command line or its --config file has a flag, given without dashes.
 using IsGiven = std::function<bool(const char* flag)>;
 
-/// A training program: a model under the trainer's flags.
+/// A training program: a model with the trainer's flags.
 struct Application {
-  std::string name;  ///< as a person types it
-  std::function<std::unique_ptr<Module>(const ModelSpec&)> model;
+  std::string name;  ///< name of the program
+  std::function<std::unique_ptr<Layer>(const ModelSpec&)> model;
   TrainSettings defaults = {};
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
-  std::vector<CodecEntry> codecs = {};  ///< that --codec takes beside tern's
-  /// What training images, as the data set has them, go through beside its own normalization: crops, flips and the
-  /// like.
+  std::vector<CodecEntry> codecs = {};  ///< codecs that --codec accepts in addition to tern's
+  /// Adds the augmentation of the training images (crops, flips and so on) to the data set's normalization. `images` is
+  /// the shape of the data set's images.
   std::function<void(Transform&, const ImageSpec& images)> augment = {};
-  /// Called with the settings as read: defaults that depend on another flag, such as the application's own, for those
-  /// that are not given.
+  /// Called with the settings as read. Sets defaults that depend on another flag, if the flag is not given.
   std::function<void(TrainSettings&, const IsGiven&)> settle = {};
 };
 
-/// How every application ends.
+/// Exit codes of every application.
 enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2, kLostPeer = 3, kInterrupted = 130 };
 
-/// A whole program: reads the flags, trains, evaluates or predicts, writes what was asked for, and returns the exit
-/// code. Errors are one sentence on stderr. Call from `main`, before anything has used a thread: the process may
-/// start itself anew, once, with a passive OpenMP wait policy.
+/// Runs a whole program: reads the flags, trains, evaluates or predicts, writes the requested files, and returns the
+/// exit code. Prints an error as one sentence on stderr. Call it from `main` before anything uses a thread, because the
+/// process may restart itself once, with a passive OpenMP wait policy.
 int train(int argc, char** argv, const Application& application);
 
-/// Calls `body` and turns what it throws into a sentence on stderr, after `name`, and an exit code. Then waits for the
+/// Calls `body`. If it throws, prints a sentence on stderr, after `name`, and returns the exit code. Then waits for the
 /// readers of stdout and stderr.
 int run_application(const std::string& name, const std::function<int()>& body);
 

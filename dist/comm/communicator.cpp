@@ -47,6 +47,11 @@ bool CollectiveCall::in_place() const {
          operation == Operation::all_reduce_sum || operation == Operation::all_reduce_max;
 }
 
+Work Communicator::begin(const CollectiveCall& call) {
+  (call.in_place() ? call.x : call.y).mark_written();
+  return start(call);
+}
+
 Counts Communicator::equal_counts(const Tensor& part) const {
   return Counts(size(), part.defined() ? part.numel() : 0);
 }
@@ -54,20 +59,20 @@ Counts Communicator::equal_counts(const Tensor& part) const {
 Work Communicator::broadcast(const Tensor& x, int root, Account account) {
   check_tensor(x, "broadcast", "x");
   check_root(root, size(), "broadcast");
-  return start({.message = label(Operation::broadcast, x, x.numel(), account), .x = x, .root = root});
+  return begin({.message = label(Operation::broadcast, x, x.numel(), account), .x = x, .root = root});
 }
 
 Work Communicator::fan_out(const Tensor& x, int root, Account account) {
   check_tensor(x, "fan_out", "x");
   check_root(root, size(), "fan_out");
-  return start({.message = label(Operation::fan_out, x, x.numel(), account), .x = x, .root = root});
+  return begin({.message = label(Operation::fan_out, x, x.numel(), account), .x = x, .root = root});
 }
 
 Work Communicator::all_reduce(const Tensor& x, Reduction reduction, Account account) {
   check_tensor(x, "all_reduce", "x");
   check(x.dtype() != DType::u8, "all_reduce: x holds u8, expected f32, f64, bf16 or i64");
   const auto operation = reduction == Reduction::sum ? Operation::all_reduce_sum : Operation::all_reduce_max;
-  return start({.message = label(operation, x, x.numel(), account), .x = x});
+  return begin({.message = label(operation, x, x.numel(), account), .x = x});
 }
 
 Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account account) {
@@ -76,7 +81,7 @@ Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account acco
   const detail::Cuts cuts = detail::even_cuts(x.numel(), size());
   check_count(y, cuts[rank() + 1] - cuts[rank()], x.dtype(), "reduce_scatter", "y");
   check_devices(x, y, "reduce_scatter");
-  return start({.message = label(Operation::reduce_scatter, x, x.numel(), account), .x = x, .y = y, .sends = cuts});
+  return begin({.message = label(Operation::reduce_scatter, x, x.numel(), account), .x = x, .y = y, .sends = cuts});
 }
 
 Work Communicator::all_gather(const Tensor& x, const Tensor& y, Account account) {
@@ -89,7 +94,7 @@ Work Communicator::all_gather(const Tensor& x, const Tensor& y, const Counts& co
   check_count(x, counts[rank()], x.dtype(), "all_gather", "x");
   check_count(y, count, x.dtype(), "all_gather", "y");
   check_devices(x, y, "all_gather");
-  return start(
+  return begin(
       {.message = label(Operation::all_gather, x, count, account), .x = x, .y = y, .sends = detail::cuts_of(counts)});
 }
 
@@ -109,7 +114,7 @@ Work Communicator::all_to_all(const Tensor& x, const Counts& sends, const Tensor
   check(sends[rank()] == receives[rank()], "all_to_all: rank ", rank(), " sends itself ", sends[rank()],
         " elements and expects ", receives[rank()]);
   // Totals may differ between ranks here. Only the lengths of the parts must agree.
-  return start({.message = label(Operation::all_to_all, x, 0, account),
+  return begin({.message = label(Operation::all_to_all, x, 0, account),
                 .x = x,
                 .y = y,
                 .sends = detail::cuts_of(sends),
@@ -129,7 +134,7 @@ Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, const Cou
     check_count(x, count, y.dtype(), "scatter", "x");
     check_devices(x, y, "scatter");
   }
-  return start({.message = label(Operation::scatter, y, count, account),
+  return begin({.message = label(Operation::scatter, y, count, account),
                 .x = rank() == root ? x : Tensor(),
                 .y = y,
                 .root = root,
@@ -149,7 +154,7 @@ Work Communicator::gather(const Tensor& x, const Tensor& y, int root, const Coun
     check_count(y, count, x.dtype(), "gather", "y");
     check_devices(x, y, "gather");
   }
-  return start({.message = label(Operation::gather, x, count, account),
+  return begin({.message = label(Operation::gather, x, count, account),
                 .x = x,
                 .y = rank() == root ? y : Tensor(),
                 .root = root,
@@ -162,11 +167,11 @@ Work Communicator::shift(const Tensor& x, const Tensor& y, Account account) {
   check_devices(x, y, "shift");
   check(size() > 1 || x.numel() == y.numel(), "shift: one rank passes on ", x.numel(), " elements and expects ",
         y.numel());
-  return start({.message = label(Operation::shift, x, 0, account), .x = x, .y = y});
+  return begin({.message = label(Operation::shift, x, 0, account), .x = x, .y = y});
 }
 
 Work Communicator::barrier() {
-  return start({.message = {.operation = Operation::barrier, .account = Account::overhead}});
+  return begin({.message = {.operation = Operation::barrier, .account = Account::overhead}});
 }
 
 }  // namespace tern

@@ -81,6 +81,8 @@ class Communicator {
 
  private:
   virtual Work start(const CollectiveCall& call) = 0;
+  /// Counts the write of the output (Tensor::version), then starts the call.
+  Work begin(const CollectiveCall& call);
   std::vector<int64_t> equal_counts(const Tensor& part) const;
 };
 

@@ -69,6 +69,7 @@ void put(const Tensor& y, const TensorSlice& slice, const Tensor& x) {
   const float* from = y.data<float>();
   float* to = x.data<float>();
   visit_runs(x.shape(), slice, [=](int64_t at, int64_t of, int64_t count) { std::copy_n(from + of, count, to + at); });
+  x.mark_written();
 }
 
 namespace {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Elements and parameters in the dtypes under test.
+/// Makes leaves and parameters in the dtypes under test.
 struct Leaves {
   DType dtype;
   Variable operator()(const Shape& shape, const Values& values) const {
@@ -24,7 +24,7 @@ struct Leaves {
 
 void backward(const Variable& y, const Values& dy) { y.backward(f64(y.shape(), dy).to(y.value().dtype())); }
 
-// As in PyTorch: where the forward keeps NaN, its gradient is dy, and 0 only where the output is 0.
+// As in PyTorch: the forward keeps NaN, and its gradient is dy. The gradient is 0 only if the output is 0.
 TEST(Relu, PassesTheGradientOfNaNInEveryForm) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     SCOPED_TRACE(to_string(dtype));

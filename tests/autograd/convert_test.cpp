@@ -7,7 +7,7 @@
 namespace tern {
 namespace {
 
-// Rounding hides finite differences, so this operation stands outside the table of gradchecks.
+// Rounding hides finite differences. So the table of gradchecks does not contain this operation.
 TEST(Convert, RoundsForwardAndReturnsTheGradientInTheInputsDtype) {
   const auto x = Variable::leaf(Tensor::from<double>({2}, std::vector<double>{1 + 0x1p-10, -2}));
   const Variable y = convert(x, DType::bf16);

@@ -8,7 +8,7 @@
 namespace tern {
 namespace {
 
-/// Fills a block of memory of this size with NaN and gives it back, for the next tensor that asks for one.
+/// Fills a tensor of this size with NaN and frees it. The next tensor of this size gets the same memory.
 void soil(const Shape& shape, DType dtype) {
   Tensor::full(shape, std::numeric_limits<double>::quiet_NaN(), {.dtype = dtype});
 }
@@ -41,7 +41,7 @@ TEST(Empty, ProductsOverNothingAreZeroAndSoAreTheirGradients) {
     }
 }
 
-// What a model computes for a batch of no images: outputs of no rows, and for every parameter a gradient of 0.
+// For a batch of no images, a model computes outputs without rows, and a gradient of 0 for every parameter.
 TEST(Empty, ABatchOfNothingHasNoOutputsAndZeroGradients) {
   for (const DType dtype : kDTypes)
     for (const auto format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {

@@ -9,7 +9,7 @@ namespace {
 
 Variable zeros(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, {dtype}); }
 
-/// A wrong call and the sentence it gets.
+/// A wrong call and the error message that it must give.
 struct WrongCall {
   std::function<void()> call;
   const char* sentence;

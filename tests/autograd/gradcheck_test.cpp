@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"global_average_pool2d", {kImages}, [](const Inputs& in) { return global_average_pool2d(in[0]); }}}),
     name_of);
 
-/// Batch normalisation with running statistics that every call starts from anew.
+/// Batch normalisation. Every call starts from the same running statistics.
 Variable normalized(const Inputs& in, bool training, bool relu, const Variable& residual = {}) {
   const int64_t channels = in[0].shape()[1];
   const std::vector<double> means(static_cast<size_t>(channels), 0.25), variances(means.size(), 1.5);

@@ -70,7 +70,7 @@ TEST(Tape, StandsAHundredThousandOperationsDeep) {
   unused = {};
 }
 
-/// y = x, counting on its way back how much memory tensors hold.
+/// y = x. The backward notes how many bytes all tensors hold.
 struct Probe {
   std::vector<int64_t>* in_use;
   Tensor forward(const Tensor& x) const { return x; }

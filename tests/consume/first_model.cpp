@@ -3,7 +3,7 @@
 
 using namespace tern;
 
-struct Net final : Module {
+struct Net final : Layer {
   Variable forward(const Variable& x) override { return fc(flatten(pool(conv(x)))); }
   Conv2d& conv = add<Conv2d>("conv", {.in = 1, .out = 16, .kernel = 5, .padding = 2, .relu = true});
   MaxPool2d& pool = add<MaxPool2d>("pool", {.window = 2});

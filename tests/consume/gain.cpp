@@ -4,7 +4,7 @@
 using namespace tern;
 
 /// y = gain · x, with one learned gain per channel of x [N, C, H, W].
-struct Gain final : Module {
+struct Gain final : Layer {
   struct Options {
     int64_t channels = 1;
   };

@@ -1,8 +1,9 @@
-# tests/consume built and run as a project of its own, both ways that tern reaches one.
+# Builds and runs tests/consume as a project of its own, with both ways to use tern.
 set(consume ${PROJECT_BINARY_DIR}/consume)
 
 add_test(NAME consume/install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${consume}/prefix)
-# tern_consume_test(WAY TARGET TESTS FLAGS...): builds TARGET and runs the tests that the regular expression TESTS names.
+# tern_consume_test(WAY TARGET TESTS FLAGS...): builds TARGET and runs the tests whose names match the regular
+# expression TESTS.
 function(tern_consume_test way target tests)
   add_test(NAME consume/${way} COMMAND ${CMAKE_CTEST_COMMAND}
     --build-and-test ${PROJECT_SOURCE_DIR}/tests/consume ${consume}/${way}
@@ -12,9 +13,17 @@ function(tern_consume_test way target tests)
     --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure -R ${tests})
 endfunction()
 tern_consume_test(find_package consume . -DCMAKE_PREFIX_PATH=${consume}/prefix)
-# tern is compiled once more here, quickly: reference kernels alone, and not optimised.
+# This test compiles tern again. To be quick, it compiles only the reference kernels, without optimisation.
 tern_consume_test(add_subdirectory gain ^gain$ -DTERN_SOURCE=${PROJECT_SOURCE_DIR} -DTERN_CPU=OFF
   -DCMAKE_UNITY_BUILD=ON -DCMAKE_CXX_FLAGS_RELEASE=-O0)
+
+# The installed programs and pages.
+add_test(NAME consume/programs COMMAND ${consume}/prefix/${CMAKE_INSTALL_BINDIR}/train_lenet --version)
+add_test(NAME consume/pages COMMAND ${CMAKE_COMMAND} -E cat
+  ${consume}/prefix/${CMAKE_INSTALL_DOCDIR}/README.md ${consume}/prefix/${CMAKE_INSTALL_DOCDIR}/LICENSE)
+set_tests_properties(consume/programs PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow
+  PASS_REGULAR_EXPRESSION "train_lenet: tern ${PROJECT_VERSION}")
+set_tests_properties(consume/pages PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow)
 
 set_tests_properties(consume/install PROPERTIES FIXTURES_SETUP tern_prefix LABELS slow)
 set_tests_properties(consume/find_package PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow)

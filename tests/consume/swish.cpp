@@ -1,17 +1,18 @@
+#include <tern/kernels/elementwise.h>
 #include <tern/tern.h>
 #include <cstdio>
 
 using namespace tern;
 
 struct Swish {  // y = x · sigmoid(x)
-  Tensor x, gate;
+  Saved x, gate;
 
   Tensor forward(const Tensor& input) {
+    Tensor sigmoid = Tensor::empty_like(input), y = Tensor::empty_like(input);
+    kernels::sigmoid(input, sigmoid);
+    kernels::multiply(input, sigmoid, y);
     x = input;
-    gate = Tensor::empty_like(x);
-    kernels::sigmoid(x, gate);
-    Tensor y = Tensor::empty_like(x);
-    kernels::multiply(x, gate, y);
+    gate = sigmoid;
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {  // dy · (g + x·g·(1 - g))

@@ -13,7 +13,7 @@ using namespace tern::kernels;
 
 struct CodecCase {
   const char* name;
-  std::vector<int64_t> sizes;  ///< of the gradients of a message
+  std::vector<int64_t> sizes;  // of the gradients of a message
   int64_t bucket, levels;
 };
 const CodecCase kCodecCases[] = {
@@ -36,7 +36,7 @@ const CodecCase kCodecCases[] = {
 
 const RandomKey kKey{.seed = 5, .purpose = Purpose::codec, .owner = 3, .step = 2, .tensor = 9};
 
-/// Numbers like gradients', of which some are zeros, some beyond any unit, and one perhaps `unlike` a number.
+/// Numbers like those of gradients. Some are zero, some are greater than any unit, and element 31 is `unlike`.
 Tensor gradient(Run& run, int64_t n, float unlike = 0) {
   std::vector<float> values = run.input({n}).to(Device{}).to_vector<float>();
   for (size_t i = 5; i < values.size(); i += 97) values[i] = i % 2 == 0 ? 0 : 1e6f;
@@ -59,7 +59,7 @@ Tensor units(Run& run, int64_t count, int64_t levels) {
   return run.parameter({count}, 0.5 / most, 1.5 / most).to(DType::f32);
 }
 
-/// Gradients of the case, their codes one after the other from an odd byte of `codes` on.
+/// The gradients of the case. Their codes follow each other in `codes`, from an odd byte on.
 std::vector<CodedGradient> coded(Run& run, const CodecCase& c, const Tensor& units, const Tensor& codes,
                                  float unlike = 0) {
   std::vector<CodedGradient> message;
@@ -92,7 +92,7 @@ void run_quantize(Run& run, const CodecCase& c) {
   run(quantize, coded(run, c, units(run, units_of(c), c.levels), codes), c.bucket, c.levels);
 }
 
-/// Codes are compared where units are finite.
+/// The codes are compared only if `unlike` is finite, because then the units are finite.
 void run_norm_quantize(Run& run, const CodecCase& c, BucketNorm norm, float unlike) {
   const Tensor& units = run.output_as(DType::f32, {units_of(c)});
   const Shape bytes = {1 + code_bytes_of(c)};
@@ -101,7 +101,8 @@ void run_norm_quantize(Run& run, const CodecCase& c, BucketNorm norm, float unli
   run(norm_quantize, coded(run, c, units, codes, unlike), norm, c.bucket, c.levels);
 }
 
-/// Three messages; units of their own from byte 0 on, or shared. Messages of odd sizes leave the next ones unaligned.
+/// Decodes three messages. Their own units start at byte 0, or they share units. Messages of odd sizes make the next
+/// ones unaligned.
 void run_dequantize(Run& run, const CodecCase& c, bool shared) {
   constexpr int64_t kRanks = 3;
   const int64_t count = units_of(c), own = shared ? 0 : 4 * count, bytes = own + code_bytes_of(c);
@@ -124,7 +125,7 @@ void run_shorten(Run& run, int64_t n, ShortFloat format) {
   run(shorten, gradient(run, n), format, run.output_as(DType::u8, {2 * n}));
 }
 
-/// Three messages, of which the codes begin behind something else.
+/// Three messages. Their codes start behind other bytes.
 void run_widen(Run& run, int64_t n, ShortFloat format) {
   const Tensor messages = run.integers({3, 6 + 2 * n}, 256).to(Device{}).to(DType::u8).to(run.device());
   run(widen_add, messages, 4, format, run.changed(run.input({n}).to(DType::f32)));
@@ -132,7 +133,7 @@ void run_widen(Run& run, int64_t n, ShortFloat format) {
 
 }  // namespace
 
-// f32 alone; the oracle in double precision gets the same floats, and every target must give its very bits.
+// Runs in f32 only. The oracle in double precision gets the same floats, and every target must give exactly its bits.
 void add_codec_cases(ParityTable& table) {
   const ParityOptions exact{.bf16 = false, .channels_last = false, .exact = true};
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();

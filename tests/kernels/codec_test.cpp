@@ -12,7 +12,7 @@ namespace {
 
 const RandomKey kKey{.seed = 11, .purpose = Purpose::codec, .owner = 1, .step = 2, .tensor = 3};
 
-/// A message of one gradient.
+/// The codes of one gradient.
 Tensor codes_of(const Tensor& g, double unit, int64_t levels) {
   const CodedGradient coded = {g, Tensor::full({1}, unit),
                                Tensor::empty({code_bytes(g.numel(), code_bits(levels))}, {.dtype = DType::u8}), kKey};
@@ -31,7 +31,7 @@ Tensor statistics_of(const Tensor& g, int64_t bucket) {
 
 TEST(CodecArithmetic, RoundsUpWhereTheDrawReachesTheFraction) {
   const auto never = []() -> uint32_t { throw Error("not needed"); };
-  // 2 + 0x4000 / 65536: up for the upper quarter of all draws.
+  // 2 + 0x4000 / 65536: the upper quarter of all draws rounds up.
   const float scaled = 2 * 65536.0f + 0x4000;
   EXPECT_EQ(codec_level(scaled, 0, never), 2u);
   EXPECT_EQ(codec_level(scaled, 0xbffe, never), 2u);
@@ -61,7 +61,7 @@ TEST(CodecArithmetic, AddsRunsAsABinaryTree) {
 }
 
 TEST(Quantize, LaysCodesInPlanesOfThirtyTwo) {
-  // Whole levels leave nothing to chance: element i is i mod 4 units, odd ones negative.
+  // Whole levels do not depend on draws. Element i is i mod 4 units, and odd ones are negative.
   std::vector<float> values(37);
   for (int i = 0; i < 37; ++i) values[i] = (i % 2 == 1 ? -0.5f : 0.5f) * static_cast<float>(i % 4);
   const auto bytes = codes_of(Tensor::from({37}, values), 0.5, 3).to_vector<uint8_t>();

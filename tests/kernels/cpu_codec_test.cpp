@@ -17,7 +17,7 @@ std::vector<const CodecLoops*> runnable() {
   return all;
 }
 
-/// A thousand chunks: some draws do not decide.
+/// There are a thousand chunks, so that some draws are undecided.
 TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
   const RandomStream stream({.seed = 3, .purpose = Purpose::test});
   DrawKeys keys{};

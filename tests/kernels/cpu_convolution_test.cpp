@@ -71,7 +71,8 @@ class CpuConvolution : public testing::TestWithParam<Case> {
 
   const ConvGeometry& geometry() const { return GetParam().geometry; }
   Shape output_shape() const { return kernels::conv2d_output_shape(GetParam().x, GetParam().w, geometry()); }
-  /// Calls `compare(format)` in both formats, on one thread and on two; and with the vectors of lesser processors.
+  /// Calls `compare(format)` in both formats, with one thread and with two. Does the same with the vectors of older
+  /// processors.
   template <class Compare>
   void in_every_way(Compare compare) {
     for (const auto set : {cpu::VectorSet::baseline, cpu::VectorSet::avx2}) {
@@ -131,8 +132,8 @@ TEST_P(CpuConvolution, BackwardWeights) {
   });
 }
 
-// Those that the automatic choice leaves aside here. oneDNN's primitives serve bf16 on processors with such
-// instructions; the same calls in f32 run everywhere.
+// Tests the algorithms that the automatic choice does not take here. oneDNN's primitives are for bf16 on processors
+// with such instructions, but the same calls run in f32 on every processor.
 TEST_P(CpuConvolution, OtherAlgorithms) {
   const Tensor x = random(GetParam().x, 1), w = random(GetParam().w, 2), bias = random({GetParam().w[0]}, 3);
   const Tensor dy = random(output_shape(), 4);

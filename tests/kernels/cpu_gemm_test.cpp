@@ -8,7 +8,7 @@
 namespace tern::cpu {
 namespace {
 
-// C [2, 2] in rows of 3: what lies between its rows stays as it is.
+// C [2, 2] has rows of 3 elements. The elements between its rows do not change.
 TEST(Sgemm, OverNothingIsBetaTimesWhatThereWas) {
   for (const float beta : {0.0f, 1.0f, 0.5f}) {
     std::vector<float> c{1, 2, 3, 4, 5, 6};
@@ -17,7 +17,7 @@ TEST(Sgemm, OverNothingIsBetaTimesWhatThereWas) {
   }
 }
 
-// Extents that fill neither a tile nor a pass over the inner dimension.
+// The extents fill neither a tile nor a pass over the inner dimension.
 TEST(BatchProduct, MultipliesLikeALoop) {
   for (const int64_t batch : {9, 64}) {
     const BatchProduct shape{.batch = batch, .in = 2051, .out = 49};

@@ -12,7 +12,7 @@ std::vector<double> statistics_of(const Tensor& g) {
   return measured.statistics.to_vector<double>();
 }
 
-/// A bucket of so many blocks that in the last step each thread folds a subtree of several.
+/// The bucket has so many blocks that in the last step each thread folds a subtree of several.
 TEST(CudaStatistics, OfALongBucketAreAddedInTheOrderOfTheCpus) {
   if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
   const Tensor g = Tensor::empty({300 * 65536 + 12345});

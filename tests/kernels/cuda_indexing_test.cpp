@@ -2,7 +2,7 @@
 
 #include "tern/kernels/cuda/indexing.h"
 
-// The index arithmetic that CUDA kernels share with the host, which needs no device.
+// Tests the index arithmetic that CUDA kernels share with the host. It needs no device.
 namespace tern::cuda {
 namespace {
 

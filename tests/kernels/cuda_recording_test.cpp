@@ -34,18 +34,18 @@ TEST_F(CudaRecording, RunsAgainOnWhatItsInputsHoldThen) {
   EXPECT_EQ(recording->launches(), 2u);
   recording->replay(0);
   expect_values(y, {3, 6, 9}, 0);
-  const Tensor others = on_device({7, 7, 7});  // where the recording's `doubled` is not
+  const Tensor others = on_device({7, 7, 7});  // not in the memory of the recording's `doubled`
   x.copy_from(on_device({-1, 0, 5}));
   recording->replay(1);
   expect_values(y, {-3, 0, 15}, 0);
   expect_values(others, {7, 7, 7}, 0);
 }
 
-/// y = 3 · x, recorded, by way of scratch memory.
+/// y = 3 · x, recorded, with scratch memory.
 struct Tripling {
   explicit Tripling(const Tensor& x)
       : recording(record(x.device(), [&] {
-          y = Tensor::empty_like(x);  // where another's scratch was, if blocks were shared
+          y = Tensor::empty_like(x);  // if recordings shared blocks, this would be another's scratch memory
           Tensor doubled = Tensor::empty_like(x);
           kernels::scale(x, 2, doubled);
           kernels::add(doubled, x, y);
@@ -91,7 +91,7 @@ TEST_F(CudaRecording, RefusesWhatTheCpuTakesPartIn) {
             std::string::npos);
   Tensor y = Tensor::empty_like(x);
   kernels::scale(x, 2, y);
-  expect_values(y, {2, 4, 6}, 0);  // the device goes on as before
+  expect_values(y, {2, 4, 6}, 0);  // the device works as before
   EXPECT_THROW(record({}, [] {}), Error) << "the CPU";
 }
 

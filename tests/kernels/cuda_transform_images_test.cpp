@@ -56,7 +56,7 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
     const auto bytes = pixels.span<uint8_t>();
     const RandomStream stream({.seed = 4});
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(stream.word(i));
-    std::fill_n(bytes.begin() + 3 * example, example, uint8_t{200});  // an image without deviation
+    std::fill_n(bytes.begin() + 3 * example, example, uint8_t{200});  // an image with deviation 0
     const Tensor expected =
         Tensor::empty({n, output.channels, output.height, output.width}, {.format = MemoryFormat::channels_last});
     std::vector<double> draws;

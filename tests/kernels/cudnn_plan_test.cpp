@@ -4,13 +4,13 @@
 
 #include "tern/kernels/cuda/cudnn_plan.h"
 
-// cuDNN makes plans for a device that is not here, from its properties. That every convolution of the models has one,
-// fp32 without tensor cores included, is checked on machines without a GPU too.
+// cuDNN can make plans for a device that is not here, from its properties. So machines without a GPU can also check
+// that every convolution of the models has a plan, including fp32 without tensor cores.
 
 namespace tern::cuda {
 namespace {
 
-/// As cuDNN writes an H200's properties down.
+/// The properties of an H200, in cuDNN's JSON format.
 constexpr std::string_view kH200 = R"({
   "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "pciDeviceId": 0,
   "isTccDriver": 0, "supportCoopLaunch": 1, "totalGlobalMem": 150754820096, "multiProcessorCount": 132,

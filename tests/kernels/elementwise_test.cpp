@@ -42,8 +42,8 @@ TEST(Elementwise, ActivatesAndReturnsSlopes) {
   expect_values(dx, {0.070650824853165, 1, 0.009866037165440});
 }
 
-// What https://www.tensorflow.org/api_docs/python/tf/nn/gelu prints in f32. PyTorch's gelu is defined by the same
-// formulas.
+// https://www.tensorflow.org/api_docs/python/tf/nn/gelu prints these values in f32. The same formulas define PyTorch's
+// gelu.
 TEST(Elementwise, GeluGivesPublishedValues) {
   const Tensor x = f64({5}, {-3, -1, 0, 1, 3});
   Tensor y = empty_f64({5});

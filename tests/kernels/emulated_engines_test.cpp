@@ -9,7 +9,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/values.h"
 
-// Which of cuDNN's engines a convolution takes, with an emulated cuDNN whose engines fail, lack memory or are slow.
+// Tests which of cuDNN's engines a convolution takes. In this emulated cuDNN, engines fail, lack memory or are slow.
 
 namespace tern {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using emulation::DnnEngine;
 using enum DnnEngine::Fate;
 
-constexpr int64_t kHuge = int64_t{1} << 29;  // bytes: more than the tests leave free, less than an engine may take
+constexpr int64_t kHuge = int64_t{1} << 29;  // bytes: more than the tests leave free, but less than an engine may take
 
 class CudaEngines : public testing::Test {
  protected:
@@ -34,7 +34,7 @@ class CudaEngines : public testing::Test {
     emulation::fault = cudaSuccess;
   }
 
-  /// A convolution on a device, which remembers the engines chosen there.
+  /// Runs a convolution on a device. The device then remembers its chosen engines.
   static void convolve(Device device) {
     const Tensor x = Tensor::from<float>({1, 1, 2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}).to(device);
     const Tensor w = Tensor::from<float>({1, 1, 2, 2}, std::vector<float>{1, 0, 0, 10}).to(device);
@@ -42,12 +42,12 @@ class CudaEngines : public testing::Test {
     kernels::conv2d(x, w, {}, {}, false, y);
     expect_values(y, {51, 62}, 0);
   }
-  /// One on which nothing is chosen yet.
+  /// A device that has chosen no engine yet.
   static Device new_device() {
     static int last = 0;
     return {DeviceType::cuda, ++last};
   }
-  /// How often each engine runs in a convolution.
+  /// How often each engine runs in one convolution.
   static std::vector<int> runs_in_one(Device device) {
     for (DnnEngine& engine : emulation::dnn_engines()) engine.runs = 0;
     convolve(device);
@@ -101,7 +101,7 @@ TEST_F(CudaEngines, AnErrorIsThrownIfNoneRuns) {
   emulation::dnn_engines() = {{.index = 10, .workspace_bytes = kHuge}};
   EXPECT_NE(message_of<InputError>([&] { convolve(device); }).find("out of memory"), std::string::npos);
   emulation::dnn_engines() = {{}};
-  convolve(device);  // it goes on
+  convolve(device);  // it still works
 }
 
 TEST_F(CudaEngines, AnErrorOfTheDeviceEndsTheSearch) {

@@ -7,7 +7,8 @@
 namespace tern::cuda {
 namespace {
 
-TEST(CudaHeaders, CanMeetInOneFile) {  // or two files of one program would disagree on what a name is
+// If these headers cannot be in one file, two files of one program may define one name differently.
+TEST(CudaHeaders, CanMeetInOneFile) {
   EXPECT_EQ(kTile, kTileGroups * kWarp);
   EXPECT_EQ(kThreads % kWarp, 0);
 }

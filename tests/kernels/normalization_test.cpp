@@ -35,7 +35,7 @@ TEST(BatchNorm, SendsGradientsBack) {
   const BatchNormSaved saved{x, f64({4, 1}, {1, 1, 1, 0}), f64({1}, {1}), f64({1}, {1}), f64({1}, {1})};
   Tensor dx = empty_f64({4, 1}), dgamma = empty_f64({1}), dbeta = empty_f64({1}), dresidual = empty_f64({4, 1});
   batch_norm_backward(f64({4, 1}, {4, 0, 0, 7}), saved, true, dx, dgamma, dbeta, dresidual);
-  expect_values(dresidual, {4, 0, 0, 0});  // the last is behind the relu
+  expect_values(dresidual, {4, 0, 0, 0});  // relu stops the last gradient
   expect_values(dbeta, {4});
   expect_values(dgamma, {-4});
   expect_values(dx, {4 - 1 - 1, -1 - 1, -1 + 1, -1 + 1});  // d - 4/4 + x'·4/4 with x' = -1, -1, 1, 1
@@ -48,7 +48,7 @@ TEST(LocalResponseNorm, DividesByItsNeighbors) {
   expect_values(denominator, {1 + 1 + 4, 1 + 1 + 4 + 9, 1 + 4 + 9});
   expect_values(y, {1.0 / 6, 2.0 / 15, 3.0 / 14});
   local_response_norm(x, {.size = 2, .alpha = 2, .beta = 0.5, .k = 2}, y, denominator);
-  expect_values(denominator, {2 + 1, 2 + 1 + 4, 2 + 4 + 9});  // an even size reaches further down
+  expect_values(denominator, {2 + 1, 2 + 1 + 4, 2 + 4 + 9});  // an even size has one neighbour more on the lower side
 }
 
 TEST(LocalResponseNorm, SendsGradientsBack) {

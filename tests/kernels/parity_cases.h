@@ -2,7 +2,7 @@
 
 #include "tests/support/parity.h"
 
-// The cases every target is held to, by family. A new case is one line in its family's table.
+// The cases that every target must pass, one table per family. A new case is one line in the table of its family.
 
 namespace tern::test {
 
@@ -17,7 +17,7 @@ void add_layout_cases(ParityTable& table);
 void add_update_cases(ParityTable& table);
 void add_codec_cases(ParityTable& table);
 
-/// All of them.
+/// The cases of all families.
 const ParityTable& parity_table();
 
 }  // namespace tern::test

@@ -23,7 +23,7 @@ TEST(MaxPool2d, TakesTheFirstOfEquals) {
   expect_values(dx, {0, 3, 0, 3, 0, 0, 0, 0, 4});
 }
 
-// As torch.nn.functional.max_pool2d, in f64 and in f32, whose loops are others.
+// As torch.nn.functional.max_pool2d. The test runs in f64 and in f32, because their loops differ.
 TEST(MaxPool2d, TakesTheLastNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const DType dtype : {DType::f64, DType::f32}) {

@@ -6,7 +6,8 @@
 namespace tern::test {
 namespace {
 
-/// Parameters of several shapes at once, that have had `steps`, steps + 10, ... updates; all that changes is compared.
+/// Several parameters of different shapes, after `steps`, steps + 10, ... updates. Everything that the kernel changes
+/// is compared.
 std::vector<kernels::ParameterUpdate> updates(Run& run, double steps = 0) {
   std::vector<kernels::ParameterUpdate> all;
   const auto count = [&] {
@@ -41,7 +42,7 @@ const SgdCase kSgdCases[] = {
 
 struct AdamCase {
   const char* name;
-  double steps;  ///< the first parameter's, before this one
+  double steps;  // updates of the first parameter before this one
   kernels::AdamSettings settings;
   double scale = 1;
 };

@@ -33,7 +33,7 @@ TEST(SgdUpdate, FollowsPyTorchsForm) {
 TEST(AdamUpdate, CorrectsItsBias) {
   const Updates first{one(1, 2)};
   adam_update(first, {.lr = number(0.1), .epsilon = 0});
-  expect_values(first[0].w, {0.9});  // the first step is lr, whatever the gradient
+  expect_values(first[0].w, {0.9});  // the first step is lr, whatever the gradient is
   expect_values(first[0].first, {0.2});
   expect_values(first[0].second, {0.004});
   const Updates decayed{one(1, 2)};
@@ -44,7 +44,7 @@ TEST(AdamUpdate, CorrectsItsBias) {
   expect_values(decoupled[0].w, {0.95 - 0.1});
 }
 
-// One has had 3 updates, the other none.
+// One parameter has had 3 updates, the other none.
 TEST(AdamUpdate, CountsEachParametersSteps) {
   const Updates updates{one(1, 2, 0.5, 0.25), one(1, 2)};
   updates[0].steps.fill(3);

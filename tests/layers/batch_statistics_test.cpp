@@ -8,7 +8,7 @@
 namespace tern {
 namespace {
 
-struct Net final : Module {
+struct Net final : Layer {
   Net() { layers.append<BatchNorm1d>({.features = 1}); }
   Variable forward(const Variable& x) override { return layers(x); }
   Sequential& layers = add<Sequential>("layers");
@@ -20,26 +20,26 @@ TEST(BatchStatistics, AreTheMeansOverTheBatchesAfterACalibration) {
   Net net;
   net.initialize(1);
   std::vector<Tensor> batches = {kFirst, kSecond};
-  const int64_t used = calibrate_batch_statistics(net, [&]() -> std::optional<Variable> {
-    if (batches.empty()) return std::nullopt;
-    const Variable x(batches.back());
+  const int64_t used = calibrate_batch_statistics(net, [&] {
+    if (batches.empty()) return false;
+    net(batches.back());
     batches.pop_back();
-    return x;
+    return true;
   });
   EXPECT_EQ(used, 2);
   const StateDict state = net.state();
   EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], (2.f + 12.f) / 2);
   EXPECT_FLOAT_EQ(state.at("layers.0.running_var").data<float>()[0], (2.f + 16.f / 3) / 2);
-  EXPECT_EQ(state.at("layers.0.num_batches_tracked").item(), 0);  // which counts training
+  EXPECT_EQ(state.at("layers.0.num_batches_tracked").item(), 0);  // it counts batches of training
   EXPECT_TRUE(net.training());
-  net(kFirst);  // the layer follows its batches again as before
+  net(kFirst);  // the layer updates its running statistics again
   EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], 0.9f * 7 + 0.1f * 2);
 }
 
 TEST(BatchStatistics, StayAsTheyAreWhereThereAreNoBatches) {
   Net net;
   net.initialize(1);
-  EXPECT_EQ(calibrate_batch_statistics(net, [] { return std::nullopt; }), 0);
+  EXPECT_EQ(calibrate_batch_statistics(net, [] { return false; }), 0);
   EXPECT_EQ(net.state().at("layers.0.running_var").data<float>()[0], 1);
 }
 

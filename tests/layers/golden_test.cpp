@@ -15,30 +15,30 @@
 #include "tern/layers/normalization.h"
 #include "tern/layers/pooling.h"
 
-// Every layer against PyTorch's values, which tests/golden/make_golden.py wrote.
+// Compares every layer with PyTorch's values. tests/golden/make_golden.py writes them.
 
 namespace tern {
 namespace {
 
-template <class Layer>
-std::unique_ptr<Module> make(const typename Layer::Options& options = {}) {
-  return std::make_unique<Layer>(options);
+template <class L>
+std::unique_ptr<Layer> make(const typename L::Options& options = {}) {
+  return std::make_unique<L>(options);
 }
 
-template <class Layer>
-std::unique_ptr<Module> evaluated(const typename Layer::Options& options = {}) {
-  auto layer = make<Layer>(options);
+template <class L>
+std::unique_ptr<Layer> evaluated(const typename L::Options& options = {}) {
+  auto layer = make<L>(options);
   layer->set_training(false);
   return layer;
 }
 
-std::unique_ptr<Module> sequential() {
+std::unique_ptr<Layer> sequential() {
   auto layers = std::make_unique<Sequential>();
   layers->append<Linear>({.in = 5, .out = 6}).append<Tanh>().append<Linear>({.in = 6, .out = 2});
   return layers;
 }
 
-std::unique_ptr<Module> residual() {
+std::unique_ptr<Layer> residual() {
   auto block = std::make_unique<Residual>(Residual::Options{});
   block->body.append<Conv2d>({.in = 3, .out = 4, .kernel = 3, .stride = 2, .padding = 1, .bias = false})
       .append<BatchNorm2d>({.features = 4});
@@ -46,8 +46,8 @@ std::unique_ptr<Module> residual() {
   return block;
 }
 
-/// A function of its input alone as a layer.
-class Lambda final : public Module {
+/// A layer that applies a function to its input.
+class Lambda final : public Layer {
  public:
   explicit Lambda(Variable (*f)(const Variable&)) : f_(f) {}
   Variable forward(const Variable& x) override { return f_(x); }
@@ -55,11 +55,11 @@ class Lambda final : public Module {
  private:
   Variable (*f_)(const Variable&);
 };
-std::unique_ptr<Module> lambda(Variable (*f)(const Variable&)) { return std::make_unique<Lambda>(f); }
+std::unique_ptr<Layer> lambda(Variable (*f)(const Variable&)) { return std::make_unique<Lambda>(f); }
 
 Tensor labels() { return Tensor::from<int64_t>({3}, std::vector<int64_t>{2, 0, 4}); }
 
-const std::map<std::string, std::function<std::unique_ptr<Module>()>> kLayers{
+const std::map<std::string, std::function<std::unique_ptr<Layer>()>> kLayers{
     {"linear", [] { return make<Linear>({.in = 5, .out = 4}); }},
     {"linear_without_bias", [] { return make<Linear>({.in = 5, .out = 4, .bias = false}); }},
     {"linear_relu", [] { return make<Linear>({.in = 5, .out = 4, .relu = true}); }},
@@ -113,7 +113,7 @@ const StateDict& golden() {
   return values;
 }
 
-/// The entries under `prefix`, without it.
+/// The entries whose names start with `prefix`. The prefix is removed.
 StateDict under(const std::string& prefix) {
   StateDict found;
   for (const auto& [name, tensor] : golden())
@@ -121,7 +121,7 @@ StateDict under(const std::string& prefix) {
   return found;
 }
 
-/// Within 1e-5 of the largest element.
+/// Expects equality within 1e-5 of the largest element.
 void expect_close(const Tensor& found, const Tensor& expected, const std::string& what) {
   ASSERT_TRUE(found.defined()) << what;
   ASSERT_EQ(found.shape(), expected.shape()) << what;

@@ -10,7 +10,7 @@
 namespace tern {
 namespace {
 
-/// What an initialiser draws for a weight, and the moments and bound it should have.
+/// An initialiser, and the moments and the bound of its draws.
 struct Case {
   const char* name;
   Initializer initializer;
@@ -23,7 +23,7 @@ constexpr double kFanIn = 32 * 25, kFanOut = 64 * 25;
 
 TEST(Initialize, DrawsWithTheMomentsOfItsDistribution) {
   const double glorot = std::sqrt(2 / (kFanIn + kFanOut)), he = std::sqrt(2 / kFanIn);
-  // A normal cut at two deviations keeps this share of its deviation.
+  // A normal distribution that is cut at two deviations keeps this share of its deviation.
   constexpr double kTruncated = 0.8796257;
   const std::vector<Case> table{
       {"normal", normal(0.3, 1), 1, 0.3, kInfinity},

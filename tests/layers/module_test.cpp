@@ -22,8 +22,8 @@ std::vector<std::string> names(const StateDict& state) {
   return found;
 }
 
-/// A small network of every kind of child.
-struct Network final : Module {
+/// A small network with every kind of child.
+struct Network final : Layer {
   Network() {
     blocks.append<Linear>({.in = 3, .out = 3}).append<Dropout>().append<BatchNorm1d>({.features = 3});
     residual.body.append<Linear>({.in = 3, .out = 3, .bias = false});
@@ -34,6 +34,28 @@ struct Network final : Module {
   Residual& residual = add<Residual>("residual");
   Linear& head = add<Linear>("head", {.in = 3, .out = 2});
 };
+
+/// A module with two inputs, and with no options.
+struct Gate final : Module {
+  Variable operator()(const Variable& x, const Variable& opening) {
+    return run([&] { return x * sigmoid(linear(opening)); });
+  }
+  Linear& linear = add<Linear>("linear", {.in = 2, .out = 2});
+};
+
+TEST(Module, MayTakeAnyInputsAndHaveNoOptions) {
+  struct Model final : Module {
+    Gate& gate = add<Gate>("gate");
+  } model;
+  const auto x = Variable(Tensor::full({1, 2}, 1));
+  EXPECT_NE(message_of<Error>([&] { model.gate(x, x); }).find("gate"), std::string::npos) << "no values yet";
+  model.initialize(1);
+  EXPECT_EQ(names(model.state()), (std::vector<std::string>{"gate.linear.weight", "gate.linear.bias"}));
+  int seen = 0;
+  model.gate.on_output([&](const Variable&) { ++seen; });
+  EXPECT_EQ(model.gate(x, x).shape(), (Shape{1, 2}));
+  EXPECT_EQ(seen, 1);
+}
 
 TEST(Module, NamesItsStateAsPyTorchDoes) {
   Network network;
@@ -117,7 +139,7 @@ TEST(Module, ShowsItsOutputsAsTheyAreMade) {
 }
 
 TEST(Module, RefusesANameTwice) {
-  struct Twice final : Module {
+  struct Twice final : Layer {
     Variable forward(const Variable& x) override { return x; }
     Relu& first = add<Relu>("relu");
     Relu& second = add<Relu>("relu");
@@ -148,7 +170,7 @@ TEST(BatchNorm, CountsTrainingBatchesAndEvaluatesWithRunningStatistics) {
   EXPECT_EQ(norm.num_batches_tracked.item(), 1);
 }
 
-/// Two dropouts in a row of layers.
+/// Adds two dropouts with a ReLU between them.
 Sequential& fill(Sequential& layers) {
   return layers.append<Dropout>({.probability = 0.25}).append<Relu>().append<Dropout>({.probability = 0.25});
 }
@@ -170,7 +192,7 @@ TEST(Dropout, DrawsBySeedStepLayerAndSampleAlone) {
   layers.begin_step({.seed = 1, .step = 5, .samples = samples({5, 6, 7})});
   EXPECT_NE(layers(ones).value().to_vector<float>(), first);
 
-  // The two layers draw apart: 9/16 of the elements pass both, not 3/4.
+  // The two dropouts draw independently: 9/16 of the elements pass both, not 3/4.
   const auto kept = std::ranges::count_if(first, [](float value) { return value > 0; });
   EXPECT_NEAR(static_cast<double>(kept) / 3000, 9.0 / 16, 0.04);
   layers.set_training(false);

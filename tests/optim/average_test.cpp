@@ -8,7 +8,7 @@
 namespace tern {
 namespace {
 
-/// Sets every element of the one parameter.
+/// Sets every element of the parameter.
 void set(Parameter& w, double value) { w.set_value(Tensor::full({2}, value, {.dtype = DType::f64})); }
 
 TEST(ParameterAverage, DecayWarmsUp) {

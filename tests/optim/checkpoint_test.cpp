@@ -119,7 +119,7 @@ TEST(Checkpoint, ResumesARunBitForBit) {
 
 TEST(Checkpoint, KeepsTheNewestTwoUpToItsStep) {
   const TemporaryFolder folder;
-  save_checkpoint(folder.path(), at_step(100));  // of a run that went further
+  save_checkpoint(folder.path(), at_step(100));  // from a run that went further
   write_file(folder.path() / "step-00000009.tern.tmp-123", "left by a killed writer");
   write_file(folder.path() / "notes.txt", "a person's own");
   write_file(folder.path() / "step-x.tern", "a person's own");
@@ -185,11 +185,11 @@ TEST(Checkpoint, RefusesAModelFileAndAnotherModel) {
             file.string() + ": optimizer: load: 'momentum.a' is f32 [1, 5], the optimizer expects f32 [1, 4]");
 }
 
-// Files with a right checksum and values that no run writes.
+// These files have a correct checksum, but values that no run writes.
 TEST(Checkpoint, NamesTheFieldThatIsOdd) {
   const TemporaryFolder folder;
   struct Odd {
-    std::string field, value;  ///< an empty value: the field is missing
+    std::string field, value;  // if it is empty, the file lacks the field
     std::string sentence;
   };
   const std::string minimum = std::to_string(INT64_MIN);
@@ -221,7 +221,7 @@ TEST(Checkpoint, NamesTheFieldThatIsOdd) {
   }
 }
 
-// Files from before there were ids of runs.
+// These files are older than the ids of runs.
 TEST(Checkpoint, ReadsTheFormerFormatForItsModelAlone) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "step-00000003.tern";

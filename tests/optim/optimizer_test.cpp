@@ -46,7 +46,7 @@ const std::map<std::string, Make> kOptimizers = {
     {"groups", make_groups},
 };
 
-// PyTorch's values after four steps, by tests/golden/make_optim.py.
+// PyTorch's values after four steps, from tests/golden/make_optim.py.
 const std::map<std::string, std::vector<double>> kGolden = {
     {"sgd", {-1.0, -0.725, -0.5125, -0.23750000000000002, -0.025, 0.25}},
     {"momentum", {-0.94915, -0.6935, -0.550975, -0.2497625, -0.0566125, 0.30085000000000006}},
@@ -149,7 +149,8 @@ TEST(Optimizer, LeavesAParameterWithoutGradientAsItIs) {
   EXPECT_FALSE(model.a.gradient().defined());
 }
 
-// As torch.optim's state["step"]: b has a gradient in steps 1, 2 and 4 alone, and moves as if there were no others.
+// As in state["step"] of torch.optim: b has a gradient only in steps 1, 2 and 4. It changes as if there were no other
+// steps.
 TEST(Optimizer, CountsTheStepsOfEachParameter) {
   for (const char* name : {"adam", "adam_decay", "adamw", "momentum_decay"})
     for (const DType dtype : {DType::f64, DType::f32}) {

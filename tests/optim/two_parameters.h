@@ -7,8 +7,8 @@
 
 namespace tern {
 
-/// A model of two parameters, a [1, 4] and b [2], whose values and gradients are multiples of 1/8: the same in
-/// tests/golden/make_optim.py.
+/// A model of two parameters, a [1, 4] and b [2]. Their values and gradients are multiples of 1/8.
+/// tests/golden/make_optim.py has the same.
 class TwoParameters {
  public:
   explicit TwoParameters(DType dtype = DType::f64) : dtype_(dtype) {

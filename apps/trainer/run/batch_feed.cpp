@@ -44,8 +44,8 @@ BatchFeed::~BatchFeed() { reset(); }
 
 void BatchFeed::reset() {
   if (ahead_ && upload_) {
-    upload_->join();    // its memory is written until then
-    turn_ = 1 - turn_;  // the next batch goes into its buffers: kernels may still read the others
+    upload_->join();    // until then, its memory is written
+    turn_ = 1 - turn_;  // reuse this batch's buffers: kernels may still read the others
   }
   ahead_.reset();
 }
@@ -54,7 +54,7 @@ std::optional<FedBatch> BatchFeed::next() {
   fetch();
   if (ahead_ && upload_) {
     upload_->join();
-    // Kernels that read the other buffers, of the batch before, are all issued.
+    // All kernels that read the other buffers, of the batch before, are already issued.
     upload_->follow();
     if (set_) set_->make_images(ahead_->indices, draws_ahead_, ahead_->images);
   }
@@ -82,7 +82,7 @@ void BatchFeed::fetch() {
   }
 }
 
-/// `source` on the device, in the first rows of a buffer that is kept from batch to batch.
+/// Copies `source` to the device, into the first rows of a buffer that is reused for every batch.
 Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
   const Tensor to = rows(buffer, source.shape(), source.options());
   upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
@@ -92,7 +92,7 @@ Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
 Tensor BatchFeed::rows(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
   if (!buffer.defined() || buffer.size(0) < shape[0]) {
     buffer = Tensor::empty(shape, {options.dtype, device_, options.format});
-    upload_->follow();  // a block that kernels gave back may still be in use by them
+    upload_->follow();  // kernels may still use a freed block that the allocator gives out again
   }
   return buffer.slice(0, shape[0]);
 }

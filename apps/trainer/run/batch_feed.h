@@ -14,20 +14,20 @@
 
 namespace tern::trainer {
 
-/// All pixels of a data set as bytes on a CUDA device, which makes a loader's images of them: the same bits, without
-/// the way there for each batch. Immutable.
+/// All pixels of a data set as bytes on a CUDA device. Makes a loader's images from them on the device, with the same
+/// bits, so that no batch has to be copied there. Immutable.
 class ResidentSet {
  public:
-  /// Whether `device` is one for it, and `data` small enough to be held beside a model: 512 MiB.
+  /// Whether `device` supports it, and `data` is small enough to fit beside a model: up to 512 MiB.
   static bool takes(const Dataset& data, Device device);
 
   ResidentSet(const Dataset& data, const Transform& transform, Device device);
 
-  /// [n, C, h, w] of n images.
+  /// The shape [n, C, h, w] of n images.
   Shape images_shape(int64_t n) const { return {n, output_.channels, output_.height, output_.width}; }
-  /// What `make_images` takes of a batch, on the CPU.
+  /// The random choices of a batch in the format of `make_images`, on the CPU.
   static Tensor draws(const std::vector<Augmentation>& augmentations);
-  /// `images` of the examples `indices`, i64 [n], all on the device.
+  /// Writes the `images` of the examples `indices`, i64 [n]. All tensors are on the device.
   void make_images(const Tensor& indices, const Tensor& draws, Tensor& images) const {
     kernels::transform_images(pixels_, indices, draws, map_, images);
   }
@@ -38,7 +38,7 @@ class ResidentSet {
   Tensor pixels_;
 };
 
-/// A batch as a model reads it; labels stay on the CPU as well, where answers are counted.
+/// A batch for a model, on its device. The labels are on the CPU too, to count correct answers.
 struct FedBatch {
   Tensor images, labels, indices;
   Tensor cpu_labels;
@@ -46,22 +46,23 @@ struct FedBatch {
   int64_t size() const { return images.size(0); }
 };
 
-/// Brings a loader's batches to the device that computes, the next one beside the kernels that work on this one. The
-/// loader, which must outlive it, is started by its owner. Used by one thread.
+/// Copies a loader's batches to the compute device. Copies the next batch while kernels work on the present one. The
+/// loader's owner starts the loader, and the loader must outlive this. One thread.
 class BatchFeed {
  public:
-  /// With `set`, which must outlive it too, the loader gives no images: they are made of the set's bytes.
+  /// If `set` is given, the images are made from it, and the loader gives none. `set` must outlive this.
   BatchFeed(DataLoader& loader, Device device, const ResidentSet* set = nullptr);
   ~BatchFeed();
 
-  /// The loader's next batch on the device, or nothing where the epoch has ended. It holds until the call after the
-  /// next.
+  /// The loader's next batch on the device; nullopt at the end of the epoch. The batch is valid until the second call
+  /// after this one.
   std::optional<FedBatch> next();
-  /// Begins to bring the batch after it; call once the work on this one is issued. Without this call `next` does it.
+  /// Starts to copy the next batch. Call it after the work on the present one is issued. Without this call, `next` does
+  /// it.
   void prefetch() {
     if (upload_) fetch();
   }
-  /// Forgets what was brought ahead: before the loader is started anew.
+  /// Drops the batch that was fetched ahead. Call it before the loader is restarted.
   void reset();
 
  private:

@@ -31,21 +31,21 @@ constexpr const char* kSeconds = "seconds";
 constexpr const char* kSentPayload = "bytes sent, payload";
 constexpr const char* kSentOverhead = "bytes sent, overhead";
 constexpr const char* kAveragePrefix = "average.";
-// One more than of rank 0, whose newest may be missing: then the two before it are whole still.
+// One more than rank 0 keeps. If rank 0's newest is missing, the two before it are still whole.
 constexpr size_t kKeptOfRank = 3;
 constexpr size_t kChecksumDigits = 8;
 
 int64_t epochs_of(const RunStart& run, int64_t steps) { return steps / run.steps_per_epoch; }
 int64_t position_of(const RunStart& run, int64_t steps) { return steps % run.steps_per_epoch * run.images_per_step; }
 
-/// A method whose state is taken from a checkpoint of so many steps.
+/// Loads a method's state from a checkpoint at step `steps`.
 struct MethodAfter {
   DistributedOptimizer& method;
   int64_t steps;
   void load_state(const StateDict& state) { method.load_state(state, steps); }
 };
 
-/// As a person would say it.
+/// The value for an error message.
 std::string shown(const std::string& value) { return value.empty() ? "not given" : printable(value); }
 
 void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
@@ -62,14 +62,14 @@ void check_contract(const Checkpoint& checkpoint, const Metadata& now) {
   for (const auto& [name, value] : checkpoint.contract) check_name(name);
 }
 
-/// `source`: what the expected value comes from.
+/// `source` tells what the expected value comes from.
 void check_field(const Checkpoint& checkpoint, const char* name, const MessagePart& found, const MessagePart& expected,
                  const MessagePart& source) {
   check_input(found.text() == expected.text(), "--resume: ", checkpoint.file.string(), ": '", name, "': found ",
               shown(found.text()), ", expected ", shown(expected.text()), ", ", source);
 }
 
-/// Whether it is the part of `rank` in a checkpoint of this run.
+/// Checks that this is the part of `rank` in a checkpoint of this run.
 void check_part(const Checkpoint& part, const RunStart& run, int rank, int ranks) {
   check_contract(part, run_identity(run));
   check_field(part, "rank", part.rank, rank, "whose part belongs there");
@@ -79,7 +79,7 @@ void check_part(const Checkpoint& part, const RunStart& run, int rank, int ranks
   check_field(part, "position", part.position, position_of(run, part.step), join({"as at step ", part.step}));
 }
 
-/// Whether it was written together with rank 0's part, `first`.
+/// Checks that the part was written together with rank 0's part, `first`.
 void check_together(const Checkpoint& part, const Checkpoint& first) {
   const std::string source = "as in " + first.file.string();
   check_field(part, "run", part.run, first.run, source);
@@ -87,7 +87,7 @@ void check_together(const Checkpoint& part, const Checkpoint& first) {
   check_field(part, "crc32c", part.checksum, first.parts.at(static_cast<size_t>(part.rank) - 1), source);
 }
 
-/// What a model counts is batches; what optimizers and averages count is steps, `most` at most.
+/// Checks the counters of a section. A model counts batches; optimizers and averages count steps, at most `most`.
 void check_counts(const Checkpoint& checkpoint, const char* section, int64_t most) {
   for (const auto& [name, tensor] : checkpoint.section(section)) {
     if (tensor.dtype() != DType::i64) continue;
@@ -97,7 +97,7 @@ void check_counts(const Checkpoint& checkpoint, const char* section, int64_t mos
   }
 }
 
-/// A number that `write_run` noted.
+/// Reads a number that `write_run` noted.
 template <class Number>
 Number noted(const Checkpoint& checkpoint, const char* name) {
   const auto note = checkpoint.notes.find(name);
@@ -111,7 +111,7 @@ Number noted(const Checkpoint& checkpoint, const char* name) {
   return number;
 }
 
-/// The averages in place of the parameters.
+/// Loads averages into the parameters of a model.
 struct AveragedModel {
   Module& model;
   void load_state(const StateDict& state) {
@@ -236,7 +236,7 @@ Contract run_contract(const RunStart& run, Module& model, const std::string& dat
   visit_flags(s, [&](const Flag& flag, const auto& field) {
     if (flag.agreement == Agreement::ranks) contract.emplace_back(flag.name, show_value(field));
   });
-  contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // their paths may differ
+  contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // the paths may differ
   contract.emplace_back("training data", data_fingerprint);
   for (const auto& [name, parameter] : model.parameters())
     contract.emplace_back(name, join({parameter->value().shape(), " ", parameter->value().dtype()}));

@@ -16,15 +16,15 @@
 
 namespace tern::trainer {
 
-/// How far a run has come; random numbers and the place in the data follow from it and the settings.
+/// The progress of a run. Random numbers and the position in the data follow from it and the settings.
 struct RunPlace {
   std::string run;  ///< the run's id
   int64_t steps = 0;
-  double seconds = 0;                            ///< of training
-  uint64_t sent_payload = 0, sent_overhead = 0;  ///< bytes, by this rank
+  double seconds = 0;                            ///< training time
+  uint64_t sent_payload = 0, sent_overhead = 0;  ///< bytes that this rank sent
 };
 
-/// The parts of a run that change as it goes, on one of its ranks; owned by the trainer.
+/// The parts of a run whose state changes, on one rank. The trainer owns them.
 struct RunParts {
   Module& model;
   Optimizer& optimizer;
@@ -32,43 +32,44 @@ struct RunParts {
   ParameterAverage* average = nullptr;
 };
 
-/// A new run's id, the same on every rank.
+/// A random id for a new run, the same on every rank.
 std::string make_run_id(const Team& team);
 
-/// What two runs must share so that one goes on from the other's checkpoint, by name: "batch-size" → "64".
+/// The properties that a run must have in common with the checkpoint that it resumes, by name: "batch-size" → "64".
 Metadata run_identity(const RunStart& run);
 
-/// Throws an InputError where `folder` has checkpoints, which a run without --resume would mix with.
+/// Throws InputError if `folder` has checkpoints, because a run without --resume would mix with them.
 void check_no_run(const std::string& folder);
 
-/// Where a rank writes: rank 0 what all share in `folder` itself, the others what is theirs in a folder below it.
+/// The folder in which a rank writes: `folder` for rank 0, which writes the common state, and a folder in it for
+/// others.
 std::filesystem::path checkpoint_folder(const std::string& folder, int rank);
 
-/// Called by every rank of a run. Rank 0's file is written last, once all the others are: it makes the checkpoint
-/// count, and names the others' checksums. Not for a step that has a whole checkpoint already: parts of two writings do
-/// not fit each other. While this rank writes, `pulse` shows that it is at work.
+/// Writes a checkpoint. Every rank of a run must call it. Rank 0 writes its file last, after all others have written
+/// theirs. Its file makes the checkpoint valid and has the checksums of the other files. Do not call it for a step that
+/// already has a whole checkpoint, because files of two writings do not match. `pulse` shows that the rank works while
+/// it writes.
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts,
                const Team& team, const Pulse& pulse);
 
-/// Loads the newest checkpoint in `folder`, which all ranks see. An InputError says that there is none, or names the
-/// first flag by which the two runs differ, or the file that is not this rank's part of it, with what was found and
-/// what was expected.
+/// Loads the newest checkpoint in `folder`, which all ranks must see. Throws InputError if there is none, if the two
+/// runs differ (with the first flag), or if a file is not this rank's part (with what it found and expected).
 RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts, const Team& team);
 
-/// Loads into `model` what an evaluation at the newest checkpoint in `folder` would use: the averages where it has
-/// them.
+/// Loads into `model` what an evaluation at the newest checkpoint in `folder` uses: the averaged parameters if the
+/// checkpoint has them.
 void load_evaluated_model(const std::string& folder, Module& model);
 
-/// What all ranks of a run must agree on: tern itself, every setting that changes the losses or what is exchanged,
-/// threads, data, and the model's parameters.
+/// What all ranks of a run must agree on: tern's version, every setting that changes the losses or the exchange, the
+/// number of threads, the data, and the model's parameters.
 Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint);
 
-/// While one lives, no other run writes into the same checkpoint folder: a lock on the folder, which ends with the
-/// process at the latest. Nothing is held on file systems that do not lock folders, as over NFS.
+/// Keeps other runs from writing into the same checkpoint folder. It locks the folder; the lock ends with the process
+/// at the latest. File systems that do not lock folders, such as NFS, give no protection.
 class RunLock {
  public:
-  /// Makes the folder where it is not there; where it stays empty it goes with the lock. An InputError where another
-  /// run is at work in it.
+  /// Creates the folder if it is missing, and removes it with the lock if it is still empty. Throws InputError if
+  /// another run holds the lock.
   explicit RunLock(const std::string& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

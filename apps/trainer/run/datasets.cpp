@@ -67,12 +67,12 @@ void describe_images(const TrainSettings& settings, DatasetEntry& entry) {
   if (settings.fit == Fit::squash) entry.adapt = squash_photo;
 }
 
-/// Of each channel over CIFAR-10's training images; over ImageNet's.
+/// Mean and standard deviation of each channel: over CIFAR-10's training images, and over ImageNet's.
 const Transform kCifarTransform = {.mean = {0.4914f, 0.4822f, 0.4465f}, .deviation = {0.2470f, 0.2435f, 0.2616f}};
 const Transform kImageNetTransform = {.mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
 
 std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
-  fail_input({"its pixels are no melody: --data tones has spectrograms of its own making"});
+  fail_input({"this file is not a melody: --data tones has only generated spectrograms"});
 }
 
 }  // namespace

@@ -14,28 +14,28 @@
 
 namespace tern::trainer {
 
-/// A data set that --data names: where it comes from, and how a network sees it. Adding one is one more entry of the
-/// list in datasets.cpp.
+/// A data set that --data names: its source, and its form as network input. To add one, add an entry to the list in
+/// datasets.cpp.
 struct DatasetEntry {
   const char* name;
   bool needs_folder;     ///< reads the files of --data-dir
-  bool resizes = false;  ///< pictures of any size, which --resize and --fit make into squares
-  ImageSpec spec;        ///< of its examples, before the transform; see `describe_dataset`
+  bool resizes = false;  ///< has pictures of any size, which --resize and --fit make square
+  ImageSpec spec;        ///< shape of its examples before the transform; see `describe_dataset`
   std::unique_ptr<Dataset> (*load)(const TrainSettings& settings, Split split);
   Transform transform;  ///< its normalization; see `training_transform`
-  /// A person's image as an example of this set: spec.numel() bytes in H, W, C order.
+  /// Converts a user's image to an example of this set: spec.numel() bytes in H, W, C order.
   std::vector<uint8_t> (*adapt)(const Image& image, const ImageSpec& spec);
-  std::vector<std::string> classes = {};  ///< their names, where they are more than numbers
-  /// Sets what --data-dir and the flags decide; null where nothing is left to decide.
+  std::vector<std::string> classes = {};  ///< class names; empty: numbers
+  /// Sets what depends on --data-dir and the flags; null if nothing does.
   void (*describe)(const TrainSettings& settings, DatasetEntry& entry) = nullptr;
 };
 
 std::span<const DatasetEntry> datasets();
 
-/// The entry of --data with all that its folder and the flags decide.
+/// The entry of --data, completed from its folder and the flags.
 DatasetEntry describe_dataset(const TrainSettings& settings);
 
-/// The data of a run; ranks in one process share them.
+/// The data of a run. Ranks in one process share them.
 struct RunData {
   std::shared_ptr<const Dataset> training, test;
   std::string fingerprint = {};  ///< of `training`, in eight hexadecimal digits
@@ -43,27 +43,29 @@ struct RunData {
 RunData load_run_data(const TrainSettings& settings);
 std::unique_ptr<Dataset> load_test_data(const TrainSettings& settings);
 
-/// How training sees the data set of --data, whose examples are `images`: its normalization with the application's
-/// augmentation. Evaluation takes `for_evaluation()`.
+/// The transform for training on the data set of --data with examples of shape `images`: its normalization and the
+/// application's augmentation. Evaluation uses its `for_evaluation()`. Throws InputError if --resize is too small.
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images);
 
-/// An InputError that lists the names where `name` is none of them.
+/// The entry of a data set. Throws InputError with the list of names if there is none.
 const DatasetEntry& find_dataset(const std::string& name);
-/// The same, but null where `name` is none of them.
+/// The same, but null if there is none.
 const DatasetEntry* known_dataset(const std::string& name);
 
-/// Images that each of `ranks` trains on in a step: its share of --batch-size, which is the total where gradients are
-/// averaged at every step and each rank's own otherwise. An InputError where the ranks cannot share it equally.
+/// Images per step of each of `ranks` ranks. With data-parallel training it is a share of --batch-size; other methods
+/// use --batch-size for each rank. Throws InputError if the ranks cannot share it equally.
 int64_t images_per_rank(const TrainSettings& settings, int ranks);
 
-/// This rank's batches for training; `data` must outlive the loader. An InputError where it has fewer images.
+/// A loader of this rank's training batches; `data` must outlive it. Throws InputError if a batch is larger than its
+/// share.
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& settings, const Dataset& data, const Team& team,
                                                  bool with_images);
 
-/// The same training batches on every rank, as evaluation sees them: for statistics that all agree on.
+/// A loader of training batches for batch-norm statistics: the same on every rank, transformed as in evaluation.
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& settings, const Dataset& data);
 
-/// Batches of --eval-batch-size at most: all ranks together every image once.
+/// A loader of this rank's test images in batches of at most --eval-batch-size. All ranks together read every image
+/// once.
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& settings, const Dataset& data, const Team& team);
 
 }  // namespace tern::trainer

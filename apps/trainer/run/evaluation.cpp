@@ -25,7 +25,7 @@ std::string describe(const std::string& layer, Module& module) {
 
 }  // namespace
 
-std::string first_not_finite(Module& model, const Variable& x) {
+std::string first_not_finite(Layer& model, const Variable& x) {
   if (!all_finite(x.value())) return "the images";
   std::string found;
   const auto modules = model.modules();
@@ -39,7 +39,7 @@ std::string first_not_finite(Module& model, const Variable& x) {
   return found.empty() ? "the loss" : found;
 }
 
-void check_finite(double loss, const std::string& when, Module& model, const Variable& x) {
+void check_finite(double loss, const std::string& when, Layer& model, const Variable& x) {
   if (std::isfinite(loss)) return;
   fail_input({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when, ": not finite first in ",
               first_not_finite(model, x), "; a smaller --lr may help"});
@@ -68,19 +68,20 @@ Device device_of(Module& model) {
   return parameters.empty() ? Device{} : parameters.front().parameter->value().device();
 }
 
-void calibrate(Module& model, DataLoader& loader, DType dtype, int64_t batches) {
+void calibrate(Layer& model, DataLoader& loader, DType dtype, int64_t batches) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
   loader.start({});
   BatchFeed feed(loader, device_of(model));
-  calibrate_batch_statistics(model, [&]() -> std::optional<Variable> {
-    if (loader.position().batch == batches) return {};
+  calibrate_batch_statistics(model, [&] {
+    if (loader.position().batch == batches) return false;
     const auto batch = feed.next();
-    return batch ? std::optional(convert(Variable(batch->images), dtype)) : std::nullopt;
+    if (batch) model(convert(Variable(batch->images), dtype));
+    return batch.has_value();
   });
 }
 
-std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const EvaluationOptions& options,
+std::optional<Evaluation> evaluate(Layer& model, DataLoader& loader, const EvaluationOptions& options,
                                    const std::string& when, const std::function<bool()>& stop) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
@@ -91,7 +92,7 @@ std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const Eval
   BatchFeed feed(loader, device_of(model));
   while (const auto batch = feed.next()) {
     if (stop()) return std::nullopt;
-    if (options.batch_statistics && batch->size() == 1) continue;  // a last one, which has no statistics
+    if (options.batch_statistics && batch->size() == 1) continue;  // a last batch of one image has no statistics
     const Variable x = convert(Variable(batch->images), options.dtype);
     const Variable logits = model(x);
     feed.prefetch();

@@ -11,45 +11,46 @@
 
 namespace tern::trainer {
 
-/// How a model does on some images; counts, so that those of several shares of a data set add up.
+/// The result of an evaluation, as counts: the results for several parts of a data set can be added.
 struct Evaluation {
   int64_t images = 0;
-  int64_t correct = 0;  ///< images whose largest logit is their label's
-  double loss_sum = 0;  ///< of their cross-entropies, without label smoothing
+  int64_t correct = 0;  ///< images whose largest logit is at their label
+  double loss_sum = 0;  ///< sum of the cross-entropies, without label smoothing
 
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(images); }
   double loss() const { return loss_sum / static_cast<double>(images); }
 };
 
-/// How images enter, and what batch normalisations go by.
+/// The dtype of the images, and the statistics that batch normalisation uses.
 struct EvaluationOptions {
   DType dtype = DType::f32;
-  bool batch_statistics = false;  ///< of each batch, instead of the running ones
+  bool batch_statistics = false;  ///< use each batch's statistics instead of the running ones
 };
 
-/// Runs `model`, in evaluation mode, over one epoch of `loader`; its mode is as before on return. Nothing where `stop`
-/// returned true between two batches. An InputError with the diagnosis of `check_finite` where a loss is not finite;
-/// `when` is of it: "after step 5".
-std::optional<Evaluation> evaluate(Module& model, DataLoader& loader, const EvaluationOptions& options,
+/// Runs `model` in evaluation mode over one epoch of `loader`, and restores the mode. Returns nullopt if `stop` returns
+/// true between two batches. Throws InputError with the diagnosis of `check_finite` if a loss is not finite; `when` is
+/// part of the message: "after step 5".
+std::optional<Evaluation> evaluate(Layer& model, DataLoader& loader, const EvaluationOptions& options,
                                    const std::string& when, const std::function<bool()>& stop);
 
-/// Sets the running statistics of `model`'s batch normalisations to the means over the first `batches` of `loader`.
-void calibrate(Module& model, DataLoader& loader, DType dtype, int64_t batches);
+/// Sets the running statistics of `model`'s batch normalisations to the means over the first `batches` batches of
+/// `loader`.
+void calibrate(Layer& model, DataLoader& loader, DType dtype, int64_t batches);
 
-/// Where the model's parameters lie; the CPU where it has none.
+/// The device of the model's parameters; the CPU if it has none.
 Device device_of(Module& model);
 
-/// How many rows of `logits` [N, C] are largest at their label; the first of several equals counts as the largest.
+/// Number of rows of `logits` [N, C] whose largest value is at their label. Of equal values, the first counts.
 int64_t count_correct(const Tensor& logits, const Tensor& labels);
 
-/// Runs `model` forward on `x` once more and says where a number that is not finite first appears: "the output of layer
-/// 'fc1'", with that layer's parameter where it is the cause; "the images"; or "the loss" where every output is finite.
-std::string first_not_finite(Module& model, const Variable& x);
+/// Runs `model` forward on `x` again to find the first value that is not finite. Returns "the output of layer 'fc1'",
+/// with that layer's parameter if it is the cause; "the images"; or "the loss" if every output is finite.
+std::string first_not_finite(Layer& model, const Variable& x);
 
-/// Throws an InputError with the diagnosis above where `loss`, of `model` on `x`, is not finite; `when` is as in "at
-/// step 5".
-void check_finite(double loss, const std::string& when, Module& model, const Variable& x);
-/// Throws an InputError that names the first parameter or buffer of `model` that is not finite after `step`.
+/// Throws InputError with this diagnosis if `loss`, of `model` on `x`, is not finite; `when` is part of the message:
+/// "at step 5".
+void check_finite(double loss, const std::string& when, Layer& model, const Variable& x);
+/// Throws InputError with the first parameter or buffer of `model` that is not finite; `step` is part of the message.
 void check_finite_state(Module& model, int64_t step);
 
 }  // namespace tern::trainer

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kBox = 20;
 
-/// The median along the edge of the picture: its paper.
+/// The median grey value of the picture's edge: the colour of the paper.
 int background(const Image& image) {
   std::vector<uint8_t> edge;
   for (int x = 0; x < image.width; ++x) edge.insert(edge.end(), {image.at(x, 0), image.at(x, image.height - 1)});
@@ -33,7 +33,7 @@ int background(const Image& image) {
   return edge[edge.size() / 2];
 }
 
-/// Bright ink from 0 to 255 on black; faint unevenness of the paper goes.
+/// Converts to bright ink on black, 0 to 255; removes faint differences of the paper.
 Image ink_of(Image image) {
   const int paper = background(image);
   const bool dark_ink = paper > 127;
@@ -46,7 +46,7 @@ Image ink_of(Image image) {
   return image;
 }
 
-/// The part of `image` that has ink; all of it where none has.
+/// The part of `image` with ink; all of it if there is none.
 Image crop_to_ink(const Image& image) {
   int left = image.width, right = -1, top = image.height, bottom = -1;
   for (int y = 0; y < image.height; ++y)
@@ -64,7 +64,7 @@ Image crop_to_ink(const Image& image) {
   return crop;
 }
 
-/// Puts `ink` into a black picture with its centre of mass in the middle, as far as it stays inside.
+/// Puts `ink` into a black picture, with its centre of mass as near to the middle as possible without cutting it.
 Image center(const Image& ink, int width, int height) {
   double mass = 0, sum_x = 0, sum_y = 0;
   for (int y = 0; y < ink.height; ++y)
@@ -88,14 +88,14 @@ Image center(const Image& ink, int width, int height) {
 
 constexpr size_t kShownClasses = 3;
 
-std::unique_ptr<Module> finished_model(const Application& application, const TrainSettings& settings) {
+std::unique_ptr<Layer> finished_model(const Application& application, const TrainSettings& settings) {
   auto model = make_model(application, settings);
   if (settings.resume) load_evaluated_model(settings.checkpoint, *model);
   model->set_training(false);
   return model;
 }
 
-/// One batch with one example per picture.
+/// A batch with one example per picture.
 Tensor batch_of(const std::vector<Image>& images, const DatasetEntry& entry, const Transform& transform) {
   const ImageSpec spec = transform.output(entry.spec);
   Tensor batch = Tensor::empty({static_cast<int64_t>(images.size()), spec.channels, spec.height, spec.width},

@@ -9,11 +9,11 @@ namespace {
 
 volatile std::sig_atomic_t signalled = 0;
 
-/// A terminal that closes may send several SIGHUP: these stay noted.
+/// Records the signal. Further SIGHUP are only recorded too, because a closing terminal may send several.
 void note(int) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
-  signalled = 1;  // last: who sees it may install handlers anew
+  signalled = 1;  // last, because a thread that sees it may install new handlers
 }
 
 sigset_t interrupts() {
@@ -23,7 +23,7 @@ sigset_t interrupts() {
   return set;
 }
 
-/// A thread that does nothing but run handlers, as long as the process lives.
+/// Starts, once, a thread that only runs signal handlers until the process ends.
 void start_listening() {
   [[maybe_unused]] static const bool started = [] {
     std::thread([] {
@@ -48,7 +48,7 @@ InterruptGuard::InterruptGuard() {
     sigaction(kInterrupts[i], nullptr, &previous_[i]);
     if (kInterrupts[i] != SIGHUP || !ignores_hangup()) sigaction(kInterrupts[i], &action, nullptr);
   }
-  start_listening();  // last: a signal that waited would end the process before there are handlers
+  start_listening();  // last, because a pending signal would end the process before the handlers exist
 }
 
 InterruptGuard::~InterruptGuard() {

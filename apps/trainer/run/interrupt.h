@@ -7,23 +7,23 @@
 
 namespace tern::trainer {
 
-/// A person stopped the run; applications end with code 130.
+/// Thrown if a user stops the run. Applications then end with exit code 130.
 class Interrupted : public Error {
  public:
   using Error::Error;
 };
 
-/// By these a person ends a run.
+/// The signals with which a user ends a run.
 inline constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
 
-/// Whether this process was started under nohup, or as if it were: SIGHUP stays ignored then.
+/// Whether SIGHUP is ignored, as under nohup. Then it stays ignored.
 bool ignores_hangup();
 
-/// While one lives, the first Ctrl-C (SIGINT), SIGTERM or SIGHUP is only noted, so that the step can end; a second
-/// SIGINT or SIGTERM ends the process at once. One per process at a time, made before the threads that compute: neither
-/// they nor the thread that makes it run the handler, since its frame could overwrite the heap: matrix products of
-/// oneDNN keep another pointer in the stack pointer's register (uxlfoundation/oneDNN, issue 4845, mended there in
-/// 2026).
+/// While this object exists, the first Ctrl-C (SIGINT), SIGTERM or SIGHUP is only recorded, so that the step can
+/// finish. A second SIGINT or SIGTERM ends the process at once. Only one object may exist per process; create it before
+/// the compute threads. A separate thread runs the signal handler; the compute threads and the creating thread block
+/// the signals. Reason: oneDNN's matrix products keep another pointer in the stack pointer's register, so a handler's
+/// stack frame could overwrite the heap (uxlfoundation/oneDNN, issue 4845, fixed there in 2026).
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -31,7 +31,7 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  /// Since the last one was made; false before the first.
+  /// Whether a signal has come since the last guard was made; false before the first one.
   static bool interrupted();
 
  private:

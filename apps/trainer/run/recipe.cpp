@@ -20,7 +20,7 @@
 namespace tern::trainer {
 namespace {
 
-/// The parameters that weight decay shrinks, and the others.
+/// Two groups: the parameters to which weight decay applies, and the others.
 std::vector<ParameterGroup> groups_of(Module& model) {
   std::vector<ParameterGroup> groups(2);
   groups[1].weight_decay = 0;
@@ -42,7 +42,7 @@ std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, Module& model) {
                                             .nesterov = s.optimizer == UpdateRule::nesterov});
 }
 
-/// The steps from which on the rate is a tenth: shares of the run, below 1, are rounded up.
+/// The steps from which on the rate is a tenth. Values below 1 are fractions of the run and are rounded up.
 std::vector<int64_t> steps_of(const TrainSettings& s, int64_t total_steps) {
   std::vector<int64_t> steps;
   for (const double at : s.lr_steps)
@@ -61,8 +61,8 @@ Schedule make_course(const TrainSettings& s, int64_t total_steps) {
   return constant_schedule(s.lr);
 }
 
-/// A course that the run ends before is a mistake in one of the two; a run of no steps has none, and a rate that is
-/// held may be held to the end.
+/// Throws InputError if the schedule is longer than the run, because one of the two must be a mistake. A run of no
+/// steps has no schedule. A constant warm-up rate (--warmup-lr) may last to the end.
 void check_length(const TrainSettings& s, int64_t total_steps) {
   if (total_steps == 0) return;
   check_input(s.warmup_lr > 0 || s.warmup <= total_steps, "--warmup: found ", s.warmup, ", expected at most the run's ",
@@ -110,7 +110,7 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
 
 }  // namespace
 
-std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings) {
+std::unique_ptr<Layer> make_model(const Application& application, const TrainSettings& settings) {
   const ImageSpec images = describe_dataset(settings).spec;
   auto model = application.model({.images = training_transform(settings, images).output(images),
                                   .choices = settings.choices,

@@ -14,20 +14,21 @@
 
 namespace tern::trainer {
 
-/// The application's model for the chosen data set, with the first values of the seed, or those of --init.
-std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings);
+/// Makes the application's model for the chosen data set, with initial values from the seed or from --init. Throws
+/// InputError if the file of --init does not fit.
+std::unique_ptr<Layer> make_model(const Application& application, const TrainSettings& settings);
 
-/// Of activations, as --precision says.
+/// The dtype of activations for --precision.
 DType activation_dtype(const TrainSettings& settings);
 
-/// The update rule that the settings name, over all parameters of `model`, which must outlive it.
+/// Makes the optimizer of the settings for all parameters of `model`, which must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module& model);
 
-/// The learning rate's course over a run of `total_steps`; an InputError where it goes on beyond them.
+/// The learning-rate schedule for a run of `total_steps`. Throws InputError if --warmup or --lr-steps exceed them.
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps);
 
-/// The --method of training together, around a rank's own optimizer; without a communicator the rank trains alone.
-/// Model, optimizer and communicator must outlive it.
+/// Makes the distributed method of --method around a rank's optimizer `local`. Without a communicator, the rank trains
+/// alone. Model, optimizer and communicator must outlive it. Throws InputError if the model cannot be trained by it.
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& settings, Module& model, Optimizer& local,
                                                   Communicator* communicator);
 

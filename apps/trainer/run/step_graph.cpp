@@ -22,7 +22,7 @@ StepOutputs::Arrival StepOutputs::bring(const StepOutput& output) {
 
 namespace {
 
-constexpr int64_t kStepsBefore = 3;  // in which what is made on first use is made, and engines are timed
+constexpr int64_t kStepsBefore = 3;  // they create what is made on first use, and time the engines
 
 }  // namespace
 

@@ -12,15 +12,15 @@
 
 namespace tern::trainer {
 
-/// What a training step gives.
+/// The output of a training step.
 struct StepOutput {
   Tensor loss, logits;
 };
 
-/// The outputs of steps on their way to the CPU, without waiting for the device. Used by one thread.
+/// Copies the outputs of steps to the CPU without waiting for the device. One thread.
 class StepOutputs {
  public:
-  /// Waits for an output; holds until the step after the next is brought.
+  /// Waits for an output and returns it. The output is valid until the second `bring` after its own.
   using Arrival = std::function<StepOutput()>;
 
   explicit StepOutputs(Device device);
@@ -34,28 +34,29 @@ class StepOutputs {
   size_t turn_ = 0;
 };
 
-/// A training step (forward, backward, update) as one CUDA graph: recorded after a few steps were issued operation by
-/// operation, then run again on other batches of that shape. Used by one thread.
+/// A training step (forward, backward, update) as one CUDA graph. It records a step after a few steps were issued
+/// operation by operation, and then replays it on other batches of the same shape. One thread.
 class StepGraph {
  public:
-  /// Issues a step on a batch: work of the device alone, such as Optimizer::issue_step, without what goes before it.
+  /// Issues a step on a batch: only work on the device, such as Optimizer::issue_step.
   using Step = std::function<StepOutput(const FedBatch& batch)>;
 
   StepGraph(Module& model, Step step) : model_(model), step_(std::move(step)) {}
 
-  /// Whether `run` can do this batch's step; where enough steps have come before, it records one. An Error where that
-  /// fails; then nothing has changed.
+  /// Whether `run` can do the step of this batch. Records a step if enough steps have come before. Throws Error if
+  /// recording fails; then nothing has changed.
   bool takes(const FedBatch& batch);
-  /// Issues step `step` on `batch`; the parameters' gradients are not to be seen. The output holds until the next.
+  /// Issues step `step` on `batch`. The parameters' gradients are not available. The output is valid until the next
+  /// call.
   const StepOutput& run(const FedBatch& batch, uint32_t step);
-  /// Kernels, copies and fills of a recorded step, without the copies of its batch; 0 before one is recorded.
+  /// Number of kernels, copies and fills in a recorded step, without the copies of its batch; 0 before one is recorded.
   size_t launches() const { return recording_ ? recording_->launches() : 0; }
 
  private:
-  /// A count of the model's that its forward pass keeps on the CPU, where no recording reaches.
+  /// A counter of the model that its forward pass updates on the CPU, so that it is not part of the recording.
   struct Counter {
     int64_t* value;
-    int64_t step;  ///< what a pass adds
+    int64_t step;  ///< increment of one step
   };
 
   void record_step(const FedBatch& like);
@@ -63,7 +64,7 @@ class StepGraph {
   Module& model_;
   Step step_;
   int64_t seen_ = 0;
-  FedBatch batch_;  ///< that the graph reads
+  FedBatch batch_;  ///< input of the graph
   StepOutput output_;
   std::vector<Counter> counters_;
   std::unique_ptr<Recording> recording_;

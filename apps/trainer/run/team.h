@@ -8,19 +8,19 @@
 
 namespace tern::trainer {
 
-/// One rank among all ranks of a run, and what they tell each other beside the messages of the training method: a few
-/// numbers, on the overhead account. Alone where there is no communicator. Used by the rank's training thread.
+/// One rank among all ranks of a run. Exchanges a few numbers besides the messages of the training method; they count
+/// as overhead. Without a communicator, the rank is alone. Used by the rank's training thread.
 class Team {
  public:
-  /// `communicator` belongs to the caller and outlives the team.
+  /// The caller owns `communicator`, which must outlive the team; null if there is only one rank.
   explicit Team(Communicator* communicator) : communicator_(communicator) {}
 
   int rank() const { return communicator_ ? communicator_->rank() : 0; }
   int size() const { return communicator_ ? communicator_->size() : 1; }
-  /// Whether this rank speaks for all: it alone writes the files of a run.
+  /// Whether this is rank 0. It alone writes the files of a run, except that each rank writes its part of a checkpoint.
   bool leads() const { return rank() == 0; }
 
-  /// Numbers that are being summed over all ranks.
+  /// A sum over all ranks that is in progress.
   class Sum {
    public:
     std::vector<double> wait() const;
@@ -32,15 +32,15 @@ class Team {
     Tensor values_;
     std::optional<Work> work_;
   };
-  /// As many `values` on every rank; the same sums, in f64, on all.
+  /// Starts to sum `values` over all ranks, in f64. All ranks pass the same number of values and get the same sums.
   Sum start_sum(const std::vector<double>& values) const;
   std::vector<double> sum(const std::vector<double>& values) const { return start_sum(values).wait(); }
-  /// All ranks' `text`, of any lengths, one after the other.
+  /// The `text` of all ranks, in rank order. The lengths may differ.
   std::string gather(const std::string& text) const;
-  /// Returns once every rank has called it.
+  /// Returns after every rank has called it.
   void barrier() const;
 
-  /// What this rank has moved so far.
+  /// What this rank has sent so far.
   Traffic traffic() const { return communicator_ ? communicator_->traffic() : Traffic{}; }
 
  private:

@@ -18,8 +18,7 @@
 namespace tern::trainer {
 namespace {
 
-/// The training batches whose statistics batch normalisations take on before an evaluation; 0: they keep those that
-/// they met in training.
+/// Number of training batches for the batch-norm statistics before an evaluation. 0: keep the statistics from training.
 int64_t calibration_batches(const TrainSettings& s) {
   constexpr int64_t kOfSubnets = 20;
   if (s.method != TrainingMethod::ist) return s.calibrate_batches.value_or(0);
@@ -83,7 +82,7 @@ void Trainer::restore() {
 }
 
 void Trainer::write_checkpoint() {
-  // Parts of two writings do not fit each other, and a rank may be lost between them.
+  // Files of two writings do not match, and a rank may be lost between them. So do not write a step twice.
   if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
   gather_model();
   check_finite_state(*model_, steps_);
@@ -103,13 +102,13 @@ void Trainer::train() {
   for (const auto& listener : listeners_) listener->started(describe());
   if (!at_epoch_end()) start_loader();
   while (true) {
-    // The next batches are prepared while the model is evaluated.
+    // The loader prepares the next batches during the evaluation.
     if (at_epoch_end()) start_loader();
-    // A run that was stopped at this step, before or in its evaluation, is resumed here.
+    // A run that was stopped at this step, before or in its evaluation, resumes here.
     if (at_epoch_end() || ended()) evaluate_model();
     if (ended()) break;
     train_step();
-    // The last one waits for the evaluation, which finds out whether the last update diverged.
+    // The last checkpoint waits for the evaluation, which detects whether the last update diverged.
     if (interrupted_ || (checkpoint_due() && !ended())) write_checkpoint();
     if (interrupted_) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
   }
@@ -176,7 +175,7 @@ Trainer::ForwardPass Trainer::forward(const FedBatch& batch) {
   return {x, logits, cross_entropy(logits, batch.labels, settings_.label_smoothing)};
 }
 
-/// Operation by operation.
+/// Issues a step operation by operation.
 Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
   const ForwardPass pass = forward(batch);
   const auto arrival = outputs_->bring({pass.loss.value(), pass.logits.value()});
@@ -184,19 +183,19 @@ Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
     return team_.start_sum(numbers(batch, arrival(), step, stop));
   };
   std::optional<Team::Sum> started;
-  if (on_cpu()) started = start_sum();  // travels beside the backward pass
+  if (on_cpu()) started = start_sum();  // runs in parallel to the backward pass
   pass.loss.backward();
   try {
     method_->step();
   } catch (const InputError&) {
-    if (!on_cpu()) numbers(batch, arrival(), steps_ + 1, stop);  // a loss that is not finite says more
+    if (!on_cpu()) numbers(batch, arrival(), steps_ + 1, stop);  // a message about the loss is more helpful
     throw;
   }
   if (average_) average_->update();
   return [=] { return (started ? *started : start_sum()).wait(); };
 }
 
-/// By the recorded graph, alone.
+/// Issues a step by replaying the recorded graph; only for a single rank.
 Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
   optimizer_->begin_step();
   if (average_) average_->begin_update();
@@ -204,7 +203,7 @@ Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
   return [=, this, step = steps_ + 1] { return numbers(batch, arrival(), step, stop); };
 }
 
-/// What this rank adds to the sums for a step.
+/// The numbers that this rank adds to the sums of a step.
 std::vector<double> Trainer::numbers(const FedBatch& batch, const StepOutput& output, int64_t step, bool stop) const {
   const double loss = output.loss.item();
   if (!std::isfinite(loss))
@@ -212,7 +211,7 @@ std::vector<double> Trainer::numbers(const FedBatch& batch, const StepOutput& ou
   return {loss, static_cast<double>(count_correct(output.logits, batch.cpu_labels)), stop ? 1.0 : 0.0};
 }
 
-/// Whether the last step's output may arrive while the device works on the next.
+/// Whether the last step's output may arrive while the device works on the next step.
 bool Trainer::finishes_later(bool stop) const {
   return !on_cpu() && !resources_.communicator && !stop && !at_epoch_end() && !ended() && !checkpoint_due();
 }
@@ -225,21 +224,21 @@ StepReport Trainer::finish(IssuedStep step) {
   return step.report;
 }
 
-/// The whole model on every rank, as it is evaluated and saved.
+/// Makes the whole model available on every rank, for evaluation and saving.
 void Trainer::gather_model() {
   double seconds = 0;
   {
     const Stopwatch watch(seconds);
     method_->consolidate();
   }
-  if (!method_->replicated()) seconds_ += seconds;  // the method's times have it too
+  if (!method_->replicated()) seconds_ += seconds;  // the method's times include it too
   resources_.pulse.beat();
   if (!calibration_loader_) return;
   const Pulse::Work calibrating(resources_.pulse);
   calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
 }
 
-/// Every rank evaluates its share of the test images.
+/// Each rank evaluates its share of the test images.
 void Trainer::evaluate_model() {
   gather_model();
   if (average_) average_->swap();
@@ -259,7 +258,7 @@ void Trainer::evaluate_model() {
   }
   evaluation_ = {
       .images = static_cast<int64_t>(sums[0]), .correct = static_cast<int64_t>(sums[1]), .loss_sum = sums[2]};
-  if (ended()) {  // what a run is for is kept before it is told of, which may fail
+  if (ended()) {  // write the model before telling the listeners, because they may fail
     if (steps_ > 0) write_checkpoint();
     save_model();
   }

@@ -26,39 +26,40 @@
 
 namespace tern::trainer {
 
-/// What a rank trains with; belongs to whoever started it.
+/// The resources of a rank; the caller that starts the rank owns them.
 struct RankResources {
   RunData data;
   const InterruptGuard& interrupt;
-  LineWriter& out;                       ///< for what a person reads
-  Communicator* communicator = nullptr;  ///< null: it trains alone
-  std::string launcher = {};             ///< what told the rank its place
-  Pulse pulse = {};                      ///< by which a supervisor sees its progress
+  LineWriter& out;                       ///< for the user
+  Communicator* communicator = nullptr;  ///< null: the rank trains alone
+  std::string launcher = {};             ///< the source of the rank's place
+  Pulse pulse = {};                      ///< shows the rank's progress to a supervisor
 };
 
-/// One rank's part in a training run: the model, its share of the data, its optimizer, and how many steps are done, on
-/// which all else (the place in the data, the learning rate, random numbers) depends. Used by one thread.
+/// One rank's part in a training run: the model, its share of the data, its optimizer, and the number of steps done.
+/// The position in the data, the learning rate and the random numbers depend on that number. One thread.
 class Trainer {
  public:
-  /// Builds the model and loads the checkpoint of --resume. An InputError names what a person has to put right, a
-  /// PeerError a setting by which the ranks differ.
+  /// Builds the model and loads the checkpoint of --resume. Throws InputError if the settings or files are wrong, and
+  /// PeerError if the ranks differ in a setting.
   Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources);
 
-  /// Trains to the end, evaluating after each epoch and at the end; the leading rank writes what the settings ask for.
-  /// Throws Interrupted after the step in which a person stopped any rank, with a checkpoint written.
+  /// Trains to the end. Evaluates after each epoch and at the end. The leading rank writes the files that the settings
+  /// ask for. If a user stops any rank, writes a checkpoint after the step and throws Interrupted.
   void train();
 
  private:
   RunParts parts();
   void restore();
   RunStart describe() const;
-  /// What a step adds to the ranks' sums: its loss, its correct answers, and whether a person stopped the rank.
+  /// The numbers that a step adds to the sums over all ranks: its loss, its correct answers, and whether the user
+  /// stopped the rank.
   using Sums = std::function<std::vector<double>()>;
-  /// A step whose work is all issued; what it gave may still be on its way.
+  /// A step whose work is completely issued; its output may not have arrived yet.
   struct IssuedStep {
     StepReport report;
     double images;
-    Sums sums;  ///< waits
+    Sums sums;  ///< waits for the output
   };
   struct ForwardPass {
     Variable x, logits, loss;
@@ -92,33 +93,33 @@ class Trainer {
   std::string name_;
   RankResources resources_;
   Team team_;
-  std::unique_ptr<ResidentSet> set_;  ///< the training images, where the device holds them
+  std::unique_ptr<ResidentSet> set_;  ///< the training images, if the device holds them
   std::unique_ptr<DataLoader> loader_, test_loader_;
-  std::unique_ptr<BatchFeed> feed_;                 ///< of loader_
-  std::unique_ptr<DataLoader> calibration_loader_;  ///< null where nothing is calibrated
-  std::unique_ptr<Module> model_;
+  std::unique_ptr<BatchFeed> feed_;                 ///< feeds from loader_
+  std::unique_ptr<DataLoader> calibration_loader_;  ///< null if nothing is calibrated
+  std::unique_ptr<Layer> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
   std::unique_ptr<StepOutputs> outputs_;
-  std::unique_ptr<StepGraph> graph_;                  ///< null where steps are not recorded
+  std::unique_ptr<StepGraph> graph_;                  ///< null if steps are not recorded
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile
-  std::optional<IssuedStep> issued_;                  ///< the last one, where the next does not wait for it
-  std::optional<RunLock> lock_;                       ///< of the leading rank with --checkpoint
-  std::vector<std::unique_ptr<Listener>> listeners_;  ///< none but on the leading rank
+  std::optional<IssuedStep> issued_;                  ///< the last step, if the next one does not wait for it
+  std::optional<RunLock> lock_;                       ///< on the leading rank, with --checkpoint
+  std::vector<std::unique_ptr<Listener>> listeners_;  ///< only on the leading rank
   UnreadNotes unread_notes_{listeners_};
 
-  int64_t parameters_ = 0;  ///< of the whole model, of which a rank may hold a part
+  int64_t parameters_ = 0;  ///< of the whole model; a rank may hold a part of it
   int64_t total_steps_ = 0;
-  int64_t first_step_ = 0;  ///< done before this process
+  int64_t first_step_ = 0;  ///< steps done before this process
   int64_t steps_ = 0;
   std::string run_;         ///< the id of a run with checkpoints
-  int64_t kept_step_ = -1;  ///< of the newest whole checkpoint; -1: none
+  int64_t kept_step_ = -1;  ///< step of the newest whole checkpoint; -1: none
   double first_seconds_ = 0;
-  double seconds_ = 0;        ///< of training
-  Traffic first_sent_;        ///< by this rank before this process
-  bool interrupted_ = false;  ///< a person stopped one of the ranks, as all know
+  double seconds_ = 0;        ///< training time
+  Traffic first_sent_;        ///< sent by this rank before this process
+  bool interrupted_ = false;  ///< a user stopped one of the ranks; all ranks know it
   Evaluation evaluation_;
 };
 

@@ -37,7 +37,7 @@ namespace {
 using wire::Challenge;
 using wire::Digest;
 
-constexpr uint32_t kMagic = 0x4f4c4548;  // "HELO"
+constexpr uint32_t kHelloMagic = 0x4f4c4548;  // "HELO"
 /// Connections that are accepted in a row before the pending ones are served again.
 constexpr int kBurst = 256;
 /// Different reasons that are kept, for strangers and for members each.
@@ -99,7 +99,7 @@ bool write_verdict(Socket& socket, std::string_view text) {
 }  // namespace
 
 Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port) {
-  Hello hello = {kMagic,
+  Hello hello = {kHelloMagic,
                  kProtocolVersion,
                  purpose,
                  0,
@@ -126,7 +126,7 @@ bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Addr
   };
   Challenge challenge = {};
   if (!socket.write_all(bytes_of(hello), until) || !socket.read_all(writable(challenge), until)) return false;
-  must(challenge.magic == kMagic, "is no rank of a job of tern's");
+  must(challenge.magic == kHelloMagic, "did not answer as a tern rank");
   must(challenge.version == kProtocolVersion, "speaks version ", challenge.version, " of the protocol, rank ",
        hello.rank, " version ", kProtocolVersion);
   must(same(challenge.proof, server_proof(token, hello, challenge)), "holds another job token than rank ", hello.rank);
@@ -240,8 +240,8 @@ Gate::State Gate::advance(Pending& pending, const Objection& objection) {
 
 Gate::State Gate::answer_hello(Pending& pending) {
   const Hello& hello = pending.hello;
-  if (hello.magic != kMagic) return refuse(pending, "is no rank of a job of tern's");
-  pending.challenge = {kMagic, kProtocolVersion, 0, random_bytes(), {}};
+  if (hello.magic != kHelloMagic) return refuse(pending, "did not answer as a tern rank");
+  pending.challenge = {kHelloMagic, kProtocolVersion, 0, random_bytes(), {}};
   pending.challenge.proof = server_proof(token_, hello, pending.challenge);
   if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "did not take the answer");
   if (hello.version != kProtocolVersion)

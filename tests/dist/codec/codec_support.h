@@ -7,7 +7,7 @@
 
 namespace tern::test {
 
-/// Standard normal numbers.
+/// A tensor of standard normal numbers.
 inline Tensor gaussian(const Shape& shape, uint64_t seed = 1) {
   const RandomStream stream({.seed = seed, .purpose = Purpose::test});
   Tensor g = Tensor::empty(shape);
@@ -31,7 +31,7 @@ inline Tensor decoded(const GradientCodec& codec, const std::vector<std::byte>& 
   return sum;
 }
 
-/// What comes back of `g` in one step.
+/// Encodes and decodes `g`.
 inline Tensor through(GradientCodec& codec, const Tensor& g, const GradientTag& whose = tag()) {
   return decoded(codec, encoded(codec, g, whose), g.shape());
 }

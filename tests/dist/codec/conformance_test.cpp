@@ -12,7 +12,7 @@
 namespace tern::test {
 namespace {
 
-// Besides every codec by its name alone: every packing.
+// The tests also take every codec by its name alone. These variants add every packing.
 const char* const kVariants[] = {
     "ternary:clip=0,pack=5trit",
     "ternary:clip=2.5,clip-mode=reference,pack=entropy,bucket=100",
@@ -94,7 +94,7 @@ TEST_P(CodecConformance, RefusesNaNAndInfinityByTheTensorsName) {
     }
 }
 
-/// The gradient as the codec's promise means it: clipped to what the scaler lets through.
+/// The gradient that the codec's promise refers to. For scaled codecs it is clipped to levels × scaler.
 Tensor target_of(const GradientCodec& codec, const Tensor& g) {
   if (codec.scaled() == nullptr) return g;
   const Tensor scalers = codec.scaled()->scalers(tag(), g);
@@ -121,10 +121,10 @@ TEST_P(CodecConformance, GivesTheSameBytesWithScalersApart) {
   EXPECT_EQ(scaled->granule() != 0, each->traits().fixed_size);
 }
 
-// Unbiased codecs: over M = 2000 draws of 1000 elements every mean lies within the empirical Bernstein bound (Maurer
-// and Pontil, 2009) √(2V·l/M) + 7l/3·R/M, V the sample variance, R the largest error seen, l = 21.4: 1e-6 of false
-// alarm over all elements. The mean squared error is at most ω|g|², with 5 % for its own noise. Others contract at
-// once.
+// Unbiased codecs: M = 2000 draws of 1000 elements. Every mean lies within the empirical Bernstein bound (Maurer and
+// Pontil, 2009) √(2V·l/M) + 7l/3·R/M. V is the sample variance, R the largest error seen, and l = 21.4, which gives
+// 1e-6 of false alarm over all elements. The mean squared error is at most ω|g|², plus 5 % for its own noise. Each
+// single encode of a contracting codec is nearer to g than 0 is.
 TEST_P(CodecConformance, KeepsItsPromise) {
   const auto each = codec();
   const Tensor g = gaussian({1000});
@@ -158,8 +158,8 @@ TEST_P(CodecConformance, KeepsItsPromise) {
 
 void flip(std::vector<std::byte>& bytes, uint32_t bit) { bytes[bit / 8] ^= static_cast<std::byte>(1u << bit % 8); }
 
-// Cut, lengthened, filled with noise, or with single bits turned: an error that names codec and tensor, or some decoded
-// gradient, but never a crash or an unfinite number.
+// The message is cut, lengthened, filled with noise, or has single bits flipped. The codec throws an error that names
+// the tensor, or it decodes some gradient. It must not crash.
 TEST_P(CodecConformance, SurvivesHostileBytes) {
   const RandomStream stream({.seed = 3, .purpose = Purpose::test});
   uint64_t word = 0;

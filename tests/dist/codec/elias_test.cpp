@@ -29,7 +29,8 @@ std::string elias(const std::vector<int32_t>& levels, size_t count) {
   return bits_of(bytes, count);
 }
 
-// By hand: the binary number, before it that of its length less one, and so on to 1; then 0.
+// Made by hand. A code word is the binary number; before it, the binary number of its length less one, and so on down
+// to 1. A 0 ends it.
 TEST(Elias, WritesTheCodeWords) {
   EXPECT_EQ(omega(1), "0");
   EXPECT_EQ(omega(2), "100");
@@ -58,13 +59,14 @@ TEST(Elias, ReadsWhatItWrote) {
 }
 
 TEST(Elias, CodesSparseLevelsByTheirDistances) {
-  // 0; two of them, plus 1: 110; distance 3: 110, positive, size 2: 100; distance 5: 101010, negative, size 1.
+  // First bit 0. Two non-zeros, plus 1: 110. Distance 3: 110, positive, size 2: 100. Distance 5: 101010, negative, size
+  // 1.
   EXPECT_EQ(elias({0, 0, 2, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0}, 19),
             std::string("0") + "110" + "110" + "0" + "100" + "101010" + "1" + "0");
 }
 
 TEST(Elias, CodesDenseLevelsOneByOne) {
-  // 1; 1 + 1: 100 and a sign; 0 + 1: 0; 2 + 1: 110 and a sign; the sparse form would take 18 bits.
+  // First bit 1. 1 + 1: 100 and a sign; 0 + 1: 0; 2 + 1: 110 and a sign. The sparse form takes 18 bits.
   EXPECT_EQ(elias({-1, 0, 2, 1}, 14), std::string("1") + "1001" + "0" + "1100" + "1000");
 }
 

@@ -17,19 +17,19 @@ double entropy_bytes(const Tensor& codes) {
   return bits / 8;
 }
 
-/// Gradients of LeNet's shapes and of scales that differ as theirs do.
+/// Gradients with LeNet's shapes. Their scales differ as LeNet's do.
 std::vector<Tensor> gradients() {
   const Shape shapes[] = {{20, 1, 5, 5}, {20}, {50, 20, 5, 5}, {50}, {500, 2450}, {500}, {10, 500}, {10}};
   std::vector<Tensor> all;
   for (size_t i = 0; i < std::size(shapes); ++i) {
     all.push_back(gaussian(shapes[i], i + 1));
-    // Heavy tails: most elements are small beside the scaler.
+    // Heavy tails: most elements are small compared with the scaler.
     for (float& x : all.back().span<float>()) x *= std::abs(x) * std::exp2(-static_cast<float>(i));
   }
   return all;
 }
 
-// Every tensor has a table of its own, small ones too; scalers included where a tensor has one.
+// Every tensor has its own table, even a small one. The bytes include the scaler if a tensor has one.
 TEST(EntropyCodes, ComeWithinThreePercentOfTheirEntropy) {
   for (const char* spec : {"ternary:pack=entropy", "ternary:clip=0,pack=entropy",
                            "qsgd:bucket=0,levels=1024,code=entropy", "qsgd:bucket=0,bits=8,norm=max,code=entropy"}) {

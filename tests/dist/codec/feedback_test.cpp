@@ -8,7 +8,7 @@
 namespace tern::test {
 namespace {
 
-// What was sent and what is kept always add up to what came in.
+// The sum of what was sent and what is kept equals the sum of the gradients.
 TEST(ErrorFeedback, LosesNothing) {
   for (const char* spec : {"onebit", "error-feedback:topk:ratio=0.05", "error-feedback:ternary"}) {
     const auto codec = make_codec(spec);
@@ -27,7 +27,7 @@ TEST(ErrorFeedback, LosesNothing) {
   }
 }
 
-// 10,000 Gaussian steps. Without the scale 1/(1+ω), the residual of qsgd with l2 grows beyond 1e6 in 400 of them.
+// 10,000 Gaussian steps. Without the scale 1/(1+ω), the residual of qsgd with l2 grows beyond 1e6 within 400 steps.
 TEST(ErrorFeedback, KeepsTheResidualBounded) {
   for (const char* spec : {"error-feedback:qsgd", "error-feedback:qsgd:norm=l2", "error-feedback:ternary"}) {
     const auto codec = make_codec(spec);
@@ -46,7 +46,7 @@ TEST(ErrorFeedback, KeepsAResidualPerTensor) {
   EXPECT_EQ(codec->state().at("b").shape(), Shape{20});
 }
 
-// Only a checkpoint's state can differ from the gradients.
+// Only a state from a checkpoint can have another shape than the gradient.
 TEST(ErrorFeedback, RefusesAResidualThatIsNotAsItsGradient) {
   const auto codec = make_codec("error-feedback:topk");
   StateDict state;
@@ -62,7 +62,7 @@ TEST(ErrorFeedback, RefusesAResidualThatIsNotAsItsGradient) {
   }
 }
 
-// Columns of a weight are the rows of [out, ...]: two means each.
+// The columns in the paper are the rows of a weight [out, ...]. Each has two means.
 TEST(OneBit, SendsTwoMeansAColumn) {
   const auto codec = make_codec("onebit");
   const Tensor g = Tensor::from({2, 3}, std::vector<float>{1, 3, -2, -4, -6, 0});
@@ -83,7 +83,7 @@ TEST(RandK, ScalesWhatItKeeps) {
   EXPECT_EQ(std::count(found.begin(), found.end(), 0.0f), 750);
 }
 
-// ω is n/k - 1, and exact.
+// ω is exactly n/k − 1.
 TEST(RandK, HasItsVarianceExactly) {
   const auto codec = make_codec("randk:ratio=0.1");
   const Tensor g = gaussian({1000});

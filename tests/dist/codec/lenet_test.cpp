@@ -21,7 +21,7 @@ struct Images {
   Tensor x, labels;
 };
 
-/// `count` examples from `first` on, in [-1, 1] as TernGrad's.
+/// `count` examples, from `first` on. Pixels are in [-1, 1], as TernGrad's.
 Images images(const Dataset& data, int64_t first, int64_t count) {
   Images batch = {Tensor::empty({count, 1, 28, 28}), Tensor::empty({count}, {.dtype = DType::i64})};
   std::vector<uint8_t> pixels(784);
@@ -33,8 +33,8 @@ Images images(const Dataset& data, int64_t first, int64_t count) {
   return batch;
 }
 
-/// A rank's gradients.
-std::vector<Tensor> gradients(Module& model, const Images& batch) {
+/// The gradients of one rank.
+std::vector<Tensor> gradients(Layer& model, const Images& batch) {
   model.zero_gradients();
   cross_entropy(model(Variable(batch.x)), batch.labels).backward();
   std::vector<Tensor> all;
@@ -42,7 +42,7 @@ std::vector<Tensor> gradients(Module& model, const Images& batch) {
   return all;
 }
 
-/// The entropy of all ranks' codes of one tensor, in bits, with the largest of their scalers.
+/// The entropy of all ranks' codes of one tensor, in bits. All ranks use the largest of their scalers.
 double code_bits(const std::vector<Tensor>& gradients, uint32_t step, uint32_t number) {
   const auto codec = make_codec("ternary");
   const auto tag = [&](size_t rank) {
@@ -69,8 +69,9 @@ double code_bits(const std::vector<Tensor>& gradients, uint32_t step, uint32_t n
   return bits;
 }
 
-// The gradients of four ranks' shares of TernGrad's batch of 64, at the beginning of a training without a codec. Later
-// they come from ever fewer examples, and entropy falls: to about 0.5 bits after 100 steps, 0.25 after 1000.
+// Four ranks share TernGrad's batch of 64. The gradients are from the first steps of a training without a codec. Later
+// in training, fewer and fewer examples dominate the gradients, and the entropy falls: to about 0.5 bits after 100
+// steps, and 0.25 after 1000.
 TEST(TernaryOfLeNet, HasTheEntropyOfRealGradients) {
   const char* folder = std::getenv("TERN_TEST_DATA");
   if (folder == nullptr) GTEST_SKIP() << "TERN_TEST_DATA does not name a folder with mnist/ in it";

@@ -18,10 +18,10 @@ double length_of(std::span<const float> bucket, bool l2) {
   return l2 ? std::sqrt(squares) : largest;
 }
 
-/// What the definition gives for one vector.
+/// The values that the definition of QSGD gives for one vector.
 struct Exact {
   double variance = 0;  ///< Σ (norm/s)² f(1-f), f the fraction of each |x|·s/norm
-  double density = 0;   ///< expected share of elements that are not zero
+  double density = 0;   // expected share of non-zero elements
 };
 Exact exactly(const Tensor& g, int64_t bucket, double levels, bool l2) {
   const auto values = g.span<float>();
@@ -65,12 +65,12 @@ struct Preset {
   int64_t bucket;
   double levels;
   bool l2;
-  double tolerance, density, variance, entropy;  ///< of a Gaussian; density, variance ÷ |g|², bits per element
+  double tolerance, density, variance, entropy;  // for a Gaussian: density, variance ÷ |g|², bits per element
 };
 
-// Presets of the paper's section 5 on N(0, 1), 65,536 elements. 100 encodes hold the variance to the exact one, which a
-// doubled variance would miss though Lemma 3.1 would not; one encode holds the density to its expectation (five
-// standard errors). The vector's own figures are near those of another draw of the Gaussian.
+// Presets of the paper's section 5 on N(0, 1), 65,536 elements. The mean of 100 encodes agrees with the exact variance.
+// A doubled variance fails this test, but could still meet Lemma 3.1. One encode agrees with the expected density
+// within five standard errors. The vector's own values are near those of another Gaussian vector.
 TEST(Qsgd, HasTheExactVarianceDensityAndEntropy) {
   const Preset presets[] = {
       {"qsgd:bits=2,bucket=128,norm=l2", 128, 1, true, 0.0065, .070, 7.98, 0.435},
@@ -96,7 +96,7 @@ TEST(Qsgd, HasTheExactVarianceDensityAndEntropy) {
   }
 }
 
-// Lemma 3.1 is nearly tight where all magnitudes are equal and s = 1.
+// Lemma 3.1 is nearly tight if all magnitudes are equal and s = 1.
 TEST(Qsgd, ComesNearTheLemmaWhereItIsTight) {
   struct Row {
     int64_t n;
@@ -117,7 +117,8 @@ TEST(Qsgd, ComesNearTheLemmaWhereItIsTight) {
   }
 }
 
-// Fixed codes have no use for l2's many zeros: at 4 bits its squared error is 1.58 of a Gaussian's squared norm.
+// Fixed-width codes gain nothing from the many zeros of l2. At 4 bits, the squared error of l2 is 1.58 times a
+// Gaussian's squared norm.
 TEST(Qsgd, ScalesFixedCodesByTheMaximum) {
   const Tensor g = gaussian({65536});
   for (const char* spec : {"qsgd", "qsgd:code=fixed"}) {
@@ -132,8 +133,8 @@ TEST(Qsgd, ScalesFixedCodesByTheMaximum) {
   }
 }
 
-// With the maximum at s units, Σ f(1 - f) ≤ ω (s² + Σ f²) holds for every f if ω = (√(1 + (n - 1) / s²) - 1) / 2, and
-// is an equation if every other element is 1 / (2 + 2ω) of a unit. So no gradient has a larger ω.
+// If the maximum is s units, then Σ f(1 - f) ≤ ω (s² + Σ f²) for every f, with ω = (√(1 + (n - 1) / s²) - 1) / 2. Both
+// sides are equal if every other element is 1 / (2 + 2ω) of a unit. So no gradient has a larger ω.
 TEST(Qsgd, HasTheLargestVarianceThatTheMaximumAllows) {
   for (const auto& [n, levels] : {std::pair<int64_t, int64_t>{512, 7}, {128, 1}, {512, 127}, {33, 100}}) {
     const auto s = static_cast<double>(levels);
@@ -158,8 +159,8 @@ TEST(Qsgd, RanksDrawIndependently) {
   EXPECT_NEAR(squared_distance(mean, g) / mean_error(*codec, g, 8), 0.125, 0.01);
 }
 
-// Corollary 3.3, 2.8n + 32 bits at s = √n: on every vector with the entropy coder, headers included, for n ≥ 1024.
-// Elias' code misses it on some, as it must: PAPERS' figures to two places.
+// Corollary 3.3: 2.8n + 32 bits at s = √n. The entropy coder meets it on every vector here, headers included, for n ≥
+// 1024. Elias' code misses it on some of them; its bits per element are given below.
 TEST(Qsgd, MeetsTheCorollaryByEntropy) {
   for (const int64_t n : {1024, 4096, 65536}) {
     const std::string spec = join({"qsgd:bucket=0,levels=", static_cast<int64_t>(std::sqrt(n)), ",code="});
@@ -182,7 +183,7 @@ TEST(Qsgd, MeetsTheCorollaryByEntropy) {
   }
 }
 
-// Short messages take whatever is shortest; all codes carry the same levels.
+// The entropy code sends short messages in the shortest form. All codes carry the same levels.
 TEST(Qsgd, GivesTheSameGradientInEveryCode) {
   for (const std::string norm : {"l2", "max"}) {
     const auto fixed = make_codec("qsgd:code=fixed,norm=" + norm), elias = make_codec("qsgd:code=elias,norm=" + norm),

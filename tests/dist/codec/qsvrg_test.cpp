@@ -16,8 +16,8 @@ using Vector = std::vector<double>;
 
 double dot(const double* a, const double* b) { return std::inner_product(a, a + kN, b, 0.0); }
 
-/// f_i(x) = ½(a_i·x)² + ½ℓ|x|² + c_i·x with |a_i|² = L - ℓ and Σ c_i = 0: each L-smooth, their mean f strongly convex
-/// with least value 0 at 0.
+/// f_i(x) = ½(a_i·x)² + ½ℓ|x|² + c_i·x, with |a_i|² = L - ℓ and Σ c_i = 0. Each f_i is L-smooth. Their mean f is
+/// strongly convex, and its least value is 0, at 0.
 class Problem {
  public:
   Problem() : a_(kFunctions * kN), c_(kFunctions * kN) {
@@ -58,8 +58,8 @@ class Problem {
   Vector a_, c_;
 };
 
-// QSGD section 3.3 with Q at s = √n levels, η = 1/(12L), T = 45κ. Theorem 3.6 promises a factor of 0.9 an epoch and
-// 2.8n + 32 bits a message; the factor is about 0.064.
+// QSGD section 3.3 with Q at s = √n levels, η = 1/(12L), T = 45κ. Theorem 3.6 promises a factor of 0.9 per epoch and
+// 2.8n + 32 bits per message. The factor here is about 0.064.
 TEST(Qsvrg, ContractsEveryEpoch) {
   const Problem problem;
   const auto codec = make_codec("qsgd:levels=32,bucket=0,code=entropy");

@@ -12,7 +12,7 @@
 namespace tern {
 namespace {
 
-/// Symbols with P(i) in proportion to ratio^i.
+/// Symbols whose probability P(i) is proportional to ratio^i.
 std::vector<uint16_t> geometric(size_t count, double ratio, uint32_t most) {
   const RandomStream stream({.seed = 5, .purpose = Purpose::test});
   std::vector<uint16_t> symbols(count);
@@ -47,7 +47,7 @@ TEST(Rans, ReturnsEverySymbol) {
     }
 }
 
-// Messages of 16 KiB of entropy or more, header included.
+// Messages with 16 KiB of entropy or more. The header counts too.
 TEST(Rans, ComesWithinThreePercentOfTheEntropy) {
   for (const auto& [ratio, count] : {std::pair(1e-3, 12'000'000), std::pair(0.05, 500'000), std::pair(0.3, 150'000),
                                      std::pair(0.9, 32'000), std::pair(0.985, 20'000)}) {

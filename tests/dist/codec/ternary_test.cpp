@@ -12,7 +12,7 @@ namespace {
 Tensor scalers_of(const std::string& spec, const Tensor& g) { return make_codec(spec)->scaled()->scalers(tag(), g); }
 
 TEST(Ternary, TakesTheScalersThatTheModesDefine) {
-  // Mean 2, population deviation √(26/4) around it.
+  // The mean is 2, and the population deviation around it is √(30/4).
   const Tensor g = Tensor::from({4}, std::vector<float>{6, 3, -1, 0});
   const float deviation = std::sqrt(7.5f);
   EXPECT_EQ(scalers_of("ternary:clip=0", g).to_vector<float>(), std::vector<float>{6});
@@ -23,7 +23,7 @@ TEST(Ternary, TakesTheScalersThatTheModesDefine) {
   EXPECT_EQ(scalers_of("ternary", Tensor::full({1}, -3)).to_vector<float>(), std::vector<float>{3}) << "one value";
 }
 
-// TernGrad's poster: |g| at the scaler is certain, the others are ±S or 0.
+// The example of TernGrad's poster: an element of magnitude S is always ±S; the others are ±S or 0.
 TEST(Ternary, DrawsThePostersExample) {
   const auto codec = make_codec("ternary:clip=0");
   const Tensor g = Tensor::from({3}, std::vector<float>{0.30f, -1.20f, 0.9f});
@@ -39,7 +39,7 @@ TEST(Ternary, DrawsThePostersExample) {
   EXPECT_NEAR(last / 4000.0, 0.75, 0.034);
 }
 
-// Bernstein with the true p: the false alarm is 1e-6 over the family of 1000 elements.
+// Bernstein's bound with the true p. The false alarm is 1e-6 over all 1000 elements.
 TEST(Ternary, IsUnbiasedInEveryElement) {
   constexpr int64_t n = 1000, kDraws = 10000;
   const auto codec = make_codec("ternary:clip=0");
@@ -60,8 +60,8 @@ TEST(Ternary, IsUnbiasedInEveryElement) {
   }
 }
 
-// 1e8 draws: 8-bit truncation would show 1.95e-3·S. That no 16-bit truncation is left, CodecArithmetic tests on chosen
-// words.
+// 1e8 draws: a truncation to 8 bits would show a bias of 1.95e-3·S. CodecArithmetic tests on chosen words that there is
+// no truncation to 16 bits either.
 TEST(Ternary, HasNoBiasInTheLargeEither) {
   constexpr int64_t n = 1 << 16, kRounds = 1526;
   const auto codec = make_codec("ternary:clip=0");
@@ -82,7 +82,7 @@ TEST(Ternary, HasTheSecondMomentOfTheTheorem) {
   const Tensor g = gaussian({65536});
   struct Row {
     const char* spec;
-    double tolerance, ratio, ratio_tolerance;  // the ratio without clipping hangs on the one largest value
+    double tolerance, ratio, ratio_tolerance;  // without clipping, the ratio depends on the one largest value
   };
   for (const auto& [spec, tolerance, ratio, ratio_tolerance] :
        {Row{"ternary", 0.0025, 1.985, 0.02}, Row{"ternary:clip=0", 0.004, 3.51, 0.5}}) {
@@ -96,7 +96,7 @@ TEST(Ternary, HasTheSecondMomentOfTheTheorem) {
   }
 }
 
-// Over N(0, 1) at c = 2.5: the closed forms, and the paper's section 3.3.
+// N(0, 1) at c = 2.5: the closed forms, and section 3.3 of the paper.
 TEST(Ternary, ClipsAGaussianAsTheFormulasSay) {
   const int64_t n = 65536;
   const Tensor g = gaussian({n});
@@ -158,7 +158,7 @@ TEST(Ternary, SumsCodesOfSeveralRanksAsIntegers) {
   }
 }
 
-// Encoded gradient over 4n bytes, every tensor of LeNet coded.
+// The bytes of the encoded gradient over 4n bytes. Every tensor of LeNet is coded.
 TEST(Ternary, ShrinksLeNet) {
   const std::vector<Shape> lenet = {{20, 1, 5, 5}, {20}, {50, 20, 5, 5}, {50}, {500, 800}, {500}, {10, 500}, {10}};
   const auto ratio = [&](const char* spec) {

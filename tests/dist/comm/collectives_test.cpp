@@ -10,7 +10,7 @@ namespace {
 
 using Counts = std::vector<int64_t>;
 
-/// Element i of rank r's input: small integers, so that float sums are exact in any order.
+/// Element i of rank r's input. The values are small integers, so that float sums are exact in any order.
 float value(int rank, int64_t i) { return static_cast<float>(i % 17 + 100 * (rank + 1)); }
 
 Tensor values(int rank, int64_t begin, int64_t end, Device device = {}) {
@@ -28,7 +28,7 @@ std::vector<float> sums(int n, int64_t begin, int64_t end) {
 
 Tensor nothing(int64_t count, Device device = {}) { return Tensor::full({count}, -1, {.device = device}); }
 
-/// Unlike parts, one of them empty.
+/// Parts of different sizes. Rank 1's part is empty.
 Counts uneven(int n, int64_t count) {
   Counts counts(n);
   for (int r = 0; r < n; ++r) counts[r] = r == 1 ? 0 : count + r;
@@ -86,7 +86,7 @@ void check_copies(Communicator& c, int64_t count, Device device) {
 }
 
 void check_shift(Communicator& c, int64_t count, Device device) {
-  // Ranks pass on unlike numbers of elements.
+  // The ranks pass on different numbers of elements.
   const int previous = (c.rank() + c.size() - 1) % c.size();
   const Tensor y = nothing(count + previous, device);
   c.shift(values(c.rank(), 0, count + c.rank(), device), y).wait();
@@ -95,7 +95,8 @@ void check_shift(Communicator& c, int64_t count, Device device) {
 
 void check_all_to_all(Communicator& c, int64_t count, Device device) {
   const int n = c.size();
-  // Rank r sends to rank s elements from 1000 s on: as many everywhere, and then count + r + 2 s of them.
+  // Rank r sends to rank s the elements from 1000 s on. All parts have `count` elements first, and then count + r + 2
+  // s.
   for (const int more : {0, 1}) {
     Counts sends, receives;
     std::vector<float> sent, expected;
@@ -111,7 +112,7 @@ void check_all_to_all(Communicator& c, int64_t count, Device device) {
   }
 }
 
-/// Tensors on the CPU; on one device that the ranks share; on a device each, by NCCL.
+/// The place of the tensors: the CPU, one CUDA device that all ranks share, or one device per rank with NCCL.
 enum class Carrier { cpu, cuda, nccl };
 
 class Collectives : public testing::TestWithParam<std::tuple<TransportKind, int, Carrier>> {
@@ -200,6 +201,23 @@ TEST_P(Collectives, CountPayloadByTheFormulas) {
     EXPECT_EQ(payload_of([&] { return c.fan_out(x, 0); }), c.rank() == 0 ? (n - 1) * 4u * count : 0u);
     EXPECT_EQ(payload_of([&] { return c.shift(x, all.slice(0, count)); }), n == 1 ? 0u : 4u * count);
     EXPECT_EQ(payload_of([&] { return c.all_reduce(x, Reduction::max, Account::overhead); }), 0u);
+  });
+  EXPECT_EQ(errors, silence());
+}
+
+/// So that a tensor that an operation saved is known to be another one (Saved).
+TEST_P(Collectives, CountTheWriteOfTheirOutputAlone) {
+  const auto errors = with_all([&](Communicator& c) {
+    const auto writes = [](const Tensor& tensor, const auto& operation) {
+      const uint32_t before = tensor.version();
+      operation().wait();
+      return tensor.version() - before;
+    };
+    const Tensor x = values(c.rank(), 0, 4, device(c)), all = nothing(c.size() * 4, device(c));
+    EXPECT_GT(writes(x, [&] { return c.all_reduce(x); }), 0u);
+    EXPECT_GT(writes(x, [&] { return c.broadcast(x, 0); }), 0u);
+    EXPECT_EQ(writes(x, [&] { return c.all_gather(x, all); }), 0u);
+    EXPECT_GT(writes(all, [&] { return c.all_gather(x, all); }), 0u);
   });
   EXPECT_EQ(errors, silence());
 }

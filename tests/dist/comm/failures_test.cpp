@@ -15,7 +15,7 @@ const Deadlines kFailureDeadlines = {
 
 class Failures : public testing::TestWithParam<TransportKind> {};
 
-/// Lets ranks wait for each other outside the job under test.
+/// Lets ranks wait for each other without the job under test.
 class Latch {
  public:
   explicit Latch(int count) : count_(count) {}
@@ -70,7 +70,7 @@ TEST_P(Failures, ARankThatHangsIsToldFromASlowOne) {
 }
 
 TEST_P(Failures, ARankMayComputeForLongerThanTheDeadAreSilent) {
-  constexpr int64_t kMany = 8'000'000;  // more than sockets hold
+  constexpr int64_t kMany = 8'000'000;  // more than the sockets hold
   Deadlines deadlines = kFailureDeadlines;
   deadlines.operation = std::chrono::seconds(20);
   const auto errors = with_communicators(GetParam().make(2, deadlines), [](Communicator& c) {
@@ -102,7 +102,7 @@ TEST_P(Failures, PoisonTheCommunicator) {
   });
 }
 
-/// As a rank waits whose tensors another library moves.
+/// Waits as a rank does whose tensors another library moves.
 void wait_beside(Transport& job) {
   job.reach({.sequence = 7, .operation = Operation::broadcast});
   for (const auto begin = Clock::now(); Clock::now() < begin + std::chrono::seconds(10);) {

@@ -26,12 +26,12 @@ void train(Communicator& c, int steps) {
   for (int step = 0; step < steps; ++step) {
     const Tensor x = Tensor::full({20011}, c.rank() + 1.0);
     c.all_reduce(x).wait();
-    c.barrier().wait();  // which sends both ways between every two ranks
+    c.barrier().wait();  // it sends both ways between every two ranks
     ASSERT_EQ(x.data<float>()[step % 20011], 6.0f) << "a sum over ranks 1, 2, 3";
   }
 }
 
-/// A job of three ranks, of which ranks 1 and 2 reach rank 0 through a relay: on connections 0 to 3 in some order.
+/// Three ranks. Ranks 1 and 2 reach rank 0 through a relay. Their connections are 0 to 3, in some order.
 class Faults : public testing::TestWithParam<int> {
  protected:
   static uint32_t draw(int seed, uint64_t element, uint32_t below) {
@@ -66,7 +66,7 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
       EXPECT_EQ(errors, std::vector<std::string>(kRanks)) << "a late message harms nothing";
       continue;
     }
-    // A rank that is cut off tells another story than those that have lost it.
+    // A rank that is cut off may report another cause than the ranks that have lost it.
     for (const auto& error : errors) expect_named(error);
     EXPECT_TRUE(errors[0] == errors[1] || errors[0] == errors[2] || errors[1] == errors[2]) << errors[0] << "\n"
                                                                                             << errors[1] << "\n"

@@ -67,7 +67,7 @@ TEST(Frame, EveryFlippedBitIsFound) {
     std::string text;
     bool taken = false;
     try {
-      taken = take_control(bad, frame, text);  // false: a length grew, and more bytes are awaited
+      taken = take_control(bad, frame, text);  // false: the length grew, so the decoder waits for more bytes
     } catch (const Error&) {
     }
     EXPECT_FALSE(taken) << "bit " << bit;
@@ -89,7 +89,7 @@ TEST(Frame, HostileBytesNeverPass) {
   for (uint32_t round = 0; round < 20000; ++round) {
     std::vector<std::byte> bytes(Frame::kBytes + round % 64);
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random.word(round * 128 + i));
-    // Ever longer beginnings are right, so that every check is reached.
+    // The correct beginning gets longer each round, so that the test reaches every check.
     const auto right = whole_frame(kFrame, "");
     std::copy_n(right.begin(), round % 40, bytes.begin());
     Frame frame;

@@ -13,7 +13,7 @@
 
 namespace tern::test {
 
-/// What lets the ranks of a test's job in.
+/// The token that lets the ranks of a test's job join it.
 inline const JobToken kJobToken = "a token of the right length";
 
 using Transports = std::vector<std::unique_ptr<Transport>>;
@@ -26,10 +26,11 @@ struct TransportKind {
 inline std::string to_string(const TransportKind& kind) { return kind.name; }
 inline std::ostream& operator<<(std::ostream& stream, const TransportKind& kind) { return stream << kind.name; }
 
-/// Whether a message names this.
+/// Returns true if `text` contains `what`.
 inline bool names(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
-/// Calls `body(rank)` on a thread for each rank, waits for all and gives what each threw: its text, "" where nothing.
+/// Calls `body(rank)` on one thread per rank, and waits for all. Returns the message of what each rank threw, or "" if
+/// it threw nothing.
 template <class Body>
 std::vector<std::string> on_ranks(int ranks, const Body& body) {
   std::vector<std::string> errors(ranks);
@@ -46,7 +47,7 @@ std::vector<std::string> on_ranks(int ranks, const Body& body) {
   return errors;
 }
 
-/// As above with a communicator each, which ends with its rank's body.
+/// Does the same with a communicator for each rank. The communicator ends with its rank's body.
 template <class Body>
 std::vector<std::string> with_communicators(Transports transports, const Body& body) {
   return on_ranks(static_cast<int>(transports.size()), [&](int rank) {

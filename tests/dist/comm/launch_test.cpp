@@ -112,7 +112,7 @@ TEST(ClusterPlace, RefusesLaunchersThatContradictEachOther) {
   EXPECT_EQ(place->local_rank, 1);
 }
 
-// Under `srun --gpus-per-task=1` each rank sees one GPU, its own.
+// With `srun --gpus-per-task=1`, each rank sees only its own GPU.
 TEST(ClusterPlace, TakesAGpuAmongThoseThatItSees) {
   const auto gpu = [](int local_rank, int visible) { return to_string(gpu_of({.local_rank = local_rank}, visible)); };
   EXPECT_EQ(gpu(0, 1), "cuda:0");

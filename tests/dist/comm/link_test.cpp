@@ -25,7 +25,7 @@ TEST(ParseLink, RefusesWhatItCannotRead) {
 
 class LinkShape : public testing::TestWithParam<TransportKind> {};
 
-/// Seconds of an all-reduce of `count` floats, the longest over the ranks.
+/// The time of an all-reduce of `count` floats, in seconds: the longest over the ranks.
 double all_reduce_time(Transports transports, const std::string& link, int64_t count) {
   for (auto& transport : transports) transport = make_shaped(std::move(transport), parse_link(link));
   std::vector<double> times(transports.size());
@@ -42,11 +42,11 @@ double all_reduce_time(Transports transports, const std::string& link, int64_t c
   return *std::max_element(times.begin(), times.end());
 }
 
-// Time runs from before the barrier, since a rank may leave it after others have begun. A loaded machine may be late,
-// never early: the nominal time is a firm bound from below only.
+// The time starts before the barrier, because a rank may leave the barrier after others have begun. A busy machine may
+// be late, but never early. So the nominal time is an exact bound only from below.
 
 TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
-  // 4 ranks: 2 · 3/4 · 400 kB = 600 kB each way, at 40 Mbit/s 0.12 s.
+  // 4 ranks: 2 · 3/4 · 400 kB = 600 kB each way. At 40 Mbit/s this takes 0.12 s.
   const double seconds = all_reduce_time(GetParam().make(4, {}), "rate=40mbit", 100000);
   EXPECT_GE(seconds, 0.119);
   EXPECT_LT(seconds, 0.24);
@@ -54,7 +54,7 @@ TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
 
 TEST_P(LinkShape, EveryStepOfTheRingWaitsForTheLatency) {
   const double seconds = all_reduce_time(GetParam().make(3, {}), "latency=20ms", 30);
-  EXPECT_GE(seconds, (2 + 4) * 0.02);  // two rounds of the barrier before
+  EXPECT_GE(seconds, (2 + 4) * 0.02);  // the barrier before takes two rounds
   EXPECT_LT(seconds, 12 * 0.02);
 }
 

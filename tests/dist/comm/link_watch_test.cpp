@@ -32,7 +32,7 @@ TEST(LinkReport, RefusesWhatIsNone) {
     EXPECT_THROW(parse_link_report(text, 3), Error) << text;
 }
 
-/// Rank 1 awaits rank 0, of which it has `received` bytes of the `sent` that were handed over.
+/// Rank 1 waits for rank 0. Rank 0 has sent it `sent` bytes, and `received` of them have arrived.
 std::optional<Fault> look(LinkWatch& watch, uint64_t sent, uint64_t received) {
   watch.note(0, {.sent = {0, sent}});
   watch.note(1, {.awaited = 0, .received = received, .sent = {0, 0}});

@@ -24,12 +24,12 @@ const Deadlines kMemberDeadlines = {
 
 Clock::time_point soon() { return Clock::now() + std::chrono::seconds(20); }
 
-/// A rank that holds the token and does nothing by itself: a test says each of its steps.
+/// A rank that holds the token and does nothing by itself. The test calls each of its steps.
 class Puppet {
  public:
   Puppet(int rank, int size, const Address& master) : rank_(rank), size_(size), master_(master) {}
 
-  /// The listener is for the ranks above; none of them connects to a puppet.
+  /// Its listener would be for the ranks above it. None of them connects to a puppet.
   void join(const std::string& host = "puppet") { control_ = call(master_, Purpose::control, host); }
   void beat() {
     std::string report = "-1 0 -1";
@@ -39,7 +39,7 @@ class Puppet {
   void say(FrameType type, const std::string& text) {
     EXPECT_TRUE(write_control(control_, {.type = type, .source = static_cast<uint16_t>(rank_)}, text, soon()));
   }
-  /// The next word of rank 0 that is no sign of life.
+  /// The next message of rank 0 that is not a heartbeat.
   std::string hear() {
     Frame frame;
     std::string text;
@@ -52,9 +52,9 @@ class Puppet {
     } while (frame.type == FrameType::heartbeat);
     return text;
   }
-  /// To rank 0, or to a rank that listens elsewhere.
+  /// Connects to rank 0, or to another rank at its address.
   void connect_data(const Address& where) { data_.push_back(call(where, Purpose::data, "puppet")); }
-  /// Where a rank listens, as the list of members says.
+  /// The address of a rank, from the list of members.
   static Address address_of(int rank, const std::string& members) {
     std::istringstream lines(members);
     std::string line;
@@ -83,7 +83,8 @@ class Puppet {
   std::vector<std::byte> inbox_;
 };
 
-/// What the real ranks say, each of which does `work` on its communicator, beside a puppet that is the last rank.
+/// Runs real ranks, each of which does `work` on its communicator. The last rank is a puppet. Returns what each rank
+/// threw.
 template <class Work, class Play>
 std::vector<std::string> beside_puppet(int size, const Work& work, const Play& play) {
   Listener listener{Address{}};
@@ -101,7 +102,7 @@ std::vector<std::string> beside_puppet(int size, const Work& work, const Play& p
   });
 }
 
-/// Rank 2 leaves by its word, but its data connections stay open until the others have ended.
+/// Rank 2 says goodbye, but its data connections stay open until the other ranks have ended.
 std::vector<std::string> after_false_goodbye(const std::function<void(Communicator&)>& work) {
   std::atomic<int> ended = 0;
   const auto begin = Clock::now();
@@ -159,7 +160,7 @@ TEST(Member, ThatIsSlowAtTheStartIsToldFromADeadOne) {
       [&](Puppet& puppet, const Address& master) {
         puppet.join();
         const std::string members = puppet.hear();
-        puppet.connect_data(master);  // rank 0 has all it needs, and rank 1 waits
+        puppet.connect_data(master);  // rank 0 has all its connections, and rank 1 waits
         for (const auto end = Clock::now() + 3 * kMemberDeadlines.dead_after; Clock::now() < end;) {
           puppet.beat();
           std::this_thread::sleep_for(kMemberDeadlines.heartbeat);

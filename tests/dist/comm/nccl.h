@@ -7,7 +7,7 @@
 
 namespace tern::test {
 
-/// Why NCCL cannot connect so many ranks here, each with a device of its own; empty where it can.
+/// Returns why NCCL cannot connect so many ranks here, each with its own device; an empty string if it can.
 inline std::string why_no_nccl(int ranks) {
   try {
     nccl_version();
@@ -17,7 +17,7 @@ inline std::string why_no_nccl(int ranks) {
   return why_no_cuda(ranks);
 }
 
-/// As with_communicators, by NCCL: rank r has cuda:r.
+/// Does what with_communicators does, with NCCL. Rank r has cuda:r.
 template <class Body>
 std::vector<std::string> with_nccl(Transports transports, const Deadlines& deadlines, const Body& body) {
   return on_ranks(static_cast<int>(transports.size()), [&](int rank) {

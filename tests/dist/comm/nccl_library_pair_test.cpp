@@ -15,10 +15,10 @@ namespace tern::test {
 namespace {
 
 constexpr Device kCuda{DeviceType::cuda, 0};
-constexpr const char* kPlace = "TERN_TEST_NCCL_PLACE";  // of a rank's process: "RANK ADDRESS"
+constexpr const char* kPlace = "TERN_TEST_NCCL_PLACE";  // variable of a rank's process: "RANK ADDRESS"
 const Deadlines kDeadlines = {.operation = std::chrono::seconds(20), .rendezvous = std::chrono::seconds(20)};
 
-/// As make_nccl, which refuses ranks that share a GPU.
+/// Does what make_nccl does. make_nccl refuses ranks that share a GPU.
 nccl::NcclCommunicator join_pair(int rank, const Address& master) {
   const TcpOptions options = {
       .rank = rank, .size = 2, .master = master, .token = "a token that both ranks hold", .deadlines = kDeadlines};
@@ -32,7 +32,7 @@ nccl::NcclCommunicator join_pair(int rank, const Address& master) {
   return {std::move(host), id, {.device = kCuda, .deadlines = kDeadlines}};
 }
 
-/// Means of a gradient that differs by rank, for a codec of floats and one of codes.
+/// Prints the means of a gradient that differs by rank, for a codec of floats and one of codes.
 void run_rank(const std::string& place) {
   int rank = 0;
   std::string master;
@@ -54,9 +54,8 @@ std::string means_in(const std::string& output) {
   return means;
 }
 
-// NCCL takes two processes for two hosts where NCCL_HOSTID says so, which nobody documents. Their kernels wait for each
-// other and take turns on the GPU, so this is slow and may come to nothing by the deadline: it runs where it is asked
-// for.
+// If NCCL_HOSTID differs, NCCL takes two processes for two hosts; nobody documents this. Their kernels wait for each
+// other and take turns on the GPU. So the test is slow and may miss the deadline, and it runs only on request.
 TEST(NcclPair, SharesOneGpu) {
   if (const char* place = std::getenv(kPlace)) return run_rank(place);
   if (std::getenv("TERN_TEST_NCCL_PAIR") == nullptr) GTEST_SKIP() << "runs where TERN_TEST_NCCL_PAIR=1 asks for it";

@@ -10,7 +10,7 @@
 namespace tern::test {
 namespace {
 
-// The library needs no driver for this much.
+// These calls of the library need no driver.
 TEST(NcclLibrary, GivesIds) {
   const nccl::Library& library = nccl::library();
   ncclUniqueId ids[2] = {};

@@ -31,7 +31,7 @@ using NcclCudaOne = NcclOf<1>;
 using NcclCudaTwo = NcclOf<2>;
 using NcclCudaThree = NcclOf<3>;
 
-// Where this build has NCCL it loads, with or without a driver.
+// If this build has NCCL, it loads, with or without a driver.
 TEST(Nccl, TellsItsVersionOrWhatIsMissing) {
   try {
     EXPECT_TRUE(nccl_version().starts_with("2."));
@@ -109,7 +109,7 @@ TEST_F(NcclCudaTwo, CpuTensorsGoBesideIt) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// What each rank throws, on every transport.
+/// Runs `body` on every transport, and checks what each rank throws.
 template <class Body, class Check>
 void expect_failure(int ranks, const Body& body, const Check& check) {
   for (const TransportKind& kind : transport_kinds()) {

@@ -12,21 +12,22 @@
 
 namespace tern::test {
 
-/// Stands between a caller and a listener, passes bytes on, counts them and does harm when told to. One thread.
+/// Stands between a caller and a listener. It passes bytes on and counts them. A test can let it damage a connection.
+/// It uses one thread.
 class Relay {
  public:
-  enum Direction { forth, back };  ///< from the caller to the listener, and the other way
+  enum Direction { forth, back };  // from the caller to the listener, and from the listener to the caller
   enum class Fault {
     none,
-    flip,        ///< one bit, once
-    drop,        ///< all that comes this way is lost
-    delay,       ///< everything on this way, for 0.2 s
-    slow,        ///< 64 KiB in 0.1 s, from now on
-    truncate,    ///< half a buffer, then the connection ends
-    reset,       ///< the connection ends
-    half_close,  ///< this way ends, the other goes on
-    freeze,      ///< nothing more on this way
-    stall        ///< nothing more on any connection
+    flip,        // flips one bit, once
+    drop,        // loses all bytes of this direction
+    delay,       // holds this direction once, for 0.2 s
+    slow,        // passes 64 KiB per 0.1 s from now on
+    truncate,    // passes half a buffer, then ends the connection
+    reset,       // ends the connection
+    half_close,  // ends this direction; the other continues
+    freeze,      // passes nothing more in this direction
+    stall        // passes nothing more on any connection
   };
 
   explicit Relay(const Address& target) : target_(target), address_(listener_.address()), thread_([this] { run(); }) {}
@@ -37,7 +38,7 @@ class Relay {
 
   const Address& address() const { return address_; }
   uint64_t bytes(Direction direction) const { return bytes_[direction]; }
-  /// From now on, to one way of connection `number`, in order of arrival.
+  /// From now on, damages one direction of connection `number`. Connections are numbered in the order of arrival.
   void harm(Fault fault, size_t number, Direction direction = forth) {
     harmed_ = number;
     harmed_way_ = direction;
@@ -46,8 +47,8 @@ class Relay {
 
  private:
   struct Pair {
-    detail::Socket ends[2];          // the caller's, the listener's
-    Clock::time_point held[2] = {};  // not to be read before
+    detail::Socket ends[2];          // the caller's end, the listener's end
+    Clock::time_point held[2] = {};  // do not read this end before that time
   };
 
   void run() {
@@ -120,7 +121,7 @@ class Relay {
   std::atomic<Direction> harmed_way_{forth};
   bool stalled_ = false;
   std::atomic<bool> ending_{false};
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // the last member, because it uses all others
 };
 
 }  // namespace tern::test

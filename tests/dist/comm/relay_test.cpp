@@ -7,7 +7,7 @@
 namespace tern::test {
 namespace {
 
-/// Two ranks, of which rank 1 reaches rank 0 through a relay: connection 0 is control, connection 1 data.
+/// Two ranks. Rank 1 reaches rank 0 through a relay. Connection 0 is for control, connection 1 for data.
 struct RelayedJob {
   explicit RelayedJob(const Deadlines& deadlines) {
     on_ranks(2, [&](int rank) {
@@ -44,7 +44,7 @@ TEST(Ledger, EqualsTheBytesThatARelayCounts) {
            job.relay.bytes(Relay::back) == total_sent(ranks[0]->traffic()) &&
            job.relay.bytes(Relay::back) == total_received(ranks[1]->traffic());
   };
-  // The first sign of life may still be on its way.
+  // The first heartbeat may still be on its way.
   const auto deadline = Clock::now() + std::chrono::seconds(5);
   while (!settled() && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_TRUE(settled()) << job.relay.bytes(Relay::forth) << " and " << total_sent(ranks[1]->traffic());
@@ -53,7 +53,7 @@ TEST(Ledger, EqualsTheBytesThatARelayCounts) {
 
 constexpr auto kDeadAfter = std::chrono::milliseconds(500);
 
-/// What both ranks say once the relay does that harm.
+/// What both ranks throw after the relay causes `fault`.
 std::vector<std::string> errors_after(Relay::Fault fault, size_t connection, Clock::duration dead_after = kDeadAfter) {
   RelayedJob job({.heartbeat = std::chrono::milliseconds(50), .dead_after = dead_after});
   const auto begin = Clock::now();
@@ -95,7 +95,7 @@ TEST(Relayed, ADataConnectionThatStallsBetweenLivingRanksIsNamed) {
   }
 }
 
-// Longer than a data connection may stand still, some of a message is always on its way.
+// The transfer takes longer than `dead_after`. But some bytes of the message always arrive.
 TEST(Relayed, ASlowDataConnectionIsWaitedFor) {
   RelayedJob job({.heartbeat = std::chrono::milliseconds(50), .dead_after = kDeadAfter});
   job.relay.harm(Relay::Fault::slow, 1);

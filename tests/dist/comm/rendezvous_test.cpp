@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 const JobToken kOther = "another token of that length";
 const Deadlines kRendezvousDeadlines = {.handshake = milliseconds(500), .rendezvous = milliseconds(500)};
 
-/// What the ranks of a job of two say, each set up by `change`.
+/// What the two ranks of a job throw. `change` changes the options of each rank.
 std::vector<std::string> meet(const std::function<void(TcpOptions&)>& change) {
   Listener listener{Address{}};
   const Address master = listener.address();
@@ -37,7 +37,7 @@ std::vector<std::string> meet(const std::function<void(TcpOptions&)>& change) {
   });
 }
 
-/// A caller that a gate, which knows kJobToken, serves on another thread for a while.
+/// What a gate that knows kJobToken reports about a caller. The gate runs on another thread for 0.5 s.
 template <class Call>
 std::string refusal_of(const Call& call) {
   Listener listener{Address{}};
@@ -101,7 +101,7 @@ TEST(Rendezvous, HostileFirstBytesAreTurnedAway) {
     std::vector<std::byte> noise(10000, std::byte{0x5a});
     socket.write_all(noise, in_a_moment());
   });
-  EXPECT_TRUE(names(refused, "is no rank of a job of tern's")) << refused;
+  EXPECT_TRUE(names(refused, "did not answer as a tern rank")) << refused;
   EXPECT_TRUE(names(refusal_of([](Socket& socket) {
                       std::array<std::byte, 1> byte{};
                       socket.read_all(byte, Clock::now() + milliseconds(400));
@@ -109,7 +109,8 @@ TEST(Rendezvous, HostileFirstBytesAreTurnedAway) {
                     "did not prove itself in time"));
 }
 
-/// Many idle connections to one address, from a thread of its own. What is closed there is opened again at once.
+/// Keeps many idle connections to one address open, on its own thread. If the other side closes one, it opens a new one
+/// at once.
 class Strangers {
  public:
   Strangers(const Address& target, size_t count) : target_(target), sockets_(count), thread_([this] { run(); }) {}
@@ -117,7 +118,7 @@ class Strangers {
     ending_ = true;
     thread_.join();
   }
-  /// Until all have been connected once.
+  /// Waits until each has been connected once.
   void await_all() const {
     while (opened_ < sockets_.size()) std::this_thread::sleep_for(milliseconds(1));
   }
@@ -142,7 +143,7 @@ class Strangers {
   std::vector<Socket> sockets_;
   std::atomic<size_t> opened_{0};
   std::atomic<bool> ending_{false};
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // the last member, because it uses all others
 };
 
 TEST(Rendezvous, SilentStrangersDoNotKeepRanksOut) {
@@ -219,7 +220,7 @@ TEST(Rendezvous, WhoIsWaitedForIsNamedMeanwhile) {
   EXPECT_TRUE(notes[0].ends_with(" of 0.5 s")) << notes[0];
 }
 
-/// Whether this process now has a machine's name of its own.
+/// Gives this process its own host name. Returns true if this succeeds.
 bool take_name(const std::string& name) {
   return (::unshare(CLONE_NEWUTS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWUTS) == 0) &&
          ::sethostname(name.c_str(), name.size()) == 0;
@@ -231,7 +232,7 @@ TEST(Rendezvous, AsManyRanksAsThereMayBeOnMachinesWithLongNames) {
   if (child == 0) {
     rlimit limit = {};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;  // all connections end in this process
+    limit.rlim_cur = limit.rlim_max;  // all connections have both ends in this process
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < 5000 || !take_name(std::string(63, 'n')))
       ::_exit(kNotAllowed);
     try {

@@ -10,7 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What ranks 0 and 1, threads of this process, say once rank 2, a process of its own, has sent itself a signal.
+/// Ranks 0 and 1 are threads of this process, and rank 2 is its own process. Returns what ranks 0 and 1 throw after
+/// rank 2 has sent itself a signal.
 std::vector<std::string> errors_after(int signal) {
   detail::Listener listener{Address{}};
   TcpOptions options = {.size = 3, .master = listener.address(), .token = kJobToken};

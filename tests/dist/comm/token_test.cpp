@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A variable of the environment for as long as this lives; without it if `value` is null.
+/// Sets an environment variable, or removes it if `value` is null. The destructor restores it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -54,7 +54,7 @@ TEST(Token, ComesFromAPrivateFile) {
   ::chmod(path.c_str(), 0600);
   EXPECT_TRUE(names(message_of<InputError>([&] { read_token(path); }), "5 characters"));
   EXPECT_TRUE(names(message_of<InputError>([&] { read_token(folder.path() / "none"); }), "No such file"));
-  if (::geteuid() != 0) return;  // only root gives files away
+  if (::geteuid() != 0) return;  // only root can give files to another user
   write_file(path, kJobToken + "\n");
   ::chmod(path.c_str(), 0600);
   ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
@@ -69,7 +69,7 @@ TEST(Token, ComesFromNoFifo) {
   EXPECT_TRUE(names(message_of<InputError>([&] { read_token("/dev/zero"); }), "is in no regular file"));
 }
 
-/// A user without tokens, whose folders are in `folder`.
+/// A user without tokens. All folders of this user are in `folder_`.
 class TokenOfMachine : public testing::Test {
  protected:
   fs::path place() const { return folder_.path() / "tern-token"; }
@@ -132,7 +132,7 @@ TEST_F(TokenOfMachine, IsRefusedIfAnotherCouldHaveMadeIt) {
   ASSERT_EQ(::mkfifo(place().c_str(), 0600), 0);
   expect_refused("is in no regular file");
   fs::remove(place());
-  if (::geteuid() != 0) return;  // only root gives files away
+  if (::geteuid() != 0) return;  // only root can give files to another user
   write_file(place(), kJobToken);
   ::chmod(place().c_str(), 0600);
   ASSERT_EQ(::chown(place().c_str(), 65534, 65534), 0);

@@ -7,7 +7,7 @@
 namespace tern::test {
 namespace {
 
-/// Compares what each call is said to move with what the transport counts.
+/// Compares the bytes that each call is expected to move with those that the transport counts.
 class Auditor final : public Communicator {
  public:
   explicit Auditor(std::unique_ptr<Transport> transport) : inner_(std::move(transport)) {}

@@ -6,7 +6,7 @@
 
 namespace tern::test {
 
-/// A job over loopback, its ranks threads of this process.
+/// A job over loopback. Its ranks are threads of this process.
 inline Transports make_tcp_job(int ranks, const Deadlines& deadlines) {
   Transports transports(ranks);
   detail::Listener listener(Address{});
@@ -21,7 +21,7 @@ inline Transports make_tcp_job(int ranks, const Deadlines& deadlines) {
   return transports;
 }
 
-/// Every way there is.
+/// Every kind of transport.
 inline std::vector<TransportKind> transport_kinds() {
   return {{"in_process", [](int ranks, const Deadlines& deadlines) { return make_in_process(ranks, deadlines); }},
           {"tcp", make_tcp_job}};

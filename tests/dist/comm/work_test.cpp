@@ -64,7 +64,7 @@ TEST(WorkQueue, BeginsOnItsOwnThread) {
 TEST(WorkQueue, EndsWhileAnotherThreadDoesItsLastOperation) {
   std::promise<void> begin;
   const auto begun = begin.get_future().share();
-  auto queue = std::make_unique<WorkQueue>([&] { begun.wait(); });  // so that the waiter has to do it
+  auto queue = std::make_unique<WorkQueue>([&] { begun.wait(); });  // so the waiter runs the work itself
   const Work work = queue->add([&] {
     begin.set_value();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

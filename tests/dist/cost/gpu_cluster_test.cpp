@@ -8,7 +8,7 @@
 namespace tern::test {
 namespace {
 
-/// Two machines of four GPUs, as for Figure 5(a), whose copies to the CPU take no time.
+/// Two machines of four GPUs, as for Figure 5(a). Their copies to the CPU take no time.
 constexpr GpuCluster kEthernet = {.machines = 2,
                                   .gpus = 4,
                                   .gpu_bandwidth = 10e9,
@@ -16,7 +16,8 @@ constexpr GpuCluster kEthernet = {.machines = 2,
                                   .network_bandwidth = 125e6};
 constexpr double kAlexNet = 244e6;  // bytes
 
-// Computed by hand from equation 29: (T + 2·244/10000 + 244/125) / (T + that/16).
+// Calculated by hand from equation 29: (T + 2·244/10000 + 244/125), divided by the same expression with a sixteenth of
+// the bytes.
 TEST(TernGradsModel, SpeedsAlexNetUpByWhatItsComputationLeaves) {
   const std::pair<double, double> table[] = {{0.1, 9.3}, {0.2, 6.8}, {0.4, 4.6}, {0.8, 3.03}};
   for (const auto& [seconds, speed_up] : table) {
@@ -36,7 +37,7 @@ TEST(TernGradsModel, HasTheTermsOfItsEquations) {
                               .network_latency = 0.25};
   const ProfiledStep step = {.seconds = 36, .images = 64, .gradient_bytes = 20};
   const BytesOfSum bytes = constant_bytes(20);
-  const double sums = 20.0 / 10 * 2 + (0.25 + 20.0 / 2) * 3;  // log2 4, log2 8
+  const double sums = 20.0 / 10 * 2 + (0.25 + 20.0 / 2) * 3;  // log2 4 rounds in a machine, log2 8 between machines
   EXPECT_DOUBLE_EQ(communication_seconds(cluster, bytes), sums + 20.0 / 5);
   EXPECT_DOUBLE_EQ(strong_scaling_seconds(cluster, step, bytes), (36 - 4) / 32.0 + 4 + sums);
   EXPECT_DOUBLE_EQ(strong_scaling_throughput(cluster, step, bytes), 64 / (1 + 4 + sums));
@@ -51,7 +52,7 @@ TEST(TernGradsModel, IsTheProfiledStepOnOneGpu) {
   EXPECT_DOUBLE_EQ(weak_scaling_seconds(alone, step, constant_bytes(20)), 7);
 }
 
-// PAPERS section 1A: 5, 9, 17, 33 levels need 3, 4, 5, 6 bits.
+// Sums of 2, 4, 8 and 16 workers have 5, 9, 17 and 33 levels. They need 3, 4, 5 and 6 bits.
 TEST(TernGradsModel, GrowsTheLevelsOfSums) {
   const BytesOfSum bytes = ternary_sum_bytes(8);
   for (const auto& [workers, bits] :
@@ -65,7 +66,8 @@ TEST(TernGradsModel, GrowsTheLevelsOfSums) {
   EXPECT_DOUBLE_EQ(communication_seconds(cluster, bytes), 2 + 3 / 10.0 + 4 / 10.0);
 }
 
-/// A message of one collective: an element to code, `bytes` to send, an element to read.
+/// A message of one collective. Encoding takes `encode` seconds, the wire carries `bytes`, and decoding takes `decode`
+/// seconds.
 PlannedMessage message(double encode, double bytes, double decode) {
   const ExchangePhase phase = {.encoded = 1, .wire = {.busiest = bytes, .hops = 1, .sent = 1}, .decoded = 1};
   return {{{phase}}, {encode, decode}};
@@ -81,7 +83,8 @@ TEST(RoundTime, IsCodingTravellingAndReadingOfOneMessage) {
   expect_times(round_time(std::vector{message(2, 30, 5)}, {.hop = 1, .byte = 0.5}), {2, 16, 5});
 }
 
-// Coded at 2 and 4, on the cable from 2 to 18 and on to 34; the first is read from 18 to 23, and the second waits 11.
+// The messages are coded at 2 s and 4 s. The first is on the cable from 2 s to 18 s, the second until 34 s. The first
+// is decoded from 18 s to 23 s. Then the rank waits 11 s for the second.
 TEST(RoundTime, CodesOneMessageWhileAnotherTravels) {
   const std::vector<PlannedMessage> two(2, message(2, 30, 5));
   expect_times(round_time(two, {.hop = 1, .byte = 0.5}), {4, 14 + 11, 10});
@@ -92,12 +95,13 @@ TEST(RoundTime, WaitsForNoCableThatIsFasterThanItsCodecs) {
   expect_times(round_time(three, {.byte = 0.5}), {6, 0, 15});
 }
 
-// Scalers come before a message can be coded, and with them the message before it.
+// A rank needs the scalers before it can code a message. The scalers of the second message go with the first message.
 TEST(RoundTime, SendsWhatAMessageNeedsFirst) {
   PlannedMessage shared = message(2, 30, 5);
   shared.plan.phases.insert(shared.plan.phases.begin(), {.wire = {.busiest = 4, .hops = 2, .sent = 1}});
   shared.plan.under_way = 1;
-  // 4 s of scalers, 2 of coding, 16 of travelling; again, once that cable is free; then the second one's own 16.
+  // 4 s of scalers, 2 s of coding, 16 s on the cable. The second message takes the same again after the cable is free,
+  // and then its own 16 s.
   const std::vector<PlannedMessage> two(2, shared);
   expect_times(round_time(two, {.hop = 1, .byte = 0.5}), {4, 4 + 20 + 11, 10});
 }

@@ -8,7 +8,7 @@
 namespace tern::test {
 namespace {
 
-/// What rank `rank` sends in the ring's all-reduce of `count` f32: every part twice, but for two.
+/// The bytes that rank `rank` sends in the ring's all-reduce of `count` f32: every part twice, less two parts.
 double all_reduce_bytes(int64_t count, int ranks, int rank) {
   double bytes = 0;
   for (int step = 0; step < 2 * (ranks - 1); ++step) {
@@ -18,8 +18,8 @@ double all_reduce_bytes(int64_t count, int ranks, int rank) {
   return bytes;
 }
 
-/// An exchange, a codec, and the bytes that rank r of N sends for n elements, a multiple of 64 N: METHODS section 5,
-/// and the scalers.
+/// An exchange, a codec, and the bytes that rank r of N sends for n elements. n is a multiple of 64 N. The formulas are
+/// those of the table in docs/distributed.md, plus the scalers.
 struct Formula {
   const char* exchange;
   const char* codec;
@@ -81,7 +81,8 @@ TEST_P(ExchangeBytes, AreTheFormulasOnTheLedger) {
 INSTANTIATE_TEST_SUITE_P(Table, ExchangeBytes,
                          testing::Combine(testing::ValuesIn(kFormulas), testing::Values(1, 2, 3, 4, 8)));
 
-// Parts of a tensor that ranks do not share evenly: whole groups of 32 codes, the last one short.
+// Parts of a tensor that the ranks do not share evenly. A part has whole groups of 32 codes, but the last may be
+// shorter.
 struct Parts {
   std::vector<int64_t> counts;
   double bytes(int part, int bits) const {
@@ -120,7 +121,7 @@ TEST(ExchangeBytesOfTheTernaryRing, AreTheDefinitionsFigures) {
   EXPECT_EQ(ternary_ring_bits(16), 9.625);
 }
 
-// Lengths travel as overhead: payload are the codes alone, which all but one rank pass on.
+// The lengths count as overhead. The payload is the codes alone; all but one rank pass on each message.
 TEST(ExchangeBytesOfVariableCodes, AreTheCodes) {
   const std::vector<Shape> shapes = {{4099}, {0}, {50}};
   for (const int ranks : {2, 3, 8}) {

@@ -52,11 +52,11 @@ TEST(ExchangePlan, CountsCodesOfVariableSizeAsTheyAreGiven) {
   const std::vector<CodedTensor> message = {{{4099}, 900}, {{50}, 30}};
   const ExchangePlan plan = plan_exchange("allgather", *codec, message, 4);
   EXPECT_EQ(plan.sent(), 4 * 3 * 930);
-  ASSERT_EQ(plan.phases.size(), 2u);  // lengths first, on the account of overhead
+  ASSERT_EQ(plan.phases.size(), 2u);  // the lengths come first, as overhead
   EXPECT_EQ(plan.phases[0].wire.sent, 4 * 3 * 2 * 8);
 }
 
-// A rank codes its own message, and reads everyone's; around a ring it codes all parts in turn.
+// A rank codes its own message and decodes everyone's. On a ring it codes all parts in turn.
 TEST(ExchangePlan, CountsWhatTheRankThatOthersWaitForCodesAndReads) {
   const auto ternary = make_codec("ternary");
   const auto message = coded_tensors(*ternary, std::vector<Shape>{{6400}});

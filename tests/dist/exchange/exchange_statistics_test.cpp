@@ -7,7 +7,7 @@
 namespace tern::test {
 namespace {
 
-/// The mean that an exchange makes of gradients that `gradient(rank)` gives.
+/// The mean that an exchange computes of the gradients `gradient(rank)`.
 template <class Gradient>
 Tensor mean_over(int ranks, const std::string& exchange, const std::string& spec, const Gradient& gradient) {
   Tensor mean;
@@ -21,7 +21,7 @@ Tensor mean_over(int ranks, const std::string& exchange, const std::string& spec
   return mean;
 }
 
-// Draws that lack the rank would leave 1.0 of one rank's variance.
+// If the draws did not depend on the rank, 1.0 of one rank's variance would remain.
 TEST(ExchangeStatistics, RanksDrawIndependently) {
   const Tensor g = gaussian({65536});
   for (const char* exchange : {"allgather", "server", "ternary-ring"}) {
@@ -32,8 +32,9 @@ TEST(ExchangeStatistics, RanksDrawIndependently) {
   }
 }
 
-// Codes that come back as they are, ±S everywhere, leave the re-quantisation alone to be seen: of a mean m it has the
-// expectation m and, scaled by its largest magnitude M in each of N shards, the second moment M‖m‖₁ (TernGrad eq. 25).
+// The gradients are ±S everywhere, so the first codes are exact. Only the re-quantisation of the mean m adds an error.
+// It has the expectation m. Each of N shards is scaled by its largest magnitude M, so the second moment is M‖m‖₁
+// (TernGrad, eq. 25).
 TEST(ExchangeStatistics, RequantisationIsUnbiasedAndHasItsSecondMoment) {
   constexpr int kRanks = 4;
   constexpr int64_t kCount = 65536;
@@ -55,7 +56,7 @@ TEST(ExchangeStatistics, RequantisationIsUnbiasedAndHasItsSecondMoment) {
     absolute += std::abs(mean.data<float>()[i]);
   }
   EXPECT_NEAR(along / squared_norm(mean), 1, 0.02);
-  EXPECT_NEAR(squared_norm(found) / absolute, 1, 0.02);  // every shard's largest magnitude is 1
+  EXPECT_NEAR(squared_norm(found) / absolute, 1, 0.02);  // the largest magnitude of every shard is 1
 }
 
 }  // namespace

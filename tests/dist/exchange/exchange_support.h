@@ -6,7 +6,7 @@
 
 namespace tern::test {
 
-/// The gradients of rank `rank`: standard normal, one tensor of each shape.
+/// The gradients of rank `rank`: standard normal numbers, one tensor of each shape.
 inline FusedGradients gradients_of(int rank, const std::vector<Shape>& shapes, uint32_t step = 0) {
   FusedGradients message;
   for (const Shape& shape : shapes) {
@@ -24,13 +24,13 @@ inline FusedGradients on_device(FusedGradients message, Device device) {
   return message;
 }
 
-/// What one rank has after an exchange.
+/// The results of an exchange on one rank.
 struct Exchanged {
   std::vector<std::vector<float>> means;
   Traffic traffic;
 };
 
-/// One message through an exchange, on every rank of a job, from gradients on `device`.
+/// Sends one message through an exchange on every rank of a job. The gradients are on `device`.
 inline std::vector<Exchanged> exchange_once(const TransportKind& kind, int ranks, const std::string& exchange,
                                             const std::string& codec, const std::vector<Shape>& shapes,
                                             Device device = {}) {

@@ -68,7 +68,7 @@ bool shares_scalers(const std::string& exchange, const GradientCodec& codec) {
   return sharing == ScalerSharing::on || (sums && sharing == ScalerSharing::automatic);
 }
 
-/// The largest scaler of all ranks for each bucket.
+/// The largest scaler over all ranks, for each bucket.
 Tensor largest_scalers(int ranks, const ScaledCodec& codec, const Shape& shape) {
   Tensor largest;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -81,7 +81,7 @@ Tensor largest_scalers(int ranks, const ScaledCodec& codec, const Shape& shape) 
   return largest;
 }
 
-/// Each rank's gradient through the codec, and the mean of what comes back.
+/// Encodes and decodes each rank's gradient, and returns the mean.
 Tensor mean_of_decoded(int ranks, const std::string& exchange, const std::string& spec, const Shape& shape) {
   Tensor sum = Tensor::zeros(shape);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -101,11 +101,11 @@ Tensor mean_of_decoded(int ranks, const std::string& exchange, const std::string
 }
 
 TEST_P(Exchanges, GiveTheMeanOfWhatEachRankCodes) {
-  if (exchange() == "reduce-scatter") return;  // codes the mean again
+  if (exchange() == "reduce-scatter") return;  // this exchange codes the mean again
   const Shape shape = {4099};
   const Tensor expected = mean_of_decoded(ranks(), exchange(), codec(), shape);
   const auto results = exchange_once(transport_kinds()[0], ranks(), exchange(), codec(), {shape});
-  // A ring of 16 bits rounds each hop's sum, N + 1 times at most, to 11 or 8 bits.
+  // A ring of 16-bit floats rounds the sum at each hop to 11 or 8 bits, at most N + 1 times.
   const double precision = codec() == "fp16" ? 0x1p-11 : codec() == "bf16" ? 0x1p-8 : 0x1p-23;
   for (size_t i = 0; i < results[0].means[0].size(); ++i)
     ASSERT_NEAR(results[0].means[0][i], expected.span<float>()[i], (ranks() + 1) * precision * 8) << i;

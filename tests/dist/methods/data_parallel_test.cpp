@@ -89,7 +89,7 @@ TEST(DataParallel, GoesOnFromASavedResidual) {
 }
 
 TEST(DataParallel, LeavesSmallAndNamedTensorsInFloat) {
-  // first: 33·20 + 33, last: 5·33 + 5
+  // `first` has 33·20 + 33 parameters, `last` 5·33 + 5.
   const auto payload = [](const FusionOptions& fusion) {
     uint64_t sent = 0;
     train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
@@ -104,7 +104,7 @@ TEST(DataParallel, LeavesSmallAndNamedTensorsInFloat) {
   };
   const auto coded = [](int64_t n) { return static_cast<uint64_t>(4 + 2 * (4 * (n / 32) + (n % 32 + 7) / 8)); };
   EXPECT_EQ(payload({}), coded(660) + coded(33) + coded(165) + coded(5));
-  // Two ranks' ring sends a part in each phase, half the floats together.
+  // In a ring of two ranks, each rank sends one part, half of the floats, in each of the two phases.
   EXPECT_EQ(payload({.min_compress = 34}), coded(660) + coded(165) + 4 * (33 + 5));
   EXPECT_EQ(payload({.keep_float = "last.*"}), coded(660) + coded(33) + 4 * (165 + 5));
 }
@@ -121,7 +121,7 @@ TEST(DataParallel, DecaysWeightsInTheGradient) {
 }
 
 TEST(DataParallel, DecaysInTheGradientWhatTheModelLetsDecay) {
-  struct Net final : Module, PartlyDecayed {
+  struct Net final : Layer, PartlyDecayed {
     Variable forward(const Variable& x) override { return last(first(x)); }
     bool decays(std::string_view parameter) const override { return parameter.ends_with("weight"); }
     Linear& first = add<Linear>("first", {.in = 20, .out = 33, .relu = true});
@@ -155,7 +155,7 @@ TEST(DataParallel, NamesTheRankWhoseParametersDiffer) {
 }
 
 TEST(DataParallel, GivesEveryRankTheBuffersOfRank0) {
-  struct Normalized final : Module {
+  struct Normalized final : Layer {
     Variable forward(const Variable& x) override { return last(norm(x)); }
     BatchNorm1d& norm = add<BatchNorm1d>("norm", {.features = 20});
     Linear& last = add<Linear>("last", {.in = 20, .out = 5});

@@ -14,7 +14,7 @@ const std::vector<AveragedTensor> kTensors = {{"conv.weight", 500}, {"conv.bias"
 
 using Members = std::vector<std::vector<size_t>>;
 
-/// The messages, coded or not.
+/// The members of the messages that are coded, or of those that are not.
 Members messages(const FusionOptions& options, bool coded) {
   Members members;
   for (const FusedMessage& message : fuse(kTensors, options))

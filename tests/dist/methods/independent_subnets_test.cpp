@@ -58,7 +58,7 @@ TEST(IndependentSubnets, AreTheSameBitsOverEveryTransport) {
   }
 }
 
-/// One hidden layer, cut and merged by plain loops, trained as models of their own.
+/// A network with one hidden layer. Plain loops cut it into models, which train by themselves, and merge them.
 TEST(IndependentSubnets, AreTheSubnetsThatOneCutsByHand) {
   constexpr int64_t kIn = 6, kHidden = 5, kOut = 3, kRanks = 2, kLocal = 3;
   const auto make = [](int64_t hidden) {
@@ -118,12 +118,12 @@ TEST(IndependentSubnets, DropMomentumOrLetItTravel) {
   const auto run = [&](SubnetMomentum momentum, double mu) {
     return on_all(2, [&](Communicator& c) { return momentum_of(c, momentum, mu); });
   };
-  // In rounds of one step there is no momentum but what travels.
+  // In rounds of one step, momentum has an effect only if it travels.
   EXPECT_EQ(run(SubnetMomentum::drop, 0.9), run(SubnetMomentum::drop, 0));
   EXPECT_NE(run(SubnetMomentum::travel, 0.9), run(SubnetMomentum::drop, 0));
 }
 
-// Moments travel with their neurons, and each parameter's count of steps goes on.
+// Moments travel with their neurons. Each parameter continues to count its steps.
 TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
   for (const auto exchange : {SubnetExchange::coordinator, SubnetExchange::peer}) {
     on_all(2, [=](Communicator& c) {
@@ -163,7 +163,7 @@ TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
 }
 
 TEST(IndependentSubnets, KeepEachNeuronsMomentumBesideIt) {
-  // Momentum of each weight is set to a multiple of that weight: wherever they go, they go together.
+  // The momentum of each weight is a multiple of that weight. Both must always move together.
   on_all(3, [](Communicator& c) {
     SubnetTrainer trainer(c, {.local_steps = 1, .exchange = SubnetExchange::peer});
     const auto visit = [&](const auto& touch) {
@@ -178,7 +178,7 @@ TEST(IndependentSubnets, KeepEachNeuronsMomentumBesideIt) {
     for (int64_t round = 0; round < 4; ++round) {
       trainer.subnets->begin_step(round);
       visit([](float v, float w, const std::string& name) { ASSERT_EQ(v, 3 * w) << name; });
-      trainer.subnets->step();  // no gradients: nothing moves
+      trainer.subnets->step();  // no gradients, so nothing changes
     }
     trainer.subnets->consolidate();
     visit([](float v, float w, const std::string& name) { ASSERT_EQ(v, 3 * w) << name; });
@@ -230,7 +230,7 @@ TEST(IndependentSubnets, TrainTheSameHoweverOftenTheWholeModelIsLookedAt) {
   EXPECT_EQ(looked_at, trained(3, options));
 }
 
-/// What a round adds to a weight, whoever has it.
+/// The change that a round adds to a weight, on any rank.
 float change(float w) { return 0.1f * std::sin(100 * w); }
 
 TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
@@ -265,7 +265,7 @@ TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
       return Values();
     });
     EXPECT_GT(first_error, 1e-4);  // codes are coarse
-    // Hoeffding: an error lies within a unit of at most 0.1 / 3; 1e-9 a weight.
+    // Hoeffding's bound. An error is at most one unit, which is at most 0.1 / 3. The false alarm is 1e-9 per weight.
     const double bound = 0.1 / 3 * 2 * std::sqrt(std::log(2e9) / 2 / kRuns);
     for (const auto& [name, values] : sums)
       for (const double sum : values) EXPECT_LT(std::abs(sum / kRuns), bound) << name;
@@ -273,7 +273,7 @@ TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
 }
 
 TEST(IndependentSubnets, KeepWholeWeightsBeyondThePrecisionOfDownloads) {
-  // Changes of half a unit of fp16 at a time would vanish if weights came home as they went out.
+  // Each change is half a unit of fp16. The changes would vanish if the whole weights were replaced by the downloads.
   const auto found = on_all(2, [](Communicator& c) {
     networks::Mlp model({.widths = {3, 4, 2}});
     model.initialize(5);

@@ -18,7 +18,7 @@ namespace {
 using Results = std::vector<std::vector<float>>;
 using Results64 = std::vector<std::vector<double>>;
 
-/// Parameters and buffers, one after the other.
+/// Parameters and buffers in one vector.
 std::vector<double> state_of(Module& model) {
   std::vector<double> all;
   for (const auto& [name, tensor] : model.state()) {
@@ -28,8 +28,8 @@ std::vector<double> state_of(Module& model) {
   return all;
 }
 
-/// With state of every kind: momentum, and statistics that only the forward pass changes.
-struct NormalizedNet final : Module {
+/// A network with every kind of state: momentum, and statistics that only the forward pass changes.
+struct NormalizedNet final : Layer {
   Variable forward(const Variable& x) override { return last(norm(first(x))); }
   Linear& first = add<Linear>("first", {.in = 20, .out = 9, .relu = true});
   BatchNorm1d& norm = add<BatchNorm1d>("norm", {.features = 9});
@@ -47,7 +47,7 @@ Results local_sgd(Transports transports, const LocalSgd::Options& options, int64
   });
 }
 
-// Two rounds by hand: momentum goes on where the rank's own last step left it.
+// Two rounds, calculated by hand. Momentum continues from the rank's own last step.
 TEST(LocalSgd, AveragesModelsAndKeepsMomentumLocal) {
   constexpr int kRanks = 3;
   std::vector<std::unique_ptr<SmallNet>> models;
@@ -77,7 +77,7 @@ TEST(LocalSgd, AveragesModelsAndKeepsMomentumLocal) {
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[0][i], expected[i], 1e-5);
 }
 
-// Without momentum the mean of one step's models is one step by the mean gradient.
+// Without momentum, the mean of the models after one step is one step with the mean gradient.
 TEST(LocalSgd, OfOneStepIsDataParallel) {
   const auto parameters = [](bool local_sgd_of_one) {
     return train_on_ranks<SmallConvNet>(make_in_process(3), [&](const RankTraining& rank) {
@@ -201,7 +201,7 @@ TEST(LocalSgd, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
         local.load_state(rank.local.state());
         LocalSgd after(model, local, rank.communicator, options);
         after.load_state(method, stop);
-        after.consolidate();  // as where a run evaluates before its first step
+        after.consolidate();  // as a run does that evaluates before its first step
         EXPECT_EQ(state_of(model), state_of(rank.model));
         RankTraining{rank.communicator, model, local}.steps(after, stop, kSteps);
         resumed[static_cast<size_t>(rank.communicator.rank())] = state_of(model);

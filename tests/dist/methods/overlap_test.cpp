@@ -14,7 +14,7 @@ namespace {
 constexpr int kLayers = 5;
 constexpr int64_t kWidth = 256;
 
-/// Nothing, but that its backward takes 20 ms in which the processor is free.
+/// The identity. Its backward takes 20 ms, and the processor is free during this time.
 struct Pause {
   Tensor forward(const Tensor& x) { return x.clone(); }
   Gradients backward(const Tensor& dy, const Needs&) const {
@@ -23,8 +23,8 @@ struct Pause {
   }
 };
 
-/// Equal layers, each of which takes its time in backward.
-struct SlowNet final : Module {
+/// Equal layers. Each takes 20 ms more in backward.
+struct SlowNet final : Layer {
   SlowNet() {
     for (int i = 0; i < kLayers; ++i)
       layers.push_back(&add<Linear>("layer" + std::to_string(i), {.in = kWidth, .out = kWidth}));
@@ -37,10 +37,10 @@ struct SlowNet final : Module {
   std::vector<Linear*> layers;
 };
 
-/// Seconds of five steps on two ranks whose link takes about 20 ms a layer; the longer of both.
+/// The time of five steps on two ranks, in seconds: the longer of both. The link takes about 20 ms per layer.
 double training_time(bool overlap, std::vector<float>& parameters) {
   auto transports = make_in_process(2);
-  // Of the ring of two, each rank sends 4 bytes a parameter: 263 kB.
+  // In a ring of two, each rank sends 4 bytes per parameter: 263 kB per layer.
   for (auto& transport : transports) transport = make_shaped(std::move(transport), parse_link("rate=105mbit"));
   std::vector<double> seconds(2);
   const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {

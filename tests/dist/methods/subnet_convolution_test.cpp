@@ -7,7 +7,7 @@
 namespace tern::test {
 namespace {
 
-/// Two rounds of a convolution network, for which images need not mean anything.
+/// Trains a convolutional network for two rounds on images of random numbers.
 template <class Model>
 std::vector<Values> convolved(const typename Model::Options& options, const Shape& images, SubnetScope scope,
                               SubnetExchange exchange) {

@@ -30,7 +30,7 @@ inline StateDict clone_of(const StateDict& state) {
   return copy;
 }
 
-/// A small perceptron and its job of independent subnets on one rank, on examples that rank and step determine.
+/// A small perceptron and its independent subnets on one rank. The examples depend on rank and step alone.
 struct SubnetTrainer {
   static networks::Mlp::Options shape(bool norm) { return {.widths = {6, 11, 9, 3}, .norm = norm}; }
 
@@ -43,7 +43,7 @@ struct SubnetTrainer {
         std::make_unique<IndependentSubnets>(model, *local, communicator, model.subnet_plan(SubnetScope::fc), options);
   }
 
-  static void learn(Module& model, DistributedOptimizer& method, int rank, int64_t step) {
+  static void learn(Layer& model, DistributedOptimizer& method, int rank, int64_t step) {
     const Tensor x = Tensor::empty({8, 6});
     const RandomKey key = {.seed = 2, .owner = static_cast<uint32_t>(rank), .step = static_cast<uint32_t>(step)};
     normal(1)(x, RandomStream(key));
@@ -68,7 +68,7 @@ struct SubnetTrainer {
   std::unique_ptr<IndependentSubnets> subnets;
 };
 
-/// Each rank's result of `body(communicator)`, after which no rank has failed.
+/// Runs `body(communicator)` on each rank, and returns the results. Expects that no rank throws.
 inline std::vector<Values> on_all(Transports transports, const std::function<Values(Communicator&)>& body) {
   std::vector<Values> values(transports.size());
   const auto errors = with_communicators(std::move(transports),

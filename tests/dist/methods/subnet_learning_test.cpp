@@ -10,7 +10,7 @@
 namespace tern::test {
 namespace {
 
-/// A few thousand digits, drawn by the threads that train.
+/// `count` digits, drawn by the calling thread.
 MemoryDataset some_digits(Split split, int64_t count) {
   constexpr int64_t kPixels = kDigitSide * kDigitSide;
   std::vector<uint8_t> pixels(static_cast<size_t>(count * kPixels)), labels;
@@ -20,7 +20,7 @@ MemoryDataset some_digits(Split split, int64_t count) {
   return {{.channels = 1, .height = kDigitSide, .width = kDigitSide, .classes = 10}, pixels, labels};
 }
 
-double accuracy(Module& model, DataLoader& loader) {
+double accuracy(Layer& model, DataLoader& loader) {
   const NoGradient no_gradient;
   int64_t right = 0, all = 0;
   loader.start({});
@@ -66,9 +66,10 @@ void learn_digits(const std::string& codec, double expected) {
     DataLoader calibration(training, {.size = training.size()}, {.batch_size = 32, .threads = 0});
     int64_t batches = 0;
     calibration.start({});
-    calibrate_batch_statistics(model, [&]() -> std::optional<Variable> {
-      if (batches++ == 20) return std::nullopt;
-      return calibration.next()->images;
+    calibrate_batch_statistics(model, [&] {
+      if (batches++ == 20) return false;
+      model(calibration.next()->images);
+      return true;
     });
     const double calibrated = accuracy(model, evaluation);
     EXPECT_GT(calibrated, expected);
@@ -77,7 +78,8 @@ void learn_digits(const std::string& codec, double expected) {
   });
 }
 
-// 500 steps on each of four ranks; one rank alone needs 2,000 for the same examples, and reaches 98.6 %.
+// 500 steps on each of four ranks. One rank alone needs 2,000 steps for the same number of examples, and reaches 98.6
+// %.
 TEST(IndependentSubnetsSlow, LearnDigitsOnFourRanks) { learn_digits("none", 0.94); }
 TEST(IndependentSubnetsSlow, LearnDigitsWithTernaryUploads) { learn_digits("ternary", 0.92); }
 

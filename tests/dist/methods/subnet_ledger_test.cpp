@@ -7,8 +7,8 @@
 namespace tern::test {
 namespace {
 
-/// The network of IST's Figure 2, without biases: its matrices alone.
-struct Figure2 final : Module {
+/// The network of IST's Figure 2 without biases: only its matrices.
+struct Figure2 final : Layer {
   static constexpr int64_t kWidths[] = {1000, 4000, 4000, 4000, 200};
   Figure2() {
     for (size_t i = 0; i < 4; ++i)
@@ -27,7 +27,7 @@ struct Figure2 final : Module {
 struct Measured {
   std::mutex mutex;
   uint64_t received = 0, sent = 0;
-  int64_t weights = 0;  ///< in all subnets
+  int64_t weights = 0;  // over all subnets
 };
 
 void measure(SubnetExchange exchange, int ranks, int64_t local_steps, Measured& measured) {
@@ -53,14 +53,14 @@ void measure(SubnetExchange exchange, int ranks, int64_t local_steps, Measured& 
 TEST(SubnetLedger, HoldsThePapersFiguresForFigure2) {
   struct Expected {
     int64_t ranks;
-    double floats, flops;  // a step: METHODS.md section 6
+    double floats, flops;  // per step, the exact values of ist_costs_test.cpp
   };
   for (const auto& [n, floats, flops] :
        {Expected{2, 2.08e6, 4.260e10}, Expected{4, 1.28e6, 2.621e10}, Expected{8, 8.8e5, 1.802e10}}) {
     constexpr int64_t kLocalSteps = 10, kBatch = 512;
     Measured measured;
     measure(SubnetExchange::coordinator, static_cast<int>(n), kLocalSteps, measured);
-    // Down and up; rank 0's own subnet does not travel.
+    // Subnets travel down and up. Rank 0's own subnet does not travel.
     const double expected = 2 * 4 * floats * kLocalSteps * static_cast<double>(n - 1) / static_cast<double>(n);
     EXPECT_EQ(static_cast<double>(measured.received), expected) << n;
     EXPECT_EQ(measured.sent, measured.received);
@@ -72,7 +72,7 @@ TEST(SubnetLedger, IsNoFullerBetweenPeers) {
   Measured coordinated, peers;
   measure(SubnetExchange::coordinator, 4, 1, coordinated);
   measure(SubnetExchange::peer, 4, 1, peers);
-  // Of each slice the share that is at home with its worker stays: 1/4 in expectation, ±1.6 % of a rank's neurons.
+  // A worker's share of each slice stays with the worker: 1/4 in expectation, ±1.6 % of a rank's neurons.
   EXPECT_NEAR(static_cast<double>(peers.received) / static_cast<double>(coordinated.received), 1, 0.05);
 }
 
@@ -98,7 +98,7 @@ TEST(SubnetLedger, ShrinksEachRanksModel) {
     IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::fc),
                                {.exchange = SubnetExchange::peer});
     subnets.begin_step(0);
-    // A quarter of the first and last matrix, a sixteenth of the one between two hidden layers.
+    // A quarter of the first and last matrix, and a sixteenth of the matrix between two hidden layers.
     const int64_t expected = kPart * kIn + kPart * kPart + kOut * kPart + kOut + 2 * 2 * kPart;
     EXPECT_EQ(model.parameter_count(), expected);
     int64_t state = 0;

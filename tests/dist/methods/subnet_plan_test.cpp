@@ -16,12 +16,12 @@ namespace {
 
 struct Case {
   const char* name;
-  std::unique_ptr<Module> (*make)();
+  std::unique_ptr<Layer> (*make)();
   SubnetScope scope;
 };
 
 template <class Model>
-std::unique_ptr<Module> make() {
+std::unique_ptr<Layer> make() {
   return std::make_unique<Model>(typename Model::Options{});
 }
 
@@ -31,15 +31,15 @@ const Case kCases[] = {
     {"CaffeLeNetFilters", make<networks::CaffeLeNet>, SubnetScope::filters},
     {"Mlp",
      [] {
-       return std::unique_ptr<Module>(new networks::Mlp({.widths = {9, 25, 13, 4}}));
+       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}}));
      },
      SubnetScope::fc},
     {"MlpNorm",
      [] {
-       return std::unique_ptr<Module>(new networks::Mlp({.widths = {9, 25, 13, 4}, .norm = true}));
+       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}, .norm = true}));
      },
      SubnetScope::fc},
-    {"ResNet", [] { return std::unique_ptr<Module>(new networks::ResNet({.depth = 18, .width = 9})); },
+    {"ResNet", [] { return std::unique_ptr<Layer>(new networks::ResNet({.depth = 18, .width = 9})); },
      SubnetScope::filters},
 };
 
@@ -48,7 +48,7 @@ class SubnetPlans : public testing::TestWithParam<Case> {
   SubnetPlans() : model(GetParam().make()) { model->initialize(1); }
   SubnetCuts cuts() { return {dynamic_cast<const SubnetModel&>(*model).subnet_plan(GetParam().scope), *model}; }
 
-  std::unique_ptr<Module> model;
+  std::unique_ptr<Layer> model;
 };
 
 TEST_P(SubnetPlans, DealEveryNeuronToOneRankInSharesThatDifferByOne) {
@@ -78,7 +78,7 @@ TEST_P(SubnetPlans, CutTensorsIntoPiecesThatMakeThemWholeAgain) {
   for (const auto& [name, tensor] : model->state()) {
     const TensorCut* cut = cuts.find(name);
     if (cut == nullptr) continue;
-    // Where rows and columns are cut, only elements whose neurons meet on one rank take part.
+    // If both rows and columns are cut, only elements whose two neurons are on one rank take part.
     const bool both = cut->axes[0].layer >= 0 && cut->axes[1].layer >= 0;
     const Tensor merged = both ? tensor.clone() : Tensor::full(tensor.shape(), -7);
     int64_t taken = 0;
@@ -140,7 +140,7 @@ TEST(SubnetParts, GiveEachRankEachNeuronEquallyOften) {
     const SubnetParts parts = draw_subnets(cuts, 5, 1, round);
     for (const int64_t neuron : parts[0][3]) ++found[static_cast<size_t>(neuron)];
   }
-  // Binomial with p = 1/5: a deviation of 5σ = 200 at one of ten has a chance of 6e-6.
+  // The count is binomial with p = 1/5. A deviation of 5σ = 200 in one of the ten counts has a chance of 6e-6.
   for (const int count : found) EXPECT_NEAR(count, kRounds / 5, 200);
 }
 

@@ -11,15 +11,15 @@
 
 namespace tern::test {
 
-/// Two layers without batch norm: the gradient of a batch is the mean of its parts'.
-struct SmallNet final : Module {
+/// Two layers without batch norm. So the gradient of a batch is the mean of the gradients of its parts.
+struct SmallNet final : Layer {
   Variable forward(const Variable& x) override { return last(first(x)); }
   Linear& first = add<Linear>("first", {.in = 20, .out = 33, .relu = true});
   Linear& last = add<Linear>("last", {.in = 33, .out = 5});
 };
 
-/// The same for images [N, 1, 4, 5].
-struct SmallConvNet final : Module {
+/// A convolutional network without batch norm, for images [N, 1, 4, 5].
+struct SmallConvNet final : Layer {
   Variable forward(const Variable& x) override {
     return last(flatten(second(first(Variable(x.value().reshape({-1, 1, 4, 5}))))));
   }
@@ -32,7 +32,7 @@ struct SmallBatch {
   Tensor x, labels;
 };
 
-/// Samples [begin, end) of the batch of a step.
+/// Samples [begin, end) of a step's batch.
 inline SmallBatch small_batch(int64_t step, int64_t begin, int64_t end) {
   SmallBatch batch = {Tensor::empty({end - begin, 20}), Tensor::empty({end - begin}, {.dtype = DType::i64})};
   const RandomStream random({.seed = 3, .step = static_cast<uint32_t>(step)});
@@ -44,8 +44,8 @@ inline SmallBatch small_batch(int64_t step, int64_t begin, int64_t end) {
   return batch;
 }
 
-/// Forward, backward and the step on this rank's share of a batch of 24.
-inline void small_step(Module& model, Optimizer& local, DistributedOptimizer& optimizer, int64_t step, int rank,
+/// Does forward, backward and the step on this rank's share of a batch of 24.
+inline void small_step(Layer& model, Optimizer& local, DistributedOptimizer& optimizer, int64_t step, int rank,
                        int ranks) {
   const SmallBatch batch = small_batch(step, 24 * rank / ranks, 24 * (rank + 1) / ranks);
   optimizer.begin_step(step);
@@ -54,7 +54,7 @@ inline void small_step(Module& model, Optimizer& local, DistributedOptimizer& op
   optimizer.step();
 }
 
-/// All parameters, one after the other.
+/// All parameters in one vector.
 inline std::vector<float> parameters_of(Module& model) {
   std::vector<float> all;
   for (const auto& [name, parameter] : model.parameters()) {
@@ -64,10 +64,10 @@ inline std::vector<float> parameters_of(Module& model) {
   return all;
 }
 
-/// A rank's part of a training.
+/// The objects of one rank that trains.
 struct RankTraining {
   Communicator& communicator;
-  Module& model;
+  Layer& model;
   Sgd& local;
 
   void steps(DistributedOptimizer& optimizer, int64_t begin, int64_t end) const {
@@ -78,7 +78,7 @@ struct RankTraining {
 
 inline constexpr Sgd::Options kSmallSgd = {.lr = 0.1, .momentum = 0.9};
 
-/// Trains on every rank by `body(RankTraining)`; gives each rank's parameters.
+/// Trains on every rank with `body(RankTraining)`. Returns the parameters of each rank.
 template <class Net = SmallNet, class Body>
 std::vector<std::vector<float>> train_on_ranks(Transports transports, const Body& body) {
   std::vector<std::vector<float>> results(transports.size());
