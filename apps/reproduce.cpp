@@ -4,8 +4,8 @@
 #include "tern/trainer/application.h"
 #include "tern/trainer/job/program.h"
 
-// Repeats tables and figures of the papers: `reproduce list` names them, `reproduce terngrad-fig3 --data-dir DIR` runs
-// one, and goes on with it where it was stopped.
+// Reproduces tables and figures of the papers. `reproduce list` lists them. `reproduce terngrad-fig3 --data-dir DIR`
+// runs one, or continues it if it was stopped.
 
 int main(int argc, char** argv) {
   using namespace tern::reproduce;

@@ -1,5 +1,5 @@
 #include "tern/networks/lenet.h"
 
-// Trains LeNet on handwritten digits: `train_lenet --data mnist --data-dir DIR`, or on drawn digits with no file.
+// Trains LeNet on handwritten digits: `train_lenet --data mnist --data-dir DIR`. By default it generates the digits.
 
 int main(int argc, char** argv) { return tern::train(argc, argv, tern::networks::lenet().application()); }

@@ -1,5 +1,5 @@
-# NCCL, version 2.14 or newer: NCCL_INCLUDE_DIR, and NCCL_LIBRARY where it is. Nothing links it: programs load it when
-# they need it. Wheels hold libnccl.so.2 without the plain name.
+# NCCL, version 2.14 or newer. Sets NCCL_INCLUDE_DIR, and NCCL_LIBRARY if the library is found. Nothing links it:
+# programs load it when they need it. Wheels contain libnccl.so.2 without the plain name.
 include(${CMAKE_CURRENT_LIST_DIR}/NvidiaFolders.cmake)
 tern_nvidia_folders(headers libraries)
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${headers})

@@ -1,5 +1,5 @@
-# The OpenMP build of OpenBLAS, which shares one thread pool with oneDNN and tern: target OpenBLAS::OpenMP.
-# Debian keeps each build in a folder of its own, all under one soname; the run path decides which is loaded.
+# The OpenMP build of OpenBLAS: target OpenBLAS::OpenMP. It shares one thread pool with oneDNN and tern. Debian has a
+# folder for each build, but all builds have the same soname. The run path decides which one is loaded.
 find_library(OpenBLASOpenMP_LIBRARY openblas NO_DEFAULT_PATH
   PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
 find_path(OpenBLASOpenMP_INCLUDE_DIR cblas.h NO_DEFAULT_PATH

@@ -1,4 +1,5 @@
-# cuBLASLt of the toolkit's CUDA: target cuBLASLt::cuBLASLt. Wheels hold libcublasLt.so.13 without the plain name.
+# cuBLASLt for the toolkit's version of CUDA: target cuBLASLt::cuBLASLt. Wheels contain libcublasLt.so.13 without the
+# plain name.
 include(${CMAKE_CURRENT_LIST_DIR}/NvidiaFolders.cmake)
 tern_nvidia_folders(headers libraries)
 find_path(cuBLASLt_INCLUDE_DIR cublasLt.h HINTS ${headers})

@@ -1,4 +1,4 @@
-# cuDNN, version 9 or newer: target cuDNN::cuDNN. Wheels hold libcudnn.so.9 without the plain name.
+# cuDNN, version 9 or newer: target cuDNN::cuDNN. Wheels contain libcudnn.so.9 without the plain name.
 include(${CMAKE_CURRENT_LIST_DIR}/NvidiaFolders.cmake)
 tern_nvidia_folders(headers libraries)
 find_path(cuDNN_INCLUDE_DIR cudnn.h HINTS ${headers})

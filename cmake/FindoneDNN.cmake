@@ -1,5 +1,5 @@
-# oneDNN, version 2.6 or newer: target oneDNN::oneDNN. Its own package file asks for OpenCL's headers,
-# which nothing here uses.
+# oneDNN, version 2.6 or newer: target oneDNN::oneDNN. The package file of oneDNN itself needs OpenCL's headers, which
+# tern does not use.
 find_library(oneDNN_LIBRARY dnnl)
 find_path(oneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 mark_as_advanced(oneDNN_LIBRARY oneDNN_INCLUDE_DIR)

@@ -1,6 +1,7 @@
-# tern_nvidia_folders(HEADERS LIBRARIES): where NVIDIA's libraries may stand beside the system's own places, in the
-# toolkit's folders and in those of pip's wheels (nvidia-cudnn-cu13, nvidia-cublas, ...) of the python3 on the PATH. Wheels
-# that are named for another CUDA than the toolkit's are left out: they do not link with it.
+# tern_nvidia_folders(HEADERS LIBRARIES): the folders that may contain NVIDIA's libraries, in addition to the system's
+# own. They are the folders of the toolkit, and those of pip's wheels (nvidia-cudnn-cu13, nvidia-cublas, ...) for the
+# python3 on the PATH. If a wheel is named for another CUDA than the toolkit's, it is left out, because it does not link
+# with the toolkit.
 function(tern_nvidia_folders headers libraries)
   if(NOT DEFINED TERN_NVIDIA_WHEELS)
     execute_process(

@@ -1,5 +1,5 @@
-# The CUDA runtime, and CUDA as a language of this build. Users get machine code for Hopper, and PTX that the driver
-# compiles for what is newer.
+# Adds the CUDA runtime, and CUDA as a language of this build. By default the programs contain machine code for Hopper,
+# and PTX that the driver compiles for newer devices.
 if(TERN_CUDA_EMULATED)
   add_library(tern_cuda_emulation STATIC ${PROJECT_SOURCE_DIR}/tests/emulation/fibers.cpp)
   target_include_directories(tern_cuda_emulation PUBLIC ${PROJECT_SOURCE_DIR}/tests/emulation)
@@ -14,8 +14,8 @@ else()
   set(tern_cuda_runtime CUDA::cudart_static)
 endif()
 
-# Functions marked constexpr serve both sides; warnings are those of the host's compiler. The standard is no CUDA_STANDARD:
-# CMake 3.25 knows none of nvcc's beyond 17.
+# Device code can call functions that are marked constexpr. The warnings are those of the host's compiler. CUDA_STANDARD
+# is not set, because CMake 3.25 knows no standard of nvcc beyond 17.
 function(tern_cuda_options target)
   if(TERN_CUDA_EMULATED)
     get_target_property(sources ${target} SOURCES)
@@ -28,7 +28,8 @@ function(tern_cuda_options target)
 endfunction()
 
 # tern_cuda_objects(target [SOURCES glob...] [LINKS target...])
-# The CUDA code of a library: objects of their own in it, so that nothing else is compiled anew when a build turns to CUDA.
+# The CUDA code of a library, as separate objects in the library. So nothing else is compiled again if a build changes
+# to CUDA.
 function(tern_cuda_objects target)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

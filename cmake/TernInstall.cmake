@@ -1,10 +1,12 @@
-# The package `tern`: find_package(tern) gives tern::tern, and every folder of the house as tern::FOLDER.
+# The package `tern`. find_package(tern) gives tern::tern, and every folder of the library as tern::FOLDER.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
 install(TARGETS tern EXPORT tern)
 install(EXPORT tern NAMESPACE tern:: FILE ternTargets.cmake DESTINATION ${package_folder})
 install(FILES ${PROJECT_SOURCE_DIR}/tern.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
+install(FILES README.md LICENSE CHANGELOG.md TYPE DOC)
+install(DIRECTORY docs TYPE DOC)
 
 get_property(tern_dependencies GLOBAL PROPERTY TERN_DEPENDENCIES)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in ${PROJECT_BINARY_DIR}/ternConfig.cmake

@@ -1,5 +1,6 @@
 # tern_find_package(PACKAGE [VERSION] [COMPONENTS name...])
-# A required package, which the installed package file will ask for again: static libraries need theirs at the last link.
+# Finds a required package. The installed package file also finds it, because static libraries need their own libraries
+# at the last link.
 macro(tern_find_package)
   find_package(${ARGV} REQUIRED)
   string(REPLACE ";" " " tern_dependency "find_dependency(${ARGV})")
@@ -7,9 +8,9 @@ macro(tern_find_package)
 endmacro()
 
 # tern_library(NAME [AS folder] [SOURCES glob...] [ROOMS folder...] [LINKS target...] [PRIVATE_LINKS target...])
-# The static library `tern_NAME` of the current folder, alias `tern::NAME`. Without SOURCES: every .cpp in it.
-# Headers directly in the folder, or in one of its ROOMS, are public and installed. Headers in other folders are not.
-# They are installed as <tern/folder/...>; AS names another folder than the one in the source tree.
+# The static library `tern_NAME` of the current folder, with the alias `tern::NAME`. Without SOURCES, it has every .cpp
+# file of the folder. Headers directly in the folder, or in one of its ROOMS, are public and installed. Headers in other
+# folders are not. They are installed as <tern/folder/...>. AS gives another folder name than that of the source tree.
 function(tern_library name)
   cmake_parse_arguments(ARG "" "AS" "SOURCES;ROOMS;LINKS;PRIVATE_LINKS" ${ARGN})
   if(NOT ARG_SOURCES)
@@ -18,6 +19,13 @@ function(tern_library name)
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   file(GLOB sources CONFIGURE_DEPENDS ${ARG_SOURCES})
   add_library(tern_${name} STATIC ${sources})
+  # The files that stand in for CUDA are compiled alone. So the other files are compiled together in the same way with
+  # CUDA and without.
+  set(stand_ins ${sources})
+  list(FILTER stand_ins INCLUDE REGEX "/no_[^/]*/[^/]*$")
+  if(stand_ins)
+    set_source_files_properties(${stand_ins} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   add_library(tern::${name} ALIAS tern_${name})
   set_target_properties(tern_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
   target_include_directories(tern_${name} PUBLIC
@@ -37,7 +45,7 @@ function(tern_library name)
   endforeach()
 endfunction()
 
-# Warnings for tern's own code.
+# Sets the warnings for tern's own code.
 function(tern_compile_options target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>)

@@ -71,7 +71,7 @@ class GzipSource final : public ByteSource {
   }
   ~GzipSource() override { inflateEnd(&stream_); }
 
-  /// 1032 to 1 is the most that deflate reaches.
+  /// Deflate expands its input by a factor of 1032 at most.
   uint64_t most_bytes() const override { return file_.size() * 1032; }
   size_t read(std::span<uint8_t> bytes) override;
 
@@ -112,7 +112,7 @@ std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> f
 
 namespace {
 
-/// `xz -9` takes 65 MiB.
+/// `xz -9` needs 65 MiB.
 constexpr uint64_t kMostMemory = uint64_t{256} << 20;
 
 const char* cause(lzma_ret status) {
@@ -134,7 +134,7 @@ class XzSource final : public ByteSource {
   }
   ~XzSource() override { lzma_end(&stream_); }
 
-  /// A repeat of the longest match, 273 bytes, takes 14 range-coded bits of 0.022 bits each at least.
+  /// Repeating the longest match, 273 bytes, takes 14 range-coded bits of at least 0.022 bits each.
   uint64_t most_bytes() const override { return file_.size() * 7100; }
   size_t read(std::span<uint8_t> bytes) override;
 

@@ -9,33 +9,34 @@
 
 namespace tern {
 
-/// Bytes from first to last, whatever holds them. Used by one thread.
+/// A stream of bytes, read once from first to last: a plain file, a packed file or a file in an archive. One thread
+/// uses it.
 class ByteSource {
  public:
   explicit ByteSource(std::string name) : name_(std::move(name)) {}
   virtual ~ByteSource() = default;
 
-  /// Reads up to bytes.size() bytes and returns how many there were: fewer only at the end of what is whole. What is
-  /// cut off or damaged is an InputError that says where.
+  /// Reads up to bytes.size() bytes and returns how many it read. The count is smaller only at the end of the stream.
+  /// Throws InputError if the stream is truncated or damaged; the message gives the offset.
   virtual size_t read(std::span<uint8_t> bytes) = 0;
-  /// Bytes that there are at most in all.
+  /// Upper bound on the length of the whole stream, in bytes.
   virtual uint64_t most_bytes() const = 0;
-  /// How errors call it: the file's path, and the path within an archive.
+  /// Name for error messages: the file's path and, for a file in an archive, its path in the archive.
   const std::string& name() const { return name_; }
 
  private:
   std::string name_;
 };
 
-/// The bytes of a file, unpacked where it is gzip or xz (by its content, not its name).
+/// Opens a file. Unpacks it if its content (not its name) is gzip or xz. Throws InputError if the file cannot be read.
 std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path);
-/// Likewise of a file that is in memory already.
+/// Opens a file that is already in memory; unpacks it in the same way.
 std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file);
 
-/// A whole file as it is. An InputError names it where it cannot be read.
+/// Reads a whole file without unpacking it. Throws InputError, with the path, if the file cannot be read.
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
 
-/// What `file` unpacks to; its checksums are held against it.
+/// Unpack `file` and verify its checksums.
 std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file);
 std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file);
 

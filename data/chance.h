@@ -6,13 +6,13 @@
 
 namespace tern {
 
-/// The random numbers that one generated example is made of, drawn in a fixed order.
+/// Draws the random numbers of one generated example, in a fixed order.
 class Chance {
  public:
   explicit Chance(const RandomStream& random) : random_(random) {}
   uint32_t below(uint32_t n) { return random_.below(next_++, n); }
   float uniform(float low, float high) { return low + (high - low) * random_.uniform(next_++); }
-  /// Within ±spread, near 0 more often than far.
+  /// Returns a value within ±spread; values near 0 are more likely (triangular distribution).
   float around_zero(float spread) {
     const float first = uniform(-0.5f, 0.5f), second = uniform(-0.5f, 0.5f);
     return spread * (first + second);

@@ -12,12 +12,12 @@
 namespace tern {
 namespace {
 
-constexpr size_t kBatch = 10000;  // examples of a file
+constexpr size_t kBatch = 10000;  // examples per file
 constexpr size_t kPlane = 32 * 32, kExample = 3 * kPlane, kRecord = 1 + kExample;
 constexpr const char* kOwnFolder = "cifar-10-batches-bin";
 constexpr const char* kArchive = "cifar-10-binary.tar.gz";
 
-/// The files of a split, and the memory that their examples fill in this order.
+/// The file names of a split, and memory for their examples in the same order.
 struct Batches {
   std::vector<std::string> names;
   std::vector<uint8_t> pixels, labels;
@@ -34,7 +34,7 @@ struct Batches {
   }
 };
 
-/// Empty where there is none.
+/// Returns an empty path if there is no such file.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& name) {
   for (const auto& place : {folder, folder / kOwnFolder})
     for (const char* ending : {"", ".gz", ".xz"})
@@ -42,7 +42,7 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
   return {};
 }
 
-/// Whatever the order of files in it.
+/// Accepts the files of the archive in any order.
 void read_archive(const std::filesystem::path& path, Batches& batches) {
   std::vector<bool> found(batches.names.size());
   TarArchive archive(open_source(path));

@@ -12,14 +12,15 @@
 
 namespace tern {
 
-/// A place the pen passes, on a grid of 100×100, y down. The same place twice is a corner; {0, 0} lifts the pen.
+/// A point of a pen stroke on a grid of 100×100; y points down. The same point twice makes a corner; {0, 0} lifts the
+/// pen.
 struct PenPoint {
   int8_t x, y;
 
   friend bool operator==(const PenPoint&, const PenPoint&) = default;
 };
 
-/// One way to write a digit: smooth curves through the points of each stroke; unused places are {0, 0}.
+/// One way to write a digit: smooth curves through the points of each stroke. Unused points are {0, 0}.
 using DigitStyle = std::array<PenPoint, 12>;
 
 inline constexpr std::array<std::array<DigitStyle, 3>, 10> kDigitStyles = {{
@@ -57,7 +58,8 @@ inline constexpr std::array<std::array<DigitStyle, 3>, 10> kDigitStyles = {{
 
 }  // namespace tern
 
-// Only + − × ÷ and √ on floats, which IEEE 754 rounds in one way, and no contraction: the same bytes everywhere.
+// Uses only + − × ÷ and √ on floats, without contraction. IEEE 754 defines their rounding, so all machines give the
+// same bytes.
 namespace tern {
 namespace {
 
@@ -70,7 +72,7 @@ struct Point {
   float x, y;
 };
 
-/// From the grid of the strokes to pixels: scale, shear, rotation and shift of one writer's hand.
+/// Maps the grid of the strokes to pixels: scale, shear, rotation and shift of one writer.
 class Hand {
  public:
   explicit Hand(Chance& chance) {
@@ -91,7 +93,8 @@ class Hand {
   Point across_, down_, centre_;
 };
 
-/// Squared distance from each pixel's centre to the nearest ink, where that is near.
+/// Squared distance from each pixel's centre to the nearest line. It is exact only for pixels near a line; others hold
+/// kFar or a larger value than the true one.
 class Canvas {
  public:
   Canvas() { squares_.fill(kFar); }
@@ -123,7 +126,7 @@ class Canvas {
   std::array<float, kDigitSide * kDigitSide> squares_;
 };
 
-/// The curve through b and c (Catmull–Rom), at t in [0, 1] between them.
+/// The Catmull–Rom curve between b and c, at t in [0, 1].
 float between(float a, float b, float c, float d, float t) {
   return b + 0.5f * t * ((c - a) + t * ((2.0f * a - 5.0f * b + 4.0f * c - d) + t * (3.0f * (b - c) + d - a)));
 }
@@ -160,7 +163,7 @@ void draw_style(const DigitStyle& style, const Hand& hand, float wobble, float r
   if (!stroke.empty()) draw_stroke(stroke, reach, canvas);
 }
 
-/// Ink with a soft edge, and the grain of paper and scanner.
+/// Converts distances to grey values: ink with a soft edge, plus noise.
 void develop(const Canvas& canvas, float radius, Chance& chance, const RandomStream& grain, std::span<uint8_t> pixels) {
   const float edge = chance.uniform(0.8f, 1.6f), ink = chance.uniform(200.0f, 255.0f);
   const float noise = chance.uniform(0.0f, 14.0f) / 128.0f;

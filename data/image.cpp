@@ -8,7 +8,8 @@ namespace tern {
 Image upright(const ImageView& stored, int orientation) {
   const uint8_t* first = stored.values;
   std::ptrdiff_t right = stored.pixel_bytes, down = static_cast<std::ptrdiff_t>(stored.row_bytes);
-  // Exif 2.32, 4.6.4 A: where row 0 and column 0 of what is stored belong; from 5 on rows are columns.
+  // Exif 2.32, 4.6.4 A: the orientation says on which sides of the upright image the stored row 0 and column 0 are.
+  // From 5 on, rows and columns are exchanged.
   if (orientation == 2 || orientation == 3 || orientation >= 7) {
     first += (stored.width - 1) * right;
     right = -right;

@@ -24,14 +24,14 @@ namespace {
 
 constexpr uint32_t kVersion = 2;
 
-// The file: a Header, an Entry for each example, zeros up to a page, and the pixels.
+// File format: a Header, one Entry per example, zeros up to a page boundary, then the pixels.
 struct Header {
   char magic[8] = {'t', 'e', 'r', 'n', 'p', 'i', 'x', '\n'};
   uint32_t version = kVersion;
   uint32_t made_of = 0;
   uint64_t examples = 0, example_bytes = 0;
   uint32_t entries_sum = 0;  ///< CRC-32C of the entries that follow
-  uint32_t own_sum = 0;      ///< CRC-32C of what stands before
+  uint32_t own_sum = 0;      ///< CRC-32C of the fields above
 
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }
   uint32_t sum() const { return crc32c(bytes().first(offsetof(Header, own_sum))); }
@@ -48,7 +48,7 @@ size_t pixels_begin(const ImageCacheKey& key) {
   return (sizeof(Header) + key.examples * sizeof(Entry) + kPage - 1) / kPage * kPage;
 }
 
-/// A descriptor, closed with it.
+/// A file descriptor; the destructor closes it.
 struct File {
   int descriptor;
   File(const std::filesystem::path& path, int flags) : descriptor(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
@@ -68,7 +68,7 @@ Header header_of(const ImageCacheKey& key, std::span<const Entry> entries) {
 
 void make(const std::filesystem::path& path, const ImageCacheKey& key, const ImageCache::Source& source,
           const ImageCache::Progress& progress) {
-  constexpr uint64_t kTogether = 256;  // examples in memory at once
+  constexpr uint64_t kTogether = 256;  // examples in memory at the same time
   AtomicFile file(path);
   std::vector<Entry> entries(key.examples);
   std::vector<uint8_t> pixels(std::min(kTogether, key.examples) * key.example_bytes);
@@ -91,7 +91,8 @@ void make(const std::filesystem::path& path, const ImageCacheKey& key, const Ima
   file.commit();
 }
 
-/// Returns with the lock; without it where the file system has none, and each process makes the same.
+/// Takes the lock; calls `progress` while another process holds it. If the file system does not support locks, returns
+/// without one; then each process makes the same cache.
 void await(const File& lock, const ImageCache::Progress& progress) {
   while (::flock(lock.descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     progress(std::nullopt);
@@ -128,7 +129,7 @@ ImageCache ImageCache::open_or_make(const std::filesystem::path& path, const Ima
   if (auto cache = open(path, key)) return std::move(*cache);
   make(path, key, source, progress);
   auto cache = open(path, key);
-  check_input(cache.has_value(), path.string(), ": is not as it was written, expected a disk that keeps it");
+  check_input(cache.has_value(), path.string(), ": cannot be read back as it was written; check the disk");
   return std::move(*cache);
 }
 

@@ -8,29 +8,30 @@
 
 namespace tern {
 
-/// What a cache has to hold.
+/// What a cache must hold.
 struct ImageCacheKey {
-  uint32_t made_of = 0;  ///< a checksum of what its examples are made of
+  uint32_t made_of = 0;  ///< checksum of the sources of the examples
   uint64_t examples = 0;
-  uint64_t example_bytes = 0;  ///< of each
+  uint64_t example_bytes = 0;  ///< of one example
 
   friend bool operator==(const ImageCacheKey&, const ImageCacheKey&) = default;
 };
 
-/// Examples' pixels in a file, each with a checksum, mapped into memory: the system keeps in it what is in use. Reads
-/// are thread-safe; the file may be replaced meanwhile.
+/// A file with the pixels of examples, one checksum each, mapped into memory. The operating system keeps the pages that
+/// are in use. Reads are thread-safe. The file may be replaced while it is mapped.
 class ImageCache {
  public:
-  /// Writes the pixels of example `index`, from any thread; false where it has none.
+  /// Writes the pixels of example `index`; returns false if it has none. Any thread may call it.
   using Source = std::function<bool(size_t index, std::span<uint8_t> pixels)>;
-  /// Hears how many examples are done, at first 0, then every few hundred; before that, while another process makes
-  /// the cache, nullopt several times a second. Gives up by an exception.
+  /// Receives how many examples are done: first 0, then every few hundred. While another process makes the cache, it
+  /// receives nullopt several times a second. It may throw to give up.
   using Progress = std::function<void(std::optional<size_t> done)>;
 
-  /// The cache at `path`, if it is whole and holds what `key` says.
+  /// Opens the cache at `path`. Returns nullopt if it is missing, incomplete or does not match `key`. Throws InputError
+  /// if the file cannot be mapped.
   static std::optional<ImageCache> open(const std::filesystem::path& path, const ImageCacheKey& key);
-  /// The same, made of `source` where there is none; among processes one makes it, while the others wait. An InputError
-  /// where it cannot be written.
+  /// Opens the cache, or makes it from `source` if `open` finds none. If several processes call this, one makes the
+  /// cache and the others wait. Throws InputError if the file cannot be written.
   static ImageCache open_or_make(const std::filesystem::path& path, const ImageCacheKey& key, const Source& source,
                                  const Progress& progress);
 
@@ -38,7 +39,8 @@ class ImageCache {
   ImageCache(ImageCache&& other) noexcept;
   ImageCache& operator=(ImageCache&& other) noexcept;
 
-  /// False where `source` had none; an InputError where the pixels are not those that were written.
+  /// Copies the pixels of example `index`. Returns false if `source` had none. Throws InputError if their checksum is
+  /// wrong.
   bool read(size_t index, std::span<uint8_t> pixels) const;
 
  private:
@@ -46,7 +48,7 @@ class ImageCache {
       : path_(path), file_(file), key_(key) {}
 
   std::filesystem::path path_;
-  std::span<const std::byte> file_;  ///< the mapping, unmapped by this
+  std::span<const std::byte> file_;  ///< the mapping; the destructor unmaps it
   ImageCacheKey key_;
 };
 

@@ -34,17 +34,17 @@ std::string_view text_of(std::span<const uint8_t> file) {
   return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 
-/// A kind of file that is read.
+/// A file format that the decoder accepts.
 struct Format {
   std::string_view begin;
-  int64_t pixels_per_byte;  ///< that a whole file can hold at most
+  int64_t pixels_per_byte;  ///< most pixels that one byte of a whole file can encode
 };
 
 constexpr std::string_view kJpegBegin = "\xff\xd8\xff", kPngBegin = "\x89PNG\r\n\x1a\n";
 constexpr Format kFormats[] = {
-    {kJpegBegin, 8 * 64},    // a bit for each block of 8×8 in the first of progressive scans
-    {kPngBegin, 8 * 1032},   // a bit each, in 1032 times as many bytes by the best of deflate
-    {"GIF8", 4096 * 2 / 3},  // LZW's longest string by 12 bits
+    {kJpegBegin, 8 * 64},    // 1 bit per block of 8×8 in the first progressive scan
+    {kPngBegin, 8 * 1032},   // 1 bit per pixel, and deflate expands by 1032 at most
+    {"GIF8", 4096 * 2 / 3},  // LZW's longest string in 12 bits
     {"BM", 8},
     {"P5", 1},
     {"P6", 1},
@@ -59,8 +59,8 @@ void check_extent(std::string_view file, const std::string& name, int64_t pixels
               " bytes hold ", room, " at most");
 }
 
-/// What stb_image does not look at, depending on its version: it makes pixels up where data end early, and reads and
-/// writes past its tables.
+/// Checks what some versions of stb_image do not check. They invent pixels if the data end early, and read and write
+/// out of bounds of their tables.
 void check_jpeg(std::string_view file, const std::string& name, const JpegHeader& header) {
   check_input(header.damage.empty(), name, ": damaged JPEG: found a ", header.damage, " at offset ",
               header.damage_offset);
@@ -70,8 +70,8 @@ void check_jpeg(std::string_view file, const std::string& name, const JpegHeader
               " bytes");
 }
 
-/// Nor that the lengths of a PNG's chunks, which it finds memory for, are within the file. A large size it refuses in
-/// words of its own.
+/// Checks that the chunk lengths of a PNG are within the file; stb_image allocates memory for them without this check.
+/// Checks the size from IHDR too, because stb_image refuses a large size with its own message.
 void check_png(std::string_view file, const std::string& name, int64_t pixels_per_byte) {
   const auto number = [&](size_t at) {
     uint32_t value = 0;
@@ -90,7 +90,7 @@ void check_png(std::string_view file, const std::string& name, int64_t pixels_pe
   fail_input({name, ": truncated: no end of the image (IEND) in ", file.size(), " bytes"});
 }
 
-/// Whatever is transparent, before white; `channels` colours and an opacity each pixel.
+/// Blends transparent pixels with white. Each pixel has `channels` colour values and an alpha value.
 void lay_on_white(std::span<uint8_t> pixels, size_t channels) {
   for (size_t at = 0; at < pixels.size(); at += channels + 1) {
     const int alpha = pixels[at + channels];
@@ -118,13 +118,13 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
     image.orientation_ = header.orientation;
   }
   if (format->begin == kPngBegin) check_png(text, name, format->pixels_per_byte);
-  // Some versions of stb_image read past PNM's 16 bits once they have converted them.
+  // Some versions of stb_image read out of bounds after they convert PNM's 16 bits.
   check_decoded(!format->begin.starts_with('P') || !stbi_is_16_bit_from_memory(file.data(), size), "PNM of 16 bits");
   int width = 0, height = 0, found = 0;
   const bool known = stbi_info_from_memory(file.data(), size, &width, &height, &found) != 0;
   check_decoded(known, known ? "" : stbi_failure_reason());
   check_extent(text, name, format->pixels_per_byte, width, height);
-  // A byte more for each pixel, used or not: stb_image vectorizes colour for four alone.
+  // Always ask for one channel more (alpha), even if it is unused: stb_image vectorizes colour only for four channels.
   const int pixel_bytes = channels + 1;
   image.pixels_ = {stbi_load_from_memory(file.data(), size, &width, &height, &found, pixel_bytes), &stbi_image_free};
   check_decoded(image.pixels_ != nullptr, image.pixels_ ? "" : stbi_failure_reason());

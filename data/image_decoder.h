@@ -10,11 +10,11 @@
 
 namespace tern {
 
-/// A decoded picture as its file stores it; the owner of its pixels.
+/// A decoded picture in the orientation that its file stores; owns its pixels.
 class DecodedImage {
  public:
   ImageView view() const { return view_; }
-  int orientation() const { return orientation_; }  ///< Exif's; see `upright`
+  int orientation() const { return orientation_; }  ///< Exif's orientation; see `upright`
 
  private:
   friend DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name, int channels);
@@ -23,12 +23,12 @@ class DecodedImage {
   int orientation_ = 1;
 };
 
-/// Decodes PNG, JPEG, BMP, GIF or PNM as grey (one channel) or in colour (three), 8 bits each; transparent places show
-/// white paper. An InputError says what is wrong with the file, called `name`: a size that so few bytes cannot hold is
-/// refused before there is memory for it. Thread-safe.
+/// Decodes PNG, JPEG, BMP, GIF or PNM to grey (1 channel) or colour (3 channels), 8 bits each. Transparent parts become
+/// white. Throws InputError if the file is wrong; the message calls it `name`. If the declared size is too large for
+/// the file's length, throws before it allocates memory. Thread-safe.
 DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name, int channels);
 
-/// The picture in the file at `path`, decoded, and turned as its camera was held.
+/// Reads and decodes the picture at `path`, and rotates it upright as Exif says. Throws InputError if it cannot.
 Image read_image(const std::filesystem::path& path, int channels = 1);
 
 }  // namespace tern

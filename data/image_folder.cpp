@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kChannels = 3;
 
-/// CRC-32C of values, one after the other.
+/// CRC-32C of a sequence of values.
 class Checksum {
  public:
   void add(int64_t value) { add(std::as_bytes(std::span(&value, 1))); }

@@ -12,34 +12,36 @@
 
 namespace tern {
 
-/// How a picture of any proportions becomes a square.
+/// How a picture of any proportions becomes square.
 enum class Fit : uint8_t {
-  crop,    ///< the middle: its shorter side, as Krizhevsky et al. (2012, section 2) do
-  squash,  ///< all of it, without keeping its proportions, as Caffe and TernGrad do
+  crop,    ///< the largest centred square, as in Krizhevsky et al. (2012, section 2)
+  squash,  ///< the whole picture, without its proportions, as in Caffe and TernGrad
 };
 
 struct ImageFolderOptions {
-  int side = 256;  ///< pixels
+  int side = 256;  ///< width and height of an example, in pixels
   Fit fit = Fit::crop;
 };
 
-/// Pictures in files as examples of `side`×`side` pixels in colour, decoded, turned as Exif says and resized as they
-/// are read. A file that cannot be read is no error: the next one that can be stands in for it, with its own label.
+/// Picture files as colour examples of `side`×`side` pixels. `read` decodes a file, rotates it as Exif says and resizes
+/// it. A file that cannot be read is not an error: `read` returns the next readable file instead, with that file's
+/// label.
 class ImageFolder final : public Dataset {
  public:
   ImageFolder(ImageList list, const ImageFolderOptions& options);
 
   int64_t size() const override { return std::ssize(list_.files); }
   ImageSpec spec() const override;
-  /// An InputError where no file of all can be read.
+  /// Throws InputError if none of the files can be read.
   int64_t read(int64_t index, std::span<uint8_t> pixels) const override;
-  /// Of names, labels and sizes of the files, and of the options.
+  /// Checksum of the options and of each file's class name, file name and size.
   uint32_t fingerprint() const override;
   std::vector<std::string> unread() const override;
 
-  /// From now on examples come from the cache at `path`, the same bytes. Where it is missing, not whole, or made of
-  /// other files than those that are there now, it is made, by the threads of `parallel_for`, and `progress` told.
-  /// Processes that share it wait for the first, and `progress` is told of that too. Not thread-safe.
+  /// From now on `read` takes the examples from the cache at `path`; the bytes are the same. Makes the cache if it is
+  /// missing, incomplete or made from other files than the present ones. The threads of `parallel_for` make it;
+  /// `progress` hears how far they are. If several processes share the cache, the first one makes it and the others
+  /// wait; `progress` hears of the wait too. Not thread-safe.
   void use_cache(const std::filesystem::path& path, const ImageCache::Progress& progress);
 
  private:
@@ -50,7 +52,7 @@ class ImageFolder final : public Dataset {
   ImageFolderOptions options_;
   std::optional<ImageCache> cache_;
   mutable std::mutex mutex_;
-  mutable std::map<size_t, std::string> unread_;  ///< which and why, by index
+  mutable std::map<size_t, std::string> unread_;  ///< why a file cannot be read, by index
 };
 
 }  // namespace tern

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kBlank = " \t\r";
 
-/// The beginning of `text`, which may be of a file that is no text.
+/// The first characters of `text`, quoted and escaped: the file may be binary.
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 80;
   std::string quoted = "'";
@@ -27,7 +27,7 @@ std::string shown(std::string_view text) {
   return quoted += text.size() > kMost ? "'..." : "'";
 }
 
-/// Of a line that is not blank; `where` is for errors.
+/// Parses a line that is not blank. `where` names the file in errors.
 ImageLine read_line(std::string_view text, int64_t number, const std::string& where) {
   text = text.substr(0, text.find_last_not_of(kBlank) + 1);
   const size_t gap = text.find_last_of(kBlank);
@@ -72,12 +72,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".pgm", ".ppm"};
 
-/// A list file or a folder of classes for each split; the same where they share one.
+/// The list file or the folder of classes of each split. Both are the same if the splits share one.
 struct Places {
   fs::path training, test;
 };
 
-/// A link to itself is none, for which `fs::is_directory` throws.
+/// Returns false for a link to itself; `fs::is_directory` without `error` throws for one.
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
@@ -91,7 +91,7 @@ bool is_picture(const fs::path& path) {
   return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
-/// In the order of their names.
+/// Names of the folders that are not hidden, sorted.
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -115,7 +115,7 @@ Places find_places(const fs::path& place) {
   return {place, place};
 }
 
-/// Fills in what the system knows of `file`; the errno where it knows none.
+/// Fills in the file's size and time. Returns 0, EISDIR for a folder, or errno if `stat` fails.
 int look_at(ImageFile& file) {
   struct stat status = {};
   if (::stat(file.path.c_str(), &status) != 0) return errno;
@@ -133,7 +133,7 @@ std::vector<std::string> classes_of_folders(const fs::path& folder) {
   return names;
 }
 
-/// Whether the folder that `link` leads to is, or holds, one of those by which it was reached.
+/// Whether the target of `link` is, or contains, one of the folders on the path `way`.
 bool leads_back(const fs::path& link, const std::vector<fs::path>& way) {
   const fs::path end = fs::canonical(link);
   return std::ranges::any_of(way, [&](const fs::path& each) {
@@ -142,8 +142,8 @@ bool leads_back(const fs::path& link, const std::vector<fs::path>& way) {
   });
 }
 
-/// Adds what is in the last folder of `way`, by which it was reached. A link that leads back is taken for a picture
-/// that cannot be read.
+/// Adds the pictures in the last folder of the path `way`. Adds a link that leads back as a picture; it cannot be read
+/// later.
 void find_pictures(std::vector<fs::path>& way, std::vector<fs::path>& found) {
   for (const auto& entry : fs::directory_iterator(way.back())) {
     const fs::path& path = entry.path();
@@ -169,18 +169,18 @@ void add_class(const fs::path& folder, const std::string& name, int64_t label, s
   std::ranges::sort(paths);
   for (auto& path : paths) {
     ImageFile file{.path = std::move(path), .label = label};
-    look_at(file);  // a link to nowhere or back cannot be read later, which is told then
+    look_at(file);  // a broken link gives its error when it is read
     files.push_back(std::move(file));
   }
 }
 
-/// `classes` are the training's.
+/// `classes` are the classes of the training split.
 std::vector<ImageFile> list_folders(const fs::path& folder, const std::vector<std::string>& classes) {
   std::vector<ImageFile> files;
   for (const auto& name : folders_in(folder)) {
     const auto known = std::ranges::lower_bound(classes, name);
     check_input(known != classes.end() && *known == name, "images: ", folder.string(), " holds a class '", name,
-                "', expected those that there is training for");
+                "', expected a class of the training pictures");
     const size_t before = files.size();
     add_class(folder, name, known - classes.begin(), files);
     check_input(files.size() > before, "images: ", (folder / name).string(),
@@ -193,7 +193,7 @@ std::vector<ImageFile> list_lines(const fs::path& list, const std::vector<std::s
   std::vector<ImageFile> files;
   for (const ImageLine& line : read_image_lines(list)) {
     check_input(line.label < std::ssize(classes), list.string(), ": line ", line.number, ": found label ", line.label,
-                ", expected 0 to ", classes.size() - 1, ", which there is training for");
+                ", expected 0 to ", classes.size() - 1, ", the labels of the training list");
     ImageFile file{.path = list.parent_path() / line.path, .label = line.label};
     const int error = look_at(file);
     check_input(error == 0, list.string(), ": line ", line.number, ": ", file.path.string(), ": ", std::strerror(error),
@@ -203,7 +203,7 @@ std::vector<ImageFile> list_lines(const fs::path& list, const std::vector<std::s
   return files;
 }
 
-/// Keeps of each class the pictures 2, 12, 22, ... for testing, and the others for training.
+/// Of each class, keeps the pictures 2, 12, 22, ... for testing and the others for training.
 void keep_share(Split split, size_t classes, std::vector<ImageFile>& files) {
   std::vector<int64_t> seen(classes);
   std::erase_if(files, [&](const ImageFile& file) {

@@ -8,7 +8,7 @@
 namespace tern {
 namespace {
 
-/// Numbers at offsets, where there are such bytes.
+/// Reads numbers at offsets; returns nullopt if the bytes end too early.
 struct Reader {
   std::span<const uint8_t> bytes;
   bool little_endian = false;
@@ -24,7 +24,8 @@ struct Reader {
   }
 };
 
-/// Of the first directory of a TIFF file (TIFF 6.0, section 2), which is what Exif is.
+/// The orientation in the first directory of a TIFF file (TIFF 6.0, section 2). Exif data has this format. 1 if there
+/// is none.
 int orientation_of(Reader tiff) {
   constexpr uint32_t kOrientation = 0x0112, kShort = 3;
   tiff.little_endian = tiff.begins_with("II");
@@ -42,10 +43,11 @@ int orientation_of(Reader tiff) {
   return 1;
 }
 
-/// The Huffman tables that there are so far, for DC and AC coefficients, and what is wrong with them or their use.
+/// The Huffman tables defined so far, for DC and AC coefficients. Reports errors in their definition and use.
 class HuffmanTables {
  public:
-  /// Those of a segment's bytes [at, end). Like a decoder this follows a table beyond the end.
+  /// Adds the tables of a segment's bytes [at, end). Like a decoder, reads a table that goes beyond `end`. Returns the
+  /// damage, or "".
   std::string_view define(const Reader& file, size_t at, size_t end) {
     constexpr size_t kLengths = 16;
     while (at < end) {
@@ -59,7 +61,7 @@ class HuffmanTables {
     return {};
   }
 
-  /// By a scan whose header begins at `at` (ITU-T T.81, B.2.3).
+  /// Checks the tables that a scan uses; its header begins at `at` (ITU-T T.81, B.2.3). Returns the damage, or "".
   std::string_view use(const Reader& file, size_t at, bool progressive) const {
     const uint32_t components = file.number(at, 1).value_or(0);
     const size_t spectrum = at + 1 + size_t{2} * components;
@@ -69,16 +71,17 @@ class HuffmanTables {
     for (size_t i = 0; i < components; ++i) {
       const uint32_t places = file.number(at + 2 + 2 * i, 1).value_or(0);
       if ((uses[0] && !(defined_[0] >> (places >> 4) & 1)) || (uses[1] && !(defined_[1] >> (places & 15) & 1)))
-        return "scan by a Huffman table that there is not";
+        return "scan with an undefined Huffman table";
     }
     return {};
   }
 
  private:
-  uint32_t defined_[2] = {};  ///< bit by bit
+  uint32_t defined_[2] = {};  ///< a bit for each table; [0]: DC, [1]: AC
 };
 
-/// Where the next marker stands, from `at` on: behind what is padding, or a scan.
+/// Offset of the next marker, from `at` on. Skips padding and the entropy-coded data of a scan. Returns file.size() if
+/// there is none.
 size_t find_marker(std::span<const uint8_t> file, size_t at) {
   const auto is_none = [](uint8_t byte) { return byte == 0 || byte == 0xff || (0xd0 <= byte && byte <= 0xd7); };
   for (; at + 1 < file.size(); ++at) {

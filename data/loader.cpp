@@ -12,7 +12,7 @@
 namespace tern {
 namespace {
 
-/// Fisher–Yates from the last place down.
+/// Fisher–Yates shuffle, from the last position down.
 void shuffle_in_place(std::vector<int64_t>& order, const RandomStream& random) {
   for (size_t i = order.size(); i > 1; --i) {
     const auto chosen = random.below(i - 1, static_cast<uint32_t>(i));
@@ -49,7 +49,7 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
         dataset.size());
   check_input(options.batch_size >= 1, "loader: a batch of ", options.batch_size, " examples, expected 1 or more");
   check_input(options.threads >= 0, "loader: ", options.threads, " threads, expected 0 or more");
-  // Whole batches are counted in the smallest share, so that every rank takes the same number of steps.
+  // Count whole batches in the smallest share, so that every rank takes the same number of steps.
   const int64_t share = options.drop_last ? sampler.size / sampler.ranks : sampler.share();
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
   check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
@@ -88,7 +88,7 @@ std::optional<Batch> DataLoader::next() {
     fill(given_++, batch);
     return batch;
   }
-  // The consumer allocates, never a thread, so what is allocated when does not depend on timing.
+  // The consumer allocates, never a thread. So the order of allocations does not depend on timing.
   const int64_t refill = given_ + std::ssize(slots_);
   Slot fresh;
   if (refill < batches_) fresh.batch = allocate(refill);

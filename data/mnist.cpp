@@ -50,7 +50,7 @@ IdxArray read_idx(const std::filesystem::path& path, int rank) {
     size *= static_cast<uint64_t>(extent);
   }
 
-  // Memory grows with what is really there: a small gzip file may declare a thousand times its size.
+  // Allocate as the data arrive: a small damaged file may declare a thousand times its size.
   for (size_t values = 0; values < size;) {
     array.values.resize(std::min<size_t>(size, std::max<size_t>(kFirstRead, 2 * values)));
     values += source->read(std::span(array.values).subspan(values));
@@ -68,7 +68,8 @@ namespace {
 constexpr int64_t kSide = 28;
 constexpr int64_t kClasses = 10;
 
-/// The file of `stem` ("train-images") and `kind` ("idx3-ubyte") under any of its spellings.
+/// Finds the file of `stem` ("train-images") and `kind` ("idx3-ubyte"); tries all spellings. Throws InputError if there
+/// is none.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem, const std::string& kind) {
   std::string looked_for;
   for (const char* joint : {"-", "."}) {

@@ -14,14 +14,14 @@ struct IdxArray {
   std::vector<uint8_t> values;  ///< row-major
 };
 
-/// Reads an IDX file (http://yann.lecun.com/exdb/mnist: big-endian magic 0x0000'08'rank, `rank` extents, the bytes),
-/// plain or gzip. An InputError names file, offset, what was found and what was expected; what the header declares
-/// is held against the file's size before memory is taken for it.
+/// Reads an IDX file, plain, gzip or xz (http://yann.lecun.com/exdb/mnist: big-endian magic 0x0000'08'rank, `rank`
+/// extents, the bytes). Throws InputError with the file, the offset, what it found and what it expected. Compares the
+/// size in the header with the file's size before it allocates memory.
 IdxArray read_idx(const std::filesystem::path& path, int rank);
 
-/// MNIST, or another set in its form (28×28, ten classes), from a folder with the canonical IDX files:
-/// train-images-idx3-ubyte, train-labels-idx1-ubyte and t10k-..., plain or .gz, also spelled train-images.idx3-ubyte.
-/// An InputError names the file, the offset, what was found and what was expected.
+/// Loads MNIST, or another data set in its format (28×28, ten classes), from a folder with the IDX files
+/// train-images-idx3-ubyte, train-labels-idx1-ubyte and t10k-..., plain or .gz; the spelling train-images.idx3-ubyte is
+/// valid too. Throws InputError with the file, the offset, what it found and what it expected.
 MemoryDataset load_mnist(const std::filesystem::path& folder, Split split);
 
 }  // namespace tern

@@ -10,11 +10,12 @@
 namespace tern {
 namespace {
 
-// Weights are whole numbers, so that sums are exact: in a unit that 16 bits hold.
+// Weights are integers, so sums are exact. They are in units of 2^-14, so that they fit in 16 bits.
 constexpr int kUnitBits = 14, kUnit = 1 << kUnitBits;
 
-/// What each pixel along one axis is made of: as many neighbours of the source's for each, by weights that add up to
-/// kUnit. Some are 0, since a loop of one length costs less than a shorter one that no processor can foresee.
+/// For each output pixel along one axis: the first source pixel and the weights of that pixel and the next ones. The
+/// weights of an output pixel sum to kUnit. All output pixels have the same number of weights, and some weights are 0:
+/// a loop of fixed length costs less than a shorter loop with a branch that the processor cannot predict.
 template <class Weight>
 class Mix {
  public:
@@ -31,7 +32,7 @@ class Mix {
   }
 
   const std::vector<int>& first() const { return first_; }
-  /// All of them, as many for each pixel.
+  /// All weights; each output pixel has the same number of them.
   const std::vector<Weight>& weights() const { return weights_; }
   Run operator[](int i) const {
     const auto at = static_cast<size_t>(i);
@@ -39,14 +40,16 @@ class Mix {
   }
 
  private:
-  /// Where the weights of `i` go, the first of them that of `source` at the latest.
+  /// Returns the place for the weight of pixel `source` in the weights of output pixel `i`. Sets first_[i], so that the
+  /// run stays within the source.
   Weight* begin_run(int i, int source, int from) {
     const auto at = static_cast<size_t>(i);
     first_[at] = std::min(source, from - static_cast<int>(count_));
     return &weights_[at * count_] + (source - first_[at]);
   }
 
-  /// Of what lies within [i, i + 1) · scale. Shares are rounded where they end, so that none is lost.
+  /// Sets the weights for the mean over [i, i + 1) · scale. Rounds the cumulative sums, so the weights sum to kUnit
+  /// exactly.
   void set_mean(int i, double scale, int from) {
     const double begin = i * scale;
     int source = static_cast<int>(begin), spent = 0;
@@ -72,7 +75,7 @@ class Mix {
   std::vector<Weight> weights_;
 };
 
-/// One row out of as many as there are weights, from `from` on; few are the usual case.
+/// Mixes kRows rows, from `from` on, into one row. A small kRows is the usual case.
 template <int kRows>
 void mix_few(const uint8_t* from, size_t row_bytes, const int16_t* weights, std::span<float> row) {
   for (size_t i = 0; i < row.size(); ++i) {
@@ -91,7 +94,7 @@ void mix_many(const uint8_t* from, size_t row_bytes, std::span<const int16_t> we
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(sums[i] >> kUnitBits);
 }
 
-/// One row out of those that `run` names.
+/// Mixes the rows of `run` into one row.
 void mix_rows(const ImageView& image, Mix<int16_t>::Run run, std::span<float> row) {
   while (run.weights.back() == 0) run.weights = run.weights.first(run.weights.size() - 1);
   for (; run.weights.front() == 0; ++run.first) run.weights = run.weights.subspan(1);
@@ -104,13 +107,13 @@ void mix_rows(const ImageView& image, Mix<int16_t>::Run run, std::span<float> ro
   }
 }
 
-// Sums of floats are exact too, below 2^24.
+// Float sums below 2^24 are exact too.
 constexpr size_t kLanes = 4;
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Integers = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 
-/// One row of pixels; returns where it ends. Some of the four lanes are of the next pixel, or of none: `row` has room
-/// for them at its end.
+/// Mixes columns into one row of pixels; returns the end of the output. Some of the four lanes belong to the next
+/// pixel, or to none. So `row` must have room for kLanes more floats at its end.
 template <int kChannels>
 uint8_t* mix_columns(const float* row, int pixel_bytes, const Mix<float>& columns, uint8_t* to) {
   const size_t count = columns[0].weights.size();
@@ -143,7 +146,8 @@ void resize(const ImageView& image, int width, int height, std::span<uint8_t> to
         height, " pixels of ", image.channels, " channels have ", bytes_of(width, height, image.channels));
   const Mix<float> columns(image.width, width);
   const Mix<int16_t> rows(image.height, height);
-  // The last pixel of a part of a picture may end where the picture's memory does.
+  // In a part of a picture, the last pixel may end at the end of the picture's memory. So do not read beyond its
+  // channels.
   const size_t used = bytes_of(image.width - 1, 1, image.pixel_bytes) + static_cast<size_t>(image.channels);
   std::vector<float> row(bytes_of(image.width, 1, image.pixel_bytes) + kLanes);
   const auto mix_row = image.channels == 1 ? mix_columns<1> : mix_columns<3>;

@@ -8,11 +8,12 @@
 #include "tern/core/random.h"
 #include "tern/data/chance.h"
 
-// Only + − × ÷ and √ on floats, which IEEE 754 rounds in one way, and no contraction: the same bytes everywhere.
+// Uses only + − × ÷ and √ on floats, without contraction. IEEE 754 defines their rounding, so all machines give the
+// same bytes.
 namespace tern {
 namespace {
 
-/// How far a point lies out, in units of the shape's size: below 1 inside, where the slope at the edge is about 1.
+/// A distance-like function of a shape of size 1: below 1 inside, above 1 outside. Its slope at the edge is about 1.
 using Reach = float (*)(float x, float y);
 
 float disc(float x, float y) { return std::sqrt(x * x + y * y); }
@@ -25,7 +26,7 @@ float bar(float x, float y) { return std::max(std::abs(x) + 0.65f, std::abs(y));
 float cross(float x, float y) { return std::min(bar(x, y), bar(y, x)); }
 float hexagram(float x, float y) { return std::min(triangle(x, y), triangle(x, -y)); }
 
-/// Inside of four of five lines at least.
+/// A point is inside if it is inside at least four of the five lines.
 float pentagram(float x, float y) {
   const float side = std::abs(x);
   std::array<float, 5> out = {y, 0.30901699f * y + 0.95105652f * side, 0.30901699f * y - 0.95105652f * side,
@@ -36,9 +37,9 @@ float pentagram(float x, float y) {
 
 constexpr std::array<Reach, kShapeKinds> kReaches = {disc,   ring, crescent, half_disc, triangle,
                                                      square, bar,  cross,    pentagram, hexagram};
-constexpr float kFarthest = 1.5f;  // no shape goes beyond
+constexpr float kFarthest = 1.5f;  // no shape reaches farther
 
-/// From pixels to the shape's own coordinates, in which its size is 1.
+/// Maps pixels to the coordinates of the shape, in which its size is 1.
 class Placement {
  public:
   Placement(float side, Chance& chance)
@@ -50,7 +51,7 @@ class Placement {
     sine_ = turn * 2 * t / (1 + t * t);
   }
 
-  /// How much of the pixel at (x, y) the shape covers, with a soft edge.
+  /// The fraction of the pixel at (x, y) that the shape covers, with a soft edge.
   float cover(Reach reach, float x, float y) const {
     const float dx = (x - centre_x_) / size_, dy = (y - centre_y_) / size_;
     if (dx * dx + dy * dy > kFarthest * kFarthest) return 0;
@@ -61,7 +62,7 @@ class Placement {
   float centre_x_, centre_y_, size_, cosine_ = 1, sine_ = 0;
 };
 
-/// One channel of the ground, shaded from edge to edge, and of the shape before it.
+/// One channel of the colours: the background, with a linear gradient, and the shape.
 struct Tint {
   float ground, across, down, shape;
 
@@ -88,7 +89,7 @@ int64_t Shapes::read(int64_t index, std::span<uint8_t> pixels) const {
         " bytes of pixels, an example has ", spec().numel());
   const int64_t label = index % kShapeKinds;
   RandomKey key{.seed = seed_, .purpose = Purpose::digits, .owner = static_cast<uint32_t>(index)};
-  key.tensor = split_ == Split::train ? 4 : 6;  // 0 to 3 are the digits' own
+  key.tensor = split_ == Split::train ? 4 : 6;  // the digits use 0 to 3
   Chance chance{RandomStream(key)};
   ++key.tensor;
   const RandomStream grain(key);

@@ -14,7 +14,7 @@ struct TarArchive::Reader {
   std::unique_ptr<ByteSource> source;
   std::unique_ptr<archive, decltype(&archive_read_free)> handle{archive_read_new(), &archive_read_free};
   std::array<uint8_t, 1 << 16> block{};
-  std::exception_ptr failure;  ///< the source's, which must not pass through libarchive
+  std::exception_ptr failure;  ///< the error of `source`; it must not pass through libarchive
 
   static la_ssize_t read_block(archive*, void* self, const void** block) {
     auto& reader = *static_cast<Reader*>(self);
@@ -27,7 +27,7 @@ struct TarArchive::Reader {
     }
   }
 
-  /// Throws what stands behind a `status` that is an error's.
+  /// Throws the error of `status`, if it is one.
   void check_status(la_ssize_t status) const {
     if (failure) std::rethrow_exception(failure);
     if (status >= ARCHIVE_OK || status == ARCHIVE_WARN) return;

@@ -6,14 +6,14 @@
 
 namespace tern {
 
-/// The files of a tar archive, in its order. Used by one thread.
+/// The files of a tar archive, in the order of the archive. One thread uses it.
 class TarArchive {
  public:
   explicit TarArchive(std::unique_ptr<ByteSource> archive);
   ~TarArchive();
 
-  /// The next regular file, to be read before the next call, named as in "FILE.tar: PATH"; null at the end, which is
-  /// where a packed archive's checksum has been held against it. An InputError where the archive is damaged.
+  /// The next regular file; its name is "FILE.tar: PATH". Read it before the next call. Returns null at the end; by
+  /// then the checksum of a packed archive has been verified. Throws InputError if the archive is damaged.
   std::unique_ptr<ByteSource> next();
 
  private:

@@ -9,16 +9,17 @@
 #include "tern/core/random.h"
 #include "tern/data/chance.h"
 
-// Only + − × ÷ on floats, which IEEE 754 rounds in one way, and no contraction: the same bytes everywhere.
+// Uses only + − × ÷ on floats, without contraction. IEEE 754 defines their rounding, so all machines give the same
+// bytes.
 namespace tern {
 namespace {
 
 constexpr int64_t kTrainSize = 700 * kToneClasses, kTestSize = 100 * kToneClasses;
-constexpr std::array<float, 5> kSecondNote = {-18, -9, 0, 9, 18};          // bands above the first
-constexpr std::array<float, 7> kThirdNote = {-18, -12, -6, 0, 6, 12, 18};  // above the second
+constexpr std::array<float, 5> kSecondNote = {-18, -9, 0, 9, 18};          // bands above the first note
+constexpr std::array<float, 7> kThirdNote = {-18, -12, -6, 0, 6, 12, 18};  // bands above the second note
 constexpr float kOctave = 40;
 
-/// Pitch and loudness over time.
+/// Pitch and loudness of a melody over time.
 class Melody {
  public:
   Melody(int64_t label, Chance& chance) {

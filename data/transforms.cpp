@@ -10,7 +10,7 @@
 namespace tern {
 namespace {
 
-/// The part of the output that the example covers: rows [top, bottom), columns [left, right); the rest is padding.
+/// The part of the output that the example covers: rows [top, bottom) and columns [left, right). The rest is padding.
 struct Covered {
   int64_t top, bottom, left, right;
 };
@@ -23,23 +23,23 @@ Covered covered(const ImageSpec& input, const ImageSpec& output, int64_t pad, co
           .right = std::clamp<int64_t>(input.width - column, 0, output.width)};
 }
 
-/// Exact sums over one channel of the crop; padding adds nothing.
+/// Exact sums over one channel of the crop; padding adds 0.
 struct ChannelSums {
   int64_t values = 0, squares = 0;
 };
 
-/// scale·x + shift.
+/// The map x → scale·x + shift.
 struct Affine {
   double scale, shift;
 };
 
-/// Brightness and contrast of a channel: contrast·(x + brightness − mean) + mean, the mean after brightness.
+/// Brightness and contrast of a channel: contrast·(x + brightness − mean) + mean, with the mean after brightness.
 Affine adjust(const Augmentation& augmentation, double mean) {
   const double contrast = augmentation.contrast;
   return {contrast, 255.0 * augmentation.brightness + (1 - contrast) * mean};
 }
 
-/// Mean and deviation over all channels once they are adjusted, of an image with `area` pixels.
+/// Standardizes `maps` by the mean and deviation over all adjusted channels of an image with `area` pixels.
 void standardize_all(const std::vector<ChannelSums>& sums, double area, std::vector<Affine>& maps) {
   const double n = area * static_cast<double>(maps.size());
   double mean = 0, squares = 0;
@@ -55,7 +55,7 @@ void standardize_all(const std::vector<ChannelSums>& sums, double area, std::vec
   for (Affine& map : maps) map = {map.scale / deviation, (map.shift - mean) / deviation};
 }
 
-/// What each of the 256 values of a byte becomes, channel after channel: rounded once, from f64.
+/// A table of the output for each of the 256 byte values, channel by channel. Computes in f64 and rounds once.
 std::vector<float> lookup_table(const Transform& transform, const Augmentation& augmentation,
                                 const std::vector<ChannelSums>& sums, double area) {
   std::vector<Affine> maps;
@@ -76,7 +76,7 @@ std::vector<float> lookup_table(const Transform& transform, const Augmentation& 
   return table;
 }
 
-/// Calls `body` with the number of channels, as a constant where it is a usual one.
+/// Calls `body` with the number of channels: a compile-time constant for 1 and 3.
 template <class Body>
 void with_channels(int64_t channels, Body&& body) {
   if (channels == 1) return body(std::integral_constant<int64_t, 1>{});

@@ -8,41 +8,44 @@
 
 namespace tern {
 
-/// What chance decided for one example: all a device needs to repeat `Transform::apply` on raw pixels.
+/// The random choices for one example. A device needs only these to repeat `Transform::apply` on raw pixels.
 struct Augmentation {
-  int32_t top = 0;   ///< first row of the crop within the padded image
-  int32_t left = 0;  ///< first column
+  int32_t top = 0;   ///< first row of the crop in the padded image
+  int32_t left = 0;  ///< first column of the crop
   bool flip = false;
-  float brightness = 0;  ///< added, in fractions of full scale
-  float contrast = 1;    ///< factor on the distance from each channel's mean
+  float brightness = 0;  ///< added, as a fraction of full scale
+  float contrast = 1;    ///< factor on the distance from the channel's mean
 
   friend bool operator==(const Augmentation&, const Augmentation&) = default;
 };
 
-/// The way from an example's u8 pixels to a network's f32 input, as plain settings: pad, crop, flip, brightness,
-/// contrast, then normalize or standardize, in this order. Drawing and applying are apart, and both are pure.
+/// The steps from an example's u8 pixels to a network's f32 input: pad, crop, flip, brightness, contrast, then
+/// normalize or standardize, in this order. `draw` makes the random choices and `apply` uses them; both are pure
+/// functions.
 struct Transform {
   int64_t pad = 0;          ///< black pixels added on each side
-  int64_t crop_height = 0;  ///< 0: the example's own
+  int64_t crop_height = 0;  ///< 0: the height of the example
   int64_t crop_width = 0;
-  bool random_crop = false;  ///< false: from the centre
-  bool random_flip = false;  ///< left and right, for half of the examples
-  float brightness = 0;      ///< largest change either way, in fractions of full scale
-  float contrast_low = 1;    ///< the factor is uniform in [contrast_low, contrast_high]
+  bool random_crop = false;  ///< false: crop at the centre
+  bool random_flip = false;  ///< mirror left and right, with probability 1/2
+  float brightness = 0;      ///< largest change in either direction, as a fraction of full scale
+  float contrast_low = 1;    ///< the contrast is uniform in [contrast_low, contrast_high]
   float contrast_high = 1;
-  /// (x/255 − mean) / deviation, one value or one per channel; these defaults are (x/255 − 0.5)·2.
+  /// Normalization: (x/255 − mean) / deviation, with one value for all channels or one per channel. The defaults give
+  /// (x/255 − 0.5)·2.
   std::vector<float> mean = {0.5f};
   std::vector<float> deviation = {0.5f};
-  /// Per-image standardization instead: (x − mean) / max(std, 1/√n), over the image's n values of full scale 255.
+  /// true: standardize each image instead, (x − mean) / max(std, 1/√n), over the image's n values x in 0 to 255.
   bool standardize = false;
 
-  /// The same without chance: the crop from the centre, all else as it is.
+  /// The same transform without randomness: crops at the centre.
   Transform for_evaluation() const;
-  /// What examples of `input` become; an InputError where the crop does not fit or the channels disagree.
+  /// The shape of the transformed examples. Throws InputError if the crop does not fit, `mean` or `deviation` has the
+  /// wrong length, or a deviation is not positive.
   ImageSpec output(const ImageSpec& input) const;
-  /// A pure function of its arguments; `index` is the example's global index.
+  /// Draws the random choices for one example; `index` is its index in the data set. A pure function.
   Augmentation draw(const ImageSpec& input, uint64_t seed, int64_t epoch, int64_t index) const;
-  /// `pixels` [H, W, C] of `input`, `image` [h, w, C] of `output(input)`.
+  /// Transforms `pixels` [H, W, C] of shape `input` to `image` [h, w, C] of shape `output(input)`.
   void apply(const ImageSpec& input, const Augmentation& augmentation, std::span<const uint8_t> pixels,
              std::span<float> image) const;
 };

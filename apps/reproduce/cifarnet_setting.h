@@ -9,22 +9,22 @@
 
 namespace tern::reproduce {
 
-/// How CifarNet is trained for a table of TernGrad: `train_cifarnet` with these flags, or a study with the same.
+/// How CifarNet is trained for a table of TernGrad: the flags of `train_cifarnet`, which studies use too.
 struct CifarNetSetting {
   DataChoice data;
   int64_t batch_size = networks::cifarnet().recipe.defaults.batch_size;
   int64_t iterations = networks::cifarnet().recipe.defaults.iterations.value();
-  bool short_form = false;  ///< of a rate that falls to zero, instead of the paper's constant one
+  bool short_form = false;  ///< the learning rate falls to zero; false: the paper's constant one
 
   std::vector<std::string> flags() const;
-  /// One sentence for a page, without the length.
+  /// One sentence for the result page, without the number of steps.
   std::string sentence() const;
 };
 
-/// The flags by which so many workers of one process train with TernGrad's codes.
+/// The flags for `workers` threads of one process that train with TernGrad's codec.
 std::vector<std::string> ternary_flags(int64_t workers);
 
-/// The settings that `application` would read from these words.
+/// The settings that `application` reads from these words.
 TrainSettings read_settings(const Application& application, const std::vector<std::string>& words);
 
 }  // namespace tern::reproduce

@@ -24,7 +24,7 @@ std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
   return accuracies;
 }
 
-/// Of all lines, and no less than a point.
+/// The range of all lines; at least one percentage point.
 std::pair<double, double> accuracy_range(const Chart& chart) {
   const auto found = extent(chart.series);
   if (!found) return {0, 100};
@@ -33,7 +33,7 @@ std::pair<double, double> accuracy_range(const Chart& chart) {
   return {low - margin, high + margin};
 }
 
-/// Means of a hundredth of the steps each.
+/// Means over blocks of 1/100 of the steps.
 std::vector<std::pair<double, double>> smooth(const std::vector<double>& losses) {
   const size_t length = std::max<size_t>(1, losses.size() / 100);
   std::vector<std::pair<double, double>> points;
@@ -137,7 +137,7 @@ std::string CodecComparison::figure(const Results& results) const {
     const auto found = results_of(plan_.codecs[i], results);
     if (found.empty()) continue;
     Series series = {.label = plan_.codecs[i].label, .color = kPalette[i], .points = smooth(found.front()->losses)};
-    if (is_float(plan_.codecs[i])) {  // others lie upon it
+    if (is_float(plan_.codecs[i])) {  // the other lines may cover it
       series.width = 8;
       series.opacity = 0.35;
     }

@@ -10,30 +10,30 @@
 
 namespace tern::reproduce {
 
-/// How gradients travel in a run.
+/// The codec of the gradients in a run.
 struct ComparedCodec {
-  const char* name;                  ///< in names of runs
+  const char* name;                  ///< part of the names of runs
   const char* label;                 ///< in tables and figures
-  const char* spec;                  ///< of --codec; that of the first, which others are compared with, is none
-  std::optional<double> paper = {};  ///< the accuracy that the paper prints, percent
+  const char* spec;                  ///< value of --codec; "none" for a plan's first, the baseline
+  std::optional<double> paper = {};  ///< accuracy in the paper, percent
 };
 inline constexpr ComparedCodec kFloat = {.name = "float", .label = "float", .spec = "none"};
 
-/// QSGD's section 5 leaves matrices of fewer elements in float.
+/// Threshold for --min-compress: QSGD's section 5 keeps smaller matrices in float.
 inline constexpr int64_t kSmallMatrix = 10'000;
 
-/// One network, trained by workers with each of several codecs.
+/// A network that workers train with each of several codecs.
 struct CodecComparisonPlan {
-  std::string title, setting;  ///< what a person reads above the figure and the table
+  std::string title, setting;  ///< heading of the figure, and text above the table
   std::string program;
   DataChoice data;
-  std::vector<std::string> flags;  ///< of all runs, beside those of workers, length and seed
+  std::vector<std::string> flags;  ///< flags of all runs, except workers, length and seed
   std::vector<ComparedCodec> codecs;
-  int64_t min_compress = 0;  ///< tensors of fewer elements travel as floats
+  int64_t min_compress = 0;  ///< smaller tensors are sent as floats
   int64_t workers = 2, iterations = 1, seeds = 1, checkpoint_every = 500;
 };
 
-/// Accuracies, bytes and curves of a plan's runs. Floats travel round a ring, codes are gathered by all.
+/// Compares accuracies, bytes and curves of a plan's runs. Floats use the ring exchange, codes use allgather.
 class CodecComparison final : public Experiment {
  public:
   explicit CodecComparison(CodecComparisonPlan plan) : plan_(std::move(plan)) {}
@@ -43,9 +43,9 @@ class CodecComparison final : public Experiment {
 
  private:
   Run make_run(const ComparedCodec& codec, int64_t seed) const;
-  /// Of the seeds that have ended.
+  /// The results of the seeds that have finished.
   std::vector<const RunResult*> results_of(const ComparedCodec& codec, const Results& results) const;
-  /// Of the model, from what the float run sent; nullopt where it has not ended.
+  /// Number of elements of the model, computed from the bytes that the float run sent; nullopt if it has not finished.
   std::optional<double> elements(const Results& results) const;
   std::string table(const Results& results) const;
   std::string figure(const Results& results) const;
@@ -53,11 +53,11 @@ class CodecComparison final : public Experiment {
   CodecComparisonPlan plan_;
 };
 
-/// The one number of --workers, or `usual`. An InputError where it does not share a batch of `batch` equally among two
-/// or more.
+/// The single value of --workers, or `usual`. Throws InputError if there are several values, or if the value is below 2
+/// or does not divide `batch`.
 int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch);
 
-/// What a page adds behind the name of a data set other than `papers`.
+/// Text for a page after the name of a data set that differs from `papers`; else empty.
 const char* not_the_papers(const DataChoice& data, const char* papers);
 
 }  // namespace tern::reproduce

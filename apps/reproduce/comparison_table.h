@@ -9,29 +9,29 @@
 
 namespace tern::reproduce {
 
-/// A row of a table of accuracies, trained once for each seed.
+/// A row of a table of accuracies. It is trained once for each seed.
 struct ComparisonRow {
-  Run run;            ///< without its seed; `name` is what the seed's is added to, `columns` are the row's first cells
-  std::string label;  ///< in the figure
+  Run run;            ///< without the seed, which is appended to `name`; `columns` are the first cells of the row
+  std::string label;  ///< label in the figure
   std::optional<double> published;         ///< accuracy in percent
-  std::optional<int64_t> published_steps;  ///< that it took; other rows are marked as shortened
+  std::optional<int64_t> published_steps;  ///< steps in the paper; rows with other steps are marked as shortened
 };
 
-/// Rows that differ in how gradients travel; the first is what the others are compared with.
+/// Rows that differ in the codec of the gradients. The others are compared with the first row.
 struct ComparisonGroup {
   std::string title;
   std::vector<ComparisonRow> rows;
 };
 
-/// A table that compares ways of training by final test accuracy, beside what a paper has published, and draws how they
-/// got there.
+/// A table that compares training methods by their final test accuracy, next to the published values. A figure shows
+/// the accuracy over the steps.
 class ComparisonTable final : public Experiment {
  public:
   struct Content {
-    std::string heading;  ///< of the figure
+    std::string heading;  ///< heading of the figure
     std::string setting;  ///< Markdown: how all rows are trained
     int64_t seeds = 1;
-    bool papers_data = true;  ///< otherwise accuracies and the paper's have no difference that says anything
+    bool papers_data = true;  ///< same data as the paper; false: leave out the differences from the paper's accuracies
     std::vector<ComparisonGroup> groups;
   };
 
@@ -42,7 +42,7 @@ class ComparisonTable final : public Experiment {
  private:
   std::vector<double> accuracies(const ComparisonRow& row, const Results& results) const;
   std::vector<std::string> cells(const ComparisonGroup& group, const ComparisonRow& row, const Results& results) const;
-  /// Of the first seed that has ended, if its workers sent any.
+  /// MB per step of rank 0, from the first seed that has finished; "–" if its workers sent nothing.
   std::string megabytes_cell(const ComparisonRow& row, const Results& results) const;
   bool is_shortened() const;
   std::string figure(const Results& results) const;

@@ -7,15 +7,16 @@
 
 namespace tern::reproduce {
 
-/// Every table and figure of the papers, in their order, those that tern cannot make yet among them.
+/// All tables and figures of the papers, in their order, including those that tern cannot make yet.
 std::vector<ExperimentEntry> experiments();
-/// An InputError offers the nearest name where `name` is none of them, and says why tern does not run it yet.
+/// The experiment with this name. Throws InputError if there is none (with the nearest name), or if tern cannot run it
+/// yet (with the reason).
 ExperimentEntry find_experiment(const std::string& name);
-/// What `reproduce list` prints.
+/// The text of `reproduce list`.
 std::string experiment_list();
 
-// Those that tern makes: each stands in the file of its name. Adding one is that file, its line here, and its line in
-// `experiments()`.
+// The experiments that tern can run; each is in the file of its name. To add one, add its file, its line here, and its
+// line in `experiments()`.
 
 ExperimentEntry terngrad_fig2();
 ExperimentEntry terngrad_fig3();

@@ -25,7 +25,7 @@ double share_of_zeros(const Tensor& values) {
 
 namespace {
 
-/// From vectors' squared lengths and their dot product.
+/// From the squared lengths of two vectors and their dot product.
 ClippingLoss clipping_loss(double original, double clipped, double dot) {
   if (original == 0 || clipped == 0) return {};
   const double cosine = std::min(1.0, dot / std::sqrt(original * clipped));
@@ -47,7 +47,8 @@ ClippingLoss clipping_loss(const Tensor& original, const Tensor& clipped) {
 }
 
 ClippingLoss normal_clipping_loss(double deviations) {
-  // With density φ and tails Q beyond c on both sides: E[clip(x)²] = 1 − (1 − c²) Q − 2 c φ(c), E[x clip(x)] = 1 − Q.
+  // For a normal x with density φ and both tails Q beyond c: E[clip(x)²] = 1 − (1 − c²) Q − 2 c φ(c), E[x clip(x)] = 1
+  // − Q.
   const double c = deviations, tails = std::erfc(c / std::numbers::sqrt2);
   const double density = std::exp(-c * c / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
   return clipping_loss(1, 1 - (1 - c * c) * tails - 2 * c * density, 1 - tails);

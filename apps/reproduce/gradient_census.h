@@ -7,25 +7,25 @@
 
 namespace tern::reproduce {
 
-/// Of a tensor whose values are counted in units of `unit`: the shares that lie in `bins` equal bins from −`width` to
-/// `width`; what lies beyond counts in the first or last.
+/// A histogram of `values` in units of `unit`: the fraction of values in each of `bins` equal bins from −`width` to
+/// `width`. Values outside count in the first or last bin.
 std::vector<double> histogram(const Tensor& values, double unit, double width, size_t bins);
 
-/// The share of elements that are 0.
+/// The fraction of elements that are 0.
 double share_of_zeros(const Tensor& values);
 
-/// What clipping takes from a vector: of its length (a share), and from its direction (degrees).
+/// The effect of clipping on a vector: the lost fraction of its length, and the change of its direction in degrees.
 struct ClippingLoss {
   double length = 0, degrees = 0;
 };
 ClippingLoss clipping_loss(const Tensor& original, const Tensor& clipped);
-/// Of a long vector of normal values, clipped at `deviations` of theirs. More than that is lost by heavier tails.
+/// The same for a long vector of normal values, clipped at `deviations` standard deviations. Heavier tails lose more.
 ClippingLoss normal_clipping_loss(double deviations);
 
-/// The fourth moment over the square of the second, about zero: 3 of normal values, more where tails are heavier.
+/// The fourth moment over the square of the second moment, about zero: 3 for normal values, more for heavier tails.
 double kurtosis(const Tensor& values);
 
-/// How many values a tensor takes.
+/// The number of different values in a tensor.
 int64_t count_levels(const Tensor& values);
 
 }  // namespace tern::reproduce

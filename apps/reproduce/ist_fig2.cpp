@@ -19,19 +19,19 @@ namespace {
 
 using namespace trainer;
 
-/// IST's Figure 2 (Yuan et al., section 3.4): traffic and operations of a step by the number of machines, data parallel
-/// and IST, for a perceptron with three hidden layers; by the paper's formulas, by the sum that they stand for, and as
-/// tern's ledgers count them while it trains that perceptron.
+/// IST's Figure 2 (Yuan et al., section 3.4): traffic and operations per step by the number of machines, for data
+/// parallel and IST, for a perceptron with three hidden layers. It shows the paper's printed formulas, the exact sums,
+/// and the counts of tern's ledgers while tern trains that perceptron.
 class IstFigure2 final : public Experiment {
  public:
-  /// An InputError names the option that cannot be.
+  /// Throws InputError with the option if one is invalid.
   explicit IstFigure2(const ExperimentOptions& options);
 
   std::vector<Run> runs() const override;
   Report report(const Results& results) const override;
 
  private:
-  /// What was counted with so many workers; null where it was not, or not yet.
+  /// The counts for this number of workers; null if they are not there.
   const Numbers* counted(int64_t workers, const Results& results) const;
   std::string traffic_table(const Results& results) const;
   std::string operations_table(const Results& results) const;
@@ -41,8 +41,8 @@ class IstFigure2 final : public Experiment {
   std::string network() const;
 
   IstCosts costs_;
-  std::vector<int64_t> workers_;  ///< of the runs
-  std::vector<int64_t> places_;   ///< of the tables: those and the paper's
+  std::vector<int64_t> workers_;  ///< worker numbers of the runs
+  std::vector<int64_t> places_;   ///< rows of the tables: these and the paper's
 };
 
 constexpr int64_t kPaperWorkers[] = {1, 2, 4, 8, 16, 32};
@@ -88,13 +88,13 @@ double share_that_moves(int64_t n) { return static_cast<double>(n - 1) / static_
 
 std::string cell(double value, double unit) { return fmt::format("{:.4g}", value / unit); }
 
-/// Of a count that is a whole number of floats, against what a formula says.
+/// Compares a counted number of floats with a formula.
 std::string agreement(double counted, double expected) {
   const double difference = counted - expected;
   return std::abs(difference) <= 1e-9 * expected ? "equal" : fmt::format("{:+.4g}", difference);
 }
 
-/// What `value` says of each number of workers, at its place on a logarithmic axis.
+/// A line of `value(n)` over the numbers of workers, on a logarithmic x axis.
 template <class Value>
 Series line(const char* label, const char* color, const std::vector<int64_t>& workers, Value value) {
   Series series = {.label = label, .color = color, .points = {}};
@@ -109,7 +109,7 @@ Series dots(const char* label, std::vector<std::pair<double, double>> points) {
 Chart chart_over(const std::vector<int64_t>& workers, const char* title) {
   Chart chart = {.title = title, .x_label = "machines", .series = {}};
   for (const int64_t n : workers) chart.x_ticks.emplace_back(std::log2(static_cast<double>(n)), std::to_string(n));
-  constexpr double kMargin = 0.15;  // for dots at the ends
+  constexpr double kMargin = 0.15;  // room for the dots at the ends
   chart.x_range = {chart.x_ticks.front().first - kMargin, chart.x_ticks.back().first + kMargin};
   return chart;
 }

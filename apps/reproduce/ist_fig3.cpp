@@ -13,7 +13,7 @@ namespace {
 
 using namespace trainer;
 
-/// A line of the figure: a method, and J where it has local steps.
+/// A line of the figure: a method, and its number of local steps J.
 struct Way {
   const IstMethod& method;
   int64_t local_steps;
@@ -29,7 +29,7 @@ std::vector<Way> make_ways() {
           {methods[2], 20, "IST 20", kGreen}};
 }
 
-/// IST's Figure 3 (Yuan et al., section 4, "Scalability"): how much sooner n workers are done with an epoch than one.
+/// IST's Figure 3 (Yuan et al., section 4, "Scalability"): the speed-up of an epoch with n workers over one worker.
 class IstFigure3 final : public Experiment {
  public:
   explicit IstFigure3(const ExperimentOptions& options)
@@ -75,7 +75,7 @@ class IstFigure3 final : public Experiment {
     return {.method = &way.method, .workers = workers, .steps = steps_, .local_steps = way.local_steps};
   }
 
-  /// Seconds of an epoch; without what evaluation takes, which the last steps' clock does not see.
+  /// Training time of an epoch in seconds, without evaluation: CurvePoint::seconds does not include it.
   static double epoch_seconds(const IstTask& task, const RunResult& result, int64_t workers) {
     const CurvePoint& end = result.curve.back();
     return end.seconds / static_cast<double>(end.step) * static_cast<double>(task.epoch_steps(workers));

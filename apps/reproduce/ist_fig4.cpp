@@ -11,13 +11,13 @@ namespace {
 
 using namespace trainer;
 
-/// Of the perceptron, section 4: "IST exhibits a 4.2× speedup compared to local SGD, and 10.6× speedup compared to
-/// classical data parallel for the 2-layer Google speech model to reach 77%".
+/// The speed-ups that the paper states for the perceptron, section 4: "IST exhibits a 4.2× speedup compared to local
+/// SGD, and 10.6× speedup compared to classical data parallel for the 2-layer Google speech model to reach 77%".
 constexpr double kLevel = 0.77;
 constexpr std::pair<TrainingMethod, double> kPaperSpeedups[] = {{TrainingMethod::data_parallel, 10.6},
                                                                 {TrainingMethod::local_sgd, 4.2}};
 
-/// IST's Figure 4 (Yuan et al., section 4): test accuracy over the time of training.
+/// IST's Figure 4 (Yuan et al., section 4): test accuracy over training time.
 class IstFigure4 final : public Experiment {
  public:
   explicit IstFigure4(const ExperimentOptions& options) : tasks_(ist_tasks("ist-fig4", options)) {
@@ -76,7 +76,7 @@ class IstFigure4 final : public Experiment {
     return markdown_table(rows);
   }
 
-  /// How much sooner IST reaches the level of the paper's text.
+  /// The speed-ups of IST in reaching the accuracy of the paper's text.
   std::string speedups(size_t task, const Results& results) const {
     std::vector<std::vector<std::string>> rows = {
         {fmt::format("to {:.0f} %", 100 * kLevel), "seconds", "IST's", "times as fast", "the paper's"}};
@@ -111,7 +111,7 @@ class IstFigure4 final : public Experiment {
   }
 
   std::vector<IstTask> tasks_;
-  std::vector<int64_t> workers_;  ///< of each task
+  std::vector<int64_t> workers_;  ///< for each task
 };
 
 }  // namespace

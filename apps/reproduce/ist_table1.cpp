@@ -13,7 +13,7 @@ namespace {
 
 using namespace trainer;
 
-/// Seconds that the paper's table has, by method and by 2, 4 and 8 machines.
+/// The seconds of the paper's table, by method and by 2, 4 and 8 machines.
 struct PaperRow {
   double accuracy;
   double seconds[3][3];
@@ -24,17 +24,18 @@ constexpr PaperRow kSpeechSeconds[] = {{0.63, {{118, 269, 450}, {68, 130, 235}, 
                                        {0.75, {{759, 1708, 2417}, {444, 742, 1110}, {231, 167, 192}}}};
 constexpr PaperRow kResNet18Seconds[] = {{0.85, {{21775, 13689, 6890}, {18769, 12744, 7020}, {15093, 7852, 5241}}},
                                          {0.90, {{54002, 38430, 17853}, {36891, 22198, 12157}, {33345, 16798, 13425}}}};
-/// What a short residual network reaches; the paper has nothing to compare.
+/// Accuracies that a shortened residual network reaches; the paper has none to compare with.
 constexpr double kShortLevels[] = {0.3, 0.4};
 
-/// IST's Table 1 (Yuan et al., section 4): seconds of training to levels of test accuracy.
+/// IST's Table 1 (Yuan et al., section 4): training time in seconds until given test accuracies.
 class IstTable1 final : public Experiment {
  public:
   explicit IstTable1(const ExperimentOptions& options) : tasks_(ist_tasks("ist-table1", options)) {
     refuse_seeds("ist-table1", options);
     const std::vector<int64_t> all(std::begin(kPaperWorkers), std::end(kPaperWorkers));
     for (const IstTask& task : tasks_)
-      workers_.push_back(ist_workers(options, options.quick && task.scope != SubnetScope::fc ? std::vector<int64_t>{2} : all));
+      workers_.push_back(
+          ist_workers(options, options.quick && task.scope != SubnetScope::fc ? std::vector<int64_t>{2} : all));
   }
 
   std::vector<Run> runs() const override {
@@ -69,11 +70,12 @@ class IstTable1 final : public Experiment {
   static std::vector<double> levels(const IstTask& task) {
     std::vector<double> found;
     if (task.scope != SubnetScope::fc && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
-    for (const PaperRow& row : task.scope == SubnetScope::fc ? kSpeechSeconds : kResNet18Seconds) found.push_back(row.accuracy);
+    for (const PaperRow& row : task.scope == SubnetScope::fc ? kSpeechSeconds : kResNet18Seconds)
+      found.push_back(row.accuracy);
     return found;
   }
 
-  /// The paper's seconds, of one of its rows.
+  /// The seconds in one of the paper's rows; nullopt if the paper has none.
   static std::optional<double> paper_seconds(const IstTask& task, double accuracy, size_t method, int64_t workers) {
     const auto column = std::ranges::find(kPaperWorkers, workers);
     const auto& rows = task.scope == SubnetScope::fc ? kSpeechSeconds : kResNet18Seconds;
@@ -131,7 +133,7 @@ class IstTable1 final : public Experiment {
   }
 
   std::vector<IstTask> tasks_;
-  std::vector<std::vector<int64_t>> workers_;  ///< of each task
+  std::vector<std::vector<int64_t>> workers_;  ///< for each task
 };
 
 }  // namespace

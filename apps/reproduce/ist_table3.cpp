@@ -13,7 +13,7 @@ namespace {
 
 using namespace trainer;
 
-/// Percent, of data parallel, local SGD and IST.
+/// The paper's accuracies in percent, of data parallel, local SGD and IST.
 constexpr double kSpeechAccuracy[] = {79.38, 79.98, 81.53}, kResNet18Accuracy[] = {91.28, 90.87, 91.02};
 
 /// IST's Table 3 (Yuan et al., section 4): final test accuracy with 2 machines.
@@ -51,7 +51,7 @@ class IstTable3 final : public Experiment {
     return {.method = &method, .workers = workers, .steps = task.steps(workers), .seed = seed};
   }
 
-  /// Percent, of the seeds that have ended.
+  /// Accuracies in percent, of the seeds that have finished.
   std::vector<double> accuracies(const IstTask& task, const IstMethod& method, int64_t workers,
                                  const Results& results) const {
     std::vector<double> found;

@@ -16,11 +16,11 @@ namespace {
 
 using namespace trainer;
 
-constexpr int64_t kIstBatch = 128;  ///< of a worker, as in the authors' code
+constexpr int64_t kIstBatch = 128;  ///< batch of each worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";
-constexpr int64_t kCalibrated = 20;  ///< batches
+constexpr int64_t kCalibrated = 20;  ///< batches for batch-norm statistics
 
-/// The paper's two-layer network for spoken words, on melodies of the same size and number of classes.
+/// The paper's two-layer network for spoken words, trained on melodies with the same size and number of classes.
 IstTask perceptron(const ExperimentOptions& options) {
   const std::string hidden = options.quick ? "512" : "4096";
   return {.name = "mlp",
@@ -68,10 +68,9 @@ std::string run_name(const IstTask& task, const IstRun& run) {
 }  // namespace
 
 std::span<const IstMethod> ist_methods() {
-  static constexpr IstMethod kMethods[] = {
-      {TrainingMethod::data_parallel, "data parallel", kBlue},
-      {TrainingMethod::local_sgd, "local SGD", kOrange},
-      {TrainingMethod::ist, "IST", kGreen}};
+  static constexpr IstMethod kMethods[] = {{TrainingMethod::data_parallel, "data parallel", kBlue},
+                                           {TrainingMethod::local_sgd, "local SGD", kOrange},
+                                           {TrainingMethod::ist, "IST", kGreen}};
   return kMethods;
 }
 
@@ -113,7 +112,7 @@ Run make_run(const IstTask& task, const IstRun& run) {
   const auto add = [&](std::initializer_list<std::string> words) {
     made.flags.insert(made.flags.end(), words.begin(), words.end());
   };
-  // --batch-size of data parallel workers is theirs together.
+  // With data-parallel training, --batch-size is the batch of all workers together.
   add({"--batch-size", std::to_string(shares ? task.batch * run.workers : task.batch)});
   add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
   if (!together) return made;

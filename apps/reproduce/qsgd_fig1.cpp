@@ -16,19 +16,19 @@ namespace {
 using namespace trainer;
 
 constexpr int64_t kLevels = 5;   ///< s
-constexpr int64_t kValues = 51;  ///< of |v_i| / ‖v‖ from 0 to 1
+constexpr int64_t kValues = 51;  ///< number of values |v_i| / ‖v‖ from 0 to 1
 constexpr size_t kPictured = 33;
 constexpr const char* kLevelColors[] = {kGrey, kBlue, kTeal, kGreen, kOrange, kPurple};
 constexpr const char* kRun = "levels";
 
 std::string level_name(int64_t level) { return fmt::format("level {}", level); }
 
-/// p of level ℓ/s for |v_i| / ‖v‖ = a (section 3.1): 1 − |s a − ℓ|, but not less than 0.
+/// The probability of level ℓ/s for |v_i| / ‖v‖ = a (section 3.1): max(0, 1 − |s a − ℓ|).
 double probability(double a, int64_t level) {
   return std::max(0.0, 1 - std::abs(a * kLevels - static_cast<double>(level)));
 }
 
-/// How often tern's codec gives each level to the first element of the unit vector (a, √(1 − a²)).
+/// How often tern's codec draws each level for the first element of the unit vector (a, √(1 − a²)).
 Numbers draw_levels(int64_t draws, const StudyProgress& progress) {
   const auto codec = make_codec(fmt::format("qsgd:levels={},bucket=0,norm=l2", kLevels));
   Numbers numbers;
@@ -37,7 +37,7 @@ Numbers draw_levels(int64_t draws, const StudyProgress& progress) {
     const Tensor v = Tensor::from({2}, std::vector{a, std::sqrt(1 - a * a)}).to(DType::f32);
     std::vector<int64_t> counts(kLevels + 1);
     for (int64_t draw = 0; draw < draws; ++draw) {
-      const auto step = static_cast<uint32_t>(i * draws + draw);  // other random numbers for each value
+      const auto step = static_cast<uint32_t>(i * draws + draw);  // different random numbers for each value
       ++counts.at(static_cast<size_t>(drawn_levels(*codec, v, step)[0]));
     }
     numbers["value"].push_back(a);
@@ -49,7 +49,7 @@ Numbers draw_levels(int64_t draws, const StudyProgress& progress) {
   return numbers;
 }
 
-/// The paper's picture: an interval's ends, each as often as the value is near to it.
+/// The paper's picture: how often each end of the interval is drawn for one value.
 Chart picture(const Numbers& numbers) {
   const double a = numbers.at("value")[kPictured];
   Chart chart = {.title = fmt::format("|v_i| / ‖v‖ = {}: share of draws", a), .x_label = "levels ℓ/s", .series = {}};
@@ -117,7 +117,7 @@ class QsgdFigure1 final : public Experiment {
   }
 
  private:
-  /// In standard errors of a share.
+  /// The largest difference from a probability, in standard errors.
   double largest_deviation(const Numbers& numbers) const {
     double largest = 0;
     for (int64_t level = 0; level <= kLevels; ++level)

@@ -20,30 +20,30 @@ namespace {
 
 using namespace trainer;
 
-/// QSGD's Figure 2 (Alistarh et al., 2017, section 5): an epoch's time in computation and communication by number of
-/// workers, floats against 4 bits, measured on an imitated link.
+/// QSGD's Figure 2 (Alistarh et al., 2017, section 5): computation and communication time of an epoch by number of
+/// workers, for floats and 4 bits, measured on a simulated link.
 class QsgdFigure2 final : public Experiment {
  public:
   struct Network {
     networks::Variant variant;
-    const char* title;              ///< of its panel
-    int64_t epoch;                  ///< images
-    int64_t steps, steps_if_quick;  ///< of a run
+    const char* title;              ///< title of its panel
+    int64_t epoch;                  ///< number of images
+    int64_t steps, steps_if_quick;  ///< steps of a run
 
-    /// In names of runs.
+    /// Part of the names of runs.
     const std::string& name() const { return variant.preset.name; }
-    /// Images of a step of all workers.
+    /// Images of all workers per step.
     int64_t batch() const { return variant.network.recipe.defaults.batch_size; }
   };
   struct Method {
-    const char* name;   ///< in names of runs
+    const char* name;   ///< part of the names of runs
     const char* label;  ///< in tables and figures
     const char *codec, *exchange, *color;
   };
 
   static constexpr const char* kLink = "rate=1gbit,latency=0.1ms";
 
-  /// An InputError names the option that cannot be.
+  /// Throws InputError with the option if one is invalid.
   explicit QsgdFigure2(const ExperimentOptions& options);
 
   static std::span<const Network> networks();
@@ -52,7 +52,7 @@ class QsgdFigure2 final : public Experiment {
   Report report(const Results& results) const override;
 
  private:
-  /// Of an epoch, seconds of rank 0; nullopt where the run has not ended.
+  /// Times of rank 0 for an epoch, in seconds; nullopt if the run has not finished.
   std::optional<TimeShares> epoch_of(const Network& network, const Method& method, int64_t workers,
                                      const Results& results) const;
   int64_t steps(const Network& network) const;
@@ -62,7 +62,7 @@ class QsgdFigure2 final : public Experiment {
 
   bool quick_;
   std::optional<int64_t> iterations_;
-  std::vector<int64_t> workers_;  ///< rising
+  std::vector<int64_t> workers_;  ///< in increasing order
 };
 
 std::span<const QsgdFigure2::Network> QsgdFigure2::networks() {
@@ -174,7 +174,7 @@ std::string QsgdFigure2::table(const Network& network, const Results& results) c
   return markdown_table(rows);
 }
 
-/// As the paper draws it: communication below, solid, computation above, faint.
+/// Draws bars as in the paper: communication below (solid), computation above (faint).
 std::string QsgdFigure2::figure(const Results& results) const {
   std::vector<Chart> charts;
   for (const Network& network : networks()) {

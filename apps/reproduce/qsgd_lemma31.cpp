@@ -18,24 +18,24 @@ namespace {
 
 using namespace trainer;
 
-/// QSGD's Lemma 3.1 (Alistarh et al., 2017) measured: mean, variance and non-zeros of Q_s(v), drawn by tern's codec
-/// from vectors of several distributions and lengths, beside what equation (4) gives for the same vector and the
-/// bounds; and the paper's presets (section 5).
+/// Measures QSGD's Lemma 3.1 (Alistarh et al., 2017): mean, variance and non-zeros of Q_s(v), drawn by tern's codec
+/// from vectors of several distributions and lengths. Compares them with equation (4) for the same vector and with the
+/// bounds. Also measures the paper's presets (section 5).
 class QsgdLemma31 final : public Experiment {
  public:
-  /// A codec of section 5 on a Gaussian vector. What it does there was calculated without tern.
+  /// A codec of section 5 on a Gaussian vector, with reference values that were calculated without tern.
   struct Preset {
     const char* spec;
     int64_t bucket, levels;
     bool by_maximum;
-    double density;   ///< share of elements that are not zero
+    double density;   ///< fraction of elements that are not zero
     double variance;  ///< relative to ‖v‖²
-    double entropy;   ///< bits an element, without the scales
+    double entropy;   ///< bits per element, without the scales
   };
 
   static constexpr int64_t kLong = 65536;
   static constexpr const char* kPresets = "presets";
-  /// What a run finds for every s.
+  /// The results of a run for each s.
   static constexpr const char* kColumns[] = {"s",
                                              "along",
                                              "along_error",
@@ -60,7 +60,7 @@ class QsgdLemma31 final : public Experiment {
   int64_t draws_;
 };
 
-/// Powers of two from 1 to √n.
+/// The powers of two from 1 to √n.
 std::vector<int64_t> levels_for(int64_t n) {
   std::vector<int64_t> levels;
   for (int64_t s = 1; s * s <= n; s *= 2) levels.push_back(s);
@@ -153,7 +153,7 @@ std::vector<Run> QsgdLemma31::runs() const {
   return all;
 }
 
-/// Markdown has every second power of two, CSV all.
+/// Markdown tables have every second power of two, the CSV file has all.
 bool is_shown(double s) { return std::fmod(std::log2(s), 2) == 0; }
 
 std::vector<std::string> row_of(Distribution distribution, const Numbers& numbers, size_t i) {
@@ -173,7 +173,7 @@ std::vector<std::string> row_of(Distribution distribution, const Numbers& number
           fmt::format("{:.0f} %", 100 * at("nonzeros") / at("nonzeros_bound"))};
 }
 
-/// Against log₂ s.
+/// A line over log₂ s.
 Series series_of(const Numbers& numbers, const std::string& name, const char* color) {
   Series series = {.label = "", .color = color, .points = {}};
   for (size_t i = 0; i < numbers.at(name).size(); ++i)
@@ -181,7 +181,7 @@ Series series_of(const Numbers& numbers, const std::string& name, const char* co
   return series;
 }
 
-/// Dots are measured, lines by equation (4), grey the bound.
+/// Dots are measured values, lines are equation (4), the bound is grey.
 Chart chart_of(const char* title, const std::string& name, const std::vector<const Numbers*>& of_distributions) {
   Chart chart = {.title = title, .x_label = "levels s", .series = {}, .y_scale = Scale::logarithmic};
   for (size_t d = 0; d < of_distributions.size(); ++d) {

@@ -17,12 +17,12 @@ namespace {
 
 using namespace trainer;
 
-/// QSGD's Theorem 3.2 and Corollary 3.3 (Alistarh et al., 2017) measured: bytes of the messages that tern's codec makes
-/// of vectors of several distributions and lengths by each of its codes, and of the two forms of Elias coding apart,
-/// against the bounds.
+/// Measures QSGD's Theorem 3.2 and Corollary 3.3 (Alistarh et al., 2017): the size of tern's messages for vectors of
+/// several distributions and lengths, with each of its codes, against the bounds. Also measures the two forms of Elias
+/// coding separately.
 class QsgdTheorem32 final : public Experiment {
  public:
-  /// What a run finds for every s; bits of a message, the 32 of its norm included.
+  /// The results of a run for each s: bits of a message, including the 32 bits of its norm.
   static constexpr const char* kColumns[] = {"s",     "fixed",   "elias_sparse",  "elias_dense",
                                              "elias", "entropy", "theorem_bound", "corollary_bound"};
 
@@ -43,7 +43,7 @@ class QsgdTheorem32 final : public Experiment {
   int64_t draws_;
 };
 
-/// Of the messages that a codec makes of `v`, on average.
+/// Mean size of the codec's messages for `v`, in bits.
 double mean_bits(const std::string& spec, const Tensor& v, int64_t draws) {
   const auto codec = make_codec(spec);
   double bits = 0;
@@ -105,7 +105,7 @@ std::vector<Run> QsgdTheorem32::runs() const {
   return all;
 }
 
-/// A code as figures name it.
+/// A code and its style in the figures.
 struct Code {
   const char* column;
   const char* label;
@@ -122,7 +122,7 @@ std::string verdict(double bits, double bound) {
   return fmt::format("{:+.1f} %{}", 100 * (bits / bound - 1), bits > bound ? ", **missed**" : "");
 }
 
-/// Bits of an element over s for the Gaussian vector; both axes logarithmic.
+/// Bits per element over s for the Gaussian vector; both axes are logarithmic.
 Chart curves(const Numbers& numbers, double n) {
   Chart chart = {.title = fmt::format("Gaussian vector, n = {}: bits per element", n),
                  .x_label = "levels s",
@@ -141,7 +141,7 @@ Chart curves(const Numbers& numbers, double n) {
   return chart;
 }
 
-/// At s = √n: what was sent of every vector, beside the corollary's bound.
+/// Bits per element at s = √n for each vector, with the corollary's bound.
 Chart bars(const std::vector<std::pair<Distribution, const Numbers*>>& vectors, double n) {
   Chart chart = {
       .title = fmt::format("s = √n = {}: bits per element as sent", std::sqrt(n)), .x_label = "", .series = {}};

@@ -20,23 +20,23 @@ namespace {
 
 using namespace trainer;
 
-/// QSGD's Theorem 3.6 (Alistarh et al., 2017) measured: how fast QSVRG comes to the minimum of strongly convex
-/// problems, against 0.9^p, and the bits that it sends, against the bound; beside SVRG, which is the same with floats.
+/// Measures QSGD's Theorem 3.6 (Alistarh et al., 2017): the convergence of QSVRG on strongly convex problems against
+/// 0.9^p, and its bits against the bound. Compares it with SVRG, the same algorithm with floats.
 class QsgdTheorem36 final : public Experiment {
  public:
   struct Problem {
-    const char* name;   ///< in names of runs
-    const char* title;  ///< of its panel
+    const char* name;   ///< part of the names of runs
+    const char* title;  ///< title of its panel
     LinearLoss loss;
     LinearExamples (*examples)();
     int64_t dimensions;
     double condition;  ///< κ
   };
-  /// How updates are coded.
+  /// The coding of the updates.
   struct Method {
-    const char* name;   ///< in names of runs
-    const char* label;  ///< in figures
-    const char* code;   ///< of qsgd; null: floats
+    const char* name;   ///< part of the names of runs
+    const char* label;  ///< label in figures
+    const char* code;   ///< `code` option of qsgd; null: floats
     const char* color;
   };
 
@@ -64,7 +64,7 @@ class QsgdTheorem36 final : public Experiment {
   int64_t epochs_;
 };
 
-/// f(y) − f* at the start and after every epoch, and the bits of every epoch.
+/// f(y) − f* at the start and after each epoch, and the bits of each epoch.
 Numbers descend(const QsgdTheorem36::Problem& problem, const std::string& codec, int64_t epochs,
                 const StudyProgress& progress) {
   const LinearProblem linear(problem.loss, problem.examples(), problem.condition);
@@ -116,7 +116,7 @@ std::string QsgdTheorem36::run_name(const Problem& problem, const Method& method
   return fmt::format("{}-{}", problem.name, method.name);
 }
 
-/// s = √n levels, the nearest whole number.
+/// Uses √n levels, rounded to a whole number.
 std::string QsgdTheorem36::codec(const Problem& problem, const Method& method) {
   if (method.code == nullptr) return "none";
   const auto levels = std::llround(std::sqrt(static_cast<double>(problem.dimensions)));
@@ -140,13 +140,13 @@ std::vector<Run> QsgdTheorem36::runs() const {
   return all;
 }
 
-/// Rounding of doubles hides what is below.
+/// Smaller gaps are hidden by the rounding of doubles.
 constexpr double kLeastGap = 1e-15;
 
-/// f(y) − f*, relative to the start, against the epoch or what a processor has sent, megabits.
+/// f(y) − f*, relative to the start, over the epoch or over the megabits that a processor has sent.
 Series descent(const QsgdTheorem36::Method& method, const Numbers& numbers, bool by_bits) {
   Series series = {.label = method.label, .color = method.color, .points = {}, .markers = true};
-  if (method.code == nullptr) {  // the others lie upon it
+  if (method.code == nullptr) {  // the other lines may cover it
     series.width = 10;
     series.opacity = 0.35;
   }

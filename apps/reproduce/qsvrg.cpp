@@ -15,12 +15,12 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// Over z.
+/// The derivative of φ with respect to z.
 double slope(LinearLoss loss, double z, double target) {
   return loss == LinearLoss::squared ? z - target : -target / (1 + std::exp(target * z));
 }
 
-/// φ'' at most.
+/// The maximum of φ''.
 double curvature(LinearLoss loss) { return loss == LinearLoss::squared ? 1 : 0.25; }
 
 void normalize(std::span<double> a) {
@@ -78,7 +78,7 @@ double LinearProblem::value(std::span<const double> x) const {
     if (loss_ == LinearLoss::squared)
       sum += 0.5 * (z - target) * (z - target);
     else
-      sum += std::max(0.0, -target * z) + std::log1p(std::exp(-std::abs(z)));  // log(1 + e^y) that never overflows
+      sum += std::max(0.0, -target * z) + std::log1p(std::exp(-std::abs(z)));  // log(1 + e^y) without overflow
   }
   return sum / static_cast<double>(functions()) + 0.5 * convexity_ * dot(x, x);
 }
@@ -96,7 +96,8 @@ LinearProblem::Vector LinearProblem::gradient(std::span<const double> x, int64_t
   return sum;
 }
 
-/// Nesterov's accelerated descent, whose error falls by e^(−1/√κ) a step: 40 √κ of them leave e^(−40).
+/// Nesterov's accelerated gradient descent. The error falls by a factor of e^(−1/√κ) per step, so 40 √κ steps leave
+/// e^(−40).
 LinearProblem::Vector LinearProblem::minimizer() const {
   const double root = std::sqrt(condition_), momentum = (root - 1) / (root + 1);
   const auto n = static_cast<size_t>(dimensions());
@@ -119,7 +120,7 @@ Qsvrg::Qsvrg(const LinearProblem& problem, Vector start, const QsvrgOptions& opt
       codec_(make_codec(options.codec)),
       y_(std::move(start)) {}
 
-/// A processor's broadcast: coded, counted, and added up as every peer decodes it.
+/// The broadcast of one processor: encodes the gradient, counts its bits, and adds what its peers decode to `sum`.
 void Qsvrg::add_message(GradientCodec& codec, const GradientTag& tag, const Vector& gradient, Tensor& sum) {
   std::vector<std::byte> message;
   codec.encode(tag, Tensor::from<double>(sum.shape(), gradient).to(DType::f32), message);
@@ -127,7 +128,7 @@ void Qsvrg::add_message(GradientCodec& codec, const GradientTag& tag, const Vect
   bits_ += 8 * static_cast<double>(message.size());
 }
 
-/// ∇f(y) = Σ ∇h_i(y), h_i the functions of processor i.
+/// ∇f(y) = Σ ∇h_i(y), with h_i = (1/m) Σ f_j over the functions f_j of processor i.
 Qsvrg::Vector Qsvrg::full_gradient() {
   const int64_t m = problem_.functions(), processors = options_.processors;
   Tensor sum = Tensor::zeros({problem_.dimensions()});

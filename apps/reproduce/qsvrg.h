@@ -10,15 +10,16 @@
 
 namespace tern::reproduce {
 
-/// A linear model's examples: unit vectors a_i, rows of `features`, and what each is to give.
+/// The examples of a linear model: unit vectors a_i in the rows of `features`, and their targets b_i.
 struct LinearExamples {
   int64_t dimensions = 0;
   std::vector<double> features;  ///< [examples, dimensions], row-major
   std::vector<double> targets;
 };
-/// Directions of a Gaussian; targets are those of a linear model that gives 0 ± 1, and noise of a tenth.
+/// Random directions (normalized Gaussian vectors). Targets come from a random linear model with outputs of mean 0 and
+/// variance 1, plus noise with a standard deviation of 0.1.
 LinearExamples drawn_examples(int64_t examples, int64_t dimensions, uint64_t seed);
-/// The pixels of drawn digits; targets are ±1 for odd and even ones.
+/// The pixels of generated digits, normalized; the target is 1 for odd digits and −1 for even ones.
 LinearExamples digit_examples(int64_t examples, uint64_t seed);
 
 enum class LinearLoss : uint8_t {
@@ -26,13 +27,13 @@ enum class LinearLoss : uint8_t {
   logistic,  ///< φ(z, b) = log(1 + e^(−bz))
 };
 
-/// f(x) = (1/m) Σ f_i(x) with f_i(x) = φ(a_i·x, b_i) + ℓ/2 ‖x‖², ‖a_i‖ = 1: each f_i is convex and L-smooth with
-/// L = max φ'' + ℓ, f is ℓ-strongly convex. Immutable.
+/// f(x) = (1/m) Σ f_i(x) with f_i(x) = φ(a_i·x, b_i) + ℓ/2 ‖x‖², ‖a_i‖ = 1. Each f_i is convex and L-smooth with L =
+/// max φ'' + ℓ; f is ℓ-strongly convex. Immutable.
 class LinearProblem {
  public:
   using Vector = std::vector<double>;
 
-  /// ℓ is what makes the condition number L/ℓ = `condition`, more than 1.
+  /// Chooses ℓ so that the condition number L/ℓ is `condition`, which must be above 1.
   LinearProblem(LinearLoss loss, LinearExamples examples, double condition);
 
   int64_t dimensions() const { return examples_.dimensions; }
@@ -45,7 +46,7 @@ class LinearProblem {
   void add_gradient(int64_t i, std::span<const double> x, double weight, std::span<double> sum) const;
   /// (1/m) Σ ∇f_i(x) over i in [begin, end).
   Vector gradient(std::span<const double> x, int64_t begin, int64_t end) const;
-  /// x*, up to rounding.
+  /// The minimizer x*, up to rounding.
   Vector minimizer() const;
 
  private:
@@ -56,24 +57,24 @@ class LinearProblem {
   double condition_, convexity_;
 };
 
-/// What QSVRG leaves open.
+/// The parameters that the paper leaves open.
 struct QsvrgOptions {
   int64_t processors = 4;      ///< K
-  std::string codec = "none";  ///< of the updates: the paper's is qsgd with s = √n levels; none makes it SVRG
-  double rate = 0;             ///< η, O(1/L)
-  int64_t steps = 0;           ///< T of an epoch, O(κ)
+  std::string codec = "none";  ///< codec of the updates; the paper's is qsgd with s = √n levels; "none" gives SVRG
+  double rate = 0;             ///< learning rate η, O(1/L)
+  int64_t steps = 0;           ///< steps of an epoch T, O(κ)
   uint64_t seed = 1;
 };
 
-/// Quantized variance-reduced SGD (Alistarh et al., 2017, section 3.3), whose messages are those of tern's codecs: at
-/// an epoch's start every processor's share of ∇f(y) in f32, then T updates of each. Used by one thread.
+/// Quantized variance-reduced SGD (Alistarh et al., 2017, section 3.3) with the messages of tern's codecs. At the start
+/// of an epoch, each processor sends its share of ∇f(y) in f32; then each sends T updates. One thread.
 class Qsvrg {
  public:
   using Vector = LinearProblem::Vector;
 
-  /// From y = `start`; `problem` outlives it.
+  /// Starts at y = `start`. `problem` must outlive this.
   Qsvrg(const LinearProblem& problem, Vector start, const QsvrgOptions& options);
-  /// One epoch. Returns the bits that a processor broadcast in it, the mean of all.
+  /// Runs one epoch. Returns the bits that a processor broadcast in it, the mean over the processors.
   double run_epoch();
   const Vector& y() const { return y_; }
 
@@ -85,11 +86,11 @@ class Qsvrg {
   QsvrgOptions options_;
   std::unique_ptr<GradientCodec> floats_, codec_;
   Vector y_;
-  uint32_t step_ = 0;  ///< since the first epoch
-  double bits_ = 0;    ///< of all processors in this epoch
+  uint32_t step_ = 0;  ///< steps since the first epoch
+  double bits_ = 0;    ///< bits of all processors in this epoch
 };
 
-/// Theorem 3.6's (F + 2.8n)(T + 1) + Fn bits of a processor in an epoch, of floats of F = 32 bits.
+/// Theorem 3.6: (F + 2.8n)(T + 1) + Fn bits of a processor per epoch, with floats of F = 32 bits.
 double qsvrg_bits_bound(double n, double steps);
 
 }  // namespace tern::reproduce

@@ -27,7 +27,7 @@ float draw(Distribution distribution, const RandomStream& stream, uint64_t eleme
   return 0;
 }
 
-/// Of one draw.
+/// The deviation of one draw from v.
 struct Deviation {
   double along = 0, squares = 0, nonzeros = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 using namespace trainer;
 
-/// One scaler for all, and one a tensor.
+/// Makes a ternary codec with one scaler per tensor; only such codes can be summed with a shared scaler.
 std::unique_ptr<GradientCodec> make_summable(const std::string& spec) {
   auto codec = make_codec(spec);
   check_input(codec->scaled() != nullptr && codec->scaled()->levels() == 1 && codec->scaled()->bucket() == 0,

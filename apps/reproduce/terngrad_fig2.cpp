@@ -23,26 +23,27 @@ namespace {
 
 using namespace trainer;
 
-/// Histograms of one quantity in the course of training, drawn one before the other: the latest in front, lowest. Bars
-/// are as high as the square roots of their shares (Tukey's rootogram), so that tails can be seen beside a peak.
+/// Histograms of one quantity at several steps of the training, drawn with an offset; the latest is in front and
+/// lowest. The height of a bar is the square root of its share (Tukey's rootogram), so that the tails are visible next
+/// to a peak.
 struct RidgePanel {
   struct Ridge {
     int64_t step;
-    std::vector<double> shares;  ///< of equal bins from `low` to `high`
+    std::vector<double> shares;  ///< for equal bins from `low` to `high`
   };
   std::string title;
-  std::vector<Ridge> ridges;  ///< in rising order of steps
+  std::vector<Ridge> ridges;  ///< in increasing order of steps
   double low = 0, high = 1;
   std::vector<std::pair<double, std::string>> ticks = {};  ///< labels of the x axis
 };
 
-/// Panels side by side, each scaled to its own highest bin.
+/// Panels side by side; each is scaled to its highest bin.
 struct RidgeRow {
   std::string title;
   std::vector<RidgePanel> panels;
 };
 
-/// An SVG image of the rows, one below the other, under a heading and a smaller line of text.
+/// An SVG image of the rows, one below the other, with a heading and a smaller line of text.
 std::string draw_ridges(const std::string& heading, const std::string& subheading, const std::vector<RidgeRow>& rows);
 
 constexpr double kPanelWidth = 230, kGap = 26, kLeft = 64, kRight = 24;
@@ -58,7 +59,7 @@ constexpr const char* kStyle =
     ".axis { stroke: #94a3b8; }\n"
     ".ridge { stroke: white; stroke-width: 0.8; }\n";
 
-/// From the first ridge's colour to the last one's.
+/// Interpolates between the colours of the first and the last ridge.
 std::string color(double place) {
   std::array<int, 3> mixed{};
   for (size_t i = 0; i < mixed.size(); ++i)
@@ -71,7 +72,7 @@ std::string text(double x, double y, const char* anchor, const char* style, cons
                      words);
 }
 
-/// The steps of bins under a base line, each as wide as its bin.
+/// The outline of a histogram above its base line.
 std::string outline(const std::vector<double>& shares, double highest, double left, double base) {
   std::string points = fmt::format("{:.1f},{:.1f}", left, base);
   const double width = kPanelWidth / static_cast<double>(shares.size());
@@ -127,21 +128,21 @@ std::string draw_ridges(const std::string& heading, const std::string& subheadin
 }
 
 constexpr int64_t kMostSnapshots = 21;
-constexpr double kWidth = 1.5;  ///< of the histograms to either side, in shared scalers
+constexpr double kWidth = 1.5;  ///< histograms range from −kWidth to kWidth, in shared scalers
 constexpr const char* kRun = "gradients";
-constexpr double kClip = 2.5;  ///< σ, TernGrad's (section 3.3), and that of --codec ternary
+constexpr double kClip = 2.5;  ///< in σ; TernGrad's clipping (section 3.3), also of --codec ternary
 
-/// A row of the figure: what stands for the paper's tensor of AlexNet.
+/// A row of the figure: a tensor in the place of one of the paper's AlexNet.
 struct Row {
   const char *tensor, *title;
 };
 constexpr Row kRows[] = {{"conv2.weight", "Second convolution (the paper: AlexNet's third)"},
                          {"fc1.weight", "First fully connected layer (the paper: AlexNet's)"}};
-/// A column: a stage of a gradient on its way.
+/// A column of the figure: a stage of a gradient.
 struct Column {
   const char *key, *title;
   Tensor GradientStages::*stage;
-  size_t bins;  ///< an odd number: zero is in the middle of one
+  size_t bins;  ///< odd, so that zero is in the middle of a bin
 };
 constexpr Column kColumns[] = {{"original", "(a) original", &GradientStages::original, 121},
                                {"clipped", "(b) clipped", &GradientStages::clipped, 121},
@@ -165,7 +166,7 @@ void take_down(const Row& row, const GradientStages& stages, Numbers& numbers) {
   append(numbers, key_of(row, "levels"), {static_cast<double>(count_levels(stages.averaged))});
 }
 
-/// Trains, and takes down the first step's gradients, the last one's, and those of steps at equal distances between.
+/// Trains, and records the gradients of the first step, the last step, and steps at equal distances between them.
 Numbers observe(TrainSettings settings, const StudyProgress& progress) {
   prepare_machine(settings);
   TernaryWorkers workers(networks::cifarnet().application(), settings);
@@ -195,8 +196,7 @@ RidgePanel make_panel(const Column& column, const Row& row, const Numbers& numbe
   return panel;
 }
 
-/// TernGrad's Figure 2 (Wen et al., 2017, section 3.3): gradients of two workers on their way through TernGrad, in the
-/// course of training.
+/// TernGrad's Figure 2 (Wen et al., 2017, section 3.3): the stages of two workers' gradients over the training.
 class TernGradFigure2 final : public Experiment {
  public:
   explicit TernGradFigure2(const ExperimentOptions& options)

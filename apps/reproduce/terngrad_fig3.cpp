@@ -22,26 +22,26 @@ namespace {
 
 using namespace trainer;
 
-/// TernGrad's Figure 3 (Wen et al., 2017, section 4.1): LeNet on MNIST with (a) momentum and (b) vanilla SGD, ternary
-/// gradients of N workers that share a batch of 64, against float gradients. The float baseline is one process with
-/// the whole batch: without batch norm the mean of N equal shares' gradients is the batch's gradient for every N, up
-/// to the order of float sums.
+/// TernGrad's Figure 3 (Wen et al., 2017, section 4.1): LeNet on MNIST with (a) momentum SGD and (b) vanilla SGD.
+/// Compares ternary gradients of N workers that share a batch of 64 with float gradients. The float baseline is one
+/// process with the whole batch: without batch norm, the mean of the gradients of N equal shares is the batch's
+/// gradient for every N, up to the order of float sums.
 class TernGradFigure3 final : public Experiment {
  public:
   /// One kind of SGD: a panel of the figure.
   struct Rule {
-    const char* name;   ///< in names of runs
-    const char* title;  ///< of the panel
+    const char* name;   ///< part of the names of runs
+    const char* title;  ///< title of the panel
     std::vector<std::string> flags;
   };
-  /// A number of workers, and how long and how often they train.
+  /// A number of workers, with the number of steps and seeds.
   struct Point {
     int64_t workers, iterations, seeds;
   };
 
   static constexpr int64_t kPaperIterations = 10000;
 
-  /// An InputError names the option that cannot be.
+  /// Throws InputError with the option if one is invalid.
   explicit TernGradFigure3(const ExperimentOptions& options);
 
   static std::span<const Rule> rules();
@@ -50,18 +50,18 @@ class TernGradFigure3 final : public Experiment {
 
  private:
   Run make_run(const Rule& rule, const Point& point, int64_t workers, int64_t seed) const;
-  /// Accuracies in percent, of the seeds that have ended; `workers` 0 is the float baseline.
+  /// Accuracies in percent, of the seeds that have finished. `workers` is 0 for the float baseline.
   std::vector<double> accuracies(const Rule& rule, const Point& point, int64_t workers, const Results& results) const;
   std::string table(const Rule& rule, const Results& results) const;
   std::string figure(const Results& results) const;
   std::string setting() const;
 
   DataChoice data_;
-  std::vector<Point> points_;  ///< in rising order of workers
+  std::vector<Point> points_;  ///< in increasing order of workers
 };
 
 constexpr int64_t kWholeBatch = 64;
-constexpr int64_t kMany = 64;  ///< workers whose runs take so long that their default is a shorter one
+constexpr int64_t kMany = 64;  ///< from this number of workers on, runs are shorter by default, because they take long
 
 TernGradFigure3::Point make_point(const ExperimentOptions& options, int64_t workers) {
   const bool shorter = workers >= kMany;
@@ -145,24 +145,25 @@ std::vector<double> TernGradFigure3::accuracies(const Rule& rule, const Point& p
 }
 
 /// Section 4.1: "The maximum accuracy gain is 0.15% and the maximum accuracy loss is 0.22%", over all of Figure 3. The
-/// paper prints no other number of it.
+/// paper prints no other number for this figure.
 constexpr double kPaperGain = 0.15, kPaperLoss = 0.22;
 
-/// How far a loss of accuracy lies outside of the paper's range.
+/// How far a loss of accuracy is outside the paper's range.
 std::string beyond_cell(double loss) {
   if (loss > kPaperLoss) return fmt::format("{:.2f} lost", loss - kPaperLoss);
   if (loss < -kPaperGain) return fmt::format("{:.2f} gained", -kPaperGain - loss);
   return "within";
 }
 
-/// Accuracies of all seeds at a place of the x axis.
+/// The accuracies of all seeds at one place of the x axis.
 struct Place {
   double x;
   int64_t steps;
   std::vector<double> values;
 };
 
-/// A dot at the mean of each place, between the ends of a bar; a line joins those of equally many steps.
+/// Draws a dot at the mean and a bar from the lowest to the highest value of each place. Lines join places with equal
+/// numbers of steps.
 void add_line(Chart& chart, const char* label, const char* color, const std::vector<Place>& places) {
   std::map<int64_t, Series> lines;
   for (const auto& [x, steps, values] : places) {
@@ -177,7 +178,7 @@ void add_line(Chart& chart, const char* label, const char* color, const std::vec
   chart.series.push_back({.label = label, .color = color, .points = {}});
 }
 
-/// One range for all panels, not so narrow that a difference of seeds looks like much.
+/// Sets one range for all panels. It is wide enough that differences between seeds do not look large.
 void share_range(std::vector<Chart>& charts) {
   constexpr double kLeast = 1;
   std::vector<Series> lines;

@@ -19,13 +19,13 @@ namespace {
 using namespace trainer;
 
 constexpr const char *kFloatRun = "float", *kTernaryRun = "ternary";
-constexpr const char* kTensor = "fc1.weight";                 ///< of CifarNet's first fully connected layer
-constexpr double kPaperSparsity = 71.32;                      ///< percent: section 4.2, AlexNet's fc6
-constexpr double kPaperFloat = 57.32, kPaperTernary = 57.28;  ///< percent: Table 2, top-1 of the runs in the figure
-constexpr size_t kPoints = 200;                               ///< of a smoothed line
+constexpr const char* kTensor = "fc1.weight";                 ///< CifarNet's first fully connected layer
+constexpr double kPaperSparsity = 71.32;                      ///< percent; section 4.2, AlexNet's fc6
+constexpr double kPaperFloat = 57.32, kPaperTernary = 57.28;  ///< percent; Table 2, top-1 of the figure's runs
+constexpr size_t kPoints = 200;                               ///< points of a smoothed line
 
-/// Trains with ternary gradients to the end, and takes down the losses, the zeros of one tensor's codes, and what
-/// evaluations after each epoch found.
+/// Trains with ternary gradients. Records the losses, the fraction of zeros in one tensor's codes, and the accuracies
+/// of the evaluations after each epoch.
 Numbers train(TrainSettings settings, const StudyProgress& progress) {
   prepare_machine(settings);
   TernaryWorkers workers(networks::cifarnet().application(), settings);
@@ -51,7 +51,7 @@ Series percent_line(const char* label, const char* color, const std::vector<std:
 }
 
 /// TernGrad's Figure 4 (Wen et al., 2017, section 4.2): training with float and ternary gradients, and the sparsity of
-/// the latter, over iterations.
+/// the ternary gradients, over iterations.
 class TernGradFigure4 final : public Experiment {
  public:
   explicit TernGradFigure4(const ExperimentOptions& options)

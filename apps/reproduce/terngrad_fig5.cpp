@@ -16,17 +16,17 @@ namespace {
 using namespace trainer;
 
 constexpr int64_t kMostGpus = 512, kGpusOfNode = 4;
-constexpr double kTernarySaving = 16;  ///< 32 bits over 2
+constexpr double kTernarySaving = 16;  ///< 32 bits / 2 bits
 constexpr double kNoCopy = std::numeric_limits<double>::infinity();
 
-/// A cluster of Figure 5. The paper prints no C of equations 27 to 30: these are what such parts are made for. In weak
-/// scaling the copies to the CPU are part of the profiled step.
+/// A cluster of Figure 5. The paper prints no values for C of equations 27 to 30; these are the nominal values of such
+/// hardware. In weak scaling, the copies to the CPU are part of the profiled step.
 struct Cluster {
   const char* panel;
   const char* name;
   const char* file;
   GpuCluster hardware;
-  double speed;  ///< of its GPU, over a GTX 1080's
+  double speed;  ///< speed of its GPU relative to a GTX 1080
 };
 constexpr Cluster kClusters[] = {
     {"a",
@@ -41,17 +41,18 @@ constexpr Cluster kClusters[] = {
      10.6 / 8.9},
 };
 
-/// A network of Figure 5, and the seconds of its step on a GTX 1080.
+/// A network of Figure 5, with the duration of its step on a GTX 1080.
 struct Network {
   const char* name;
   double parameters;
-  double images;  ///< of a GPU in a step: the paper's
+  double images;  ///< per GPU and step, as in the paper
   double seconds;
 
   double bytes() const { return 4 * parameters; }
 };
-/// Forward and backward by TensorFlow on a Titan X (soumith/convnet-benchmarks: 81 ms for 128 images, 445 ms for 128,
-/// 540 ms for 64), scaled to the paper's batches, and to a GTX 1080, 1.125 times as fast (jcjohnson/cnn-benchmarks).
+/// Forward and backward pass in TensorFlow on a Titan X (soumith/convnet-benchmarks: 81 ms for 128 images, 445 ms for
+/// 128, 540 ms for 64). Scaled to the paper's batches and to a GTX 1080, which is 1.125 times as fast
+/// (jcjohnson/cnn-benchmarks).
 constexpr Network kNetworks[] = {{"AlexNet", 60.97e6, 128, 0.081 / 1.125},
                                  {"GoogLeNet", 7.0e6, 64, 0.445 / 2 / 1.125},
                                  {"VggNet-A", 132.86e6, 32, 0.540 / 2 / 1.125}};
@@ -62,7 +63,7 @@ GpuCluster with_gpus(GpuCluster hardware, int64_t gpus) {
   return hardware;
 }
 
-/// Images a second with each kind of gradients.
+/// Images per second for each kind of gradients.
 struct Throughput {
   double floats, ternary, growing;
 };
@@ -130,7 +131,7 @@ std::string figure(const Cluster& cluster) {
                      join({cluster.name, " · weak scaling, equation 30 · computed, on assumptions"}), charts);
 }
 
-/// A gain that the paper states in words.
+/// A gain that the paper states in its text.
 struct Claim {
   const char* text;
   double paper;

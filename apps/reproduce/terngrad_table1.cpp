@@ -11,7 +11,7 @@
 namespace tern::reproduce {
 namespace {
 
-/// A pair of rows of TernGrad's Table 1, in percent.
+/// Two rows of TernGrad's Table 1; accuracies in percent.
 struct Pair {
   int64_t batch_size, workers, steps;
   double with_floats, ternary;
@@ -38,14 +38,15 @@ ComparisonRow make_row(const CifarNetSetting& setting, const Pair& pair, bool te
           .published_steps = pair.steps};
 }
 
-/// The short form is of the first pair alone: on as many images the second takes as long, and learns less.
+/// The short form has only the first pair: with as many images, the second takes as long and learns less.
 bool is_wanted(const Pair& pair, const ExperimentOptions& options) {
   if (options.workers.empty()) return !options.quick || &pair == kPairs;
   return std::ranges::find(options.workers, pair.workers) != options.workers.end();
 }
 
-/// TernGrad's Table 1 (Wen et al., 2017, section 4.1). All rows see the same number of images. The float rows are one
-/// process with the whole batch: CifarNet has no batch norm, so the mean of equal shares' gradients is the batch's.
+/// TernGrad's Table 1 (Wen et al., 2017, section 4.1). All rows train on the same number of images. The float rows are
+/// one process with the whole batch: CifarNet has no batch norm, so the mean of the gradients of equal shares is the
+/// batch's gradient.
 std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& options) {
   CifarNetSetting setting = {.data = choose_data("terngrad-table1", options, {"cifar10", "shapes"}),
                              .short_form = options.quick};

@@ -11,7 +11,7 @@
 namespace tern::reproduce {
 namespace {
 
-/// How gradients travel, and the dropout that the paper has with it.
+/// A codec for the gradients, with the dropout ratio that the paper uses with it.
 struct CodecWay {
   const char *name, *title, *codec, *dropout;
 };
@@ -21,9 +21,9 @@ constexpr CodecWay kUnclippedWay = {"noclip", "TernGrad-noclip", "ternary:clip=0
 
 struct Published {
   CodecWay way;
-  double accuracy;  ///< top-1, percent
+  double accuracy;  ///< top-1, in percent
 };
-/// Rows of TernGrad's Table 2 that share a batch size.
+/// Rows of TernGrad's Table 2 with the same batch size.
 struct WayGroup {
   int64_t workers, batch_size, steps;
   const char* lr;
@@ -38,7 +38,7 @@ const std::vector<WayGroup>& groups() {
   return all;
 }
 
-/// What differs between the paper's form and one for minutes.
+/// The differences between the paper's form and the short form.
 struct Form {
   DataChoice data;
   int64_t steps, batch_size;
@@ -93,7 +93,8 @@ std::string setting(const Form& form) {
   return text;
 }
 
-/// TernGrad's Table 2 (Wen et al., 2017, section 4.2) in form: float, TernGrad and TernGrad without clipping, top-1.
+/// TernGrad's Table 2 (Wen et al., 2017, section 4.2): top-1 accuracy with float, TernGrad, and TernGrad without
+/// clipping.
 std::unique_ptr<Experiment> make_terngrad_table2(const ExperimentOptions& options) {
   Form form = {.data = choose_data("terngrad-table2", options, {"shapes224", "images"}),
                .steps = 0,

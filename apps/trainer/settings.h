@@ -18,7 +18,7 @@
 
 namespace tern {
 
-// Settings that are a choice among a few. `words_of` gives what a person writes for each, in the enumerators' order.
+// Settings that are a choice among a few words. `words_of` lists the words in the order of the enumerators.
 
 template <size_t kCount>
 using Words = std::array<std::string_view, kCount>;
@@ -31,7 +31,7 @@ constexpr Words<5> words_of(UpdateRule) { return {"sgd", "momentum", "nesterov",
 enum class LrSchedule : uint8_t { constant, poly, step, cosine };
 constexpr Words<4> words_of(LrSchedule) { return {"constant", "poly", "step", "cosine"}; }
 
-/// --transport: threads of one process, or processes that talk over TCP, or over TCP and NCCL.
+/// --transport: threads of one process, processes that use TCP, or processes that use TCP and NCCL.
 enum class RankTransport : uint8_t { inproc, socket, nccl };
 constexpr Words<3> words_of(RankTransport) { return {"inproc", "socket", "nccl"}; }
 
@@ -39,7 +39,7 @@ constexpr Words<3> words_of(RankTransport) { return {"inproc", "socket", "nccl"}
 enum class TrainingMethod : uint8_t { data_parallel, local_sgd, ist };
 constexpr Words<3> words_of(TrainingMethod) { return {"data-parallel", "local-sgd", "ist"}; }
 
-/// --ist-eval: the whole model's batch-norm statistics are those of training batches, or each test batch's own.
+/// --ist-eval: the whole model's batch-norm statistics come from training batches, or from each test batch.
 enum class SubnetEvaluation : uint8_t { calibrated, batch };
 constexpr Words<2> words_of(SubnetEvaluation) { return {"calibrated", "batch"}; }
 
@@ -52,7 +52,7 @@ constexpr Words<2> words_of(SubnetScope) { return {"fc", "filters"}; }
 constexpr Words<2> words_of(SubnetMomentum) { return {"travel", "drop"}; }
 constexpr Words<2> words_of(SubnetExchange) { return {"coordinator", "peer"}; }
 
-/// An enum that has words.
+/// An enum with words.
 template <class E>
 concept Worded = std::is_enum_v<E> && requires(E e) {
   words_of(e);
@@ -63,18 +63,18 @@ std::string to_string(E e) {
   return std::string(words_of(e)[static_cast<size_t>(e)]);
 }
 
-/// What --device and --codec say by default, and --device for a GPU of the trainer's choice.
+/// Defaults of --device and --codec, and the --device that lets the trainer choose a GPU.
 inline constexpr const char *kCpu = "cpu", *kAnyGpu = "cuda", *kFloats = "none";
 
-/// Everything a training run is told; each field is the flag of its name, and its value here that flag's default. A
-/// plain value.
+/// All settings of a training run. Each field is the flag of the same name; its value here is that flag's default. A
+/// value.
 struct TrainSettings {
   std::string data = "digits";
   std::string data_dir = {};
   int64_t resize = 256;  ///< pixels
   Fit fit = Fit::crop;
   std::string cache = {};
-  std::optional<int64_t> epochs = {};  ///< 1 where neither is given
+  std::optional<int64_t> epochs = {};  ///< 1 if neither is given
   std::optional<int64_t> iterations = {};
   int64_t batch_size = 64;
   int64_t eval_batch_size = 250;
@@ -94,8 +94,8 @@ struct TrainSettings {
   double label_smoothing = 0;
   double clip_norm = 0;
 
-  std::optional<int64_t> workers = {};          ///< ranks that train together; unset: no distributed training
-  std::optional<RankTransport> transport = {};  ///< unset: inproc, or socket for ranks that are processes
+  std::optional<int64_t> workers = {};          ///< number of ranks; unset: no distributed training
+  std::optional<RankTransport> transport = {};  ///< unset: inproc, or socket if the ranks are processes
   std::optional<int64_t> rank = {}, world_size = {};
   std::string master = {}, bind = {}, link = {};
   double dead_after = 5;  ///< seconds
@@ -134,10 +134,10 @@ struct TrainSettings {
   bool eval_only = false;
   std::vector<std::string> predict = {};
 
-  std::map<std::string, std::string> choices = {};                        ///< of the application's own flags
-  std::map<std::string, int64_t> counts = {};                             ///< the same
-  std::vector<CodecEntry> codecs = {};                                    ///< of the application's own
-  std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< likewise; see Application
+  std::map<std::string, std::string> choices = {};                        ///< application's own flags
+  std::map<std::string, int64_t> counts = {};                             ///< likewise
+  std::vector<CodecEntry> codecs = {};                                    ///< the application's own codecs
+  std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< see Application
 };
 
 }  // namespace tern

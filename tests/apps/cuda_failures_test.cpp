@@ -10,10 +10,10 @@ namespace {
 struct Lack {
   std::pair<const char*, const char*> emulated;  ///< an environment variable and its value
   std::vector<std::string> flags;
-  std::vector<std::string> said;  ///< parts of one sentence
+  std::vector<std::string> said;  // parts of one sentence in stderr
 };
 
-/// Asks a device for what it lacks.
+/// Asks a CUDA device for something that it does not have.
 class CudaFailures : public TrainLenet {
  protected:
   void SetUp() override {

@@ -15,7 +15,7 @@ class CudaStep : public TrainLenet {
                                "1", "--hidden", "8", "--batch-size", "16", "--device", "cuda", "--deterministic"});
     return run_program(more);
   }
-  /// Its step, evaluation and done lines, without times.
+  /// The step, evaluation and done events of a run, without times and peak memory.
   std::vector<nlohmann::json> events(std::vector<std::string> more) const {
     const std::string log = place("train.jsonl");
     more.insert(more.end(), {"--log", log, "--quiet"});

@@ -13,10 +13,11 @@
 namespace tern {
 namespace {
 
-/// Programs that train on a folder of two classes: pictures that are brighter above or below.
+/// Runs programs that train on a folder of two classes. The upper half of a picture is brighter in one class, the lower
+/// half in the other.
 class TrainImages : public testing::Test {
  protected:
-  static constexpr int kPerClass = 22;  // of which 3 for testing
+  static constexpr int kPerClass = 22;  // 3 of them are for testing
 
   TrainImages() {
     for (int i = 0; i < kPerClass; ++i) {
@@ -75,7 +76,7 @@ TEST_F(TrainImages, LearnThemAndTellOfThoseThatCannotBeRead) {
   EXPECT_NE(outcome.out.find("images (38 training and 6 test images)"), std::string::npos) << outcome.out;
   EXPECT_EQ(log("done").at(0)["accuracy"], 1.0);
   const std::string note =
-      "2 of 38 images could not be read so far, others stand in for them: " + place("data/above/105.jpg") +
+      "2 of 38 images could not be read so far, others replace them: " + place("data/above/105.jpg") +
       ": found no whole image (";
   EXPECT_NE(outcome.out.find("note: " + note), std::string::npos) << outcome.out;
   ASSERT_EQ(log("note").size(), 1u) << "told once";
@@ -83,7 +84,7 @@ TEST_F(TrainImages, LearnThemAndTellOfThoseThatCannotBeRead) {
 }
 
 TEST_F(TrainImages, CountWhatAnyRankCouldNotRead) {
-  for (const char* name : {"above/111.jpg", "below/101.png"}) write(name, "no picture");  // rank 1 tests by these
+  for (const char* name : {"above/111.jpg", "below/101.png"}) write(name, "no picture");  // rank 1 tests on these
   for (const char* transport : {"inproc", "socket"}) {
     train({"--workers", "2", "--transport", transport});
     ASSERT_EQ(log("note").size(), 1u) << transport;

@@ -18,7 +18,7 @@
 
 namespace tern {
 
-/// Writes an IDX file in the canonical form: magic, extents, bytes.
+/// Writes an IDX file in its canonical form: magic, extents, bytes.
 inline void write_idx(const std::string& path, const std::vector<uint32_t>& extents, const std::string& values) {
   std::string bytes = {0, 0, 8, static_cast<char>(extents.size())};
   for (const uint32_t extent : extents)
@@ -26,7 +26,7 @@ inline void write_idx(const std::string& path, const std::vector<uint32_t>& exte
   write_file(path, bytes + values);
 }
 
-/// Runs the program on a data set like MNIST, so small that a run takes a moment.
+/// Runs train_lenet on a small data set in the format of MNIST, so that a run is short.
 class TrainLenet : public testing::Test {
  protected:
   static constexpr uint32_t kTraining = 200, kTest = 50;  // batches of 16: 12 steps an epoch
@@ -46,7 +46,7 @@ class TrainLenet : public testing::Test {
     all.insert(all.begin(), TERN_TRAIN_LENET);
     return all;
   }
-  /// `more` after those of `defaults`, each a flag and its value, that it does not give itself.
+  /// The flags of `defaults`, each with a value, that `more` does not contain. Then all of `more`.
   static std::vector<std::string> over(const std::vector<std::string>& defaults, const std::vector<std::string>& more) {
     std::vector<std::string> all;
     for (size_t i = 0; i < defaults.size(); i += 2)
@@ -62,14 +62,14 @@ class TrainLenet : public testing::Test {
     for (std::string line; std::getline(file, line);) events.push_back(nlohmann::json::parse(line));
     return events;
   }
-  /// The loss of every step; the later one where a step stands twice.
+  /// The loss of every step. If the log has a step twice, the later loss counts.
   static std::map<int64_t, double> losses(const std::string& log) {
     std::map<int64_t, double> found;
     for (const auto& event : read_log(log))
       if (event["event"] == "step") found[event["step"]] = event["loss"];
     return found;
   }
-  /// Runs to a good end with a new log, and returns its losses.
+  /// Trains with a new log, expects success, and returns the losses.
   std::map<int64_t, double> train(std::vector<std::string> more) const {
     const std::string log = place("train.jsonl");
     more.insert(more.end(), {"--log", log, "--quiet"});

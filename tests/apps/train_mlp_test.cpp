@@ -33,7 +33,7 @@ TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
   EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35 + 35);
 }
 
-// The statistics are computed before the checkpoint is written, for longer than --grace.
+// The program computes the statistics before it writes the checkpoint. This takes longer than --grace.
 TEST_F(TrainMlp, WritesItsCheckpointAfterALongCalibration) {
   Process job({TERN_TRAIN_MLP, "--workers", "2", "--transport", "socket", "--hidden", "2000", "--calibrate-batches",
                "300", "--grace", "0.5", "--checkpoint", place("run"), "--log", place("log"), "--quiet", "--threads",
@@ -65,7 +65,7 @@ TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
   EXPECT_GT(calibrated, 0.5);
   EXPECT_GT(batch, 0.3);
   EXPECT_NE(calibrated, batch);
-  // Of each rank's 4000 test images one is left, which has no statistics of its own.
+  // Batches of 1333 leave one of each rank's 4000 test images over. A single image has no statistics of its own.
   EXPECT_GT(accuracy({"--ist-eval", "batch", "--eval-batch-size", "1333"}), 0.3);
   EXPECT_EQ(run({"--workers", "2", "--method", "ist", "--ist-eval", "batch", "--eval-batch-size", "1"}).code, 2);
   EXPECT_NE(accuracy({"--calibrate-batches", "1"}), calibrated);
@@ -83,7 +83,7 @@ TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked
     for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
     return last["loss"].get<double>();
   };
-  // After so few steps the running statistics lie far behind the parameters.
+  // After so few steps, the running statistics are far behind the parameters.
   const double running = loss({}), calibrated = loss({"--calibrate-batches", "20"});
   EXPECT_LT(calibrated, 0.9 * running);
   const Outcome averaged = run({"--workers", "2", "--calibrate-batches", "20", "--ema-decay", "0.9"});

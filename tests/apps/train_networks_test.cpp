@@ -16,7 +16,7 @@ class TrainNetworks : public testing::Test {
     words.insert(words.begin(), program);
     return run_program(words);
   }
-  /// A run of two steps at a good end; its log.
+  /// Trains for two steps, expects success, and returns the log.
   std::vector<nlohmann::json> train(const char* program, std::vector<std::string> more) const {
     const std::string log = (folder_.path() / "log").string();
     more.insert(more.end(), {"--iterations", "2", "--log", log, "--quiet", "--threads", "1"});
@@ -54,7 +54,7 @@ TEST_F(TrainNetworks, TakeTheirPapersSettings) {
     EXPECT_NE(printed(TERN_TRAIN_RESNET).find(line), std::string::npos) << line;
 }
 
-/// He et al., section 4.2.
+/// The rule is from He et al., section 4.2.
 TEST_F(TrainNetworks, DepthOf110WarmsUp) {
   const auto printed = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"--print-config"};
@@ -99,7 +99,7 @@ TEST_F(TrainNetworks, CifarNetLearnsShapesSlow) {
   std::ifstream file(log);
   nlohmann::json last;
   for (std::string line; std::getline(file, line);) last = nlohmann::json::parse(line);
-  EXPECT_GT(last["accuracy"].get<double>(), 0.25);  // chance has 0.1
+  EXPECT_GT(last["accuracy"].get<double>(), 0.25);  // chance gives 0.1
 }
 
 }  // namespace

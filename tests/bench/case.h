@@ -6,13 +6,13 @@
 
 namespace tern::bench {
 
-/// What one run of a case does, for a rate beside its time.
+/// The work of one run of a case. The report shows it as a rate beside the time.
 struct Work {
   double amount = 0;  ///< per run; 0: no rate is shown
   const char* unit = "";
 };
 
-/// Something to time. `prepare` makes what is needed and returns a function that runs it once.
+/// A case to measure. `prepare` makes what the case needs, and returns a function that runs the case once.
 struct Case {
   std::string name;
   int threads = 1;
@@ -22,7 +22,7 @@ struct Case {
 
 inline constexpr int kThreads[] = {1, 2};
 
-// Each appends its cases.
+// Each function appends its cases to `cases`.
 void add_training_steps(std::vector<Case>& cases);
 void add_loading(std::vector<Case>& cases);
 void add_photos(std::vector<Case>& cases);

@@ -26,7 +26,7 @@ kernels::CodedGradient coded(const Tensor& units, int bits) {
   return {gradient(), units, Tensor::zeros({kernels::code_bytes(kNumel, bits)}, {.dtype = DType::u8}), kKey};
 }
 
-/// Adds one message with these units.
+/// Decodes one message with these units, and adds it to a sum.
 std::function<void()> decode_add(const Tensor& units, int64_t bucket, int64_t levels) {
   const kernels::CodedGradient message = coded(units, kernels::code_bits(levels));
   kernels::quantize({&message, 1}, bucket, levels);
@@ -37,7 +37,8 @@ std::function<void()> decode_add(const Tensor& units, int64_t bucket, int64_t le
 
 }  // namespace
 
-// One thread; every rate counts the bytes of the float32 array once, so that ratios to memcpy are those of the times.
+// The cases run on one thread. Every rate counts the bytes of the float32 array once. So the ratio of a rate to
+// memcpy's is the ratio of their times.
 void add_codecs(std::vector<Case>& cases) {
   add(cases, "codec/memcpy/25m", [] {
     return [from = gradient(), to = Tensor::zeros({kNumel})] {

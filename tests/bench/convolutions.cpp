@@ -8,13 +8,14 @@ namespace {
 
 using kernels::ConvGeometry;
 
-struct Layer {
+struct ConvolutionShape {
   Shape x, w;
   ConvGeometry geometry;
 };
 
-/// Appends the three passes of a layer; rates count the products of the plain definition, whatever the algorithm saves.
-void add_layer(std::vector<Case>& cases, const Layer& layer, int threads) {
+/// Appends the three passes of a layer. The rates count the operations of the plain definition, even if the algorithm
+/// needs fewer.
+void add_layer(std::vector<Case>& cases, const ConvolutionShape& layer, int threads) {
   const Shape x_shape = layer.x, w_shape = layer.w;
   const ConvGeometry geometry = layer.geometry;
   const Shape y_shape = kernels::conv2d_output_shape(x_shape, w_shape, geometry);
@@ -51,7 +52,7 @@ void add_layer(std::vector<Case>& cases, const Layer& layer, int threads) {
 
 void add_convolutions(std::vector<Case>& cases) {
   const ConvGeometry same3{.padding = 1}, same5{.padding = 2}, half3{.stride = 2, .padding = 1}, half1{.stride = 2};
-  const std::vector<Layer> layers{
+  const std::vector<ConvolutionShape> layers{
       {{64, 1, 28, 28}, {20, 1, 5, 5}, same5},    {{64, 20, 14, 14}, {50, 20, 5, 5}, same5},
       {{64, 64, 12, 12}, {64, 64, 5, 5}, same5},  {{64, 3, 32, 32}, {64, 3, 3, 3}, same3},
       {{64, 64, 32, 32}, {64, 64, 3, 3}, same3},  {{64, 128, 16, 16}, {128, 128, 3, 3}, same3},
@@ -60,7 +61,7 @@ void add_convolutions(std::vector<Case>& cases) {
       {{64, 256, 8, 8}, {512, 256, 3, 3}, half3}, {{64, 64, 32, 32}, {128, 64, 1, 1}, half1},
   };
   for (const int threads : kThreads) {
-    for (const Layer& layer : layers) add_layer(cases, layer, threads);
+    for (const ConvolutionShape& layer : layers) add_layer(cases, layer, threads);
   }
 }
 

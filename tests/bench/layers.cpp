@@ -9,7 +9,7 @@ namespace {
 
 Tensor activations(const Shape& shape) { return Tensor::full(shape, 1, {.format = MemoryFormat::channels_last}); }
 
-/// Appends one pass of a layer over `x`; the rate counts x's bytes.
+/// Appends one pass of a layer over `x`. The rate counts the bytes of x.
 template <class Prepare>
 void add(std::vector<Case>& cases, const char* name, const Shape& x, int threads, Prepare prepare) {
   cases.push_back({fmt::format("{}/{}x{}@{}/b{}/t{}", name, x[1], x[2], x[3], x[0], threads),

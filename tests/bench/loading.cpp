@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kLoadedBatch = 64, kExamples = 100 * kLoadedBatch;
 
-/// Batches of images like CIFAR-10's, read and augmented in the thread that asks for them.
+/// Loads batches of images like CIFAR-10's. The calling thread reads and augments them.
 class Loading {
  public:
   explicit Loading(const Transform& transform)
@@ -42,7 +42,7 @@ class Loading {
 
 }  // namespace
 
-// A batch of 64 by one thread, beside train_step/*/b64/t1.
+// Loads a batch of 64 on one thread. Compare with train_step/*/b64/t1.
 void add_loading(std::vector<Case>& cases) {
   for (const networks::Network* network : {&networks::cifarnet(), &networks::resnet()}) {
     Transform transform;

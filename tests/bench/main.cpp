@@ -45,7 +45,7 @@ void print_table(const std::vector<Result>& results) {
   fmt::print("{:<48} {:>10} {:>10} {:>6}  {}\n", "name", "median ms", "min ms", "n", "rate at the median");
   for (const Result& result : results) {
     const Work& work = result.measured->work;
-    const double rate = work.amount / result.median() / 1e6;  // per ms to giga per s
+    const double rate = work.amount / result.median() / 1e6;  // from units per ms to 10⁹ units per s
     fmt::print("{:<48} {:>10.3f} {:>10.3f} {:>6}  {}\n", result.measured->name, result.median(), result.minimum(),
                result.times.size(), work.amount == 0 ? "" : fmt::format("{:.1f} {}", rate, work.unit));
   }

@@ -7,7 +7,7 @@
 
 namespace tern::bench {
 
-/// Times of one case, in milliseconds.
+/// The times of one case, in milliseconds.
 struct Result {
   const Case* measured;
   std::vector<double> times;
@@ -16,8 +16,8 @@ struct Result {
   double minimum() const;
 };
 
-/// Runs all cases `rounds` times in turn, each for about a third of a second a round, so that what disturbs the machine
-/// disturbs all alike and ratios of medians are fair. The first two runs of each round are not counted.
+/// Runs all cases in turn, `rounds` times. A case runs for about a third of a second per round. Disturbances of the
+/// machine then affect all cases alike, and ratios of medians are fair. The first two runs of each round do not count.
 std::vector<Result> measure(std::span<const Case> cases, int rounds);
 
 }  // namespace tern::bench

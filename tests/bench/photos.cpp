@@ -23,7 +23,7 @@
 namespace tern::bench {
 namespace {
 
-/// Of ImageNet's usual size, with grain, so that it is as long as a photograph there: 110 kB.
+/// A picture of ImageNet's usual size. It has grain, so that the file is as long as a photograph there: 110 kB.
 std::string photo() {
   Image image = test_picture(500, 375);
   const RandomStream random({.seed = 1});
@@ -33,7 +33,7 @@ std::string photo() {
   return jpeg_bytes(image, 90);
 }
 
-/// A picture in a file, read as an example of 256×256.
+/// A picture in a file. `run` reads it as an example of 256×256.
 class Folder {
  public:
   explicit Folder(const std::string& file) {
@@ -51,7 +51,8 @@ class Folder {
 
 }  // namespace
 
-// A picture by one thread: decoded by stb_image alone, and read from its file, decoded and resized.
+// Each case handles one picture on one thread. The first only decodes it with stb_image; the second reads its file,
+// decodes and resizes it.
 void add_photos(std::vector<Case>& cases) {
   cases.push_back({"load/photo/stb_image/t1", 1, [] {
                      return [file = photo()] {

@@ -6,7 +6,7 @@
 namespace tern::bench {
 namespace {
 
-/// The three products of a linear layer at batch 64.
+/// Adds the three products of a linear layer at batch size 64.
 void add_linear(std::vector<Case>& cases, int64_t in, int64_t out, int threads) {
   constexpr int64_t kBatch = 64;
   const Work work{2.0 * kBatch * static_cast<double>(in * out), "GFLOP/s"};

@@ -14,17 +14,17 @@
 namespace tern::bench {
 namespace {
 
-/// What a model is trained on.
+/// The data that a model trains on.
 struct Task {
   Shape sample;
   int64_t classes;
   int64_t batch = 64;
 };
 
-/// A model in training with one batch: forward, loss, backward, momentum update, as the trainer does them.
+/// A training step on one batch. It does forward, loss, backward and momentum update, as the trainer does.
 class TrainingStep {
  public:
-  TrainingStep(std::unique_ptr<Module> model, const Task& task, DType dtype) : model_(std::move(model)) {
+  TrainingStep(std::unique_ptr<Layer> model, const Task& task, DType dtype) : model_(std::move(model)) {
     model_->initialize(1);
     std::vector<int64_t> extents{task.batch};
     extents.insert(extents.end(), task.sample.begin(), task.sample.end());
@@ -49,7 +49,7 @@ class TrainingStep {
   }
 
  private:
-  std::unique_ptr<Module> model_;
+  std::unique_ptr<Layer> model_;
   std::unique_ptr<Sgd> optimizer_;
   Tensor x_, labels_;
 };

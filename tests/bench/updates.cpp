@@ -14,7 +14,7 @@ using kernels::ParameterUpdate;
 
 constexpr int64_t kNumel = 16 << 20;
 
-/// One parameter with its gradient and state.
+/// One parameter with its gradient and its state.
 ParameterUpdate make_update() {
   return {Tensor::full({kNumel}, 1), Tensor::full({kNumel}, 1e-3), Tensor::zeros({kNumel}), Tensor::zeros({kNumel}),
           Tensor::zeros({}, {.dtype = DType::i64})};
@@ -31,7 +31,7 @@ void add_update(std::vector<Case>& cases, const char* name, Run run) {
 
 }  // namespace
 
-// Rates count the bytes of one array: memcpy's source, an update's gradient.
+// Rates count the bytes of one array: the source of memcpy, the gradient of an update.
 void add_updates(std::vector<Case>& cases) {
   add_update(cases, "memcpy", [](std::span<const ParameterUpdate> updates) {
     const auto* from = updates[0].g.data<float>();

@@ -29,7 +29,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// While one lives, this process writes no file beyond `bytes`: as a full disk, but for the system's word for it.
+/// While it exists, this process can write no file beyond `bytes`. This acts like a full disk, but the system reports
+/// another error.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -132,7 +133,8 @@ TEST(AtomicFile, FollowsASymbolicLink) {
   EXPECT_EQ(read_file(folder.path() / "elsewhere/a"), "new");
 }
 
-// The name of a temporary is not to be guessed; all that could be have links to a file of value.
+// An attacker must not be able to guess the name of a temporary file. Here a link to a valuable file has a name that is
+// easy to guess.
 TEST(AtomicFile, APlantedLinkEmptiesNoOtherFile) {
   const TemporaryFolder folder;
   write_file(folder.path() / "value", "of value");

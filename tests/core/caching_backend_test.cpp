@@ -9,7 +9,7 @@
 namespace tern {
 namespace {
 
-/// Blocks of a system that has a number of bytes. Addresses are only counted up.
+/// Acts as a system with `bytes` bytes of memory. Its addresses are numbers that only increase.
 class CountedMemory final : public CachingBackend {
  public:
   explicit CountedMemory(size_t bytes) : left_(bytes) {}

@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-/// Tensors of changing sizes, some held while others come and go, as a training step does.
+/// Makes tensors of different sizes. It holds some of them while others come and go, as a training step does.
 void one_step() {
   std::vector<Tensor> held;
   for (int64_t size : {1, 100, 4096, 100000, 3, 4096}) {

@@ -23,7 +23,7 @@ TEST(Crc32c, KnownAnswers) {
   for (auto crc : implementations()) {
     EXPECT_EQ(crc(bytes_of(""), 0), 0u);
     EXPECT_EQ(crc(bytes_of("123456789"), 0), 0xE3069283u);
-    // RFC 3720 B.4
+    // The next values are those of RFC 3720, B.4.
     EXPECT_EQ(crc(bytes_of(std::string(32, '\0')), 0), 0x8A9136AAu);
     EXPECT_EQ(crc(bytes_of(std::string(32, '\xff')), 0), 0x62A8AB43u);
     EXPECT_EQ(crc(bytes_of(ascending), 0), 0x46DD794Eu);

@@ -24,7 +24,7 @@ std::vector<float> count_up(int64_t count) {
 }
 
 TEST_F(CudaMemory, BringsBackWhatItWasGiven) {
-  // Around the size of a staging buffer, 4 MiB, and of several.
+  // Sizes near one staging buffer, 4 MiB, and a size of several.
   for (const int64_t count : {1, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5'000'000}) {
     const auto values = count_up(count);
     const Tensor there = Tensor::from<float>({count}, values).to(kCuda);
@@ -68,7 +68,7 @@ TEST_F(CudaMemory, UploadsBesideKernelsArriveBeforeThoseIssuedAfterJoin) {
     upload->follow();
     upload->copy(target.raw_data(), values.data(), values.size() * sizeof(float));
     const auto expected = values;
-    std::ranges::fill(values, -1.0f);  // on return the source is free
+    std::ranges::fill(values, -1.0f);  // copy has returned, so the source may change
     upload->join();
     EXPECT_EQ(target.to_vector<float>(), expected) << round;
   }

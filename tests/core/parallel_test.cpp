@@ -15,7 +15,7 @@
 namespace tern {
 namespace {
 
-/// Sets the thread count, and puts the old one back.
+/// Sets the thread count, and restores the previous one at its end.
 class Threads {
  public:
   explicit Threads(int threads) : previous_(thread_count()) { set_thread_count(threads); }

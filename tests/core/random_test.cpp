@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::array<uint32_t, 4>;
 
-// The known answers that Random123 publishes for philox4x32-10.
+// Random123 publishes these known answers for philox4x32-10.
 TEST(Philox, GivesTheKnownAnswers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr uint32_t ones = 0xffffffff;

@@ -36,7 +36,7 @@ void expect_same(const StateDict& found, const StateDict& expected) {
   }
 }
 
-/// A file as other writers make it, without a checksum.
+/// A file without a checksum, as other programs write it.
 std::string file_of(const std::string& header, size_t data_bytes) {
   std::string bytes(8, '\0');
   const uint64_t length = header.size();
@@ -76,7 +76,7 @@ TEST(Safetensors, LaysTheDataOutAligned) {
   std::memcpy(&length, bytes.data(), 8);
   EXPECT_EQ(length % 8, 0u);
   const std::string header = bytes.substr(8, length);
-  // 8-byte elements first, then 4, 2 and 1; the names stay in the order given.
+  // 8-byte elements come first, then 4, 2 and 1. The names stay in the given order.
   EXPECT_NE(header.find(R"("labels":{"dtype":"I64","shape":[3],"data_offsets":[0,24]})"), std::string::npos) << header;
   EXPECT_NE(header.find(R"("pixels":{"dtype":"U8","shape":[3],"data_offsets":[52,55]})"), std::string::npos) << header;
   EXPECT_NE(header.find(R"("double":{"dtype":"F64","shape":[],"data_offsets":[24,32]})"), std::string::npos) << header;
@@ -155,7 +155,8 @@ TEST(Safetensors, RefusesANameThatIsThereTwice) {
             "9: 'b' is there twice, expected each name once");
 }
 
-// With a search for each name this took minutes. The limit leaves room for a busy machine and for sanitizers.
+// If the code searches for each name, this takes minutes. The limit is large enough for a busy machine and for
+// sanitizers.
 TEST(Safetensors, ReadsAndWritesManyTensorsInLinearTime) {
   constexpr int64_t kTensors = 100'000;
   const TemporaryFolder folder;
@@ -187,7 +188,7 @@ TEST(Safetensors, NamesAMissingFileAndAFolder) {
   }
 }
 
-/// Calls `read` with every text one corruption away from `bytes`: each truncation, each flipped bit, a byte more.
+/// Calls `read` with every text that has one corruption of `bytes`: each truncation, each flipped bit, one byte more.
 void for_each_corruption(const std::string& bytes, const auto& read) {
   for (size_t length = 0; length < bytes.size(); ++length) read(bytes.substr(0, length));
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
@@ -225,7 +226,7 @@ TEST(Safetensors, EveryCorruptionOfACheckedFileIsFound) {
     write_file(folder.path() / "f", corrupt);
     try {
       const SafetensorsFile file = read_safetensors(folder.path() / "f");
-      // Only where the checksum's own place was hit can the file be read, and then it does not count as checked.
+      // The file can be read only if the corruption hit the checksum's entry. Then the file does not count as checked.
       EXPECT_EQ(file.checksum, "");
       expect_same(file.tensors, state);
     } catch (const InputError&) {

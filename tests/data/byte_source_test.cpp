@@ -16,7 +16,7 @@ Bytes numbers(size_t count) {
   return bytes;
 }
 
-/// All of it, in portions of `portion` bytes.
+/// Reads the whole source, in portions of `portion` bytes.
 Bytes read_all(ByteSource& source, size_t portion) {
   Bytes all, bytes(portion);
   for (size_t count = portion; count == portion;) {
@@ -90,7 +90,7 @@ TEST(Tar, SaysWhatIsWrong) {
   EXPECT_EQ(message(flipped(archive, 5632 + 3)), "x.tar: damaged tar archive: Damaged tar archive");
   EXPECT_EQ(message(cut(packed, packed.size() / 2)), "x.tar: truncated: the gzip stream goes on after the file's " +
                                                          std::to_string(packed.size() / 2) + " bytes");
-  // Its checksum comes after the last file.
+  // The checksum of the gzip stream comes after the last file.
   EXPECT_TRUE(message(flipped(packed, packed.size() - 7)).ends_with("incorrect data check"));
 }
 

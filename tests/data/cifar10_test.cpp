@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kRecord = 3073, kExample = 3072, kRecords = 10000;
 
-/// Records whose labels and pixels tell batch, record and place apart.
+/// Records whose labels and pixels depend on batch number, record and place.
 Bytes batch(size_t records, size_t number) {
   Bytes bytes(records * kRecord);
   for (size_t i = 0; i < records; ++i) {
@@ -27,7 +27,7 @@ Bytes batch(size_t records, size_t number) {
   return bytes;
 }
 
-/// Of batch `number`, example `i`, as `batch` wrote it.
+/// Expects that example `index` of `data` is record `i` of batch `number`, as `batch` made it.
 void expect_example(const MemoryDataset& data, int64_t index, size_t i, size_t number) {
   Bytes pixels(kExample);
   EXPECT_EQ(data.read(index, pixels), static_cast<int64_t>((i + number) % 10)) << index;
@@ -45,7 +45,7 @@ TEST(Cifar10, SaysWhatIsWrongWithABatchAndWhere) {
   const Bytes good = batch(3, 0);
   EXPECT_EQ(read_message(good, 3), "");
   EXPECT_EQ(read_message(cut(good, 5000), 3), "x.bin: truncated: data end at offset 5000, 3 examples have 9219 bytes");
-  // A whole number of records may be too few as well.
+  // A whole number of records can also be too few.
   EXPECT_EQ(read_message(good, 4), "x.bin: truncated: data end at offset 9219, 4 examples have 12292 bytes");
   EXPECT_EQ(read_message(good, 2), "x.bin: trailing bytes at offset 6146, where 2 examples end");
   Bytes wrong = good;

@@ -59,7 +59,7 @@ TEST(DigitsSlow, AreBeyondALinearClassifier) {
     }
   const double accuracy = static_cast<double>(right) / static_cast<double>(test.size());
   RecordProperty("accuracy", std::to_string(accuracy));
-  EXPECT_GT(accuracy, 0.70);  // it learns what it can
+  EXPECT_GT(accuracy, 0.70);  // a linear classifier learns a part of the task
   EXPECT_LT(accuracy, 0.92);
 }
 

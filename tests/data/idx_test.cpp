@@ -52,7 +52,7 @@ TEST(Idx, ReadsMoreThanItsFirstRead) {
 struct BadFile {
   std::string name;
   Bytes bytes;
-  std::string message;  ///< after the file's name
+  std::string message;  // the part after the file's name
 };
 
 class BadIdx : public testing::TestWithParam<BadFile> {};

@@ -22,7 +22,7 @@ class ImageFolders : public testing::Test {
  protected:
   static constexpr int kPictures = 8;
 
-  /// Four pictures in each of two classes, of different sizes.
+  /// Writes four pictures for each of two classes. They have different sizes.
   ImageFolders() {
     for (int i = 0; i < kPictures; ++i) write_picture(i, test_picture(20 + i, 30 - i, i));
   }
@@ -56,7 +56,7 @@ class ImageFolders : public testing::Test {
     return all;
   }
   std::filesystem::path cache() const { return folder_.path() / "cache"; }
-  /// With a cache, which was made anew or not.
+  /// Reads all pictures through a cache. Expects that this call makes the cache if `made` is true, and finds it if not.
   std::vector<std::vector<uint8_t>> read_cached(bool made, const ImageFolderOptions& options = {.side = kSide}) const {
     ImageFolder data(list(), options);
     bool began = false;

@@ -18,7 +18,7 @@ class ImageLists : public testing::Test {
     std::filesystem::create_directories(place(name).parent_path());
     write_file(place(name), bytes);
   }
-  /// "PATH LABEL" of each, paths from the folder on.
+  /// "PATH LABEL" of each file. Paths are relative to the folder.
   std::vector<std::string> files(Split split, const std::string& name = "") const {
     std::vector<std::string> found;
     for (const ImageFile& file : list_images(place(name), split).files)
@@ -102,7 +102,7 @@ TEST_F(ImageLists, SaysWhatIsWrongWithAFolder) {
   EXPECT_EQ(message(Split::test), "images: " + root + " has no picture for testing, expected a class of two or more");
   for (const char* name : {"train/cat/a.jpg", "train/dog/a.jpg", "val/cow/a.jpg"}) add(name);
   EXPECT_EQ(message(Split::test),
-            "images: " + root + "/val holds a class 'cow', expected those that there is training for");
+            "images: " + root + "/val holds a class 'cow', expected a class of the training pictures");
 }
 
 TEST_F(ImageLists, SaysWhatIsWrongWithALine) {
@@ -135,7 +135,7 @@ TEST_F(ImageLists, SaysWhatIsWrongWithALine) {
   add("train.txt", "a.jpg 0\na.jpg 1\n");
   add("test.txt", "a.jpg 2\n");
   EXPECT_EQ(message(Split::test),
-            place("test.txt").string() + ": line 1: found label 2, expected 0 to 1, which there is training for");
+            place("test.txt").string() + ": line 1: found label 2, expected 0 to 1, the labels of the training list");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace tern {
 namespace {
 
-// What is seen, and how a camera held in each of eight ways stores it, as Exif 2.32's table 6 has it.
+// The upright picture, and how a camera stores it in each of the eight orientations of Exif 2.32, table 6.
 const Image kSeen = {.width = 3, .height = 2, .values = {1, 2, 3, 4, 5, 6}};
 const Image kStored[] = {
     {.width = 3, .height = 2, .values = {1, 2, 3, 4, 5, 6}}, {.width = 3, .height = 2, .values = {3, 2, 1, 6, 5, 4}},

@@ -57,9 +57,9 @@ TEST(JpegHeader, FindsAScanByATableThatIsNotDefined) {
   for (const char places : {'\x02', '\x30'}) {
     std::string other = jpeg();
     other[scan + 6] = places;
-    EXPECT_EQ(header_of(other).damage, "scan by a Huffman table that there is not");
+    EXPECT_EQ(header_of(other).damage, "scan with an undefined Huffman table");
     EXPECT_EQ(header_of(other).damage_offset, scan);
-    other[other.find("\xff\xc0") + 1] = '\xc2';  // progressive: this scan is of DC coefficients alone
+    other[other.find("\xff\xc0") + 1] = '\xc2';  // a progressive file: this scan has DC coefficients only
     EXPECT_EQ(header_of(other).damage.empty(), places == '\x02');
   }
 }
@@ -68,7 +68,7 @@ TEST(JpegHeader, ReadsWhateverIsLeftOfAFile) {
   const std::string whole = with_orientation(jpeg(), 6, false);
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string part = whole.substr(0, size);
-    const std::vector<uint8_t> bytes(part.begin(), part.end());  // of just this size, for AddressSanitizer
+    const std::vector<uint8_t> bytes(part.begin(), part.end());  // exactly this size, for AddressSanitizer
     const int orientation = read_jpeg_header(bytes).orientation;
     EXPECT_TRUE(orientation == 1 || orientation == 6) << size;
   }

@@ -13,7 +13,7 @@
 namespace tern {
 namespace {
 
-/// 103 images of 2×6×5 whose bytes and labels tell the example; reading example `broken` throws.
+/// 103 images of 2×6×5. The bytes and the label depend on the example's index. Reading example `broken` throws.
 class Counting final : public Dataset {
  public:
   explicit Counting(int64_t broken = -1) : broken_(broken) {}
@@ -131,7 +131,7 @@ TEST(DataLoader, SkipsWithoutReading) {
 }
 
 TEST(DataLoader, EveryRankTakesTheSameNumberOfSteps) {
-  const Counting data;  // 103 examples over 2 ranks: shares of 52 and 51
+  const Counting data;  // 2 ranks have shares of 52 and 51 examples
   for (const int rank : {0, 1}) {
     const Sampler sampler{.size = 103, .rank = rank, .ranks = 2};
     EXPECT_EQ(DataLoader(data, sampler, {.batch_size = 52 - 1}).batches(), 1);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Bytes of files, good and bad ones.
+// Makes the bytes of files, good and bad ones.
 namespace tern {
 
 using Bytes = std::vector<uint8_t>;

@@ -10,7 +10,9 @@
 namespace tern {
 namespace {
 
-/// How much of [begin, end) the pixel at `place` covers, or by how much it is one of two that a centre lies between.
+/// The weight of source pixel `place` in target pixel `i`, on one axis. If the axis shrinks, it is the share of the
+/// target pixel that the source pixel covers. If it grows, it is the weight of linear interpolation between the two
+/// nearest source pixels.
 double weight(int place, int i, int from, int to) {
   const double scale = static_cast<double>(from) / to;
   if (to >= from) {

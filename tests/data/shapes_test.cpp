@@ -44,7 +44,8 @@ TEST(Shapes, AreAsManyAndAsLargeAsTheySay) {
   EXPECT_THROW(large.read(0, pixels), Error);
 }
 
-/// The same picture at another size, but for its grain: means of 7×7 pixels agree.
+/// Except for its grain, a shape is the same picture at every size. So means of 7×7 pixels of the large one are near
+/// the pixels of the small one.
 TEST(Shapes, LookAlikeAtEverySize) {
   const Shapes small(3, Split::train, 32), large(3, Split::train, 224);
   for (int64_t index = 0; index < kShapeKinds; ++index) {

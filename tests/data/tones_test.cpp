@@ -41,14 +41,14 @@ TEST(Tones, AreBalancedAndMadeInParallelAsOneByOne) {
   for (const int64_t found : counts) EXPECT_EQ(found, tones.size() / kToneClasses);
 }
 
-/// The lowest band above all noise in a frame, or none.
+/// The lowest band of a frame that is louder than all noise, or nullopt if there is none.
 std::optional<int64_t> pitch(const Loudness& loudness, int64_t frame) {
   for (int64_t band = 0; band < kToneBands; ++band)
     if (loudness[static_cast<size_t>(band * kToneFrames + frame)] > 75) return band;
   return std::nullopt;
 }
 
-/// Bands from a melody's first note to its last.
+/// The number of bands from a melody's first note to its last note.
 int64_t interval(const Loudness& loudness) {
   int64_t first = 0, last = kToneFrames - 1;
   while (!pitch(loudness, first)) ++first;

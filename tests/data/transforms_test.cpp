@@ -23,7 +23,7 @@ std::vector<float> apply(const Transform& transform, const ImageSpec& input, std
   return image;
 }
 
-/// Full scale 255, so that an image shows its pixels.
+/// A transform with full scale 255: the values of the image are those of its pixels.
 Transform raw() { return {.mean = {0}, .deviation = {1 / 255.0f}}; }
 
 void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
@@ -71,7 +71,7 @@ TEST(Transform, BrightensInFractionsOfFullScale) {
 }
 
 TEST(Transform, StretchesContrastAroundEachChannelsMean) {
-  // means 30, 50, 140; brightness moves the mean along
+  // The means are 30, 50 and 140. Brightness changes the mean too.
   expect_near(apply(raw(), kColour, kColourPixels, {.contrast = 0.5f}), {20, 35, 85, 40, 65, 195});
   expect_near(apply(raw(), kColour, kColourPixels, {.brightness = 0.2f, .contrast = 2}), {41, 41, -29, 121, 161, 411});
 }
@@ -92,7 +92,7 @@ TEST(Transform, StandardizesEachImageOverAllChannels) {
   std::vector<float> expected;
   for (const uint8_t value : kColourPixels) expected.push_back(static_cast<float>((value - mean) / std::sqrt(square)));
   expect_near(image, expected);
-  // Contrast of one factor for a gray image, and brightness, leave a standardized image as it was.
+  // A gray image has one contrast factor. This factor and brightness do not change a standardized image.
   expect_near(apply(transform, kGray, kGrayPixels, {.brightness = 0.1f, .contrast = 1.7f}),
               apply(transform, kGray, kGrayPixels, {}));
 }
@@ -100,7 +100,7 @@ TEST(Transform, StandardizesEachImageOverAllChannels) {
 TEST(Transform, StandardizesAnImageOfOneValueToZero) {
   const std::vector<uint8_t> flat(6, 200);
   expect_near(apply({.standardize = true}, kGray, flat, {}), std::vector<float>(6, 0));
-  // A nearly flat one is divided by 1/√n, not by its deviation: √6·(x − mean).
+  // A nearly flat image is divided by 1/√n, not by its deviation: √6·(x − mean).
   const std::vector<uint8_t> nearly = {200, 200, 200, 200, 200, 201};
   expect_near(apply({.standardize = true}, kGray, nearly, {}),
               {-0.40824829f, -0.40824829f, -0.40824829f, -0.40824829f, -0.40824829f, 2.0412415f});

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./dev cluster: what it refuses; and, where this is root, ranks that reach each other, their exit code, and that nothing stays.
+# Tests ./dev cluster. It tests what the command refuses. If this is root, it also tests that ranks reach each other,
+# their exit code, and that no namespace is left.
 source "$(dirname -- "$0")/expect.sh"
 
 run 2 "$dev" cluster
@@ -19,7 +20,7 @@ if [ "$(id -u)" != 0 ] || ! ip netns add tern-probe 2>/dev/null; then
 fi
 ip netns delete tern-probe
 
-# gone: the namespaces are that the command before found its ranks in, and said so.
+# gone: expects that the namespaces, which the ranks of the last command printed, no longer exist.
 gone() {
   local names
   names=$(grep -o 'tern-[0-9]*-[0-9]*' <<<"$output" | sed 's/-[0-9]*$//' | sort -u)
@@ -35,18 +36,19 @@ says "10.77.0.10"
 says "[rank 2] 2 of 3 at"
 says "10.77.0.12"
 gone
-# A rank that fails by itself is the cause, before those that lost it.
+# If a rank fails by itself, its exit code counts more than those of the ranks that lost it.
 # shellcheck disable=SC2016
 run 7 "$dev" cluster 2 -- bash -c '[ "$TERN_RANK" = 1 ] && exit 7; exit 3'
 says "dev: rank 1 ended with 7"
 # shellcheck disable=SC2016
 run 3 "$dev" cluster 2 -- bash -c 'ip netns identify; [ "$TERN_RANK" = 1 ] && kill -KILL $$; exit 0'
 gone
-# Nor does one that is stopped hold up the others.
+# A rank that is stopped does not make the others wait.
 # shellcheck disable=SC2016
 run 3 "$dev" cluster 2 -- bash -c '[ "$TERN_RANK" = 0 ] && kill -STOP $$; exit 3'
 
-# Two processes talk at the rate of the link: 2 MB at 100 Mbit/s are 0.16 s; without a limit, some milliseconds.
+# Two processes send data at the rate of the link. 2 MB at 100 Mbit/s take 0.16 s; without a limit they take some
+# milliseconds.
 cat >"$scratch/talk.py" <<'END'
 import os, socket, time
 size = 2_000_000

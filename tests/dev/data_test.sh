@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./dev data against a local HTTP server: fresh, resumed, refused, from the second mirror, and not at all.
+# Tests ./dev data with a local HTTP server: a new download, a resumed one, a refused one, one from another mirror, and
+# none.
 source "$(dirname -- "$0")/expect.sh"
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 
@@ -21,7 +22,7 @@ cp "$scratch"/good/* "$scratch/plain"
 seq 2 20001 >"$scratch/bad/numbers"
 sum() { sha256sum <"$scratch/good/$1" | cut -d' ' -f1; }
 
-# data_set MIRROR...: the set `toy` from these mirrors; its folder and the server's log begin empty.
+# data_set MIRROR...: writes the set `toy` with these mirrors. Empties its folder and the server's log.
 data_set() {
   printf 'mirror %s\n' "$@" >"$scratch/sources/toy.txt"
   echo "$(sum numbers) numbers" >>"$scratch/sources/toy.txt"
@@ -73,7 +74,7 @@ arrived || fail "a server without ranges: the file differs"
 data_set "$url/bad"
 run 2 "$dev" data toy
 says "refused $url/bad/numbers: SHA-256 is $(sha256sum <"$scratch/bad/numbers" | cut -d' ' -f1), expected $(sum numbers)"
-says "numbers could not be had from: $url/bad"
+says "numbers could not be downloaded from: $url/bad"
 [ ! -e "$folder/numbers" ] || fail "a file with a wrong checksum was kept"
 
 data_set "$url/nowhere" "$url/bad" "$url/good"

@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2034
-# For the tests of ./dev: a scratch folder that goes away, and expectations that name what they saw.
+# For the tests of ./dev: a scratch folder that is removed at the end, and expectations whose messages show the output.
 set -euo pipefail
 dev=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/dev
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# run STATUS COMMAND...: the command ends with this status; its words are in $output.
+# run STATUS COMMAND...: expects that the command ends with this status. Its output is in $output.
 run() {
   local expected=$1 status=0
   output=$("${@:2}" 2>&1) || status=$?

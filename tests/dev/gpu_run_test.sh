@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/gpu/run.sh on a copy with programs and tools that only pretend, in a path with a space.
+# Tests tests/gpu/run.sh on a copy with fake programs and tools, in a path with a space.
 # shellcheck disable=SC2016,SC2154
 source "$(dirname -- "$0")/expect.sh"
 
@@ -11,7 +11,7 @@ export OUT=$scratch/results PATH=$scratch/tools:/usr/bin:/bin
 gpu_run() { bash "$project/tests/gpu/run.sh" "$@"; }
 summary() { grep -q "^$1 .*$2" "$OUT/summary.txt" || { output=$(cat "$OUT/summary.txt") && fail "summary: $1 $2"; }; }
 
-# tool NAME SCRIPT, program NAME SCRIPT: on the PATH; in the pack.
+# tool NAME SCRIPT writes a fake tool on the PATH. program NAME SCRIPT writes a fake program in build-gpu.
 tool() { printf '#!/bin/bash\n%s\n' "$2" >"$scratch/tools/$1" && chmod +x "$scratch/tools/$1"; }
 program() {
   mkdir -p "$(dirname "$project/build-gpu/$1")"
@@ -21,7 +21,7 @@ passes='echo "[  PASSED  ] 3 tests."'
 for name in tests/{core,kernels,dist,apps}_test; do program "$name" "$passes"; done
 program tests/gpu/bandwidth 'echo "$LD_LIBRARY_PATH of $1"'
 program tests/gpu/steps 'echo "lenet 64 fp32 tern-graph 0.5"; echo "lenet 64 fp32 tern-one-by-one 0.9"'
-# A hundred losses, times the number in the file `scale`, and the accuracy in the file `accuracy`.
+# This program logs a hundred losses, times the number in the file `scale`, and the accuracy in the file `accuracy`.
 program apps/train_lenet '
 [ "$1" != --version ] || { echo tern 1; exit 0; }
 while [ "$1" != --log ]; do shift; done
@@ -42,7 +42,8 @@ seconds=$(sed -n 's/.* \([0-9]*\) seconds at most\./\1/p' <<<"$output")
 run 2 gpu_run dance
 says "found 'dance', expected --pack, --list"
 
-# A pack is all that another machine needs. Here the builds are done, of programs that do nothing.
+# A pack contains everything that another machine needs. Here the builds are already done, and their programs do
+# nothing.
 mkdir -p "$project/build"
 cp -r "$project/build-gpu/apps" "$project/build"
 cp -r "$project/build-gpu" "$project/build-cuda"
@@ -60,7 +61,7 @@ done
 rm -r "$project/build-gpu" "$scratch/tools/cmake"
 mv "$scratch/programs" "$project/build-gpu"
 
-# Without a GPU: what needs none runs.
+# Without a GPU, the parts that need none run.
 tool nvidia-smi 'exit 9'
 run 2 gpu_run
 says "nvidia-smi finds no GPU; expected an NVIDIA GPU, ran what needs none"
@@ -74,7 +75,7 @@ run 0 gpu_run plans parity codecs
 says "build-gpu/lib"
 says "of codecs"
 summary codecs ok
-# A failure does not stop the parts after it; tests that skip because of the device are one.
+# A failure does not stop the later parts. If tests skip because of the device, the part fails too.
 program tests/kernels_test 'echo "[  FAILED  ] 1 test"; exit 1'
 run 1 gpu_run parity codecs
 summary parity failed
@@ -84,7 +85,7 @@ run 1 gpu_run parity
 summary parity failed
 program tests/kernels_test "$passes"
 
-# What a part has printed before its limit stays, and what it leaves behind holds nothing up.
+# If a part reaches its limit, its output so far is kept. A process that it leaves behind does not make others wait.
 mv "$project/build-gpu/apps/train_lenet" "$scratch/train_lenet"
 program apps/train_lenet 'echo "tern 1"; setsid sleep 300 & sleep 300'
 begin=$SECONDS
@@ -95,7 +96,7 @@ summary versions 'timed out .*after 10 s'
 summary codecs ok
 mv "$scratch/train_lenet" "$project/build-gpu/apps/train_lenet"
 
-# Bars.
+# The expected values of losses and accuracies.
 run 0 gpu_run as-cpu
 says "the first 20 apart by 0 of them at most, expected below 0.001"
 echo 1.01 >"$scratch/scale"
@@ -112,7 +113,7 @@ rm "$project/build-gpu/lenet-cpu.jsonl"
 run 0 gpu_run as-cpu
 summary as-cpu 'skipped .*without the losses of a CPU build'
 
-# A checker that finds something fails its part; one that may not run here leaves it out.
+# If a checker finds something, its part fails. If the checker may not run here, the part is skipped.
 tool compute-sanitizer 'echo "========= ERROR SUMMARY: 0 errors"'
 run 0 gpu_run sanitizer
 says "-- racecheck, at most"
@@ -124,7 +125,7 @@ tool compute-sanitizer 'echo "========= Error: Device not supported"; exit 1'
 run 0 gpu_run sanitizer
 summary sanitizer 'skipped .*Device not supported'
 
-# Python sees its own libraries, not the pack's, and its rows stand beside tern's.
+# Python uses its own libraries, not those of the pack. Its rows appear beside tern's.
 tool python3 '
 case $* in
   *torch_steps.py*) echo "python sees ${LD_LIBRARY_PATH:-nothing of tern}"; echo "lenet 64 fp32 graph 0.25"
@@ -137,14 +138,14 @@ run 0 gpu_run steps-lenet
 grep -Eq '0.5000 +0.9000 +- +0.1250 +0.2500 +- +-  4.00 \(eager-nhwc\)' <<<"$output" || fail "a row with a ratio"
 rm "$scratch/tools/python3"
 
-# Wheels of another CUDA are told apart before anything is linked.
+# Wheels of another CUDA are found before anything is linked.
 tool ldd 'echo "libcublasLt.so.13 => not found"; echo "libcudnn.so.9 => not found"'
 mkdir -p "$scratch/site-packages/nvidia_cublas_cu12-12.8.4.1.dist-info"
 printf 'Metadata-Version: 2.1\nName: nvidia-cublas-cu12\nVersion: 12.8.4.1\n' \
   >"$scratch/site-packages/nvidia_cublas_cu12-12.8.4.1.dist-info/METADATA"
 PYTHONPATH=$scratch/site-packages run 2 gpu_run versions
 says "build-gpu/ needs libcublasLt.so.13 libcudnn.so.9, for CUDA 13; found nvidia-cublas-cu12. Install that toolkit"
-# So does a build, by the toolkit that it is for.
+# A build does the same, with the CUDA version of its toolkit.
 wheel=$scratch/site-packages/nvidia/cublas
 mkdir -p "$wheel/lib" "$wheel/include"
 touch "$wheel/lib/libcublasLt.so.12" "$wheel/lib/libcublasLt.so.13" "$wheel/include/cublasLt.h"

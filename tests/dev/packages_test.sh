@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ./dev on machines that lack packages, played by a PATH of stand-ins: what it says, whom it asks, where it stops.
+# Tests ./dev on machines that lack packages, with fake tools on the PATH. It tests the messages, whom ./dev asks, and
+# when it stops.
 source "$(dirname -- "$0")/expect.sh"
 
-# A machine with nothing but the basics and a git that lists nothing; `clang-format` is the package that `./dev format` misses.
+# A machine with only the basic tools, and a git that lists nothing. `./dev format` lacks the package `clang-format`.
 tools=$scratch/tools
 mkdir "$tools"
 for tool in bash basename cat cp dirname env grep mktemp paste readlink rm tail true; do ln -s "$(type -P $tool)" "$tools"; done
@@ -47,7 +48,7 @@ run 2 machine format --check
 says "Could not resolve deb.example.org"
 says "apt-get failed, see above. To try by hand: apt-get install --no-install-recommends clang-format"
 
-# What dpkg knows is not installed again; libraries are found by package, tools by name.
+# If dpkg knows a package, it is not installed again. ./dev finds libraries by package and tools by name.
 for tool in c++ cmake ninja; do cp "$tools/true" "$tools/$tool"; done
 # shellcheck disable=SC2016
 stand_in dpkg-query 'for name in "$@"; do [ "$name" = zlib1g-dev ] || echo "installed $name"; done; exit 1'

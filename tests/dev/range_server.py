@@ -1,6 +1,6 @@
 """A local HTTP server with byte ranges. Usage: range_server.py FOLDER LOG PORT_FILE
 
-Each request is a line in LOG: the path and the range asked for. Paths under /plain/ know no ranges.
+Each request adds a line to LOG: the path and the requested range. The server ignores ranges for paths under /plain/.
 """
 
 import http.server

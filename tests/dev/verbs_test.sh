@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./dev's verbs, on a copy of the script with a project of one program, in a path with a space.
+# Tests the verbs of ./dev on a copy of the script. Its project has one program, in a path with a space.
 source "$(dirname -- "$0")/expect.sh"
 
 project="$scratch/a project"
@@ -35,7 +35,7 @@ mkdir "$scratch/tools"
 # shellcheck disable=SC2016
 tool() { printf '#!%s\n%s\n' "$(type -P bash)" "$2" >"$scratch/tools/$1" && chmod +x "$scratch/tools/$1"; }
 tool dpkg-query 'printf "installed %s\n" "$@"'
-# It has the CUDA toolkit, and for now no driver.
+# It has the CUDA toolkit, but no driver yet.
 tool nvcc true
 tool nvidia-smi 'echo "NVIDIA-SMI has failed"; exit 9'
 export PATH=$scratch/tools:$PATH
@@ -77,17 +77,17 @@ rm -r "$project/build"
 tool nvidia-smi 'printf "9.0\n8.0\n9.0\n"'
 run 0 "$dev" run echo_app
 says "configuring $project/build with CUDA for architecture 80;90"
-# Where CUDA was not asked for, it is not insisted on.
+# If the user did not ask for CUDA, ./dev builds without it after a failure.
 sed -i 's/^add_sub.*/option(TERN_CUDA "" OFF)\nif(TERN_CUDA)\n  message(FATAL_ERROR "no cuDNN")\nendif()\n&/' "$project/CMakeLists.txt"
 rm -r "$project/build"
 run 0 "$dev" run echo_app
 says "no cuDNN"
-says "without CUDA, since with it the configuration failed"
+says "without CUDA, because the configuration with CUDA failed"
 run 2 "$dev" run --cuda echo_app
 says "the configuration failed, see above"
 run 0 "$dev" run echo_app
 
-# A signal reaches the application: ./dev is no longer in between.
+# A signal reaches the application, because the application has replaced ./dev.
 mkfifo "$scratch/words"
 set -m
 "$dev" run echo_app wait >"$scratch/words" &

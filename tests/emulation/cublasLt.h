@@ -2,14 +2,14 @@
 
 #include <cuda_runtime.h>
 
-// cuBLASLt as far as tern uses it, under its names; played by tests/emulation/kernels/cublaslt.cpp.
+// The part of cuBLASLt that tern uses, with the same names. tests/emulation/kernels/cublaslt.cpp implements it.
 
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
-/// How the parts of a sum over k that was split are added up.
+/// How the parts of a split sum over k are added.
 enum cublasLtReductionScheme_t {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
   CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
@@ -42,18 +42,18 @@ struct cublasLtMatmulDescOpaque_t {
   cublasLtEpilogue_t epilogue;
   const void* bias;
 };
-/// Column-major.
+/// A column-major layout.
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type;
   uint64_t rows, columns;
-  int64_t step;  ///< elements between columns
+  int64_t step;  // elements from one column to the next
   int32_t count;
   int64_t batch_step;
 };
 struct cublasLtMatmulPreferenceOpaque_t {
   uint64_t workspace_bytes;
   uint32_t reduction_schemes;
-  uint32_t alignment[4];  ///< bytes: of A, B, C, D
+  uint32_t alignment[4];  ///< of A, B, C and D, in bytes
 };
 struct cublasLtMatmulAlgo_t {
   cublasLtReductionScheme_t reduction;
@@ -77,7 +77,8 @@ cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreferenceOpaque_t* pr
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreferenceOpaque_t* preference,
                                                     cublasLtMatmulPreferenceAttributes_t name, const void* value,
                                                     size_t bytes);
-/// The fastest algorithm first: one that splits sums and adds their parts in the result's type, where that is admitted.
+/// The fastest algorithm comes first. If the preference allows it, this one splits sums and adds their parts in the
+/// result's type.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* product,
                                               cublasLtMatrixLayoutOpaque_t* a, cublasLtMatrixLayoutOpaque_t* b,
                                               cublasLtMatrixLayoutOpaque_t* c, cublasLtMatrixLayoutOpaque_t* d,

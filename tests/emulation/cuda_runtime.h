@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-// CUDA as far as tern's kernels use it, played on the CPU: one block after the other, each thread a fiber that runs
-// until it has to wait for the others. It shows wrong indices, missing barriers that all must reach, and unwritten
-// outputs (fresh memory is NaN); it cannot show races between warps, nor how fast anything is.
+// The part of CUDA that tern's kernels use, on the CPU. It runs one block after the other. Each thread is a fiber that
+// runs until it must wait for others. It finds wrong indices, missing barriers that all threads must reach, and
+// unwritten outputs (new memory is NaN). It cannot find races between warps, and it says nothing about speed.
 
 #define __global__
 #define __device__
@@ -28,16 +28,16 @@ struct dim3 {
 namespace emulation {
 
 void wait_for_block();
-/// Gives every lane of the warp the others' `value`: slot i is lane i's.
+/// Gives every lane of the warp the `value` of all lanes. Slot i is lane i's.
 const uint64_t* exchange(uint64_t value);
 void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
-/// Whether the machine is to be without `what`: TERN_EMULATED_LACK, a driver, device, or code (for the device).
+/// Returns true if TERN_EMULATED_LACK names `what`: a driver, a device, or code (for the device).
 bool lacks(const char* what);
 
-/// What a captured stream was given, in order.
+/// The work that a captured stream was given, in order.
 struct Graph;
-/// Does `work` at once, or with every launch of the graph where this thread captures one.
+/// Does `work` at once. If this thread captures a graph, `work` runs with every launch of the graph instead.
 void issue(std::function<void()> work);
 
 template <class T>
@@ -53,7 +53,7 @@ int lane();
 
 }  // namespace emulation
 
-/// The running fiber's.
+/// The indices and sizes of the running fiber.
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 inline void __syncthreads() { emulation::wait_for_block(); }
@@ -85,7 +85,7 @@ enum cudaError_t {
   cudaErrorLaunchOutOfResources = 701,
 };
 using cudaStream_t = void*;
-using cudaEvent_t = float*;  ///< when it was recorded
+using cudaEvent_t = float*;  // the time at which it was recorded
 using cudaGraph_t = emulation::Graph*;
 using cudaGraphExec_t = emulation::Graph*;
 using cudaGraphNode_t = const void*;
@@ -110,11 +110,11 @@ struct cudaLaunchConfig_t {
 
 namespace emulation {
 
-/// What a broken device answers to everything, from then on.
+/// The error that a broken device returns from every call from then on.
 inline std::atomic<cudaError_t> fault = cudaSuccess;
-/// What an emulated library's call has left behind.
+/// The error that a call of an emulated library has left.
 inline thread_local cudaError_t last_error = cudaSuccess;
-/// The device's time: it passes by what emulated libraries say of their work.
+/// The time of the device. It advances by the times of the emulated libraries' work.
 inline std::atomic<float> device_milliseconds = 0;
 
 }  // namespace emulation
@@ -146,7 +146,7 @@ template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
   return emulation::lacks("code") ? cudaErrorNoKernelImageForDevice : cudaSuccess;
 }
-/// A device has TERN_EMULATED_MEMORY bytes, 1 TiB where that is not set.
+/// A device has TERN_EMULATED_MEMORY bytes, or 1 TiB if that is not set.
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);

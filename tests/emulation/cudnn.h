@@ -4,7 +4,7 @@
 
 #include <vector>
 
-// cuDNN's backend API as far as tern uses it, under its names; played by tests/emulation/kernels/cudnn.cpp.
+// The part of cuDNN's backend API that tern uses, with the same names. tests/emulation/kernels/cudnn.cpp implements it.
 
 enum cudnnStatus_t {
   CUDNN_STATUS_SUCCESS = 0,
@@ -123,7 +123,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 
 namespace emulation {
 
-/// An engine for convolutions, and what becomes of its runs.
+/// An engine for convolutions, and what happens when it runs.
 struct DnnEngine {
   enum class Fate { works, fails, breaks_device };
   int64_t index = 0;
@@ -133,7 +133,7 @@ struct DnnEngine {
   std::vector<cudnnBackendNumericalNote_t> notes = {};
   int runs = 0;
 };
-/// Those there are, in the order in which the heuristics propose them: one that works, until a test puts others here.
+/// All engines, in the order in which the heuristics propose them. There is one, which works, until a test sets others.
 std::vector<DnnEngine>& dnn_engines();
 
 }  // namespace emulation

@@ -61,7 +61,7 @@ void wait_as(State state) {
   swapcontext(&block.current->context, &block.scheduler);
 }
 
-/// Releases fibers [first, last) where all that still live wait in `state`; whether any did.
+/// Releases fibers [first, last) if all of them that are not done wait in `state`. Returns true if it released any.
 bool release(int first, int last, State state) {
   bool any = false;
   for (int i = first; i < last; ++i) {
@@ -186,7 +186,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 namespace {
 
-std::atomic<size_t> taken = 0;  // of the devices' memory
+std::atomic<size_t> taken = 0;  // bytes of all devices' memory
 
 size_t total_memory() {
   const char* const set = std::getenv("TERN_EMULATED_MEMORY");
@@ -198,7 +198,7 @@ size_t total_memory() {
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
-  std::memset(*memory, 0xff, bytes);  // NaN: shows what nobody wrote
+  std::memset(*memory, 0xff, bytes);  // NaN: shows elements that nobody wrote
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {

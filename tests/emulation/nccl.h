@@ -2,7 +2,7 @@
 
 #include <cuda_runtime.h>
 
-// NCCL as far as tern uses it, under its names; played by tests/emulation/dist.
+// The part of NCCL that tern uses, with the same names. tests/emulation/dist implements it.
 
 enum ncclResult_t {
   ncclSuccess = 0,

@@ -4,8 +4,8 @@
 #include "tern/data/cifar10.h"
 #include "tern/data/tar.h"
 
-// Any bytes as a file of CIFAR-10: plain or packed, a batch or an archive of batches. It is read or refused with an
-// InputError. The first byte says how many records a batch has, and whether the rest is an archive.
+// Reads any bytes as a file of CIFAR-10: plain or packed, a batch or an archive of batches. The code reads the file or
+// throws an InputError. The first byte gives the number of records in a batch, and says whether the rest is an archive.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -6,9 +6,9 @@
 #include "tern/core/error.h"
 #include "tern/dist/codec/codec.h"
 
-// Any bytes as a message of any codec: they are decoded or refused with an Error. The first byte chooses the codec, the
-// second the number of elements; of the third, an odd one lays the rest over a good message, so that what lies behind
-// checks of sizes and sums is reached too.
+// Reads any bytes as a message of any codec. The codec decodes them or throws an Error. The first byte chooses the
+// codec, and the second the number of elements. If the third is odd, the rest changes the bytes of a good message. So
+// the fuzzer also reaches the code behind the checks of sizes and sums.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::string> specs = [] {
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     std::transform(data, data + size, std::back_inserter(bytes), [](uint8_t byte) { return std::byte{byte}; });
   }
-  // A copy of its exact size, so that reading past its end is seen.
+  // The copy has the exact size of the message, so that a read past its end is found.
   const std::unique_ptr<std::byte[]> message(new std::byte[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), message.get());
   try {

@@ -4,8 +4,8 @@
 #include "tern/core/error.h"
 #include "tern/dist/comm/tcp/frame.h"
 
-// Any bytes as a frame: the header is refused with an Error, or it is one that `encode` writes, and then no payload
-// passes whose checksum is wrong.
+// Reads any bytes as a frame. `decode` throws an Error, or the header is one that `encode` writes. In the second case,
+// no payload with a wrong checksum passes.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tern::detail;

@@ -2,7 +2,8 @@
 #include "tern/data/image.h"
 #include "tern/data/image_decoder.h"
 
-// Any bytes as a picture: decoded, turned and resized, or refused with an InputError. The first byte says how.
+// Reads any bytes as a picture. The code decodes, resizes and turns it, or throws an InputError. The first byte gives
+// the channels and the side.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the golden values of this folder with PyTorch: make_golden.py [FOLDER]
 
-layers.safetensors: for every layer NAME of the table, its state "NAME/state/...", input "NAME/x", output "NAME/y" and,
-for the gradient "NAME/dy" at the output, "NAME/dx" and "NAME/gradient/..."; buffers after the pass: "NAME/after/...".
-lenet.safetensors: the losses of both LeNets' first steps from the initial values that tern draws for seed 1.
+layers.safetensors: for every layer NAME of the table, its state "NAME/state/...", input "NAME/x" and output "NAME/y".
+For the gradient "NAME/dy" at the output, it also has "NAME/dx" and "NAME/gradient/...". "NAME/after/..." has the buffers
+after the pass.
+lenet.safetensors: the losses of the first steps of both LeNets. They start from the values that tern draws for seed 1.
 """
 import json
 import math
@@ -92,7 +93,7 @@ def layer_values():
     for name, (make, shape) in {**LAYERS, **{loss: (None, (3, 5)) for loss in LOSSES}}.items():
         torch.manual_seed(1)
         layer = make() if make else LOSSES[name]
-        # A layer with its activation is one layer in tern.
+        # tern has a layer and its activation in one layer.
         own = layer[0] if name.endswith("_relu") and isinstance(layer, nn.Sequential) else layer
         state = own.state_dict() if make else {}
         if name.startswith("batch_norm"):
@@ -127,7 +128,7 @@ INITIALIZE, TEST = 1, 255
 
 
 class Stream:
-    """tern's RandomStream of seed 1."""
+    """tern's RandomStream for seed 1."""
 
     def __init__(self, purpose, tensor):
         self.tail = [0, 0, purpose << 24 | tensor]
@@ -180,7 +181,7 @@ class LeNet(nn.Module):
 
 
 def lenet_losses(model, draw, steps=5, batch=4):
-    """Momentum 0.9, lr 0.01; batch n holds uniform pixels in [-1, 1) and labels from stream n."""
+    """Trains with momentum 0.9 and lr 0.01. Batch n has uniform pixels in [-1, 1) and labels, both from stream n."""
     parameters = list(model.named_parameters())
     with torch.no_grad():
         for index, (name, parameter) in enumerate(parameters):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes models.safetensors with PyTorch: make_models.py [FOLDER]
 
-For every network NAME of the table, on weights and a batch that follow from Philox streams alone, in float64: "NAME/logits",
-"NAME/loss", and "NAME/gradients", for each parameter in order its gradient's norm and its products with three vectors of
-uniform numbers in [-1, 1).
+For every network NAME of the table, in float64: "NAME/logits", "NAME/loss" and "NAME/gradients". The weights and the
+batch depend on Philox streams alone. "NAME/gradients" has one row per parameter, in order: the norm of its gradient, and the
+products of the gradient with three vectors of uniform numbers in [-1, 1).
 """
 import math
 import pathlib
@@ -17,11 +17,11 @@ from torch.nn import functional as F
 from make_golden import Stream, TEST, write_safetensors
 
 BATCH = 3
-PERIOD = 65521  # a prime, so that no two rows of a matrix are alike
+PERIOD = 65521  # a prime, so that all rows of a matrix differ
 
 
 def uniform(shape, tensor):
-    """In [-1, 1), from the first numbers of stream `tensor`, again and again."""
+    """Values in [-1, 1): the first PERIOD numbers of stream `tensor`, repeated."""
     numbers = Stream(TEST, tensor).uniform(np.arange(PERIOD, dtype=np.uint64))
     return torch.from_numpy(np.resize(numbers, shape)) * 2 - 1
 
@@ -140,7 +140,7 @@ class AlexNet(nn.Module):
 
 
 class OneTowerAlexNet(nn.Module):
-    """torchvision's, without its dropout."""
+    """torchvision's AlexNet without its dropout."""
 
     def __init__(self):
         super().__init__()
@@ -170,7 +170,7 @@ MODELS = {
 
 
 def set_parameters(model):
-    """From streams that are numbered in the order of parameters, from 1 on; 0 is the batch's."""
+    """Draws the parameters from streams 1, 2, ... in the order of the parameters. Stream 0 is the batch's."""
     with torch.no_grad():
         for number, (name, parameter) in enumerate(model.named_parameters(), 1):
             draws = uniform(tuple(parameter.shape), number)
@@ -181,7 +181,7 @@ def set_parameters(model):
 
 
 def golden(make, side):
-    """In float64."""
+    """Logits, loss and gradients of one network, in float64."""
     model = make().double()
     set_parameters(model)
     logits = model(uniform((BATCH, 3, side, side), 0).double())

@@ -1,4 +1,4 @@
-"""Prints the rows of tests/optim/optimizer_test.cpp: two parameters after four steps of PyTorch's optimizers, in double."""
+"""Prints the rows of tests/optim/optimizer_test.cpp: two parameters after four steps of PyTorch's optimizers, in f64."""
 import torch
 
 ADAM = dict(lr=0.1, betas=(0.8, 0.9), eps=1e-3)

@@ -24,8 +24,9 @@
 #include "tern/kernels/update.h"
 #include "tern/trainer/application.h"
 
-// How near kernels that move memory come to a copy on the same device: bytes each has to read and write, over its time,
-// divided by the same of a device-to-device copy, in interleaved rounds. usage: bandwidth kernels|codecs
+// Compares the rate of kernels that move memory with a copy on the same device. The rate is the bytes that a kernel
+// must read and write over its time. It is divided by the rate of a device-to-device copy. The rounds of all rows are
+// interleaved. usage: bandwidth kernels|codecs
 
 namespace tern {
 namespace {
@@ -50,7 +51,7 @@ double time_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kRuns;
 }
 
-/// Values that differ, as zeros can be moved faster.
+/// Values that differ, because zeros can move faster.
 Tensor noise(const Shape& shape, DType dtype = DType::f32) {
   const RandomStream random({.seed = 7, .purpose = Purpose::test});
   Tensor values = Tensor::empty({1 << 16});
@@ -67,7 +68,7 @@ Tensor noise(const Shape& shape, DType dtype = DType::f32) {
 
 constexpr int64_t kNumel = 100'000'000, kMessages = 8;
 
-/// Codes of a tensor in one message, and what is beside them.
+/// The codes and units of a tensor in one message.
 struct Codes {
   Codes(const Tensor& g, int64_t bucket, int64_t levels)
       : units(Tensor::full({kernels::bucket_count(g.numel(), bucket)}, 0.5 / static_cast<double>(levels), g.options())),
@@ -81,7 +82,7 @@ struct Codes {
   double bytes;
 };
 
-/// [kMessages, bytes] of one message.
+/// kMessages copies of one message: [kMessages, bytes].
 Tensor messages_of(const Tensor& one) {
   const Tensor all = Tensor::empty({kMessages, one.numel()}, one.options());
   for (int64_t i = 0; i < kMessages; ++i) all.slice(i, i + 1).copy_from(one.reshape({1, one.numel()}));
@@ -121,7 +122,7 @@ void add_short_float_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& 
   }
 }
 
-/// Of whole messages; a scaler of the whole tensor needs the gradient read twice.
+/// Rows of whole messages. For a scaler of the whole tensor, the codec must read the gradient twice.
 void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) {
   const FusedGradients message = {{{"g", {.seed = 1, .purpose = Purpose::codec}}, g}};
   const auto size = static_cast<double>(g.bytes());
@@ -200,7 +201,7 @@ std::vector<Row> kernel_rows(DType dtype) {
   return rows;
 }
 
-/// The first row is the copy.
+/// Prints each row's median time and rate. The first row is the copy.
 void print_table(const std::string& title, std::vector<Row> rows) {
   for (int round = 0; round < kRounds; ++round)
     for (Row& row : rows) row.seconds.push_back(time_of(row.run));
@@ -218,7 +219,7 @@ void print_table(const std::string& title, std::vector<Row> rows) {
 }  // namespace tern
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each row at once, into a pipe too
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // prints each row at once, into a pipe too
   return tern::run_application("bandwidth", [&] {
     const std::string which = argc == 2 ? argv[1] : "";
     tern::check_input(which == "kernels" || which == "codecs", "found '", which, "', expected kernels or codecs");

@@ -1,7 +1,7 @@
-"""tern's training steps beside PyTorch's: beside.py ROWS..., files of what steps and torch_steps.py print.
+"""Prints tern's training steps beside PyTorch's: beside.py ROWS..., the output files of steps and torch_steps.py.
 
-A row for each network and precision, a column for each way, in ms; "-": not measured. Last, tern's recorded step over
-PyTorch's best. If a way was measured twice, its slower time counts.
+There is one row per network and precision, and one column per way, in ms. "-" means not measured. The last column is the
+time of tern's recorded step over PyTorch's best time. If a way was measured twice, its slower time counts.
 """
 import sys
 
@@ -9,7 +9,7 @@ TERN, PEERS = ("tern-graph", "tern-one-by-one"), ("eager-nchw", "eager-nhwc", "g
 
 
 def read_times(paths):
-    times = {}  # by network, batch and precision: by way
+    times = {}  # by network, batch and precision, then by way
     for path in paths:
         with open(path) as rows:
             for row in rows:
@@ -22,7 +22,7 @@ def read_times(paths):
 
 
 def print_table(times):
-    """Returns how many ratios there are."""
+    """Prints the table and returns the number of ratios in it."""
     ratios = 0
     print(f"{'network':<10} {'batch':>5} {'math':<5}" + "".join(f" {way:>15}" for way in TERN + PEERS), " tern ÷ best")
     for (network, batch, precision), of in times.items():

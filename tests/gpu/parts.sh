@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2015,SC2154
-# The parts of run.sh, which sources this file and runs each in a process of its own, in the repository's root. Exit code 77:
-# skipped, the last line says why. $pack: the programs. $files: a folder for rows and logs that come back.
+# The parts of run.sh. run.sh sources this file, and runs each part in its own process in the repository's root. Exit
+# code 77 means skipped; the last line then says why. $pack contains the programs. $files is a folder for rows and logs
+# that come back.
 
-# NAME SECONDS NEEDS WHAT. NEEDS: nothing, gpu, torch (and a GPU) or cpu-torch.
+# NAME SECONDS NEEDS WHAT. NEEDS is nothing, gpu, torch (PyTorch and a GPU) or cpu-torch.
 default_parts() {
   cat <<'END'
 versions 10 nothing the driver, libraries and tools of this machine
@@ -37,9 +38,9 @@ torch-check 300 cpu-torch torch_steps.py's networks on the CPU, and their number
 END
 }
 
-# One of tern's programs. Nothing else sees the libraries that were packed.
+# Runs one of tern's programs. Only tern's programs see the packed libraries.
 tern() { LD_LIBRARY_PATH=$libraries OMP_WAIT_POLICY=PASSIVE "$@"; }
-# tests PROGRAM FILTER: fails too if tests skip because the device cannot be used.
+# tests PROGRAM FILTER: also fails if tests skip because the device cannot be used.
 tests() {
   tern "$pack/tests/$1" --gtest_brief=1 --gtest_filter="$2" | tee "$files/$1.log"
   [ "${PIPESTATUS[0]}" = 0 ] && grep -q 'PASSED  \] [1-9]' "$files/$1.log" && ! grep -q '^device cuda:0: ' "$files/$1.log"
@@ -48,12 +49,12 @@ skip() {
   echo "$1"
   exit 77
 }
-# train LOG PROGRAM FLAGS...: on the GPU.
+# train LOG PROGRAM FLAGS...: trains on the GPU.
 train() { tern "$pack/apps/$2" --log "$files/$1.jsonl" --device cuda "${@:3}"; }
-# Of a log: the losses of its steps; all results, without times.
+# losses prints the losses of a log's steps. course prints all its results, without times.
 losses() { sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p' "$1"; }
 course() { grep -E '"event":"(step|eval)"' "$1" | grep -Eo '"(step|loss|accuracy)":[^,}]*'; }
-# reaches LOG PERCENT: the accuracy at the end.
+# reaches LOG PERCENT: expects this accuracy at the end.
 reaches() {
   sed -n 's/.*"event":"done","accuracy":\([^,]*\),.*/\1/p' "$files/$1.jsonl" | awk -v name="$1" -v bar="$2" '
     { printf "%s: accuracy %.2f %%, expected %s %% or more\n", name, 100 * $1, bar; reached = 100 * $1 >= bar }
@@ -82,13 +83,14 @@ part_programs() {
 }
 
 part_steps() { tern "$pack/tests/gpu/steps" | tee "$files/tern.rows"; }
-# It ends by itself, before its limit.
+# The script ends by itself before the limit of the part.
 part_torch() { torch 90 all; }
 part_beside() {
   [ -s "$files/tern.rows" ] && [ -s "$files/all-torch.rows" ] || skip "there are no rows of both in this run"
   python3 tests/gpu/beside.py "$files/tern.rows" "$files/all-torch.rows"
 }
-# torch SECONDS NAME NETWORK...: rows go to the file NAME-torch.rows too. Compilers' chatter goes to a file.
+# torch SECONDS NAME NETWORK...: also writes the rows to the file NAME-torch.rows. The output of compilers goes to a
+# file.
 torch() {
   python3 tests/gpu/torch_steps.py --seconds "$1" "${@:3}" 2>"$files/$2-torch-stderr.txt" | tee "$files/$2-torch.rows" ||
     { tail -n 5 "$files/$2-torch-stderr.txt" && return 1; }
@@ -110,7 +112,7 @@ part_bandwidth() { tern "$pack/tests/gpu/bandwidth" kernels; }
 find_sanitizer() {
   command -v compute-sanitizer || compgen -G '/usr/local/cuda*/bin/compute-sanitizer' | head -n 1 | grep .
 }
-# sanitize TOOL SECONDS FILTER FLAGS...: kernels' tests under it.
+# sanitize TOOL SECONDS FILTER FLAGS...: runs the kernels' tests under the tool.
 sanitize() {
   local status
   echo "-- $1, at most $2 s: $3"
@@ -123,19 +125,19 @@ sanitize() {
     skip "compute-sanitizer does not work here: $(grep -im 1 error "$files/$1.txt" || tail -n 1 "$files/$1.txt")"
   return "$status"
 }
-# Sums within blocks (summation.h, bucket_sums.cu) first.
+# racecheck and synccheck run only the sums within blocks (summation.h, bucket_sums.cu).
 part_sanitizer() {
   local failed=0 sums='*CudaParity*/sum:*CudaParity*/mse:*CudaParity*/batch_norm_*:*CudaParity*/gradient_statistics'
   sums+=':*CudaParity*/norm_quantize:CudaStatistics*'
   find_sanitizer >/dev/null || skip "there is no compute-sanitizer on this machine"
   sanitize racecheck 22 "$sums" || failed=1
-  # Tests call what is refused on purpose: not an error of a kernel's.
+  # Some tests make calls that CUDA refuses. These are not errors of a kernel.
   sanitize memcheck 17 "*CudaParity*:Cuda*-$engine_kernels" --report-api-errors no || failed=1
   sanitize synccheck 9 "$sums" || failed=1
   return "$failed"
 }
 
-# Of the CPU too, when it packs.
+# run.sh --pack runs the CPU with the same flags.
 lenet_beside_cpu=(--data digits --lr 0.01 --iterations 100)
 part_as_cpu() {
   [ -e "$pack/lenet-cpu.jsonl" ] || skip "build-gpu/ was built here, without the losses of a CPU build"
@@ -164,7 +166,7 @@ part_accuracy() {
   return "$failed"
 }
 
-# as_graph NAME PROGRAM FLAGS...: the same results, bit for bit, from steps that were recorded.
+# as_graph NAME PROGRAM FLAGS...: expects that recorded steps give the same results, bit for bit.
 as_graph() {
   train "$1-graph" "${@:2}" --deterministic --quiet || return
   train "$1-one-by-one" "${@:2}" --deterministic --quiet --no-cuda-graph || return
@@ -191,7 +193,7 @@ part_ranks() {
   return "$failed"
 }
 
-# A run that finds all it needs writes no new file.
+# A run that finds all its engines in the file does not write a new file.
 part_engines() {
   local run before after
   export TERN_CACHE=$files/engines

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What each CUDA kernel takes of a multiprocessor: registers a thread, bytes of stack frame, of spilled stores and loads,
-# and of shared memory. Needs nvcc, no GPU. Compiles the .cu files of a build folder again, device code only.
+# Prints what each CUDA kernel needs of a multiprocessor: registers per thread, and bytes of stack frame, of spilled
+# stores and loads, and of shared memory. Needs nvcc, but no GPU. Compiles the .cu files of a build folder again, device
+# code only.
 #   tests/gpu/registers.sh [BUILD [ARCHITECTURE]]    default: build-cuda sm_90
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.."
@@ -8,7 +9,7 @@ build=${1:-build-cuda} architecture=${2:-sm_90}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A command of the build without its launcher, dependency file, output and architectures.
+# Removes the launcher, dependency file, output and architectures from a command of the build.
 device_only() {
   sed -E 's/^\S*ccache //; s/ -o \S+//; s/ -MD -MT \S+ -MF \S+//; s/ (--generate-code|-gencode)=\S+//g'
 }

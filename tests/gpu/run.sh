@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# What a machine with an NVIDIA GPU has to show, in parts. Each part has a limit, and what it prints appears at once.
+# Runs tests and measurements on a machine with an NVIDIA GPU, in parts. Each part has a time limit. Its output appears
+# at once.
 #
-#   tests/gpu/run.sh --pack     on a machine with every build tool: makes build-gpu/packed.tar.gz. It holds the programs, the
-#                               libraries that a bare machine lacks, these scripts, and the losses of a CPU build.
+#   tests/gpu/run.sh --pack     on a machine with every build tool: makes build-gpu/packed.tar.gz. It contains the
+#                               programs, the libraries that a bare machine lacks, these scripts, and the losses of a
+#                               CPU build.
 #   tests/gpu/run.sh            on the machine with the GPU: the default parts, within 9 minutes
 #   tests/gpu/run.sh PART...    only these, each within 9 minutes
 #   tests/gpu/run.sh --list     the parts, their limits and their sum
 #
-# It runs build-gpu/ if that works on the machine; otherwise it builds it there. A build needs cmake, ninja, nvcc, cuDNN 9
-# and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 will do), and the headers and libraries of fmt, nlohmann-json,
-# CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest. It needs neither oneDNN nor OpenBLAS.
+# If build-gpu/ works on the machine, the script runs it. Otherwise it builds it there. A build needs cmake, ninja,
+# nvcc, cuDNN 9 and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 are enough). It also needs the headers and
+# libraries of fmt, nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest. It needs neither
+# oneDNN nor OpenBLAS.
 #
-# Results are in OUT (results-gpu by default): summary.txt has a line for each part, results.tar.gz all output and logs.
-# A part that fails does not stop the others. Exit codes: 0 no part failed, 1 one failed or ran out of time, 2 there is no
-# GPU (then only the parts that need none run) or the machine lacks a library.
+# Results are in OUT (results-gpu by default): summary.txt has one line per part, and results.tar.gz has all output and
+# logs. A part that fails does not stop the others. Exit code 0: no part failed. 1: a part failed or ran out of time. 2:
+# there is no GPU (then only the parts that need none run), or the machine lacks a library.
 # shellcheck disable=SC2015
 set -uo pipefail
 script=$(readlink -f -- "${BASH_SOURCE[0]}")
@@ -47,7 +50,8 @@ build() {
   CUDAARCHS=${CUDAARCHS:-90} cmake --preset cuda -B build-cuda -DTERN_CPU=OFF && cmake --build build-cuda --target "${targets[@]}"
 }
 
-# The programs in the folders of their build, and the libraries they load beside the system's own and NVIDIA's.
+# Copies the programs into the folders that they have in the build. Also copies the libraries that they load, except the
+# system's own and NVIDIA's.
 collect() {
   local program
   rm -rf "$pack"
@@ -58,7 +62,7 @@ collect() {
   find "$pack/lib" -type f -exec strip {} +
 }
 
-# A build for a bare machine has no fast CPU kernels, so the CPU's losses come from one that has.
+# A build for a bare machine has no fast CPU kernels. So the CPU's losses come from a build that has them.
 collect_cpu_losses() {
   cmake --preset release && cmake --build --preset release --target train_lenet &&
     build/apps/train_lenet "${lenet_beside_cpu[@]}" --quiet --log "$pack/lenet-cpu.jsonl"
@@ -74,7 +78,8 @@ make_pack() {
   [ "$bytes" -le $((56 << 20)) ]
 }
 
-# Folders with NVIDIA's libraries for CUDA $1: those of pip's wheels, unless they are for another CUDA, and the toolkit's.
+# Prints the folders with NVIDIA's libraries for CUDA $1: those of the toolkit, and those of pip's wheels unless they
+# are for another CUDA.
 nvidia_folders() {
   python3 - "$1" 2>/dev/null <<'END'
 import glob, os, sys
@@ -87,7 +92,8 @@ END
   ls -d /usr/local/cuda/lib64 2>/dev/null
 }
 
-# Sets `libraries` to the folders that the packed programs need; if some lack, a sentence on stdout.
+# Sets `libraries` to the folders that the packed programs need. If some libraries are missing, prints a sentence on
+# stdout.
 find_libraries() {
   local program=$pack/tests/kernels_test cuda missing wheels
   cuda=$(ldd "$program" 2>/dev/null | sed -n 's/.*libcublasLt\.so\.\([0-9]*\) .*/\1/p')
@@ -101,7 +107,7 @@ print(*sorted({d.name for d in all() if d.name.startswith(("nvidia-cublas", "nvi
   return 1
 }
 
-# Uses the pack, or builds what is in it on this machine.
+# Uses the pack, or builds its programs on this machine.
 prepare_programs() {
   local why="build-gpu/ holds no programs"
   [ ! -e "$pack/packed.tar.gz" ] || tar -xzf "$pack/packed.tar.gz" build-gpu || die "build-gpu/packed.tar.gz is damaged"
@@ -122,15 +128,15 @@ say_why_no_gpu() {
   command -v nvidia-smi >/dev/null || { echo "there is no NVIDIA driver on this machine"; return; }
   said=$(nvidia-smi -L 2>&1) && [[ $said == *GPU* ]] || echo "nvidia-smi finds no GPU${said:+ (${said:0:100})}"
 }
-# What a part with the needs $1 lacks here; empty if nothing.
+# Prints what a part with the needs $1 lacks here. Prints nothing if it lacks nothing.
 say_what_lacks() {
   [ "$1" = nothing ] || [ "$1" = cpu-torch ] || [ -z "$no_gpu" ] || { echo "$no_gpu"; return; }
   [[ $1 != *torch ]] || python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' ||
     echo "python3 has no PyTorch"
 }
 
-# run_part NAME SECONDS NEEDS: a part as a process group of its own. Its output goes to a file and to the screen; nothing
-# waits for a process that a part leaves behind.
+# run_part NAME SECONDS NEEDS: runs a part as its own process group. Its output goes to a file and to the screen.
+# Nothing waits for a process that a part leaves behind.
 run_part() {
   local name=$1 limit=$2 result reason begin=$SECONDS
   printf '\n== %s, at most %s s\n' "$name" "$limit"
@@ -153,7 +159,7 @@ run_part() {
     [ "$result" = ok ] || echo "$result: $reason"
   fi
   printf '%-15s %-9s %4s s  %s\n' "$name" "$result" $((SECONDS - begin)) "$reason" >>"$out/summary.txt"
-  # After every part, so that a run that is cut off leaves what it has.
+  # This runs after every part, so that a run that is cut off keeps its results.
   cp "$out/summary.txt" "$files/" && tar -C "$files" -czf "$out/results.tmp" . && mv "$out/results.tmp" "$out/results.tar.gz"
 }
 
@@ -178,7 +184,7 @@ trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit 130' INT TERM
 no_gpu=$(say_why_no_gpu)
 prepare_programs
 mkdir -p "$out" && : >"$out/summary.txt" || die "$out cannot be written"
-# Engines are timed anew, and remembered for the parts that follow.
+# Engines are measured again, and remembered for the later parts.
 export pack files libraries no_gpu TERN_CACHE=$files/cache PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 while read -r name limit needs _; do
   [ -z "$name" ] || run_part "$name" "$limit" "$needs"

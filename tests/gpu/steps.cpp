@@ -22,9 +22,9 @@
 #include "tern/trainer/application.h"
 #include "tern/trainer/run/step_graph.h"
 
-// Whole training steps on random images that lie on the device, loss and answers read back: as a CUDA graph, and
-// operation by operation. usage: steps [NETWORK...]. torch_steps.py does the same with PyTorch and prints the same
-// columns.
+// Measures whole training steps on random images that are on the device. The loss and the answers are read back. A step
+// runs as a CUDA graph, and operation by operation. usage: steps [NETWORK...]. torch_steps.py does the same with
+// PyTorch and prints the same columns.
 
 namespace tern {
 namespace {
@@ -37,10 +37,10 @@ struct StepCase {
   std::string_view name;
   int64_t batch;
   ImageSpec images;
-  std::function<std::unique_ptr<Module>()> make;
+  std::function<std::unique_ptr<Layer>()> make;
 };
 template <class Model>
-std::function<std::unique_ptr<Module>()> maker(const typename Model::Options& options) {
+std::function<std::unique_ptr<Layer>()> maker(const typename Model::Options& options) {
   return [=] { return std::make_unique<Model>(options); };
 }
 const StepCase kStepCases[] = {
@@ -63,7 +63,7 @@ FedBatch random_batch(const StepCase& step) {
   return {images.to(kCuda), labels.to(kCuda), labels.to(kCuda), labels};
 }
 
-/// The median over five windows of about 0.2 s.
+/// The median of five measurements of about 0.2 s each.
 double median_milliseconds(const std::function<void()>& step) {
   DeviceBackend& backend = device_backend(kCuda);
   const auto seconds_of = [&](int64_t steps) {
@@ -83,7 +83,7 @@ double median_milliseconds(const std::function<void()>& step) {
 
 struct StepTime {
   double milliseconds;
-  size_t launches;  ///< of a recorded step
+  size_t launches;  // of a recorded step
 };
 
 StepTime time_steps(const StepCase& step, const FedBatch& batch, DType dtype, bool as_graph) {
@@ -139,7 +139,7 @@ std::vector<const StepCase*> cases_named(std::span<char* const> names) {
 }  // namespace tern
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each row at once, into a pipe too
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // prints each row at once, into a pipe too
   return tern::run_application("steps", [&] {
     const auto cases = tern::cases_named(std::span(argv, static_cast<size_t>(argc)).subspan(1));
     fmt::print("# {}\n", tern::device_backend(tern::kCuda).name());

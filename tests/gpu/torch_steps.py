@@ -1,4 +1,4 @@
-"""The training steps of steps.cpp in PyTorch, in the same columns, each row as soon as it is measured.
+"""Measures the training steps of steps.cpp in PyTorch. Prints the same columns, and each row as soon as it is measured.
 
 usage: torch_steps.py [--seconds N] [--ways eager,graph,compiled-graph,compiled] [NETWORK...]
        torch_steps.py --check    on the CPU, without a GPU: a small step of every network, and its number of parameters
@@ -8,7 +8,7 @@ usage: torch_steps.py [--seconds N] [--ways eager,graph,compiled-graph,compiled]
   compiled-graph   model and loss compiled (max-autotune-no-cudagraphs), the step as a CUDA graph
   compiled         model and loss compiled
 
-All networks go one way before any goes the next. After N seconds the rest is left out.
+It measures one way for all networks, then the next way. After N seconds it leaves out the rest.
 """
 import argparse
 import collections
@@ -19,12 +19,12 @@ import statistics
 import sys
 import time
 
-BEGIN = time.monotonic()  # loading PyTorch takes time as well
+BEGIN = time.monotonic()  # loading PyTorch takes time too
 import torch
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
-from make_models import BASIC, AlexNet, CifarNet, ResNet  # whose outputs and gradients tern's are tested against
+from make_models import BASIC, AlexNet, CifarNet, ResNet  # tests compare tern's networks with these
 
 
 def lenet():
@@ -60,7 +60,7 @@ def make_step(case, precision, memory_format, compiler_mode=None, device="cuda")
         return nn.functional.cross_entropy(model(x), labels)
 
     if compiler_mode:
-        torch._dynamo.reset()  # it compiles a function eight times, then runs it uncompiled without a word
+        torch._dynamo.reset()  # it compiles a function eight times; after that, it runs it uncompiled without a message
         loss_of = torch.compile(loss_of, mode=compiler_mode)
 
     def step():
@@ -108,7 +108,7 @@ class OutOfTime(Exception):
 
 @contextlib.contextmanager
 def ended_by(deadline):
-    """Raises OutOfTime at the deadline, every two seconds from then on, as compilers swallow exceptions."""
+    """Raises OutOfTime at the deadline, and then every two seconds, because compilers catch exceptions."""
     def ring(*_):
         raise OutOfTime
 
@@ -129,12 +129,12 @@ def measure(case, precision, way, memory_format):
 
 
 def print_row(case, precision, way, memory_format, deadline):
-    """Returns the milliseconds; none where it failed or was left out."""
+    """Prints a row and returns its milliseconds, or None if it failed or was left out."""
     row = f"{case.name:<10} {case.batch:>5} {precision:<5} {way:<15}"
     try:
         with ended_by(deadline):
             ms = measure(case, precision, way, memory_format)
-    except Exception as error:  # one way that fails leaves the others
+    except Exception as error:  # if one way fails, the others go on
         late = time.monotonic() >= deadline
         print(f"{row} {'left-out' if late else 'failed':>10}", flush=True)
         if not late:

@@ -14,11 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files that define each type and constant, by its full name: "tern::detail::Socket".
+/// For each type and constant, by its full name such as "tern::detail::Socket": the files that define it.
 using Definitions = std::map<std::string, std::set<std::string>>;
 
-/// Adds the types and inline constants that `text` defines in a namespace, as the formatter writes them: from a line's
-/// first column on.
+/// Adds the types and inline constants that `text` defines in a namespace. The formatter starts these definitions in
+/// the first column.
 void add_definitions(const std::string& file, const std::string& text, Definitions& definitions) {
   static const std::regex opens(R"(^(inline )?namespace ([\w:]*) ?\{)"), closes(R"(^\}  // namespace.*)"),
       type(R"(^(struct|class|enum class) (\w+)( final)?( :[^;]*| \{.*)$)"), alias(R"(^(using) (\w+) =.*)"),
@@ -40,7 +40,7 @@ void add_definitions(const std::string& file, const std::string& text, Definitio
   }
 }
 
-// Two headers that define one name differently are undefined behaviour as soon as one program has both.
+// If one program has two headers that define one name differently, its behaviour is undefined.
 TEST(Definitions, GiveEachTypeOneHeader) {
   const fs::path root = TERN_SOURCE_DIR;
   Definitions definitions;

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the house figures of the library, or of the folders that are named: how long files are, and which headers serve
-one includer alone.
+"""Prints figures of the library, or of the given folders: how long files are, and which headers have only one includer.
 
   tests/house/figures.py [--list] [FOLDER...]
 """
@@ -28,7 +27,7 @@ def includers():
     found = collections.defaultdict(set)
     for file in sources(LIBRARY):
         for header in re.findall(r'#include [<"]tern/([^">]+)[">]', (ROOT / file).read_text()):
-            # Users write tern/trainer/... and tern/networks/... for what stands in apps.
+            # Users write tern/trainer/... and tern/networks/... for headers in apps.
             for place in (header, "apps/" + header):
                 if (ROOT / place).is_file():
                     found[place].add(file)

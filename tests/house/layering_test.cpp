@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using Prefixes = std::vector<std::string>;
 
-/// What each folder may include of the house, as prefixes of paths. The longest folder that holds a file
-/// speaks for it. A prefix that ends in '=' names a folder without the folders in it.
+/// The headers of tern that each folder may include, as prefixes of paths. The rule of the longest folder that contains
+/// a file applies. A prefix that ends in '=' names a folder without its subfolders.
 const std::map<std::string, Prefixes> kHouse = {
     {"core", {"core/"}},
     {"kernels", {"core/", "kernels/="}},
@@ -44,7 +44,8 @@ const std::map<std::string, Prefixes> kHouse = {
       "tern.h"}},
 };
 
-/// Which folders may include another library's headers. Anything that is neither here nor C++'s nor POSIX's is refused.
+/// The folders that may include another library's headers. A header that is not listed, and is not from C++ or POSIX,
+/// is refused.
 const std::map<std::string, Prefixes> kLibraries = {
     {"omp.h", {"core/", "kernels/cpu/"}},
     {"sanitizer/asan_interface.h", {"core/"}},
@@ -79,7 +80,7 @@ bool starts_with_any(const std::string& path, const Prefixes& prefixes) {
   });
 }
 
-/// A header as users include it: what stands in apps/trainer is <tern/trainer/...>, and in apps/networks likewise.
+/// A header as users include it: <tern/trainer/...> for apps/trainer, and <tern/networks/...> for apps/networks.
 std::string spelled(const std::string& header) {
   const bool has_users = header.starts_with("apps/trainer/") || header.starts_with("apps/networks/");
   return has_users ? header.substr(header.find('/') + 1) : header;
@@ -102,7 +103,7 @@ std::string library_rule(const std::string& file, const std::string& header) {
   return header + " is of no library the house knows";
 }
 
-/// "file:line: what is wrong" for each line of `text` that breaks a rule; `file` is relative to the root.
+/// Returns "file:line: what is wrong" for each line of `text` that breaks a rule. `file` is relative to the root.
 std::vector<std::string> broken_rules(const std::string& file, std::string_view text) {
   std::vector<std::string> broken;
   std::istringstream lines{std::string(text)};
@@ -146,10 +147,10 @@ TEST(Layering, TheHouseIncludesDownwardsOnly) {
   EXPECT_GT(files, 20) << "few sources under " << root;
 }
 
-/// The headers that each header of the house includes.
+/// The headers that each header of tern includes.
 using IncludeGraph = std::map<std::string, std::vector<std::string>>;
 
-/// The headers of one cycle, the first again at its end; empty if there is none.
+/// The headers of one cycle. The first header is also the last. Empty if there is no cycle.
 std::vector<std::string> find_cycle(const IncludeGraph& graph) {
   std::vector<std::string> path;
   std::set<std::string> done;

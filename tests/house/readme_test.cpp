@@ -33,7 +33,7 @@ TEST(Readme, FindsBlocksOfCode) {
             (std::vector<std::string>{"int x;\n", "int y;\n"}));
 }
 
-/// All sources of C++ in a folder and below it.
+/// The text of all C++ sources in a folder and its subfolders.
 std::string sources_in(const std::filesystem::path& folder) {
   std::string text;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
@@ -41,8 +41,8 @@ std::string sources_in(const std::filesystem::path& folder) {
   return text;
 }
 
-/// README shows what tests/consume compiles and runs, and a page of docs what the build compiles. Returns how many
-/// blocks the page has.
+/// Expects every block of `page` in `compiled`, the text of sources that the build compiles. Returns the number of
+/// blocks on the page.
 size_t check_blocks(const std::filesystem::path& page, const std::string& compiled) {
   const auto blocks = code_blocks(read(page));
   for (const auto& block : blocks)

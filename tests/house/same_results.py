@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that two builds train alike: the same losses and payload bytes in each of 50 steps, bit for bit, and the same
-evaluation of a model that the first build saved.
+"""Checks that two builds train alike. The losses and payload bytes of each of 50 steps must be equal, bit for bit. The
+evaluation of a model that the first build saved must be equal too.
 
   tests/house/same_results.py OLD_BUILD NEW_BUILD [--steps N]
 
-A build is a folder with the programs in apps/. It uses generated data. Exit code 0: all is the same; 1: something differs.
+A build is a folder with the programs in apps/. The data is generated. Exit code 0: no difference; 1: a difference.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ WAYS = {
     "local-sgd": ["--workers", "2", "--method", "local-sgd"],
     "ist": ["--workers", "2", "--method", "ist"],
 }
-# ResNet-20 has one linear layer, so independent subnets cut its filters. Workers with models of their own keep no average.
+# ResNet-20 has one linear layer, so independent subnets cut its filters. Workers with their own models keep no average.
 EXTRA = {
     ("resnet20", "ist"): ["--ist-scope", "filters"],
     ("cifarnet", "local-sgd"): ["--ema-decay", "0"],
@@ -45,14 +45,14 @@ def run(build, words, more):
 
 
 def course(events):
-    """What a reader of the log could tell runs apart by, without times."""
+    """The results in the log that can differ between runs, without times."""
     steps = [(e["step"], e["loss"], e.get("bytes_sent_payload")) for e in events if e["event"] == "step"]
     evaluations = [(e["step"], e["accuracy"], e["loss"]) for e in events if e["event"] == "eval"]
     return steps, evaluations
 
 
 def differences(name, old, new):
-    """One line for what differs first; none if nothing does."""
+    """One line for the first difference, or no line if there is none."""
     for what, of_old, of_new in zip(("step", "evaluation"), old, new):
         if len(of_old) != len(of_new):
             return [f"{name}: {len(of_old)} {what}s before, {len(of_new)} now"]

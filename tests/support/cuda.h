@@ -7,7 +7,7 @@
 
 namespace tern::test {
 
-/// Why no CUDA device, or not so many, can be used here, for tests to skip with; empty where they can.
+/// Returns why so many CUDA devices cannot be used here, for GTEST_SKIP; an empty string if they can.
 inline std::string why_no_cuda(int devices = 1) {
   try {
     device_backend({DeviceType::cuda, devices - 1});

@@ -5,9 +5,9 @@
 
 namespace tern {
 
-/// While one lives, it notes what this process asks of the disk, in order: "sync PATH" for fsync and fdatasync, "rename
-/// PATH" with the new name. A test program that uses it has these functions from here instead of the C library. One at
-/// a time.
+/// While it exists, it notes in order what this process asks of the disk: "sync PATH" for fsync and fdatasync, "rename
+/// PATH" with the new name. A test program that uses this class takes these functions from here, not from the C
+/// library. Only one object may exist at a time.
 class DiskCalls {
  public:
   DiskCalls();

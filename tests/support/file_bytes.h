@@ -11,10 +11,10 @@
 
 namespace tern {
 
-/// Its characters as bytes.
+/// The characters of `text` as bytes.
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// The whole file.
+/// Reads the whole file.
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream.is_open()) throw std::runtime_error(path.string() + " cannot be read");
@@ -22,7 +22,7 @@ inline std::string read_file(const std::filesystem::path& path) {
 }
 
 inline void write_file(const std::filesystem::path& path, const std::string& bytes) {
-  std::filesystem::remove(path);  // ext4 waits for the disk where a file is truncated and written again
+  std::filesystem::remove(path);  // ext4 waits for the disk if a program truncates a file and writes it again
   std::ofstream stream(path, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!stream.good()) throw std::runtime_error(path.string() + " cannot be written");

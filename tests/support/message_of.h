@@ -4,7 +4,7 @@
 
 namespace tern {
 
-/// What the exception of type E that `action` throws has to say; "" where it throws nothing.
+/// Returns the message of the exception of type E that `action` throws, or "" if it throws nothing.
 template <class E, class Action>
 std::string message_of(Action&& action) {
   try {

@@ -9,7 +9,8 @@
 namespace tern::test {
 namespace {
 
-// bf16 rounds each operand and each result to 8 bits; f32 leaves room for sums of a few thousand products in any order.
+// bf16 rounds each operand and each result to 8 bits. The f32 tolerance allows sums of a few thousand products in any
+// order.
 Tolerance tolerance_of(DType dtype) {
   return dtype == DType::bf16 ? Tolerance{0x1p-7, 0x1p-16} : Tolerance{1e-5, 1e-11};
 }

@@ -79,7 +79,7 @@ std::string with_orientation(const std::string& jpeg, int orientation, bool litt
     std::string text = big_endian(value, bytes);
     return little_endian ? std::string(text.rbegin(), text.rend()) : text;
   };
-  // TIFF: a directory with the width, then the orientation.
+  // A TIFF block: a directory with the width, then the orientation.
   const std::string tiff = (little_endian ? "II" : "MM") + number(42, 2) + number(8, 4) + number(2, 2) +
                            number(0x0100, 2) + number(4, 2) + number(1, 4) + number(77, 4) +  //
                            number(0x0112, 2) + number(3, 2) + number(1, 4) +

@@ -7,21 +7,22 @@
 
 #include "tern/data/image.h"
 
-// Picture files, made here.
+// Makes picture files.
 namespace tern {
 
-/// Each pixel of another colour than its neighbours, smooth enough for JPEG; `number` tells pictures apart.
+/// Each pixel has another colour than its neighbours, and the picture is smooth enough for JPEG. Each `number` gives
+/// another picture.
 Image test_picture(int width, int height, int number = 0);
 
-/// `channels` 1 to 4: grey, grey and opacity, colour, colour and opacity; `values` [height, width, channels].
+/// `channels` is 1 to 4: grey, grey and opacity, colour, colour and opacity. `values` is [height, width, channels].
 std::string png_bytes(int width, int height, int channels, const std::vector<uint8_t>& values);
 std::string png_bytes(const Image& image);
-/// Of grey pixels with 16 bits each.
+/// A PNG of grey pixels with 16 bits each.
 std::string png16_bytes(int width, int height, const std::vector<uint16_t>& values);
 std::string jpeg_bytes(const Image& image, int quality = 95);
-/// `jpeg` as a camera would have written it that was held in such a way; Exif is written in either byte order.
+/// `jpeg` as a camera in such an orientation writes it. Exif is written in either byte order.
 std::string with_orientation(const std::string& jpeg, int orientation, bool little_endian = true);
-/// A JPEG or PNG with another size in its header.
+/// A JPEG or PNG with this size in its header. The pixels stay as they are.
 std::string with_extent(std::string file, int width, int height);
 
 }  // namespace tern

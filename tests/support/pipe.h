@@ -8,7 +8,7 @@
 
 namespace tern::test {
 
-/// A pipe, both of whose ends belong to the test.
+/// A pipe. The test owns both ends.
 class Pipe {
  public:
   Pipe() {
@@ -26,7 +26,7 @@ class Pipe {
     if (ends_[0] >= 0) ::close(ends_[0]);
     ends_[0] = -1;
   }
-  /// Writes until a further byte would wait; how many bytes it took.
+  /// Writes until one more byte would block. Returns the number of bytes written.
   size_t fill() const {
     ::fcntl(ends_[1], F_SETFL, O_NONBLOCK);
     size_t bytes = 0;
@@ -34,7 +34,7 @@ class Pipe {
     ::fcntl(ends_[1], F_SETFL, 0);
     return bytes;
   }
-  /// What is there now.
+  /// Reads the bytes that are in the pipe now.
   std::string read() const {
     ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);
     std::string text;

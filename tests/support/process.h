@@ -9,18 +9,18 @@
 
 namespace tern {
 
-/// How a program ended, and what it wrote.
+/// How a program ended, and its output.
 struct Outcome {
   int code = 0;  ///< exit code, or 128 + the signal that ended it
   std::string out, err;
 };
 
-/// What a program writes to: descriptors, not owned; -1 is a file that Process::wait reads.
+/// The descriptors that a program writes to, not owned. -1 stands for a file that Process::wait reads.
 struct Streams {
   int out = -1, err = -1;
 };
 
-/// A program that runs beside the test; ended by SIGKILL with this object where it still runs.
+/// A program that runs beside the test. If it still runs when this object ends, SIGKILL ends it.
 class Process {
  public:
   /// `arguments[0]` is the program's path.
@@ -33,7 +33,7 @@ class Process {
   void send(int signal) const;
   bool running();
   Outcome wait();
-  /// Whether it has ended by itself within `time`.
+  /// Waits at most `time`. Returns true if the program has ended by itself.
   bool ends_within(std::chrono::seconds time);
 
  private:
@@ -44,8 +44,8 @@ class Process {
   std::FILE* err_;
 };
 
-/// The path of one of tern's programs, apps/NAME beside the folder of the running test: in a build, and in a copy of
-/// its programs that was taken elsewhere.
+/// The path of one of tern's programs. It is apps/NAME in the folder above the running test's folder. This holds in a
+/// build, and in a copy of its programs at another place.
 std::string built_program(const std::string& name);
 
 /// Runs a program to its end.

@@ -7,7 +7,7 @@
 
 namespace tern {
 
-/// A folder of the test's own, removed with all it holds when the test ends.
+/// A folder that belongs to the test. When the test ends, the folder is removed with all its files.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

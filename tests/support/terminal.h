@@ -9,7 +9,7 @@
 
 namespace tern::test {
 
-/// A terminal that the test looks at.
+/// A terminal whose screen the test reads.
 class Terminal {
  public:
   Terminal() : screen_(::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)) {
@@ -23,9 +23,10 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// Where a program writes.
+  /// The descriptor that a program writes to.
   int program_end() const { return program_end_; }
-  /// What was written since the last call; line breaks are "\r\n".
+  /// The text written since the last call. Line breaks are "\r
+  /// ".
   std::string read() const {
     std::string text;
     char buffer[4096];

@@ -14,7 +14,7 @@ using Values = std::vector<double>;
 inline Tensor f64(const Shape& shape, const Values& values) { return Tensor::from(shape, values); }
 inline Tensor empty_f64(const Shape& shape) { return Tensor::empty(shape, {.dtype = DType::f64}); }
 
-/// Expects these elements, in row-major order.
+/// Expects these elements, in row-major order, within `tolerance`.
 inline void expect_values(const Tensor& found, const Values& expected, double tolerance = 1e-12) {
   const auto values = found.to_vector<double>();
   ASSERT_EQ(values.size(), expected.size());

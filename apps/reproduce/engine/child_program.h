@@ -10,20 +10,21 @@
 
 namespace tern::reproduce {
 
-/// A program that runs beside this one, in a process group of its own, so that a terminal's Ctrl-C reaches it through
-/// its owner alone. It ends with the thread that started it, even by SIGKILL. Used by one thread.
+/// A program that runs as a child of this process. It has its own process group, so that a terminal's Ctrl-C reaches it
+/// only through its owner. It ends with the thread that started it, even if that ends by SIGKILL. One thread.
 class ChildProgram {
  public:
-  /// `words[0]` is its file. What it says goes behind what stands in the file `output`. An Error where the system has
-  /// no process left.
+  /// Starts the program `words[0]`. Appends its stdout and stderr to the file `output`. Throws InputError if that file
+  /// cannot be written, and Error if the system cannot create a process.
   ChildProgram(const std::vector<std::string>& words, const std::filesystem::path& output);
-  /// Sends SIGKILL where it still runs.
+  /// Sends SIGKILL if the program still runs, and waits for its end.
   ~ChildProgram();
   ChildProgram(const ChildProgram&) = delete;
   ChildProgram& operator=(const ChildProgram&) = delete;
 
   void send(int signal) const;
-  /// Waits for its end: the exit code, or 128 + the signal that ended it; nullopt where it outlasts `patience`.
+  /// Waits for its end. Returns the exit code, or 128 + the signal that ended it; nullopt if it still runs after
+  /// `patience`.
   std::optional<int> wait(std::chrono::milliseconds patience);
 
  private:

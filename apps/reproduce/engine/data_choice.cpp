@@ -12,7 +12,7 @@ using namespace trainer;
 
 bool needs_folder(const std::string& name) { return find_dataset(name).needs_folder; }
 
-/// ", or, to try it, --data digits", where one of `names` needs no files.
+/// ", or, to try it, --data digits", if one of `names` needs no files; else empty.
 std::string drawn_instead(const std::vector<std::string>& names) {
   const auto drawn = std::ranges::find_if_not(names, needs_folder);
   return drawn == names.end() ? "" : ", or, to try it, --data " + *drawn;

@@ -9,19 +9,20 @@ namespace tern::reproduce {
 
 /// The data set of an experiment's runs.
 struct DataChoice {
-  std::string name;    ///< as --data takes it
-  std::string folder;  ///< of its files; empty where it has none
+  std::string name;    ///< value of --data
+  std::string folder;  ///< folder of its files; empty if it has none
 
-  /// The flags that say where it lies.
+  /// The flags that give the folder.
   std::vector<std::string> places() const;
 };
 
-/// What the person names, or the first of `allowed`, which is the paper's or nearest to it. An InputError where it is
-/// none of them, or lacks --data-dir, or has no use for it; `experiment` is the name that it speaks of.
+/// The data set of --data, or else the first of `allowed`: the paper's, or the nearest to it. Throws InputError if it
+/// is not allowed, if it needs --data-dir, or if --data-dir is given but not used. `experiment` is its name for the
+/// message.
 DataChoice choose_data(const char* experiment, const ExperimentOptions& options,
                        const std::vector<std::string>& allowed);
 
-/// An InputError names an option that means nothing to `experiment`, which trains no network.
+/// For an experiment that trains no network: throws InputError with the option if one is given that has no effect.
 void check_trains_nothing(const char* experiment, const ExperimentOptions& options);
 
 }  // namespace tern::reproduce

@@ -37,7 +37,7 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
       "Repeats a table or figure of a paper: many runs of tern's programs, and a page that compares them with "
       "what was published. The same command goes on with a table that was stopped.",
       "reproduce");
-  app.add_option("NAME", command.name, "Which; `reproduce list` names them all")->required()->type_name("");
+  app.add_option("NAME", command.name, "Table or figure; `reproduce list` names them all")->required()->type_name("");
   add_value_option(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
   add_value_option(app, "--data", "NAME", options.data,
                    "Another data set than the paper's, to try it: digits, shapes and tones need no files");
@@ -47,7 +47,7 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--out", "DIR", command.folder,
                    "Folder of the results [results/NAME, with --quick results/NAME-quick]");
   add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
-  add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ in nothing but their random numbers");
+  add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ only in their random numbers");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");
   try {
     app.parse(argc, argv);

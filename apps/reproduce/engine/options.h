@@ -7,26 +7,26 @@
 
 namespace tern::reproduce {
 
-/// What a person chooses about an experiment; unset: as the paper has it, or its short form where `quick`.
+/// The user's choices for an experiment. Unset: as in the paper, or its short form if `quick` is set.
 struct ExperimentOptions {
   std::string data = {};  ///< empty: the paper's
   std::string data_dir = {};
-  std::string device = "cpu";  ///< where programs train, as their --device takes it
+  std::string device = "cpu";  ///< value of --device for the training programs
   bool quick = false;
   std::optional<int64_t> iterations = {}, seeds = {};
   std::vector<int64_t> workers = {};
 };
 
-/// A command line of `reproduce`, read.
+/// The parsed command line of `reproduce`.
 struct ReproduceCommand {
-  std::string name;  ///< of the experiment
+  std::string name;  ///< name of the experiment
   ExperimentOptions options;
-  std::string folder;  ///< of the results
-  std::string line;    ///< as a shell would read it again
-  std::string text;    ///< to print instead, where it is not empty
+  std::string folder;  ///< folder for the results
+  std::string line;    ///< the command line, quoted for a shell
+  std::string text;    ///< if not empty: only print this
 };
 
-/// An InputError says what a person has to put right.
+/// Reads and checks the command line. Throws InputError if it is wrong.
 ReproduceCommand read_command(int argc, const char* const* argv);
 
 }  // namespace tern::reproduce

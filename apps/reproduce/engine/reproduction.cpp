@@ -24,7 +24,7 @@ using namespace trainer;
 
 std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs == 1 ? "" : "s"); }
 
-/// What `experiment` needs, on the device that a person chose.
+/// The runs of `experiment` on the chosen device.
 std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& command) {
   std::vector<Run> runs = experiment.runs();
   const std::string& device = command.options.device;
@@ -85,7 +85,7 @@ void Reproduction::run() {
   console_.out.print(text);
 }
 
-/// A line on a terminal that the next one replaces.
+/// Shows a line on a terminal; the next line replaces it.
 void Reproduction::show(const std::string& line) {
   if (console_.err.is_terminal()) console_.err.show("\r\033[K" + line);
 }

@@ -12,18 +12,18 @@
 
 namespace tern::reproduce {
 
-/// An experiment on its way: makes the runs that its folder lacks, one after the other, and writes what they say so far
-/// after each. One at a time in a folder; used by one thread.
+/// Runs an experiment: makes the missing runs of its folder one after the other, and writes the report after each. Only
+/// one process may work in a folder. One thread.
 class Reproduction {
  public:
-  /// An InputError where another process is at work in the folder, or left something else there.
+  /// Throws InputError if another process works in the folder, or if the folder has other contents.
   Reproduction(const ExperimentEntry& entry, const ReproduceCommand& command, trainer::Console& console);
   ~Reproduction();
   Reproduction(const Reproduction&) = delete;
   Reproduction& operator=(const Reproduction&) = delete;
 
-  /// To the end. Throws Interrupted where a person stopped it, once the run under way has kept a checkpoint, and an
-  /// error with a run's own words where one failed.
+  /// Makes all missing runs. If the user stops it, throws Interrupted after the current training run has written a
+  /// checkpoint. If a run fails, throws an error with the run's last message.
   void run();
 
  private:
@@ -43,7 +43,7 @@ class Reproduction {
   std::vector<Run> runs_;
   std::filesystem::path folder_;
   int lock_ = -1;
-  std::vector<RunFolder> folders_;  ///< of runs_
+  std::vector<RunFolder> folders_;  ///< one for each of runs_
   Results results_;
 };
 

@@ -22,7 +22,7 @@ std::string machine_text(const std::string& device) {
 
 std::string optional_text(const std::optional<int64_t>& number) { return number ? std::to_string(*number) : ""; }
 
-/// Of the runs that are other programs'.
+/// The commands of the training runs.
 std::string commands_text(const std::vector<RunFolder>& folders) {
   std::string commands;
   for (const RunFolder& folder : folders)
@@ -37,14 +37,14 @@ std::string duration_text(double seconds) {
                                : fmt::format("{:.1f} h", seconds / kHour);
 }
 
-/// What a person finds in the folder of the runs.
+/// The kind of files in the folder of the runs, as text.
 const char* kept_text(const std::vector<RunFolder>& folders) {
   const auto studies = std::ranges::count_if(folders, &RunFolder::holds_study);
   if (studies == 0) return "logs";
   return studies == std::ssize(folders) ? "numbers" : "logs and numbers";
 }
 
-/// The names of all columns, in the order in which runs have them first.
+/// The names of all columns, in the order of their first appearance.
 std::vector<std::string> column_names(const std::vector<Run>& runs) {
   std::vector<std::string> names;
   for (const Run& run : runs)

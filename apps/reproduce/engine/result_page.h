@@ -9,12 +9,12 @@
 
 namespace tern::reproduce {
 
-/// Markdown: the report so far under its title, how far it is, on what machine, and the exact commands: `command` made
-/// it by those of `folders`, one a training run.
+/// The result page in Markdown: the title, the report so far, the number of finished runs, the machine, and the exact
+/// commands: `command`, and one training command for each of `folders`.
 std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& command,
                         const std::vector<RunFolder>& folders, const Results& results, const Report& report);
 
-/// A line for every run, under a head; of a run that has not ended, what it will be.
+/// A CSV table with a header and one line per run. The result cells of an unfinished run are empty.
 std::string runs_csv(const std::vector<Run>& runs, const Results& results);
 
 }  // namespace tern::reproduce

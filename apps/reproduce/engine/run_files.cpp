@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The last whole line; null where there is none that is short, as all but the first are.
+/// The last complete line as JSON. Null if it is the first line or longer than 4 KiB; only the first line is that long.
 Json last_event(const std::filesystem::path& log) {
   constexpr std::streamoff kMost = 4096;
   std::ifstream file(log, std::ios::binary | std::ios::ate);
@@ -37,7 +37,7 @@ std::optional<int64_t> number(const Json& event, const char* key) {
   return event.contains(key) ? std::optional(event[key].get<int64_t>()) : std::nullopt;
 }
 
-/// Steps and evaluations in the order of the log. Those that a resumed run repeats count once, as they came last.
+/// Collects steps and evaluations in the order of the log. If a resumed run repeats some, the later ones count.
 class Course {
  public:
   void add(const Json& event) {
@@ -64,7 +64,7 @@ class Course {
  private:
   struct Step {
     double loss = 0, seconds = 0;
-    int64_t bytes = 0;  ///< since the first
+    int64_t bytes = 0;  ///< sent since the first step
   };
 
   void add_step(const Json& event) {
@@ -89,7 +89,7 @@ class Course {
                       .bytes_sent = done.bytes});
   }
 
-  /// What stands behind `step` is repeated.
+  /// Drops everything after `step`, because the log repeats it.
   void go_back_to(int64_t step) {
     steps_.resize(static_cast<size_t>(std::max<int64_t>(step, 0)));
     while (!curve_.empty() && curve_.back().step > step) curve_.pop_back();
@@ -101,7 +101,7 @@ class Course {
 
 constexpr const char* kSum = "crc32c";
 
-/// Of all that is kept beside it, as it is dumped.
+/// Checksum of the other entries, as serialized.
 uint32_t sum_of(const Json& kept) {
   const std::string text = kept.dump();
   return crc32c(std::as_bytes(std::span(text)));

@@ -8,19 +8,19 @@
 
 namespace tern::reproduce {
 
-// What the --log of a training run says, which may still be written.
+// Readers of the --log file of a training run. The run may still write it.
 
-/// Of a run that has ended by itself; nullopt of any other, or where there is no log.
+/// The result of a run that has finished; nullopt if it has not, or if there is no log.
 std::optional<RunResult> read_result(const std::filesystem::path& log);
 
-/// The step that a run under way has come to; nullopt where no step or evaluation stands last.
+/// The present step of a run; nullopt if the last line is neither a step nor an evaluation.
 std::optional<int64_t> read_step(const std::filesystem::path& log);
 
-// What a study found, and the seconds that it took, as JSON with a checksum; numbers read back exactly.
+// The file of a study's numbers and duration: JSON with a checksum. Numbers read back exactly.
 
-/// An Error where a number is not finite.
+/// Throws Error if a number is not finite.
 void write_numbers(const std::filesystem::path& path, const RunResult& result);
-/// nullopt where there is no such file, or it is not as it was written.
+/// Returns nullopt if the file is missing or damaged.
 std::optional<RunResult> read_numbers(const std::filesystem::path& path);
 
 }  // namespace tern::reproduce

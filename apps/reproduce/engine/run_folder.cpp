@@ -73,7 +73,7 @@ void RunFolder::make_room() const {
   const auto type = std::filesystem::symlink_status(numbers(), error).type();
   if (type == std::filesystem::file_type::not_found || std::filesystem::is_regular_file(numbers(), error)) return;
   std::filesystem::remove(numbers(), error);
-  check_input(!error, numbers().string(), ": found what is no file and cannot be removed: ", error.message());
+  check_input(!error, numbers().string(), ": is not a file, and cannot be removed: ", error.message());
 }
 
 void RunFolder::tidy() const { std::filesystem::remove_all(checkpoints()); }

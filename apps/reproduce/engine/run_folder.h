@@ -9,11 +9,11 @@
 
 namespace tern::reproduce {
 
-/// Where a training run leaves its log, its checkpoints while it lasts, and all it says; where a study's numbers are
-/// kept. Used by one thread.
+/// The folder of a run. A training run has its log, its output and, until it ends, its checkpoints here. A study has
+/// its numbers here. One thread.
 class RunFolder {
  public:
-  /// An InputError where the folder holds a run of other flags that has come to something.
+  /// Throws InputError if the folder has a log or numbers of a run with other flags.
   RunFolder(std::filesystem::path path, const Run& run);
 
   const std::filesystem::path& path() const { return path_; }
@@ -22,25 +22,25 @@ class RunFolder {
   std::filesystem::path numbers() const { return path_ / "numbers.json"; }
   bool holds_study() const { return run_.is_study(); }
 
-  /// Of a run that has ended.
+  /// The result of the run, if it has finished.
   std::optional<RunResult> result() const;
-  /// The whole command of a training run, as from its beginning.
+  /// The full command of a training run, without --resume.
   std::vector<std::string> command() const;
 
-  /// Makes the folder ready, and returns the command that begins the training run, or goes on with it.
+  /// Prepares the folder. Returns the command that starts or resumes the training run.
   std::vector<std::string> prepare() const;
-  /// Makes the run a study, and keeps what it finds.
+  /// Runs the study and saves its numbers.
   void study(const StudyProgress& progress) const;
-  /// Removes the checkpoints of a run that has ended.
+  /// Removes the checkpoints after the run has finished.
   void tidy() const;
-  /// The last line of what the run said.
+  /// The last line of the run's output.
   std::string last_words() const;
 
  private:
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path flags_file() const { return path_ / "flags.txt"; }
   void write_flags() const;
-  /// An InputError where something other than a file, which cannot be removed, has the name of the numbers.
+  /// Removes anything that is not a file but has the name of the numbers file. Throws InputError if it cannot.
   void make_room() const;
 
   std::filesystem::path path_;

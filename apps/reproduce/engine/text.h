@@ -6,13 +6,13 @@
 
 namespace tern::reproduce {
 
-/// The file appears whole, or the old one stays.
+/// Writes a file atomically: if writing fails, the old file stays.
 void write_text(const std::filesystem::path& path, const std::string& text);
 
-/// The words as one line that a POSIX shell reads back.
+/// Joins the words to one line, quoted for a POSIX shell.
 std::string shell_command(const std::vector<std::string>& words);
 
-/// A Markdown table whose columns line up as plain text, too; the first row is the head. Rows are of one length.
+/// A Markdown table with aligned columns; the first row is the header. All rows must have the same length.
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace tern::reproduce

@@ -33,7 +33,7 @@ struct ConfigLine {
   std::vector<std::string> values;
 };
 
-/// Takes the values of one line apart.
+/// Parses the value of one line: a word or a list.
 class ValueReader {
  public:
   explicit ValueReader(std::string_view text) : text_(text) {}
@@ -50,7 +50,7 @@ class ValueReader {
   }
 
  private:
-  /// Up to the first of `ends`, or to the end where there are none.
+  /// Reads a value up to the first character of `ends`; reads to the end if `ends` is empty.
   std::string read_one(std::string_view ends) {
     skip_spaces();
     std::string value;
@@ -85,9 +85,10 @@ class ValueReader {
   std::string_view text_;
 };
 
-/// Reads the file of --config: a `flag=value` per line, a switch perhaps without its value, and lines of comment from
-/// '#'. A value is one word, a list [a,b], or either in double quotes, within which a backslash stands before a quote
-/// and before itself, and \n is a new line. An InputError names the file, and the line that is no such thing.
+/// Reads the file of --config. A line is `flag=value`, or only `flag` for a switch; a line that starts with '#' is a
+/// comment. A value is a word or a list [a,b]. A word may be in double quotes; within them, write a quote and a
+/// backslash with a backslash before it, and a new line as \n. Throws InputError with the file, and with the line if
+/// it is wrong.
 std::vector<ConfigLine> read_config(const std::string& path) {
   check_input(!std::filesystem::is_directory(path), "--config: ", path, ": is a folder, expected a file of flags");
   std::ifstream file(path);
@@ -112,12 +113,12 @@ std::vector<ConfigLine> read_config(const std::string& path) {
   return found;
 }
 
-/// The group of the flags that no configuration file sets.
+/// The group of the flags that a configuration file cannot set.
 constexpr const char* kProgram = "Program";
-/// --codec with this for its spec lists the codecs.
+/// --codec help lists the codecs.
 constexpr const char* kHelp = "help";
 
-/// The words of a field that is a choice among a few.
+/// The words of a field that is a choice; empty for other fields.
 std::string words_of_choice(const auto&) { return ""; }
 std::string words_of_choice(const Worded auto& field) { return listed(words_of(field)); }
 template <Worded E>
@@ -125,7 +126,7 @@ std::string words_of_choice(const std::optional<E>&) {
   return listed(words_of(E{}));
 }
 
-/// Defaults stand behind the description, in brackets.
+/// Formats the help text: the default value is in brackets after the description.
 class HelpFormatter final : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(30); }
@@ -147,7 +148,7 @@ class HelpFormatter final : public CLI::Formatter {
   }
 };
 
-/// Whether `flag` stands in `message`, and not as the start of a longer one.
+/// Whether `message` contains `flag`, but not as the start of a longer flag.
 bool speaks_of(const std::string& message, const std::string& flag) {
   for (size_t at = message.find(flag); at != std::string::npos; at = message.find(flag, at + 1)) {
     const char next = message[at + flag.size()];
@@ -156,7 +157,7 @@ bool speaks_of(const std::string& message, const std::string& flag) {
   return false;
 }
 
-/// The settings of one command line, bound to CLI11's parser.
+/// Parses one command line into settings, with CLI11.
 class CommandLine {
  public:
   explicit CommandLine(const Application& application) : application_(application) {
@@ -208,9 +209,10 @@ class CommandLine {
   }
 
  private:
-  /// Each flag once, none where another's value stands, and no value of a switch but true and false.
+  /// Checks that each flag is given once, that no flag takes another flag as its value, and that a switch has no value
+  /// except true and false.
   void check_words(int argc, const char* const* argv) {
-    const CLI::Option* waiting = nullptr;  // for its value
+    const CLI::Option* waiting = nullptr;  // the option whose value comes next
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i];
       const size_t equals = word.find('=');
@@ -277,7 +279,7 @@ class CommandLine {
     fail_input({"unknown ", kind, " '", word, "'", suggestion(word, names)});
   }
 
-  /// What the file says and the command line does not.
+  /// Applies the flags of the file that the command line does not give.
   void add_config() {
     for (const ConfigLine& line : read_config(config_)) {
       try {
@@ -304,24 +306,24 @@ class CommandLine {
     option.run_callback();
   }
 
-  /// --epochs and --iterations say the same thing in two ways: on the command line either overrules both in the file.
+  /// --epochs and --iterations both set the length: either one on the command line overrides both in the file.
   bool overruled(const CLI::Option& option) const {
     const auto given = [this](const char* name) { return given_.contains(app_.get_option(name)); };
     const bool of_length = option.check_lname("epochs") || option.check_lname("iterations");
     return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
   }
 
-  /// Whichever is given, the other's default is not meant.
+  /// If only one of the two is given, the default of the other does not count.
   void overrule_length() {
     const bool epochs = is_given("epochs"), iterations = is_given("iterations");
     if (epochs && !iterations) settings_.iterations.reset();
     if (iterations && !epochs) settings_.epochs.reset();
   }
 
-  /// On the command line or in the configuration file.
+  /// Whether the command line or the configuration file gives the flag.
   bool is_given(const std::string& flag) const { return app_.get_option("--" + flag)->count() > 0; }
 
-  /// Where the flags that `message` speaks of stand in the configuration file: " (--lr: run.ini, line 3)".
+  /// The lines of the configuration file that set the flags in `message`: " (--lr: run.ini, line 3)".
   std::string lines_of_flags_in(const std::string& message) const {
     std::string text;
     for (const auto& [flag, line] : config_lines_)
@@ -341,9 +343,9 @@ class CommandLine {
   const Application& application_;
   TrainSettings settings_;
   CLI::App app_;
-  std::map<const CLI::Option*, std::string> given_;  ///< on the command line, as what
+  std::map<const CLI::Option*, std::string> given_;  ///< flags of the command line, and the names that were used
   std::string config_;
-  std::map<std::string, int> config_lines_;  ///< by flag
+  std::map<std::string, int> config_lines_;  ///< line numbers, by flag
   bool print_config_ = false;
   bool print_version_ = false;
 };

@@ -9,20 +9,20 @@
 
 namespace tern::trainer {
 
-/// What a command line asks for: to run with these settings, or only to print `text`.
+/// The result of a command line: run with these settings, or only print `text`.
 struct Invocation {
   TrainSettings settings = {};
-  std::optional<ClusterPlace> place = {};  ///< where this process is one of several ranks
+  std::optional<ClusterPlace> place = {};  ///< set if this process is one of several ranks
   bool run = true;
   std::string text = {};
 };
 
-/// Reads a command line, the file of its --config and this process's place in a cluster against the trainer's flags and
-/// the application's own. An InputError names the first flag that is unknown, unreadable, out of range or at odds with
-/// another.
+/// Reads a command line, the file of its --config and this process's place in a cluster. Accepts the trainer's flags
+/// and the application's own. Throws InputError with the first flag that is unknown, unreadable, out of range or in
+/// conflict with another.
 Invocation read_flags(int argc, const char* const* argv, const Application& application);
 
-/// `settings` as a file for --config: one `flag=value` per line; what has no effect stands as a comment.
+/// `settings` as a file for --config: one `flag=value` per line. A setting without effect becomes a comment.
 std::string config_text(const TrainSettings& settings);
 
 }  // namespace tern::trainer

@@ -12,48 +12,48 @@
 
 namespace tern::trainer {
 
-/// So that products of two counts cannot overflow.
+/// Upper bounds, so that the product of two counts cannot overflow.
 inline constexpr double kMostSteps = 1e9, kMostImages = 1e9;
 inline constexpr double kDay = 86400;  ///< seconds
 
-/// The numbers that a flag takes: from `low` to `high`, without an end that is open.
+/// The numbers that a flag accepts: from `low` to `high`. An open end is excluded.
 struct Range {
   double low = -HUGE_VAL, high = HUGE_VAL;
   bool low_open = false, high_open = false;
-  bool tells_both = false;  ///< an error names both ends, instead of the one that is passed
+  bool tells_both = false;  ///< the error message names both ends, not only the violated one
 };
 
-/// Whose settings must be equal.
+/// Which processes and runs must have equal values of a setting.
 enum class Agreement : uint8_t {
   none,
-  ranks,   ///< those of all ranks: they would wait for each other in vain, or evaluate different models
-  result,  ///< those of a resumed run too: the flag changes the losses
+  ranks,   ///< all ranks: otherwise they would wait for each other forever, or evaluate different models
+  result,  ///< all ranks, and a resumed run: the flag changes the losses
 };
 
-/// What uses a flag.
+/// Which kinds of run use a flag.
 enum class Use : uint8_t {
   training,
   evaluation,  ///< training and --eval-only
   model,       ///< training, --eval-only and --predict
 };
 
-/// What a flag needs beside other settings to change anything.
+/// A condition on other settings; if it is not met, a flag has no effect.
 struct Need {
   bool met;
-  std::string otherwise;  ///< why the flag changes nothing if it is not met
+  std::string otherwise;  ///< the reason to print if the condition is not met
 };
 
-/// All that is known of one setting beside its type and its default, which TrainSettings has. What is allowed of a
-/// choice are its words.
+/// Everything about one setting except its type and its default, which TrainSettings has. If the setting is a choice,
+/// its words are the allowed values.
 struct Flag {
   const char* group;
   const char* name;   ///< without dashes
-  const char* value;  ///< what stands for the value in the help; null for a switch
+  const char* value;  ///< placeholder for the value in the help; null for a switch
   const char* help;
   Agreement agreement = Agreement::none;
   Use use = Use::training;
   Range range = {};
-  bool of_workers = false;  ///< looked at only if ranks train together
+  bool of_workers = false;  ///< its range is checked only if several ranks train together
   std::vector<Need> needs = {};
 
   Flag&& shapes_result() && { return std::move(*this).agrees(Agreement::result); }
@@ -83,7 +83,7 @@ struct Flag {
   }
 };
 
-/// Makes the flags of one group: `flag("lr", "X", "Learning rate")`.
+/// Makes the flags of one group, for example `flag("lr", "X", "Learning rate")`.
 struct FlagGroup {
   const char* group;
 
@@ -136,11 +136,11 @@ void visit_training_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Training"};
   constexpr Range kSteps = {.low = 0, .high = kMostSteps};
   const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
-  visit(flag("epochs", "N", "Passes over the training images (1 where neither is given)").in(kSteps), s.epochs);
+  visit(flag("epochs", "N", "Passes over the training images (1 if neither is given)").in(kSteps), s.epochs);
   visit(flag("iterations", "N", "Training steps, instead of --epochs").in(kSteps), s.iterations);
   visit(flag("optimizer", "NAME", "Update rule").shapes_result(), s.optimizer);
   visit(flag("lr", "X", "Learning rate").shapes_result().in(kPositive), s.lr);
-  visit(flag("lr-schedule", "NAME", "Its course").shapes_result(), s.lr_schedule);
+  visit(flag("lr-schedule", "NAME", "Learning-rate schedule").shapes_result(), s.lr_schedule);
   visit(flag("lr-power", "X", "poly: lr (1 - t/T)^X")
             .shapes_result()
             .in(kPositive)
@@ -150,9 +150,9 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
         s.lr_steps);
-  visit(flag("warmup", "N", "Steps in which the rate rises linearly to its course").shapes_result().in(kSteps),
+  visit(flag("warmup", "N", "Steps in which the rate rises linearly to the schedule").shapes_result().in(kSteps),
         s.warmup);
-  visit(flag("warmup-lr", "X", "The rate in all of those steps; 0: it rises")
+  visit(flag("warmup-lr", "X", "Constant rate in the --warmup steps; 0: it rises")
             .shapes_result()
             .in(kNotNegative)
             .needing(s.warmup != 0, "it needs --warmup"),
@@ -189,7 +189,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
              "tensors NCCL moves: it needs --device cuda")
             .between_ranks(s),
         s.transport);
-  visit(flag("method", "NAME", "What they exchange: gradients, models now and then, or slices of one model")
+  visit(flag("method", "NAME", "What ranks exchange: gradients, models at intervals, or slices of one model")
             .shapes_result()
             .between_ranks(s),
         s.method);
@@ -204,7 +204,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist"),
         s.ist_scope);
-  visit(flag("ist-momentum", "NAME", "ist: the optimizer's state goes with its neuron, or starts anew")
+  visit(flag("ist-momentum", "NAME", "ist: the optimizer's state moves with its neuron, or starts at zero")
             .shapes_result()
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist"),
@@ -222,29 +222,28 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(!ist || s.ist_eval == SubnetEvaluation::calibrated, "it belongs to --ist-eval calibrated"),
         s.calibrate_batches);
-  visit(flag("codec", "SPEC", "How it is coded; --codec help lists the codecs, and the exchanges they take")
+  visit(flag("codec", "SPEC", "Codec of what ranks exchange; --codec help lists codecs and their exchanges")
             .shapes_result()
             .between_ranks(s),
         s.codec);
-  visit(flag("exchange", "NAME",
-             "How it travels (ist: coordinator or peer); --codec help tells what is chosen where none is given")
+  visit(flag("exchange", "NAME", "Algorithm of the exchange (ist: coordinator or peer); --codec help tells the default")
             .shapes_result()
             .between_ranks(s),
         s.exchange);
-  visit(flag("min-compress", "N", "Tensors of fewer elements travel as floats")
+  visit(flag("min-compress", "N", "Send tensors of fewer elements as floats")
             .shapes_result()
             .in(kNotNegative)
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
             .needing(s.codec != kFloats, "--codec none sends floats anyway"),
         s.min_compress);
-  visit(flag("keep-float", "PATTERN", "So do those whose names match: 'fc2.*'")
+  visit(flag("keep-float", "PATTERN", "Send tensors whose names match as floats: 'fc2.*'")
             .shapes_result()
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
             .needing(s.codec != kFloats, "--codec none sends floats anyway"),
         s.keep_float);
-  visit(flag("weight-decay-in-gradient", nullptr, "The weight decay is coded with the gradient")
+  visit(flag("weight-decay-in-gradient", nullptr, "Code the weight decay with the gradient")
             .shapes_result()
             .between_ranks(s)
             .needing(data_parallel, "it belongs to --method data-parallel")
@@ -261,30 +260,32 @@ void visit_workers_flags(Settings& s, Visit& visit) {
         s.check_every);
   visit(flag("link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms")
             .between_ranks(s)
-            .needing(s.transport != RankTransport::nccl, "what NCCL moves does not pass it"),
+            .needing(s.transport != RankTransport::nccl, "it does not affect what NCCL moves"),
         s.link);
   visit(flag("dead-after", "X", "Seconds of silence after which a rank counts as lost")
             .in({.low = 0.1, .high = kDay, .tells_both = true})
             .between_processes(s),
         s.dead_after);
-  visit(flag("max-restarts", "N", "Go on from the last checkpoint where a rank was lost, N times at most")
+  visit(flag("max-restarts", "N", "If a rank is lost, go on from the last checkpoint, N times at most")
             .in(kNotNegative)
             .between_processes(s)
             .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
         s.max_restarts);
-  visit(flag("bind", "ADDR", "Where rank 0 listens, beyond this machine only with a job token (TERN_TOKEN_FILE)")
-            .between_processes(s),
-        s.bind);
-  visit(flag("rank", "R", "This process is rank R, started by hand or by a script"), s.rank);
-  visit(flag("world-size", "N", "of N ranks"), s.world_size);
-  visit(flag("master", "ADDR:PORT", "whose rank 0 is there"), s.master);
+  visit(
+      flag("bind", "ADDR", "Address of rank 0's listener; beyond this machine only with a job token (TERN_TOKEN_FILE)")
+          .between_processes(s),
+      s.bind);
+  visit(flag("rank", "R", "Be rank R, if a person or a script starts the ranks"), s.rank);
+  visit(flag("world-size", "N", "Number of ranks, with --rank"), s.world_size);
+  visit(flag("master", "ADDR:PORT", "Address of rank 0, with --rank"), s.master);
 }
 
 template <class Settings, class Visit>
 void visit_machine_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Machine"};
   const bool on_cpu = s.device == kCpu;
-  visit(flag("seed", "N", "Of every random number").shapes_result().used_by(Use::evaluation).in(kNotNegative), s.seed);
+  visit(flag("seed", "N", "Seed of all random numbers").shapes_result().used_by(Use::evaluation).in(kNotNegative),
+        s.seed);
   visit(flag("threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all")
             .agrees(Agreement::ranks)
             .used_by(Use::model)
@@ -295,7 +296,7 @@ void visit_machine_flags(Settings& s, Visit& visit) {
              "it sees)")
             .used_by(Use::model),
         s.device);
-  visit(flag("precision", "NAME", "Of activations, or of products alone (tf32: CUDA); parameters stay fp32")
+  visit(flag("precision", "NAME", "Of activations, or only of products (tf32: CUDA); parameters stay fp32")
             .shapes_result()
             .used_by(Use::model),
         s.precision);
@@ -310,8 +311,8 @@ void visit_machine_flags(Settings& s, Visit& visit) {
         s.cuda_graph);
 
   visit(flag("grace", "X",
-             "Seconds without progress after which a job that a signal asked to end is killed, and the last lines of a "
-             "run are lost if nobody reads them")
+             "After a signal, kill a job that makes no progress for X seconds. At the end, wait X seconds for a reader "
+             "that takes nothing")
             .used_by(Use::evaluation)
             .in({.low = 0, .high = kDay}),
         s.grace);
@@ -351,9 +352,9 @@ void visit_model_flags(Settings& s, Visit& visit) {
         s.predict);
 }
 
-/// Calls `visit(flag, field)` for every setting: the one list behind the command line, the help, the configuration
-/// file, the checks, the log and the comparisons between ranks and at a resume. `Settings` is TrainSettings, const or
-/// not; what flags need is judged by its values.
+/// Calls `visit(flag, field)` for every setting. The command line, the help, the configuration file, the checks, the
+/// log, and the comparisons between ranks and at a resume all use this one list. `Settings` is TrainSettings, const or
+/// not. The conditions in Flag::needs are evaluated with its values.
 template <class Settings, class Visit>
 void visit_flags(Settings& s, Visit&& visit) {
   visit_data_flags(s, visit);

@@ -72,7 +72,7 @@ void validate_ranges(const TrainSettings& s) {
   }
 }
 
-/// Names the flag in what `check` throws.
+/// Adds `flag` to an InputError that `check` throws.
 template <class Check>
 void check_part(const char* flag, const Check& check) {
   try {
@@ -134,7 +134,7 @@ void validate(const TrainSettings& s) {
   check_input(s.lr_schedule != LrSchedule::step || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
   check_input(s.precision != Precision::tf32 || s.device != kCpu,
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
-  // For a prediction the folder of images names the classes.
+  // --predict needs no data, except that the folder of --data images has the names of the classes.
   const DatasetEntry& dataset = find_dataset(s.data);
   const bool needs_folder = dataset.needs_folder && (s.predict.empty() || dataset.resizes);
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");

@@ -11,12 +11,12 @@
 
 namespace tern::trainer {
 
-/// Throws an InputError that names the first flag out of its range or at odds with another.
+/// Checks ranges and conflicts of all settings. Throws InputError with the first flag that is wrong.
 void validate(const TrainSettings& settings);
 
-/// Why `flag`, one of `settings`, would change nothing beside the others; empty where it acts.
+/// The reason why `flag` of `settings` has no effect; empty if it has one.
 std::string reason_without_effect(const Flag& flag, const TrainSettings& settings);
-/// Whether the flag of a setting acts: `acts(settings, &TrainSettings::overlap)`.
+/// Whether the flag of a setting has an effect: `acts(settings, &TrainSettings::overlap)`.
 template <class T>
 bool acts(const TrainSettings& settings, T TrainSettings::*setting) {
   bool found = false;
@@ -26,16 +26,17 @@ bool acts(const TrainSettings& settings, T TrainSettings::*setting) {
   return found;
 }
 
-/// The place that --rank, --world-size and --master name together; nothing if none of them is given.
+/// The place given by --rank, --world-size and --master; nullopt if none of them is given. Throws InputError if one is
+/// missing or wrong.
 std::optional<ClusterPlace> place_by_flags(const TrainSettings& settings);
 
-/// Makes `settings` those of a rank in `place`; an InputError names a flag that contradicts it.
+/// Changes `settings` to those of a rank at `place`. Throws InputError with the flag if one contradicts the place.
 void settle(TrainSettings& settings, const ClusterPlace& place);
 
-/// Of --bind HOST or HOST:PORT; port 0 where none is given.
+/// The address of --bind HOST or HOST:PORT; the port is 0 if none is given.
 Address listening_address(const TrainSettings& settings);
 
-/// With --dead-after.
+/// The timeouts between ranks, with --dead-after.
 Deadlines rank_deadlines(const TrainSettings& settings);
 
 }  // namespace tern::trainer

@@ -49,7 +49,7 @@ std::string quoted(const std::string& value) {
   return text + '"';
 }
 
-/// Levenshtein's distance: insertions, deletions and substitutions from `a` to `b`.
+/// The Levenshtein distance: the least number of insertions, deletions and substitutions from `a` to `b`.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

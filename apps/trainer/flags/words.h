@@ -19,8 +19,8 @@ class Option;
 
 namespace tern::trainer {
 
-// Between a setting and its words on a command line. Reading throws an InputError that says what was found and what
-// was expected, without the flag's name; writing gives words that read back to the same value.
+// Conversion between a setting and its words on a command line. `read_value` throws InputError with the words found and
+// what it expected, without the flag's name. The result of `write_value` reads back to the same value.
 
 void read_value(const std::vector<std::string>& words, std::string& value);
 void read_value(const std::vector<std::string>& words, int64_t& value);
@@ -30,10 +30,10 @@ void read_value(const std::vector<std::string>& words, std::vector<int64_t>& val
 void read_value(const std::vector<std::string>& words, std::vector<double>& value);
 void read_value(const std::vector<std::string>& words, std::vector<std::string>& value);
 
-/// "a|b|c"
+/// Joins the words: "a|b|c".
 std::string listed(std::span<const std::string_view> words);
 
-/// The choice that a person writes as `word`; nothing if there is none.
+/// The enumerator whose word is `word`; nullopt if there is none.
 template <Worded E>
 std::optional<E> find_word(std::string_view word) {
   const auto words = words_of(E{});
@@ -52,7 +52,7 @@ void read_value(const std::vector<std::string>& words, std::optional<E>& value) 
   read_value(words, value.emplace());
 }
 
-/// As a value in a configuration file; empty where there is nothing to write.
+/// The value for a configuration file; empty if there is nothing to write.
 std::string write_value(const std::string& value);
 std::string write_value(int64_t value);
 std::string write_value(double value);
@@ -70,22 +70,23 @@ std::string write_value(const std::optional<E>& value) {
   return value ? write_value(*value) : "";
 }
 
-/// As a person reads it: words without the quotes of a configuration file.
+/// The value for a reader: as `write_value`, but without quotes around words.
 std::string show_value(const auto& value) { return write_value(value); }
 inline std::string show_value(const std::string& value) { return value; }
 std::string show_value(const Worded auto& value) { return to_string(value); }
 
-/// An option of `app`; `read` takes the words behind it. What an InputError of `read` says begins with the flag.
+/// Adds an option to `app`; `read` receives the words after it. If `read` throws InputError, the flag is put before its
+/// message.
 CLI::Option* add_option(CLI::App& app, const std::string& flag, const std::string& value, const std::string& help,
                         const std::function<void(const std::vector<std::string>&)>& read);
-/// The same, whose words read_value reads into `field`, which outlives it.
+/// The same, but reads the words into `field` with read_value. `field` must outlive `app`.
 template <class T>
 void add_value_option(CLI::App& app, const std::string& flag, const std::string& value, T& field,
                       const std::string& help) {
   add_option(app, flag, value, help, [&field](const std::vector<std::string>& words) { read_value(words, field); });
 }
 
-/// ", did you mean 'x'?" with the candidate nearest to `word` by edit distance; empty where none is near.
+/// ", did you mean 'x'?" with the candidate nearest to `word` by edit distance; empty if none is near.
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace tern::trainer

@@ -31,8 +31,8 @@ LineRelay::~LineRelay() {
 
 bool LineRelay::pump() {
   constexpr size_t kLongestLine = size_t{1} << 16;
-  std::array<char, kLongestLine>
-      buffer;  // all that a pipe holds: one read, so that a rank which never stops stops nobody
+  // All that a pipe holds. Reads only once, so that a rank that always writes does not block the others.
+  std::array<char, kLongestLine> buffer;
   const ssize_t got = from_ < 0 ? -1 : ::read(from_, buffer.data(), buffer.size());
   if (got > 0) {
     rest_.append(buffer.data(), static_cast<size_t>(got));
@@ -79,7 +79,7 @@ Pipe make_pipe() {
   return {ends[0], ends[1]};
 }
 
-/// This process's environment, and `more` in front of it, where it is found first.
+/// This process's environment, with `more` in front. An entry of `more` replaces one with the same name.
 std::vector<char*> environment_with(const std::vector<std::string>& more) {
   std::vector<char*> all;
   for (const auto& entry : more) all.push_back(const_cast<char*>(entry.c_str()));

@@ -12,22 +12,22 @@
 
 namespace tern::trainer {
 
-/// Passes on what comes out of a pipe, line by line, each behind a prefix. Owns the pipe's reading end.
+/// Copies the output of a pipe line by line, with a prefix before each line. Owns the reading end of the pipe.
 class LineRelay {
  public:
   LineRelay() = default;
-  /// `to` is not owned. A line that begins with `last_words` is kept until the next line comes.
+  /// `to` is not owned. If a line begins with `last_words`, it is held back until the next line arrives.
   LineRelay(int from, LineWriter& to, std::string prefix, std::string last_words = "")
       : from_(from), to_(&to), prefix_(std::move(prefix)), last_words_(std::move(last_words)) {}
   LineRelay(LineRelay&& other) noexcept { *this = std::move(other); }
   LineRelay& operator=(LineRelay&& other) noexcept;
   ~LineRelay();
 
-  /// To poll; -1 once there is nothing more to come.
+  /// The descriptor to poll; -1 after the end of the output.
   int descriptor() const { return from_; }
-  /// Passes on what is there, without waiting. Returns false if nothing was.
+  /// Copies what is available, without waiting. Returns false if there was nothing.
   bool pump();
-  /// Takes the line that is kept, without its prefix; empty if there is none.
+  /// Returns the line that was held back, without its prefix, and forgets it; empty if there is none.
   std::string take_last_words();
   void print(const std::string& line) const;
 
@@ -37,31 +37,31 @@ class LineRelay {
   int from_ = -1;
   LineWriter* to_ = nullptr;
   std::string prefix_, last_words_;
-  std::string rest_;  ///< the beginning of a line
+  std::string rest_;  ///< the start of an unfinished line
   std::string kept_;
 };
 
-/// Prints `line` over the live line that rank 0 may have on the same terminal.
+/// Prints `line`; on a terminal, overwrites the progress line that rank 0 may show there.
 void print_over_live_line(LineWriter& to, const std::string& line);
 
-/// How to start a rank: this program anew.
+/// How to start a rank: run this program again.
 struct ChildPlan {
   int rank = 0;
   char** argv = nullptr;
-  std::vector<std::string> environment = {};  ///< "NAME=value", beside this process's own
+  std::vector<std::string> environment = {};  ///< "NAME=value", added to this process's environment
   std::vector<int> keep_open = {};            ///< descriptors that the child inherits
-  sigset_t blocked = {};                      ///< signals that wait until the rank is ready to take them
-  std::string last_words = {};                ///< begins a sentence on stderr that LineRelay keeps
+  sigset_t blocked = {};                      ///< signals that stay blocked until the rank is ready for them
+  std::string last_words = {};                ///< start of the stderr line that LineRelay holds back
 };
 
-/// A rank that runs as a child of this process, in a process group of its own, so that a terminal's Ctrl-C reaches it
-/// through its parent alone. It ends with the thread that started it, even by SIGKILL. Rank 0 writes to this process's
-/// own stdout; what else ranks write is relayed to `console` behind "[rank 2] ".
+/// A rank that runs as a child of this process. It has its own process group, so that a terminal's Ctrl-C reaches it
+/// only through its parent. It ends with the thread that started it, even if that ends by SIGKILL. Rank 0 writes to
+/// this process's own stdout. All other output goes to `console`, with a prefix such as "[rank 2] ".
 class Child {
  public:
-  /// An Error where the system has no process left.
+  /// Starts the rank. Throws Error if the system cannot create a pipe or a process.
   Child(const ChildPlan& plan, Console& console);
-  /// Sends SIGKILL where it still runs.
+  /// Sends SIGKILL if the rank still runs, and waits for its end.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -69,17 +69,17 @@ class Child {
   int rank() const { return rank_; }
   pid_t id() const { return id_; }
   void send(int signal) const;
-  /// SIGKILL, because it does not end by itself.
+  /// Sends SIGKILL, because the rank does not end by itself.
   void kill();
   bool killed() const { return killed_; }
-  /// Passes on what it has written, without waiting.
+  /// Copies the rank's available output, without waiting.
   void relay();
-  /// Looks whether it has stopped, gone on or ended; true where it has just ended.
+  /// Checks whether the rank has stopped, continued or ended. Returns true if it has just ended.
   bool look();
   bool running() const { return running_; }
   bool stopped() const { return stopped_since_.has_value(); }
   std::optional<std::chrono::steady_clock::time_point> stopped_since() const { return stopped_since_; }
-  /// Once it has ended: by which signal, 0 where by itself, and then with which code.
+  /// After its end: the signal that ended it, or 0 if it ended by itself; and its exit code in that case.
   int signal() const;
   int code() const;
 

@@ -33,10 +33,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What ended a job of several ranks; thread-safe.
+/// Collects the errors of the ranks of a job, to find the one that ended it. Thread-safe.
 class FirstCause {
  public:
-  /// Notes the exception under way. A PeerError tells of another rank's end: that rank's own error is the cause.
+  /// Records the current exception. A PeerError tells that another rank ended; then that rank's own error is the cause.
   void note() {
     const std::lock_guard lock(mutex_);
     try {
@@ -67,7 +67,7 @@ void check_place(const char* flag, const std::string& path, void (*check)(const 
   }
 }
 
-/// Two outputs in one place would destroy one another.
+/// Throws InputError if two outputs have the same path, because they would overwrite each other.
 void check_distinct(const TrainSettings& s) {
   const std::pair<const char*, const std::string*> places[] = {{"--log", &s.log},
                                                                {"--plot", &s.plot},
@@ -80,7 +80,7 @@ void check_distinct(const TrainSettings& s) {
   for (const auto& [flag, path] : places) {
     if (path->empty()) continue;
     const auto [place, is_new] = taken.emplace(fs::weakly_canonical(fs::absolute(*path)), flag);
-    check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected a place for each");
+    check_input(is_new, place->second, " and ", flag, ": both name ", *path, ", expected different paths");
   }
 }
 
@@ -98,7 +98,7 @@ void train_threads(const Application& application, const TrainSettings& settings
                    });
 }
 
-/// Rank 0's, where it is another than the address that the others know: inherited, or at --bind.
+/// Rank 0's listener, if it differs from the address that the others know: inherited, or at --bind.
 std::optional<detail::Listener> find_listener(const TrainSettings& settings, const ClusterPlace& place) {
   if (place.rank != 0) return {};
   if (const char* inherited = std::getenv("TERN_LISTENER"); inherited && place.supervised)
@@ -109,12 +109,12 @@ std::optional<detail::Listener> find_listener(const TrainSettings& settings, con
   return detail::Listener(address);
 }
 
-/// Ranks of one machine have one without being given it.
+/// If all ranks are on this machine, the machine's token is used, and none has to be given.
 JobToken find_token(const ClusterPlace& place) {
   return place.local_size == place.size ? token_of_machine() : token_from_environment();
 }
 
-/// Tells a person whom the start waits for: rank 0 for all ranks of a supervisor.
+/// Prints whom the start waits for. Rank 0 prints it for all ranks of a supervisor.
 std::function<void(const std::string&)> note_for(const TrainSettings& settings, const ClusterPlace& place,
                                                  Console& console) {
   if (settings.quiet || (place.supervised && place.rank != 0)) return {};
@@ -143,7 +143,7 @@ std::string told_by(const ClusterPlace& place, const TrainSettings& settings) {
                leaves_machine ? "; NCCL sends unprotected: the network must be a trusted one" : ""});
 }
 
-/// The memory that its supervisor made for the pulses of all ranks; null if there is no supervisor.
+/// The memory that the supervisor made for the pulses of all ranks; null if there is no supervisor.
 std::unique_ptr<PulseMemory> inherited_pulses(const ClusterPlace& place) {
   const char* const descriptor = std::getenv("TERN_PULSE");
   return descriptor && place.supervised ? std::make_unique<PulseMemory>(std::atoi(descriptor)) : nullptr;
@@ -151,15 +151,15 @@ std::unique_ptr<PulseMemory> inherited_pulses(const ClusterPlace& place) {
 
 void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place, Console& console) {
   std::optional<InterruptGuard> interrupt;
-  if (place.supervised) interrupt.emplace();  // a rank on its own ends at Ctrl-C while it waits for others to join
-  // A job that was started anew goes on from what its former ranks have left.
+  if (place.supervised) interrupt.emplace();  // otherwise a rank ends at Ctrl-C while it waits for others to join
+  // A restarted job continues from the checkpoint that the former ranks left.
   if (place.epoch > 0 && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
   if (place.rank == 0) check_places(settings);
   if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
-  // First of all the ranks join, so that each hears at once where another fails in what follows.
+  // The ranks join first, so that each hears at once if another fails later.
   const auto communicator = connect(settings, place, console);
   if (!interrupt) interrupt.emplace();
   const auto pulses = inherited_pulses(place);
@@ -170,7 +170,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
         .train();
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;
-    throw Interrupted("");  // rank 0 speaks for all
+    throw Interrupted("");  // rank 0 prints the message for all
   } catch (const PeerError&) {
     throw;
   } catch (const std::exception& error) {
@@ -179,7 +179,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   }
 }
 
-/// What ranks of this machine would all fail for, said once.
+/// Checks here, once, what would fail in each rank of this machine.
 void check_gpus(const TrainSettings& settings) {
   nccl_version();
   const int64_t workers = *settings.workers, gpus = cuda_device_count();

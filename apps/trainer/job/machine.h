@@ -9,21 +9,21 @@
 
 namespace tern::trainer {
 
-/// "AMD EPYC 7763 64-Core Processor", as the system names it.
+/// The name of the processor as the system reports it: "AMD EPYC 7763 64-Core Processor".
 std::string processor_name();
 
-/// tern and the libraries it computes with: {"tern", "0.1.0"}, {"onednn", "2.6.3"}, ...
+/// The versions of tern and of the libraries that it uses: {"tern", "0.1.0"}, {"onednn", "2.6.3"}, ...
 std::vector<std::pair<std::string, std::string>> versions();
 
-/// What --version prints.
+/// The text of --version.
 std::string version_text(const std::string& application);
 
-/// The most memory this process has had resident, bytes.
+/// Largest resident memory of this process so far, in bytes.
 int64_t peak_memory_bytes();
 
-/// Finds the device, tells its libraries what they may do, and sets the threads that compute in this thread's name;
-/// `settings.threads` becomes their number, where none was given this process's share of the cores among `local_ranks`.
-/// An InputError names the flag.
+/// Finds the device, configures its libraries, and sets the number of threads that compute for this thread. If
+/// `settings.threads` is 0, sets it to this process's share of the cores among `local_ranks`. Throws InputError with
+/// the flag.
 void prepare_machine(TrainSettings& settings, int local_ranks = 1);
 
 }  // namespace tern::trainer

@@ -19,7 +19,7 @@ namespace {
 
 int exit_code_of(const std::string& name, Console& console, const std::function<int()>& body) {
   const auto end = [&](const char* sentence, ExitCode code) {
-    // A sentence may hold what stands in a file, or what another process sent.
+    // The message may contain bytes of a file or of another process.
     if (*sentence != '\0') console.err.print(printable(name + ": " + sentence));
     return static_cast<int>(code);
   };
@@ -46,14 +46,14 @@ std::string program_path() {
   constexpr const char* kSelf = "/proc/self/exe";
   std::error_code error;
   const auto path = std::filesystem::read_symlink(kSelf, error);
-  // A program that was replaced while it runs is still there under /proc alone.
+  // If the program's file was replaced while it runs, it exists only under /proc.
   return error || !std::filesystem::exists(path, error) ? kSelf : path.string();
 }
 
 void settle_output() {
   std::signal(SIGPIPE, SIG_IGN);
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);  // takes the lowest number that is free
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);  // takes the lowest free number
 }
 
 void settle_child(pid_t parent, int output, int errors, const sigset_t& blocked) {
@@ -67,7 +67,7 @@ void settle_child(pid_t parent, int output, int errors, const sigset_t& blocked)
 }
 
 void wait_passively(char** argv) {
-  // Some microseconds of spinning: a wait between two loops of one training step is mostly shorter than a sleep.
+  // Some microseconds: a wait between two loops of a training step is usually shorter than putting a thread to sleep.
   constexpr const char* kSpins = "1000";
   if (std::getenv("GOMP_SPINCOUNT")) return;
   if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;

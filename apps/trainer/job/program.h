@@ -10,25 +10,25 @@
 
 namespace tern::trainer {
 
-/// This program's file, so that what it starts goes by the same name.
+/// The path of this program's file, so that the processes that it starts have the same name.
 std::string program_path();
 
-/// First of all in a program: writing where nobody reads any more is an error and no signal, and what was closed of
-/// stdin, stdout and stderr is /dev/null, so that no file takes its place.
+/// Call this first in a program. Afterwards, writing to a closed pipe is an error and not a signal. A closed stdin,
+/// stdout or stderr becomes /dev/null, so that no other file gets its number.
 void settle_output();
 
-/// For a new process between fork and exec, where only what is safe in a signal handler may run: it leads a process
-/// group of its own, ends with the thread of `parent` that started it, reads nothing, blocks the signals in `blocked`
-/// alone, and writes to these descriptors; a negative one leaves what is there.
+/// Prepares a new process between fork and exec; calls only what is safe in a signal handler. The process leads its own
+/// process group, ends with the thread of `parent` that started it, and reads nothing. It blocks exactly the signals in
+/// `blocked`. It writes to the descriptors `output` and `errors`; a negative one changes nothing.
 void settle_child(pid_t parent, int output, int errors, const sigset_t& blocked);
 
-/// Starts this program anew, once, so that OpenMP's threads sleep after a short spin where the environment does not say
-/// otherwise (OMP_WAIT_POLICY, GOMP_SPINCOUNT): threads that spin for long cost up to ten times on shared cores, and
-/// OpenMP reads its policy only as it is loaded. Call first in `main`; returns where the spin count is set, or the
-/// program cannot be started again.
+/// Restarts this program once, so that OpenMP's threads sleep after a short spin, unless the environment sets this
+/// (OMP_WAIT_POLICY, GOMP_SPINCOUNT). Threads that spin for long make programs up to ten times slower on shared cores.
+/// OpenMP reads its policy only when it is loaded. Call this first in `main`. Returns if the spin count is set, or if
+/// the restart fails.
 void wait_passively(char** argv);
 
-/// tern::run_application with a console of the caller's, which it finishes.
+/// tern::run_application with a console of the caller. Finishes the console.
 int run_application(const std::string& name, Console& console, const std::function<int()>& body);
 
 }  // namespace tern::trainer

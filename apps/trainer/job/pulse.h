@@ -6,18 +6,19 @@
 
 namespace tern::trainer {
 
-/// When a rank last got ahead, in memory that its supervisor sees too. A default one is nobody's and notes nothing.
+/// The time of a rank's last progress, in memory shared with its supervisor. A default one has no memory and records
+/// nothing.
 class Pulse {
  public:
   Pulse() = default;
   explicit Pulse(std::atomic<int64_t>& cell) : cell_(&cell) {}
 
-  /// The rank has just done a part of its work.
+  /// Records that the rank has just finished a part of its work.
   void beat() const;
-  /// Now, while the rank is in the middle of Work; otherwise the last beat, or the clock's epoch if there was none.
+  /// The current time while a Work object exists; otherwise the last beat, or the clock's epoch if there was none.
   std::chrono::steady_clock::time_point last() const;
 
-  /// While one lives, the rank is at work that is one piece and may take long, such as writing a checkpoint.
+  /// While this object exists, the rank does one long piece of work, such as writing a checkpoint.
   class Work {
    public:
     explicit Work(const Pulse& pulse);
@@ -32,20 +33,20 @@ class Pulse {
  private:
   void store(std::chrono::steady_clock::time_point time) const;
 
-  std::atomic<int64_t>* cell_ = nullptr;  ///< ticks of the steady clock, which all processes of a machine share
+  std::atomic<int64_t>* cell_ = nullptr;  ///< ticks of the steady clock, which is common to all processes of a machine
 };
 
-/// The pulses of a job's ranks: memory that the supervisor makes and its ranks inherit.
+/// The pulses of the ranks of a job: memory that the supervisor creates and its ranks inherit.
 class PulseMemory {
  public:
   PulseMemory();
-  /// A rank's: `descriptor` is the supervisor's, inherited; it is owned now.
+  /// In a rank: takes over the `descriptor` inherited from the supervisor.
   explicit PulseMemory(int descriptor);
   ~PulseMemory();
   PulseMemory(const PulseMemory&) = delete;
   PulseMemory& operator=(const PulseMemory&) = delete;
 
-  /// For ranks to inherit.
+  /// The descriptor that the ranks inherit.
   int descriptor() const { return descriptor_; }
   Pulse of(int rank) const { return Pulse(cells_[rank]); }
 

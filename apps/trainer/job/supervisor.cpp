@@ -20,7 +20,7 @@
 namespace tern::trainer {
 namespace {
 
-/// A second signal within this time is the same wish: `timeout` sends each to the process and to its group.
+/// A second signal within this time counts as the same: `timeout` sends each to the process and to its group.
 constexpr auto kOneWish = std::chrono::milliseconds(200);
 
 sigset_t set_of(std::initializer_list<int> signals) {
@@ -30,7 +30,8 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
-/// Time for ranks to hear of another's end, and to settle the cause where rank 0, which tells it, was lost itself.
+/// Time for ranks to hear of another's end. If rank 0, which reports the cause, was lost itself, also to find the
+/// cause.
 Clock::duration patience_of(const TrainSettings& settings) {
   const Deadlines deadlines = rank_deadlines(settings);
   return deadlines.dead_after + 2 * deadlines.heartbeat + std::chrono::seconds(1);
@@ -47,7 +48,7 @@ Supervisor::Supervisor(std::string name, const TrainSettings& settings, Console&
       argv_(argv),
       token_(token_from_environment()) {
   if (token_.empty()) token_ = make_token();
-  ::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how children end
+  ::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is inherited as ignored, it hides how children end
   sigset_t set = set_of({SIGCHLD, SIGINT, SIGTERM});
   if (!ignores_hangup()) sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, nullptr);
@@ -58,7 +59,7 @@ Supervisor::Supervisor(std::string name, const TrainSettings& settings, Console&
 Supervisor::~Supervisor() {
   children_.clear();
   ::close(signals_);
-  // The signals stay blocked: the exit code is settled, and one that comes late does not change it.
+  // The signals stay blocked: the exit code is fixed, and a late signal must not change it.
 }
 
 int Supervisor::run() {
@@ -85,7 +86,7 @@ void Supervisor::start(uint32_t epoch) {
   const Address master = listener.address();
   const int64_t ranks = *settings_.workers;
   for (int rank = 0; rank < ranks; ++rank) {
-    // A signal that comes before the rank is ready for it waits, and does not end one rank before the others.
+    // A signal that comes before the rank is ready waits, so that it does not end one rank before the others.
     ChildPlan plan = {.rank = rank,
                       .argv = argv_,
                       .keep_open = {pulses_->descriptor()},
@@ -100,7 +101,7 @@ void Supervisor::start(uint32_t epoch) {
                         fmt::format("TERN_SUPERVISOR={}", ::getpid()),
                         fmt::format("TERN_PULSE={}", pulses_->descriptor()),
                         "TERN_TOKEN=" + token_,
-                        "TERN_TOKEN_FILE="};  // it may be gone when a rank starts anew
+                        "TERN_TOKEN_FILE="};  // it may no longer exist when a rank is restarted
     if (rank == 0) {
       plan.keep_open.push_back(listener.descriptor());
       plan.environment.push_back(fmt::format("TERN_LISTENER={}", listener.descriptor()));
@@ -123,7 +124,7 @@ int Supervisor::watch() {
   return exit_code();
 }
 
-/// Until a child writes or ends, a reader takes what is pending, a signal comes or the deadline is there.
+/// Waits until a child writes or ends, a reader takes pending output, a signal comes or the deadline passes.
 void Supervisor::wait() const {
   std::vector<pollfd> entries = {
       {signals_, POLLIN, 0}, {console_.out.descriptor(), POLLOUT, 0}, {console_.err.descriptor(), POLLOUT, 0}};
@@ -139,12 +140,12 @@ void Supervisor::take_signals() {
     if (const auto signal = static_cast<int>(info.ssi_signo); signal != SIGCHLD) take_signal(signal);
 }
 
-/// The first lets the ranks end their step; a second does not wait for them.
+/// After the first signal, the ranks may finish their step. A second signal kills them.
 void Supervisor::take_signal(int signal) {
   if (!asked_) {
     asked_ = Clock::now();
     for (const auto& child : children_) child->send(signal == SIGHUP ? SIGTERM : signal);
-  } else if (signal != SIGHUP && Clock::now() - *asked_ > kOneWish) {  // a terminal that closes sends several SIGHUP
+  } else if (signal != SIGHUP && Clock::now() - *asked_ > kOneWish) {  // a closing terminal sends several SIGHUP
     impatient_ = true;
     for (const auto& child : children_) child->kill();
   }
@@ -158,7 +159,7 @@ void Supervisor::reap() {
   }
 }
 
-/// A rank that ends with code 3 does so because of another, which may be seen to end only later.
+/// A rank that exits with code 3 does so because of another rank, which may be seen to end only later.
 void Supervisor::note_end(const Child& child) {
   const bool by_itself = child.signal() == 0;
   if (by_itself && child.code() == kDone) return;
@@ -170,8 +171,8 @@ void Supervisor::note_end(const Child& child) {
   if (!since) since = Clock::now();
 }
 
-/// Several ranks meet the same bad input, or the same loss: each sentence is told once. What others say of a rank that
-/// has ended can wait, for its own sentence is better.
+/// Several ranks may report the same bad input: print each message once. Hold back what ranks say about a lost rank,
+/// because that rank's own message is better.
 void Supervisor::tell_last_words(Child& child) {
   while (child.out.pump() || child.err.pump()) continue;
   const std::string sentence = child.err.take_last_words();
@@ -194,13 +195,13 @@ void Supervisor::tell_of_ends() {
   }
 }
 
-/// A rank that is lost after a person has asked for the end is no failure.
+/// If a rank is lost after a user asked for the end, it is not a failure.
 int Supervisor::exit_code() const {
   const int code = cause_.value_or(lost_ ? kLostPeer : kDone);
   return impatient_ || (asked_ && code == kLostPeer) ? kInterrupted : code;
 }
 
-/// When the ranks that are left are to be killed: never while all is well.
+/// When to kill the remaining ranks; nullopt if there is no reason to.
 std::optional<Supervisor::Clock::time_point> Supervisor::due() const {
   std::optional<Clock::time_point> earliest;
   const auto add = [&](std::optional<Clock::time_point> since, Clock::duration time) {
@@ -210,13 +211,13 @@ std::optional<Supervisor::Clock::time_point> Supervisor::due() const {
   if (!progress) return {};
   if (failed_) add(std::max(*failed_, *progress), patience_);
   if (const auto since = asked_ ? asked_ : interrupted_) add(std::max(*since, *progress), grace_);
-  // A rank that was stopped before it had joined is in no other rank's sight.
+  // The other ranks cannot detect a rank that was stopped before it joined.
   if (!failed_)
     for (const auto& child : children_) add(child->stopped_since(), patience_);
   return earliest;
 }
 
-/// Of the ranks that run, of which a stopped one makes none; nothing if all have ended or are being killed.
+/// The latest progress of the running ranks; a stopped rank makes none. Nullopt if all have ended or are being killed.
 std::optional<Supervisor::Clock::time_point> Supervisor::last_progress() const {
   std::optional<Clock::time_point> latest;
   for (const auto& child : children_)
@@ -226,8 +227,8 @@ std::optional<Supervisor::Clock::time_point> Supervisor::last_progress() const {
   return latest;
 }
 
-/// Once a rank has failed, the others end by themselves, unless they hang or are stopped. One that is stopped is left
-/// alone while others may still be about to find out that it is.
+/// After a rank has failed, the others end by themselves, unless they hang or are stopped. A stopped rank is not killed
+/// while other ranks may still detect it.
 void Supervisor::end_stragglers() {
   const auto time = due();
   if (!time) return;

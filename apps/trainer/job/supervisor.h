@@ -15,19 +15,20 @@
 
 namespace tern::trainer {
 
-/// Runs the ranks of a job as children of this process and does nothing else: relays their output and the signals that
-/// a person sends, ends those that do not end with the others, starts all of them anew where one was lost, and outlives
-/// them. It never waits for a reader of its output. One per process, which has a single thread.
+/// Runs the ranks of a job as children of this process, and does nothing else. It copies their output, forwards a
+/// user's signals, and ends ranks that do not end with the others. If a rank is lost, it restarts all of them. It ends
+/// after them, and never waits for a reader of its output. One per process, which must have a single thread.
 class Supervisor {
  public:
-  /// `argv` is this program's; `name` begins its own sentences.
+  /// `argv` is this program's; `name` begins the supervisor's own messages. `settings`, `console` and `argv` must
+  /// outlive this.
   Supervisor(std::string name, const TrainSettings& settings, Console& console, char** argv);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// The exit code of the job: 0, or that of the first cause of its end; 3 where a rank was lost; 130 where one was
-  /// lost after a signal had asked for the end.
+  /// Returns the exit code of the job: 0, or that of the first cause of its end; 3 if a rank was lost; 130 if a rank
+  /// was lost after a signal.
   int run();
 
  private:
@@ -51,21 +52,21 @@ class Supervisor {
 
   std::string name_;
   const TrainSettings& settings_;
-  const Clock::duration patience_;  ///< with ranks after one has failed
-  const Clock::duration grace_;     ///< with ranks that were asked to end
+  const Clock::duration patience_;  ///< how long ranks may run after one has failed
+  const Clock::duration grace_;     ///< how long ranks may run after a signal
   Console& console_;
   char** argv_;
   std::string token_;
-  int signals_ = -1;  ///< descriptor of the signals that are watched
+  int signals_ = -1;  ///< descriptor that reads the signals
   std::unique_ptr<PulseMemory> pulses_;
   std::vector<std::unique_ptr<Child>> children_;
-  std::optional<int> cause_;  ///< the exit code of the first cause
+  std::optional<int> cause_;  ///< exit code of the first cause
   bool lost_ = false;         ///< a rank ended because of another
-  /// Since when: a rank has failed; a rank has ended because of a signal of its own; a signal came here.
+  /// Times since when: a rank failed; a rank ended because of a signal of its own; a signal came to this process.
   std::optional<Clock::time_point> failed_, interrupted_, asked_;
-  bool impatient_ = false;                      ///< another signal came later
-  std::set<std::string> told_;                  ///< sentences of ranks that found bad input
-  std::map<std::string, const Child*> echoes_;  ///< sentences of ranks that ended because of others
+  bool impatient_ = false;                      ///< a second signal came
+  std::set<std::string> told_;                  ///< printed messages of ranks with bad input
+  std::map<std::string, const Child*> echoes_;  ///< messages of ranks that ended because of others
 };
 
 }  // namespace tern::trainer

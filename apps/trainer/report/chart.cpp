@@ -10,7 +10,7 @@
 namespace tern::trainer {
 namespace {
 
-/// The step of 1, 2 or 5 times a power of ten nearest above `raw`.
+/// The smallest step of 1, 2 or 5 times a power of ten that is not below `raw`.
 double round_step(double raw) {
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -20,7 +20,7 @@ double round_step(double raw) {
 
 constexpr double kPanelWidth = 460, kPanelHeight = 300;
 constexpr double kLeft = 64, kRight = 24, kTop = 128, kBottom = 56;
-constexpr size_t kMostPoints = 1200;  // per line: more than a panel has pixels
+constexpr size_t kMostPoints = 1200;  // per line: more than the width of a panel in pixels
 
 std::string escape(const std::string& text) {
   std::string safe;
@@ -39,7 +39,7 @@ std::string escape(const std::string& text) {
   return safe;
 }
 
-/// Lines of `text`, broken at spaces, of `most` characters where a word is no longer.
+/// Breaks `text` at spaces into lines of at most `most` characters; a longer word gets a line of its own.
 std::vector<std::string> wrap(std::string_view text, size_t most) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -55,7 +55,7 @@ std::vector<std::string> wrap(std::string_view text, size_t most) {
 
 using Points = std::vector<Point>;
 
-/// The lowest and highest point of each run of neighbours, so that a long noisy line keeps its outline.
+/// Keeps the lowest and the highest point of each group of neighbours, so that a long noisy line keeps its outline.
 Points thin_out(const Points& points) {
   if (points.size() <= kMostPoints) return points;
   const size_t runs = kMostPoints / 2;
@@ -71,7 +71,7 @@ Points thin_out(const Points& points) {
   return kept;
 }
 
-constexpr std::pair<double, double> kNothing = {1, 10};  // the range of no points: fit for either scale
+constexpr std::pair<double, double> kNothing = {1, 10};  // the range if there are no points; valid for both scales
 
 /// Draws one chart with its panel's upper left corner at (left, top).
 class Panel {

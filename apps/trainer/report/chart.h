@@ -13,15 +13,15 @@ namespace tern::trainer {
 
 enum class Scale { linear, logarithmic };
 
-/// One axis of a chart: the range it shows and where its labels stand. A value.
+/// One axis of a chart: its range and the places of its labels. A value.
 class Axis {
  public:
-  /// Shows [low, high], widened a little where it is empty; a logarithmic axis needs low > 0.
+  /// Shows [low, high]; widens an empty range a little. A logarithmic axis needs low > 0.
   Axis(double low, double high, Scale scale);
 
-  /// Where `value` lies between the ends: 0 at the low one, 1 at the high one; not clamped.
+  /// The relative place of `value`: 0 at the low end, 1 at the high end; not clamped.
   double position(double value) const;
-  /// About `count` values at round numbers (1, 2 or 5 times a power of ten) within the range.
+  /// About `count` round values (1, 2 or 5 times a power of ten) in the range.
   std::vector<double> ticks(int count) const;
 
  private:
@@ -32,48 +32,48 @@ class Axis {
   Scale scale_;
 };
 
-/// "0.05", "1,500", "20k": as short as `value` allows.
+/// "0.05", "1,500" or "20k": the shortest form for `value`.
 std::string tick_label(double value);
 
 using Point = std::pair<double, double>;  ///< x, y
 
-/// A line of a chart; points in rising x.
+/// A line of a chart; its points have increasing x.
 struct Series {
   std::string label;  ///< empty: not in the legend
-  std::string color;  ///< as SVG writes it: "#2563eb"
+  std::string color;  ///< an SVG color: "#2563eb"
   std::vector<Point> points;
-  double width = 2;      ///< of the line, pixels
+  double width = 2;      ///< line width in pixels
   double opacity = 1;    ///< 0 to 1
   bool markers = false;  ///< a dot at every point
 };
 
-/// One panel: lines over common axes. Lines and labels that leave the range are clipped.
+/// One panel: lines in common axes. Lines outside the range are clipped, and x labels outside it are left out.
 struct Chart {
   std::string title, x_label;
   std::vector<Series> series;
   Scale y_scale = Scale::linear;
-  std::string y_suffix = {};                                 ///< after each label of the y axis: " %"
+  std::string y_suffix = {};                                 ///< suffix of each label of the y axis: " %"
   std::vector<std::pair<double, std::string>> x_ticks = {};  ///< labels of the x axis; otherwise round numbers
-  std::optional<std::pair<double, double>> x_range = {};     ///< otherwise what the lines need
+  std::optional<std::pair<double, double>> x_range = {};     ///< otherwise the range of the lines
   std::optional<std::pair<double, double>> y_range = {};
 };
 
-/// The lowest and the highest y, or x, of all points; nullopt where there are none.
+/// The smallest and the largest y, or x, of all points; nullopt if there are none.
 std::optional<std::pair<double, double>> extent(std::span<const Series> lines,
                                                 double Point::*coordinate = &Point::second);
 
-/// An SVG image of the charts side by side under a heading and smaller text, in as many lines as it takes.
+/// Draws the charts side by side as an SVG image, with a heading and smaller text below it, wrapped into lines.
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts);
 
-// What a series of a figure is drawn in; bounds and references are grey, what is counted beside them ink.
+// Colors of the series of a figure. Bounds and references are grey; counted values beside them have the ink color.
 
 inline constexpr const char *kBlue = "#2563eb", *kOrange = "#ea580c", *kPaleOrange = "#fdba74", *kGreen = "#16a34a",
                             *kPaleGreen = "#86efac", *kPurple = "#9333ea", *kTeal = "#0d9488", *kGrey = "#94a3b8",
                             *kInk = "#0f172a";
-/// For series that are told apart by their place alone.
+/// Colors for series without a meaning of their own.
 inline constexpr const char* kPalette[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
 
-/// How many characters UTF-8 text has.
+/// Number of characters of UTF-8 text.
 inline size_t characters(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }

@@ -29,7 +29,7 @@ LineWriter::LineWriter(int descriptor) : descriptor_(descriptor), is_terminal_(:
   struct stat status = {};
   if (::fstat(descriptor, &status) != 0) return;
   is_socket_ = S_ISSOCK(status.st_mode);
-  // O_NONBLOCK on `descriptor` itself would act on every process that shares it, such as the shell.
+  // O_NONBLOCK on `descriptor` itself would affect every process that shares it, such as the shell.
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode))
     reopened_ =
         ::open(fmt::format("/proc/self/fd/{}", descriptor).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -91,18 +91,18 @@ void LineWriter::remove_next() {
 }
 
 void LineWriter::lose_all(int error) {
-  if (error == ENOSPC || error == EFBIG || error == EDQUOT) full_ = error;  // others have a reader that has gone
+  if (error == ENOSPC || error == EFBIG || error == EDQUOT) full_ = error;  // other errors mean that the reader is gone
   started_.clear();
   texts_.clear();
   dropped_ = 0;
   bytes_ = 0;
 }
 
-/// As ::write, with EAGAIN where it would wait.
+/// As ::write, but fails with EAGAIN instead of waiting.
 ssize_t LineWriter::put(const std::string& text) const {
   if (reopened_ >= 0) return ::write(reopened_, text.data(), text.size());
   if (is_socket_) return ::send(descriptor_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  // A file is always ready. A pipe that cannot be opened anew takes PIPE_BUF bytes at once when it is ready.
+  // A file is always ready. A pipe that could not be reopened takes PIPE_BUF bytes at once if it is ready.
   pollfd entry = {descriptor_, POLLOUT, 0};
   if (::poll(&entry, 1, 0) == 0) {
     errno = EAGAIN;
@@ -135,7 +135,7 @@ void Console::finish(const std::string& name, int code) {
   if (!out.pending() && !err.pending()) return;
   const InterruptGuard interrupt;
   const auto wait = [&](LineWriter& writer, bool in_full) {
-    constexpr double kShort = 1;  // second, for a reader that is alive
+    constexpr double kShort = 1;  // in seconds, for a reader that still reads
     return writer.finish([&] {
       return std::chrono::duration<double>(in_full && !interrupt.interrupted() ? patience : std::min(kShort, patience));
     });

@@ -10,32 +10,32 @@
 
 namespace tern::trainer {
 
-/// Writes lines to a descriptor and never waits for its reader. Lines that the reader has not taken are kept, up to 1
-/// MiB. Then the oldest are dropped, and one line says how many. An error (the reader is gone, the disk is full) loses
-/// what is kept. Used by one thread at a time.
+/// Writes lines to a descriptor and never waits for its reader. Keeps up to 1 MiB of lines that the reader has not
+/// taken. If there are more, drops the oldest, and one line tells how many. If writing fails (the reader is gone, the
+/// disk is full), drops all pending lines. One thread at a time.
 class LineWriter {
  public:
-  /// `descriptor` is not owned, and its flags stay as they are, since other processes may share it.
+  /// `descriptor` is not owned. Its flags do not change, because other processes may share it.
   explicit LineWriter(int descriptor);
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
   bool is_terminal() const { return is_terminal_; }
-  /// Adds the line break.
+  /// Writes a line; adds the line break.
   void print(const std::string& line);
-  /// A text without a line break, which the next one replaces if it is not written yet.
+  /// Writes a text without a line break. If it is not yet written when the next such text comes, that one replaces it.
   void show(const std::string& text);
-  /// Writes what the reader takes now.
+  /// Writes as much as the reader takes now.
   void flush();
-  /// Whether lines wait for the reader.
+  /// Whether there is unwritten text.
   bool pending() const { return !started_.empty() || dropped_ > 0 || !texts_.empty(); }
-  /// Why lines did not fit on the disk, as errno has it; 0 if all did.
+  /// If lines did not fit on the disk, the errno; otherwise 0.
   int full() const { return full_; }
-  /// To poll for POLLOUT; -1 if nothing is pending.
+  /// The descriptor to poll for POLLOUT; -1 if nothing is pending.
   int descriptor() const { return pending() ? descriptor_ : -1; }
-  /// Waits for the reader until nothing is pending. Gives up when the reader has taken nothing for `patience()`, which
-  /// is asked again and again, and returns the number of lines that are lost.
+  /// Waits until the reader has taken everything. Gives up if it takes nothing for `patience()`, which is called again
+  /// and again. Returns the number of lost lines.
   int64_t finish(const std::function<std::chrono::duration<double>()>& patience);
 
  private:
@@ -51,28 +51,28 @@ class LineWriter {
   std::ptrdiff_t put(const std::string& text) const;
 
   int descriptor_;
-  int reopened_ = -1;  ///< the same pipe or terminal, without waiting
+  int reopened_ = -1;  ///< the same pipe or terminal, opened as non-blocking
   bool is_socket_ = false, is_terminal_ = false;
-  std::string started_;  ///< the rest of a text that is partly written
-  int64_t dropped_ = 0;  ///< lines, before those that are kept
+  std::string started_;  ///< the rest of a partly written text
+  int64_t dropped_ = 0;  ///< number of dropped lines, which came before those in texts_
   std::deque<Text> texts_;
   size_t bytes_ = 0;  ///< of texts_
   int full_ = 0;
 };
 
-/// What a program tells a person while it works: its own stdout and stderr, whose readers it never waits for before its
-/// end.
+/// The stdout and stderr of a program. The program waits for their readers only at its end.
 struct Console {
   LineWriter out{STDOUT_FILENO}, err{STDERR_FILENO};
-  double patience = 60;  ///< seconds that the end waits for a reader who takes nothing
+  double patience = 60;  ///< seconds to wait at the end for a reader that takes nothing
 
-  /// At the end of the program `name`, with its exit code: waits for the readers of what is pending, and says on stderr
-  /// how many lines of stdout are lost. A signal, and a code that says that the run was not done, cut this short.
+  /// Call this at the end of the program `name`, with its exit code. Waits for the readers of pending output, and tells
+  /// on stderr how many lines of stdout are lost. After a signal, it waits only shortly. If the code is not 0, it waits
+  /// only shortly for stdout.
   void finish(const std::string& name, int code);
 };
 
-/// Writes all of `text` to stdout and waits for its reader as long as it takes. A reader that has gone is no error; an
-/// InputError says why else it cannot be written.
+/// Writes all of `text` to stdout and waits for its reader as long as necessary. A closed pipe is not an error. Throws
+/// InputError if writing fails for another reason.
 void print_plainly(const std::string& text);
 
 }  // namespace tern::trainer

@@ -14,7 +14,7 @@ namespace {
 
 using Points = std::vector<Point>;
 
-/// An exponential moving average over about a fiftieth of the points, without bias at the start.
+/// An exponential moving average over about 1/50 of the points, with the bias at the start corrected.
 Points smooth(const Points& points) {
   const double keep = 1 - 1 / std::max(8.0, static_cast<double>(points.size()) / 50);
   double sum = 0, weight = 0;
@@ -27,7 +27,7 @@ Points smooth(const Points& points) {
   return smoothed;
 }
 
-/// Training as a faint line with a smooth one over it, and the evaluations.
+/// A chart with the training values as a faint line, their moving average, and the evaluations.
 Chart make_chart(const char* title, const Points& training, const Points& test) {
   return {.title = title,
           .x_label = "step",
@@ -36,7 +36,7 @@ Chart make_chart(const char* title, const Points& training, const Points& test) 
                      {.label = "test", .color = kOrange, .points = test, .markers = true}}};
 }
 
-/// Of all lines but the faint one.
+/// The range of all lines except the faint one.
 std::optional<std::pair<double, double>> clear_extent(const Chart& chart) {
   return extent(std::span(chart.series).subspan(1));
 }

@@ -18,7 +18,7 @@
 namespace tern::trainer {
 namespace {
 
-/// A protocol-buffer message under construction, in its wire format: appends one field after the other. A value.
+/// Builds a protocol-buffer message in wire format, field by field. A value.
 class ProtobufMessage {
  public:
   ProtobufMessage& integer(int field, int64_t value);
@@ -91,7 +91,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// TFRecord rotates and shifts checksums, since data that holds its own checksum is a weak spot of CRCs.
+/// TFRecord rotates checksums and adds a constant, because a CRC is weak for data that contain their own CRC.
 std::string masked_checksum(const std::string& bytes) {
   const uint32_t sum = crc32c(std::as_bytes(std::span(bytes)));
   return little_endian((sum >> 15 | sum << 17) + 0xa282ead8u);

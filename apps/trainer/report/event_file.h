@@ -9,11 +9,11 @@
 
 namespace tern::trainer {
 
-/// Writes scalars into a file that TensorBoard reads: TFRecord frames (length, its masked CRC32C, the message, its
-/// masked CRC32C) around `tensorflow.Event` messages. Flushed after each.
+/// Writes scalars to a file for TensorBoard: `tensorflow.Event` messages in TFRecord frames (length, its masked CRC32C,
+/// the message, its masked CRC32C). Flushes after each.
 class EventFile final : public Listener {
  public:
-  /// A new file in `folder`, which is made where it is missing; an InputError where that cannot be.
+  /// Creates a file in `folder`, and the folder if it is missing. Throws InputError if it cannot.
   explicit EventFile(const std::string& folder);
 
   void stepped(const StepReport& report) override;

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A process that was killed may have left half a line, which would spoil the next one.
+/// Removes a half line at the end, which a killed process may leave. It would make the next line invalid.
 void drop_unfinished_line(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return;
@@ -49,12 +49,12 @@ Json to_json(const TrainSettings& settings) {
   return object;
 }
 
-/// Of rank 0, which writes the log.
+/// The bytes that rank 0 sends; rank 0 writes the log.
 Json sent(const Traffic& traffic) {
   return {{"bytes_sent_payload", traffic.sent_payload}, {"bytes_sent_overhead", traffic.sent_overhead}};
 }
 
-/// A file's name may be any bytes: what is not UTF-8 is replaced.
+/// Replaces bytes that are not UTF-8, because a file name may contain them.
 std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

@@ -8,11 +8,12 @@
 
 namespace tern::trainer {
 
-/// Writes a run as JSON, one object per line, each flushed as it happens and synced before a checkpoint counts; numbers
-/// read back exactly. A resumed run appends, so that steps after its checkpoint may stand twice: the later ones count.
+/// Writes a run as JSON, one object per line. Flushes each line at once and syncs the file before a checkpoint counts.
+/// Numbers read back exactly. A resumed run appends, so steps after its checkpoint may be in the file twice; the later
+/// ones count.
 class JsonLog final : public Listener {
  public:
-  /// An InputError where `path` cannot be written.
+  /// Throws InputError if `path` cannot be written.
   JsonLog(const std::string& path, bool append);
 
   void started(const RunStart& run) override;
@@ -27,7 +28,7 @@ class JsonLog final : public Listener {
   void check_written(bool written) const;
 
   std::string path_;
-  bool team_ = false;  ///< several ranks train, and bytes are sent
+  bool team_ = false;  ///< several ranks train and send bytes
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 

@@ -28,14 +28,14 @@ void UnreadNotes::tell_of(const Dataset& data, const Team& team) {
   std::string own;
   for (const std::string& each : data.unread()) own += each + '\0';
   const std::string all = team.gather(own);
-  std::set<std::string> unread;  // each once: ranks of one process share them, others meet the same in later epochs
+  std::set<std::string> unread;  // a set: ranks of one process share them, others find the same ones in later epochs
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
     end = std::min(all.find('\0', begin), all.size());
     unread.insert(printable(all.substr(begin, end - begin)));
   }
   if (listeners_.empty() || unread.size() == told_[&data]) return;
   told_[&data] = unread.size();
-  std::string text = join({unread.size(), " of ", data.size(), " images could not be read so far, others stand in for ",
+  std::string text = join({unread.size(), " of ", data.size(), " images could not be read so far, others replace ",
                            unread.size() == 1 ? "it" : "them"});
   const char* before = ": ";
   for (const std::string& each : unread | std::views::take(kNamed)) text += std::exchange(before, "; ") + each;

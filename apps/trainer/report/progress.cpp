@@ -66,7 +66,7 @@ void Progress::started(const RunStart& run) {
 
 void Progress::stepped(const StepReport& report) {
   const auto now = Clock::now();
-  if (report.step == run_.first_step + 1) {  // it also warms caches: not in the rate
+  if (report.step == run_.first_step + 1) {  // this step also fills caches, so leave it out of the rate
     shown_step_ = report.step;
     shown_seconds_ = report.seconds;
   }
@@ -75,7 +75,7 @@ void Progress::stepped(const StepReport& report) {
   const std::string line = step_line(report);
   shown_at_ = now;
   if (!out_.is_terminal()) return print_line(line);
-  // Without line wrapping, so that a narrow terminal cuts the line instead of scrolling.
+  // Turn off line wrapping, so that a narrow terminal cuts the line instead of scrolling.
   out_.show(fmt::format("\r\x1b[?7l{}\x1b[K\x1b[?7h", line));
   line_open_ = true;
 }

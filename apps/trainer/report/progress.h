@@ -8,8 +8,8 @@
 
 namespace tern::trainer {
 
-/// Tells a person how a run goes: on a terminal one line that is drawn over itself, otherwise a plain line every few
-/// seconds; a line per evaluation, and a summary at the end.
+/// Prints the progress of a run: on a terminal, one line that is redrawn; otherwise, a line every few seconds. Also
+/// prints a line per evaluation and a summary at the end.
 class Progress final : public Listener {
  public:
   /// `out` is not owned.

@@ -40,7 +40,7 @@ TEST(Advise, RefusesWhatCannotBe) {
   }
 }
 
-// On a link this slow, what is sent decides; what each way sends is known to the byte.
+// On such a slow link, the bytes sent decide the order. The bytes that each way sends are known exactly.
 TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
   const Outcome outcome =
       advise({"--model", "mlp", "--workers", "4", "--link", "rate=100kbit", "--threads", "1", "--seconds", "0.001"});
@@ -55,12 +55,12 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\nin\n" << outcome.out;
 }
 
-// The ledger's means of LeNet's runs, as the README has them.
+// The mean bytes of LeNet's runs, from the ledger. docs/performance.md shows them.
 TEST(Advise, PlansTheBytesOfRealRuns) {
   networks::LeNet lenet;
   lenet.initialize(1);
   const auto sent = [&](const char* codec, const char* exchange, int workers) {
-    return plan_round(lenet, {"data-parallel", codec, exchange}, workers).sent(workers);
+    return plan_round(lenet, {TrainingMethod::data_parallel, codec, exchange}, workers).sent(workers);
   };
   EXPECT_EQ(sent("none", "ring", 1), 0);
   EXPECT_EQ(sent("none", "ring", 2), 5024320);
@@ -74,15 +74,16 @@ TEST(Advise, PlansTheBytesOfRealRuns) {
 constexpr Link kGigabit = {.bytes_per_second = 1.25e8, .latency = std::chrono::microseconds(50)};
 const std::vector<Measured> kMeasured = {{0.010, {2e-5, 6e-10}}, {0.011, {2e-5, 5e-10}}, {0.009, {3e-5, 4e-10}}};
 
-/// Of two ways that compute for 10 ms; floats and codes take this long in all, seconds. Of two passes one has floats
-/// and the other codes so much faster, and slower.
+/// The page for two ways that compute for 10 ms. `floats` and `codes` are the seconds of a whole step. There are two
+/// passes: in the first, floats are faster and codes slower by `noise`; in the second, the reverse.
 std::string page(double floats, double codes, double noise = 1e-4, const Link& link = kGigabit) {
   const AdviceOptions options = {.workers = 8, .link = link, .batch_size = 64, .threads = 2};
   const auto forecast = [&](const Way& way, double seconds, double sent, double more) -> Forecast {
     return {way, 0.010, {.wait = seconds - 0.010}, sent, {seconds + more, seconds - more}};
   };
-  std::vector<Forecast> forecasts = {forecast({TrainingMethod::data_parallel, "ternary", "allgather"}, codes, 2e6, noise),
-                                     forecast({TrainingMethod::data_parallel, kFloats, "ring"}, floats, 8e6, -noise)};
+  std::vector<Forecast> forecasts = {
+      forecast({TrainingMethod::data_parallel, "ternary", "allgather"}, codes, 2e6, noise),
+      forecast({TrainingMethod::data_parallel, kFloats, "ring"}, floats, 8e6, -noise)};
   if (floats < codes) std::swap(forecasts[0], forecasts[1]);
   return advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
 }
@@ -102,11 +103,11 @@ TEST(AdvicePage, SaysWhetherCompressionPays) {
   expect_in(does_not, "./dev run train_lenet --batch-size 64 --workers 8 --exchange ring\n");
 }
 
-// A moving average of parameters is refused where each worker has a model of its own.
+// tern refuses a moving average of parameters if each worker has its own model.
 TEST(AdvicePage, NamesACommandThatIsTaken) {
   const AdviceOptions options = {.workers = 2, .batch_size = 64};
   const networks::Variant cifarnet = find_model("cifarnet");
-  EXPECT_EQ(training_command(cifarnet, options, {"local-sgd", "none", "ring"}),
+  EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::local_sgd, kFloats, "ring"}),
             "./dev run train_cifarnet --batch-size 32 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
             "--exchange ring");
   EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::data_parallel, "ternary", "allgather"}),
@@ -126,7 +127,7 @@ TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
       "with the best\ncodes (data-parallel ternary by allgather) 12.00 ms (10.90 to 13.10).");
 }
 
-// The median of each time by itself would add up to 15 ms, more than any pass took.
+// The medians of the single times add up to 15 ms. No pass takes that long.
 TEST(Forecast, OfSeveralPassesIsTheMedianPass) {
   const auto pass = [](double compute, double encode, double wait) -> Forecast {
     return {.compute = compute, .exchange = {.encode = encode, .wait = wait}};
@@ -138,7 +139,7 @@ TEST(Forecast, OfSeveralPassesIsTheMedianPass) {
   EXPECT_EQ(median.passes, (std::vector<double>{passes[0].seconds(), passes[1].seconds(), passes[2].seconds()}));
 }
 
-// The machine's drift, which all ways of a pass share, hides no gain.
+// The machine's drift affects all ways of a pass alike. It hides no gain.
 TEST(Forecast, IsSurelyFasterWhereEveryPassHasItSo) {
   const Forecast slow = {.way = {}, .passes = {0.010, 0.020, 0.030}},
                  fast = {.way = {}, .passes = {0.009, 0.019, 0.029}},
@@ -151,11 +152,11 @@ TEST(Forecast, IsSurelyFasterWhereEveryPassHasItSo) {
 TEST(AdvicePage, TellsWhatIsStatedFromWhatIsMeasured) {
   const std::string slower = page(0.060, 0.020);
   expect_in(slower, "\nstated: each has a cable of 1 Gbit/s, 0.05 ms\nmeasured, 3 times: ");
-  expect_in(slower, ": a step computes for 10.00 ms (9.00 to 11.00); a message takes 0.020 ms beside its way\n");
-  expect_in(
-      page(0.060, 0.020, 0, {.bytes_per_second = 1.25e10}),
-      "a cable of 100 Gbit/s, no latency; this machine copies 16.0 Gbit/s from rank to rank,\n  which is slower, and "
-      "stands in its place below\n");
+  expect_in(slower,
+            ": a step computes for 10.00 ms (9.00 to 11.00); a message takes 0.020 ms plus its time on the link\n");
+  expect_in(page(0.060, 0.020, 0, {.bytes_per_second = 1.25e10}),
+            "a cable of 100 Gbit/s, no latency; this machine copies only 16.0 Gbit/s from rank to rank,\n  so "
+            "the times below use that rate\n");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace tern {
 namespace {
 
-/// Uniform pixels in [-1, 1) and labels that follow from `step` alone; `make_golden.py` draws the same.
+/// Uniform pixels in [-1, 1), and labels. Both depend on `step` alone. `make_golden.py` draws the same.
 struct Batch {
   static constexpr int64_t kRows = 4;
   Tensor x = Tensor::empty({kRows, 1, 28, 28});
@@ -22,7 +22,7 @@ struct Batch {
   }
 };
 
-void expect_losses_of_pytorch(Module& model, const char* name) {
+void expect_losses_of_pytorch(Layer& model, const char* name) {
   const auto expected = read_safetensors(TERN_GOLDEN_DIR "/lenet.safetensors").tensors.at(name).to_vector<double>();
   ASSERT_EQ(expected.size(), 5u);
   model.initialize(1);
@@ -37,7 +37,7 @@ void expect_losses_of_pytorch(Module& model, const char* name) {
   }
 }
 
-// From tern's initial values for seed 1, which PyTorch's side draws by a Philox of its own.
+// Starts from tern's initial values for seed 1. The PyTorch side draws them with its own Philox.
 TEST(LeNetGolden, FirstLossesAreThoseOfPyTorch) {
   networks::LeNet lenet;
   expect_losses_of_pytorch(lenet, "lenet");

@@ -9,7 +9,7 @@
 #include "tern/networks/cifarnet.h"
 #include "tern/networks/resnet.h"
 
-// Weights, batch and expectations are those of make_models.py.
+// The weights, the batch and the expected values come from make_models.py.
 
 namespace tern {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kBatch = 3;
 constexpr int64_t kPeriod = 65521;
 
-/// In [-1, 1), from the first numbers of stream `number`, again and again.
+/// Values in [-1, 1): the first kPeriod numbers of stream `number`, repeated.
 Tensor uniform_values(const Shape& shape, uint32_t number) {
   Tensor values = Tensor::empty(shape);
   const RandomStream random({.seed = 1, .purpose = Purpose::test, .tensor = number});
@@ -27,7 +27,7 @@ Tensor uniform_values(const Shape& shape, uint32_t number) {
   return values;
 }
 
-/// From streams that are numbered in the order of parameters, from 1 on; 0 is the batch's.
+/// Draws the parameters from streams 1, 2, ... in the order of the parameters. Stream 0 is the batch's.
 void set_parameters(Module& model) {
   uint32_t number = 0;
   for (const auto& [name, parameter] : model.parameters()) {
@@ -46,7 +46,7 @@ double norm(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
-/// A gradient's norm and its products with three vectors of numbers in [-1, 1).
+/// A gradient's norm, and its products with three vectors of numbers in [-1, 1).
 std::array<double, 4> digest(const Tensor& gradient) {
   const auto values = gradient.to_vector<double>();
   std::array<double, 4> found = {norm(values)};
@@ -57,10 +57,10 @@ std::array<double, 4> digest(const Tensor& gradient) {
   return found;
 }
 
-/// Outputs, loss and every parameter's gradient are PyTorch's f64 ones, within 1e-4 of their norms in f32. Deep
-/// networks are compared in f64: rounding decides which units at the kink of their ReLU are active, and with it digits
-/// of theirs.
-void expect_pytorch(Module& model, const std::string& name, int64_t side, DType dtype) {
+/// Compares outputs, loss and every parameter's gradient with PyTorch's f64 values. In f32 they agree within 1e-4 of
+/// their norms, in f64 within 1e-6. Deep networks are compared in f64: near the kink of a ReLU, rounding decides which
+/// units are active, and this changes digits of their gradients.
+void expect_pytorch(Layer& model, const std::string& name, int64_t side, DType dtype) {
   static const StateDict golden = read_safetensors(TERN_GOLDEN_DIR "/models.safetensors").tensors;
   const auto expected = [&](const char* what) { return golden.at(name + "/" + what).to_vector<double>(); };
   const double tolerance = dtype == DType::f32 ? 1e-4 : 1e-6;

@@ -113,7 +113,7 @@ TEST(ResNet, HasTheParametersOfItsDepth) {
   EXPECT_EQ(parameters_of(ResNet({.depth = 56})), 853'018);
   EXPECT_EQ(parameters_of(ResNet({.depth = 110})), 1'727'962);
   EXPECT_EQ(parameters_of(ResNet({.depth = 20, .shortcut = Shortcut::projection})), 272'474);
-  // torchvision's
+  // torchvision has the same counts.
   EXPECT_EQ(parameters_of(ResNet({.depth = 18, .classes = 1000, .stem = Stem::imagenet})), 11'689'512);
   EXPECT_EQ(parameters_of(ResNet({.depth = 50, .classes = 1000, .stem = Stem::imagenet})), 25'557'032);
   EXPECT_EQ(parameters_of(ResNet({.depth = 152, .classes = 1000, .stem = Stem::imagenet})), 60'192'808);

@@ -9,7 +9,7 @@ TEST(IstCosts, AreThoseOfFigure2) {
   const IstCosts costs;
   struct Row {
     int64_t machines;
-    double parallel, printed, exact;  // floats a step
+    double parallel, printed, exact;  // floats per step
     double printed_operations;
   };
   const Row rows[] = {{1, 3.68e7, 4.16e6, 3.68e6, 8.52e10},  {2, 7.36e7, 2.32e6, 2.08e6, 4.75e10},

@@ -9,20 +9,20 @@
 namespace tern::reproduce {
 namespace {
 
-/// The value of the flag `name`; empty without.
+/// The value of the flag `name`, or an empty string if the run does not have it.
 std::string flag(const Run& run, const std::string& name) {
   const auto found = std::ranges::find(run.flags, name);
   return found == run.flags.end() ? "" : *std::next(found);
 }
 
-/// The first run by `method`, with so many workers where that is given.
+/// The first run by `method`. If `workers` is given, the run also has that many workers.
 const Run& run_by(const std::vector<Run>& runs, const std::string& method, const std::string& workers = "") {
   return *std::ranges::find_if(runs, [&](const Run& run) {
     return flag(run, "--method") == method && (workers.empty() || flag(run, "--workers") == workers);
   });
 }
 
-/// Every run ends as `result` says of its method and seed.
+/// The results of all runs. `result` gives each run's result from its method and seed.
 Results results_of(const Experiment& experiment, const std::function<RunResult(const std::string&, int)>& result) {
   Results results;
   for (const auto& run : experiment.runs()) {
@@ -33,7 +33,7 @@ Results results_of(const Experiment& experiment, const std::function<RunResult(c
   return results;
 }
 
-/// However wide the columns are.
+/// Expects `line` in `text`, whatever the widths of the columns are.
 void expect_line(const std::string& text, const std::string& line) {
   std::string narrow = text;
   narrow.erase(std::unique(narrow.begin(), narrow.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
@@ -102,13 +102,13 @@ TEST(IstExperiments, MeasureEpochsAgainstOneWorkers) {
     return result;
   });
   const std::string text = experiment->report(results).text;
-  // 191 steps alone and 95 with two workers; 0.1 s a step on a link of 125 MB/s.
+  // One worker takes 191 steps, and two take 95. A step takes 0.1 s, on a link of 125 MB/s.
   expect_line(text, "| 1 | SGD | – | – | 19.1 | 1 | 19.1 |");
   expect_line(text, "| 2 | DP | 12.50 | 25 | 19.0 | 1.01 | 19.1 |");
   expect_line(text, "| 2 | IST 5 | 12.50 | 25 | 4.8 | 4.02 | 23.8 |");
 }
 
-/// 63 % and 80 % after 10 and 30 seconds, times `pace`.
+/// A run that reaches 63 % after 10 s and 80 % after 30 s, both times `pace`.
 RunResult learned(double pace) {
   RunResult result;
   result.curve = {{.step = 1, .seconds = 10 * pace, .accuracy = 0.63, .loss = 1, .bytes_sent = 5},

@@ -13,7 +13,7 @@ std::unique_ptr<Experiment> make(const std::string& name, const ExperimentOption
   return find_experiment(name).make(options);
 }
 
-/// What needs no files.
+/// Options whose data tern draws, so that the experiment needs no files.
 ExperimentOptions drawn_data(const std::string& name) {
   ExperimentOptions options;
   options.quick = true;
@@ -22,7 +22,7 @@ ExperimentOptions drawn_data(const std::string& name) {
   return options;
 }
 
-/// Of those studies whose names contain `part`.
+/// Computes the studies whose names contain `part`.
 Results computed(const Experiment& experiment, const std::string& part) {
   Results results;
   for (const auto& run : experiment.runs())
@@ -76,7 +76,8 @@ TEST(ReproduceQsgd, MeasuresLemma31) {
   EXPECT_EQ(count(report.text, "| constant |"), 3) << report.text;
 }
 
-// Elias' code misses 2.8n + 32 bits on the uniform and the constant vector; the entropy coder never does.
+// The bound is 2.8n + 32 bits. Elias' code misses it on the uniform and the constant vector; the entropy coder meets it
+// on all.
 TEST(ReproduceQsgd, SaysWhichCodesMissCorollary33) {
   const Report report = computed_report("qsgd-thm3.2", "-n-1024");
   EXPECT_EQ(count(report.text, "**missed** |"), 2) << report.text;
@@ -91,7 +92,7 @@ TEST(ReproduceQsgd, SetsQsvrgBesideItsPromise) {
     results[run.name].numbers = {{"gap", {2, 1, 0.5, 0.25, 0.125}}, {"bits", {1e6, 1e6, 1e6, 1e6}}};
   const Report report = experiment->report(results);
   EXPECT_EQ(count(report.text, "| 0.656 |     6.25e-02 |"), 2) << report.text;
-  // (32 + 2.8 · 1024)(451) + 32 · 1024 bits.
+  // The bound is (32 + 2.8 · 1024)(451) + 32 · 1024 bits.
   EXPECT_EQ(count(report.text, "|             1340307 |            -25.4 % |"), 2) << report.text;
 }
 
@@ -103,7 +104,8 @@ TEST(ReproduceQsgd, ComparesCodecsWithFloatAndThePaper) {
   Results results;
   for (const auto& run : experiment->runs()) {
     const bool is_float = run.name.starts_with("float");
-    // 1,000 elements: 6,000 bytes a step round the ring of 4; with codes 4.25 bits to each of 3 others.
+    // 1,000 elements. Floats send 6,000 bytes a step on the ring of 4. Codes send 4.25 bits per element to each of 3
+    // other workers.
     results[run.name] = {.accuracy = is_float ? 0.93 : 0.92,
                          .loss = 1,
                          .seconds = 5,
@@ -136,7 +138,7 @@ TEST(ReproduceQsgd, SplitsAnEpochInComputationAndCommunication) {
     results[run.name].time = {.compute = 4, .encode = 0.5, .wait = is_float ? 7.0 : 1.0, .decode = 0.5};
   }
   const std::string text = experiment->report(results).text;
-  // LeNet: 937.5 steps an epoch; 8 s of communication against 2.
+  // LeNet takes 937.5 steps an epoch. Communication takes 8 s with floats and 2 s with codes.
   EXPECT_NE(text.find("|       4 |    32 bit |           37.5 |       9.4 |       65.6 |          67 % |    112.5 |"),
             std::string::npos)
       << text;

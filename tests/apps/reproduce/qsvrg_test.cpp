@@ -39,13 +39,14 @@ TEST(LinearProblem, FindsItsMinimum) {
 TEST(LinearProblem, IsAsSmoothAndConvexAsItSays) {
   EXPECT_DOUBLE_EQ(ridge().smoothness(), 1 + 1.0 / 9);  // φ'' = 1, ℓ = 1/9
   EXPECT_DOUBLE_EQ(logistic().smoothness(), 0.25 + 0.25 / 9);
-  // Where all weight is along one example, f_i bends by L along it, and by ℓ across.
+  // All weight of f_i lies along one example. So the curvature of f_i is L along this example and ℓ across it.
   const LinearProblem one(LinearLoss::squared, {.dimensions = 2, .features = {1, 0}, .targets = {0}}, 5);
   EXPECT_DOUBLE_EQ(one.gradient(Qsvrg::Vector{1, 0}, 0, 1)[0], one.smoothness());
   EXPECT_DOUBLE_EQ(one.gradient(Qsvrg::Vector{0, 1}, 0, 1)[1], one.smoothness() / 5);
 }
 
-/// f(y) − f*, relative to the start, after three epochs of 20 κ steps of η = 1/(12 L), and the bits of the last.
+/// Runs three epochs of 20 κ steps with η = 1/(12 L). Returns f(y) − f* relative to the start, and the bits of the last
+/// epoch.
 std::pair<double, double> descend(const LinearProblem& problem, const std::string& codec) {
   const Qsvrg::Vector start(static_cast<size_t>(problem.dimensions()));
   Qsvrg qsvrg(problem, start, {.codec = codec, .rate = 1 / (12 * problem.smoothness()), .steps = 200});

@@ -18,7 +18,7 @@ int64_t message_bits(const std::string& code, int64_t levels, const Tensor& v, u
   return 8 * static_cast<int64_t>(message.size());
 }
 
-/// (mean, mean of squares) of a long vector.
+/// The mean of a long vector and the mean of its squares.
 std::pair<double, double> moments(Distribution distribution) {
   const Tensor v = drawn_vector(distribution, 100'000, 1);
   double mean = 0, squares = 0;
@@ -43,8 +43,8 @@ TEST(DrawnVector, HasTheMomentsOfItsDistribution) {
   }
 }
 
-// Equal magnitudes, s = 1, n = 512: each element becomes ±‖v‖ with probability 1/√n, so that the variance is √n − 1 and
-// the non-zeros are √n, one less than the bound each.
+// All elements have the same magnitude, s = 1 and n = 512. Each element becomes ±‖v‖ with probability 1/√n. So the
+// variance is √n − 1 and the number of non-zeros is √n. Each is one less than its bound.
 TEST(QuantizationSample, ComesNearTheBoundsWhereTheyAreTight) {
   const Tensor v = drawn_vector(Distribution::constant, 512, 1);
   const double root = std::sqrt(512.0);
@@ -62,7 +62,8 @@ TEST(QuantizationSample, ComesNearTheBoundsWhereTheyAreTight) {
   EXPECT_NEAR(sample.mean_error, 1, 5 * std::sqrt(2.0 / 512));
 }
 
-// bf16 rounds each element the same way in every draw: no draw is off by more than another, but their mean is.
+// bf16 rounds each element the same way in every draw. No draw has a larger error than another, but the mean of the
+// draws has that same error.
 TEST(QuantizationSample, TellsABiasedCodec) {
   const Tensor v = drawn_vector(Distribution::gauss, 1000, 1);
   EXPECT_NEAR(sample_quantization(*make_codec("bf16"), v, 100).mean_error, 100, 1e-6);
@@ -71,7 +72,8 @@ TEST(QuantizationSample, TellsABiasedCodec) {
 TEST(QuantizationSample, ExpectsBucketsScaledByTheirMaximum) {
   const Tensor v = Tensor::from({4}, std::vector<float>{4, 1, 0, 10});
   const ExpectedQuantization expected = expected_quantization({.levels = 2, .bucket = 2, .by_maximum = true}, v);
-  // Units 2 and 5: levels 2, 0.5, 0, 2; the second is 0 or 2 by even chances.
+  // The units of the two buckets are 2 and 5, so the levels are 2, 0.5, 0 and 2. The second element becomes 0 or 2 with
+  // equal chances.
   EXPECT_DOUBLE_EQ(expected.variance, 1.0 / 117);
   EXPECT_DOUBLE_EQ(expected.nonzeros, 2.5);
 }
@@ -83,13 +85,13 @@ TEST(CodeSizes, CountWhatTheCodecSends) {
       const EliasBits bits = elias_bits(drawn_levels(*codec_of(levels, "fixed"), v, 7));
       const int64_t shorter = 1 + std::min(bits.sparse, bits.dense);
       EXPECT_EQ(message_bits("elias", levels, v, 7), 32 + (shorter + 7) / 8 * 8) << to_string(distribution);
-      // The same levels, bit plane by bit plane.
+      // The fixed code sends the same levels, one bit plane after another.
       EXPECT_EQ(message_bits("fixed", levels, v, 7), 32 + 1024 * (levels == 1 ? 2 : levels == 4 ? 4 : 7));
     }
 }
 
 TEST(CodeSizes, HaveTheBoundsOfThePaper) {
-  EXPECT_DOUBLE_EQ(theorem_bits(65536, 256), 9 * 65536 + 32);  // s = √n: log₂ 2 = 1, 2n non-zeros at most
+  EXPECT_DOUBLE_EQ(theorem_bits(65536, 256), 9 * 65536 + 32);  // s = √n: log₂ 2 = 1, at most 2n non-zeros
   EXPECT_NEAR(theorem_bits(1024, 2), (3 + 1.5 * std::log2(2 * 1028 / 68.0)) * 68 + 32, 1e-9);
   EXPECT_DOUBLE_EQ(corollary_bits(1000), 2832);
 }

@@ -28,8 +28,9 @@ inline std::vector<std::string> words(const std::vector<std::string>& program, c
   return all;
 }
 
-/// Stands in for a training program: notes how it was called, and logs an accuracy of (9900 + 10 seed − workers)/10000.
-/// Where the file "hang" names its --workers, it leaves a checkpoint and waits; where "fail" does, it ends with code 2.
+/// A shell script that replaces a training program. It notes its flags, and logs an accuracy of (9900 + 10 seed −
+/// workers)/10000. If the file "hang" contains its --workers, it leaves a checkpoint and waits. If the file "fail"
+/// does, it ends with code 2.
 inline constexpr const char* kTrainer = R"sh(#!/bin/bash
 here=$(dirname "$0")
 echo "$*" >>"$here/calls"
@@ -61,7 +62,7 @@ printf '{"event":"done","accuracy":0.%d,"loss":0.5,"seconds":60,"steps":%d,"byte
   $((9900 + 10 * seed - workers)) "$steps" $((1000 * workers)) >>"$log"
 )sh";
 
-/// `reproduce` beside stand-ins for the programs whose runs fill its tables.
+/// Runs `reproduce` in a folder with scripts that replace the training programs.
 class StandInTrainers : public testing::Test {
  protected:
   StandInTrainers() {

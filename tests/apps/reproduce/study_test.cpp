@@ -13,7 +13,7 @@ namespace {
 int times_computed = 0;
 double found = 0;
 
-/// The squares of 1, 2 and 3, and whatever `found` is.
+/// An experiment that computes the squares of 1, 2 and 3, and copies the value of `found`.
 class Squares final : public Experiment {
  public:
   std::vector<Run> runs() const override {

@@ -24,10 +24,10 @@ namespace {
 
 using namespace trainer;
 
-/// train_lenet, as far as its defaults go.
+/// An application with the name and the default model of train_lenet.
 Application lenet_application() {
   return {.name = "train_lenet",
-          .model = [](const ModelSpec&) -> std::unique_ptr<Module> { return std::make_unique<networks::LeNet>(); }};
+          .model = [](const ModelSpec&) -> std::unique_ptr<Layer> { return std::make_unique<networks::LeNet>(); }};
 }
 
 std::vector<double> losses_of(const std::string& log) {

@@ -1,4 +1,4 @@
-// Times all-reduce between processes over TCP on loopback, as users of gloo or MPI time theirs.
+// Measures all-reduce between processes over TCP on loopback, as users of gloo or MPI measure theirs.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ constexpr int kWarmUp = 2;
 
 int times_of(int64_t bytes) { return bytes <= 100'000 ? 200 : bytes <= 1'000'000 ? 60 : bytes <= 25'000'000 ? 12 : 6; }
 
-/// Milliseconds of every counted run on this rank.
+/// The time of every counted run on this rank, in milliseconds.
 std::vector<double> time_all_reduce(Communicator& communicator, int64_t bytes) {
   const Tensor x = Tensor::empty({bytes / static_cast<int64_t>(sizeof(float))});
   const std::span<float> values = x.span<float>();
@@ -52,7 +52,7 @@ void run_rank(const TcpOptions& options, std::optional<detail::Listener> listene
   }
 }
 
-/// Ends with the first failure of any rank.
+/// Runs one process per rank. Returns 0 if all ranks succeed.
 int run(int ranks, const std::vector<int64_t>& sizes) {
   std::optional<detail::Listener> listener(Address{});
   TcpOptions options{.size = ranks, .master = listener->address(), .token = make_token()};

@@ -12,8 +12,8 @@
 
 #include "tern/dist/comm/collectives.h"
 
-// NCCL between threads of one process. Nothing moves before every rank concerned has called; calls return at once, and
-// a rank whose peers never call waits for ever, as it does in NCCL.
+// NCCL between threads of one process. No data moves before all ranks of an operation have called it. Calls return at
+// once. If its peers never call, a rank waits for ever, as in NCCL.
 
 namespace {
 
@@ -36,7 +36,7 @@ struct End {
   size_t bytes;
 };
 
-/// What the ranks with one id share. Guarded by `all`.
+/// The state that the ranks with one id share. `all` guards it.
 struct Job {
   explicit Job(int ranks) : members(ranks), sends(ranks * ranks), receives(ranks * ranks) {}
 
@@ -46,7 +46,7 @@ struct Job {
   }
 
   std::vector<ncclComm_t> members;
-  std::vector<std::deque<End>> sends, receives;  // [from * size + to]
+  std::vector<std::deque<End>> sends, receives;  // index: from * size + to
 };
 
 std::mutex all;
@@ -59,7 +59,7 @@ struct ncclComm {
   int rank;
   bool joined = false;
   std::deque<Call> calls = {};
-  int messages = 0;  ///< ends of this rank that have found no other
+  int messages = 0;  // ends of this rank whose other end is missing
   ncclResult_t error = ncclSuccess;
 };
 
@@ -77,7 +77,7 @@ tern::DType dtype_of(ncclDataType_t type) {
 
 size_t bytes_of(const Call& call) { return call.count * tern::size_of(dtype_of(call.type)); }
 
-/// The reduction of all that the ranks send.
+/// The reduction of the data of all ranks.
 std::vector<std::byte> reduced(const Job& job, size_t bytes) {
   const Call& first = job.members[0]->calls.front();
   std::vector<std::byte> result(bytes);
@@ -119,7 +119,7 @@ bool alike(const Call& a, const Call& b) {
   return a.kind == b.kind && a.count == b.count && a.type == b.type && a.reduction == b.reduction && a.root == b.root;
 }
 
-/// Does what all ranks concerned have called by now.
+/// Does the operations that all their ranks have called by now.
 void advance(Job& job) {
   if (!job.complete()) return;
   for (const ncclComm_t member : job.members) member->joined = true;

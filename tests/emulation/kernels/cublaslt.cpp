@@ -4,7 +4,7 @@
 
 #include "tern/core/dtype.h"
 
-// Plain loops, and cuBLASLt's refusals: sizes that do not fit, and arrays less aligned than was said.
+// Plain loops. They refuse what cuBLASLt refuses: sizes that do not fit, and arrays with less alignment than promised.
 
 namespace {
 
@@ -31,7 +31,7 @@ void store(void* array, cudaDataType_t type, int64_t at, float value) {
     static_cast<float*>(array)[at] = value;
 }
 
-/// One factor, and how its rows and columns stand after its transposition.
+/// One factor, with its rows and columns after the transposition.
 struct Factor {
   Factor(const void* elements, const Layout& layout, cublasOperation_t transpose)
       : array(elements),

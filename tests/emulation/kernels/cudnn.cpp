@@ -9,8 +9,8 @@
 
 #include "tern/core/dtype.h"
 
-// Descriptors keep what they are given, and a plan's run takes the convolution out of them again and computes it by
-// plain loops. Refused is what cuDNN refuses: an engine that it has not, extents that do not fit, misaligned arrays.
+// Descriptors keep what they are given. A plan's run reads the convolution from the descriptors and computes it with
+// plain loops. It refuses what cuDNN refuses: an unknown engine, extents that do not fit, and misaligned arrays.
 
 namespace {
 
@@ -20,11 +20,11 @@ struct Content;
 using Link = std::shared_ptr<const Content>;
 
 struct Attribute {
-  std::vector<std::byte> bytes;  ///< of plain values
-  std::vector<Link> links;       ///< to descriptors
+  std::vector<std::byte> bytes;  // of plain values
+  std::vector<Link> links;       // to descriptors
 };
 
-/// What a descriptor holds; others refer to it, and it outlives the descriptor for them.
+/// The content of a descriptor. Other descriptors refer to it, so it may outlive its own descriptor.
 struct Content {
   bool has(cudnnBackendAttributeName_t name) const { return attributes.contains(name); }
   template <class T>
@@ -83,7 +83,7 @@ struct Array {
   void* memory = nullptr;
 };
 
-/// The names of one pass's attributes, and which array it writes.
+/// The attribute names of one pass, and the index of the array that it writes.
 struct Pass {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, w, y;
@@ -100,7 +100,7 @@ constexpr Pass kPasses[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 1}};
 
-/// A convolution as an operation's descriptors tell it.
+/// A convolution, read from the descriptors of an operation.
 struct Convolution {
   explicit Convolution(const Content& operation)
       : pass(*std::ranges::find(kPasses, operation.type, &Pass::type)),
@@ -269,7 +269,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   DnnEngine& engine = *engine_of(index_of(config));
   ++engine.runs;
   if (engine.fate == DnnEngine::Fate::fails) emulation::last_error = cudaErrorLaunchOutOfResources;
-  if (cudaPeekAtLastError() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;  // also what another left there
+  if (cudaPeekAtLastError() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;  // also another library's error
   if (engine.fate == DnnEngine::Fate::breaks_device) emulation::fault = cudaErrorIllegalAddress;
   Convolution convolution = convolution_of(config);
   const auto ids = pack->content->values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);

@@ -13,8 +13,8 @@ namespace {
 using namespace trainer;
 
 struct BadInput {
-  std::vector<std::string> words;  ///< "@" stands for the test's folder
-  std::string sentence;            ///< what stderr must say, a part of it
+  std::vector<std::string> words;  // a word that starts with "@" is a path in the test's folder
+  std::string sentence;            // a part of what stderr must say
 };
 
 class TrainLenetBadInput : public TrainLenet {

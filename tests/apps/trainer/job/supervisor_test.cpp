@@ -24,7 +24,7 @@ std::vector<pid_t> children_of(pid_t id) {
 
 bool runs(pid_t id) { return ::kill(id, 0) == 0; }
 
-/// Jobs of four processes, of which something befalls one.
+/// Runs jobs of four processes. A test stops or kills one of them.
 class TrainLenetSupervisor : public TrainLenet {
  protected:
   Arguments job(const Arguments& more) const {
@@ -41,7 +41,7 @@ class TrainLenetSupervisor : public TrainLenet {
     }
     FAIL() << "never came to step " << steps;
   }
-  /// Sends a signal to one rank of a job in full course, which then ends within `limit`.
+  /// Sends a signal to one rank of a training job. Expects the job to end within `limit`.
   Outcome outcome_of_signal(int rank, int signal, Clock::duration limit) const {
     std::filesystem::remove(place("log"));
     Process supervisor(job({"--iterations", "1000000", "--dead-after", "1"}));
@@ -55,7 +55,7 @@ class TrainLenetSupervisor : public TrainLenet {
     for (const pid_t id : ranks) EXPECT_FALSE(runs(id)) << "a rank outlived its supervisor";
     return outcome;
   }
-  /// What follows "[rank N] train_lenet: " on the lines of the ranks that tell of `rank`.
+  /// The messages about `rank` in `err`. Each starts after the prefix "[rank N] ".
   static std::vector<std::string> causes(const std::string& err, int rank) {
     std::vector<std::string> found;
     std::istringstream lines(err);
@@ -65,7 +65,7 @@ class TrainLenetSupervisor : public TrainLenet {
     }
     return found;
   }
-  /// What all three ranks left say: one sentence, which is printed once.
+  /// What the three other ranks say about `rank`. They say the same sentence, and the job prints it once.
   static std::string common_cause(const Outcome& outcome, int rank) {
     const auto told = causes(outcome.err, rank);
     EXPECT_EQ(told.size(), 1) << outcome.err;
@@ -94,7 +94,7 @@ TEST_F(TrainLenetSupervisor, AStoppedRankIsTheSameCauseToAllAndIsEnded) {
   }
 }
 
-// Nobody but the supervisor sees that these are stopped.
+// Only the supervisor can see that these ranks are stopped.
 TEST_F(TrainLenetSupervisor, ARankThatIsStoppedBeforeItHasJoinedEndsTheJob) {
   for (const size_t first : {size_t{3}, size_t{0}}) {
     Process supervisor(job({"--dead-after", "1"}));
@@ -180,7 +180,7 @@ TEST_F(TrainLenetSupervisor, RestartsFromTheLastCheckpointBitForBit) {
   EXPECT_EQ(read_file(place("saved")), read_file(place("unbroken")));
 }
 
-// Ranks of a first start read the token's file, and those of a restart need it no more.
+// The ranks of the first start read the token's file. The ranks of a restart do not need it.
 TEST_F(TrainLenetSupervisor, RestartsWithoutTheTokensFile) {
   const std::string token = place("token");
   write_file(token, "0123456789abcdef0123456789abcdef\n");
@@ -204,7 +204,7 @@ TEST_F(TrainLenetSupervisor, ARankThatFindsBadInputIsTheCause) {
   EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << "one sentence for all ranks:\n" << outcome.err;
 }
 
-// Whenever it comes: before the ranks are ready for it, while they join, and in their first steps.
+// The interrupt comes before the ranks are ready for it, while they join, or in their first steps.
 TEST_F(TrainLenetSupervisor, AnEarlyInterruptIsNoLostRank) {
   for (const int delay : {0, 2, 5, 10, 20, 40, 80, 120, 160, 200, 250, 300}) {
     SCOPED_TRACE(std::to_string(delay) + " ms");
@@ -218,7 +218,7 @@ TEST_F(TrainLenetSupervisor, AnEarlyInterruptIsNoLostRank) {
   }
 }
 
-// `timeout` sends a signal to the process and to its group, which is the same process again.
+// `timeout` sends a signal to the process and to its group. Both reach the same process.
 TEST_F(TrainLenetSupervisor, ASignalThatComesTwiceAtOnceIsOne) {
   Process supervisor(job({"--iterations", "1000000"}));
   wait_for_steps(2);
@@ -232,7 +232,7 @@ TEST_F(TrainLenetSupervisor, ASignalThatComesTwiceAtOnceIsOne) {
 }
 
 TEST_F(TrainLenetSupervisor, ARankThatIgnoresAnInterruptIsKilledAfterTheGracePeriod) {
-  // Their first step would take hours.
+  // The first step of these ranks would take hours.
   Process supervisor(job({"--link", "rate=1kbit", "--dead-after", "1000", "--grace", "1"}));
   std::vector<pid_t> ranks;
   while (ranks.size() < 4) ranks = children_of(supervisor.id());
@@ -256,7 +256,7 @@ TEST_F(TrainLenetSupervisor, AStoppedRankDelaysAnInterruptByTheGracePeriodAtMost
   EXPECT_EQ(outcome.code, 130) << outcome.err;
 }
 
-// As under nohup.
+// nohup starts programs in this way.
 TEST_F(TrainLenetSupervisor, AnIgnoredHangUpStaysIgnored) {
   for (const Arguments& form : {Arguments{"--workers", "4", "--transport", "socket"}, Arguments{}}) {
     std::filesystem::remove(place("log"));

@@ -11,10 +11,10 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-/// Several ranks train LeNet together.
+/// Runs several ranks that train LeNet together.
 class TrainLenetWorkers : public TrainLenet {
  protected:
-  TrainLenetWorkers() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }  // of the job token
+  TrainLenetWorkers() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }  // the job token is stored there
 
   static Arguments workers(int count, const Arguments& more) {
     Arguments all = {"--workers", std::to_string(count)};
@@ -25,7 +25,7 @@ class TrainLenetWorkers : public TrainLenet {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   }
-  /// How ranks end that were started one by one, each with its own variables or flags.
+  /// Starts each rank by itself, with its own environment variables and flags. Returns the outcome of each rank.
   std::vector<Outcome> run_ranks(const std::vector<Arguments>& variables, const std::vector<Arguments>& flags) const {
     std::vector<std::unique_ptr<Process>> ranks;
     for (size_t rank = 0; rank < variables.size(); ++rank)
@@ -89,7 +89,7 @@ TEST_F(TrainLenetWorkers, LogsTheBytesOfEveryStepAndOfTheRun) {
     const auto events = read_log(place("train.jsonl"));
     EXPECT_EQ(events.front()["workers"], ranks);
     EXPECT_EQ(events.front()["codec"], "none");
-    // A ring of f32 sends all of it twice, but for two parts.
+    // On a ring, each rank sends its f32 data twice, less two of the parts.
     const int64_t a_step = 8 * kParameters * (ranks - 1) / ranks;
     for (const auto& event : events) {
       if (event["event"] != "step") continue;
@@ -166,7 +166,7 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
   }
 }
 
-// Without NCCL, a driver, or so many GPUs: one sentence that says which, from one process.
+// NCCL, a driver or GPUs are missing. One process says in one sentence which of them.
 TEST_F(TrainLenetWorkers, NcclSaysWhatIsMissing) {
   const Outcome outcome = run({"--workers", "64", "--batch-size", "64", "--transport", "nccl", "--device", "cuda"});
   EXPECT_EQ(outcome.code, 2);
@@ -240,7 +240,7 @@ TEST_F(TrainLenetWorkers, ARankOfAnotherUserIsTurnedAway) {
   EXPECT_TRUE(first.running()) << "it waits for a rank that holds its token";
 }
 
-// A limit of 1 KiB a file stands for a full disk.
+// A limit of 1 KiB per file acts like a full disk.
 TEST_F(TrainLenetWorkers, ARankThatCannotWriteTellsTheOthersWhy) {
   const std::string port = std::to_string(detail::Listener(Address{}).address().port);
   const auto by_hand = [&](const char* rank) {
@@ -275,7 +275,7 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
   const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
   const int64_t sent_unbroken = sent();
   std::filesystem::remove(place("train.jsonl"));
-  std::filesystem::remove(place("run/step-00000024.tern"));  // the rank that leads had not written it yet
+  std::filesystem::remove(place("run/step-00000024.tern"));  // acts as if rank 0 had not written it yet
   const auto rest = train(workers(4, joined(joined(recipe, run_in), {"--resume", "--save", place("resumed")})));
   ASSERT_EQ(rest.size(), 4);
   for (const auto& [step, loss] : rest) EXPECT_EQ(loss, unbroken.at(step)) << step;
@@ -314,7 +314,7 @@ TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
   }
 }
 
-// Files that were moved, mixed or made by hand. Each has a right checksum.
+// These files were moved, mixed or made by hand. Each has a correct checksum.
 TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
   const Arguments recipe = workers(3, {"--iterations", "4", "--batch-size", "12", "--codec", "error-feedback:ternary"});
   const auto in = [&](const std::string& folder) { return joined(recipe, {"--checkpoint", place(folder)}); };
@@ -363,7 +363,7 @@ TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
     EXPECT_NE(outcome.err.find("--resume: " + place(file + step) + ": "), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err << "expected: " << sentence;
   }
-  // Two ranks find each other's part. Either may speak first.
+  // Each of two ranks finds the other's part. Either may report it first.
   copy("whole", "run");
   copy("whole/rank-2", "run/rank-1");
   copy("whole/rank-1", "run/rank-2");
@@ -396,7 +396,7 @@ TEST_F(TrainLenetWorkers, ARankWithoutItsFileNamesIt) {
 TEST_F(TrainLenetWorkers, ALinkSlowsTheStepsAndChangesNothing) {
   const auto seconds = [&] { return read_log(place("train.jsonl")).back()["seconds"].get<double>(); };
   const auto fast = train(workers(2, {"--iterations", "3"}));
-  // 1,724,320 bytes a step at 50 Mbit/s are 0.276 s.
+  // A step sends 1,724,320 bytes. At 50 Mbit/s this takes 0.276 s.
   EXPECT_EQ(train(workers(2, {"--iterations", "3", "--link", "rate=50mbit"})), fast);
   EXPECT_GE(seconds(), 3 * 0.27);
 }

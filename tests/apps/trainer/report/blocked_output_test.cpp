@@ -10,7 +10,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-/// Runs alone, as threads and as processes, whose output nobody reads.
+/// Runs the program alone, as threads and as processes, while nobody reads its output.
 class TrainLenetOutput : public TrainLenet {
  protected:
   static std::vector<Arguments> forms() {
@@ -69,7 +69,7 @@ TEST_F(TrainLenetOutput, BlockedIsToldOfOnStderr) {
   }
 }
 
-// What a reader takes late is all there, up to the last line.
+// A slow reader gets the whole output, including the last line.
 TEST_F(TrainLenetOutput, OfASlowReaderIsWhole) {
   for (const Arguments& form : forms()) {
     SCOPED_TRACE(testing::PrintToString(form));

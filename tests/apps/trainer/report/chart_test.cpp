@@ -12,7 +12,7 @@ namespace {
 
 using namespace trainer;
 
-/// Whether every element that opens is closed in order, and attributes are quoted.
+/// Returns true if all elements close in the right order and each tag has an even number of quotes.
 bool well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (size_t at = 0; (at = xml.find('<', at)) != std::string::npos;) {

@@ -57,7 +57,7 @@ TEST(LineWriter, DropsTheOldestLinesAndSaysHowMany) {
   const test::Pipe pipe;
   const size_t filled = pipe.fill();
   LineWriter writer(pipe.write_end());
-  constexpr int kLines = 5000, kWidth = 1024;  // five times what is kept
+  constexpr int kLines = 5000, kWidth = 1024;  // five times as much as the writer keeps
   for (int i = 0; i < kLines; ++i) writer.print(std::to_string(i) + std::string(kWidth - 5, '.'));
   EXPECT_EQ(pipe.read().size(), filled);
   std::string text;
@@ -114,7 +114,7 @@ TEST(LineWriter, WithoutAReaderLinesAreLost) {
   writer.print("two");
   EXPECT_FALSE(writer.pending());
   EXPECT_EQ(writer.finish([] { return Seconds(3600); }), 0) << "nothing to wait for";
-  LineWriter late(pipe.write_end());  // no reader from the beginning
+  LineWriter late(pipe.write_end());  // has no reader from the start
   late.print("three");
   EXPECT_FALSE(late.pending());
   std::signal(SIGPIPE, before);

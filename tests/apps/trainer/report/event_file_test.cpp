@@ -28,7 +28,7 @@ uint32_t masked(std::string_view bytes) {
   return ((sum >> 15) | (sum << 17)) + 0xa282ead8u;
 }
 
-/// Takes the TFRecord frames apart and checks both checksums of each.
+/// Takes the records out of their TFRecord frames, and checks both checksums of each frame.
 std::vector<std::string> records(const std::string& file) {
   std::vector<std::string> found;
   std::string_view rest = file;
@@ -57,7 +57,7 @@ TEST(EventFile, HoldsFramedScalarEvents) {
 
   EXPECT_EQ(found[0][0], 1 << 3 | 1) << "wall_time, fixed64";
   EXPECT_EQ(found[0].substr(9), std::string("\x1a\x0d") + "brain.Event:2");
-  // step 300 as a varint; summary of 13 bytes; value of 11: tag "loss", simple_value 0.25f.
+  // Step 300 as a varint; a summary of 13 bytes; in it a value of 11 bytes: tag "loss", simple_value 0.25f.
   EXPECT_EQ(found[1][0], 1 << 3 | 1);
   const std::string expected =
       std::string("\x10\xac\x02") + "\x2a\x0d" + "\x0a\x0b" + "\x0a\x04loss" + std::string("\x15\x00\x00\x80\x3e", 5);

@@ -53,10 +53,10 @@ TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
   EXPECT_EQ(done["accuracy"], eval["accuracy"]);
   EXPECT_EQ(done["loss"], eval["loss"]);
   EXPECT_GT(done["images_per_second"], 0);
-  // Batches are prepared ahead: even on a busy machine the steps take longer than the waiting.
+  // The loader prepares batches ahead. So even on a busy machine, the steps take longer than the wait for data.
   EXPECT_GE(done["data_wait"], 0);
   EXPECT_LT(done["data_wait"], 0.5);
-  // One of 50 test images is 0.02.
+  // One of 50 test images counts for 0.02.
   const double images = done["accuracy"].get<double>() * kTest;
   EXPECT_NEAR(images, std::round(images), 1e-9);
 }
@@ -128,7 +128,7 @@ TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
   run.images_per_step = 64;
   progress.started(run);
   for (const int64_t step : {6, 7}) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(110));  // a live line is drawn each 100 ms
+    std::this_thread::sleep_for(std::chrono::milliseconds(110));  // the writer draws a live line every 100 ms
     progress.stepped({.step = step, .seconds = 0.5 * static_cast<double>(step)});
   }
   const std::string text = terminal.read();

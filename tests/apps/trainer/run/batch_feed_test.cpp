@@ -19,7 +19,7 @@ TEST(CudaBatchFeed, ABatchHoldsWhenTheNextIsDropped) {
   BatchFeed feed(loader, {DeviceType::cuda, 0});
   const auto first = feed.next();
   feed.prefetch();
-  feed.reset();  // kernels that read the first batch may not have run yet
+  feed.reset();  // the kernels that read the first batch may still have to run
   loader.start({.epoch = 0, .batch = 2});
   const auto third = feed.next();
   EXPECT_EQ(first->indices.to_vector<int64_t>(), std::vector<int64_t>{0});

@@ -21,7 +21,7 @@ Image digit(int64_t index) {
   return image;
 }
 
-/// As a person would have it: dark on a transparent ground, `scale` times as large, off the centre.
+/// Writes a drawing as a person makes it: dark on a transparent ground, `scale` times as large, off the centre.
 void write_as_drawing(const std::string& path, const Image& image, int scale) {
   const int width = image.width * scale + 60, height = image.height * scale + 20;
   std::vector<uint8_t> grey_alpha(static_cast<size_t>(width * height) * 2, 0);
@@ -41,7 +41,7 @@ TEST(DigitImage, CentersTheInkInTheBoxWhicheverWayItWasWritten) {
   for (auto& grey : board.values) grey = static_cast<uint8_t>(255 - grey);
   const auto adapted = adapt_digit(page, kSpec);
   EXPECT_EQ(adapt_digit(board, kSpec), adapted);
-  // 20 × 80 becomes 5 × 20, its middle in the middle.
+  // An ink area of 20 × 80 becomes 5 × 20, and its centre is at the centre of the image.
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) {
       const bool ink = y >= 4 && y < 24 && x >= 12 && x < 17;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace trainer;
 
-/// Whether this thread lets handlers of interrupts run on it.
+/// Returns true if handlers of interrupts may run on this thread.
 bool takes_interrupts() {
   sigset_t mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &mask);
@@ -34,7 +34,7 @@ TEST(InterruptGuard, NotesASignalOnNoThreadThatComputes) {
   EXPECT_EQ(takes_interrupts(), before);
 }
 
-// As under nohup.
+// nohup starts programs in this way.
 TEST(InterruptGuard, LeavesAnIgnoredHangUpIgnored) {
   const auto before = ::signal(SIGHUP, SIG_IGN);
   {

@@ -43,7 +43,7 @@ TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
     return found;
   };
   EXPECT_EQ(rates({2, 3}, 4), rates({0.5, 0.75}, 4));
-  EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));  // rounded up
+  EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));  // the step is rounded up
   EXPECT_EQ(rates({0.5, 0.75}, 1), (std::vector<double>{1}));
 }
 
@@ -52,7 +52,7 @@ TEST(Recipe, HoldsARateFirstOrRises) {
   settings.lr = 0.5;
   settings.warmup = 4;
   EXPECT_EQ(make_schedule(settings, 8)(1), 0.25);
-  EXPECT_THROW(make_schedule(settings, 3), InputError);  // it would never get there
+  EXPECT_THROW(make_schedule(settings, 3), InputError);  // a warm-up of 4 steps does not end within 3 steps
   settings.warmup_lr = 0.125;
   EXPECT_EQ(make_schedule(settings, 8)(3), 0.125);
   EXPECT_EQ(make_schedule(settings, 8)(4), 0.5);

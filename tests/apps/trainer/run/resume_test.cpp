@@ -15,7 +15,7 @@ namespace {
 
 using namespace trainer;
 
-/// Runs that are stopped and go on; all with every kind of state: momentum, averages, a schedule, shuffled epochs.
+/// Stops runs and resumes them. Each run has every kind of state: momentum, averages, a schedule, shuffled epochs.
 class TrainLenetResume : public TrainLenet {
  protected:
   std::vector<std::string> recipe(const std::vector<std::string>& more) const {
@@ -30,7 +30,7 @@ class TrainLenetResume : public TrainLenet {
       if (entry.path().extension() == ".tern") return true;
     return false;
   }
-  /// Starts a run, or goes on with it, and waits until its log has `lines` lines.
+  /// Waits until the log has `lines` lines.
   void wait_for_lines(size_t lines) const {
     for (int i = 0; i < 3000; ++i) {
       const std::string text = std::filesystem::exists(place("log")) ? read_file(place("log")) : "";
@@ -126,7 +126,7 @@ TEST_F(TrainLenetResume, AnInterruptEndsTheStepWritesACheckpointAndGives130) {
   }
 }
 
-// Each stop comes somewhere in a round of five steps.
+// Each stop comes at some step of a round of five steps.
 TEST_F(TrainLenetResume, InterruptsChangeNoLossOfLocalSgd) {
   for (const char* transport : {"inproc", "socket"}) {
     SCOPED_TRACE(transport);
@@ -240,7 +240,8 @@ TEST_F(TrainLenetResume, KeepsTheIdOfItsRun) {
   EXPECT_EQ(id("run"), first);
 }
 
-/// The file as the format before this one has it: without the run's id, its place in a job, and its contract.
+/// Rewrites the file in the former format: without the run's id, its rank and number of ranks, its parts and its
+/// contract.
 void write_as_before(const std::filesystem::path& file) {
   SafetensorsFile read = read_safetensors(file);
   for (const char* name : {"run", "rank", "ranks", "parts"}) read.metadata.erase(name);
@@ -276,7 +277,7 @@ TEST_F(TrainLenetResume, SyncsTheLogBeforeEachCheckpointCounts) {
   settings.log = place("log");
   settings.quiet = true;
   const Application application = {
-      .name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Module> {
+      .name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Layer> {
         const int64_t pixels = spec.images.numel();
         return std::make_unique<networks::Mlp>(networks::Mlp::Options{.widths = {pixels, 10}});
       }};

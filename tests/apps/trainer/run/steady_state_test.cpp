@@ -11,9 +11,9 @@ namespace {
 
 int64_t system_allocations() { return device_backend({}).statistics().system_allocations; }
 
-/// Trains on the batches of a loader over three epochs, as the trainer does, and expects that no step after the second
-/// takes memory for tensors from the system.
-void expect_no_memory_from_the_system(Module& model, const ImageSpec& spec, int64_t batch_size, DType activations) {
+/// Trains over three epochs of a loader, as the trainer does. Expects that no step after the second takes memory for
+/// tensors from the system.
+void expect_no_memory_from_the_system(Layer& model, const ImageSpec& spec, int64_t batch_size, DType activations) {
   constexpr int64_t kBatches = 4;
   const auto count = static_cast<size_t>(kBatches * batch_size), size = static_cast<size_t>(spec.numel());
   const MemoryDataset data(spec, std::vector<uint8_t>(count * size), std::vector<uint8_t>(count));
@@ -36,7 +36,7 @@ void expect_no_memory_from_the_system(Module& model, const ImageSpec& spec, int6
 constexpr ImageSpec kDigit = {.channels = 1, .height = 28, .width = 28, .classes = 10};
 constexpr ImageSpec kPhoto = {.channels = 3, .height = 8, .width = 8, .classes = 10};
 
-// A test each, since what one has cached would serve the next.
+// Each network has its own test, because a later network could use memory that an earlier one has cached.
 TEST(SteadyState, LeNet) {
   networks::LeNet lenet;
   expect_no_memory_from_the_system(lenet, kDigit, 8, DType::f32);
