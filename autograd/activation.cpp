@@ -17,7 +17,7 @@ struct Relu {
   Gradients backward(Tensor dy, const Needs&) const { return {relu_gradient(y, std::move(dy))}; }
 };
 
-/// An activation with an option, whose gradient is a function of its input.
+/// An activation with an option. Its gradient is a function of its input.
 template <const auto& kForward, const auto& kBackward, class Option>
 struct InputActivation {
   Option option;
@@ -39,7 +39,7 @@ struct InputActivation {
 using LeakyRelu = InputActivation<kernels::leaky_relu, kernels::leaky_relu_backward, double>;
 using Gelu = InputActivation<kernels::gelu, kernels::gelu_backward, GeluForm>;
 
-/// An activation whose gradient is a function of its output. With `kOfRows` it works along the last dimension.
+/// An activation whose gradient is a function of its output. With `kOfRows`, it works along the last dimension.
 template <const auto& kForward, const auto& kBackward, bool kOfRows = false>
 struct OutputActivation {
   Saved y;

@@ -6,7 +6,7 @@
 namespace tern {
 namespace {
 
-/// As conv2d reads it without a copy of its own, once for forward and backward.
+/// The weight in the form that conv2d reads without a copy. Forward and backward share it.
 Tensor weight_beside(const Tensor& x, const Tensor& weight) {
   if (x.device().type == DeviceType::cpu) return in_format(weight, MemoryFormat::row_major);
   if (weight.dtype() == x.dtype() && weight.format() == x.format()) return weight;

@@ -30,7 +30,7 @@ struct Matmul {
 
   bool shares_b() const { return b->rank() < a->rank(); }
 
-  /// [..., m, n] as [... · m, n], which -1 could not say of an extent of 0.
+  /// [..., m, n] as [... · m, n]. An extent of -1 would not do if another extent is 0.
   static Tensor as_one_matrix(const Tensor& matrices) {
     int64_t rows = 1;
     for (int i = 0; i + 1 < matrices.rank(); ++i) rows *= matrices.size(i);
@@ -45,7 +45,7 @@ struct Matmul {
     return da;
   }
   Tensor gradient_b(const Tensor& dy) const {
-    // Without transposition the matrices of a shared b are one tall matrix.
+    // If b is shared and a is not transposed, the matrices of a are one tall matrix.
     const bool tall = shares_b() && !options.transpose_a;
     const Tensor rows = tall ? as_one_matrix(a) : a.get(), dy_rows = tall ? as_one_matrix(dy) : dy;
     const Tensor db = options.transpose_b ? product(dy_rows, rows, {true, options.transpose_a})

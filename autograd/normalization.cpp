@@ -73,7 +73,7 @@ struct BatchNormInference {
     const Tensor zeros = Tensor::zeros_like(gamma);
     Gradients gradients(4);
     if (needs[0]) {
-      // With mean and beta 0 the normalisation maps 1 to its slope gamma / sqrt(variance + epsilon).
+      // If mean and beta are 0, the normalisation maps 1 to its slope, gamma / sqrt(variance + epsilon).
       Tensor one = Tensor::empty({1, gamma->size(0)}, {x->dtype(), x->device()});
       kernels::fill(one, 1);
       const Tensor slope = normalize(one, {gamma, zeros, zeros, running_variance});

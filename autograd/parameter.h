@@ -8,7 +8,7 @@
 
 namespace tern {
 
-/// A tensor that training changes. Owned by its module, at a fixed address; optimizers and exchanges refer to it.
+/// A tensor that training changes. Its module owns it, at a fixed address. Optimizers and exchanges refer to it.
 class Parameter {
  public:
   Parameter() : slot_(std::make_shared<GradientSlot>()) {}
@@ -16,7 +16,7 @@ class Parameter {
   Parameter& operator=(const Parameter&) = delete;
 
   const Tensor& value() const { return value_; }
-  /// Puts another tensor in place, of another shape where a subnet is narrower; the gradient is dropped.
+  /// Replaces the tensor, by one of another shape if a subnet is narrower. Drops the gradient.
   void set_value(Tensor value) {
     value_ = std::move(value);
     zero_gradient();
@@ -28,7 +28,7 @@ class Parameter {
 
   /// This parameter as an input of operations.
   Variable variable() const { return {value_, slot_}; }
-  /// `hook` runs inside `backward` as soon as this gradient is complete: communication overlaps what is left.
+  /// `hook` runs inside `backward` as soon as this gradient is complete, so that communication overlaps the rest.
   void on_gradient_ready(std::function<void()> hook) { slot_->on_gradient_ready = std::move(hook); }
 
  private:
@@ -36,7 +36,7 @@ class Parameter {
   std::shared_ptr<GradientSlot> slot_;
 };
 
-/// A parameter under its path from the root module: "layer1.0.conv1.weight".
+/// A parameter and its path from the root module: "layer1.0.conv1.weight".
 struct NamedParameter {
   std::string name;
   Parameter* parameter;

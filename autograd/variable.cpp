@@ -11,8 +11,8 @@ namespace {
 
 thread_local bool recording = true;
 
-/// The slots that one `backward` reaches from `root`, each with the count of contributions it will get. Nothing stays
-/// pending after it, also where an operation throws.
+/// The slots that one `backward` reaches from `root`. Each slot knows how many contributions it will get, and each node
+/// how many of its outputs. The destructor clears these counts, also if an operation throws.
 class Reached {
  public:
   explicit Reached(std::shared_ptr<GradientSlot> root) : slots_{std::move(root)} {
@@ -47,7 +47,7 @@ void add_contribution(GradientSlot& slot, Tensor contribution) {
     slot.gradient = std::move(contribution);
     return;
   }
-  // Operations may return one tensor for several inputs, so only a tensor nobody else holds is written.
+  // An operation may return one tensor for several inputs. So this writes only to a tensor that nobody else holds.
   if (slot.gradient.is_shared()) slot.gradient = slot.gradient.clone();
   kernels::accumulate(contribution, slot.gradient);
 }
@@ -55,7 +55,7 @@ void add_contribution(GradientSlot& slot, Tensor contribution) {
 }  // namespace
 
 GradientSlot::~GradientSlot() {
-  // Slots and nodes own one another down the graph; dying slots hand their producers to the outermost one.
+  // Slots own nodes, and nodes own slots, down the graph. A dying slot gives its producer to the outermost dying slot.
   thread_local std::vector<std::shared_ptr<Node>>* graveyard = nullptr;
   if (!producer) return;
   if (graveyard) {

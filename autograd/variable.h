@@ -10,11 +10,11 @@ namespace tern {
 
 class Node;
 
-/// Where the contributions to one value's gradient meet. Shared by the Variables of that value and the
-/// nodes that consumed it; the value itself is not held, so nodes keep alive only what they saved.
+/// The place at which the contributions to the gradient of one value are added. The Variables of that value and the
+/// nodes that take it as input share it. It does not hold the value, so nodes keep alive only what they saved.
 struct GradientSlot {
   GradientSlot() = default;
-  ~GradientSlot();  ///< iterative: a graph of any depth is torn down in constant stack
+  ~GradientSlot();  ///< not recursive: frees a graph of any depth with a constant stack
 
   Tensor gradient;                          ///< undefined until the first contribution
   std::shared_ptr<Node> producer;           ///< null for a leaf
@@ -24,8 +24,8 @@ struct GradientSlot {
   bool consumed = false;                    ///< `backward` has run and freed the producer
 };
 
-/// A value on the tape: a tensor and, where a gradient is wanted, the slot it gathers in. A cheap handle;
-/// copies share. A graph belongs to one thread at a time.
+/// A value on the tape: a tensor and, if a gradient is needed, the slot for it. A cheap handle: copies share both. One
+/// thread at a time uses a graph.
 class Variable {
  public:
   Variable() = default;
@@ -39,13 +39,13 @@ class Variable {
   const Tensor& value() const { return value_; }
   const Shape& shape() const { return value_.shape(); }
   bool requires_gradient() const { return slot_ != nullptr; }
-  /// Undefined where `backward` has not reached this leaf; intermediate gradients are freed as they are used.
+  /// Undefined if `backward` has not reached this leaf. Gradients of other values are freed as soon as they are used.
   const Tensor& gradient() const;
   const std::shared_ptr<GradientSlot>& slot() const { return slot_; }
 
-  /// Adds d(this)/d(leaf) to the gradient of every leaf below; this value has one element. Frees the graph.
+  /// Adds d(this)/d(leaf) to the gradient of every leaf below. This value has one element. Frees the graph.
   void backward() const;
-  /// The same from a given gradient of this value's shape.
+  /// The same, from a given gradient of this value, in its shape and dtype.
   void backward(Tensor gradient) const;
 
  private:
@@ -53,7 +53,7 @@ class Variable {
   std::shared_ptr<GradientSlot> slot_;
 };
 
-/// While one lives, operations of this thread record nothing: for evaluation.
+/// While one lives, operations of this thread record nothing. For evaluation.
 class NoGradient {
  public:
   NoGradient();

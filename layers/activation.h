@@ -13,7 +13,7 @@ class Relu final : public Layer {
   Variable forward(const Variable& x) override { return relu(x); }
 };
 
-/// x where x > 0, else slope·x
+/// x if x > 0, else slope·x
 class LeakyRelu final : public Layer {
  public:
   struct Options {
@@ -42,7 +42,7 @@ class Tanh final : public Layer {
   Variable forward(const Variable& x) override { return tanh(x); }
 };
 
-/// x · Φ(x), Φ the distribution function of N(0, 1)
+/// x · Φ(x). Φ is the distribution function of N(0, 1).
 class Gelu final : public Layer {
  public:
   struct Options {

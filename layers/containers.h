@@ -8,13 +8,14 @@
 
 namespace tern {
 
-/// Layers that run one after another, named "0", "1", ... as torch.nn.Sequential's; empty, it passes x through.
+/// Layers that run one after another. Their names are "0", "1", ..., as in torch.nn.Sequential. Without layers, it
+/// returns x.
 class Sequential final : public Layer {
  public:
   struct Options {};
   explicit Sequential(const Options& = {}) {}
 
-  /// Appends a layer; returns this, so that calls chain.
+  /// Appends a layer. Returns this object, so that calls chain.
   template <std::derived_from<Layer> L>
   Sequential& append() {
     layers_.push_back(&add<L>(std::to_string(layers_.size())));
@@ -33,7 +34,7 @@ class Sequential final : public Layer {
   std::vector<Layer*> layers_;
 };
 
-/// body(x) + shortcut(x), then max(·, 0) with `relu` (He et al., 2016). An empty shortcut is the identity.
+/// body(x) + shortcut(x), then max(·, 0) with `relu` (He et al., 2016). A shortcut without layers is the identity.
 class Residual final : public Layer {
  public:
   struct Options {

@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/// A convolution of x [N, in, H, W], as torch.nn.Conv2d: [N, out, H', W']; then max(·, 0) with `relu`.
+/// A convolution of x [N, in, H, W], as torch.nn.Conv2d. Gives [N, out, H', W']. Then max(·, 0) with `relu`.
 class Conv2d final : public Layer {
  public:
   struct Options {
@@ -25,7 +25,7 @@ class Conv2d final : public Layer {
   Variable forward(const Variable& x) override;
 
   Parameter& weight;
-  Parameter* const bias;  ///< null without
+  Parameter* const bias;  ///< null if there is none
 
  private:
   ConvGeometry geometry_;

@@ -4,8 +4,8 @@
 
 namespace tern {
 
-/// Drops elements with a probability in training and scales up the rest; passes x through in evaluation. Draws follow
-/// from the seed, the step, this layer's number and the sample alone, as `begin_step` gives them.
+/// In training, sets elements to 0 with a probability and scales up the rest. In evaluation, returns x. The draws
+/// depend only on the seed, the step, the sample and the number of this layer; `begin_step` gives them.
 class Dropout final : public Layer {
  public:
   struct Options {

@@ -2,19 +2,19 @@
 
 #include "tern/layers/module.h"
 
-// First values of parameters: f32 draws from the parameter's own stream, the same on every machine.
+// First values of parameters: f32 draws from the stream of the parameter. They are the same on every machine.
 
 namespace tern {
 
 Initializer constant(double value);
 Initializer normal(double deviation, double mean = 0);
-/// Normal, drawn again where it lies beyond two deviations, as TensorFlow's.
+/// Normal. Values beyond two deviations are drawn again, as in TensorFlow.
 Initializer truncated_normal(double deviation, double mean = 0);
 /// In [low, high).
 Initializer uniform(double low, double high);
 
-/// Which number of connections a deviation is scaled by, for weights [out, in, ...]: those into an output (in · ...)
-/// or out of an input (out · ...).
+/// The number of connections that scales a deviation, for weights [out, in, ...]: those into an output (in · ...), or
+/// those out of an input (out · ...).
 enum class Fan : uint8_t { in, out };
 
 /// Glorot and Bengio, 2010: variance gain² · 2 / (fan in + fan out).
@@ -29,9 +29,9 @@ struct KaimingOptions {
 Initializer kaiming_uniform(const KaimingOptions& options = {});
 Initializer kaiming_normal(const KaimingOptions& options = {});
 
-/// PyTorch's for Linear and Conv2d weights: uniform within 1/√fan_in.
+/// PyTorch's default for weights of Linear and Conv2d: uniform in ±1/√fan_in.
 Initializer default_weight();
-/// Likewise for the bias beside weights of `weight_shape`.
+/// The same for the bias that belongs to weights of `weight_shape`.
 Initializer default_bias(const Shape& weight_shape);
 
 }  // namespace tern

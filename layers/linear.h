@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/// y = x · weightᵀ + bias for x [N, in]: [N, out], as torch.nn.Linear; then max(·, 0) with `relu`.
+/// x · weightᵀ + bias for x [N, in], as torch.nn.Linear. Gives [N, out]. Then max(·, 0) with `relu`.
 class Linear final : public Layer {
  public:
   struct Options {
@@ -20,13 +20,13 @@ class Linear final : public Layer {
   Variable forward(const Variable& x) override;
 
   Parameter& weight;
-  Parameter* const bias;  ///< null without
+  Parameter* const bias;  ///< null if there is none
 
  private:
   bool relu_;
 };
 
-/// [N, C·H·W] from [N, C, H, W], in the order C, H, W whatever the format.
+/// [N, C·H·W] from [N, C, H, W], in the order C, H, W in every format.
 class Flatten final : public Layer {
  public:
   struct Options {};

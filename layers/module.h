@@ -12,10 +12,10 @@
 
 namespace tern {
 
-/// Fills a new tensor; the stream is the parameter's own.
+/// Fills a new tensor. Each parameter has a random stream of its own.
 using Initializer = std::function<void(const Tensor& tensor, const RandomStream& random)>;
 
-/// What a training step's random layers need to know; `samples` are the global indices of the batch, i64 [N].
+/// What random layers need to know of a training step. `samples` are the global indices of the batch, i64 [N].
 struct StepContext {
   uint64_t seed = 0;
   uint32_t step = 0;
@@ -33,9 +33,9 @@ struct NamedModule {
   Module* module;
 };
 
-/// Base of layers and models: owns parameters, buffers (state that no gradient changes) and submodules, each under a
-/// name given once. A layer's width is the shape of its tensors, so narrower tensors make a narrower layer. Not
-/// copyable; used by one thread at a time.
+/// Base of layers and models. It owns parameters, buffers (state that no gradient changes) and submodules, each under a
+/// name of its own. The width of a layer is the shape of its tensors, so narrower tensors make a narrower layer. Not
+/// copyable. One thread at a time uses it.
 ///
 ///   struct LeNet final : Layer {
 ///     Variable forward(const Variable& x) override;
@@ -48,36 +48,36 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// `hook` sees every output of this module as it is made, after those of its submodules; an empty one ends that.
+  /// `hook` sees every output of this module, after the outputs of its submodules. An empty hook ends that.
   void on_output(std::function<void(const Variable& y)> hook) { on_output_ = std::move(hook); }
 
-  /// Draws every parameter's first value, as `dtype` (f32 or f64), from streams of `seed`, numbered in the order of
-  /// `parameters()`, and sets every buffer. Call once before the first forward.
+  /// Draws the first value of every parameter, in `dtype` (f32 or f64), and sets every buffer. The random streams have
+  /// `seed`, and numbers in the order of `parameters()`. Call it once, before the first forward.
   void initialize(uint64_t seed, DType dtype = DType::f32, Device device = {});
 
   /// Training (the default) or evaluation, for this module and all below.
   void set_training(bool training);
   bool training() const { return training_; }
-  /// Tells all random layers below which step comes; the trainer calls it before each forward. They are numbered in
-  /// the order of `modules()`.
+  /// Tells all random layers below which step comes. The trainer calls it before each forward. The layers have numbers
+  /// in the order of `modules()`.
   void begin_step(const StepContext& context);
 
-  /// In the order of construction, depth first; own parameters before those of submodules.
+  /// In the order of construction, depth first. Own parameters come before those of submodules.
   std::vector<NamedParameter> parameters();
   std::vector<NamedBuffer> buffers();
   /// This module and all below, parents first.
   std::vector<NamedModule> modules();
-  /// Parameters, then buffers, sharing storage with the model; PyTorch's names.
+  /// Parameters, then buffers, under PyTorch's names. They share storage with the model.
   StateDict state();
-  /// Copies values in; an InputError names the first tensor that is missing, unexpected or of another shape,
-  /// with both shapes, and then nothing has changed.
+  /// Copies the values into the model. Throws InputError, and changes nothing, if a tensor is missing, unexpected or of
+  /// another shape; the error names the first such tensor and both shapes.
   void load_state(const StateDict& state);
-  /// How many numbers training changes.
+  /// The number of elements of all parameters.
   int64_t parameter_count();
   void zero_gradients();
 
  protected:
-  /// Constructs a submodule in place: from its `Options`, or, if it has none, from nothing.
+  /// Constructs a submodule in place, from its `Options` if it has any.
   template <class Submodule>
   Submodule& add(std::string name) {
     if constexpr (requires { typename Submodule::Options; })
@@ -91,15 +91,15 @@ class Module {
   }
   Module& add_module(std::string name, std::unique_ptr<Module> module);
   Parameter& add_parameter(std::string name, const Shape& shape, Initializer initializer);
-  /// A buffer of f32 (f64 beside f64 parameters) that starts at `value` everywhere.
+  /// A buffer of f32 (of f64 if the parameters are f64). All elements start at `value`.
   Tensor& add_buffer(std::string name, const Shape& shape, double value);
-  /// An i64 buffer of one element that starts at 0; on the CPU whatever the device.
+  /// An i64 buffer of one element that starts at 0. It is on the CPU, whatever the device of the model.
   Tensor& add_counter(std::string name);
-  /// What a random layer overrides to learn its step and its number.
+  /// A random layer overrides this to learn its step and its number.
   virtual void on_step(const StepContext&, uint32_t /*number*/) {}
 
-  /// How a module runs its forward, whatever that takes: `run([&] { return forward(x, lengths); })`. An error names
-  /// this module if its parameters have no values yet. The output hook sees the result.
+  /// Runs a forward with any arguments: `run([&] { return forward(x, lengths); })`. Throws an Error that names this
+  /// module if its parameters have no values yet. The output hook sees the result.
   template <class Forward>
   Variable run(Forward&& forward_here) {
     check_initialized();
@@ -139,17 +139,17 @@ class Module {
   bool training_ = true;
 };
 
-/// A module that makes one Variable of one Variable. `Sequential` takes layers.
+/// A module that makes one Variable from one Variable. `Sequential` takes layers.
 class Layer : public Module {
  public:
   virtual Variable forward(const Variable& x) = 0;
-  /// `forward`, then the output hook. An error names this layer if its parameters have no values yet.
+  /// `forward`, then the output hook. Throws an Error that names this layer if its parameters have no values yet.
   Variable operator()(const Variable& x) {
     return run([&] { return forward(x); });
   }
 };
 
-/// While one lives, a module and all below are in evaluation mode; then they go back to what the module was in.
+/// While one lives, a module and all below are in evaluation mode. Then they go back to the mode of the module.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Module& model) : model_(model), was_training_(model.training()) { model.set_training(false); }

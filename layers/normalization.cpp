@@ -37,7 +37,7 @@ BatchStatistics::BatchStatistics(Module& model) {
 BatchStatistics::~BatchStatistics() {
   for (const auto& [norm, momentum, batches, training] : layers_) {
     norm->set_momentum(momentum);
-    *norm->num_batches_tracked.data<int64_t>() = batches;  // they count what was trained on
+    *norm->num_batches_tracked.data<int64_t>() = batches;  // it counts the batches of training
     norm->set_training(training);
   }
 }

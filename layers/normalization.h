@@ -8,8 +8,8 @@
 
 namespace tern {
 
-/// Batch normalisation of x [N, C] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d: the batch's statistics in
-/// training, the running ones in evaluation; then max(·, 0) with `relu`.
+/// Batch normalisation of x [N, C] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d. Training uses the statistics of the
+/// batch, evaluation the running ones. Then max(·, 0) with `relu`.
 class BatchNorm : public Layer {
  public:
   struct Options {
@@ -21,7 +21,7 @@ class BatchNorm : public Layer {
   explicit BatchNorm(const Options& options);
 
   using Layer::operator();
-  /// The same plus `residual`, of x's shape, before the relu.
+  /// Adds `residual`, of x's shape, before the relu.
   Variable operator()(const Variable& x, const Variable& residual) {
     return run([&] { return forward(x, residual); });
   }
@@ -29,7 +29,7 @@ class BatchNorm : public Layer {
   Variable forward(const Variable& x, const Variable& residual);
 
   double momentum() const { return options_.momentum; }
-  /// In [0, 1]; 0: a batch leaves the running statistics as they are.
+  /// In [0, 1]. If 0, a batch does not change the running statistics.
   void set_momentum(double momentum);
 
   Parameter& weight;
@@ -45,8 +45,8 @@ class BatchNorm : public Layer {
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 
-/// While one lives, a model in evaluation mode normalises by the statistics of each batch instead of the running ones,
-/// which stay as they are. Batches of one example of [N, C] are an error then. Not thread-safe.
+/// While one lives, a model in evaluation mode normalises by the statistics of each batch. The running statistics do
+/// not change. A batch of one example [1, C] is an error then. Not thread-safe.
 class BatchStatistics {
  public:
   explicit BatchStatistics(Module& model);
@@ -55,13 +55,13 @@ class BatchStatistics {
   BatchStatistics& operator=(const BatchStatistics&) = delete;
 
  private:
-  struct Saved {
+  struct Norm {
     BatchNorm* norm;
     double momentum;
     int64_t batches;
     bool training;
   };
-  std::vector<Saved> layers_;
+  std::vector<Norm> layers_;
 };
 
 /// Sets the running statistics of every batch normalisation to the means over batches, as

@@ -12,7 +12,7 @@ class MaxPool2d final : public Layer {
  public:
   struct Options {
     Extent2 window = 2;
-    std::optional<Extent2> stride = {};  ///< the window's extent where not given
+    std::optional<Extent2> stride = {};  ///< the extent of the window if not given
     Extent2 padding = 0;
     bool ceil_mode = false;
   };
@@ -28,7 +28,7 @@ class AvgPool2d final : public Layer {
  public:
   struct Options {
     Extent2 window = 2;
-    std::optional<Extent2> stride = {};  ///< the window's extent where not given
+    std::optional<Extent2> stride = {};  ///< the extent of the window if not given
     Extent2 padding = 0;
     bool ceil_mode = false;
     bool count_include_pad = true;
