@@ -33,32 +33,6 @@ bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t
   return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
 }
 
-}  // namespace
-
-std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file) {
-  if (begins_with(file, {0x1f, 0x8b})) return gzip_source(std::move(name), std::move(file));
-  if (begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0})) return xz_source(std::move(name), std::move(file));
-  return std::make_unique<PlainSource>(std::move(name), std::move(file));
-}
-
-std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
-  return open_source(path.string(), read_bytes(path));
-}
-
-std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  check_input(!error, path.string(), ": cannot be read: ", error.message());
-  std::ifstream stream(path, std::ios::binary);
-  std::vector<uint8_t> file(size);
-  stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(size));
-  check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,
-              " bytes");
-  return file;
-}
-
-namespace {
-
 class GzipSource final : public ByteSource {
  public:
   GzipSource(std::string name, std::vector<uint8_t> file) : ByteSource(std::move(name)), file_(std::move(file)) {
@@ -103,14 +77,6 @@ size_t GzipSource::read(std::span<uint8_t> bytes) {
   }
   return count;
 }
-
-}  // namespace
-
-std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file) {
-  return std::make_unique<GzipSource>(std::move(name), std::move(file));
-}
-
-namespace {
 
 /// `xz -9` needs 65 MiB.
 constexpr uint64_t kMostMemory = uint64_t{256} << 20;
@@ -159,6 +125,32 @@ size_t XzSource::read(std::span<uint8_t> bytes) {
 }
 
 }  // namespace
+
+std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file) {
+  if (begins_with(file, {0x1f, 0x8b})) return gzip_source(std::move(name), std::move(file));
+  if (begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0})) return xz_source(std::move(name), std::move(file));
+  return std::make_unique<PlainSource>(std::move(name), std::move(file));
+}
+
+std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
+  return open_source(path.string(), read_bytes(path));
+}
+
+std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  check_input(!error, path.string(), ": cannot be read: ", error.message());
+  std::ifstream stream(path, std::ios::binary);
+  std::vector<uint8_t> file(size);
+  stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(size));
+  check_input(stream.good(), path.string(), ": read ", std::max<std::streamsize>(stream.gcount(), 0), " of ", size,
+              " bytes");
+  return file;
+}
+
+std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file) {
+  return std::make_unique<GzipSource>(std::move(name), std::move(file));
+}
 
 std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file) {
   return std::make_unique<XzSource>(std::move(name), std::move(file));

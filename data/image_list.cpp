@@ -41,33 +41,6 @@ ImageLine read_line(std::string_view text, int64_t number, const std::string& wh
   return line;
 }
 
-}  // namespace
-
-std::vector<ImageLine> read_image_lines(const std::filesystem::path& list) {
-  std::ifstream file(list);
-  check_input(file.is_open(), list.string(), ": cannot be read: ", std::strerror(errno));
-  std::vector<ImageLine> lines;
-  std::string text;
-  for (int64_t number = 1; std::getline(file, text); ++number)
-    if (text.find_first_not_of(kBlank) != std::string::npos) lines.push_back(read_line(text, number, list.string()));
-  check_input(!lines.empty(), list.string(), ": found no line, expected a path and a label in each");
-  return lines;
-}
-
-int64_t count_image_classes(const std::filesystem::path& list) {
-  const auto lines = read_image_lines(list);
-  std::set<int64_t> labels;
-  for (const ImageLine& line : lines) labels.insert(line.label);
-  const auto count = std::ssize(labels);
-  check_input(count > 1, list.string(), ": found one class, ", *labels.begin(), ", expected two or more");
-  for (const ImageLine& line : lines)
-    check_input(line.label < count, list.string(), ": line ", line.number, ": found label ", line.label,
-                ", expected 0 to ", count - 1, " for the ", count, " different labels of the list");
-  return count;
-}
-
-namespace {
-
 namespace fs = std::filesystem;
 
 constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".pgm", ".ppm"};
@@ -220,6 +193,29 @@ std::vector<std::string> classes_of(const fs::path& training) {
 }
 
 }  // namespace
+
+std::vector<ImageLine> read_image_lines(const std::filesystem::path& list) {
+  std::ifstream file(list);
+  check_input(file.is_open(), list.string(), ": cannot be read: ", std::strerror(errno));
+  std::vector<ImageLine> lines;
+  std::string text;
+  for (int64_t number = 1; std::getline(file, text); ++number)
+    if (text.find_first_not_of(kBlank) != std::string::npos) lines.push_back(read_line(text, number, list.string()));
+  check_input(!lines.empty(), list.string(), ": found no line, expected a path and a label in each");
+  return lines;
+}
+
+int64_t count_image_classes(const std::filesystem::path& list) {
+  const auto lines = read_image_lines(list);
+  std::set<int64_t> labels;
+  for (const ImageLine& line : lines) labels.insert(line.label);
+  const auto count = std::ssize(labels);
+  check_input(count > 1, list.string(), ": found one class, ", *labels.begin(), ", expected two or more");
+  for (const ImageLine& line : lines)
+    check_input(line.label < count, list.string(), ": line ", line.number, ": found label ", line.label,
+                ", expected 0 to ", count - 1, " for the ", count, " different labels of the list");
+  return count;
+}
 
 std::vector<std::string> list_image_classes(const fs::path& place) { return classes_of(find_places(place).training); }
 

@@ -21,6 +21,23 @@ uint32_t big_endian(const uint8_t* bytes) {
 
 std::string hexadecimal(uint32_t word) { return fmt::format("0x{:08x}", word); }
 
+constexpr int64_t kSide = 28;
+constexpr int64_t kClasses = 10;
+
+/// Finds the file of `stem` ("train-images") and `kind` ("idx3-ubyte"); tries all spellings. Throws InputError if there
+/// is none.
+std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem, const std::string& kind) {
+  std::string looked_for;
+  for (const char* joint : {"-", "."}) {
+    for (const char* ending : {"", ".gz"}) {
+      const auto name = stem + joint + kind + ending;
+      if (std::filesystem::is_regular_file(folder / name)) return folder / name;
+      looked_for += (looked_for.empty() ? "" : ", ") + name;
+    }
+  }
+  fail_input({"mnist: nothing in ", folder.string(), " is called ", looked_for});
+}
+
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& path, int rank) {
@@ -62,27 +79,6 @@ IdxArray read_idx(const std::filesystem::path& path, int rank) {
               ", where the header says that the data end");
   return array;
 }
-
-namespace {
-
-constexpr int64_t kSide = 28;
-constexpr int64_t kClasses = 10;
-
-/// Finds the file of `stem` ("train-images") and `kind` ("idx3-ubyte"); tries all spellings. Throws InputError if there
-/// is none.
-std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem, const std::string& kind) {
-  std::string looked_for;
-  for (const char* joint : {"-", "."}) {
-    for (const char* ending : {"", ".gz"}) {
-      const auto name = stem + joint + kind + ending;
-      if (std::filesystem::is_regular_file(folder / name)) return folder / name;
-      looked_for += (looked_for.empty() ? "" : ", ") + name;
-    }
-  }
-  fail_input({"mnist: nothing in ", folder.string(), " is called ", looked_for});
-}
-
-}  // namespace
 
 MemoryDataset load_mnist(const std::filesystem::path& folder, Split split) {
   check_input(std::filesystem::is_directory(folder), "mnist: ", folder.string(), " is not a folder");

@@ -36,6 +36,59 @@ int32_t checked_level(bool negative, uint64_t size, int32_t most) {
   return negative ? -static_cast<int32_t>(size) : static_cast<int32_t>(size);
 }
 
+constexpr int kBits = 16;
+constexpr uint32_t kTotal = 1u << kBits;
+constexpr uint64_t kLowest = uint64_t{1} << 31;  // lower bound of the state between symbols
+
+/// Frequencies in proportion to the counts. A symbol that occurs has at least 1. The sum is kTotal.
+std::vector<uint32_t> frequencies_of(std::span<const uint16_t> symbols) {
+  std::vector<uint64_t> counts(size_t{1} + *std::ranges::max_element(symbols));
+  for (const uint16_t symbol : symbols) ++counts[symbol];
+  std::vector<uint32_t> frequencies(counts.size());
+  int64_t missing = kTotal;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    const uint64_t share = (counts[i] * kTotal + symbols.size() / 2) / symbols.size();
+    frequencies[i] = static_cast<uint32_t>(std::max<uint64_t>(1, share));
+    missing -= frequencies[i];
+  }
+  // If the sum is too small, the most frequent symbol gets the rest. If it is too large, the largest frequency gives 1
+  // at a time.
+  if (missing > 0) *std::ranges::max_element(frequencies) += static_cast<uint32_t>(missing);
+  for (; missing < 0; ++missing) --*std::ranges::max_element(frequencies);
+  return frequencies;
+}
+
+std::vector<uint32_t> starts_of(std::span<const uint32_t> frequencies) {
+  std::vector<uint32_t> starts;
+  uint32_t start = 0;
+  for (const uint32_t frequency : frequencies) {
+    starts.push_back(start);
+    start += frequency;
+  }
+  return starts;
+}
+
+std::vector<uint32_t> read_frequencies(ByteReader& reader, uint32_t end) {
+  const uint32_t count = reader.value<uint16_t>();
+  check(count <= end, "entropy table has ", count, " symbols, at most ", end, " were expected");
+  std::vector<uint32_t> frequencies(count);
+  uint64_t total = 0;
+  for (uint32_t& frequency : frequencies) {
+    uint32_t byte = 0x80;
+    for (int shift = 0; (byte & 0x80u) != 0; shift += 7) {
+      check(shift <= 14, "entropy table holds a frequency of more than three bytes");
+      byte = reader.value<uint8_t>();
+      frequency |= (byte & 0x7fu) << shift;
+    }
+    total += frequency;
+  }
+  check(total == kTotal, "entropy table's frequencies add up to ", total, ", expected ", kTotal);
+  return frequencies;
+}
+
+constexpr auto kTrits = static_cast<size_t>(kTritsPerByte);
+
 }  // namespace
 
 int omega_bits(uint64_t number) {
@@ -111,61 +164,6 @@ int64_t most_elias_bytes(int64_t n, int64_t most) {
   return (1 + n * (omega_bits(static_cast<uint64_t>(most) + 1) + 1) + 7) / 8;
 }
 
-namespace {
-
-constexpr int kBits = 16;
-constexpr uint32_t kTotal = 1u << kBits;
-constexpr uint64_t kLowest = uint64_t{1} << 31;  // lower bound of the state between symbols
-
-/// Frequencies in proportion to the counts. A symbol that occurs has at least 1. The sum is kTotal.
-std::vector<uint32_t> frequencies_of(std::span<const uint16_t> symbols) {
-  std::vector<uint64_t> counts(size_t{1} + *std::ranges::max_element(symbols));
-  for (const uint16_t symbol : symbols) ++counts[symbol];
-  std::vector<uint32_t> frequencies(counts.size());
-  int64_t missing = kTotal;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    const uint64_t share = (counts[i] * kTotal + symbols.size() / 2) / symbols.size();
-    frequencies[i] = static_cast<uint32_t>(std::max<uint64_t>(1, share));
-    missing -= frequencies[i];
-  }
-  // If the sum is too small, the most frequent symbol gets the rest. If it is too large, the largest frequency gives 1
-  // at a time.
-  if (missing > 0) *std::ranges::max_element(frequencies) += static_cast<uint32_t>(missing);
-  for (; missing < 0; ++missing) --*std::ranges::max_element(frequencies);
-  return frequencies;
-}
-
-std::vector<uint32_t> starts_of(std::span<const uint32_t> frequencies) {
-  std::vector<uint32_t> starts;
-  uint32_t start = 0;
-  for (const uint32_t frequency : frequencies) {
-    starts.push_back(start);
-    start += frequency;
-  }
-  return starts;
-}
-
-std::vector<uint32_t> read_frequencies(ByteReader& reader, uint32_t end) {
-  const uint32_t count = reader.value<uint16_t>();
-  check(count <= end, "entropy table has ", count, " symbols, at most ", end, " were expected");
-  std::vector<uint32_t> frequencies(count);
-  uint64_t total = 0;
-  for (uint32_t& frequency : frequencies) {
-    uint32_t byte = 0x80;
-    for (int shift = 0; (byte & 0x80u) != 0; shift += 7) {
-      check(shift <= 14, "entropy table holds a frequency of more than three bytes");
-      byte = reader.value<uint8_t>();
-      frequency |= (byte & 0x7fu) << shift;
-    }
-    total += frequency;
-  }
-  check(total == kTotal, "entropy table's frequencies add up to ", total, ", expected ", kTotal);
-  return frequencies;
-}
-
-}  // namespace
-
 void append_rans(std::span<const uint16_t> symbols, std::vector<std::byte>& bytes) {
   const auto frequencies = frequencies_of(symbols);
   const auto starts = starts_of(frequencies);
@@ -206,12 +204,6 @@ void read_rans(std::span<const std::byte> bytes, uint32_t end, std::span<uint16_
   }
   check(state == kLowest && reader.empty(), "entropy coder does not end where it began");
 }
-
-namespace {
-
-constexpr auto kTrits = static_cast<size_t>(kTritsPerByte);
-
-}  // namespace
 
 void append_trits(std::span<const int32_t> values, std::vector<std::byte>& bytes) {
   for (size_t first = 0; first < values.size(); first += kTrits) {

@@ -77,6 +77,41 @@ void add_levels(std::span<const int32_t> levels, const Tensor& units, int64_t bu
   for (size_t i = 0; i < y.size(); ++i) y[i] += static_cast<float>(levels[i]) * unit[i / width];
 }
 
+/// A message under construction: `bytes` is the whole message. `coded` has each gradient's codes in it, and a place for
+/// its units.
+struct PlanesToBe {
+  PlanesToBe(const Planes& planes, const FusedGradients& message, bool holds_units) {
+    int64_t unit_count = 0, code_count = 0;
+    const int bits = kernels::code_bits(planes.levels);
+    for (const auto& [tag, gradient] : message) {
+      unit_count += kernels::bucket_count(gradient.numel(), planes.bucket);
+      code_count += kernels::code_bytes(gradient.numel(), bits);
+    }
+    const Device device = message.front().gradient.device();
+    unit_bytes = holds_units ? 4 * unit_count : 0;
+    bytes = Tensor::empty({unit_bytes + code_count}, {.dtype = DType::u8, .device = device});
+    units = Tensor::empty({unit_count}, {.device = device});
+    int64_t unit = 0, byte = unit_bytes;
+    for (const auto& [tag, gradient] : message) {
+      const int64_t next_unit = unit + kernels::bucket_count(gradient.numel(), planes.bucket);
+      const int64_t next_byte = byte + kernels::code_bytes(gradient.numel(), bits);
+      coded.push_back({gradient, units.slice(unit, next_unit), bytes.slice(byte, next_byte), tag.key});
+      unit = next_unit;
+      byte = next_byte;
+    }
+  }
+
+  void put_units() const {
+    if (unit_bytes != 0)
+      device_backend(bytes.device())
+          .copy(bytes.raw_data(), bytes.device(), units.raw_data(), units.device(), static_cast<size_t>(unit_bytes));
+  }
+
+  Tensor bytes, units;
+  int64_t unit_bytes;
+  std::vector<kernels::CodedGradient> coded;
+};
+
 }  // namespace
 
 bool is_fixed_size(Packing packing) { return packing == Packing::fixed || packing == Packing::trits; }
@@ -127,45 +162,6 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
   }
   add_levels(values, units, bucket, sum);
 }
-
-namespace {
-
-/// A message under construction: `bytes` is the whole message. `coded` has each gradient's codes in it, and a place for
-/// its units.
-struct PlanesToBe {
-  PlanesToBe(const Planes& planes, const FusedGradients& message, bool holds_units) {
-    int64_t unit_count = 0, code_count = 0;
-    const int bits = kernels::code_bits(planes.levels);
-    for (const auto& [tag, gradient] : message) {
-      unit_count += kernels::bucket_count(gradient.numel(), planes.bucket);
-      code_count += kernels::code_bytes(gradient.numel(), bits);
-    }
-    const Device device = message.front().gradient.device();
-    unit_bytes = holds_units ? 4 * unit_count : 0;
-    bytes = Tensor::empty({unit_bytes + code_count}, {.dtype = DType::u8, .device = device});
-    units = Tensor::empty({unit_count}, {.device = device});
-    int64_t unit = 0, byte = unit_bytes;
-    for (const auto& [tag, gradient] : message) {
-      const int64_t next_unit = unit + kernels::bucket_count(gradient.numel(), planes.bucket);
-      const int64_t next_byte = byte + kernels::code_bytes(gradient.numel(), bits);
-      coded.push_back({gradient, units.slice(unit, next_unit), bytes.slice(byte, next_byte), tag.key});
-      unit = next_unit;
-      byte = next_byte;
-    }
-  }
-
-  void put_units() const {
-    if (unit_bytes != 0)
-      device_backend(bytes.device())
-          .copy(bytes.raw_data(), bytes.device(), units.raw_data(), units.device(), static_cast<size_t>(unit_bytes));
-  }
-
-  Tensor bytes, units;
-  int64_t unit_bytes;
-  std::vector<kernels::CodedGradient> coded;
-};
-
-}  // namespace
 
 Tensor Planes::encode(const FusedGradients& message, const Tensor& units, bool shared) const {
   const PlanesToBe made(*this, message, !shared);

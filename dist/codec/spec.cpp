@@ -19,6 +19,21 @@ bool read(const std::string& text, Number least, Number most, Number& value) {
   return error == std::errc() && end == last && value >= least && value <= most;
 }
 
+constexpr std::string_view kFeedback = "error-feedback";
+
+std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
+  std::vector<const CodecEntry*> all = {&none_entry, &fp16_entry,   &bf16_entry, &ternary_entry,
+                                        &qsgd_entry, &onebit_entry, &topk_entry, &randk_entry};
+  for (const CodecEntry& entry : own) {
+    const bool taken = entry.name == kFeedback || std::ranges::any_of(all, [&](const CodecEntry* other) {
+                         return std::string_view(other->name) == entry.name;
+                       });
+    check(!taken, "codec ", entry.name, ": another has this name already");
+    all.push_back(&entry);
+  }
+  return all;
+}
+
 }  // namespace
 
 CodecOptions::CodecOptions(std::string codec, std::string_view parameters) : codec_(std::move(codec)) {
@@ -77,25 +92,6 @@ void CodecOptions::finish() const {
     check_input(std::ranges::find(known_, name) != known_.end(), "codec ", codec_, ": no parameter '", name,
                 "'; it has ", known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
 }
-
-namespace {
-
-constexpr std::string_view kFeedback = "error-feedback";
-
-std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
-  std::vector<const CodecEntry*> all = {&none_entry, &fp16_entry,   &bf16_entry, &ternary_entry,
-                                        &qsgd_entry, &onebit_entry, &topk_entry, &randk_entry};
-  for (const CodecEntry& entry : own) {
-    const bool taken = entry.name == kFeedback || std::ranges::any_of(all, [&](const CodecEntry* other) {
-                         return std::string_view(other->name) == entry.name;
-                       });
-    check(!taken, "codec ", entry.name, ": another has this name already");
-    all.push_back(&entry);
-  }
-  return all;
-}
-
-}  // namespace
 
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {
   const size_t colon = std::min(spec.find(':'), spec.size());

@@ -23,22 +23,6 @@ void max(T* __restrict into, const T* __restrict from, size_t count) {
   }
 }
 
-}  // namespace
-
-void reduce(Reduction reduction, DType dtype, Bytes into, ConstBytes from) {
-  visit_dtype(dtype, [&]<class T>(T) {
-    const auto target = reinterpret_cast<T*>(into.data());
-    const auto source = reinterpret_cast<const T*>(from.data());
-    const size_t count = into.size() / sizeof(T);
-    if (reduction == Reduction::sum)
-      sum(target, source, count);
-    else
-      max(target, source, count);
-  });
-}
-
-namespace {
-
 /// Bytes of a piece. A piece is small enough to stay in the caches while it arrives, is summed and leaves.
 constexpr int64_t kPieceBytes = 1024 * 1024;
 
@@ -67,7 +51,22 @@ struct Ring : Collective {
 
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()}; }
 
+Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
+Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
+
 }  // namespace
+
+void reduce(Reduction reduction, DType dtype, Bytes into, ConstBytes from) {
+  visit_dtype(dtype, [&]<class T>(T) {
+    const auto target = reinterpret_cast<T*>(into.data());
+    const auto source = reinterpret_cast<const T*>(from.data());
+    const size_t count = into.size() / sizeof(T);
+    if (reduction == Reduction::sum)
+      sum(target, source, count);
+    else
+      max(target, source, count);
+  });
+}
 
 Cuts even_cuts(int64_t count, int ranks) {
   Cuts cuts(ranks + 1);
@@ -220,13 +219,6 @@ void barrier(const Collective& c) {
   }
   c.transport.flush();
 }
-
-namespace {
-
-Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
-Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
-
-}  // namespace
 
 Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
   Transfers moved = {std::vector<Range>(size), std::vector<Range>(size)};

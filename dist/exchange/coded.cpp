@@ -23,23 +23,6 @@ FlatTensors flat(const FusedGradients& message, Tensor (*make)(const Shape&, con
   return flat;
 }
 
-}  // namespace
-
-FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
-
-FlatTensors FlatTensors::copy(const FusedGradients& message) {
-  FlatTensors copies = flat(message, Tensor::empty);
-  for (size_t i = 0; i < message.size(); ++i) copies.parts[i].copy_from(message[i].gradient);
-  return copies;
-}
-
-std::vector<Tensor> means(FlatTensors sums, int ranks) {
-  kernels::scale(sums.whole, 1.0 / ranks, sums.whole);
-  return std::move(sums.parts);
-}
-
-namespace {
-
 FlatTensors own_scalers(const GradientCodec& codec, const FusedGradients& message) {
   const int64_t bucket = codec.scaled()->bucket();
   int64_t count = 0;
@@ -56,6 +39,19 @@ FlatTensors own_scalers(const GradientCodec& codec, const FusedGradients& messag
 }
 
 }  // namespace
+
+FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
+
+FlatTensors FlatTensors::copy(const FusedGradients& message) {
+  FlatTensors copies = flat(message, Tensor::empty);
+  for (size_t i = 0; i < message.size(); ++i) copies.parts[i].copy_from(message[i].gradient);
+  return copies;
+}
+
+std::vector<Tensor> means(FlatTensors sums, int ranks) {
+  kernels::scale(sums.whole, 1.0 / ranks, sums.whole);
+  return std::move(sums.parts);
+}
 
 FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times) {

@@ -15,6 +15,14 @@ bool matches(const AveragedTensor& tensor, const std::string& pattern) {
   return !pattern.empty() && fnmatch(pattern.c_str(), tensor.name.c_str(), 0) == 0;
 }
 
+/// Returns the tensor itself, or a row-major copy on its device.
+Tensor in_row_major(const Tensor& tensor) {
+  if (tensor.format() == MemoryFormat::row_major) return tensor;
+  Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
+  kernels::convert(tensor, copy);
+  return copy;
+}
+
 }  // namespace
 
 std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const FusionOptions& options) {
@@ -41,18 +49,6 @@ std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const
   close(false);
   return messages;
 }
-
-namespace {
-
-/// Returns the tensor itself, or a row-major copy on its device.
-Tensor in_row_major(const Tensor& tensor) {
-  if (tensor.format() == MemoryFormat::row_major) return tensor;
-  Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
-  kernels::convert(tensor, copy);
-  return copy;
-}
-
-}  // namespace
 
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method) {
   std::vector<AveragedTensor> tensors;

@@ -41,6 +41,14 @@ void check_indices(const std::vector<int64_t>& indices, int64_t extent, const Sh
     check(index >= 0 && index < extent, "slice of ", whole, ": index ", index, " of ", extent);
 }
 
+std::vector<int64_t> random_permutation(int64_t count, const RandomStream& random) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[random.below(i - 1, static_cast<uint32_t>(i))]);
+  return order;
+}
+
 }  // namespace
 
 Shape TensorSlice::shape_in(const Shape& whole) const {
@@ -71,18 +79,6 @@ void put(const Tensor& y, const TensorSlice& slice, const Tensor& x) {
   visit_runs(x.shape(), slice, [=](int64_t at, int64_t of, int64_t count) { std::copy_n(from + of, count, to + at); });
   x.mark_written();
 }
-
-namespace {
-
-std::vector<int64_t> random_permutation(int64_t count, const RandomStream& random) {
-  std::vector<int64_t> order(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[random.below(i - 1, static_cast<uint32_t>(i))]);
-  return order;
-}
-
-}  // namespace
 
 SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) {
   const StateDict tensors = model.state();

@@ -48,6 +48,18 @@ ConvAlgorithm fallback(const Shape& w, const ConvGeometry& geometry) {
   return winograd_applies(w, geometry) ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
+void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y) {
+  cpu::conv2d(x, w, bias, geometry, relu, y, ConvAlgorithm::automatic);
+}
+
+void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx) {
+  cpu::conv2d_backward_data(dy, w, geometry, dx, ConvAlgorithm::automatic);
+}
+
+void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db) {
+  cpu::conv2d_backward_weights(dy, x, geometry, dw, db, ConvAlgorithm::automatic);
+}
+
 }  // namespace
 
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y,
@@ -107,22 +119,6 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeomet
   }
   if (db.defined()) bias_gradient(gradient, db);
 }
-
-namespace {
-
-void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y) {
-  cpu::conv2d(x, w, bias, geometry, relu, y, ConvAlgorithm::automatic);
-}
-
-void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx) {
-  cpu::conv2d_backward_data(dy, w, geometry, dx, ConvAlgorithm::automatic);
-}
-
-void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db) {
-  cpu::conv2d_backward_weights(dy, x, geometry, dw, db, ConvAlgorithm::automatic);
-}
-
-}  // namespace
 
 void provide_convolution() {
   kernels::conv2d.provide(Target::cpu, conv2d);

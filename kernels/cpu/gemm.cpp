@@ -20,6 +20,11 @@ void scale_rows(const Gemm& gemm, int64_t ldc, float* c) {
       value = gemm.beta == 0 ? 0 : gemm.beta * value;
 }
 
+constexpr int64_t kRows = 24;     // rows of the weights at a time: whole tiles for every vector width
+constexpr int64_t kDepth = 2048;  // inner dimension per pass, so that the packed batch of a pass stays in cache
+
+int64_t divide_up(int64_t value, int64_t step) { return (value + step - 1) / step; }
+
 }  // namespace
 
 void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
@@ -33,15 +38,6 @@ void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
   check(status == dnnl_success, "sgemm: oneDNN returned status ", static_cast<int>(status), " for m ", gemm.m, ", n ",
         gemm.n, ", k ", gemm.k);
 }
-
-namespace {
-
-constexpr int64_t kRows = 24;     // rows of the weights at a time: whole tiles for every vector width
-constexpr int64_t kDepth = 2048;  // inner dimension per pass, so that the packed batch of a pass stays in cache
-
-int64_t divide_up(int64_t value, int64_t step) { return (value + step - 1) / step; }
-
-}  // namespace
 
 bool suits_batch_product(const BatchProduct& shape) {
   return shape.batch >= 8 && shape.batch <= 256 && shape.in * shape.out >= int64_t{1} << 20;

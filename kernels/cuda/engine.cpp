@@ -28,6 +28,30 @@ bool take(std::string_view& text, int64_t& number) {
   return true;
 }
 
+/// The first `most` candidates that run. This also loads their code.
+std::vector<size_t> runnable(size_t count, size_t most, cudaStream_t stream, const std::function<void(size_t)>& run) {
+  std::vector<size_t> found;
+  std::exception_ptr failure;
+  for (size_t i = 0; i < count && found.size() < most; ++i) {
+    if (auto failed = failure_of(stream, [&] { run(i); }))
+      failure = std::move(failed);
+    else
+      found.push_back(i);
+  }
+  if (found.empty()) std::rethrow_exception(failure);
+  return found;
+}
+
+std::filesystem::path cache_folder() {
+  const auto folder = [](const char* variable, const char* below) -> std::filesystem::path {
+    const char* value = std::getenv(variable);
+    return value == nullptr || *value == '\0' ? "" : std::filesystem::path(value) / below;
+  };
+  for (const auto& path : {folder("TERN_CACHE", ""), folder("XDG_CACHE_HOME", "tern"), folder("HOME", ".cache/tern")})
+    if (!path.empty()) return path;
+  return {};
+}
+
 }  // namespace
 
 std::string to_string(const Engine& engine) {
@@ -45,24 +69,6 @@ std::optional<Engine> parse_engine(std::string_view text) {
   }
   return engine;
 }
-
-namespace {
-
-/// The first `most` candidates that run. This also loads their code.
-std::vector<size_t> runnable(size_t count, size_t most, cudaStream_t stream, const std::function<void(size_t)>& run) {
-  std::vector<size_t> found;
-  std::exception_ptr failure;
-  for (size_t i = 0; i < count && found.size() < most; ++i) {
-    if (auto failed = failure_of(stream, [&] { run(i); }))
-      failure = std::move(failed);
-    else
-      found.push_back(i);
-  }
-  if (found.empty()) std::rethrow_exception(failure);
-  return found;
-}
-
-}  // namespace
 
 std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& run) {
   std::exception_ptr failure;
@@ -95,20 +101,6 @@ size_t fastest_of(size_t count, cudaStream_t stream, const std::function<void(si
     }
   return candidates[static_cast<size_t>(std::ranges::min_element(shortest) - shortest.begin())];
 }
-
-namespace {
-
-std::filesystem::path cache_folder() {
-  const auto folder = [](const char* variable, const char* below) -> std::filesystem::path {
-    const char* value = std::getenv(variable);
-    return value == nullptr || *value == '\0' ? "" : std::filesystem::path(value) / below;
-  };
-  for (const auto& path : {folder("TERN_CACHE", ""), folder("XDG_CACHE_HOME", "tern"), folder("HOME", ".cache/tern")})
-    if (!path.empty()) return path;
-  return {};
-}
-
-}  // namespace
 
 EngineFile::EngineFile(std::filesystem::path path) : path_(std::move(path)) { read(); }
 

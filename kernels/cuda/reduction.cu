@@ -68,6 +68,19 @@ void run(const char* operation, const Summation& summation, const Tensor& x, dou
                  Store<Result>{summation.kept, scale, y});
 }
 
+void sum(const Tensor& x, double scale, Tensor& y) {
+  visit_fast(x.dtype(), "sum", [&]<class T>(T) { run<T>("sum", Summation("sum", x, y), x, scale, y.data<T>()); });
+}
+
+struct Repeat {
+  float scale;
+  __device__ float operator()(float x) const { return scale * x; }
+};
+
+void broadcast_to(const Tensor& x, double scale, Tensor& y) {
+  map("broadcast_to", Repeat{static_cast<float>(scale)}, y, x);
+}
+
 }  // namespace
 
 Summation::Summation(const char* operation, const Tensor& x, const Tensor& y)
@@ -113,23 +126,6 @@ void channel_sums(const char* operation, const Tensor& x, Tensor& sums) {
   visit_fast(x.dtype(), operation,
              [&]<class T>(T) { run<T>(operation, Summation::per_channel(operation, x), x, 1, sums.data<float>()); });
 }
-
-namespace {
-
-void sum(const Tensor& x, double scale, Tensor& y) {
-  visit_fast(x.dtype(), "sum", [&]<class T>(T) { run<T>("sum", Summation("sum", x, y), x, scale, y.data<T>()); });
-}
-
-struct Repeat {
-  float scale;
-  __device__ float operator()(float x) const { return scale * x; }
-};
-
-void broadcast_to(const Tensor& x, double scale, Tensor& y) {
-  map("broadcast_to", Repeat{static_cast<float>(scale)}, y, x);
-}
-
-}  // namespace
 
 void provide_reduction() {
   kernels::sum.provide(Target::cuda, sum);
