@@ -26,6 +26,7 @@
 #include "tern/dist/codec/codec.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/address.h"
+#include "tern/dist/comm/bytes.h"
 #include "tern/dist/comm/communicator.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/in_process.h"
