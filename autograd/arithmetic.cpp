@@ -57,8 +57,8 @@ struct Multiply {
     return run(kernels::multiply, left, right);
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
-    return {needs[0] ? sum_to(run(kernels::multiply, dy, b), a->shape()) : Tensor(),
-            needs[1] ? sum_to(run(kernels::multiply, dy, a), b->shape()) : Tensor()};
+    return {needs[0] ? sum_to(run(kernels::multiply, dy, b), a.shape()) : Tensor(),
+            needs[1] ? sum_to(run(kernels::multiply, dy, a), b.shape()) : Tensor()};
   }
 };
 
@@ -76,7 +76,7 @@ struct Divide {
   Gradients backward(const Tensor& dy, const Needs& needs) const {
     const Tensor quotient = run(kernels::divide, dy, b);
     return {needs[0] ? sum_to(quotient, a_shape) : Tensor(),
-            needs[1] ? sum_to(run(kernels::multiply, quotient, y), b->shape(), -1) : Tensor()};
+            needs[1] ? sum_to(run(kernels::multiply, quotient, y), b.shape(), -1) : Tensor()};
   }
 };
 

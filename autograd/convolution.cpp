@@ -37,13 +37,13 @@ struct Conv2dOperation {
     const Tensor masked = relu ? relu_gradient(y, std::move(dy)) : dy;
     Gradients gradients(3);
     if (needs[0]) {
-      gradients[0] = Tensor::empty_like(x);
+      gradients[0] = x.empty_like();
       kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      const TensorOptions options{.dtype = parameter_dtype(x->dtype()), .device = x->device()};
-      gradients[1] = Tensor::empty(w->shape(), options);
-      if (needs[2]) gradients[2] = Tensor::empty({w->size(0)}, options);
+      const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.options().device};
+      gradients[1] = Tensor::empty(w.shape(), options);
+      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], gradients[2]);
     }
     return gradients;

@@ -13,8 +13,8 @@ struct CrossEntropy {
   Saved probabilities;
 
   Tensor forward(const Tensor& x) {
-    check(x.rank() == 2 && labels->shape() == Shape{x.size(0)} && labels->dtype() == DType::i64,
-          "cross_entropy: logits of shape ", x.shape(), ", labels ", labels->dtype(), " of shape ", labels->shape(),
+    check(x.rank() == 2 && labels.shape() == Shape{x.size(0)} && labels.dtype() == DType::i64,
+          "cross_entropy: logits of shape ", x.shape(), ", labels ", labels.dtype(), " of shape ", labels.shape(),
           ", expected [N, C] and i64 [N]");
     check(x.size(0) != 0, "cross_entropy: logits of shape ", x.shape(), ", expected one row or more to average over");
     x_options = x.options();
@@ -26,7 +26,7 @@ struct CrossEntropy {
     return loss;
   }
   Gradients backward(const Tensor& dloss, const Needs&) const {
-    Tensor dx = Tensor::empty(probabilities->shape(), x_options);
+    Tensor dx = Tensor::empty(probabilities.shape(), x_options);
     kernels::cross_entropy_backward(probabilities, labels, smoothing, dloss, dx);
     return {dx};
   }
@@ -36,8 +36,8 @@ struct MeanSquaredError {
   Saved target, x;
 
   Tensor forward(const Tensor& input) {
-    check(input.shape() == target->shape() && input.dtype() == target->dtype(), "mse: input ", input.dtype(), " ",
-          input.shape(), ", target ", target->dtype(), " ", target->shape(), ", expected equal ones");
+    check(input.shape() == target.shape() && input.dtype() == target.dtype(), "mse: input ", input.dtype(), " ",
+          input.shape(), ", target ", target.dtype(), " ", target.shape(), ", expected equal ones");
     check(input.numel() != 0, "mse: input of shape ", input.shape(), ", expected one element or more to average over");
     x = input;
     target = in_format(target, input.format());
@@ -46,7 +46,7 @@ struct MeanSquaredError {
     return loss;
   }
   Gradients backward(const Tensor& dloss, const Needs&) const {
-    Tensor dx = Tensor::empty_like(x);
+    Tensor dx = x.empty_like();
     kernels::mse_backward(x, target, dloss, dx);
     return {dx};
   }

@@ -28,7 +28,7 @@ struct Matmul {
     return {needs[0] ? gradient_a(dy) : Tensor(), needs[1] ? gradient_b(dy) : Tensor()};
   }
 
-  bool shares_b() const { return b->rank() < a->rank(); }
+  bool shares_b() const { return b.rank() < a.rank(); }
 
   /// [..., m, n] as [... · m, n]. An extent of -1 would not do if another extent is 0.
   static Tensor as_one_matrix(const Tensor& matrices) {
@@ -40,8 +40,8 @@ struct Matmul {
   Tensor gradient_a(const Tensor& dy) const {
     if (!options.transpose_a) return product(dy, b, {.transpose_b = !options.transpose_b});
     if (!shares_b()) return product(b, dy, {options.transpose_b, true});
-    Tensor da = Tensor::empty_like(a);
-    kernels::transpose(product(dy, b, {.transpose_b = !options.transpose_b}), a->rank() - 2, a->rank() - 1, da);
+    Tensor da = a.empty_like();
+    kernels::transpose(product(dy, b, {.transpose_b = !options.transpose_b}), a.rank() - 2, a.rank() - 1, da);
     return da;
   }
   Tensor gradient_b(const Tensor& dy) const {
@@ -50,7 +50,7 @@ struct Matmul {
     const Tensor rows = tall ? as_one_matrix(a) : a.get(), dy_rows = tall ? as_one_matrix(dy) : dy;
     const Tensor db = options.transpose_b ? product(dy_rows, rows, {true, options.transpose_a})
                                           : product(rows, dy_rows, {.transpose_a = !options.transpose_a});
-    return sum_to(db, b->shape());
+    return sum_to(db, b.shape());
   }
 };
 
@@ -75,12 +75,12 @@ struct Linear {
     const Tensor masked = relu ? relu_gradient(y, std::move(dy)) : dy;
     Gradients gradients(3);
     if (needs[0]) {
-      gradients[0] = Tensor::empty_like(x);
+      gradients[0] = x.empty_like();
       kernels::linear_backward_data(masked, w, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      gradients[1] = Tensor::empty_like(w);
-      if (needs[2]) gradients[2] = Tensor::empty({w->size(0)}, w->options());
+      gradients[1] = w.empty_like();
+      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, w.options());
       kernels::linear_backward_weights(masked, x, gradients[1], gradients[2]);
     }
     return gradients;

@@ -36,6 +36,10 @@ struct BatchNormTraining {
     Tensor batch_mean = Tensor::empty_like(weight), batch_inverse_deviation = Tensor::empty_like(weight);
     const Tensor other = residual.defined() ? in_format(residual, input.format()) : residual;
     kernels::batch_norm_training(input, other, parameters, options, result, batch_mean, batch_inverse_deviation);
+    if (options.momentum > 0) {
+      running_mean.mark_written();
+      running_variance.mark_written();
+    }
     x = input;
     gamma = weight;
     mean = batch_mean;
@@ -44,8 +48,8 @@ struct BatchNormTraining {
     return result;
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
-    Tensor dx = Tensor::empty_like(x), dgamma = Tensor::empty_like(gamma), dbeta = Tensor::empty_like(gamma);
-    Tensor dresidual = needs[3] ? Tensor::empty_like(x) : Tensor();
+    Tensor dx = x.empty_like(), dgamma = gamma.empty_like(), dbeta = gamma.empty_like();
+    Tensor dresidual = needs[3] ? x.empty_like() : Tensor();
     kernels::batch_norm_backward(dy, {x, y, gamma, mean, inverse_deviation}, options.relu, dx, dgamma, dbeta,
                                  dresidual);
     return {dx, dgamma, dbeta, dresidual};
@@ -70,18 +74,18 @@ struct BatchNormInference {
   }
   Gradients backward(Tensor dy, const Needs& needs) const {
     const Tensor masked = options.relu ? relu_gradient(y, std::move(dy)) : dy;
-    const Tensor zeros = Tensor::zeros_like(gamma);
+    const Tensor zeros = Tensor::zeros(gamma.shape(), gamma.options());
     Gradients gradients(4);
     if (needs[0]) {
       // If mean and beta are 0, the normalisation maps 1 to its slope, gamma / sqrt(variance + epsilon).
-      Tensor one = Tensor::empty({1, gamma->size(0)}, {x->dtype(), x->device()});
+      Tensor one = Tensor::empty({1, gamma.size(0)}, {x.dtype(), x.options().device});
       kernels::fill(one, 1);
       const Tensor slope = normalize(one, {gamma, zeros, zeros, running_variance});
-      gradients[0] = Tensor::empty_like(x);
+      gradients[0] = x.empty_like();
       kernels::multiply(masked, across_channels(slope), gradients[0]);
     }
     if (needs[1]) {
-      Tensor ones = Tensor::empty_like(gamma);
+      Tensor ones = gamma.empty_like();
       kernels::fill(ones, 1);
       Tensor products = normalize(x, {ones, zeros, running_mean, running_variance});
       kernels::multiply(masked, products, products);
@@ -98,12 +102,12 @@ struct BatchNormInference {
     return result;
   }
   Tensor across_channels(const Tensor& values) const {
-    return x->rank() == 4 ? values.reshape({1, -1, 1, 1}) : values.reshape({1, -1});
+    return x.rank() == 4 ? values.reshape({1, -1, 1, 1}) : values.reshape({1, -1});
   }
   Tensor sum_per_channel(const Tensor& values) const {
-    Shape ones = x->shape();
+    Shape ones = x.shape();
     for (int i = 0; i < ones.rank(); ++i) ones[i] = i == 1 ? ones[i] : 1;
-    return sum_to(values, ones).reshape(gamma->shape()).to(gamma->dtype());
+    return sum_to(values, ones).reshape(gamma.shape()).to(gamma.dtype());
   }
 };
 
@@ -121,7 +125,7 @@ struct LocalResponseNormOperation {
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
-    Tensor dx = Tensor::empty_like(x);
+    Tensor dx = x.empty_like();
     kernels::local_response_norm_backward(dy, x, denominator, options, dx);
     return {dx};
   }

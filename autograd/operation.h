@@ -36,7 +36,15 @@ class Saved {
     return tensor_;
   }
   operator const Tensor&() const { return get(); }
-  const Tensor* operator->() const { return &get(); }
+
+  // What no write changes.
+  const Shape& shape() const { return tensor_.shape(); }
+  int rank() const { return tensor_.rank(); }
+  int64_t size(int dimension) const { return tensor_.size(dimension); }
+  DType dtype() const { return tensor_.dtype(); }
+  TensorOptions options() const { return tensor_.options(); }
+  /// An uninitialised tensor like this one.
+  Tensor empty_like() const { return Tensor::empty_like(tensor_); }
 
  private:
   [[noreturn]] void fail_changed() const;
@@ -65,6 +73,8 @@ class Node {
   void take(size_t output, Tensor dy);
   /// The gradients of the inputs, from those that were taken. Called once; frees what was saved.
   Gradients backward();
+  /// Drops the gradients that were taken.
+  void forget() { arrived_.assign(formats_.size(), {}); }
 
   int awaited = 0;    ///< outputs whose gradient is still to come in the running `Variable::backward`
   bool done = false;  ///< `backward` was called
@@ -140,12 +150,21 @@ void record(Operation operation, std::span<const Variable> inputs, std::span<Ten
   const auto node =
       std::make_shared<OperationNode<Operation>>(std::move(operation), std::move(taken), std::move(formats));
   for (size_t i = 0; i < ys.size(); ++i) {
+    if (!is_floating(ys[i].dtype())) {  // such as indices: no gradient flows into them
+      outputs[i] = Variable(std::move(ys[i]));
+      continue;
+    }
     auto slot = std::make_shared<GradientSlot>();
     slot->producer = node;
     slot->output = i;
     outputs[i] = Variable(std::move(ys[i]), std::move(slot));
   }
 }
+
+template <class Operation>
+concept TakesGradients = requires(const Operation& operation, Gradients dys, const Needs& needs) {
+  operation.backward(std::move(dys), needs);
+};
 
 /// Variables for what `forward` returned: one for a Tensor, an array for an array, a vector for a vector.
 template <class Operation>
@@ -154,14 +173,14 @@ Variable record_outputs(Operation operation, std::span<const Variable> inputs, T
   record(std::move(operation), inputs, std::span(&y, 1), std::span(&output, 1));
   return output;
 }
-template <class Operation, size_t kCount>
+template <TakesGradients Operation, size_t kCount>
 std::array<Variable, kCount> record_outputs(Operation operation, std::span<const Variable> inputs,
                                             std::array<Tensor, kCount> ys) {
   std::array<Variable, kCount> outputs;
   record(std::move(operation), inputs, std::span<Tensor>(ys), std::span<Variable>(outputs));
   return outputs;
 }
-template <class Operation>
+template <TakesGradients Operation>
 std::vector<Variable> record_outputs(Operation operation, std::span<const Variable> inputs, std::vector<Tensor> ys) {
   std::vector<Variable> outputs(ys.size());
   record(std::move(operation), inputs, std::span<Tensor>(ys), std::span<Variable>(outputs));
@@ -179,8 +198,9 @@ std::vector<Variable> record_outputs(Operation operation, std::span<const Variab
 /// dy by value may write to it unless it is shared.
 ///
 /// An operation with several outputs returns them as std::array<Tensor, N> or std::vector<Tensor>, and `apply` returns
-/// as many Variables. Its backward takes `Gradients dys`, one per output; a gradient is undefined if nobody used that
-/// output. Errors name the operation by its type, or by `std::string name() const` if it has one.
+/// as many Variables. It has `Gradients backward(const Gradients& dys, const Needs& needs) const`, with one of dys per
+/// output; it is undefined if nobody used that output. An input that needs a gradient gets one, of zeros if need be.
+/// Errors name the operation by its type, or by `std::string name() const` if it has one.
 template <class Operation, class... Inputs>
 auto apply(Operation operation, const Inputs&... inputs) {
   auto y = operation.forward(inputs.value()...);

@@ -12,7 +12,8 @@ namespace {
 thread_local bool recording = true;
 
 /// The slots that one `backward` reaches from `root`. Each slot knows how many contributions it will get, and each node
-/// how many of its outputs. The destructor clears these counts, also if an operation throws.
+/// how many of its outputs. The destructor clears the counts. If an operation threw, it also drops the gradients that
+/// were on their way; those of leaves stay as far as they had come.
 class Reached {
  public:
   explicit Reached(std::shared_ptr<GradientSlot> root) : slots_{std::move(root)} {
@@ -28,7 +29,11 @@ class Reached {
   ~Reached() {
     for (const auto& slot : slots_) {
       slot->pending = 0;
-      if (slot->producer) slot->producer->awaited = 0;
+      if (!slot->producer) continue;
+      // Left over if an operation threw. The next backward must not add to it.
+      slot->gradient = {};
+      slot->producer->awaited = 0;
+      if (!slot->producer->done) slot->producer->forget();
     }
   }
 
@@ -147,6 +152,8 @@ std::string detail::short_type_name(std::string_view signature) {
   name = name.substr(0, name.find_first_of(";]"));
   name = name.substr(0, name.find('<'));
   if (const size_t scope = name.rfind("::"); scope != std::string_view::npos) name = name.substr(scope + 2);
+  constexpr std::string_view kSuffix = "Operation";
+  if (name.size() > kSuffix.size() && name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
   return std::string(name);
 }
 

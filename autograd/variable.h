@@ -43,7 +43,8 @@ class Variable {
   const Tensor& gradient() const;
   const std::shared_ptr<GradientSlot>& slot() const { return slot_; }
 
-  /// Adds d(this)/d(leaf) to the gradient of every leaf below. This value has one element. Frees the graph.
+  /// Adds d(this)/d(leaf) to the gradient of every leaf below. This value has one element. Frees the graph. If an
+  /// operation throws, some leaves have their gradients and others do not.
   void backward() const;
   /// The same, from a given gradient of this value, in its shape and dtype.
   void backward(Tensor gradient) const;

@@ -5,8 +5,9 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 install(TARGETS tern EXPORT tern)
 install(EXPORT tern NAMESPACE tern:: FILE ternTargets.cmake DESTINATION ${package_folder})
 install(FILES ${PROJECT_SOURCE_DIR}/tern.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
-install(FILES README.md LICENSE CHANGELOG.md TYPE DOC)
-install(DIRECTORY docs TYPE DOC)
+set(page_folder ${CMAKE_INSTALL_DATAROOTDIR}/doc/tern)
+install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md DESTINATION ${page_folder})
+install(DIRECTORY docs DESTINATION ${page_folder})
 
 get_property(tern_dependencies GLOBAL PROPERTY TERN_DEPENDENCIES)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in ${PROJECT_BINARY_DIR}/ternConfig.cmake

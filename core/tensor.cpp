@@ -22,8 +22,7 @@ class Storage {
   Device device() const { return device_; }
   void* memory() const { return memory_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  /// Two writes at once may count as one. Either still makes the version another one.
-  void mark_written() { version_.store(version() + 1, std::memory_order_relaxed); }
+  void mark_written() { version_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   DeviceBackend& backend_;

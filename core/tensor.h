@@ -97,8 +97,9 @@ class Tensor {
   void copy_from(const Tensor& source) const;
   void fill(double value) const;
 
-  /// How often the storage has been written: by `fill`, `copy_from`, every kernel, optimizer and collective operation.
-  /// A write through `data` is not counted; `mark_written` counts it.
+  /// Changes if the storage is written to: by `fill`, `copy_from`, kernels, collective operations and, for parameters,
+  /// optimizers. These writes do not change it: those through `data`, of codecs, of recorded steps, and of optimizers
+  /// to their state. Call `mark_written` after a write through `data`. Thread-safe.
   uint32_t version() const;
   void mark_written() const;
 

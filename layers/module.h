@@ -1,9 +1,11 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tern/autograd/parameter.h"
@@ -77,13 +79,13 @@ class Module {
   void zero_gradients();
 
  protected:
-  /// Constructs a submodule in place, from its `Options` if it has any.
+  /// Constructs a submodule in place, from default `Options` if it needs some.
   template <class Submodule>
   Submodule& add(std::string name) {
-    if constexpr (requires { typename Submodule::Options; })
-      return add<Submodule>(std::move(name), typename Submodule::Options{});
-    else
+    if constexpr (std::default_initializable<Submodule>)
       return static_cast<Submodule&>(add_module(std::move(name), std::make_unique<Submodule>()));
+    else
+      return add<Submodule>(std::move(name), typename Submodule::Options{});
   }
   template <class Submodule>
   Submodule& add(std::string name, const typename Submodule::Options& options) {
@@ -99,12 +101,13 @@ class Module {
   virtual void on_step(const StepContext&, uint32_t /*number*/) {}
 
   /// Runs a forward with any arguments: `run([&] { return forward(x, lengths); })`. Throws an Error that names this
-  /// module if its parameters have no values yet. The output hook sees the result.
+  /// module if its parameters have no values yet. The output hook sees the result if it is one Variable.
   template <class Forward>
-  Variable run(Forward&& forward_here) {
+  auto run(Forward&& forward_here) {
     check_initialized();
-    Variable y = forward_here();
-    if (on_output_) on_output_(y);
+    auto y = forward_here();
+    if constexpr (std::is_same_v<decltype(y), Variable>)
+      if (on_output_) on_output_(y);
     return y;
   }
 

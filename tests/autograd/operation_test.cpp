@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "tern/autograd/functional.h"
@@ -119,6 +120,49 @@ TEST(OperationOfSeveralOutputs, MayHaveAnyNumber) {
   EXPECT_EQ(elements(x.gradient()), (std::vector<float>{1, 0, 6}));
 }
 
+/// Positions beside values: no gradient flows into them.
+struct WithPositions {
+  std::vector<Tensor> forward(const Tensor& x) {
+    return {x.clone(), Tensor::from<int64_t>({1}, std::vector<int64_t>{7})};
+  }
+  Gradients backward(const Gradients& dys, const Needs&) const { return {dys[0]}; }
+};
+
+TEST(OperationOfSeveralOutputs, HasNoGradientsOfIntegers) {
+  const auto outputs = apply(WithPositions{}, Variable::leaf(vector_of({2})));
+  EXPECT_TRUE(outputs[0].requires_gradient());
+  EXPECT_FALSE(outputs[1].requires_gradient());
+}
+
+/// y = x. Throws in its first backward.
+struct ThrowsOnce {
+  bool* threw;
+
+  Tensor forward(const Tensor& x) { return x.clone(); }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    if (!std::exchange(*threw, true)) throw Error("once");
+    return {dy};
+  }
+};
+
+/// The gradient of `square`, or of u, has arrived when the other way throws. The next backward does not add to it.
+TEST(Backward, ThatThrewLeavesNothingToTheNext) {
+  bool threw = false;
+  const auto x = Variable::leaf(vector_of({2}));
+  const auto [square, cube] = apply(Powers{}, x);
+  const Variable failing = sum(square + apply(ThrowsOnce{&threw}, cube));
+  EXPECT_EQ(message_of<Error>([&] { failing.backward(); }), "once");
+  const auto v = Variable::leaf(vector_of({2}));
+  const Variable u = scale(v, 1);
+  threw = false;
+  const Variable other = sum(apply(ThrowsOnce{&threw}, u) + scale(u, 1));
+  EXPECT_EQ(message_of<Error>([&] { other.backward(); }), "once");
+  sum(scale(u, 1)).backward();
+  EXPECT_EQ(elements(v.gradient()), (std::vector<float>{1}));
+  sum(cube).backward();
+  EXPECT_EQ(elements(x.gradient()), (std::vector<float>{12})) << "3x², without 2x";
+}
+
 /// What backward says after `change` has written to the factor w of x · w.
 template <class Change>
 std::string after_writing(const Change& change) {
@@ -168,6 +212,26 @@ TEST(SavedTensor, StaysAsItWasIfTheParameterGetsANewValue) {
   w.set_value(vector_of({0, 0}));
   y.backward();
   EXPECT_EQ(elements(x.gradient()), (std::vector<float>{2, 3}));
+}
+
+TEST(SavedTensor, IsNotReadForAGradientThatNobodyNeeds) {
+  Parameter w;
+  w.set_value(vector_of({2, 3}));
+  const Variable y = sum(Variable(vector_of({5, 7})) * w.variable());
+  w.value().fill(0);
+  y.backward();  // of w alone, which is the other factor
+  EXPECT_EQ(elements(w.gradient()), (std::vector<float>{5, 7}));
+}
+
+TEST(SavedTensor, SeesTrainingChangeTheRunningStatistics) {
+  const auto x = Variable::leaf(Tensor::from<float>({2, 1}, std::vector<float>{1, 3}));
+  const BatchNormState state = {.gamma = Variable(vector_of({1})),
+                                .beta = Variable(vector_of({0})),
+                                .running_mean = vector_of({0}),
+                                .running_variance = vector_of({1})};
+  const Variable y = sum(batch_norm(x, state, {}, false));
+  batch_norm(Variable(x.value()), state, {}, true);
+  EXPECT_NE(message_of<Error>([&] { y.backward(); }).find("was written to before backward"), std::string::npos);
 }
 
 TEST(SavedTensor, NamesTheKernelOfAnActivation) {

@@ -18,11 +18,13 @@ tern_consume_test(add_subdirectory gain ^gain$ -DTERN_SOURCE=${PROJECT_SOURCE_DI
   -DCMAKE_UNITY_BUILD=ON -DCMAKE_CXX_FLAGS_RELEASE=-O0)
 
 # The installed programs and pages.
-add_test(NAME consume/programs COMMAND ${consume}/prefix/${CMAKE_INSTALL_BINDIR}/train_lenet --version)
-add_test(NAME consume/pages COMMAND ${CMAKE_COMMAND} -E cat
-  ${consume}/prefix/${CMAKE_INSTALL_DOCDIR}/README.md ${consume}/prefix/${CMAKE_INSTALL_DOCDIR}/LICENSE)
-set_tests_properties(consume/programs PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow
-  PASS_REGULAR_EXPRESSION "train_lenet: tern ${PROJECT_VERSION}")
+if(TERN_APPS)
+  add_test(NAME consume/programs COMMAND ${consume}/prefix/${CMAKE_INSTALL_BINDIR}/train_lenet --version)
+  set_tests_properties(consume/programs PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow
+    PASS_REGULAR_EXPRESSION "train_lenet: tern ${PROJECT_VERSION}")
+endif()
+set(pages ${consume}/prefix/${CMAKE_INSTALL_DATAROOTDIR}/doc/tern)
+add_test(NAME consume/pages COMMAND ${CMAKE_COMMAND} -E cat ${pages}/README.md ${pages}/LICENSE ${pages}/docs/models.md)
 set_tests_properties(consume/pages PROPERTIES FIXTURES_REQUIRED tern_prefix LABELS slow)
 
 set_tests_properties(consume/install PROPERTIES FIXTURES_SETUP tern_prefix LABELS slow)
