@@ -3,8 +3,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -13,42 +15,46 @@
 
 namespace tern {
 
-/// N examples, ready for a training step. Also holds the raw pixels: a device that applies `augmentations` to `pixels`
-/// itself gets the same values as `images`. A value; it does not share its tensors.
-struct Batch {
-  Tensor images;   ///< f32 [N, C, h, w], channels_last
-  Tensor labels;   ///< i64 [N]
-  Tensor indices;  ///< i64 [N]: indices in the data set; they key each example's random draws
-  Tensor pixels;   ///< u8 [N, C, H, W], channels_last, as the data set returned them
-  std::vector<Augmentation> augmentations;
-
-  int64_t size() const { return labels.size(0); }
-};
-
-/// The order of the examples in an epoch, and one rank's share of it. A value. Rank r of N takes positions r, r + N, r
-/// + 2N, ... of the common order. So in each step, N ranks with batches of b process the same examples as one rank with
+/// The order of the samples in an epoch, and one rank's share of it. A value. Rank r of N takes positions r, r + N, r +
+/// 2N, ... of the common order. So in each step, N ranks with batches of b process the same samples as one rank with
 /// batches of N·b.
 struct Sampler {
-  int64_t size = 0;      ///< number of examples in the data set
+  int64_t size = 0;      ///< number of samples in the data set
   bool shuffle = false;  ///< false: use the order of the data set
   uint64_t seed = 1;
   int rank = 0;
   int ranks = 1;
+  /// The length of each sample, to group samples of similar length; empty: do not group. With groups, the order is cut
+  /// into pools of `pool` steps. Each pool is sorted by length and cut into steps. With `shuffle`, the whole steps then
+  /// come in a new order.
+  std::shared_ptr<const std::vector<int64_t>> lengths = {};
+  int64_t step_size = 0;  ///< samples of all ranks in a step; needed with `lengths`
+  int64_t pool = 50;      ///< steps that are sorted together
 
-  /// Number of examples of this rank. The shares differ by at most one and together cover the data set.
+  /// Number of samples of this rank. The shares differ by at most one and together cover the data set.
   int64_t share() const;
   /// The data set indices of this rank in `epoch`. A pure function, the same on every machine. Throws Error from 2^32
-  /// examples on.
+  /// samples on.
   std::vector<int64_t> order(int64_t epoch) const;
 };
+
+/// The length of each sample of `data`, for Sampler::lengths.
+std::shared_ptr<const std::vector<int64_t>> lengths_of(const Dataset& data);
 
 struct LoaderOptions {
   int64_t batch_size = 64;
   bool drop_last = true;  ///< skip a smaller last batch (training); false: keep it (evaluation)
   int threads = 1;        ///< threads that prepare batches ahead; 0: `next` prepares them
   uint64_t seed = 1;      ///< seed of the augmentation
+  // For an ImageDataset only:
   Transform transform = {};
-  bool images = true;  ///< false: no images and no pixels, if the device holds the whole data set
+  bool images = true;  ///< false: batches without "image", if the device holds the whole data set
+};
+
+/// What a loader returns: a batch on the CPU and, of an ImageDataset, the random choices for each image. A device that
+/// applies them to the raw pixels itself gets the same values as "image".
+struct LoadedBatch : Batch {
+  std::vector<Augmentation> augmentations = {};
 };
 
 /// The position of the next batch that a loader returns.
@@ -57,6 +63,16 @@ struct DataPosition {
   int64_t batch = 0;
 
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
+};
+
+/// Makes a batch of samples. Immutable; the threads of a loader share it.
+class Collator {
+ public:
+  virtual ~Collator() = default;
+  /// The memory of a batch of n samples, as far as n determines it.
+  virtual LoadedBatch allocate(int64_t n) const = 0;
+  /// Fills `batch` with the samples `indices`, as they are in `epoch`.
+  virtual void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const = 0;
 };
 
 /// Makes batches from a data set; its own threads prepare them ahead. A batch depends only on the data, sampler,
@@ -72,14 +88,11 @@ class DataLoader {
 
   /// Batches per epoch. With `drop_last`, it is the same on every rank.
   int64_t batches() const { return batches_; }
-  /// The shape of one example of `Batch::images`.
-  ImageSpec spec() const { return output_; }
-
   /// Continues at `position`; does not read the batches before it. Drops the batches that were prepared for another
   /// position.
   void start(const DataPosition& position);
   /// The batch at `position()`, or nullopt at the end of the epoch. Rethrows the error of reading the batch.
-  std::optional<Batch> next();
+  std::optional<LoadedBatch> next();
   DataPosition position() const { return {epoch_, given_}; }
   /// Total time that callers spent in `next` since construction, in seconds.
   double wait_seconds() const { return wait_seconds_; }
@@ -87,22 +100,19 @@ class DataLoader {
  private:
   /// A slot of the queue. Batch k of the epoch uses slot k mod slots_.size().
   struct Slot {
-    Batch batch;
+    LoadedBatch batch;
     bool ready = false;
     std::exception_ptr failure;
   };
 
   Slot& slot(int64_t batch) { return slots_[static_cast<size_t>(batch) % slots_.size()]; }
-  int64_t size_of_batch(int64_t batch) const;
-  Batch allocate(int64_t batch) const;
-  void fill(int64_t position, Batch& batch) const;
+  std::span<const int64_t> indices_of(int64_t batch) const;
   void prepare_ahead();
   void stop();
 
-  const Dataset& dataset_;
+  std::unique_ptr<const Collator> collator_;
   Sampler sampler_;
   LoaderOptions options_;
-  ImageSpec input_, output_;
   int64_t batches_ = 0;
 
   int64_t epoch_ = 0;
