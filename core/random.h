@@ -19,6 +19,7 @@ enum class Purpose : uint8_t {
   subnet = 7,
   tones = 8,
   requantize = 9,
+  application = 10,  ///< data sets and tasks of an application
   test = 255
 };
 

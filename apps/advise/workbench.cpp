@@ -34,7 +34,7 @@ ImageSpec images_of(const TrainSettings& settings) {
 }
 
 /// A data set of equal images with random pixels.
-class Noise final : public Dataset {
+class Noise final : public ImageDataset {
  public:
   Noise(const ImageSpec& spec, int64_t size) : spec_(spec), size_(size), pixels_(static_cast<size_t>(spec.numel())) {
     const RandomStream random({.seed = 1, .purpose = Purpose::initialize});
@@ -77,7 +77,7 @@ Workbench::Workbench(const networks::Variant& variant, const Options& options)
   for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized());
 }
 
-std::unique_ptr<Layer> Workbench::initialized() const { return make_model(application_, settings_); }
+std::unique_ptr<Module> Workbench::initialized() const { return make_model(application_, settings_); }
 
 StateDict Workbench::optimizer_state() { return make_optimizer(settings_, model())->state(); }
 
@@ -86,7 +86,7 @@ double Workbench::step_seconds() {
 }
 
 double Workbench::subnet_step_seconds(int workers) {
-  std::vector<std::unique_ptr<Layer>> subnets;
+  std::vector<std::unique_ptr<Module>> subnets;
   for (int rank = 0; rank < options_.ranks; ++rank) {
     subnets.push_back(initialized());
     narrow(*subnets.back(), workers);
@@ -94,12 +94,13 @@ double Workbench::subnet_step_seconds(int workers) {
   return train(subnets, {}, options_.seconds).compute;
 }
 
-Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Layer>>& models,
+Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models,
                                       const std::optional<DataParallel::Options>& together, double budget) {
   StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
-    Layer& mine = *models[static_cast<size_t>(c.rank())];
+    Module& mine = *models[static_cast<size_t>(c.rank())];
     const auto optimizer = make_optimizer(settings_, mine);
+    const auto task = task_of(settings_);
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});
     loader.start({});
@@ -111,11 +112,11 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Layer>>&
       const double seconds = seconds_of([&] {
         const auto batch = loader.next();
         method->begin_step(step);
-        mine.begin_step({.seed = 1, .step = static_cast<uint32_t>(step++), .samples = batch->indices});
+        mine.begin_step({.seed = 1, .step = static_cast<uint32_t>(step++), .samples = batch->indices()});
         optimizer->zero_gradients();
-        const Variable logits = mine(batch->images), loss = cross_entropy(logits, batch->labels);
-        count_correct(logits.value(), batch->labels);
-        loss.backward();
+        const Forward pass = task->forward(mine, DeviceBatch(*batch, *batch, DType::f32));
+        count_scores(*task, pass.values(), *batch);
+        pass.loss.backward();
         method->step();
       });
       const ExchangeTimes spent = method->times() - before;

@@ -46,16 +46,16 @@ class Workbench {
     double compute = 0, encode = 0, decode = 0;
   };
   /// Measures exchanges between computations, so that the caches are in the same state as in a real job.
-  StepTimes train(const std::vector<std::unique_ptr<Layer>>& models,
+  StepTimes train(const std::vector<std::unique_ptr<Module>>& models,
                   const std::optional<DataParallel::Options>& together, double budget);
 
-  std::unique_ptr<Layer> initialized() const;
+  std::unique_ptr<Module> initialized() const;
 
   Application application_;
   TrainSettings settings_;
   Options options_;
   std::unique_ptr<Dataset> noise_;
-  std::vector<std::unique_ptr<Layer>> models_;  ///< one for each rank
+  std::vector<std::unique_ptr<Module>> models_;  ///< one for each rank
 };
 
 }  // namespace tern::advise

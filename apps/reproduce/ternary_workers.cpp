@@ -32,6 +32,7 @@ Tensor row_major_copy(const Tensor& tensor) {
 
 TernaryWorkers::TernaryWorkers(const Application& application, const TrainSettings& settings)
     : settings_(settings),
+      task_(trainer::task_of(settings)),
       data_(load_run_data(settings)),
       model_(make_model(application, settings)),
       parameters_(model_->parameters()),
@@ -46,17 +47,18 @@ TernaryWorkers::TernaryWorkers(const Application& application, const TrainSettin
     loaders_.push_back(std::make_unique<DataLoader>(
         *data_.training,
         Sampler{.size = data_.training->size(), .shuffle = true, .seed = seed, .rank = rank, .ranks = workers},
-        LoaderOptions{.batch_size = images_per_rank(settings, workers),
+        LoaderOptions{.batch_size = samples_per_rank(settings, workers),
                       .seed = seed,
-                      .transform = training_transform(settings, data_.training->spec())}));
+                      .transform = transform_for(settings, *data_.training)}));
 }
 
 double TernaryWorkers::backward(size_t worker) {
   const auto batch = loaders_[worker]->next().value();
-  model_->begin_step(
-      {.seed = static_cast<uint64_t>(settings_.seed), .step = static_cast<uint32_t>(steps_), .samples = batch.indices});
+  model_->begin_step({.seed = static_cast<uint64_t>(settings_.seed),
+                      .step = static_cast<uint32_t>(steps_),
+                      .samples = batch.indices()});
   optimizer_->zero_gradients();
-  const Variable loss = cross_entropy((*model_)(Variable(batch.images)), batch.labels, settings_.label_smoothing);
+  const Variable loss = task_->forward(*model_, DeviceBatch(batch, batch, DType::f32)).loss;
   const double value = loss.value().item();
   check_input(std::isfinite(value), "training diverged at step ", steps_ + 1, ": the loss is ", value);
   loss.backward();
@@ -127,7 +129,7 @@ double TernaryWorkers::step(const Observer& observe) {
 
 Evaluation TernaryWorkers::evaluate() {
   if (average_) average_->swap();
-  const auto whole = trainer::evaluate(*model_, *test_loader_, {}, join({"after step ", steps_}), [] { return false; });
+  const auto whole = trainer::evaluate(*model_, *task_, *test_loader_, {}, join({"after step ", steps_}), [] { return false; });
   if (average_) average_->swap();
   return whole.value();
 }

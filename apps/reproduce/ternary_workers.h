@@ -49,8 +49,9 @@ class TernaryWorkers {
   GradientStages code(size_t parameter, const std::vector<std::vector<Tensor>>& gradients) const;
 
   TrainSettings settings_;
+  std::shared_ptr<const Task> task_;
   trainer::RunData data_;
-  std::unique_ptr<Layer> model_;
+  std::unique_ptr<Module> model_;
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<ParameterAverage> average_;

@@ -39,7 +39,7 @@ Numbers train(TrainSettings settings, const StudyProgress& progress) {
     if (workers.steps() % workers.steps_per_epoch() != 0 && workers.steps() != total) continue;
     const Evaluation found = workers.evaluate();
     numbers["evaluated step"].push_back(static_cast<double>(workers.steps()));
-    numbers["accuracy"].push_back(found.accuracy());
+    numbers["accuracy"].push_back(found.values().front());
   }
   return numbers;
 }

@@ -1,5 +1,8 @@
 #include "tern/trainer/application.h"
 
+#include <algorithm>
+
+#include "tern/core/error.h"
 #include "tern/trainer/flags/command_line.h"
 #include "tern/trainer/job/launch.h"
 #include "tern/trainer/job/machine.h"
@@ -9,6 +12,12 @@
 namespace tern {
 
 using namespace trainer;
+
+const Field& ModelSpec::field(std::string_view name) const {
+  const auto found = std::ranges::find(fields, name, &Field::name);
+  check_input(found != fields.end(), "the samples of this data set have no field '", name, "', which the model needs");
+  return *found;
+}
 
 int run_application(const std::string& name, const std::function<int()>& body) {
   Console console;

@@ -1,24 +1,31 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tern/data/dataset.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/layers/module.h"
 #include "tern/trainer/settings.h"
+#include "tern/trainer/task.h"
 
 namespace tern {
 
-/// What a model is built from: the images of the chosen data set, and the values of the application's own flags.
+/// What a model is built from: the samples of the chosen data set, and the values of the application's own flags.
 struct ModelSpec {
-  ImageSpec images;
-  std::map<std::string, std::string> choices;  ///< by flag, without dashes: {"variant", "caffe"}
-  std::map<std::string, int64_t> counts;       ///< by flag, without dashes: {"hidden", 512}
+  std::vector<Field> fields = {};  ///< of a sample, before transforms
+  ImageSpec images = {};           ///< of a data set of pictures: as the model gets them, and the number of classes
+  std::map<std::string, std::string> choices = {};  ///< by flag, without dashes: {"variant", "caffe"}
+  std::map<std::string, int64_t> counts = {};       ///< by flag, without dashes: {"hidden", 512}
+
+  /// The field with this name. Throws InputError if the samples have none.
+  const Field& field(std::string_view name) const;
 };
 
 /// A flag of the application whose value is one of a few words.
@@ -35,17 +42,27 @@ struct Count {
   std::string help;
 };
 
+/// Makes a task that has no options, for Application::task.
+template <std::derived_from<Task> T>
+std::unique_ptr<Task> make_task(const TrainSettings&) {
+  return std::make_unique<T>();
+}
+
 /// Whether the command line or its --config file has a flag, given without dashes.
 using IsGiven = std::function<bool(const char* flag)>;
 
-/// A training program: a model with the trainer's flags.
+/// A training program: a model, what it is trained for, and the trainer's flags.
 struct Application {
   std::string name;  ///< name of the program
-  std::function<std::unique_ptr<Layer>(const ModelSpec&)> model;
+  std::function<std::unique_ptr<Module>(const ModelSpec&)> model;
+  /// What the model is trained for; without it, ImageClassification. Called with the defaults, to learn which data sets
+  /// there are, and with the settings of a run.
+  std::function<std::unique_ptr<Task>(const TrainSettings&)> task = {};
   TrainSettings defaults = {};
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
   std::vector<CodecEntry> codecs = {};  ///< codecs that --codec accepts in addition to tern's
+  std::vector<DatasetEntry> datasets = {};  ///< data sets that --data accepts in addition to the task's
   /// Adds the augmentation of the training images (crops, flips and so on) to the data set's normalization. `images` is
   /// the shape of the data set's images.
   std::function<void(Transform&, const ImageSpec& images)> augment = {};

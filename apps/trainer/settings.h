@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,11 @@
 #include "tern/data/transforms.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/dist/methods/independent_subnets.h"
+#include "tern/trainer/dataset_entry.h"
 
 namespace tern {
+
+class Task;
 
 // Settings that are a choice among a few words. `words_of` lists the words in the order of the enumerators.
 
@@ -137,6 +141,8 @@ struct TrainSettings {
   std::map<std::string, std::string> choices = {};                        ///< application's own flags
   std::map<std::string, int64_t> counts = {};                             ///< likewise
   std::vector<CodecEntry> codecs = {};                                    ///< the application's own codecs
+  std::vector<DatasetEntry> datasets = {};                                ///< all that --data accepts; {}: pictures
+  std::shared_ptr<const Task> task = {};                                  ///< null: ImageClassification
   std::function<void(Transform&, const ImageSpec& images)> augment = {};  ///< see Application
 };
 

@@ -20,6 +20,7 @@
 #include "tern/networks/resnet.h"
 #include "tern/optim/sgd.h"
 #include "tern/trainer/application.h"
+#include "tern/trainer/image_classification.h"
 #include "tern/trainer/run/step_graph.h"
 
 // Measures whole training steps on random images that are on the device. The loss and the answers are read back. A step
@@ -53,14 +54,14 @@ const StepCase kStepCases[] = {
 const std::pair<std::string_view, DType> kPrecisions[] = {
     {"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};
 
-FedBatch random_batch(const StepCase& step) {
+Batch random_batch(const StepCase& step) {
   const RandomStream random({.seed = 7, .purpose = Purpose::test});
   const Tensor images = Tensor::empty({step.batch, step.images.channels, step.images.height, step.images.width},
                                       {.format = MemoryFormat::channels_last});
   const Tensor labels = Tensor::empty({step.batch}, {.dtype = DType::i64});
   for (size_t i = 0; i < images.span<float>().size(); ++i) images.span<float>()[i] = random.normal(i);
   for (int64_t i = 0; i < step.batch; ++i) labels.data<int64_t>()[i] = i % step.images.classes;
-  return {images.to(kCuda), labels.to(kCuda), labels.to(kCuda), labels};
+  return {labels.to(kCuda), {{"image", images.to(kCuda)}, {"label", labels.to(kCuda)}}};
 }
 
 /// The median of five measurements of about 0.2 s each.
@@ -86,18 +87,19 @@ struct StepTime {
   size_t launches;  // of a recorded step
 };
 
-StepTime time_steps(const StepCase& step, const FedBatch& batch, DType dtype, bool as_graph) {
+StepTime time_steps(const StepCase& step, const Batch& on_device, DType dtype, bool as_graph) {
+  const DeviceBatch batch(on_device, {}, dtype);
   const auto model = step.make();
   model->initialize(1, DType::f32, kCuda);
   Sgd optimizer(model->parameters(), {.lr = 0.001, .momentum = 0.9});
   uint32_t number = 0;
-  const auto issue = [&](const FedBatch& fed) {
-    model->begin_step({.seed = 1, .step = number, .samples = fed.indices});
-    const Variable logits = (*model)(convert(Variable(fed.images), dtype));
-    const Variable loss = cross_entropy(logits, fed.labels);
-    loss.backward();
+  const ImageClassification task;
+  const auto issue = [&](const DeviceBatch& fed) {
+    model->begin_step({.seed = 1, .step = number, .samples = fed.indices()});
+    const Forward pass = task.forward(*model, fed);
+    pass.loss.backward();
     optimizer.issue_step();
-    return StepOutput{loss.value(), logits.value()};
+    return StepOutput{pass.loss.value(), pass.values()};
   };
   StepGraph graph(*model, issue);
   StepOutputs outputs(kCuda);
@@ -114,7 +116,7 @@ StepTime time_steps(const StepCase& step, const FedBatch& batch, DType dtype, bo
 }
 
 void print_steps(const StepCase& step) {
-  const FedBatch batch = random_batch(step);
+  const Batch batch = random_batch(step);
   for (const auto& [precision, dtype] : kPrecisions) {
     kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
     for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) {

@@ -52,8 +52,9 @@ size_t check_blocks(const std::filesystem::path& page, const std::string& compil
 
 TEST(Readme, ShowsCodeThatIsCompiled) {
   const std::filesystem::path root = TERN_SOURCE_DIR;
-  EXPECT_GE(check_blocks(root / "README.md", sources_in(root / "tests/consume")), 1u);
-  const std::string compiled = sources_in(root / "tests") + sources_in(root / "dist") + sources_in(root / "apps");
+  EXPECT_GE(check_blocks(root / "README.md", sources_in(root / "examples")), 1u);
+  std::string compiled;
+  for (const char* folder : {"tests", "examples", "dist", "apps"}) compiled += sources_in(root / folder);
   size_t blocks = 0;
   for (const auto& entry : std::filesystem::directory_iterator(root / "docs"))
     if (entry.path().extension() == ".md") blocks += check_blocks(entry.path(), compiled);

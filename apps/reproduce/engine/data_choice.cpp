@@ -10,7 +10,7 @@ namespace {
 
 using namespace trainer;
 
-bool needs_folder(const std::string& name) { return find_dataset(name).needs_folder; }
+bool needs_folder(const std::string& name) { return find_dataset({.data = name}).needs_folder; }
 
 /// ", or, to try it, --data digits", if one of `names` needs no files; else empty.
 std::string drawn_instead(const std::vector<std::string>& names) {

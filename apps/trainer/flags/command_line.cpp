@@ -164,11 +164,19 @@ class CommandLine {
     settings_ = application.defaults;
     settings_.codecs = application.codecs;
     settings_.augment = application.augment;
+    if (application.task) settings_.task = application.task(settings_);
+    settings_.datasets = task_of(settings_)->datasets();
+    settings_.datasets.insert(settings_.datasets.end(), application.datasets.begin(), application.datasets.end());
+    check(!settings_.datasets.empty(), "application ", application.name, " offers no data set");
+    if (!known_dataset(settings_)) settings_.data = settings_.datasets.front().name;
     app_.name(application.name);
     app_.description("Trains a model, evaluates it, and writes down what happened.");
     app_.formatter(std::make_shared<HelpFormatter>());
     app_.allow_extras();
-    visit_flags(settings_, [&](const Flag& flag, auto& field) { add(flag, field); });
+    visit_flags(settings_, [&](const Flag& flag, auto& field) {
+      if (flag.offered) add(flag, field);
+    });
+    app_.get_option("--data")->type_name(data_words());
     for (const Choice& choice : application.choices) add_choice(choice);
     for (const Count& count : application.counts)
       add({"Model", count.flag.c_str(), "N", count.help.c_str()}, settings_.counts[count.flag] = count.value);
@@ -205,6 +213,7 @@ class CommandLine {
       throw InputError(error.what() + lines_of_flags_in(error.what()));
     }
     if (print_config_) return {.run = false, .text = config_text(settings_)};
+    settings_.task = application_.task ? application_.task(settings_) : nullptr;
     return {.settings = settings_, .place = place, .run = true, .text = {}};
   }
 
@@ -256,6 +265,13 @@ class CommandLine {
     option->group(flag.group)->default_str(show_value(field));
     if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<std::string>>)
       option->expected(1, 1 << 20);
+  }
+
+  /// "digits|mnist": the words after --data.
+  std::string data_words() const {
+    std::vector<std::string_view> words;
+    for (const DatasetEntry& entry : settings_.datasets) words.push_back(entry.name);
+    return listed(words);
   }
 
   void add_choice(const Choice& choice) {
@@ -334,7 +350,7 @@ class CommandLine {
 
   void refuse_without_effect() {
     visit_flags(settings_, [&](const Flag& flag, auto&) {
-      if (!is_given(flag.name)) return;
+      if (!flag.offered || !is_given(flag.name)) return;
       const std::string reason = reason_without_effect(flag, settings_);
       check_input(reason.empty(), "--", flag.name, " would change nothing: ", reason);
     });
@@ -360,6 +376,7 @@ std::string config_text(const TrainSettings& settings) {
   std::string text;
   std::string_view group;
   visit_flags(settings, [&](const Flag& flag, const auto& field) {
+    if (!flag.offered) return;
     if (flag.group != group) text += (text.empty() ? "# " : "\n# ") + std::string(group = flag.group) + '\n';
     const std::string value = write_value(field);
     const bool silent = value.empty() || !reason_without_effect(flag, settings).empty();

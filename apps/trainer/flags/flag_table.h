@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -54,6 +55,7 @@ struct Flag {
   Use use = Use::training;
   Range range = {};
   bool of_workers = false;  ///< its range is checked only if several ranks train together
+  bool offered = true;      ///< false: no run of this application can use it, so it is not a flag of the program
   std::vector<Need> needs = {};
 
   Flag&& shapes_result() && { return std::move(*this).agrees(Agreement::result); }
@@ -67,6 +69,10 @@ struct Flag {
   }
   Flag&& in(Range numbers) && {
     range = numbers;
+    return std::move(*this);
+  }
+  Flag&& offered_if(bool useful) && {
+    offered = useful;
     return std::move(*this);
   }
   Flag&& needing(bool met, std::string otherwise) && {
@@ -99,32 +105,38 @@ template <class Settings, class Visit>
 void visit_data_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Data"};
   constexpr Range kImages = {.low = 1, .high = kMostImages};
-  const DatasetEntry* dataset = known_dataset(s.data);
+  const DatasetEntry* dataset = known_dataset(s);
   const bool resizes = dataset && dataset->resizes;
+  const auto offers = [&](auto member) { return std::ranges::any_of(offered_datasets(s), member); };
+  const bool any_resizes = offers(&DatasetEntry::resizes), any_folder = offers(&DatasetEntry::needs_folder);
   visit(flag("data", "NAME", "Data set").shapes_result().used_by(Use::model), s.data);
   visit(flag("data-dir", "DIR", "Folder with the data set's files (images: or a list of files)")
             .used_by(Use::model)
+            .offered_if(any_folder)
             .needing(!dataset || dataset->needs_folder, "--data " + s.data + " reads no files"),
         s.data_dir);
   visit(flag("resize", "N", "images: to squares of so many pixels a side")
             .shapes_result()
             .used_by(Use::model)
             .in({.low = 1, .high = 4096})
+            .offered_if(any_resizes)
             .needing(resizes, "it belongs to --data images"),
         s.resize);
   visit(flag("fit", "NAME", "images: keep proportions and crop to the middle, or squash into the square")
             .shapes_result()
             .used_by(Use::model)
+            .offered_if(any_resizes)
             .needing(resizes, "it belongs to --data images"),
         s.fit);
   visit(flag("cache", "DIR", "images: keep them in this folder, decoded and resized, for this run and others")
             .used_by(Use::evaluation)
+            .offered_if(any_resizes)
             .needing(resizes, "it belongs to --data images"),
         s.cache);
-  visit(flag("batch-size", "N", "Images per training step").shapes_result().in(kImages), s.batch_size);
-  visit(flag("eval-batch-size", "N", "Images per evaluation step").used_by(Use::evaluation).in(kImages),
+  visit(flag("batch-size", "N", "Samples per training step").shapes_result().in(kImages), s.batch_size);
+  visit(flag("eval-batch-size", "N", "Samples per evaluation step").used_by(Use::evaluation).in(kImages),
         s.eval_batch_size);
-  visit(flag("shuffle", nullptr, "Visit the images in a new order each epoch").shapes_result(), s.shuffle);
+  visit(flag("shuffle", nullptr, "Visit the samples in a new order each epoch").shapes_result(), s.shuffle);
   visit(flag("loader-threads", "N", "Threads that prepare batches ahead; 0: none")
             .used_by(Use::evaluation)
             .in({.low = 0, .high = 256}),
@@ -136,7 +148,7 @@ void visit_training_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Training"};
   constexpr Range kSteps = {.low = 0, .high = kMostSteps};
   const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
-  visit(flag("epochs", "N", "Passes over the training images (1 if neither is given)").in(kSteps), s.epochs);
+  visit(flag("epochs", "N", "Passes over the training samples (1 if neither is given)").in(kSteps), s.epochs);
   visit(flag("iterations", "N", "Training steps, instead of --epochs").in(kSteps), s.iterations);
   visit(flag("optimizer", "NAME", "Update rule").shapes_result(), s.optimizer);
   visit(flag("lr", "X", "Learning rate").shapes_result().in(kPositive), s.lr);
@@ -170,7 +182,10 @@ void visit_training_flags(Settings& s, Visit& visit) {
   visit(
       flag("ema-decay", "X", "Evaluate and save a moving average of the parameters; 0: off").shapes_result().in(kShare),
       s.ema_decay);
-  visit(flag("label-smoothing", "X", "Share of each target spread over all classes").shapes_result().in(kShare),
+  visit(flag("label-smoothing", "X", "Share of each target spread over all classes")
+            .shapes_result()
+            .in(kShare)
+            .offered_if(task_of(s)->smooths_labels()),
         s.label_smoothing);
   visit(flag("clip-norm", "X", "Scale gradients down to this norm; 0: off").shapes_result().in(kNotNegative),
         s.clip_norm);
@@ -323,7 +338,7 @@ void visit_record_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Record"};
   visit(flag("log", "FILE", "Write JSON lines").used_by(Use::evaluation), s.log);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
-  visit(flag("plot", "FILE.svg", "Draw loss and accuracy"), s.plot);
+  visit(flag("plot", "FILE.svg", "Draw the loss and the scores"), s.plot);
   visit(flag("profile", nullptr, "Time the operations of training steps, for a table at the end"), s.profile);
   visit(flag("quiet", nullptr, "Print errors only").used_by(Use::evaluation), s.quiet);
 }
@@ -348,7 +363,9 @@ void visit_model_flags(Settings& s, Visit& visit) {
   visit(flag("save", "FILE", "Write the parameters at the end (safetensors)"), s.save);
   visit(flag("eval-only", nullptr, "Evaluate the model of --init or --resume, without training").used_by(Use::model),
         s.eval_only);
-  visit(flag("predict", "IMAGE...", "Classify these images with the model of --init or --resume").used_by(Use::model),
+  visit(flag("predict", "FILE...", "Print what the model of --init or --resume predicts for these files")
+            .used_by(Use::model)
+            .offered_if(task_of(s)->predicts()),
         s.predict);
 }
 

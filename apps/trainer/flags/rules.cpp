@@ -98,7 +98,7 @@ void check_exchange_of(const TrainSettings& s) {
 
 void validate_workers(const TrainSettings& s) {
   if (!s.workers) return;
-  images_per_rank(s, static_cast<int>(*s.workers));
+  samples_per_rank(s, static_cast<int>(*s.workers));
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
   check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
@@ -134,9 +134,10 @@ void validate(const TrainSettings& s) {
   check_input(s.lr_schedule != LrSchedule::step || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
   check_input(s.precision != Precision::tf32 || s.device != kCpu,
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
-  // --predict needs no data, except that the folder of --data images has the names of the classes.
-  const DatasetEntry& dataset = find_dataset(s.data);
-  const bool needs_folder = dataset.needs_folder && (s.predict.empty() || dataset.resizes);
+  // Of pictures, --predict needs no data, except that the folder of --data images has the names of the classes.
+  const DatasetEntry& dataset = find_dataset(s);
+  const bool needs_folder =
+      dataset.needs_folder && (s.predict.empty() || dataset.resizes || needs_data_to_describe(s));
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
   check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");
   check_input(!s.resume || s.init.empty(), "--init and --resume contradict each other: give one");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <span>
 
@@ -28,7 +29,7 @@ Points smooth(const Points& points) {
 }
 
 /// A chart with the training values as a faint line, their moving average, and the evaluations.
-Chart make_chart(const char* title, const Points& training, const Points& test) {
+Chart make_chart(const std::string& title, const Points& training, const Points& test) {
   return {.title = title,
           .x_label = "step",
           .series = {{.label = "each step", .color = kBlue, .points = training, .width = 1, .opacity = 0.25},
@@ -48,10 +49,17 @@ std::pair<double, double> loss_range(const Chart& chart) {
   return {std::max(found->first, kLeast) / 1.6, found->second * 1.3};
 }
 
-std::pair<double, double> accuracy_range(const Chart& chart) {
-  const auto [low, high] = clear_extent(chart).value_or(std::pair{0.0, 100.0});
+std::pair<double, double> score_range(const Chart& chart, bool is_share) {
+  const auto [low, high] = clear_extent(chart).value_or(std::pair{0.0, is_share ? 100.0 : 1.0});
+  if (!is_share) return {low - 0.05 * (high - low), high + 0.05 * (high - low) + (high == low ? 1e-3 : 0)};
   const double margin = std::max(0.5, (high - low) * 0.05);
   return {std::max(0.0, low - margin), std::min(100.0, high + margin)};
+}
+
+/// "Phone error rate", for the title of a chart.
+std::string capitalized(std::string name) {
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return name;
 }
 
 std::string describe(const TrainSettings& s) {
@@ -65,29 +73,37 @@ std::string describe(const TrainSettings& s) {
 void Curves::started(const RunStart& run) {
   heading_ = run.application;
   subheading_ = describe(run.settings);
+  scores_ = run.scores;
+  score_curves_.resize(scores_.size());
 }
 
 void Curves::stepped(const StepReport& report) {
-  if (std::isfinite(report.loss)) losses_.emplace_back(static_cast<double>(report.step), report.loss);
-  accuracies_.emplace_back(static_cast<double>(report.step), 100 * report.accuracy);
+  const auto step = static_cast<double>(report.step);
+  if (std::isfinite(report.loss)) loss_.training.emplace_back(step, report.loss);
+  for (size_t i = 0; i < scores_.size(); ++i)
+    score_curves_[i].training.emplace_back(step, scores_[i].shown_factor() * report.scores[i]);
 }
 
 void Curves::evaluated(const EvaluationReport& report) {
-  if (std::isfinite(report.loss)) test_losses_.emplace_back(static_cast<double>(report.step), report.loss);
-  test_accuracies_.emplace_back(static_cast<double>(report.step), 100 * report.accuracy);
+  const auto step = static_cast<double>(report.step);
+  if (std::isfinite(report.loss)) loss_.test.emplace_back(step, report.loss);
+  for (size_t i = 0; i < scores_.size(); ++i)
+    score_curves_[i].test.emplace_back(step, scores_[i].shown_factor() * report.scores[i]);
   draw();
 }
 
 void Curves::draw() const {
-  Chart loss = make_chart("Loss", losses_, test_losses_);
-  loss.y_scale = Scale::logarithmic;
-  loss.y_range = loss_range(loss);
-  Chart accuracy = make_chart("Accuracy", accuracies_, test_accuracies_);
-  accuracy.y_suffix = " %";
-  accuracy.y_range = accuracy_range(accuracy);
-  Chart charts[] = {loss, accuracy};
-  if (!losses_.empty())
-    for (Chart& chart : charts) chart.x_range = {losses_.front().first - 1, losses_.back().first};
+  std::vector<Chart> charts = {make_chart("Loss", loss_.training, loss_.test)};
+  charts[0].y_scale = Scale::logarithmic;
+  charts[0].y_range = loss_range(charts[0]);
+  for (size_t i = 0; i < scores_.size(); ++i) {
+    Chart& chart =
+        charts.emplace_back(make_chart(capitalized(scores_[i].name), score_curves_[i].training, score_curves_[i].test));
+    if (!scores_[i].unit.empty()) chart.y_suffix = " " + scores_[i].unit;
+    chart.y_range = score_range(chart, scores_[i].unit == "%");
+  }
+  if (!loss_.training.empty())
+    for (Chart& chart : charts) chart.x_range = {loss_.training.front().first - 1, loss_.training.back().first};
   const std::string svg = draw_charts(heading_, subheading_, charts);
   AtomicFile file(path_);
   file.write(std::as_bytes(std::span(svg)));

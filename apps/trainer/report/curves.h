@@ -8,7 +8,7 @@
 
 namespace tern::trainer {
 
-/// Draws loss and accuracy over the steps of a run (or of its part since a resume) into one SVG file. Redraws the file
+/// Draws the loss and the scores over the steps of a run (or of its part since a resume) into one SVG file. Redraws the file
 /// at each evaluation.
 class Curves final : public Listener {
  public:
@@ -24,8 +24,13 @@ class Curves final : public Listener {
   void draw() const;
 
   std::string path_, heading_, subheading_;
-  Points losses_, accuracies_;
-  Points test_losses_, test_accuracies_;
+  /// A value at each step, and at each evaluation.
+  struct Curve {
+    Points training, test;
+  };
+  Curve loss_;
+  std::vector<Score> scores_;
+  std::vector<Curve> score_curves_;  ///< in the order of scores_
 };
 
 }  // namespace tern::trainer

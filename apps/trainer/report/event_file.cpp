@@ -116,7 +116,8 @@ void EventFile::stepped(const StepReport& report) {
 }
 
 void EventFile::evaluated(const EvaluationReport& report) {
-  add_scalar("eval/accuracy", report.step, report.accuracy);
+  for (size_t i = 0; i < report.scores.size(); ++i)
+    add_scalar("eval/" + scores_[i].key(), report.step, report.scores[i]);
   add_scalar("eval/loss", report.step, report.loss);
 }
 

@@ -16,6 +16,7 @@ class EventFile final : public Listener {
   /// Creates a file in `folder`, and the folder if it is missing. Throws InputError if it cannot.
   explicit EventFile(const std::string& folder);
 
+  void started(const RunStart& run) override { scores_ = run.scores; }
   void stepped(const StepReport& report) override;
   void evaluated(const EvaluationReport& report) override;
 
@@ -25,6 +26,7 @@ class EventFile final : public Listener {
   void write_record(const std::string& message);
 
   std::string path_;
+  std::vector<Score> scores_;
   std::ofstream file_;
 };
 

@@ -68,12 +68,14 @@ JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(null
 
 void JsonLog::started(const RunStart& run) {
   team_ = run.settings.workers.has_value();
+  scores_ = run.scores;
+  noun_ = run.noun;
   Json line = {{"event", "start"}, {"application", run.application}};
   line.update(to_json(run.settings));
   for (const auto& [name, version] : versions()) line["versions"][name] = version;
   line.update({{"processor", processor_name()},
-               {"training_images", run.training_images},
-               {"test_images", run.test_images},
+               {"training_" + run.noun, run.training_samples},
+               {"test_" + run.noun, run.test_samples},
                {"steps_per_epoch", run.steps_per_epoch},
                {"total_steps", run.total_steps},
                {"first_step", run.first_step},
@@ -92,22 +94,21 @@ void JsonLog::stepped(const StepReport& report) {
 }
 
 void JsonLog::evaluated(const EvaluationReport& report) {
-  write_line(text_of(Json{{"event", "eval"},
-                          {"step", report.step},
-                          {"epoch", report.epoch},
-                          {"accuracy", report.accuracy},
-                          {"loss", report.loss}}));
+  Json line = {{"event", "eval"}, {"step", report.step}, {"epoch", report.epoch}};
+  for (size_t i = 0; i < report.scores.size(); ++i) line[scores_[i].key()] = report.scores[i];
+  line["loss"] = report.loss;
+  write_line(text_of(line));
 }
 
 void JsonLog::ended(const RunReport& report) {
-  Json line = {{"event", "done"},
-               {"accuracy", report.accuracy},
-               {"loss", report.loss},
+  Json line = {{"event", "done"}};
+  for (size_t i = 0; i < report.scores.size(); ++i) line[scores_[i].key()] = report.scores[i];
+  line.update({{"loss", report.loss},
                {"seconds", report.seconds},
                {"steps", report.steps},
-               {"images_per_second", report.images_per_second},
+               {noun_ + "_per_second", report.samples_per_second},
                {"data_wait", report.data_wait},
-               {"peak_memory", report.peak_memory}};
+               {"peak_memory", report.peak_memory}});
   if (report.peak_device_memory) line["peak_device_memory"] = *report.peak_device_memory;
   for (const auto& [name, calls, seconds] : report.operations)
     line["operations"][name] = {{"calls", calls}, {"seconds", seconds}};

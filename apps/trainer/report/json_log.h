@@ -29,6 +29,8 @@ class JsonLog final : public Listener {
 
   std::string path_;
   bool team_ = false;  ///< several ranks train and send bytes
+  std::vector<Score> scores_;
+  std::string noun_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 

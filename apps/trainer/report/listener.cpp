@@ -23,7 +23,7 @@ std::vector<std::unique_ptr<Listener>> make_listeners(const TrainSettings& s, Li
   return listeners;
 }
 
-void UnreadNotes::tell_of(const Dataset& data, const Team& team) {
+void UnreadNotes::tell_of(const Dataset& data, const Team& team, const std::string& noun) {
   constexpr int64_t kNamed = 3;
   std::string own;
   for (const std::string& each : data.unread()) own += each + '\0';
@@ -35,7 +35,7 @@ void UnreadNotes::tell_of(const Dataset& data, const Team& team) {
   }
   if (listeners_.empty() || unread.size() == told_[&data]) return;
   told_[&data] = unread.size();
-  std::string text = join({unread.size(), " of ", data.size(), " images could not be read so far, others replace ",
+  std::string text = join({unread.size(), " of ", data.size(), " ", noun, " could not be read so far, others replace ",
                            unread.size() == 1 ? "it" : "them"});
   const char* before = ": ";
   for (const std::string& each : unread | std::views::take(kNamed)) text += std::exchange(before, "; ") + each;

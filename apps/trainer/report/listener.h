@@ -14,6 +14,7 @@
 #include "tern/trainer/report/console.h"
 #include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
+#include "tern/trainer/task.h"
 
 namespace tern::trainer {
 
@@ -21,13 +22,15 @@ namespace tern::trainer {
 struct RunStart {
   std::string application;
   TrainSettings settings;  ///< with the final threads and epochs
-  int64_t training_images = 0;
-  int64_t test_images = 0;
+  std::vector<Score> scores = {};   ///< of the task
+  std::string noun = "samples";     ///< Task::sample_noun
+  int64_t training_samples = 0;
+  int64_t test_samples = 0;
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;
   int64_t first_step = 0;  ///< steps of earlier parts of a resumed run
   int64_t parameters = 0;  ///< number of trained values
-  int64_t images_per_step = 0;
+  int64_t samples_per_step = 0;
   std::string launcher = {};  ///< the source of this rank's place, if there is one
 };
 
@@ -38,13 +41,13 @@ struct StepReport {
   double loss = 0;    ///< mean over the batch
   double lr = 0;
   double seconds = 0;    ///< training time of the run so far
-  double accuracy = 0;   ///< on the batch, before the update; 0 to 1
+  std::vector<double> scores = {};  ///< on the batch, before the update; in the order of RunStart::scores
   Traffic traffic = {};  ///< traffic of this rank in this step
 };
 
 struct EvaluationReport {
   int64_t step = 0, epoch = 0;
-  double accuracy = 0;  ///< from 0 to 1
+  std::vector<double> scores = {};  ///< in the order of RunStart::scores
   double loss = 0;
 };
 
@@ -61,10 +64,11 @@ struct TeamReport {
 
 /// Facts about the whole run.
 struct RunReport {
-  double accuracy = 0, loss = 0;  ///< of the last evaluation
+  std::vector<double> scores = {};  ///< of the last evaluation
+  double loss = 0;                  ///< of the last evaluation
   double seconds = 0;             ///< training time
   int64_t steps = 0;
-  double images_per_second = 0;                    ///< training throughput of this process
+  double samples_per_second = 0;                   ///< training throughput of this process
   double data_wait = 0;                            ///< fraction of this process's training time spent waiting for data
   int64_t peak_memory = 0;                         ///< bytes
   std::optional<int64_t> peak_device_memory = {};  ///< bytes of tensors on the device, unless it is the CPU
@@ -97,8 +101,9 @@ class UnreadNotes {
  public:
   explicit UnreadNotes(const std::vector<std::unique_ptr<Listener>>& listeners) : listeners_(listeners) {}
 
-  /// All ranks of `team` must call this together. The ranks that have listeners tell them.
-  void tell_of(const Dataset& data, const Team& team);
+  /// All ranks of `team` must call this together. The ranks that have listeners tell them. `noun` is what samples are
+  /// called.
+  void tell_of(const Dataset& data, const Team& team, const std::string& noun);
 
  private:
   const std::vector<std::unique_ptr<Listener>>& listeners_;

@@ -54,9 +54,9 @@ void Progress::started(const RunStart& run) {
   shown_step_ = run.first_step;
   shown_at_ = Clock::now();
   const TrainSettings& s = run.settings;
-  const std::string training = run.training_images > 0 ? grouped(run.training_images) + " training and " : "";
-  print_line(fmt::format("{}: {} ({}{} test images), {} parameters, {}, {} thread{} on {}{}", run.application, s.data,
-                         training, grouped(run.test_images), grouped(run.parameters), to_string(s.precision), s.threads,
+  const std::string training = run.training_samples > 0 ? grouped(run.training_samples) + " training and " : "";
+  print_line(fmt::format("{}: {} ({}{} test {}), {} parameters, {}, {} thread{} on {}{}", run.application, s.data,
+                         training, grouped(run.test_samples), run.noun, grouped(run.parameters), to_string(s.precision), s.threads,
                          s.threads == 1 ? "" : "s", processor_name(), device_text(s.device)));
   if (s.precision == Precision::bf16 && s.device == kCpu && !kernels::has_bf16_products())
     print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
@@ -82,18 +82,21 @@ void Progress::stepped(const StepReport& report) {
 
 void Progress::evaluated(const EvaluationReport& report) {
   if (report.step == 0) return;
-  print_line(fmt::format("epoch {}  step {}  test accuracy {:.2f} %  test loss {:.4f}", report.epoch, report.step,
-                         100 * report.accuracy, report.loss));
+  std::string scores;
+  for (size_t i = 0; i < report.scores.size(); ++i)
+    scores += fmt::format("  test {} {}", run_.scores[i].name, run_.scores[i].text(report.scores[i]));
+  print_line(fmt::format("epoch {}  step {}{}  test loss {:.4f}", report.epoch, report.step, scores, report.loss));
 }
 
 void Progress::ended(const RunReport& report) {
   print_line("");
-  print_line(fmt::format("accuracy      {:.2f} %", 100 * report.accuracy));
+  for (size_t i = 0; i < report.scores.size(); ++i)
+    print_line(fmt::format("{:<13} {}", run_.scores[i].name, run_.scores[i].text(report.scores[i])));
   print_line(fmt::format("loss          {:.4f}", report.loss));
   if (report.steps > 0)
     print_line(fmt::format("training      {} steps in {:.1f} s", grouped(report.steps), report.seconds));
-  if (report.images_per_second > 0)
-    print_line(fmt::format("throughput    {} images/s", grouped(std::llround(report.images_per_second))));
+  if (report.samples_per_second > 0)
+    print_line(fmt::format("throughput    {} {}/s", grouped(std::llround(report.samples_per_second)), run_.noun));
   if (report.team) print_team(*report.team);
   print_line(fmt::format("parameters    {}", grouped(run_.parameters)));
   print_line(fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20)));
@@ -138,9 +141,9 @@ std::string Progress::step_line(const StepReport& report) {
   std::string line = fmt::format("epoch {}  step {}/{}  loss {:.4f}  lr {:.4g}", report.epoch, report.step,
                                  run_.total_steps, report.loss, report.lr);
   if (seconds <= 0) return line;  // the first step
-  const double rate = steps * static_cast<double>(run_.images_per_step) / seconds;
+  const double rate = steps * static_cast<double>(run_.samples_per_step) / seconds;
   const double left = static_cast<double>(run_.total_steps - report.step) * seconds / steps;
-  return line + fmt::format("  {} images/s  {} left", grouped(std::llround(rate)), duration_text(left));
+  return line + fmt::format("  {} {}/s  {} left", grouped(std::llround(rate)), run_.noun, duration_text(left));
 }
 
 void Progress::print_line(const std::string& line) {

@@ -1,16 +1,21 @@
 #include "tern/trainer/run/batch_feed.h"
 
+#include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace tern::trainer {
 
-bool ResidentSet::takes(const Dataset& data, Device device) {
+std::unique_ptr<ResidentSet> ResidentSet::make(const Dataset& data, const Transform& transform, Device device) {
   constexpr int64_t kMostBytes = int64_t{512} << 20;
-  return device.type == DeviceType::cuda && data.spec().channels <= kernels::kMostImageChannels &&
-         data.size() * data.spec().numel() <= kMostBytes;
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  const bool fits = images && device.type == DeviceType::cuda &&
+                    images->spec().channels <= kernels::kMostImageChannels &&
+                    images->size() * images->spec().numel() <= kMostBytes;
+  return fits ? std::make_unique<ResidentSet>(*images, transform, device) : nullptr;
 }
 
-ResidentSet::ResidentSet(const Dataset& data, const Transform& transform, Device device)
+ResidentSet::ResidentSet(const ImageDataset& data, const Transform& transform, Device device)
     : output_(transform.output(data.spec())),
       map_{.pad = transform.pad,
            .standardize = transform.standardize,
@@ -34,9 +39,10 @@ Tensor ResidentSet::draws(const std::vector<Augmentation>& augmentations) {
   return draws;
 }
 
-BatchFeed::BatchFeed(DataLoader& loader, Device device, const ResidentSet* set)
+BatchFeed::BatchFeed(DataLoader& loader, Device device, DType precision, const ResidentSet* set)
     : loader_(loader),
       device_(device),
+      precision_(precision),
       set_(set),
       upload_(device.type == DeviceType::cpu ? nullptr : device_backend(device).make_upload()) {}
 
@@ -50,13 +56,13 @@ void BatchFeed::reset() {
   ahead_.reset();
 }
 
-std::optional<FedBatch> BatchFeed::next() {
+std::optional<DeviceBatch> BatchFeed::next() {
   fetch();
   if (ahead_ && upload_) {
     upload_->join();
     // All kernels that read the other buffers, of the batch before, are already issued.
     upload_->follow();
-    if (set_) set_->make_images(ahead_->indices, draws_ahead_, ahead_->images);
+    if (set_) set_->make_images(ahead_->indices(), draws_ahead_, images_ahead_);
   }
   return std::exchange(ahead_, std::nullopt);
 }
@@ -66,31 +72,34 @@ void BatchFeed::fetch() {
   auto batch = loader_.next();
   if (!batch) return;
   if (!upload_) {
-    ahead_ = {batch->images, batch->labels, batch->indices, batch->labels};
+    ahead_.emplace(*batch, *batch, precision_);
     return;
   }
   Buffers& to = buffers_[std::exchange(turn_, 1 - turn_)];
-  ahead_ = {.images = {},
-            .labels = bring(to.labels, batch->labels),
-            .indices = bring(to.indices, batch->indices),
-            .cpu_labels = batch->labels};
+  NamedTensors fields;
+  for (const auto& [name, tensor] : batch->tensors()) fields.emplace(name, bring(to.fields[name], tensor));
   if (set_) {
     draws_ahead_ = bring(to.draws, ResidentSet::draws(batch->augmentations));
-    ahead_->images = rows(to.images, set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
-  } else {
-    ahead_->images = bring(to.images, batch->images);
+    images_ahead_ =
+        rows(to.fields["image"], set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
+    fields.emplace("image", images_ahead_);
   }
+  ahead_.emplace(Batch(bring(to.indices, batch->indices()), std::move(fields)), *batch, precision_);
 }
 
-/// Copies `source` to the device, into the first rows of a buffer that is reused for every batch.
+/// Copies `source` to the device, into the first rows of a buffer that is reused for the batches that fit.
 Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
   const Tensor to = rows(buffer, source.shape(), source.options());
-  upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
+  if (source.bytes() > 0) upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
   return to;
 }
 
 Tensor BatchFeed::rows(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
-  if (!buffer.defined() || buffer.size(0) < shape[0]) {
+  const auto fits = [&] {  // sequences have another longest length in every batch
+    return buffer.defined() && buffer.size(0) >= shape[0] &&
+           std::ranges::equal(buffer.shape() | std::views::drop(1), shape | std::views::drop(1));
+  };
+  if (!fits()) {
     buffer = Tensor::empty(shape, {options.dtype, device_, options.format});
     upload_->follow();  // kernels may still use a freed block that the allocator gives out again
   }

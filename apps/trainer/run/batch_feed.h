@@ -11,6 +11,7 @@
 #include "tern/data/loader.h"
 #include "tern/data/transforms.h"
 #include "tern/kernels/transform_images.h"
+#include "tern/trainer/task.h"
 
 namespace tern::trainer {
 
@@ -18,10 +19,11 @@ namespace tern::trainer {
 /// bits, so that no batch has to be copied there. Immutable.
 class ResidentSet {
  public:
-  /// Whether `device` supports it, and `data` is small enough to fit beside a model: up to 512 MiB.
-  static bool takes(const Dataset& data, Device device);
+  /// Null unless `data` has pictures, `device` supports it, and `data` is small enough to fit beside a model: up to 512
+  /// MiB.
+  static std::unique_ptr<ResidentSet> make(const Dataset& data, const Transform& transform, Device device);
 
-  ResidentSet(const Dataset& data, const Transform& transform, Device device);
+  ResidentSet(const ImageDataset& data, const Transform& transform, Device device);
 
   /// The shape [n, C, h, w] of n images.
   Shape images_shape(int64_t n) const { return {n, output_.channels, output_.height, output_.width}; }
@@ -38,25 +40,18 @@ class ResidentSet {
   Tensor pixels_;
 };
 
-/// A batch for a model, on its device. The labels are on the CPU too, to count correct answers.
-struct FedBatch {
-  Tensor images, labels, indices;
-  Tensor cpu_labels;
-
-  int64_t size() const { return images.size(0); }
-};
-
 /// Copies a loader's batches to the compute device. Copies the next batch while kernels work on the present one. The
 /// loader's owner starts the loader, and the loader must outlive this. One thread.
 class BatchFeed {
  public:
-  /// If `set` is given, the images are made from it, and the loader gives none. `set` must outlive this.
-  BatchFeed(DataLoader& loader, Device device, const ResidentSet* set = nullptr);
+  /// `precision` is the dtype of activations; see DeviceBatch::input. If `set` is given, "image" is made from it, and
+  /// the loader gives none. `set` must outlive this.
+  BatchFeed(DataLoader& loader, Device device, DType precision, const ResidentSet* set = nullptr);
   ~BatchFeed();
 
   /// The loader's next batch on the device; nullopt at the end of the epoch. The batch is valid until the second call
   /// after this one.
-  std::optional<FedBatch> next();
+  std::optional<DeviceBatch> next();
   /// Starts to copy the next batch. Call it after the work on the present one is issued. Without this call, `next` does
   /// it.
   void prefetch() {
@@ -71,16 +66,18 @@ class BatchFeed {
   Tensor rows(Tensor& buffer, const Shape& shape, const TensorOptions& options);
 
   struct Buffers {
-    Tensor images, labels, indices, draws;
+    NamedTensors fields;
+    Tensor indices, draws;
   };
   DataLoader& loader_;
   Device device_;
+  DType precision_;
   const ResidentSet* set_;
   std::unique_ptr<Upload> upload_;  ///< null on the CPU
   std::array<Buffers, 2> buffers_;
   size_t turn_ = 0;
-  std::optional<FedBatch> ahead_;
-  Tensor draws_ahead_;
+  std::optional<DeviceBatch> ahead_;
+  Tensor draws_ahead_, images_ahead_;
 };
 
 }  // namespace tern::trainer

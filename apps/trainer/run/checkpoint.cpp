@@ -36,7 +36,7 @@ constexpr size_t kKeptOfRank = 3;
 constexpr size_t kChecksumDigits = 8;
 
 int64_t epochs_of(const RunStart& run, int64_t steps) { return steps / run.steps_per_epoch; }
-int64_t position_of(const RunStart& run, int64_t steps) { return steps % run.steps_per_epoch * run.images_per_step; }
+int64_t position_of(const RunStart& run, int64_t steps) { return steps % run.steps_per_epoch * run.samples_per_step; }
 
 /// Loads a method's state from a checkpoint at step `steps`.
 struct MethodAfter {
@@ -132,7 +132,7 @@ std::string checksum(Module& model) {
 }  // namespace
 
 Metadata run_identity(const RunStart& run) {
-  Metadata identity = {{"application", run.application}, {"training-images", std::to_string(run.training_images)}};
+  Metadata identity = {{"application", run.application}, {"training-" + run.noun, std::to_string(run.training_samples)}};
   visit_flags(run.settings, [&](const Flag& flag, const auto& field) {
     const bool acts = reason_without_effect(flag, run.settings).empty();
     if (flag.agreement == Agreement::result && acts) identity[std::string("--") + flag.name] = write_value(field);

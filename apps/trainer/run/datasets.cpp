@@ -10,8 +10,9 @@
 #include "tern/data/generated.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
+#include "tern/trainer/image_classification.h"
 #include "tern/trainer/report/console.h"
-#include "tern/trainer/run/inference.h"
+#include "tern/trainer/run/adapt_image.h"
 #include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {
@@ -19,31 +20,31 @@ namespace {
 
 constexpr ImageSpec kDigitSpec = {.channels = 1, .height = 28, .width = 28, .classes = 10};
 
-std::unique_ptr<Dataset> load_digits(const TrainSettings& settings, Split split) {
-  return std::make_unique<MemoryDataset>(make_digits(static_cast<uint64_t>(settings.seed), split));
+std::shared_ptr<const Dataset> load_digits(const TrainSettings& settings, Split split) {
+  return std::make_shared<MemoryDataset>(make_digits(static_cast<uint64_t>(settings.seed), split));
 }
 
-std::unique_ptr<Dataset> load_mnist_files(const TrainSettings& settings, Split split) {
-  return std::make_unique<MemoryDataset>(load_mnist(settings.data_dir, split));
+std::shared_ptr<const Dataset> load_mnist_files(const TrainSettings& settings, Split split) {
+  return std::make_shared<MemoryDataset>(load_mnist(settings.data_dir, split));
 }
 
-std::unique_ptr<Dataset> load_cifar10_files(const TrainSettings& settings, Split split) {
-  return std::make_unique<MemoryDataset>(load_cifar10(settings.data_dir, split));
+std::shared_ptr<const Dataset> load_cifar10_files(const TrainSettings& settings, Split split) {
+  return std::make_shared<MemoryDataset>(load_cifar10(settings.data_dir, split));
 }
 
 template <int64_t kSide>
-std::unique_ptr<Dataset> load_shapes(const TrainSettings& settings, Split split) {
-  return std::make_unique<Shapes>(static_cast<uint64_t>(settings.seed), split, kSide);
+std::shared_ptr<const Dataset> load_shapes(const TrainSettings& settings, Split split) {
+  return std::make_shared<Shapes>(static_cast<uint64_t>(settings.seed), split, kSide);
 }
 
-std::unique_ptr<Dataset> load_tones(const TrainSettings& settings, Split split) {
-  return std::make_unique<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
+std::shared_ptr<const Dataset> load_tones(const TrainSettings& settings, Split split) {
+  return std::make_shared<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
 }
 
-std::unique_ptr<Dataset> load_images(const TrainSettings& settings, Split split) {
+std::shared_ptr<const Dataset> load_images(const TrainSettings& settings, Split split) {
   const bool trains = split == Split::train;
   auto images =
-      std::make_unique<ImageFolder>(list_images(settings.data_dir, split),
+      std::make_shared<ImageFolder>(list_images(settings.data_dir, split),
                                     ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = settings.fit});
   if (settings.cache.empty()) return images;
   std::filesystem::create_directories(settings.cache);
@@ -77,54 +78,48 @@ std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
 
 }  // namespace
 
-std::span<const DatasetEntry> datasets() {
+const std::vector<DatasetEntry>& picture_datasets() {
   static const std::vector<std::string> shape_names = {"disc",   "ring", "crescent", "half disc", "triangle",
                                                        "square", "bar",  "cross",    "pentagram", "hexagram"};
-  static const DatasetEntry entries[] = {
+  static const std::vector<DatasetEntry> entries = {
       {.name = "digits",
        .needs_folder = false,
-       .spec = kDigitSpec,
        .load = load_digits,
-       .transform = {},
+       .spec = kDigitSpec,
        .adapt = adapt_digit},
       {.name = "mnist",
        .needs_folder = true,
-       .spec = kDigitSpec,
        .load = load_mnist_files,
-       .transform = {},
+       .spec = kDigitSpec,
        .adapt = adapt_digit},
       {.name = "tones",
        .needs_folder = false,
-       .spec = {.channels = 1, .height = kToneBands, .width = kToneFrames, .classes = kToneClasses},
        .load = load_tones,
-       .transform = {},
+       .spec = {.channels = 1, .height = kToneBands, .width = kToneFrames, .classes = kToneClasses},
        .adapt = refuse_pictures},
       {.name = "cifar10",
        .needs_folder = true,
-       .spec = kCifar10Spec,
        .load = load_cifar10_files,
+       .spec = kCifar10Spec,
        .transform = kCifarTransform,
        .adapt = adapt_photo,
        .classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}},
       {.name = "shapes",
        .needs_folder = false,
-       .spec = {.channels = 3, .height = 32, .width = 32, .classes = kShapeKinds},
        .load = load_shapes<32>,
-       .transform = {},
+       .spec = {.channels = 3, .height = 32, .width = 32, .classes = kShapeKinds},
        .adapt = adapt_photo,
        .classes = shape_names},
       {.name = "shapes224",
        .needs_folder = false,
-       .spec = {.channels = 3, .height = 224, .width = 224, .classes = kShapeKinds},
        .load = load_shapes<224>,
-       .transform = {},
+       .spec = {.channels = 3, .height = 224, .width = 224, .classes = kShapeKinds},
        .adapt = adapt_photo,
        .classes = shape_names},
       {.name = "images",
        .needs_folder = true,
-       .resizes = true,
-       .spec = {},
        .load = load_images,
+       .resizes = true,
        .transform = kImageNetTransform,
        .adapt = adapt_photo,
        .describe = describe_images},
@@ -132,27 +127,41 @@ std::span<const DatasetEntry> datasets() {
   return entries;
 }
 
-const DatasetEntry* known_dataset(const std::string& name) {
-  const auto entry = std::ranges::find(datasets(), name, &DatasetEntry::name);
-  return entry == datasets().end() ? nullptr : &*entry;
+std::span<const DatasetEntry> offered_datasets(const TrainSettings& settings) {
+  return settings.datasets.empty() ? picture_datasets() : settings.datasets;
 }
 
-const DatasetEntry& find_dataset(const std::string& name) {
-  const DatasetEntry* const entry = known_dataset(name);
+const DatasetEntry* known_dataset(const TrainSettings& settings) {
+  const auto offered = offered_datasets(settings);
+  const auto entry = std::ranges::find(offered, settings.data, &DatasetEntry::name);
+  return entry == offered.end() ? nullptr : &*entry;
+}
+
+const DatasetEntry& find_dataset(const TrainSettings& settings) {
+  const DatasetEntry* const entry = known_dataset(settings);
   std::string names;
-  for (const DatasetEntry& known : datasets()) names += join({names.empty() ? "" : "|", known.name});
-  check_input(entry != nullptr, "--data: found '", name, "', expected ", names);
+  for (const DatasetEntry& known : offered_datasets(settings)) names += join({names.empty() ? "" : "|", known.name});
+  check_input(entry != nullptr, "--data: found '", settings.data, "', expected ", names);
   return *entry;
 }
 
 DatasetEntry describe_dataset(const TrainSettings& settings) {
-  DatasetEntry entry = find_dataset(settings.data);
+  DatasetEntry entry = find_dataset(settings);
   if (entry.describe) entry.describe(settings, entry);
   return entry;
 }
 
+bool needs_data_to_describe(const TrainSettings& settings) {
+  const DatasetEntry& entry = find_dataset(settings);
+  return !entry.describe && entry.spec.numel() == 0;
+}
+
+std::shared_ptr<const Task> task_of(const TrainSettings& settings) {
+  return settings.task ? settings.task : std::make_shared<ImageClassification>(settings.label_smoothing);
+}
+
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
-  const DatasetEntry& entry = find_dataset(settings.data);
+  const DatasetEntry& entry = find_dataset(settings);
   Transform transform = entry.transform;
   if (settings.augment) settings.augment(transform, images);
   const int64_t least = std::max(transform.crop_height, transform.crop_width) - 2 * transform.pad;
@@ -161,18 +170,27 @@ Transform training_transform(const TrainSettings& settings, const ImageSpec& ima
   return transform;
 }
 
+std::shared_ptr<const Dataset> load_split(const TrainSettings& settings, Split split) {
+  auto data = find_dataset(settings).load(settings, split);
+  check_input(data->size() > 0, "--data ", settings.data, ": the ", split == Split::train ? "training" : "test",
+              " set has no samples");
+  return data;
+}
+
 RunData load_run_data(const TrainSettings& settings) {
-  const DatasetEntry& entry = find_dataset(settings.data);
-  RunData data = {.training = entry.load(settings, Split::train), .test = entry.load(settings, Split::test)};
+  RunData data = {.training = load_split(settings, Split::train), .test = load_split(settings, Split::test)};
+  check_input(data.training->fields() == data.test->fields(), "--data ", settings.data,
+              ": training and test samples have different fields");
   data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
   return data;
 }
 
-std::unique_ptr<Dataset> load_test_data(const TrainSettings& settings) {
-  return find_dataset(settings.data).load(settings, Split::test);
+Transform transform_for(const TrainSettings& settings, const Dataset& data) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  return images ? training_transform(settings, images->spec()) : Transform{};
 }
 
-int64_t images_per_rank(const TrainSettings& s, int ranks) {
+int64_t samples_per_rank(const TrainSettings& s, int ranks) {
   if (s.method != TrainingMethod::data_parallel) return s.batch_size;
   check_input(s.batch_size % ranks == 0, "--batch-size: found ", s.batch_size, ", expected a multiple of ", ranks,
               ", so that the workers share it equally");
@@ -181,25 +199,30 @@ int64_t images_per_rank(const TrainSettings& s, int ranks) {
 
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
                                                  bool with_images) {
-  const int64_t images = images_per_rank(s, team.size());
+  const int64_t samples = samples_per_rank(s, team.size());
   const int64_t most = s.method == TrainingMethod::data_parallel ? data.size() : data.size() / team.size();
-  check_input(images <= data.size() / team.size(), "--batch-size: found ", s.batch_size, ", expected ", most,
+  check_input(samples <= data.size() / team.size(), "--batch-size: found ", s.batch_size, ", expected ", most,
               " or fewer: all there is in ", s.data, most < data.size() ? " for each worker" : "");
   const auto seed = static_cast<uint64_t>(s.seed);
-  return std::make_unique<DataLoader>(
-      data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = seed, .rank = team.rank(), .ranks = team.size()},
-      LoaderOptions{.batch_size = images,
-                    .threads = static_cast<int>(s.loader_threads),
-                    .seed = seed,
-                    .transform = training_transform(s, data.spec()),
-                    .images = with_images});
+  Sampler sampler = {
+      .size = data.size(), .shuffle = s.shuffle, .seed = seed, .rank = team.rank(), .ranks = team.size()};
+  if (find_dataset(s).groups_by_length) {
+    sampler.lengths = lengths_of(data);
+    sampler.step_size = samples * team.size();
+  }
+  return std::make_unique<DataLoader>(data, sampler,
+                                      LoaderOptions{.batch_size = samples,
+                                                    .threads = static_cast<int>(s.loader_threads),
+                                                    .seed = seed,
+                                                    .transform = transform_for(s, data),
+                                                    .images = with_images});
 }
 
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
   return std::make_unique<DataLoader>(
       data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
       LoaderOptions{
-          .batch_size = s.batch_size, .threads = 0, .transform = training_transform(s, data.spec()).for_evaluation()});
+          .batch_size = s.batch_size, .threads = 0, .transform = transform_for(s, data).for_evaluation()});
 }
 
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
@@ -207,7 +230,7 @@ std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Datas
                                       LoaderOptions{.batch_size = s.eval_batch_size,
                                                     .drop_last = false,
                                                     .threads = static_cast<int>(s.loader_threads),
-                                                    .transform = training_transform(s, data.spec()).for_evaluation()});
+                                                    .transform = transform_for(s, data).for_evaluation()});
 }
 
 }  // namespace tern::trainer

@@ -25,8 +25,9 @@ std::string describe(const std::string& layer, Module& module) {
 
 }  // namespace
 
-std::string first_not_finite(Layer& model, const Variable& x) {
-  if (!all_finite(x.value())) return "the images";
+std::string first_not_finite(Module& model, const Task& task, const DeviceBatch& batch) {
+  for (const auto& [name, tensor] : batch.on_device().tensors())
+    if (is_floating(tensor.dtype()) && !all_finite(tensor)) return join({"the field '", name, "'"});
   std::string found;
   const auto modules = model.modules();
   for (const auto& [name, module] : modules)
@@ -34,15 +35,15 @@ std::string first_not_finite(Layer& model, const Variable& x) {
       if (found.empty() && !all_finite(y.value())) found = describe(layer, *module);
     });
   const NoGradient no_gradient;
-  model(x);
+  task.forward(model, batch);
   for (const auto& [name, module] : modules) module->on_output({});
   return found.empty() ? "the loss" : found;
 }
 
-void check_finite(double loss, const std::string& when, Layer& model, const Variable& x) {
+void check_finite(double loss, const std::string& when, Module& model, const Task& task, const DeviceBatch& batch) {
   if (std::isfinite(loss)) return;
   fail_input({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when, ": not finite first in ",
-              first_not_finite(model, x), "; a smaller --lr may help"});
+              first_not_finite(model, task, batch), "; a smaller --lr may help"});
 }
 
 void check_finite_state(Module& model, int64_t step) {
@@ -51,16 +52,19 @@ void check_finite_state(Module& model, int64_t step) {
                 " is not finite after step ", step, "; a smaller --lr may help");
 }
 
-int64_t count_correct(const Tensor& logits, const Tensor& labels) {
-  const Tensor rows = logits.to(Device{}).to(DType::f32);
-  const int64_t classes = rows.size(1);
-  const float* row = rows.data<float>();
-  int64_t correct = 0;
-  for (const int64_t label : labels.span<int64_t>()) {
-    correct += std::max_element(row, row + classes) - row == label;
-    row += classes;
-  }
-  return correct;
+std::vector<Ratio> count_scores(const Task& task, std::span<const Tensor> outputs, const Batch& batch) {
+  std::vector<Tensor> on_cpu;
+  for (const Tensor& output : outputs) on_cpu.push_back(output.to(Device{}));
+  auto counted = task.count(on_cpu, batch);
+  check(counted.size() == task.scores().size(), "the task counts ", counted.size(), " scores and names ",
+        task.scores().size());
+  return counted;
+}
+
+std::vector<double> Evaluation::values() const {
+  std::vector<double> values;
+  for (const Ratio& score : scores) values.push_back(score.value());
+  return values;
 }
 
 Device device_of(Module& model) {
@@ -68,39 +72,40 @@ Device device_of(Module& model) {
   return parameters.empty() ? Device{} : parameters.front().parameter->value().device();
 }
 
-void calibrate(Layer& model, DataLoader& loader, DType dtype, int64_t batches) {
+void calibrate(Module& model, const Task& task, DataLoader& loader, DType dtype, int64_t batches) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
   loader.start({});
-  BatchFeed feed(loader, device_of(model));
+  BatchFeed feed(loader, device_of(model), dtype);
   calibrate_batch_statistics(model, [&] {
     if (loader.position().batch == batches) return false;
     const auto batch = feed.next();
-    if (batch) model(convert(Variable(batch->images), dtype));
+    if (batch) task.forward(model, *batch);
     return batch.has_value();
   });
 }
 
-std::optional<Evaluation> evaluate(Layer& model, DataLoader& loader, const EvaluationOptions& options,
-                                   const std::string& when, const std::function<bool()>& stop) {
+std::optional<Evaluation> evaluate(Module& model, const Task& task, DataLoader& loader,
+                                   const EvaluationOptions& options, const std::string& when,
+                                   const std::function<bool()>& stop) {
   const NoGradient no_gradient;
   const EvaluationMode mode(model);
   std::optional<BatchStatistics> statistics;
   if (options.batch_statistics) statistics.emplace(model);
-  Evaluation found;
+  Evaluation found{.scores = std::vector<Ratio>(task.scores().size())};
   loader.start({});
-  BatchFeed feed(loader, device_of(model));
+  BatchFeed feed(loader, device_of(model), options.dtype);
   while (const auto batch = feed.next()) {
     if (stop()) return std::nullopt;
-    if (options.batch_statistics && batch->size() == 1) continue;  // a last batch of one image has no statistics
-    const Variable x = convert(Variable(batch->images), options.dtype);
-    const Variable logits = model(x);
+    if (options.batch_statistics && batch->size() == 1) continue;  // a last batch of one sample has no statistics
+    const Forward pass = task.forward(model, *batch);
     feed.prefetch();
-    const double value = cross_entropy(logits, batch->labels).value().item();
-    check_finite(value, when, model, x);
+    const double value = pass.loss.value().item();
+    check_finite(value, when, model, task, *batch);
     found.loss_sum += value * static_cast<double>(batch->size());
-    found.correct += count_correct(logits.value(), batch->cpu_labels);
-    found.images += batch->size();
+    const std::vector<Ratio> counted = count_scores(task, pass.values(), batch->on_cpu());
+    for (size_t i = 0; i < counted.size(); ++i) found.scores[i] += counted[i];
+    found.samples += batch->size();
   }
   return found;
 }

@@ -110,11 +110,14 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_model(const Application& application, const TrainSettings& settings) {
-  const ImageSpec images = describe_dataset(settings).spec;
-  auto model = application.model({.images = training_transform(settings, images).output(images),
-                                  .choices = settings.choices,
-                                  .counts = settings.counts});
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings,
+                                   const Dataset* data) {
+  ModelSpec spec = {.choices = settings.choices, .counts = settings.counts};
+  if (data) spec.fields = data->fields();
+  ImageSpec images = describe_dataset(settings).spec;
+  if (const auto* pictures = dynamic_cast<const ImageDataset*>(data)) images = pictures->spec();
+  if (images.numel() > 0) spec.images = training_transform(settings, images).output(images);
+  auto model = application.model(spec);
   model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
   if (settings.init.empty()) return model;
   try {

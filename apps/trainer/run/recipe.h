@@ -14,9 +14,10 @@
 
 namespace tern::trainer {
 
-/// Makes the application's model for the chosen data set, with initial values from the seed or from --init. Throws
-/// InputError if the file of --init does not fit.
-std::unique_ptr<Layer> make_model(const Application& application, const TrainSettings& settings);
+/// Makes the application's model for the chosen data set, with initial values from the seed or from --init. `data` is
+/// one of its splits; tern's pictures do without. Throws InputError if the file of --init does not fit.
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings,
+                                   const Dataset* data = nullptr);
 
 /// The dtype of activations for --precision.
 DType activation_dtype(const TrainSettings& settings);

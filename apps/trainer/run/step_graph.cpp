@@ -1,38 +1,50 @@
 #include "tern/trainer/run/step_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tern::trainer {
 
-StepOutputs::StepOutputs(Device device) {
-  if (device.type == DeviceType::cpu) return;
-  for (auto& [loss, logits] : readbacks_) {
-    loss = make_readback(device);
-    logits = make_readback(device);
-  }
-}
-
 StepOutputs::Arrival StepOutputs::bring(const StepOutput& output) {
-  Readbacks& to = readbacks_[std::exchange(turn_, 1 - turn_)];
-  if (!to.loss) return [output] { return output; };
-  to.loss->start(output.loss);
-  to.logits->start(output.logits);
-  return [&to] { return StepOutput{to.loss->wait(), to.logits->wait()}; };
+  if (device_.type == DeviceType::cpu) return [output] { return output; };
+  auto& to = readbacks_[std::exchange(turn_, 1 - turn_)];
+  while (to.size() <= output.outputs.size()) to.push_back(make_readback(device_));
+  to[0]->start(output.loss);
+  for (size_t i = 0; i < output.outputs.size(); ++i) to[i + 1]->start(output.outputs[i]);
+  return [&to, count = output.outputs.size()] {
+    StepOutput arrived{.loss = to[0]->wait(), .outputs = {}};
+    for (size_t i = 0; i < count; ++i) arrived.outputs.push_back(to[i + 1]->wait());
+    return arrived;
+  };
 }
 
 namespace {
 
 constexpr int64_t kStepsBefore = 3;  // they create what is made on first use, and time the engines
 
-}  // namespace
-
-bool StepGraph::takes(const FedBatch& batch) {
-  if (!recording_ && seen_++ >= kStepsBefore) record_step(batch);
-  return recording_ && batch.images.shape() == batch_.images.shape();
+/// A batch of the same shapes on the device, with memory of its own.
+DeviceBatch like(const DeviceBatch& batch) {
+  NamedTensors fields;
+  for (const auto& [name, tensor] : batch.on_device().tensors()) fields.emplace(name, Tensor::empty_like(tensor));
+  return {Batch(Tensor::empty_like(batch.indices()), std::move(fields)), {}, batch.precision()};
 }
 
-void StepGraph::record_step(const FedBatch& like) {
-  batch_ = {Tensor::empty_like(like.images), Tensor::empty_like(like.labels), Tensor::empty_like(like.indices), {}};
+bool alike(const DeviceBatch& a, const DeviceBatch& b) {
+  return a.size() == b.size() &&
+         std::ranges::equal(a.on_device().tensors(), b.on_device().tensors(), [](const auto& x, const auto& y) {
+           return x.first == y.first && x.second.shape() == y.second.shape();
+         });
+}
+
+}  // namespace
+
+bool StepGraph::takes(const DeviceBatch& batch) {
+  if (!recording_ && seen_++ >= kStepsBefore) record_step(batch);
+  return recording_ && alike(batch, *batch_);
+}
+
+void StepGraph::record_step(const DeviceBatch& first) {
+  batch_ = like(first);
   std::vector<Counter> counters;
   for (const auto& [name, buffer] : model_.buffers())
     if (buffer->dtype() == DType::i64 && buffer->device().type == DeviceType::cpu)
@@ -46,7 +58,7 @@ void StepGraph::record_step(const FedBatch& like) {
   };
   model_.zero_gradients();
   try {
-    recording_ = record(like.images.device(), [this] { output_ = step_(batch_); });
+    recording_ = record(first.indices().device(), [this] { output_ = step_(*batch_); });
   } catch (...) {
     restore();
     throw;
@@ -55,10 +67,9 @@ void StepGraph::record_step(const FedBatch& like) {
   counters_ = std::move(counters);
 }
 
-const StepOutput& StepGraph::run(const FedBatch& batch, uint32_t step) {
-  batch_.images.copy_from(batch.images);
-  batch_.labels.copy_from(batch.labels);
-  batch_.indices.copy_from(batch.indices);
+const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {
+  for (const auto& [name, tensor] : batch.on_device().tensors()) (*batch_)[name].copy_from(tensor);
+  batch_->indices().copy_from(batch.indices());
   recording_->replay(step);
   for (const Counter& counter : counters_) *counter.value += counter.step;
   return output_;

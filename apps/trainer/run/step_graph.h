@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tern/core/readback.h"
@@ -14,7 +15,8 @@ namespace tern::trainer {
 
 /// The output of a training step.
 struct StepOutput {
-  Tensor loss, logits;
+  Tensor loss;
+  std::vector<Tensor> outputs;  ///< see Forward
 };
 
 /// Copies the outputs of steps to the CPU without waiting for the device. One thread.
@@ -23,14 +25,12 @@ class StepOutputs {
   /// Waits for an output and returns it. The output is valid until the second `bring` after its own.
   using Arrival = std::function<StepOutput()>;
 
-  explicit StepOutputs(Device device);
+  explicit StepOutputs(Device device) : device_(device) {}
   Arrival bring(const StepOutput& output);
 
  private:
-  struct Readbacks {
-    std::unique_ptr<Readback> loss, logits;  ///< null on the CPU
-  };
-  std::array<Readbacks, 2> readbacks_;
+  Device device_;
+  std::array<std::vector<std::unique_ptr<Readback>>, 2> readbacks_;  ///< empty on the CPU; the first is the loss
   size_t turn_ = 0;
 };
 
@@ -39,16 +39,16 @@ class StepOutputs {
 class StepGraph {
  public:
   /// Issues a step on a batch: only work on the device, such as Optimizer::issue_step.
-  using Step = std::function<StepOutput(const FedBatch& batch)>;
+  using Step = std::function<StepOutput(const DeviceBatch& batch)>;
 
   StepGraph(Module& model, Step step) : model_(model), step_(std::move(step)) {}
 
   /// Whether `run` can do the step of this batch. Records a step if enough steps have come before. Throws Error if
   /// recording fails; then nothing has changed.
-  bool takes(const FedBatch& batch);
+  bool takes(const DeviceBatch& batch);
   /// Issues step `step` on `batch`. The parameters' gradients are not available. The output is valid until the next
   /// call.
-  const StepOutput& run(const FedBatch& batch, uint32_t step);
+  const StepOutput& run(const DeviceBatch& batch, uint32_t step);
   /// Number of kernels, copies and fills in a recorded step, without the copies of its batch; 0 before one is recorded.
   size_t launches() const { return recording_ ? recording_->launches() : 0; }
 
@@ -59,12 +59,12 @@ class StepGraph {
     int64_t step;  ///< increment of one step
   };
 
-  void record_step(const FedBatch& like);
+  void record_step(const DeviceBatch& first);
 
   Module& model_;
   Step step_;
   int64_t seen_ = 0;
-  FedBatch batch_;  ///< input of the graph
+  std::optional<DeviceBatch> batch_;  ///< input of the graph
   StepOutput output_;
   std::vector<Counter> counters_;
   std::unique_ptr<Recording> recording_;

@@ -32,14 +32,15 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       name_(application.name),
       resources_(resources),
       team_(resources.communicator),
-      model_(make_model(application, settings)) {
+      task_(task_of(settings)),
+      scores_(task_->scores()),
+      model_(make_model(application, settings, resources.data.training.get())) {
   parameters_ = model_->parameter_count();
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
-  if (ResidentSet::takes(training, device))
-    set_ = std::make_unique<ResidentSet>(training, training_transform(settings, training.spec()), device);
+  set_ = ResidentSet::make(training, transform_for(settings, training), device);
   loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
-  feed_ = std::make_unique<BatchFeed>(*loader_, device, set_.get());
+  feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), set_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
   if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
@@ -51,12 +52,12 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
   if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph))
-    graph_ = std::make_unique<StepGraph>(*model_, [this](const FedBatch& batch) {
-      const ForwardPass pass = forward(batch);
+    graph_ = std::make_unique<StepGraph>(*model_, [this](const DeviceBatch& batch) {
+      const Forward pass = forward(batch);
       pass.loss.backward();
       optimizer_->issue_step();
       if (average_) average_->issue_update();
-      return StepOutput{pass.loss.value(), pass.logits.value()};
+      return StepOutput{pass.loss.value(), pass.values()};
     });
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
@@ -137,7 +138,6 @@ void Trainer::train_step() {
   feed_->prefetch();
   ++steps_;
   IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / loader_->batches() + 1, .lr = lr},
-                  .images = static_cast<double>(batch->size() * team_.size()),
                   .sums = std::move(sums)};
   std::vector<StepReport> reports;
   if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
@@ -155,7 +155,7 @@ void Trainer::train_step() {
   }
 }
 
-bool Trainer::runs_as_graph(const FedBatch& batch) {
+bool Trainer::runs_as_graph(const DeviceBatch& batch) {
   if (!graph_) return false;
   try {
     return graph_->takes(batch);
@@ -167,18 +167,17 @@ bool Trainer::runs_as_graph(const FedBatch& batch) {
   }
 }
 
-Trainer::ForwardPass Trainer::forward(const FedBatch& batch) {
-  const Variable x = convert(Variable(batch.images), activation_dtype(settings_));
-  model_->begin_step(
-      {.seed = static_cast<uint64_t>(settings_.seed), .step = static_cast<uint32_t>(steps_), .samples = batch.indices});
-  const Variable logits = (*model_)(x);
-  return {x, logits, cross_entropy(logits, batch.labels, settings_.label_smoothing)};
+Forward Trainer::forward(const DeviceBatch& batch) {
+  model_->begin_step({.seed = static_cast<uint64_t>(settings_.seed),
+                      .step = static_cast<uint32_t>(steps_),
+                      .samples = batch.indices()});
+  return task_->forward(*model_, batch);
 }
 
 /// Issues a step operation by operation.
-Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
-  const ForwardPass pass = forward(batch);
-  const auto arrival = outputs_->bring({pass.loss.value(), pass.logits.value()});
+Trainer::Sums Trainer::issue(const DeviceBatch& batch, bool stop) {
+  const Forward pass = forward(batch);
+  const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
   const auto start_sum = [=, this, step = steps_ + 1] {
     return team_.start_sum(numbers(batch, arrival(), step, stop));
   };
@@ -196,7 +195,7 @@ Trainer::Sums Trainer::issue(const FedBatch& batch, bool stop) {
 }
 
 /// Issues a step by replaying the recorded graph; only for a single rank.
-Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
+Trainer::Sums Trainer::replay(const DeviceBatch& batch, bool stop) {
   optimizer_->begin_step();
   if (average_) average_->begin_update();
   const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
@@ -204,11 +203,13 @@ Trainer::Sums Trainer::replay(const FedBatch& batch, bool stop) {
 }
 
 /// The numbers that this rank adds to the sums of a step.
-std::vector<double> Trainer::numbers(const FedBatch& batch, const StepOutput& output, int64_t step, bool stop) const {
+std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const {
   const double loss = output.loss.item();
-  if (!std::isfinite(loss))
-    check_finite(loss, join({"at step ", step}), *model_, convert(Variable(batch.images), activation_dtype(settings_)));
-  return {loss, static_cast<double>(count_correct(output.logits, batch.cpu_labels)), stop ? 1.0 : 0.0};
+  check_finite(loss, join({"at step ", step}), *model_, *task_, batch);
+  std::vector<double> numbers = {loss, stop ? 1.0 : 0.0};
+  for (const Ratio& ratio : count_scores(*task_, output.outputs, batch.on_cpu()))
+    numbers.insert(numbers.end(), {ratio.numerator, ratio.denominator});
+  return numbers;
 }
 
 /// Whether the last step's output may arrive while the device works on the next step.
@@ -218,9 +219,10 @@ bool Trainer::finishes_later(bool stop) const {
 
 StepReport Trainer::finish(IssuedStep step) {
   const std::vector<double> sums = step.sums();
-  interrupted_ = sums[2] > 0;
   step.report.loss = sums[0] / team_.size();
-  step.report.accuracy = sums[1] / step.images;
+  interrupted_ = sums[1] > 0;
+  for (size_t i = 0; i < scores_.size(); ++i)
+    step.report.scores.push_back(Ratio{sums[2 + 2 * i], sums[3 + 2 * i]}.value());
   return step.report;
 }
 
@@ -235,39 +237,41 @@ void Trainer::gather_model() {
   resources_.pulse.beat();
   if (!calibration_loader_) return;
   const Pulse::Work calibrating(resources_.pulse);
-  calibrate(*model_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
+  calibrate(*model_, *task_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
 }
 
-/// Each rank evaluates its share of the test images.
+/// Each rank evaluates its share of the test samples.
 void Trainer::evaluate_model() {
   gather_model();
   if (average_) average_->swap();
   const auto own = evaluate(
-      *model_, *test_loader_,
+      *model_, *task_, *test_loader_,
       {.dtype = activation_dtype(settings_),
        .batch_statistics = settings_.method == TrainingMethod::ist && settings_.ist_eval == SubnetEvaluation::batch},
       join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
   if (average_) average_->swap();
-  const Evaluation share = own.value_or(Evaluation());
-  const std::vector<double> sums = team_.sum(
-      {static_cast<double>(share.images), static_cast<double>(share.correct), share.loss_sum, own ? 0.0 : 1.0,
-       static_cast<double>(resources_.data.training->unread().size() + resources_.data.test->unread().size())});
-  if (sums[3] > 0) {
+  const Evaluation share = own.value_or(Evaluation{.scores = std::vector<Ratio>(scores_.size())});
+  const size_t unread = resources_.data.training->unread().size() + resources_.data.test->unread().size();
+  std::vector<double> numbers = {static_cast<double>(share.samples), share.loss_sum, own ? 0.0 : 1.0,
+                                 static_cast<double>(unread)};
+  for (const Ratio& score : share.scores) numbers.insert(numbers.end(), {score.numerator, score.denominator});
+  const std::vector<double> sums = team_.sum(numbers);
+  if (sums[2] > 0) {
     write_checkpoint();
     throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
   }
-  evaluation_ = {
-      .images = static_cast<int64_t>(sums[0]), .correct = static_cast<int64_t>(sums[1]), .loss_sum = sums[2]};
+  evaluation_ = {.samples = static_cast<int64_t>(sums[0]), .loss_sum = sums[1]};
+  for (size_t i = 4; i < sums.size(); i += 2) evaluation_.scores.push_back({sums[i], sums[i + 1]});
   if (ended()) {  // write the model before telling the listeners, because they may fail
     if (steps_ > 0) write_checkpoint();
     save_model();
   }
   const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
   for (const auto& listener : listeners_)
-    listener->evaluated({steps_, epoch, evaluation_.accuracy(), evaluation_.loss()});
-  if (sums[4] == 0) return;
-  unread_notes_.tell_of(*resources_.data.training, team_);
-  unread_notes_.tell_of(*resources_.data.test, team_);
+    listener->evaluated({steps_, epoch, evaluation_.values(), evaluation_.loss()});
+  if (sums[3] == 0) return;
+  unread_notes_.tell_of(*resources_.data.training, team_, task_->sample_noun());
+  unread_notes_.tell_of(*resources_.data.test, team_, task_->sample_noun());
 }
 
 std::string Trainer::what_is_kept() const {
@@ -291,24 +295,26 @@ void Trainer::save_model() {
 RunStart Trainer::describe() const {
   return {.application = name_,
           .settings = settings_,
-          .training_images = resources_.data.training->size(),
-          .test_images = resources_.data.test->size(),
+          .scores = scores_,
+          .noun = task_->sample_noun(),
+          .training_samples = resources_.data.training->size(),
+          .test_samples = resources_.data.test->size(),
           .steps_per_epoch = loader_->batches(),
           .total_steps = total_steps_,
           .first_step = first_step_,
           .parameters = parameters_,
-          .images_per_step = images_per_rank(settings_, team_.size()) * team_.size(),
+          .samples_per_step = samples_per_rank(settings_, team_.size()) * team_.size(),
           .launcher = resources_.launcher};
 }
 
 RunReport Trainer::report() {
   const double seconds = seconds_ - first_seconds_;
-  const auto images = static_cast<double>((steps_ - first_step_) * describe().images_per_step);
-  RunReport whole = {.accuracy = evaluation_.accuracy(),
+  const auto samples = static_cast<double>((steps_ - first_step_) * describe().samples_per_step);
+  RunReport whole = {.scores = evaluation_.values(),
                      .loss = evaluation_.loss(),
                      .seconds = seconds_,
                      .steps = steps_,
-                     .images_per_second = seconds > 0 ? images / seconds : 0,
+                     .samples_per_second = seconds > 0 ? samples / seconds : 0,
                      .data_wait = seconds > 0 ? loader_->wait_seconds() / seconds : 0,
                      .peak_memory = peak_memory_bytes()};
   if (const Device device = parse_device(settings_.device); device.type != DeviceType::cpu)

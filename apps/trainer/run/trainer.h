@@ -23,6 +23,7 @@
 #include "tern/trainer/run/step_graph.h"
 #include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
+#include "tern/trainer/task.h"
 
 namespace tern::trainer {
 
@@ -52,26 +53,22 @@ class Trainer {
   RunParts parts();
   void restore();
   RunStart describe() const;
-  /// The numbers that a step adds to the sums over all ranks: its loss, its correct answers, and whether the user
-  /// stopped the rank.
+  /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and the two
+  /// parts of each score.
   using Sums = std::function<std::vector<double>()>;
   /// A step whose work is completely issued; its output may not have arrived yet.
   struct IssuedStep {
     StepReport report;
-    double images;
     Sums sums;  ///< waits for the output
-  };
-  struct ForwardPass {
-    Variable x, logits, loss;
   };
 
   void start_loader();
   void train_step();
-  bool runs_as_graph(const FedBatch& batch);
-  ForwardPass forward(const FedBatch& batch);
-  Sums issue(const FedBatch& batch, bool stop);
-  Sums replay(const FedBatch& batch, bool stop);
-  std::vector<double> numbers(const FedBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
+  bool runs_as_graph(const DeviceBatch& batch);
+  Forward forward(const DeviceBatch& batch);
+  Sums issue(const DeviceBatch& batch, bool stop);
+  Sums replay(const DeviceBatch& batch, bool stop);
+  std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
   bool finishes_later(bool stop) const;
   StepReport finish(IssuedStep step);
@@ -97,7 +94,9 @@ class Trainer {
   std::unique_ptr<DataLoader> loader_, test_loader_;
   std::unique_ptr<BatchFeed> feed_;                 ///< feeds from loader_
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null if nothing is calibrated
-  std::unique_ptr<Layer> model_;
+  std::shared_ptr<const Task> task_;
+  std::vector<Score> scores_;  ///< of task_
+  std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay

@@ -25,10 +25,10 @@ double accuracy(Layer& model, DataLoader& loader) {
   int64_t right = 0, all = 0;
   loader.start({});
   while (const auto batch = loader.next()) {
-    const Tensor scores = model(batch->images).value();
+    const Tensor scores = model((*batch)["image"]).value();
     for (int64_t i = 0; i < batch->size(); ++i) {
       const float* row = scores.data<float>() + 10 * i;
-      right += std::max_element(row, row + 10) - row == batch->labels.data<int64_t>()[i];
+      right += std::max_element(row, row + 10) - row == (*batch)["label"].data<int64_t>()[i];
     }
     all += batch->size();
   }
@@ -51,7 +51,7 @@ void learn_digits(const std::string& codec, double expected) {
       while (const auto batch = loader.next()) {
         subnets.begin_step(step++);
         model.zero_gradients();
-        cross_entropy(model(batch->images), batch->labels).backward();
+        cross_entropy(model((*batch)["image"]), (*batch)["label"]).backward();
         subnets.step();
       }
     }
@@ -68,7 +68,7 @@ void learn_digits(const std::string& codec, double expected) {
     calibration.start({});
     calibrate_batch_statistics(model, [&] {
       if (batches++ == 20) return false;
-      model(calibration.next()->images);
+      model((*calibration.next())["image"]);
       return true;
     });
     const double calibrated = accuracy(model, evaluation);

@@ -125,7 +125,8 @@ TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
   Progress progress(out);
   RunStart run;
   run.first_step = 5;
-  run.images_per_step = 64;
+  run.noun = "images";
+  run.samples_per_step = 64;
   progress.started(run);
   for (const int64_t step : {6, 7}) {
     std::this_thread::sleep_for(std::chrono::milliseconds(110));  // the writer draws a live line every 100 ms

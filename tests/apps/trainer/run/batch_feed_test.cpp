@@ -16,17 +16,17 @@ TEST(CudaBatchFeed, ABatchHoldsWhenTheNextIsDropped) {
   const Sampler in_order{.size = 4, .shuffle = false};
   DataLoader loader(data, in_order, {.batch_size = 1, .threads = 0});
   loader.start({});
-  BatchFeed feed(loader, {DeviceType::cuda, 0});
+  BatchFeed feed(loader, {DeviceType::cuda, 0}, DType::f32);
   const auto first = feed.next();
   feed.prefetch();
   feed.reset();  // the kernels that read the first batch may still have to run
   loader.start({.epoch = 0, .batch = 2});
   const auto third = feed.next();
-  EXPECT_EQ(first->indices.to_vector<int64_t>(), std::vector<int64_t>{0});
-  EXPECT_EQ(third->indices.to_vector<int64_t>(), std::vector<int64_t>{2});
+  EXPECT_EQ(first->indices().to_vector<int64_t>(), std::vector<int64_t>{0});
+  EXPECT_EQ(third->indices().to_vector<int64_t>(), std::vector<int64_t>{2});
   feed.prefetch();
-  EXPECT_EQ(feed.next()->indices.to_vector<int64_t>(), std::vector<int64_t>{3});
-  EXPECT_EQ(third->labels.to_vector<int64_t>(), std::vector<int64_t>{2});
+  EXPECT_EQ(feed.next()->indices().to_vector<int64_t>(), std::vector<int64_t>{3});
+  EXPECT_EQ((*third)["label"].to_vector<int64_t>(), std::vector<int64_t>{2});
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ void expect_no_memory_from_the_system(Layer& model, const ImageSpec& spec, int64
   for (int64_t step = 0; step < 3 * kBatches; ++step) {
     if (step % kBatches == 0) loader.start({.epoch = step / kBatches});
     const auto batch = loader.next();
-    const Variable x(batch->images.to(activations));
+    const Variable x((*batch)["image"].to(activations));
     optimizer.zero_gradients();
-    cross_entropy(model(x), batch->labels).backward();
+    cross_entropy(model(x), (*batch)["label"]).backward();
     optimizer.step();
     if (step == 1) after_two = system_allocations();
   }

@@ -41,7 +41,7 @@ std::unique_ptr<GradientCodec> make_sign(CodecOptions& options) {
 
 int main(int argc, char** argv) {
   return train(argc, argv,
-               {.name = "train_sign",
+               {.name = "own_codec",
                 .model = [](const ModelSpec&) { return std::make_unique<Net>(); },
                 .codecs = {{"sign", "none", "1; and 32 a tensor",
                             "biased: the direction; error-feedback:sign converges", make_sign}}});

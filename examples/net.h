@@ -2,7 +2,7 @@
 
 #include <tern/tern.h>
 
-/// The model of first_model.cpp, to be trained by train_net.cpp.
+/// The model of training_loop.cpp, for several programs.
 struct Net final : tern::Layer {
   tern::Variable forward(const tern::Variable& x) override { return fc(flatten(pool(conv(x)))); }
   tern::Conv2d& conv = add<tern::Conv2d>("conv", {.in = 1, .out = 16, .kernel = 5, .padding = 2, .relu = true});

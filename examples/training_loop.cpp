@@ -19,7 +19,7 @@ int main() {
   loader.start({.epoch = 0});
   for (int step = 1; auto batch = loader.next(); ++step) {
     sgd.zero_gradients();
-    const Variable loss = cross_entropy(net(batch->images), batch->labels);
+    const Variable loss = cross_entropy(net((*batch)["image"]), (*batch)["label"]);
     loss.backward();
     sgd.step();
     if (step % 100 == 0) std::cout << "step " << step << "  loss " << loss.value().item() << "\n";

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/trainer/run/inference.h"
+#include "tern/trainer/run/adapt_image.h"
 #include "tests/apps/train_lenet.h"
 #include "tests/support/pictures.h"
 

@@ -30,7 +30,7 @@ int main() try {
   for (int64_t step = 0; auto batch = loader.next(); ++step) {
     optimizer.begin_step(step);
     sgd.zero_gradients();
-    cross_entropy(net(batch->images), batch->labels).backward();
+    cross_entropy(net((*batch)["image"]), (*batch)["label"]).backward();
     optimizer.step();
   }
   optimizer.consolidate();

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tern/data/dataset.h"
+#include "tern/data/image.h"
+#include "tern/data/transforms.h"
+
+namespace tern {
+
+struct TrainSettings;
+
+/// A data set that --data names: its source and, for pictures, its form as network input. A value.
+struct DatasetEntry {
+  std::string name;           ///< the word after --data
+  bool needs_folder = false;  ///< reads the files of --data-dir
+  /// Loads one split. Ranks in one process share what it returns.
+  std::function<std::shared_ptr<const Dataset>(const TrainSettings& settings, Split split)> load;
+  bool groups_by_length = false;  ///< training batches hold samples of similar Dataset::length
+
+  // For an ImageDataset only:
+
+  bool resizes = false;  ///< has pictures of any size, which --resize and --fit make square
+  ImageSpec spec = {};   ///< shape of its examples before the transform; see `describe_dataset`
+  Transform transform = {};  ///< its normalization; see `training_transform`
+  /// Converts a user's image to an example of this set: spec.numel() bytes in H, W, C order. Without it, the set has no
+  /// --predict.
+  std::function<std::vector<uint8_t>(const Image& image, const ImageSpec& spec)> adapt = {};
+  std::vector<std::string> classes = {};  ///< class names; empty: numbers
+  /// Sets what depends on --data-dir and the flags, before the data are loaded.
+  std::function<void(const TrainSettings& settings, DatasetEntry& entry)> describe = {};
+};
+
+}  // namespace tern

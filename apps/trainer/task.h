@@ -1,0 +1,122 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/autograd/variable.h"
+#include "tern/core/error.h"
+#include "tern/data/sample.h"
+#include "tern/layers/module.h"
+#include "tern/trainer/dataset_entry.h"
+
+namespace tern {
+
+struct TrainSettings;
+
+/// One way to tell how good a model is. Its value is a Ratio over all samples.
+struct Score {
+  std::string name;              ///< "accuracy", "phone error rate"
+  std::string unit = "%";        ///< "%": shown times 100; any other unit or none: shown as it is
+  bool higher_is_better = true;  ///< false: an error rate
+
+  /// The factor between a ratio and the number that people see.
+  double shown_factor() const { return unit == "%" ? 100 : 1; }
+  /// "97.50 %", "3.2100 nats", "12.0000"
+  std::string text(double value) const;
+  /// The name as a key of JSON and of TensorBoard: "phone_error_rate".
+  std::string key() const;
+};
+
+/// A score over some samples, as a fraction. The ratios of several batches or ranks are added part by part.
+struct Ratio {
+  double numerator = 0;
+  double denominator = 0;
+
+  /// 0 over nothing.
+  double value() const { return denominator == 0 ? 0 : numerator / denominator; }
+  Ratio& operator+=(const Ratio& other) {
+    numerator += other.numerator;
+    denominator += other.denominator;
+    return *this;
+  }
+};
+
+/// A batch on the device of the model. A value; copies share the tensors.
+class DeviceBatch {
+ public:
+  /// `on_device` has the tensors of `on_cpu` on the model's device. `precision` is the dtype of activations.
+  DeviceBatch(Batch on_device, Batch on_cpu, DType precision)
+      : on_device_(std::move(on_device)), on_cpu_(std::move(on_cpu)), precision_(precision) {}
+
+  int64_t size() const { return on_device_.size(); }
+  /// A tensor of the batch on the device; see Batch for the names.
+  const Tensor& operator[](std::string_view name) const { return on_device_[name]; }
+  bool has(std::string_view name) const { return on_device_.has(name); }
+  SparseRows sparse(const std::string& field) const { return on_device_.sparse(field); }
+  /// A floating tensor as input of the model: converted to the dtype of activations, which --precision sets.
+  Variable input(std::string_view name) const;
+  /// The samples' indices in the data set, on the device.
+  const Tensor& indices() const { return on_device_.indices(); }
+  const Batch& on_device() const { return on_device_; }
+  const Batch& on_cpu() const { return on_cpu_; }
+  DType precision() const { return precision_; }
+
+ private:
+  Batch on_device_, on_cpu_;
+  DType precision_;
+};
+
+/// The result of a forward pass.
+struct Forward {
+  Variable loss;                       ///< one number: the mean over the samples of the batch
+  std::vector<Variable> outputs = {};  ///< what the scores are counted from
+
+  /// The values of `outputs`.
+  std::vector<Tensor> values() const;
+};
+
+/// What a network is trained for: data sets, a loss, and scores. Derive from `TaskFor<Model>`. Ranks that are threads
+/// share a task: its members are const and thread-safe.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// The data sets that --data accepts; the first is the default of an application with a task of its own. They do not
+  /// depend on any setting.
+  virtual std::vector<DatasetEntry> datasets() const = 0;
+  /// At least one. The first is the one on the progress line and in the tables.
+  virtual std::vector<Score> scores() const = 0;
+  /// Runs `model` on a batch. The modes of the model tell training from evaluation.
+  virtual Forward forward(Module& model, const DeviceBatch& batch) const = 0;
+  /// One ratio per score, from `Forward::outputs` and the batch, all on the CPU.
+  virtual std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const = 0;
+
+  /// What a sample is called in the plural: "images".
+  virtual std::string sample_noun() const { return "samples"; }
+  /// Whether the loss uses --label-smoothing.
+  virtual bool smooths_labels() const { return false; }
+  /// Whether `predict` works.
+  virtual bool predicts() const { return false; }
+  /// The text that --predict FILE... prints. Throws InputError if a file is wrong.
+  virtual std::string predict(Module& model, const TrainSettings& settings) const;
+};
+
+/// A task for one type of model, so that its loss needs no cast.
+template <std::derived_from<Module> Model>
+class TaskFor : public Task {
+ public:
+  virtual Forward loss(Model& model, const DeviceBatch& batch) const = 0;
+
+  Forward forward(Module& model, const DeviceBatch& batch) const final {
+    auto* own = dynamic_cast<Model*>(&model);
+    check(own != nullptr, "the application's model is not of the type that its task trains");
+    return loss(*own, batch);
+  }
+};
+
+}  // namespace tern

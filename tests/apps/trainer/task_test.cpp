@@ -1,0 +1,225 @@
+#include "tern/trainer/task.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/autograd/functional.h"
+#include "tern/layers/linear.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/flags/command_line.h"
+#include "tern/trainer/image_classification.h"
+#include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/evaluation.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+using namespace trainer;
+
+TEST(Score, IsShownInItsUnit) {
+  EXPECT_EQ((Score{.name = "accuracy"}.text(0.98765)), "98.77 %");
+  EXPECT_EQ((Score{.name = "perplexity", .unit = ""}.text(12.5)), "12.5000");
+  EXPECT_EQ((Score{.name = "error", .unit = "dB"}.text(0.25)), "0.2500 dB");
+  EXPECT_EQ((Score{.name = "phone error rate"}.key()), "phone_error_rate");
+}
+
+TEST(Ratio, AddsPartByPart) {
+  Ratio sum{1, 4};
+  sum += {3, 4};
+  EXPECT_EQ(sum.value(), 0.5);
+  EXPECT_EQ(Ratio().value(), 0);
+}
+
+/// A line through the points (x, y).
+struct Line final : Module {
+  Variable operator()(const Variable& x) {
+    return run([&] { return fc(x); });
+  }
+  Linear& fc = add<Linear>("fc", {.in = 1, .out = 1});
+};
+
+/// Scores: the mean distance, and the share of points that are within 0.5.
+struct LineTask final : TaskFor<Line> {
+  std::vector<DatasetEntry> datasets() const override {
+    return {{.name = "points", .load = load}, {.name = "no-points", .load = [](const TrainSettings&, Split) {
+                                                 return std::make_shared<TensorDataset>(points(0));
+                                               }}};
+  }
+  std::vector<Score> scores() const override {
+    return {{.name = "distance", .unit = "", .higher_is_better = false}, {.name = "near points"}};
+  }
+  Forward loss(Line& model, const DeviceBatch& batch) const override {
+    const Variable y = model(batch.input("x"));
+    return {mse(y, batch.input("y").value()), {y}};
+  }
+  std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const override {
+    Ratio distance, near;
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      const double found = std::abs(outputs[0].data<float>()[i] - batch["y"].data<float>()[i]);
+      distance += {found, 1};
+      near += {found <= 0.5 ? 1.0 : 0.0, 1};
+    }
+    return {distance, near};
+  }
+
+  /// y = 0, 1, 2, ... at x = 0.
+  static NamedTensors points(int64_t n) {
+    Tensor y = Tensor::empty({n, 1});
+    for (int64_t i = 0; i < n; ++i) y.data<float>()[i] = static_cast<float>(i);
+    return {{"x", Tensor::zeros({n, 1})}, {"y", y}};
+  }
+  static std::shared_ptr<const Dataset> load(const TrainSettings&, Split) {
+    return std::make_shared<TensorDataset>(points(7));
+  }
+};
+
+/// A line that gives 0 everywhere.
+std::unique_ptr<Line> zero_line() {
+  auto line = std::make_unique<Line>();
+  line->initialize(1);
+  for (const auto& [name, parameter] : line->parameters()) parameter->value().fill(0);
+  return line;
+}
+
+TEST(Task, AnEvaluationAddsUnequalBatches) {
+  const TensorDataset data(LineTask::points(7));
+  const auto line = zero_line();
+  for (const int64_t batch_size : {1, 3, 7}) {
+    DataLoader loader(data, {.size = 7}, {.batch_size = batch_size, .drop_last = false});
+    const auto found = evaluate(*line, LineTask(), loader, {}, "now", [] { return false; });
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->samples, 7);
+    EXPECT_NEAR(found->loss(), (0 + 1 + 4 + 9 + 16 + 25 + 36) / 7.0, 1e-6) << batch_size;
+    EXPECT_EQ(found->values(), (std::vector<double>{3, 1 / 7.0})) << batch_size;
+  }
+}
+
+TEST(Task, NamesTheFieldThatIsNotFinite) {
+  NamedTensors points = LineTask::points(3);
+  points.at("x").data<float>()[1] = NAN;
+  const TensorDataset data(points);
+  DataLoader loader(data, {.size = 3}, {.batch_size = 3});
+  const auto line = zero_line();
+  EXPECT_EQ(message_of<InputError>([&] {
+              evaluate(*line, LineTask(), loader, {}, "after step 5", [] { return false; });
+            }),
+            "the loss is nan after step 5: not finite first in the field 'x'; a smaller --lr may help");
+}
+
+TEST(Task, RefusesAModelOfAnotherType) {
+  Linear other({.in = 1, .out = 1});
+  other.initialize(1);
+  const Batch batch(Tensor::zeros({1}, {.dtype = DType::i64}), LineTask::points(1));
+  EXPECT_NE(message_of<Error>([&] { LineTask().forward(other, {batch, batch, DType::f32}); })
+                .find("not of the type that its task trains"),
+            std::string::npos);
+}
+
+TEST(Task, HasAsManyCountsAsScores) {
+  struct Wrong final : TaskFor<Line> {
+    std::vector<DatasetEntry> datasets() const override { return {}; }
+    std::vector<Score> scores() const override { return {{.name = "a"}, {.name = "b"}}; }
+    Forward loss(Line&, const DeviceBatch&) const override { return {}; }
+    std::vector<Ratio> count(std::span<const Tensor>, const Batch&) const override { return {{1, 1}}; }
+  };
+  EXPECT_NE(message_of<Error>([&] { count_scores(Wrong(), {}, {}); }).find("counts 1 scores and names 2"),
+            std::string::npos);
+}
+
+TEST(DeviceBatch, GivesInputsInTheDtypeOfActivations) {
+  const Batch batch(Tensor::zeros({2}, {.dtype = DType::i64}),
+                    {{"x", Tensor::full({2, 1}, 0.5, {.dtype = DType::f64})}, {"y", Tensor::zeros({2, 1})}});
+  const DeviceBatch given(batch, batch, DType::bf16);
+  EXPECT_EQ(given.input("x").value().dtype(), DType::bf16);
+  EXPECT_EQ(given.input("x").value().to_vector<float>(), (std::vector<float>{0.5f, 0.5f}));
+  EXPECT_EQ(given["y"].dtype(), DType::f32);
+  EXPECT_FALSE(given.has("z"));
+  EXPECT_NE(message_of<Error>([&] { given["z"]; }).find("'z'"), std::string::npos);
+}
+
+Application line_application() {
+  return {.name = "train_line",
+          .model = [](const ModelSpec& spec) {
+            spec.field("x");
+            return std::make_unique<Line>();
+          },
+          .task = make_task<LineTask>};
+}
+
+Invocation read_words(const Application& application, std::vector<const char*> words) {
+  words.insert(words.begin(), "program");
+  return read_flags(static_cast<int>(words.size()), words.data(), application);
+}
+
+TEST(Application, OffersTheDataSetsOfItsTask) {
+  const Application application = line_application();
+  EXPECT_EQ(read_words(application, {}).settings.data, "points");
+  const std::string help = read_words(application, {"--help"}).text;
+  EXPECT_NE(help.find("--data points|no-points "), std::string::npos) << help;
+  EXPECT_EQ(message_of<InputError>([&] { read_words(application, {"--data", "digits"}); }),
+            "--data: found 'digits', expected points|no-points");
+  const TrainSettings empty = read_words(application, {"--data", "no-points"}).settings;
+  EXPECT_EQ(message_of<InputError>([&] { load_run_data(empty); }),
+            "--data no-points: the training set has no samples");
+}
+
+TEST(Application, HasOnlyFlagsThatItsTaskCanUse) {
+  const Application application = line_application();
+  const std::string help = read_words(application, {"--help"}).text;
+  const std::string config = read_words(application, {"--print-config"}).text;
+  for (const char* flag : {"data-dir", "resize", "fit", "cache", "label-smoothing", "predict"}) {
+    EXPECT_EQ(help.find(std::string("--") + flag + ' '), std::string::npos) << flag;
+    EXPECT_EQ(config.find(std::string(flag) + '='), std::string::npos) << flag;
+    EXPECT_NE(message_of<InputError>([&] {
+                read_words(application, {(std::string("--") + flag).c_str(), "0.1"});
+              }).find("unknown argument"),
+              std::string::npos)
+        << flag;
+  }
+}
+
+TEST(Application, AddsPicturesToTernsOwn) {
+  const Application application = {
+      .name = "train_dots",
+      .model = [](const ModelSpec&) { return nullptr; },
+      .datasets = {{.name = "dots", .load = [](const TrainSettings&, Split) {
+                      return std::make_shared<MemoryDataset>(
+                          ImageSpec{.channels = 1, .height = 1, .width = 2, .classes = 2},
+                          std::vector<uint8_t>{1, 2, 3, 4}, std::vector<uint8_t>{0, 1});
+                    }}}};
+  EXPECT_EQ(read_words(application, {}).settings.data, "digits");
+  const TrainSettings settings = read_words(application, {"--data", "dots"}).settings;
+  EXPECT_EQ(load_run_data(settings).training->size(), 2);
+  EXPECT_NE(message_of<InputError>([&] { read_words(application, {"--data", "dot"}); })
+                .find("shapes224|images|dots"),
+            std::string::npos);
+}
+
+TEST(Application, AModelNamesTheFieldThatItMisses) {
+  const ModelSpec spec = {.fields = {{.name = "y"}}};
+  EXPECT_EQ(message_of<InputError>([&] { spec.field("x"); }),
+            "the samples of this data set have no field 'x', which the model needs");
+}
+
+TEST(ImageClassification, SmoothsLabelsInTrainingOnly) {
+  struct Same final : Layer {
+    Variable forward(const Variable& x) override { return flatten(x); }
+  } model;
+  const Tensor image = Tensor::from<float>({1, 3, 1, 1}, std::vector<float>{1, 2, 4});
+  const Batch batch(Tensor::zeros({1}, {.dtype = DType::i64}),
+                    {{"image", image}, {"label", Tensor::from<int64_t>({1}, std::vector<int64_t>{1})}});
+  const DeviceBatch given(batch, batch, DType::f32);
+  const auto expected = [&](double smoothing) {
+    return cross_entropy(Variable(image.reshape({1, 3})), batch["label"], smoothing).value().item();
+  };
+  const ImageClassification task(0.1);
+  EXPECT_EQ(task.forward(model, given).loss.value().item(), expected(0.1));
+  model.set_training(false);
+  EXPECT_EQ(task.forward(model, given).loss.value().item(), expected(0));
+  EXPECT_EQ(task.count(task.forward(model, given).values(), batch)[0].value(), 0);
+}
+
+}  // namespace
+}  // namespace tern
