@@ -91,7 +91,8 @@ class Task {
   virtual std::vector<DatasetEntry> datasets() const = 0;
   /// At least one. The first is the one on the progress line and in the tables.
   virtual std::vector<Score> scores() const = 0;
-  /// Runs `model` on a batch. The modes of the model tell training from evaluation.
+  /// Runs `model` on a batch, on its device. The mode of the model tells training from evaluation. A recorded step
+  /// (--cuda-graph) repeats the work on the device only, not what this computes on the CPU.
   virtual Forward forward(Module& model, const DeviceBatch& batch) const = 0;
   /// One ratio per score, from `Forward::outputs` and the batch, all on the CPU.
   virtual std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const = 0;
