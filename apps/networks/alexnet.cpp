@@ -5,10 +5,14 @@
 namespace tern::networks {
 namespace {
 
+/// Krizhevsky's AlexNet of 2012 in two towers, or his of 2014 in one.
+enum class Towers : uint8_t { two, one };
+constexpr Words<2> words_of(Towers) { return {"two", "one"}; }
+
 std::unique_ptr<Layer> make_alexnet(const ModelSpec& spec) {
   const AlexNetOptions options{.classes = spec.images.classes,
-                               .dropout = spec.choices.at("dropout") == "0.2" ? 0.2 : 0.5};
-  if (spec.choices.at("towers") == "one") return std::make_unique<OneTowerAlexNet>(options);
+                               .dropout = std::stod(spec.choices.at("dropout"))};
+  if (spec.choice<Towers>("towers") == Towers::one) return std::make_unique<OneTowerAlexNet>(options);
   auto model = std::make_unique<AlexNet>(options);
   for (const NamedModule& part : model->modules())
     if (auto* norm = dynamic_cast<BatchNorm*>(part.module))
@@ -31,7 +35,7 @@ const Network& alexnet() {
   static const Network network = {
       .name = "alexnet",
       .model = make_alexnet,
-      .choices = {{.flag = "towers", .values = {"two", "one"}, .help = "Krizhevsky's AlexNet of 2012, or of 2014"},
+      .choices = {choice_of<Towers>("towers", "Krizhevsky's AlexNet of 2012, or of 2014"),
                   {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, or for ternary"},
                   {.flag = "norm-momentum",
                    .values = {"0.0003", "0.01", "0.1"},
@@ -45,7 +49,7 @@ const Network& alexnet() {
                               .lr_steps = {0.27, 0.54, 0.81},
                               .weight_decay = 5e-4},
                  .augment = augment_alexnet},
-      .presets = {{.name = "alexnet", .choices = {{"towers", "one"}}}}};
+      .presets = {{.name = "alexnet", .choices = {{"towers", to_string(Towers::one)}}}}};
   return network;
 }
 

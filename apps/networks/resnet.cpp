@@ -5,13 +5,17 @@
 namespace tern::networks {
 namespace {
 
+/// --shortcut: as the paper has it for this depth, or option A or B for all.
+enum class ShortcutChoice : uint8_t { paper, a, b };
+constexpr Words<3> words_of(ShortcutChoice) { return {"paper", "A", "B"}; }
+
 std::unique_ptr<Layer> make_resnet(const ModelSpec& spec) {
   ResNet::Options options{
       .depth = spec.counts.at("depth"), .channels = spec.images.channels, .classes = spec.images.classes};
-  if (spec.choices.at("stem") == "imagenet") options.stem = Stem::imagenet;
-  const std::string& shortcut = spec.choices.at("shortcut");
-  if (shortcut == "A") options.shortcut = Shortcut::identity;
-  if (shortcut == "B") options.shortcut = Shortcut::projection;
+  options.stem = spec.choice<Stem>("stem");
+  const auto shortcut = spec.choice<ShortcutChoice>("shortcut");
+  if (shortcut == ShortcutChoice::a) options.shortcut = Shortcut::identity;
+  if (shortcut == ShortcutChoice::b) options.shortcut = Shortcut::projection;
   return std::make_unique<ResNet>(options);
 }
 
@@ -40,10 +44,9 @@ const Network& resnet() {
   static const Network network = {
       .name = "resnet",
       .model = make_resnet,
-      .choices = {{.flag = "stem", .values = {"cifar", "imagenet"}, .help = "First layers: 3x3, or 7x7 and pooling"},
-                  {.flag = "shortcut",
-                   .values = {"paper", "A", "B"},
-                   .help = "Between stages: A pads with zeros, B projects; paper: A for 20 to 56 and 110"}},
+      .choices = {choice_of<Stem>("stem", "First layers: 3x3, or 7x7 and pooling"),
+                  choice_of<ShortcutChoice>(
+                      "shortcut", "Between stages: A pads with zeros, B projects; paper: A for 20 to 56 and 110")},
       .counts = {{.flag = "depth",
                   .value = 20,
                   .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"}},

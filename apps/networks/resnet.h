@@ -123,6 +123,7 @@ enum class Stem : uint8_t {
   cifar,     ///< a 3×3 convolution
   imagenet,  ///< a 7×7 convolution with stride 2, then max pooling with stride 2
 };
+constexpr Words<2> words_of(Stem) { return {"cifar", "imagenet"}; }
 
 /// The stages of a residual network.
 struct ResNetStages {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tern/data/dataset.h"
@@ -26,6 +28,12 @@ struct ModelSpec {
 
   /// The field with this name. Throws InputError if the samples have none.
   const Field& field(std::string_view name) const;
+  /// The value of a Choice that `choice_of<E>` made.
+  template <Worded E>
+  E choice(const std::string& flag) const {
+    const auto words = words_of(E{});
+    return static_cast<E>(std::ranges::find(words, choices.at(flag)) - words.begin());
+  }
 };
 
 /// A flag of the application whose value is one of a few words.
@@ -34,6 +42,13 @@ struct Choice {
   std::vector<std::string> values;  ///< the first is the default
   std::string help;
 };
+
+/// A choice among the words of an enum. Its first enumerator is the default.
+template <Worded E>
+Choice choice_of(std::string flag, std::string help) {
+  const auto words = words_of(E{});
+  return {.flag = std::move(flag), .values = {words.begin(), words.end()}, .help = std::move(help)};
+}
 
 /// A flag of the application whose value is a whole number from 1 on.
 struct Count {

@@ -34,7 +34,7 @@ class TrainNetworks : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TrainNetworks, TrainOnShapesWithNoFile) {
+TEST_F(TrainNetworks, TrainOnShapesWithNoFileSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_CIFARNET, {"--batch-size", "4"}), 1'068'298);
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4"}), 269'722);
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4", "--shortcut", "B", "--stem", "imagenet"}), 274'394);

@@ -105,7 +105,7 @@ TEST(CifarNet, TakesImagesOfAnySizeAndColour) {
   EXPECT_EQ(cifarnet(Tensor::zeros({2, 1, 29, 18})).shape(), (Shape{2, 4}));
 }
 
-TEST(ResNet, HasTheParametersOfItsDepth) {
+TEST(ResNet, HasTheParametersOfItsDepthSlow) {
   using networks::ResNet, networks::Shortcut, networks::Stem;
   EXPECT_EQ(parameters_of(ResNet({.depth = 20})), 269'722);
   EXPECT_EQ(parameters_of(ResNet({.depth = 32})), 464'154);

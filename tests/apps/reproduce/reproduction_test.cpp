@@ -240,7 +240,7 @@ TEST_F(Reproduce, GoesOnWithoutAReader) {
   EXPECT_TRUE(fs::exists(folder / "README.md"));
 }
 
-TEST_F(Reproduce, TrainsBesideTheRealProgram) {
+TEST_F(Reproduce, TrainsBesideTheRealProgramSlow) {
   const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig3", "--data", "digits", "--out", results_,
                                        "--workers", "2", "--seeds", "1", "--iterations", "20"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

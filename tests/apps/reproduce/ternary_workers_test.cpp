@@ -38,7 +38,7 @@ std::vector<double> losses_of(const std::string& log) {
   return losses;
 }
 
-TEST(TernaryWorkers, TakeTheStepsOfAsManyRanks) {
+TEST(TernaryWorkers, TakeTheStepsOfAsManyRanksSlow) {
   const TemporaryFolder folder;
   const std::string log = folder.path() / "log.jsonl";
   std::vector<std::string> flags = {"--iterations", "6", "--batch-size", "32", "--threads", "1"};
