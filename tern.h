@@ -48,6 +48,7 @@
 #include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/dropout.h"
+#include "tern/layers/embedding.h"
 #include "tern/layers/initialize.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/module.h"

@@ -156,5 +156,15 @@ namespace tern {
 Variable cross_entropy(const Variable& logits, const Tensor& labels, double smoothing = 0);
 /// The mean of (x - target)² over all elements. The shapes are equal.
 Variable mse(const Variable& x, const Tensor& target);
+/// The mean over all elements of the binary cross-entropy between σ(logits) and targets in [0, 1]: several labels for
+/// one sample. Shapes and dtypes are equal.
+Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets);
+
+/// y[N, features]: row n is Σ values[e] · weight[indices[e]] over the elements e of row n of a sparse matrix in
+/// compressed sparse rows: those from offsets[n] to offsets[n + 1] - 1. It is PyTorch's embedding_bag with mode "sum".
+/// indices: i64 [elements], columns of the sparse matrix; offsets: i64 [N + 1]; values: [elements] in the dtype of
+/// weight, or undefined if all are 1; weight: [columns, features]. The gradient goes to weight. If an index or offset
+/// is out of range, the CPU throws and CUDA gives NaN.
+Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight);
 
 }  // namespace tern

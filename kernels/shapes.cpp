@@ -2,6 +2,7 @@
 
 #include "tern/core/error.h"
 #include "tern/kernels/convolution.h"
+#include "tern/kernels/embedding.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/matmul.h"
 #include "tern/kernels/normalization.h"
@@ -90,6 +91,26 @@ int64_t batch_norm_count(const Shape& x) {
 void check_label(int64_t label, int64_t row, int64_t classes) {
   check(label >= 0 && label < classes, "cross_entropy: row ", row, " has label ", label, ", expected 0 to ",
         classes - 1, " for ", classes, " classes");
+}
+
+void check_sparse_rows(const char* operation, const Tensor& indices, const Tensor& offsets, const Tensor& values,
+                       const Shape& dense, int64_t columns) {
+  check(dense.rank() == 2 && indices.rank() == 1 && offsets.rank() == 1 && offsets.numel() >= 1 &&
+            indices.dtype() == DType::i64 && offsets.dtype() == DType::i64,
+        operation, ": indices ", indices.dtype(), " ", indices.shape(), ", offsets ", offsets.dtype(), " ",
+        offsets.shape(), ", dense matrix ", dense, ", expected i64 [elements], i64 [N + 1] and two dimensions");
+  check(!values.defined() || (values.shape() == indices.shape() && is_floating(values.dtype())), operation, ": values ",
+        values.defined() ? values.dtype() : DType::f32, " ", values.shape(), ", expected floats of shape ",
+        indices.shape());
+  if (indices.device().type != DeviceType::cpu) return;
+  const auto first = offsets.span<int64_t>();
+  check(first.front() == 0 && first.back() == indices.numel() && std::ranges::is_sorted(first), operation,
+        ": offsets from ", first.front(), " to ", first.back(), ", expected them to rise from 0 to the ",
+        indices.numel(), " elements");
+  const auto wrong =
+      std::ranges::find_if(indices.span<int64_t>(), [=](int64_t index) { return index < 0 || index >= columns; });
+  check(wrong == indices.span<int64_t>().end(), operation, ": index ",
+        wrong == indices.span<int64_t>().end() ? 0 : *wrong, ", expected 0 to ", columns - 1);
 }
 
 }  // namespace tern::kernels

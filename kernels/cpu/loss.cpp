@@ -164,22 +164,22 @@ void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, d
   });
 }
 
-void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
+/// loss = mean of each(x, target) over all elements. Sums blocks in f32 and the blocks' sums in f64.
+template <class Each>
+void mean_of(const char* operation, const Tensor& x, const Tensor& target, Tensor& loss, Each each) {
   constexpr int64_t kBlock = 4096;
   const Tensor aim = target.to(x.format());
   const int64_t count = x.numel(), blocks = (count + kBlock - 1) / kBlock;
   const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
   double* partial = partials.data<double>();
-  visit_fast(x.dtype(), "mse", [&]<class T>(T) {
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
     const T *in = x.data<T>(), *wanted = aim.data<T>();
     parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; ++block) {
         float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = block * kBlock; i < std::min(count, (block + 1) * kBlock); ++i) {
-          const float distance = load(in + i) - load(wanted + i);
-          sum += distance * distance;
-        }
+        for (int64_t i = block * kBlock; i < std::min(count, (block + 1) * kBlock); ++i)
+          sum += each(load(in + i), load(wanted + i));
         partial[block] = sum;
       }
     });
@@ -189,9 +189,30 @@ void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
   *loss.data<float>() = static_cast<float>(total / static_cast<double>(count));
 }
 
+void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
+  mean_of("mse", x, target, loss, [](float value, float wanted) {
+    const float distance = value - wanted;
+    return distance * distance;
+  });
+}
+
 void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
   const auto factor = static_cast<float>(dloss.item() * 2 / static_cast<double>(x.numel()));
   map("mse_backward", x, target, dx, [=](float value, float wanted) { return factor * (value - wanted); });
+}
+
+void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
+  mean_of("binary_cross_entropy", x, target, loss, [](float logit, float wanted) {
+    const float size = logit < 0.0f ? -logit : logit;
+    return (logit < 0.0f ? 0.0f : logit) - logit * wanted + logarithm(1.0f + exponential(-size));
+  });
+}
+
+void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
+  const auto factor = static_cast<float>(dloss.item() / static_cast<double>(x.numel()));
+  map("binary_cross_entropy_backward", x, target, dx, [=](float logit, float wanted) {
+    return factor * (1.0f / (1.0f + exponential(-logit)) - wanted);
+  });
 }
 
 }  // namespace
@@ -205,6 +226,8 @@ void provide_loss() {
   kernels::cross_entropy_backward.provide(Target::cpu, cross_entropy_backward);
   kernels::mse.provide(Target::cpu, mse);
   kernels::mse_backward.provide(Target::cpu, mse_backward);
+  kernels::binary_cross_entropy.provide(Target::cpu, binary_cross_entropy);
+  kernels::binary_cross_entropy_backward.provide(Target::cpu, binary_cross_entropy_backward);
 }
 
 }  // namespace tern::cpu

@@ -12,6 +12,7 @@ void provide_cpu_kernels() {
   cpu::provide_convolution();
   cpu::provide_dropout();
   cpu::provide_elementwise();
+  cpu::provide_embedding();
   cpu::provide_layout();
   cpu::provide_loss();
   cpu::provide_matmul();

@@ -189,16 +189,25 @@ void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, d
   });
 }
 
-template <class T>
-struct SquaredDistance {
+/// Adds function(x, target) over the elements.
+template <class T, class Function>
+struct PairSum {
   const T *x, *target;
+  Function function;
   template <int Width>
   __device__ void add(int64_t at, int64_t, float* sums) const {
     const auto a = load_pack<T, Width>(x + at), b = load_pack<T, Width>(target + at);
-    for (int j = 0; j < Width; ++j) {
-      const float difference = float(a.values[j]) - float(b.values[j]);
-      sums[j] += difference * difference;
-    }
+    for (int j = 0; j < Width; ++j) sums[j] += function(float(a.values[j]), float(b.values[j]));
+  }
+};
+
+struct SquaredDistance {
+  __device__ float operator()(float x, float target) const { return (x - target) * (x - target); }
+};
+
+struct BinaryCrossEntropy {
+  __device__ float operator()(float x, float target) const {
+    return (x < 0 ? 0.0f : x) - x * target + log1pf(expf(-fabsf(x)));
   }
 };
 
@@ -208,27 +217,49 @@ struct StoreMean {
   __device__ void operator()(int64_t, const double* totals) const { *loss = static_cast<float>(totals[0] / count); }
 };
 
+struct ChanceGradient {
+  float factor;
+  const float* dloss;
+  __device__ float operator()(float x, float target) const {
+    return *dloss * factor * (1.0f / (1.0f + expf(-x)) - target);
+  }
+};
+
 struct ErrorGradient {
   float factor;
   const float* dloss;
   __device__ float operator()(float x, float target) const { return *dloss * factor * (x - target); }
 };
 
-void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
-  kernels::check_alike("mse", x, target);
+/// loss = mean of function(x, target) over all elements.
+template <class Function>
+void mean_of(const char* operation, const Tensor& x, const Tensor& target, Function function, Tensor& loss) {
+  kernels::check_alike(operation, x, target);
   Shape one = x.shape();
   for (int d = 0; d < one.rank(); ++d) one[d] = 1;
-  visit_fast(x.dtype(), "mse", [&]<class T>(T) {
-    sum<1, 1>("mse", x.device(), Summation("mse", x, Tensor::empty(one)), false,
-              SquaredDistance<T>{x.data<T>(), target.data<T>()},
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    sum<1, 1>(operation, x.device(), Summation(operation, x, Tensor::empty(one)), false,
+              PairSum<T, Function>{x.data<T>(), target.data<T>(), function},
               StoreMean{static_cast<double>(x.numel()), loss.data<float>()});
   });
 }
+
+void mse(const Tensor& x, const Tensor& target, Tensor& loss) { mean_of("mse", x, target, SquaredDistance{}, loss); }
 
 void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
   kernels::check_alike("mse_backward", x, target);
   map("mse_backward", ErrorGradient{static_cast<float>(2 / static_cast<double>(x.numel())), dloss.data<float>()}, dx, x,
       target);
+}
+
+void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
+  mean_of("binary_cross_entropy", x, target, BinaryCrossEntropy{}, loss);
+}
+
+void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
+  kernels::check_alike("binary_cross_entropy_backward", x, target);
+  map("binary_cross_entropy_backward",
+      ChanceGradient{static_cast<float>(1 / static_cast<double>(x.numel())), dloss.data<float>()}, dx, x, target);
 }
 
 }  // namespace
@@ -242,6 +273,8 @@ void provide_loss() {
   kernels::cross_entropy_backward.provide(Target::cuda, cross_entropy_backward);
   kernels::mse.provide(Target::cuda, mse);
   kernels::mse_backward.provide(Target::cuda, mse_backward);
+  kernels::binary_cross_entropy.provide(Target::cuda, binary_cross_entropy);
+  kernels::binary_cross_entropy_backward.provide(Target::cuda, binary_cross_entropy_backward);
 }
 
 }  // namespace tern::cuda

@@ -7,6 +7,7 @@ void provide_cuda_kernels() {
   cuda::provide_convolution();
   cuda::provide_dropout();
   cuda::provide_elementwise();
+  cuda::provide_embedding();
   cuda::provide_layout();
   cuda::provide_loss();
   cuda::provide_matmul();

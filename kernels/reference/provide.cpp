@@ -7,6 +7,7 @@ void provide_reference_kernels() {
   reference::provide_convolution();
   reference::provide_dropout();
   reference::provide_elementwise();
+  reference::provide_embedding();
   reference::provide_layout();
   reference::provide_loss();
   reference::provide_matmul();

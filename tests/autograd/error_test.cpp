@@ -9,6 +9,8 @@ namespace {
 
 Variable zeros(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, {dtype}); }
 
+Tensor integers(const std::vector<int64_t>& values) { return Tensor::from<int64_t>({std::ssize(values)}, values); }
+
 /// A wrong call and the error message that it must give.
 struct WrongCall {
   std::function<void()> call;
@@ -67,6 +69,22 @@ TEST(Errors, NameTheOperationAndBothShapes) {
          mse(zeros({0, 3}), Tensor::zeros({0, 3}));
        },
        "mse: input of shape [0, 3], expected one element or more to average over"},
+      {[] {
+         binary_cross_entropy_with_logits(zeros({0, 3}), Tensor::zeros({0, 3}));
+       },
+       "binary_cross_entropy_with_logits: input of shape [0, 3], expected one element or more to average over"},
+      {[] {
+         embedding_bag(integers({0, 5}), integers({0, 2}), {}, zeros({5, 3}));
+       },
+       "embedding_bag: index 5, expected 0 to 4"},
+      {[] {
+         embedding_bag(integers({0, 1}), integers({0, 3}), {}, zeros({5, 3}));
+       },
+       "embedding_bag: offsets from 0 to 3, expected them to rise from 0 to the 2 elements"},
+      {[] {
+         embedding_bag(integers({0, 1}), integers({0, 2}), Tensor::zeros({3}), zeros({5, 3}));
+       },
+       "embedding_bag: values f32 [3], expected floats of shape [2]"},
       {[] {
          local_response_norm(zeros({1, 4, 2, 2}), {.size = 0});
        },

@@ -38,6 +38,14 @@ void add_loss_cases(ParityTable& table) {
                        const Tensor x = run.input(shape), target = run.input(shape);
                        run(mse_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
                      }});
+    table.push_back({&binary_cross_entropy, name, [=](Run& run) {
+                       const Tensor x = run.input(shape, -20, 20), target = run.input(shape, 0, 1);
+                       run(binary_cross_entropy, x, target, run.parameter_output({}));
+                     }});
+    table.push_back({&binary_cross_entropy_backward, name, [=](Run& run) {
+                       const Tensor x = run.input(shape, -20, 20), target = run.input(shape, 0, 1);
+                       run(binary_cross_entropy_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
+                     }});
   }
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> impossible{1, -infinity, 2, 0, 500, -400};

@@ -57,5 +57,21 @@ TEST(MeanSquaredError, AveragesOverElements) {
   expect_values(dx, {-6, 0});
 }
 
+TEST(BinaryCrossEntropy, IsFiniteFarFromZeroAndKeepsNaN) {
+  const Tensor x = f64({4}, {0, 1000, -1000, 2}), target = f64({4}, {0.5, 1, 1, 0});
+  Tensor loss = empty_f64({}), dx = empty_f64({4});
+  binary_cross_entropy(x, target, loss);
+  const double last = 2 + std::log1p(std::exp(-2.0));
+  EXPECT_NEAR(loss.item(), (std::log(2.0) + 0 + 1000 + last) / 4, 1e-12);
+  binary_cross_entropy_backward(x, target, f64({}, {4}), dx);
+  const auto slopes = dx.to_vector<double>();
+  EXPECT_EQ(std::vector<double>(slopes.begin(), slopes.end() - 1), (std::vector<double>{0, 0, -1}));
+  EXPECT_NEAR(slopes.back(), 1 / (1 + std::exp(-2.0)), 1e-15);
+  const Tensor odd = Tensor::from<float>({1}, std::vector<float>{NAN}), half = Tensor::full({1}, 0.5);
+  Tensor nan_loss = Tensor::empty({});
+  binary_cross_entropy(odd, half, nan_loss);
+  EXPECT_TRUE(std::isnan(nan_loss.item()));
+}
+
 }  // namespace
 }  // namespace tern::kernels

@@ -7,6 +7,7 @@
 namespace tern::test {
 
 void add_elementwise_cases(ParityTable& table);
+void add_embedding_cases(ParityTable& table);
 void add_reduction_cases(ParityTable& table);
 void add_matmul_cases(ParityTable& table);
 void add_convolution_cases(ParityTable& table);
