@@ -22,6 +22,8 @@
 #include "tern/data/image_folder.h"
 #include "tern/data/loader.h"
 #include "tern/data/mnist.h"
+#include "tern/data/npy.h"
+#include "tern/data/sample.h"
 #include "tern/data/transforms.h"
 #include "tern/dist/codec/codec.h"
 #include "tern/dist/codec/spec.h"

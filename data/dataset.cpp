@@ -9,6 +9,66 @@
 namespace tern {
 
 uint32_t Dataset::fingerprint() const {
+  uint32_t crc = 0;
+  const auto add = [&](const auto& values) { crc = crc32c(std::as_bytes(std::span(values)), crc); };
+  for (int64_t i = 0; i < size(); ++i)
+    for (const auto& [name, tensor] : sample(i)) {
+      const int64_t sizes[] = {std::ssize(name), static_cast<int64_t>(tensor.dtype()), tensor.rank()};
+      add(sizes);
+      add(name);
+      add(tensor.shape());
+      add(std::span(static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()));
+    }
+  return crc;
+}
+
+TensorDataset::TensorDataset(NamedTensors tensors) : tensors_(std::move(tensors)) {
+  check_input(!tensors_.empty(), "tensor data set: no tensors, expected one or more");
+  const auto& [first_name, first] = *tensors_.begin();
+  for (auto& [name, tensor] : tensors_) {
+    check_input(tensor.defined() && tensor.rank() > 0, "tensor data set: '", name, "' has no rows, expected [N, ...]");
+    check_input(tensor.device() == Device{}, "tensor data set: '", name, "' is on ", tensor.device(), ", expected on ",
+                Device{});
+    check_input(tensor.size(0) == first.size(0), "tensor data set: '", name, "' has ", tensor.size(0), " rows, '",
+                first_name, "' has ", first.size(0));
+    tensor = tensor.to(MemoryFormat::row_major);
+  }
+  size_ = first.size(0);
+}
+
+std::vector<Field> TensorDataset::fields() const {
+  std::vector<Field> fields;
+  for (const auto& [name, tensor] : tensors_)
+    fields.push_back({.name = name,
+                      .dtype = tensor.dtype(),
+                      .shape = Shape(std::span(tensor.shape().begin() + 1, tensor.shape().end()))});
+  return fields;
+}
+
+Sample TensorDataset::sample(int64_t index) const {
+  check(0 <= index && index < size_, "tensor data set: sample ", index, " of ", size_);
+  Sample sample;
+  for (const auto& [name, tensor] : tensors_)
+    sample.emplace(name,
+                   tensor.slice(index, index + 1).reshape(std::span(tensor.shape().begin() + 1, tensor.shape().end())));
+  return sample;
+}
+
+std::vector<Field> ImageDataset::fields() const {
+  const ImageSpec images = spec();
+  return {{.name = "image", .dtype = DType::u8, .shape = {images.height, images.width, images.channels}},
+          {.name = "label", .dtype = DType::i64}};
+}
+
+Sample ImageDataset::sample(int64_t index) const {
+  const ImageSpec images = spec();
+  const Tensor pixels = Tensor::empty({images.height, images.width, images.channels}, {.dtype = DType::u8});
+  const Tensor label = Tensor::empty({}, {.dtype = DType::i64});
+  *label.data<int64_t>() = read(index, pixels.span<uint8_t>());
+  return {{"image", pixels}, {"label", label}};
+}
+
+uint32_t ImageDataset::fingerprint() const {
   std::vector<uint8_t> pixels(static_cast<size_t>(spec().numel()));
   uint32_t crc = 0;
   for (int64_t i = 0; i < size(); ++i) {

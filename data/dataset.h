@@ -24,18 +24,21 @@ class Dataset {
   /// The length by which a Sampler groups samples of similar length.
   virtual int64_t length(int64_t /*index*/) const { return 1; }
   /// A name for messages: "tones".
-  virtual std::string name() const { return "the data set"; }
-  /// A checksum that distinguishes data sets. This version returns the CRC-32C of all samples.
+  virtual std::string name() const { return "unnamed"; }
+  /// A checksum that distinguishes data sets. This version returns the CRC-32C of all samples: the name, dtype, shape
+  /// and elements of each tensor.
   virtual uint32_t fingerprint() const;
   /// One message for each sample that could not be read so far, in index order; it says why. Reads returned other
   /// samples instead of these. Thread-safe.
   virtual std::vector<std::string> unread() const { return {}; }
 };
 
-/// A data set of tensors in memory: sample i is row i of each tensor. Immutable.
+/// A data set of tensors in memory: sample i is row i of each tensor. Shares the tensors' elements, which must not
+/// change.
 class TensorDataset final : public Dataset {
  public:
-  /// The fields are dense, with the tensors' dtypes. Throws InputError unless all tensors have the same first extent.
+  /// The fields are dense, with the tensors' dtypes. Throws InputError unless there is a tensor, all are on the CPU,
+  /// and all have the same first extent.
   explicit TensorDataset(NamedTensors tensors);
 
   int64_t size() const override { return size_; }

@@ -25,7 +25,7 @@ inline constexpr int64_t kShapeKinds = 10;
 /// triangle, square, bar, cross, pentagram or hexagram. Colour and position do not depend on the kind, so a linear
 /// classifier cannot solve the task. `read` draws the picture: a pure function of seed, split, index and side, with the
 /// same bytes on every machine.
-class Shapes final : public Dataset {
+class Shapes final : public ImageDataset {
  public:
   /// 20,000 pictures for training or 4,000 for testing; a tenth of that if `side` is above 64 pixels.
   Shapes(uint64_t seed, Split split, int64_t side);

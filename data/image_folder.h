@@ -26,7 +26,7 @@ struct ImageFolderOptions {
 /// Picture files as colour examples of `side`×`side` pixels. `read` decodes a file, rotates it as Exif says and resizes
 /// it. A file that cannot be read is not an error: `read` returns the next readable file instead, with that file's
 /// label.
-class ImageFolder final : public Dataset {
+class ImageFolder final : public ImageDataset {
  public:
   ImageFolder(ImageList list, const ImageFolderOptions& options);
 

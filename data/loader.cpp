@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +21,102 @@ void shuffle_in_place(std::vector<int64_t>& order, const RandomStream& random) {
   }
 }
 
+/// Sorts pools of whole steps by length, as Sampler::lengths says.
+void group_by_length(const Sampler& sampler, int64_t epoch, std::vector<int64_t>& order) {
+  const std::vector<int64_t>& lengths = *sampler.lengths;
+  check(std::ssize(lengths) == sampler.size, "sampler: lengths of ", lengths.size(), " samples, expected ",
+        sampler.size);
+  check(sampler.step_size > 0 && sampler.step_size % sampler.ranks == 0, "sampler: ", sampler.step_size,
+        " samples in a step, expected a multiple of ", sampler.ranks);
+  check(sampler.pool > 0, "sampler: pools of ", sampler.pool, " steps, expected 1 or more");
+  const int64_t steps = sampler.size / sampler.step_size;
+  const auto step = [&](int64_t i) { return order.begin() + std::min(i, steps) * sampler.step_size; };
+  for (int64_t first = 0, next; first < steps; first = next) {
+    next = first + std::min(sampler.pool, steps - first);
+    std::stable_sort(step(first), step(next), [&](int64_t a, int64_t b) {
+      return lengths[static_cast<size_t>(a)] < lengths[static_cast<size_t>(b)];
+    });
+  }
+  if (!sampler.shuffle) return;
+  std::vector<int64_t> turns(static_cast<size_t>(steps));
+  std::iota(turns.begin(), turns.end(), 0);
+  shuffle_in_place(turns, RandomStream({.seed = sampler.seed,
+                                        .purpose = Purpose::shuffle,
+                                        .step = static_cast<uint32_t>(epoch),
+                                        .tensor = 1}));  // other numbers than those of the samples
+  const std::vector<int64_t> sorted(order.begin(), step(steps));
+  for (int64_t i = 0; i < steps; ++i)
+    std::copy_n(sorted.begin() + turns[static_cast<size_t>(i)] * sampler.step_size, sampler.step_size, step(i));
+}
+
+/// Batches of pictures. Their memory depends only on the number of pictures.
+class ImageCollator final : public Collator {
+ public:
+  ImageCollator(const ImageDataset& dataset, const LoaderOptions& options)
+      : dataset_(dataset),
+        transform_(options.transform),
+        seed_(options.seed),
+        images_(options.images),
+        input_(dataset.spec()),
+        output_(transform_.output(input_)) {}
+
+  LoadedBatch allocate(int64_t n) const override {
+    NamedTensors tensors = {{"label", Tensor::empty({n}, {.dtype = DType::i64})}};
+    const Tensor indices = Tensor::empty({n}, {.dtype = DType::i64});
+    if (images_)
+      tensors.emplace("image", Tensor::empty({n, output_.channels, output_.height, output_.width},
+                                             {.format = MemoryFormat::channels_last}));
+    return {Batch(indices, std::move(tensors)), std::vector<Augmentation>(static_cast<size_t>(n))};
+  }
+
+  void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const override {
+    std::ranges::copy(indices, batch.indices().data<int64_t>());
+    const auto labels = batch["label"].span<int64_t>();
+    const auto images = images_ ? batch["image"].span<float>() : std::span<float>();
+    const auto image_size = static_cast<size_t>(output_.numel());
+    std::vector<uint8_t> pixels(static_cast<size_t>(input_.numel()));
+    for (size_t i = 0; i < indices.size(); ++i) {
+      labels[i] = dataset_.read(indices[i], pixels);
+      batch.augmentations[i] = transform_.draw(input_, seed_, epoch, indices[i]);
+      if (images_) transform_.apply(input_, batch.augmentations[i], pixels, images.subspan(i * image_size, image_size));
+    }
+  }
+
+ private:
+  const ImageDataset& dataset_;
+  Transform transform_;
+  uint64_t seed_;
+  bool images_;
+  ImageSpec input_, output_;
+};
+
+/// Batches of any samples. Only the samples say how long the batch is and how many elements its sparse rows have.
+class SampleCollator final : public Collator {
+ public:
+  explicit SampleCollator(const Dataset& dataset)
+      : dataset_(dataset), name_(dataset.name()), fields_(dataset.fields()) {}
+
+  LoadedBatch allocate(int64_t) const override { return {}; }
+
+  void fill(std::span<const int64_t> indices, int64_t, LoadedBatch& batch) const override {
+    std::vector<Sample> samples;
+    samples.reserve(indices.size());
+    for (const int64_t index : indices) samples.push_back(dataset_.sample(index));
+    batch = {collate(name_, fields_, {indices.begin(), indices.end()}, samples), {}};
+  }
+
+ private:
+  const Dataset& dataset_;
+  std::string name_;
+  std::vector<Field> fields_;
+};
+
+std::unique_ptr<const Collator> make_collator(const Dataset& dataset, const LoaderOptions& options) {
+  if (const auto* images = dynamic_cast<const ImageDataset*>(&dataset))
+    return std::make_unique<ImageCollator>(*images, options);
+  return std::make_unique<SampleCollator>(dataset);
+}
+
 }  // namespace
 
 int64_t Sampler::share() const {
@@ -28,32 +125,38 @@ int64_t Sampler::share() const {
 }
 
 std::vector<int64_t> Sampler::order(int64_t epoch) const {
-  check(size < int64_t{1} << 32, "sampler: ", size, " examples, expected less than 2^32");
+  check(size < int64_t{1} << 32, "sampler: ", size, " samples, expected less than 2^32");
   std::vector<int64_t> own(static_cast<size_t>(share()));
   std::vector<int64_t> all(static_cast<size_t>(size));
   std::iota(all.begin(), all.end(), 0);
   if (shuffle)
     shuffle_in_place(all,
                      RandomStream({.seed = seed, .purpose = Purpose::shuffle, .step = static_cast<uint32_t>(epoch)}));
+  if (lengths) group_by_length(*this, epoch, all);
   for (size_t i = 0; i < own.size(); ++i) own[i] = all[i * static_cast<size_t>(ranks) + static_cast<size_t>(rank)];
   return own;
 }
 
+std::shared_ptr<const std::vector<int64_t>> lengths_of(const Dataset& data) {
+  std::vector<int64_t> lengths(static_cast<size_t>(data.size()));
+  for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = data.length(static_cast<int64_t>(i));
+  return std::make_shared<const std::vector<int64_t>>(std::move(lengths));
+}
+
 DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options)
-    : dataset_(dataset),
-      sampler_(sampler),
-      options_(options),
-      input_(dataset.spec()),
-      output_(options.transform.output(input_)) {
-  check(sampler.size == dataset.size(), "loader: the sampler orders ", sampler.size, " examples, the data set has ",
+    : collator_(make_collator(dataset, options)), sampler_(sampler), options_(options) {
+  check(sampler.size == dataset.size(), "loader: the sampler orders ", sampler.size, " samples, the data set has ",
         dataset.size());
-  check_input(options.batch_size >= 1, "loader: a batch of ", options.batch_size, " examples, expected 1 or more");
+  check_input(options.batch_size >= 1, "loader: a batch of ", options.batch_size, " samples, expected 1 or more");
   check_input(options.threads >= 0, "loader: ", options.threads, " threads, expected 0 or more");
+  check(!sampler.lengths || sampler.step_size == options.batch_size * sampler.ranks, "loader: the sampler groups ",
+        sampler.step_size, " samples to a step, expected ", options.batch_size, " for each of ", sampler.ranks,
+        " ranks");
   // Count whole batches in the smallest share, so that every rank takes the same number of steps.
   const int64_t share = options.drop_last ? sampler.size / sampler.ranks : sampler.share();
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;
   check_input(!options.drop_last || batches_ > 0, "loader: a batch of ", options.batch_size,
-              " examples is larger than the data, which has ", share, " for each rank");
+              " samples is larger than the data, which has ", share, " for each rank");
   start({});
 }
 
@@ -70,7 +173,8 @@ void DataLoader::start(const DataPosition& position) {
   slots_.clear();
   slots_.resize(static_cast<size_t>(2 * options_.threads));
   const int64_t end = std::min(batches_, given_ + std::ssize(slots_));
-  for (int64_t batch = given_; batch < end; ++batch) slot(batch).batch = allocate(batch);
+  for (int64_t batch = given_; batch < end; ++batch)
+    slot(batch).batch = collator_->allocate(std::ssize(indices_of(batch)));
   try {
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
   } catch (const std::system_error& error) {
@@ -80,18 +184,20 @@ void DataLoader::start(const DataPosition& position) {
   }
 }
 
-std::optional<Batch> DataLoader::next() {
+std::optional<LoadedBatch> DataLoader::next() {
   if (given_ == batches_) return {};
   const Stopwatch stopwatch(wait_seconds_);
   if (options_.threads == 0) {
-    Batch batch = allocate(given_);
-    fill(given_++, batch);
+    const auto indices = indices_of(given_++);
+    LoadedBatch batch = collator_->allocate(std::ssize(indices));
+    collator_->fill(indices, epoch_, batch);
     return batch;
   }
-  // The consumer allocates, never a thread. So the order of allocations does not depend on timing.
+  // The consumer allocates the memory of pictures, never a thread. So the order of these allocations does not depend on
+  // timing. The threads allocate other samples and their batches.
   const int64_t refill = given_ + std::ssize(slots_);
   Slot fresh;
-  if (refill < batches_) fresh.batch = allocate(refill);
+  if (refill < batches_) fresh.batch = collator_->allocate(std::ssize(indices_of(refill)));
   std::unique_lock lock(mutex_);
   Slot& ready = slot(given_);
   batch_ready_.wait(lock, [&] { return ready.ready; });
@@ -103,41 +209,9 @@ std::optional<Batch> DataLoader::next() {
   return std::move(fresh.batch);
 }
 
-int64_t DataLoader::size_of_batch(int64_t batch) const {
-  return std::min(options_.batch_size, std::ssize(order_) - batch * options_.batch_size);
-}
-
-Batch DataLoader::allocate(int64_t batch) const {
-  const int64_t n = size_of_batch(batch);
-  Batch allocated = {
-      .images = {},
-      .labels = Tensor::empty({n}, {.dtype = DType::i64}),
-      .indices = Tensor::empty({n}, {.dtype = DType::i64}),
-      .pixels = {},
-      .augmentations = std::vector<Augmentation>(static_cast<size_t>(n)),
-  };
-  if (!options_.images) return allocated;
-  allocated.images =
-      Tensor::empty({n, output_.channels, output_.height, output_.width}, {.format = MemoryFormat::channels_last});
-  allocated.pixels = Tensor::empty({n, input_.channels, input_.height, input_.width},
-                                   {.dtype = DType::u8, .format = MemoryFormat::channels_last});
-  return allocated;
-}
-
-void DataLoader::fill(int64_t position, Batch& batch) const {
-  const auto image_size = static_cast<size_t>(output_.numel()), example_size = static_cast<size_t>(input_.numel());
-  std::vector<uint8_t> unused(options_.images ? 0 : example_size);
-  for (size_t i = 0; i < batch.augmentations.size(); ++i) {
-    const int64_t index = order_[static_cast<size_t>(position * options_.batch_size) + i];
-    const auto example = options_.images ? batch.pixels.span<uint8_t>().subspan(i * example_size, example_size)
-                                         : std::span<uint8_t>(unused);
-    batch.indices.data<int64_t>()[i] = index;
-    batch.labels.data<int64_t>()[i] = dataset_.read(index, example);
-    batch.augmentations[i] = options_.transform.draw(input_, options_.seed, epoch_, index);
-    if (options_.images)
-      options_.transform.apply(input_, batch.augmentations[i], example,
-                               batch.images.span<float>().subspan(i * image_size, image_size));
-  }
+std::span<const int64_t> DataLoader::indices_of(int64_t batch) const {
+  const auto first = static_cast<size_t>(batch * options_.batch_size);
+  return std::span(order_).subspan(first, std::min(static_cast<size_t>(options_.batch_size), order_.size() - first));
 }
 
 void DataLoader::prepare_ahead() {
@@ -149,7 +223,7 @@ void DataLoader::prepare_ahead() {
     Slot& own = slot(position);
     lock.unlock();
     try {
-      fill(position, own.batch);
+      collator_->fill(indices_of(position), epoch_, own.batch);
     } catch (...) {
       own.failure = std::current_exception();
     }

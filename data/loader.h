@@ -24,17 +24,17 @@ struct Sampler {
   uint64_t seed = 1;
   int rank = 0;
   int ranks = 1;
-  /// The length of each sample, to group samples of similar length; empty: do not group. With groups, the order is cut
+  /// The length of each sample, to group samples of similar length; null: do not group. With groups, the order is cut
   /// into pools of `pool` steps. Each pool is sorted by length and cut into steps. With `shuffle`, the whole steps then
-  /// come in a new order.
+  /// come in a new order. The samples that fill no whole step are not sorted; they come last.
   std::shared_ptr<const std::vector<int64_t>> lengths = {};
-  int64_t step_size = 0;  ///< samples of all ranks in a step; needed with `lengths`
+  int64_t step_size = 0;  ///< samples of all ranks in a step: ranks · batch_size; needed with `lengths`
   int64_t pool = 50;      ///< steps that are sorted together
 
   /// Number of samples of this rank. The shares differ by at most one and together cover the data set.
   int64_t share() const;
   /// The data set indices of this rank in `epoch`. A pure function, the same on every machine. Throws Error from 2^32
-  /// samples on.
+  /// samples on, or if `lengths` and `step_size` do not fit.
   std::vector<int64_t> order(int64_t epoch) const;
 };
 
@@ -43,12 +43,12 @@ std::shared_ptr<const std::vector<int64_t>> lengths_of(const Dataset& data);
 
 struct LoaderOptions {
   int64_t batch_size = 64;
-  bool drop_last = true;  ///< skip a smaller last batch (training); false: keep it (evaluation)
-  int threads = 1;        ///< threads that prepare batches ahead; 0: `next` prepares them
-  uint64_t seed = 1;      ///< seed of the augmentation
-  // For an ImageDataset only:
-  Transform transform = {};
-  bool images = true;  ///< false: batches without "image", if the device holds the whole data set
+  bool drop_last = true;     ///< skip a smaller last batch (training); false: keep it (evaluation)
+  int threads = 1;           ///< threads that prepare batches ahead; 0: `next` prepares them
+  uint64_t seed = 1;         ///< seed of the augmentation
+  Transform transform = {};  ///< for an ImageDataset only
+  /// For an ImageDataset only. false: batches without "image", if the device holds the whole data set.
+  bool images = true;
 };
 
 /// What a loader returns: a batch on the CPU and, of an ImageDataset, the random choices for each image. A device that
@@ -69,9 +69,9 @@ struct DataPosition {
 class Collator {
  public:
   virtual ~Collator() = default;
-  /// The memory of a batch of n samples, as far as n determines it.
+  /// The memory of a batch of n samples, as far as n determines it. The thread that calls the loader calls this.
   virtual LoadedBatch allocate(int64_t n) const = 0;
-  /// Fills `batch` with the samples `indices`, as they are in `epoch`.
+  /// Fills `batch` with the samples `indices`, as they are in `epoch`. The threads of the loader call this.
   virtual void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const = 0;
 };
 
@@ -80,7 +80,8 @@ class Collator {
 /// must outlive the loader.
 class DataLoader {
  public:
-  /// Throws InputError if `drop_last` is set and a batch is larger than a rank's share.
+  /// Throws InputError if `drop_last` is set and a batch is larger than a rank's share. Throws Error if the sampler
+  /// groups by length and its `step_size` is not ranks · batch_size.
   DataLoader(const Dataset& dataset, const Sampler& sampler, const LoaderOptions& options);
   ~DataLoader();
   DataLoader(const DataLoader&) = delete;

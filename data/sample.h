@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tern/core/tensor.h"
@@ -69,9 +71,11 @@ class Batch {
   NamedTensors tensors_;
 };
 
-/// Stacks, pads or joins samples to a batch, as Batch says. `samples[i]` has the index `indices[i]` in the data set
-/// `name`. Throws InputError if a field of a sample is missing, or has another dtype or shape than `fields` say, or if
-/// a column of a sparse field is out of range. The error names the data set, the sample's index and the field.
+/// Stacks, pads or joins samples to a batch on the CPU, as Batch says. `samples[i]` has the index `indices[i]` in the
+/// data set `name`. In a batch in which some samples give values of a sparse field, the values of the others are 1.
+/// Throws InputError if a field of a sample is missing or has another dtype or shape than `fields` say, if a column of
+/// a sparse field is out of range, or if a sample has a tensor that is in no field. The error names the data set, the
+/// sample's index and the field.
 Batch collate(const std::string& name, const std::vector<Field>& fields, const std::vector<int64_t>& indices,
               const std::vector<Sample>& samples);
 

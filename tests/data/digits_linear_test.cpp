@@ -48,14 +48,14 @@ TEST(DigitsSlow, AreBeyondALinearClassifier) {
     loader.start({.epoch = epoch});
     while (const auto batch = loader.next())
       for (int64_t i = 0; i < batch->size(); ++i)
-        classifier.learn(batch->images.slice(i, i + 1).data<float>(), batch->labels.data<int64_t>()[i], lr);
+        classifier.learn((*batch)["image"].slice(i, i + 1).data<float>(), (*batch)["label"].data<int64_t>()[i], lr);
   }
   int64_t right = 0;
   DataLoader evaluation(test, {.size = test.size()}, {.drop_last = false, .transform = ink});
   while (const auto batch = evaluation.next())
     for (int64_t i = 0; i < batch->size(); ++i) {
-      const auto found = classifier.probabilities(batch->images.slice(i, i + 1).data<float>());
-      right += std::ranges::max_element(found) - found.begin() == batch->labels.data<int64_t>()[i];
+      const auto found = classifier.probabilities((*batch)["image"].slice(i, i + 1).data<float>());
+      right += std::ranges::max_element(found) - found.begin() == (*batch)["label"].data<int64_t>()[i];
     }
   const double accuracy = static_cast<double>(right) / static_cast<double>(test.size());
   RecordProperty("accuracy", std::to_string(accuracy));

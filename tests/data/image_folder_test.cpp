@@ -42,12 +42,12 @@ class ImageFolders : public testing::Test {
                             .modified_ns = std::filesystem::last_write_time(place(i)).time_since_epoch().count()});
     return list;
   }
-  static std::vector<uint8_t> read(const Dataset& data, int64_t index, int64_t label) {
+  static std::vector<uint8_t> read(const ImageDataset& data, int64_t index, int64_t label) {
     std::vector<uint8_t> pixels(static_cast<size_t>(data.spec().numel()));
     EXPECT_EQ(data.read(index, pixels), label) << index;
     return pixels;
   }
-  static std::vector<std::vector<uint8_t>> read_all(const Dataset& data) {
+  static std::vector<std::vector<uint8_t>> read_all(const ImageDataset& data) {
     std::vector<std::vector<uint8_t>> all;
     for (int64_t i = 0; i < data.size(); ++i) {
       all.emplace_back(static_cast<size_t>(data.spec().numel()));
@@ -126,7 +126,7 @@ TEST_F(ImageFolders, GivesTheSameBatchesByAnyNumberOfThreads) {
     DataLoader loader(data, {.size = data.size(), .shuffle = true}, {.batch_size = 3, .threads = threads});
     auto& all = batches.emplace_back();
     while (const auto batch = loader.next()) {
-      const auto images = batch->images.span<float>();
+      const auto images = (*batch)["image"].span<float>();
       all.insert(all.end(), images.begin(), images.end());
     }
   }

@@ -10,7 +10,7 @@
 namespace tern {
 
 /// Trains a linear classifier for three epochs on `train`. Returns the share of `test` that it classifies correctly.
-inline double linear_accuracy(const Dataset& train, const Dataset& test) {
+inline double linear_accuracy(const ImageDataset& train, const ImageDataset& test) {
   const int64_t classes = train.spec().classes;
   Linear classifier({.in = train.spec().numel(), .out = classes});
   classifier.initialize(1);
@@ -20,17 +20,17 @@ inline double linear_accuracy(const Dataset& train, const Dataset& test) {
     loader.start({.epoch = epoch});
     while (const auto batch = loader.next()) {
       optimizer.zero_gradients();
-      cross_entropy(classifier(flatten(batch->images)), batch->labels).backward();
+      cross_entropy(classifier(flatten((*batch)["image"])), (*batch)["label"]).backward();
       optimizer.step();
     }
   }
   int64_t right = 0;
   DataLoader evaluation(test, {.size = test.size()}, {.batch_size = 100});
   while (const auto batch = evaluation.next()) {
-    const Tensor scores = classifier(flatten(batch->images)).value();
+    const Tensor scores = classifier(flatten((*batch)["image"])).value();
     for (int64_t i = 0; i < batch->size(); ++i) {
       const float* row = scores.data<float>() + i * classes;
-      right += std::max_element(row, row + classes) - row == batch->labels.data<int64_t>()[i];
+      right += std::max_element(row, row + classes) - row == (*batch)["label"].data<int64_t>()[i];
     }
   }
   return static_cast<double>(right) / static_cast<double>(test.size());

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <string>
+#include <thread>
 
 #include "tern/core/device.h"
 #include "tern/core/error.h"
@@ -14,7 +17,7 @@ namespace tern {
 namespace {
 
 /// 103 images of 2×6×5. The bytes and the label depend on the example's index. Reading example `broken` throws.
-class Counting final : public Dataset {
+class Counting final : public ImageDataset {
  public:
   explicit Counting(int64_t broken = -1) : broken_(broken) {}
   int64_t size() const override { return 103; }
@@ -42,39 +45,65 @@ LoaderOptions options(int threads, bool drop_last = true) {
           .transform = {.pad = 1, .random_crop = true, .random_flip = true, .brightness = 0.2f}};
 }
 
-std::vector<Batch> rest_of_epoch(DataLoader& loader) {
-  std::vector<Batch> batches;
+std::vector<LoadedBatch> rest_of_epoch(DataLoader& loader) {
+  std::vector<LoadedBatch> batches;
   while (auto batch = loader.next()) batches.push_back(std::move(*batch));
   return batches;
 }
 
-void expect_same(const Batch& a, const Batch& b) {
-  EXPECT_EQ(a.images.to_vector<float>(), b.images.to_vector<float>());
-  EXPECT_EQ(a.labels.to_vector<int64_t>(), b.labels.to_vector<int64_t>());
-  EXPECT_EQ(a.indices.to_vector<int64_t>(), b.indices.to_vector<int64_t>());
-  EXPECT_EQ(a.pixels.to_vector<uint8_t>(), b.pixels.to_vector<uint8_t>());
+void expect_same(const LoadedBatch& a, const LoadedBatch& b) {
+  EXPECT_EQ(a.indices().to_vector<int64_t>(), b.indices().to_vector<int64_t>());
+  ASSERT_EQ(a.tensors().size(), b.tensors().size());
+  for (const auto& [name, tensor] : a.tensors()) {
+    ASSERT_TRUE(b.has(name)) << name;
+    EXPECT_EQ(tensor.dtype(), b[name].dtype()) << name;
+    EXPECT_EQ(tensor.shape(), b[name].shape()) << name;
+    EXPECT_EQ(tensor.to_vector<double>(), b[name].to_vector<double>()) << name;
+  }
   EXPECT_EQ(a.augmentations, b.augmentations);
 }
 
 TEST(DataLoader, GivesTheExamplesOfTheSamplerInOrder) {
   const Counting data;
-  DataLoader loader(data, kShuffled, options(1, false));
+  const LoaderOptions settings = options(1, false);
+  DataLoader loader(data, kShuffled, settings);
   EXPECT_EQ(loader.batches(), 13);
   const auto order = kShuffled.order(0);
   std::vector<int64_t> met;
-  for (const Batch& batch : rest_of_epoch(loader)) {
-    EXPECT_EQ(batch.images.shape(), (Shape{batch.size(), 2, 6, 5}));
-    EXPECT_EQ(batch.images.format(), MemoryFormat::channels_last);
-    EXPECT_EQ(batch.pixels.format(), MemoryFormat::channels_last);
+  std::vector<uint8_t> pixels(2 * 6 * 5);
+  std::vector<float> image(pixels.size());
+  for (const LoadedBatch& batch : rest_of_epoch(loader)) {
+    EXPECT_EQ(batch["image"].shape(), (Shape{batch.size(), 2, 6, 5}));
+    EXPECT_EQ(batch["image"].format(), MemoryFormat::channels_last);
     for (int64_t i = 0; i < batch.size(); ++i) {
-      const int64_t index = batch.indices.data<int64_t>()[i];
+      const int64_t index = batch.indices().data<int64_t>()[i];
       met.push_back(index);
-      EXPECT_EQ(batch.labels.data<int64_t>()[i], index % 10);
-      EXPECT_EQ(batch.pixels.slice(i, i + 1).data<uint8_t>()[3], static_cast<uint8_t>(index * 7 + 3));
+      EXPECT_EQ(batch["label"].data<int64_t>()[i], data.read(index, pixels));
+      settings.transform.apply(data.spec(), batch.augmentations[static_cast<size_t>(i)], pixels, image);
+      const auto given = batch["image"].slice(i, i + 1).span<float>();
+      EXPECT_EQ(std::vector<float>(given.begin(), given.end()), image);
     }
   }
   EXPECT_EQ(met, order);
   EXPECT_FALSE(loader.next());
+}
+
+TEST(DataLoader, GivesLabelsAndChoicesWithoutImages) {
+  const Counting data;
+  for (const int threads : {0, 2}) {
+    LoaderOptions settings = options(threads);
+    DataLoader whole(data, kShuffled, settings);
+    settings.images = false;
+    DataLoader without(data, kShuffled, settings);
+    const auto expected = rest_of_epoch(whole), found = rest_of_epoch(without);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_FALSE(found[i].has("image"));
+      EXPECT_EQ(found[i]["label"].to_vector<int64_t>(), expected[i]["label"].to_vector<int64_t>());
+      EXPECT_EQ(found[i].indices().to_vector<int64_t>(), expected[i].indices().to_vector<int64_t>());
+      EXPECT_EQ(found[i].augmentations, expected[i].augmentations);
+    }
+  }
 }
 
 TEST(DataLoader, BatchesAreTheSameForAnyNumberOfThreads) {
@@ -194,10 +223,108 @@ TEST(DataLoader, CountsTheSecondsItsCallerWaited) {
 TEST(DataLoader, RefusesABatchLargerThanTheData) {
   const Counting data;
   EXPECT_EQ(message_of<InputError>([&] { DataLoader(data, kShuffled, {.batch_size = 104}); }),
-            "loader: a batch of 104 examples is larger than the data, which has 103 for each rank");
+            "loader: a batch of 104 samples is larger than the data, which has 103 for each rank");
   EXPECT_THROW(DataLoader(data, kShuffled, {.batch_size = 0}), InputError);
   EXPECT_THROW(DataLoader(data, kShuffled, {.threads = -1}), InputError);
   EXPECT_THROW(DataLoader(data, kShuffled, options(0)).start({.batch = 13}), Error);
+}
+
+/// 103 texts with 0 to 20 letters. Sample i also has i mod 3 words and, if i is even, their weights. The sample
+/// `broken` lacks its letters.
+class Texts final : public Dataset {
+ public:
+  explicit Texts(int64_t broken = -1) : broken_(broken) {}
+  int64_t size() const override { return 103; }
+  std::string name() const override { return "texts"; }
+  std::vector<Field> fields() const override {
+    return {{.name = "letters", .dtype = DType::u8, .kind = FieldKind::sequence},
+            {.name = "words", .shape = {1000}, .kind = FieldKind::sparse},
+            {.name = "number", .dtype = DType::i64}};
+  }
+  Sample sample(int64_t index) const override {
+    const auto of = [&](const Shape& shape, DType dtype) {
+      return Tensor::full(shape, static_cast<double>(index), {.dtype = dtype});
+    };
+    Sample sample = {{"words", of({index % 3}, DType::i64)}, {"number", of({}, DType::i64)}};
+    if (index != broken_) sample.emplace("letters", of({length(index)}, DType::u8));
+    if (index % 2 == 0) sample.emplace("words.values", of({index % 3}, DType::f32));
+    return sample;
+  }
+  int64_t length(int64_t index) const override { return index * index % 21; }
+
+ private:
+  int64_t broken_;
+};
+
+TEST(DataLoader, CollatesTheSamplesOfAnyDataSet) {
+  const Texts data;
+  DataLoader loader(data, kShuffled, {.batch_size = 8, .drop_last = false});
+  std::vector<int64_t> met;
+  for (const LoadedBatch& batch : rest_of_epoch(loader)) {
+    const auto indices = batch.indices().to_vector<int64_t>();
+    met.insert(met.end(), indices.begin(), indices.end());
+    EXPECT_EQ(batch["number"].to_vector<int64_t>(), indices);
+    EXPECT_TRUE(batch.augmentations.empty());
+    std::vector<Sample> samples;
+    for (const int64_t index : indices) samples.push_back(data.sample(index));
+    expect_same(batch, {collate("texts", data.fields(), indices, samples), {}});
+  }
+  EXPECT_EQ(met, kShuffled.order(0));
+}
+
+TEST(DataLoader, CollatesTheSameForAnyNumberOfThreads) {
+  const Texts data;
+  DataLoader alone(data, kShuffled, {.batch_size = 8, .drop_last = false, .threads = 0});
+  for (const int threads : {1, 3}) {
+    DataLoader ahead(data, kShuffled, {.batch_size = 8, .drop_last = false, .threads = threads});
+    for (const int64_t epoch : {0, 1}) {
+      alone.start({.epoch = epoch});
+      ahead.start({.epoch = epoch});
+      const auto expected = rest_of_epoch(alone), found = rest_of_epoch(ahead);
+      ASSERT_EQ(expected.size(), 13u);
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i) expect_same(found[i], expected[i]);
+    }
+  }
+}
+
+TEST(DataLoader, RethrowsWhatASampleLacksAtItsBatch) {
+  const int64_t broken = kShuffled.order(0)[20];
+  const Texts data(broken);
+  for (const int threads : {0, 1, 3}) {
+    DataLoader loader(data, kShuffled, {.batch_size = 8, .threads = threads});
+    EXPECT_TRUE(loader.next());
+    EXPECT_TRUE(loader.next());
+    EXPECT_EQ(message_of<InputError>([&] { loader.next(); }),
+              join({"data set 'texts', sample ", broken, ": field 'letters' is missing"}));
+    EXPECT_TRUE(loader.next());
+  }
+}
+
+TEST(DataLoader, PadsLessIfItGroupsByLength) {
+  const Texts data;
+  const auto padding = [&](const Sampler& sampler) {
+    DataLoader loader(data, sampler, {.batch_size = 8, .threads = 0});
+    int64_t zeros = 0;
+    while (const auto batch = loader.next()) {
+      zeros += (*batch)["letters"].numel();
+      for (const int64_t length : (*batch)["letters.lengths"].to_vector<int64_t>()) zeros -= length;
+    }
+    return zeros;
+  };
+  Sampler sampler = kShuffled;
+  const int64_t before = padding(sampler);
+  sampler.lengths = lengths_of(data);
+  sampler.step_size = 8;
+  EXPECT_LT(4 * padding(sampler), before);
+}
+
+TEST(DataLoader, RefusesGroupsThatAreNotItsSteps) {
+  const Texts data;
+  const Sampler sampler = {.size = 103, .ranks = 2, .lengths = lengths_of(data), .step_size = 8};
+  EXPECT_EQ(message_of<Error>([&] { DataLoader(data, sampler, {.batch_size = 8}); }),
+            "loader: the sampler groups 8 samples to a step, expected 8 for each of 2 ranks");
+  EXPECT_EQ(DataLoader(data, sampler, {.batch_size = 4}).batches(), 12);
 }
 
 }  // namespace
