@@ -1,5 +1,5 @@
-# Doxygen reads the pages through this filter. On GitHub, a link names a file and one of its headings. In Doxygen, it names
-# an anchor, and anchors have one name for all pages. So `training.md#exit-codes` becomes `training-exit-codes`.
+# Doxygen reads the pages through this filter. In a page, a link names a file and one of its headings. In Doxygen, it
+# names an anchor, and all pages share one set of anchors. So `training.md#exit-codes` becomes `training-exit-codes`.
 function page(path) {
   sub(/.*\//, "", path)
   sub(/\.md$/, "", path)
