@@ -3,9 +3,9 @@
 
   tests/house/page_commands.py SOURCE_FOLDER APPS_FOLDER
 
-A command is a line "$ COMMAND" of a ```console block. RULES says what happens to it: the first rule that matches counts.
-A command without a rule is an error. The commands of a page run in their order in one temporary folder, where
-`./dev run APP` starts the program in APPS_FOLDER. Each must exit with 0.
+A command is a line "$ COMMAND" of a ```console block. The first of RULES that matches says what happens to it. A command
+without a rule is an error. The commands of a page run in their order in one temporary folder. In this folder,
+`./dev run APP` starts the program of APPS_FOLDER. Each command must exit with 0.
 """
 import os
 import re
