@@ -148,7 +148,7 @@ Variable convert(const Variable& x, DType dtype);
 
 }  // namespace tern
 
-// Losses: means over the batch, of rank 0. They are f64 for f64 inputs, and f32 for others.
+// Losses. Each is one number, of shape []. It is f64 for f64 inputs, and f32 for others.
 namespace tern {
 
 /// The cross-entropy between softmax(logits [N, C]) and (1 - smoothing)·one_hot(label) + smoothing / C. Labels are i64

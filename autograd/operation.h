@@ -96,7 +96,7 @@ class ChangedTensor : public Error {
   using Error::Error;
 };
 
-/// "Gelu" of tern::(anonymous namespace)::Gelu, and so on.
+/// Returns `Gelu` for `tern::(anonymous namespace)::Gelu`, and so on.
 std::string short_type_name(std::string_view function_signature);
 
 /// `operation.name()` if the operation has one, or else the name of its type.

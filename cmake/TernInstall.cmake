@@ -7,7 +7,7 @@ install(EXPORT tern NAMESPACE tern:: FILE ternTargets.cmake DESTINATION ${packag
 install(FILES ${PROJECT_SOURCE_DIR}/tern.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
 set(page_folder ${CMAKE_INSTALL_DATAROOTDIR}/doc/tern)
 install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md DESTINATION ${page_folder})
-install(DIRECTORY docs DESTINATION ${page_folder})
+install(DIRECTORY docs DESTINATION ${page_folder} FILES_MATCHING PATTERN *.md)
 
 get_property(tern_dependencies GLOBAL PROPERTY TERN_DEPENDENCIES)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in ${PROJECT_BINARY_DIR}/ternConfig.cmake

@@ -8,7 +8,7 @@
 namespace tern {
 
 /// `text` as one line that is safe to print on a terminal. Control bytes, \, " and bytes that are not UTF-8 become
-/// escapes such as \n and \x1b.
+/// escapes such as `\n` and `\x1b`.
 inline std::string escaped(std::string_view text) {
   const std::string quoted = fmt::format("{:?}", text);
   return quoted.substr(1, quoted.size() - 2);

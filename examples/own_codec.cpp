@@ -4,8 +4,8 @@
 
 using namespace tern;
 
-/// Scaled sign (Karimireddy et al., "Error Feedback Fixes SignSGD", 2019): of each element its sign, of the tensor the
-/// mean magnitude. A message is that mean, then the signs, eight a byte.
+/// Scaled sign (Karimireddy et al., "Error Feedback Fixes SignSGD", 2019): each element becomes its sign times the mean
+/// magnitude of the tensor. A message has this mean, then the signs, one bit each.
 struct ScaledSign final : GradientCodec {
   std::string spec() const override { return "sign"; }
   CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 1}; }

@@ -76,12 +76,12 @@ std::string verdict(const std::vector<Forecast>& forecasts) {
   const double gain = floats->seconds() / codes->seconds();
   if (gain < kPays)
     return fmt::format(
-        "Compression does not pay here: a step with float gradients takes {:.2f} ms, of which the network {:.2f}; the "
+        "Compression does not pay here: a step with float gradients takes {:.2f} ms, {:.2f} of it on the network. The "
         "best\ncodes ({}) make it {:.2f} times as fast.\n",
         milliseconds(floats->seconds()), milliseconds(floats->exchange.wait), name_of(codes->way), gain);
   if (!codes->surely_faster(*floats))
     return fmt::format(
-        "Whether compression pays is within the noise: a step with float gradients takes {:.2f} ms ({}), with the "
+        "Whether compression pays is within the noise: a step with float gradients takes {:.2f} ms ({}), and with the "
         "best\ncodes ({}) {:.2f} ms ({}).\n",
         milliseconds(floats->seconds()), range_text(floats->passes), name_of(codes->way),
         milliseconds(codes->seconds()), range_text(codes->passes));
@@ -156,13 +156,14 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
     text += fmt::format("fastest that averages gradients in every step: {}\n  {}\n", name_of(averaged->way),
                         training_command(variant, options, averaged->way));
   if (options.workers > kMaxRanks)
-    text += fmt::format("(a job has {} ranks at most so far: this is what more would do)\n", kMaxRanks);
+    text += fmt::format("(a job has {} ranks at most today; these times are for more ranks)\n", kMaxRanks);
   text += scale_table(scale, static_cast<double>(images));
   return text + fmt::format(
-                    "\nAssumed: workers as fast as what was measured here, each with a full-duplex cable of that rate "
-                    "to a switch that is\nnever in the way; gradients sent when all are there (no --overlap); MB sent "
-                    "are the mean over the workers. local-sgd\nand ist synchronise every {} steps, and a step bears "
-                    "its share; they train differently, which no time shows.\n",
+                    "\nAssumed: each worker is as fast as what was measured here. It has a full-duplex cable of that "
+                    "rate to a switch, and the\nswitch is never a limit. Workers send gradients after the whole "
+                    "backward pass (no --overlap). MB sent are the mean over\nthe workers. local-sgd and ist "
+                    "synchronise every {} steps, and the time of a step includes its share of this. Their\naccuracy "
+                    "may differ from data-parallel; no time here shows this.\n",
                     options.local_steps);
 }
 

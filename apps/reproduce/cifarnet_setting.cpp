@@ -26,12 +26,14 @@ std::vector<std::string> CifarNetSetting::flags() const {
 std::string CifarNetSetting::sentence() const {
   const char* on = data.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**";
   const char* course = short_form
-                           ? "0.001 that falls to zero along a cosine, averaged parameters with a decay of 0.99 (a "
-                             "short form: the paper's are a constant 0.0002 and 0.9999)"
-                           : "0.0002, averaged parameters with a decay of 0.9999";
+                           ? "0.001 and falls to zero along a cosine. The evaluated parameters are averages with a "
+                             "decay of 0.99. This is a short form: the paper has a constant rate of 0.0002 and a decay "
+                             "of 0.9999"
+                           : "0.0002. The evaluated parameters are averages with a decay of 0.9999";
   return fmt::format(
-      "CifarNet on {}: random crops of 24×24, mirrored, of random brightness and contrast; Adam with a learning rate "
-      "of {}; weight decay 0.004 on the weights of the first two fully connected layers (section 4.1).",
+      "CifarNet on {}. Training images are cropped to 24×24, mirrored, and changed in brightness and contrast, all at "
+      "random. The optimizer is Adam. Its learning rate is {}. Weight decay is 0.004, on the weights of the first two "
+      "fully connected layers (section 4.1).",
       on, course);
 }
 

@@ -105,8 +105,8 @@ Report ComparisonTable::report(const Results& results) const {
   std::string text = content_.setting + '\n';
   if (is_shortened())
     text +=
-        "\nRows that are marked as shortened trained for fewer steps than the paper's, whose numbers they need not "
-        "reach: what is lost between the rows of a group is what they show.\n";
+        "\nA row that is marked as shortened trained for fewer steps than the paper, so it need not reach the paper's "
+        "accuracy. Compare the rows within a group: they show what is lost against the first row.\n";
   return {.text = text + '\n' + markdown_table(table), .figures = {{"accuracy.svg", figure(results)}}};
 }
 

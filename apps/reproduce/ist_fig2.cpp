@@ -221,15 +221,15 @@ std::string IstFigure2::operations_figure(const Results& results) const {
 
 Report IstFigure2::report(const Results& results) const {
   const std::string text = fmt::format(
-      "The perceptron {}: matrices alone, as the paper counts. The paper draws Figure 2 and prints no numbers: its "
-      "columns are the formulas of section 3.4. The printed IST formulas add the first and the last matrix twice, the "
-      "exact form once.{}\n\n"
-      "Counted: payload in the ledgers of as many in-process workers that train this network, half of what all of them "
-      "receive, since as much comes back (a ring's second half, IST's uploads). tern moves (n−1)/n of the formulas: "
-      "in a ring a machine has its own share already, in IST rank 0 keeps the model and trains a subnet itself.\n\n"
-      "## Million floats a step, all machines\n\n{}\n"
-      "## GFLOP a step, all machines\n\nFour a weight and example, by the paper's convention; training takes six. Data "
-      "parallel machines share one batch, each machine of IST has its own.\n\n{}",
+      "The network is the perceptron {}. Only its matrices count, as in the paper. The paper draws Figure 2 and prints "
+      "no numbers, so its columns are the formulas of section 3.4. The printed IST formulas count the first and the "
+      "last matrix twice. The exact form counts them once.{}\n\nThe counted numbers come from the ledgers of as many "
+      "in-process workers, which train this network. They are half of the payload that all workers receive, because "
+      "the other half goes the other way (in a ring the second half, with IST the uploads). tern moves (n−1)/n of the "
+      "formulas: in a ring a machine already has its own share, and with IST rank 0 keeps the model and trains a "
+      "subnet itself.\n\n## Million floats a step, all machines\n\n{}\n## GFLOP a step, all machines\n\nThis counts "
+      "four operations for each weight and example, as the paper does. Training takes six. Data-parallel machines "
+      "share one batch. With IST each machine has its own batch.\n\n{}",
       network(), costs_.widths == IstCosts().widths ? "" : " **A tenth of the paper's widths.**",
       traffic_table(results), operations_table(results));
   return {.text = text,

@@ -51,12 +51,12 @@ class IstFigure3 final : public Experiment {
 
   Report report(const Results& results) const override {
     std::string text = fmt::format(
-        "Seconds of an epoch, from {} steps of each run, and how many times as fast that is as one worker's SGD; "
-        "\"local 5\" and \"IST 5\" talk every 5 steps.\n\n{}\n"
-        "*Measured*: as it went. *Modelled*: each worker on a machine of its own like this one: one worker's time for "
-        "as many steps, an n-th of it for IST, whose subnets have an n-th of the operations, and the payload of rank 0 "
-        "through its cable at the link's rate, for IST there and back one after the other. The paper prints no numbers "
-        "of its Figure 3.\n",
+        "The tables have the seconds of an epoch, computed from {} steps of each run, and the speed-up over one "
+        "worker's SGD. \"local 5\" and \"IST 5\" exchange every 5 steps.\n\n{}\n*Measured* is the time that the run "
+        "took here. *Modelled* is the time if each worker had a machine of its own like this one. It is the sum of two "
+        "times. The first is one worker's time for as many steps. With IST it is an n-th of that, because a subnet has "
+        "an n-th of the operations. The second is the time of rank 0's payload on its cable, at the link's rate. With "
+        "IST the payload goes there and back, one after the other. The paper prints no numbers for its Figure 3.\n",
         steps_, ist_setting(tasks_));
     std::vector<Chart> charts;
     for (const IstTask& task : tasks_) {

@@ -49,9 +49,9 @@ class IstTable1 final : public Experiment {
 
   Report report(const Results& results) const override {
     std::string text = ist_setting(tasks_) +
-                       "\nSeconds of training until an evaluation, after each epoch, first finds the accuracy, and how "
-                       "many times IST's that is. Machines and networks are others than the paper's, so that the "
-                       "latter compare, not the seconds.\n";
+                       "\nThe seconds are those of training until an evaluation first finds the accuracy. An "
+                       "evaluation follows each epoch. The column \"÷ IST's\" has these seconds divided by IST's. The "
+                       "paper's machines and networks are different, so compare these ratios, not the seconds.\n";
     std::vector<Chart> charts;
     for (size_t i = 0; i < tasks_.size(); ++i) {
       text += fmt::format("\n## {}\n\n{}", tasks_[i].title, table(tasks_[i], workers_[i], results));

@@ -143,15 +143,15 @@ std::string ist_links(const std::vector<IstTask>& tasks) {
 std::string ist_setting(const std::vector<IstTask>& tasks) {
   std::string text;
   for (const IstTask& task : tasks)
-    text += fmt::format("- {} (the paper's: {}): batches of {} a worker, a link of {} and {}{}.\n", task.title,
+    text += fmt::format("- {} (the paper's: {}): batch of {} for each worker, link of {} and {}{}.\n", task.title,
                         task.paper, task.batch, task.rate, kLatency,
                         !task.shortened ? "" : "; **not the paper's size, length or data**");
   return text + fmt::format(
-                    "\nWorkers are threads of one machine with {} cores, which they share, and messages between them "
-                    "wait as such a link would make them: what workers compute side by side here takes longer than on "
-                    "machines of their own. One learning rate for all methods and numbers of workers. Every method is "
-                    "evaluated by its model's batch-norm statistics of {} training batches, as section 3.3 has it for "
-                    "IST: running statistics lie behind, the more the fewer steps an epoch has.\n",
+                    "\nWorkers are threads of one machine and share its {} cores. Messages between them wait as long "
+                    "as on such a link. So computation takes longer here than if each worker had a machine of its own. "
+                    "All methods and all numbers of workers have the same learning rate. Every method is evaluated "
+                    "with batch-norm statistics of {} training batches, as section 3.3 describes it for IST. Running "
+                    "statistics would lag behind, and more so if an epoch has fewer steps.\n",
                     std::thread::hardware_concurrency(), kCalibrated);
 }
 

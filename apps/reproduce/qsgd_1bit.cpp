@@ -13,10 +13,10 @@ std::unique_ptr<Experiment> make_qsgd_1bit(const ExperimentOptions& options) {
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = "QSGD against 1BitSGD: LeNet",
       .setting = fmt::format(
-          "LeNet on {}{}, total batch {}, momentum SGD, polynomial learning rate from 0.01, weight decay 0.0005; "
-          "every tensor coded. 1BitSGD keeps what a message leaves out for the next (error feedback); QSGD keeps "
-          "nothing. The comparison stands in the full version of the paper; here it says that \"QSGD outperforms or "
-          "matches the performance and final accuracy of 1BitSGD\" (section 5), and prints no number.",
+          "LeNet on {}{}, total batch {}, momentum SGD, polynomial learning rate from 0.01, weight decay 0.0005. Every "
+          "tensor is coded. 1BitSGD adds what one message leaves out to the next message (error feedback). QSGD does "
+          "not. The comparison is in the full version of the paper. The NIPS version says only that \"QSGD outperforms "
+          "or matches the performance and final accuracy of 1BitSGD\" (section 5), and prints no number.",
           data.name, not_the_papers(data, "mnist"), kBatch),
       .program = networks::lenet().program(),
       .data = data,

@@ -103,10 +103,10 @@ class QsgdFigure1 final : public Experiment {
     if (!results.contains(kRun)) return {};
     const Numbers& numbers = results.at(kRun).numbers;
     const std::string text = fmt::format(
-        "Q_s rounds a = |v_i| / ‖v‖ to a neighbour among s = {} levels, so that the expectation is the value. {} "
-        "draws by `--codec qsgd:levels={},bucket=0,norm=l2` at each of {} values; the paper prints no number here, its "
-        "definition gives the probabilities. Of all {} shares the one farthest off is {:.1f} standard errors from its "
-        "probability.\n\n",
+        "Q_s rounds a = |v_i| / ‖v‖ to one of its two neighbours among s = {} levels, so that the expectation is a. "
+        "The table has {} draws by `--codec qsgd:levels={},bucket=0,norm=l2` at each of {} values. The paper prints no "
+        "numbers here. The probabilities follow from its definition. Of all {} shares, the one that is farthest from "
+        "its probability is {:.1f} standard errors away.\n\n",
         kLevels, draws_, kLevels, kValues, kValues * (kLevels + 1), largest_deviation(numbers));
     const Chart charts[] = {picture(numbers), probabilities(numbers)};
     return {

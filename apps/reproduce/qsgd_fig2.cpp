@@ -210,13 +210,14 @@ std::string QsgdFigure2::figure(const Results& results) const {
 
 Report QsgdFigure2::report(const Results& results) const {
   std::string text = fmt::format(
-      "Rank 0's time of an epoch, from {} to {} steps measured. Workers are threads of one machine behind `--link "
-      "{}`: they share its cores, so that computation, unlike on a GPU for each, does not fall with their number; "
-      "what they wait for one another counts as communication, as do coding and decoding (section 5). Nothing "
-      "overlaps, where the paper uses double buffering. LeNet stands for the paper's communication-intensive "
-      "networks, ResNet-20 for its computation-intensive ones.\n\nThe paper prints of its figure: AlexNet, 16 GPUs, "
-      "more than 80 % communication in 32 bit; with 4 bit communication 4 times shorter, the epoch 2.5 times. LSTM, 2 "
-      "GPUs: 71 %, 6.8 times, 2.7 times.\n",
+      "The times are rank 0's, for an epoch, computed from {} to {} measured steps. Workers are threads of one machine "
+      "behind `--link {}`. They share its cores, so the computation does not get shorter with more workers. With a GPU "
+      "for each worker it would. Communication includes the time in which workers wait for each other, and the coding "
+      "and decoding (section 5). Nothing overlaps; the paper uses double buffering. LeNet stands for the paper's "
+      "communication-intensive networks, ResNet-20 for its computation-intensive ones.\n\nThe paper prints these "
+      "numbers for its figure. AlexNet on 16 GPUs: with 32 bits, more than 80 % of the time is communication; with 4 "
+      "bits, communication is 4 times shorter, and the epoch 2.5 times. LSTM on 2 GPUs: 71 %, 6.8 times and 2.7 "
+      "times.\n",
       std::min(steps(networks()[0]), steps(networks()[1])), std::max(steps(networks()[0]), steps(networks()[1])),
       kLink);
   for (const Network& network : networks())

@@ -216,10 +216,11 @@ std::string presets_text(const Numbers& numbers) {
                     fmt::format("{:.4f}", numbers.at("fixed_bits")[i])});
   }
   return fmt::format(
-      "\n## The presets of section 5, Gaussian vector, n = {}\n\nBeside each number what was calculated for another "
-      "Gaussian vector, without tern; bits are of an element, those by entropy without the scales. The paper's "
-      "example (section 4), bucket 512 and 4 bits, bounds the variance by √512 / 2⁴ = 1.41: that is s = 16. With the "
-      "sign within the 4 bits s = 7, and the bound 3.23. The lemma says nothing of scaling by the maximum.\n\n{}",
+      "\n## The presets of section 5, Gaussian vector, n = {}\n\nThe number beside each result is a calculation "
+      "without tern, for another Gaussian vector. Bits are for one element; with entropy coding they do not include "
+      "the scales. The paper's example (section 4) has bucket 512 and 4 bits, and bounds the variance by √512 / 2⁴ = "
+      "1.41. That is s = 16. If one of the 4 bits is the sign, s is 7, and the bound is 3.23. The lemma does not cover "
+      "scaling by the maximum.\n\n{}",
       QsgdLemma31::kLong, markdown_table(rows));
 }
 
@@ -235,11 +236,11 @@ std::string csv_of(const std::string& vector, int64_t n, const Numbers& numbers)
 
 Report QsgdLemma31::report(const Results& results) const {
   std::string text = fmt::format(
-      "Vectors of n independent elements (constant: ±1), in {} draws each by `--codec "
-      "qsgd:levels=s,bucket=0,norm=l2`. (i) ⟨Q(v), v⟩ / ‖v‖² is 1 if Q is unbiased, and ‖mean − v‖² is 1 in units of "
-      "what the variance leaves after so many draws. (ii) E‖Q(v) − v‖² / ‖v‖² and (iii) E‖Q(v)‖₀: measured, by "
-      "equation (4) for this very vector, and "
-      "the bounds min(n/s², √n/s) and s(s + √n).\n",
+      "Each vector has n independent elements (constant: ±1). `--codec qsgd:levels=s,bucket=0,norm=l2` codes it {} "
+      "times. (i) ⟨Q(v), v⟩ / ‖v‖² is 1 if Q is unbiased. ‖mean − v‖² is divided by what the variance leaves after so "
+      "many draws, so it is about 1 if Q is unbiased. (ii) is E‖Q(v) − v‖² / ‖v‖², and (iii) is E‖Q(v)‖₀. Each has "
+      "three numbers: as measured, by equation (4) for this very vector, and the bound. The bounds are min(n/s², √n/s) "
+      "and s(s + √n).\n",
       draws_);
   std::string csv = "vector,n";
   for (const char* name : kColumns) csv += fmt::format(",{}", name);
@@ -261,8 +262,8 @@ Report QsgdLemma31::report(const Results& results) const {
     text += fmt::format("\n## n = {}\n\n{}", n, markdown_table(rows));
     if (n == kLong)
       text +=
-          "\nFor a Gaussian vector of this length was calculated, without tern: at s = 1 a variance of 205 and 206 "
-          "non-zeros, at s = 256 a variance of 0.167.\n";
+          "\nA calculation without tern, for a Gaussian vector of this length, gives a variance of 205 and 206 "
+          "non-zeros at s = 1, and a variance of 0.167 at s = 256.\n";
   }
   if (results.contains(kPresets)) text += presets_text(results.at(kPresets).numbers);
   const Chart charts[] = {chart_of("(ii) variance, relative to ‖v‖²", "variance", longest),

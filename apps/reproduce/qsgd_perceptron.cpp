@@ -13,12 +13,12 @@ std::unique_ptr<Experiment> make_qsgd_perceptron(const ExperimentOptions& option
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = "QSGD, section 5: a two-layer perceptron",
       .setting = fmt::format(
-          "A perceptron 784-512-10 on {}{}, total batch {}, momentum SGD, cosine learning rate from 0.05. Presets of "
-          "section 5, scaled by the maximum as section 4 has it; matrices of fewer than 10,000 elements travel as "
-          "floats, and count. Codes go from each worker to all others (allgather), b (n − 1) bits an element from each "
-          "of n workers, where floats go round a ring, 64 (n − 1)/n: by 8 workers, 8 bit with its scales sends more "
-          "than float. The paper trains it (\"Accuracy\") but prints neither its size nor an accuracy, only that 4 "
-          "or 8 bits recover the float's.",
+          "A perceptron 784-512-10 on {}{}, total batch {}, momentum SGD, cosine learning rate from 0.05. The presets "
+          "are those of section 5, scaled by the maximum as in section 4. Matrices of fewer than 10,000 elements "
+          "travel as floats, and the bits include them. Codes go from each worker to all others (allgather): each of n "
+          "workers sends b (n − 1) bits an element. Floats go round a ring: 64 (n − 1)/n bits. So with 8 workers, 8 "
+          "bits and their scales are more than floats. The paper trains this network (\"Accuracy\"), but prints "
+          "neither its size nor an accuracy. It says only that 4 or 8 bits recover the float's.",
           data.name, not_the_papers(data, "mnist"), kBatch),
       .program = networks::mlp().program(),
       .data = data,

@@ -14,21 +14,23 @@ std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
   std::vector<std::string> flags = {"--depth", depth, "--batch-size", std::to_string(kBatch)};
   if (options.quick) flags.insert(flags.end(), {"--lr-schedule", "cosine"});
   std::string setting = fmt::format(
-      "ResNet-{} on {}{}, total batch {}: He et al.'s crop, mirror, momentum 0.9, weight decay 0.0001 and rate of "
-      "0.1{}. 4 bits, buckets of 512 scaled by their maximum; matrices of fewer than 10,000 elements travel as "
-      "floats: a quarter of this network, where the paper speaks of less than 1 %.",
+      "ResNet-{} on {}{}, total batch {}, with the setting of He et al.: their crop and mirroring, momentum 0.9, "
+      "weight decay 0.0001. The learning rate is 0.1{}. Codes have 4 bits, and buckets of 512 scaled by their maximum. "
+      "Matrices of fewer than 10,000 elements travel as floats. These are a quarter of this network; the paper speaks "
+      "of less than 1 %.",
       depth, data.name, not_the_papers(data, "cifar10"), kBatch,
-      options.quick ? ", on a cosine"
-                    : " after 400 steps of 0.01, a tenth of it from a half and from three quarters of the steps on");
+      options.quick ? " and falls along a cosine"
+                    : " after 400 steps of 0.01. It falls to a tenth after a half of the steps, and again after three "
+                      "quarters");
   if (options.quick)
     setting +=
-        " **The short form: another network and a small part of the paper's 160 epochs. The paper's numbers are "
-        "ResNet-110's.**";
+        " **This is the short form: another network, and a small part of the paper's 160 epochs. The paper's numbers "
+        "are ResNet-110's.**";
   setting +=
-      "\n\nOf Table 1's other rows tern runs none yet: AlexNet 59.50 → 60.05 %, ResNet-152 77.0 → 76.74 % and "
-      "ResNet-50 74.68 → 74.76 % lack ImageNet; BN-Inception and VGG19, of which the paper has speeds alone, lack "
-      "their networks; the LSTM on AN4, 81.13 → 81.15 %, lacks network and reader. Its speed-ups are qsgd-fig2's to "
-      "compare.";
+      "\n\ntern does not run the other rows of Table 1 yet. AlexNet (59.50 → 60.05 %), ResNet-152 (77.0 → 76.74 %) and "
+      "ResNet-50 (74.68 → 74.76 %) need ImageNet. BN-Inception and VGG19 are not built; the paper has only their "
+      "speeds. The LSTM on AN4 (81.13 → 81.15 %) needs the network and a reader of the data. Compare the table's "
+      "speed-ups with qsgd-fig2.";
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = fmt::format("QSGD, Table 1: ResNet-{} on {}", depth, data.name),
       .setting = setting,

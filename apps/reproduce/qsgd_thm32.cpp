@@ -238,19 +238,19 @@ std::string QsgdTheorem32::figure(const Results& results) {
 
 Report QsgdTheorem32::report(const Results& results) const {
   std::string text = fmt::format(
-      "Bits of the messages that tern sends of one vector (constant: elements of ±1), means of {} draws, all with the "
-      "norm's 32 bits. `fixed`, `elias` and `entropy` are `--codec qsgd:levels=s,bucket=0,norm=l2,code=...`; `elias` "
-      "sends the shorter of the two forms, after a bit that tells which, in whole bytes. Sparse is section 3.1's code "
-      "after a count of the non-zeros (the paper has no end mark); dense, which the paper leaves to its full version, "
-      "codes each size plus 1, and a sign unless it is zero.\n\n## Theorem 3.2, n = {}, bits of a message\n\nThe "
-      "theorem "
-      "bounds an expectation up to o(1), taken here as 0: with it, a miss of some percent contradicts nothing.\n\n",
+      "The tables have the bits of the messages that tern sends for one vector (constant: elements of ±1). They are "
+      "means of {} draws, and include the 32 bits of the norm. `fixed`, `elias` and `entropy` are `--codec "
+      "qsgd:levels=s,bucket=0,norm=l2,code=...`. `elias` sends the shorter of two forms, in whole bytes, after a bit "
+      "that says which. The sparse form is section 3.1's code after a count of the non-zeros, because the paper has no "
+      "end mark. The paper leaves the dense form to its full version. Here it codes each size plus 1, and a sign "
+      "unless the size is zero.\n\n## Theorem 3.2, n = {}, bits of a message\n\nThe theorem bounds an expectation up "
+      "to o(1). Here o(1) counts as 0, so a miss of some percent does not contradict the theorem.\n\n",
       draws_, kLengths[2]);
   text += theorem_table(results);
   text +=
-      "\n## Corollary 3.3, s = √n, bits of an element\n\nThe corollary promises that *a* code meets 2.8n + 32. Elias' "
-      "code as written meets it on some vectors and misses it on others; tern's entropy coder, its table and headers "
-      "included, is what meets it.\n\n";
+      "\n## Corollary 3.3, s = √n, bits of an element\n\nThe corollary promises that there is a code of 2.8n + 32 bits "
+      "or fewer. Elias' code as the paper writes it meets this on some vectors and misses it on others. tern's entropy "
+      "coder, with its table and headers, is the code that meets it.\n\n";
   text += corollary_table(results);
   return {.text = text, .figures = {{"bits.svg", figure(results)}}, .tables = {{"bits.csv", csv(results)}}};
 }

@@ -236,10 +236,10 @@ std::string QsgdTheorem36::figure(const Results& results) const {
 
 Report QsgdTheorem36::report(const Results& results) const {
   std::string text = fmt::format(
-      "QSVRG (section 3.3) with K = {} processors, η = 1/(12 L), T = {} κ steps an epoch, Q of s = √n levels: tern's "
-      "codecs make and read every message. Each processor sends its share of the full gradient in f32 at an epoch's "
-      "start, then T updates. The theorem leaves the constants in η = O(1/L) and T = O(κ) open, and prints no "
-      "measurement.\n",
+      "QSVRG (section 3.3) with K = {} processors, η = 1/(12 L), T = {} κ steps an epoch, and Q with s = √n levels. "
+      "tern's codecs make and read every message. At the start of an epoch, each processor sends its share of the full "
+      "gradient in f32. Then it sends T updates. The theorem leaves the constants in η = O(1/L) and T = O(κ) open. The "
+      "paper prints no measurement.\n",
       kProcessors, kStepsPerKappa);
   for (const Problem& problem : problems())
     text +=

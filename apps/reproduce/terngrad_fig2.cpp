@@ -230,10 +230,10 @@ class TernGradFigure2 final : public Experiment {
     text += fmt::format(" {} workers share each batch of {}, for {} steps.\n", workers_, setting_.batch_size,
                         setting_.iterations);
     text +=
-        "\nValues are in units of S, the scaler that the workers share in a step (eq. 4), so that all steps have one "
-        "axis; bars are as high as the square roots of their shares, in each panel up to its highest. (a) to (c) are "
-        "the first worker's; the outermost bars of (a), at ±1.5 S, also hold all values beyond. The paper's network is "
-        "AlexNet on ImageNet, and its figure prints no numbers: the form can be compared.\n";
+        "\nValues are in units of S, the scaler that the workers share in a step (eq. 4), so all steps have one axis. "
+        "The height of a bar is the square root of its share. Each panel is scaled to its highest bar. (a) to (c) are "
+        "of the first worker. The outermost bars of (a), at ±1.5 S, also hold all values beyond. The paper's network "
+        "is AlexNet on ImageNet, and its figure prints no numbers. So only the form can be compared.\n";
     const auto found = results.find(kRun);
     if (found == results.end()) return {.text = text, .figures = {}};
     const Numbers& numbers = found->second.numbers;
@@ -265,8 +265,8 @@ class TernGradFigure2 final : public Experiment {
       rows.back().push_back(fmt::format("{:.0f}", std::ranges::max(numbers.at(key_of(row, "levels")))));
     rows.back().insert(rows.back().end(), {"–", fmt::format("2N + 1 = {}", 2 * workers_ + 1)});
     const char* note =
-        "\nThe paper's losses are those of normal values. Where the kurtosis is above 3, tails are heavier, and "
-        "clipping takes more.\n";
+        "\nThe losses that the paper prints are those of normally distributed values. If the kurtosis is above 3, the "
+        "tails are heavier, and clipping takes more.\n";
     return markdown_table(rows) + note;
   }
 

@@ -190,11 +190,11 @@ void share_range(std::vector<Chart>& charts) {
 
 std::string TernGradFigure3::setting() const {
   return fmt::format(
-      "LeNet of the TernGrad paper on {}, total batch 64, polynomial learning rate of power 0.5 from {} to zero, "
-      "weight decay 0.0005, evaluated with parameters averaged at a decay of 0.9999 (section 4). Ternary: "
-      "`--codec ternary` (clipping at 2.5 σ, layer by layer, all layers), `--exchange server`, which shares the "
-      "scalers as the paper does. Float: one process with the whole batch; sharing it among workers changes only the "
-      "order of float sums.",
+      "LeNet of the TernGrad paper on {}, total batch 64, weight decay 0.0005. The learning rate falls from {} to zero "
+      "as a polynomial of power 0.5. The evaluated parameters are averages with a decay of 0.9999 (section 4). Ternary "
+      "is `--codec ternary` (clipping at 2.5 σ, layer by layer, all layers) with `--exchange server`, which shares the "
+      "scalers as the paper does. Float is one process with the whole batch. If workers shared the batch, only the "
+      "order of float sums would change.",
       data_.name == "mnist" ? "MNIST" : "generated digits, **not on the paper's MNIST**",
       "0.01 (momentum) or 0.1 (vanilla)");
 }
@@ -247,7 +247,7 @@ std::string TernGradFigure3::figure(const Results& results) const {
 Report TernGradFigure3::report(const Results& results) const {
   std::string text = setting() + '\n';
   if (std::ranges::any_of(points_, [](const Point& point) { return point.iterations != kPaperIterations; }))
-    text += fmt::format("\nThe paper trains for {} steps: its range says nothing of rows of another length.\n",
+    text += fmt::format("\nThe paper trains for {} steps. Its range does not apply to rows of another length.\n",
                         kPaperIterations);
   for (const Rule& rule : rules()) text += fmt::format("\n## {}\n\n{}", rule.title, table(rule, results));
   return {.text = text, .figures = {{"accuracy.svg", figure(results)}}};

@@ -88,9 +88,10 @@ class TernGradFigure4 final : public Experiment {
   Report report(const Results& results) const override {
     std::string text = setting_.sentence();
     text += fmt::format(
-        " Batch {}, {} steps; ternary gradients by {} workers, float ones by one process with the whole batch.\n\nThe "
-        "paper's figure is of AlexNet on ImageNet, batch 512, 185,000 steps: its accuracies are no measure of "
-        "CifarNet's, its sparsity is of AlexNet's first fully connected layer, this one of CifarNet's.\n\n",
+        " Batch {}, {} steps. {} workers make the ternary gradients. One process with the whole batch makes the float "
+        "gradients.\n\nThe paper's figure is of AlexNet on ImageNet, with batch 512 and 185,000 steps. So its "
+        "accuracies cannot be compared with CifarNet's. Its sparsity is that of AlexNet's first fully connected layer; "
+        "the one here is that of CifarNet's.\n\n",
         setting_.batch_size, setting_.iterations, workers_);
     const auto with_floats = results.find(kFloatRun), ternary = results.find(kTernaryRun);
     const bool both = with_floats != results.end() && ternary != results.end();

@@ -174,24 +174,21 @@ class TernGradFigure5 final : public Experiment {
   std::vector<Run> runs() const override { return {}; }
   Report report(const Results&) const override {
     std::string text =
-        "Computed, not measured, as the paper's own figure is: its performance model (Appendix B, equation 30, weak "
-        "scaling), which sums gradients pair by pair. The paper prints neither bandwidths nor profiled times, so that "
-        "these are assumed:\n\n"
-        "- (a) 10 GB/s between GPUs, 125 MB/s and 50 µs between nodes; (b) 20 GB/s, 12.5 GB/s "
-        "and 2 µs.\n"
-        "- A step of one GTX 1080: ";
+        "This figure is computed, not measured. So is the paper's own figure. Both use the paper's performance model "
+        "(Appendix B, equation 30, weak scaling), which sums gradients pair by pair. The paper prints neither "
+        "bandwidths nor profiled times. These are assumed here:\n\n- (a) 10 GB/s between GPUs, 125 MB/s and 50 µs "
+        "between nodes; (b) 20 GB/s, 12.5 GB/s and 2 µs.\n- A step of one GTX 1080: ";
     for (const Network& network : kNetworks)
       text += fmt::format("{}{} {:.0f} ms ({:.0f} images, {:.0f} MB of gradients)", &network == kNetworks ? "" : ", ",
                           network.name, 1e3 * network.seconds, network.images, network.bytes() / 1e6);
     text += fmt::format(
-        ": what public benchmarks of 2016 had for TensorFlow (soumith/convnet-benchmarks, jcjohnson/cnn-benchmarks). A "
-        "P100 is taken to be {:.2f} times as fast, the ratio of their peaks.\n"
-        "- TernGrad: 2 bits an element wherever floats have 32, as the paper has it. Sums of k ternary gradients need "
-        "more, ⌈log2(2k + 1)⌉ bits: the pale lines. Coding takes no time here.\n\n"
-        "**The gains are not the paper's**: AlexNet's on 8 GPUs is {:.1f} times as high (VggNet-A's \"about 2\" "
-        "counts as 2).\n\n{}",
+        ". Public benchmarks of 2016 had these times for TensorFlow (soumith/convnet-benchmarks, "
+        "jcjohnson/cnn-benchmarks). A P100 counts as {:.2f} times as fast, the ratio of the peak speeds.\n- TernGrad "
+        "has 2 bits for each element that has 32 as a float, as in the paper. Sums of k ternary gradients need more, "
+        "⌈log2(2k + 1)⌉ bits; the pale lines show this. Coding takes no time here.\n\n**The gains are not the "
+        "paper's**: AlexNet's on 8 GPUs is {:.1f} times as high (VggNet-A's \"about 2\" counts as 2).\n\n{}",
         kClusters[1].speed, claims().front().gain() / claims().front().paper, claims_table());
-    text += "\nThe gain depends most on how long a GPU computes: AlexNet on 8 GPUs of (a)\n\n" + sensitivity();
+    text += "\nThe gain depends most on how long a GPU computes. For AlexNet on 8 GPUs of (a):\n\n" + sensitivity();
     Report report = {.text = std::move(text), .figures = {}, .tables = {{"throughput.csv", csv()}}};
     for (const Cluster& cluster : kClusters) {
       report.text += fmt::format("\n## ({}) {}\n\nImages a second:\n\n{}", cluster.panel, cluster.name, table(cluster));

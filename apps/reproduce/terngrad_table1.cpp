@@ -63,8 +63,8 @@ std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& option
   }
   const std::string text =
       setting.sentence() +
-      " TernGrad: `--codec ternary` (clipping at 2.5 σ, layer by layer, all layers) and `--exchange server`. Float: "
-      "one process with the whole batch; sharing it among workers changes only the order of float sums.";
+      " TernGrad is `--codec ternary` (clipping at 2.5 σ, layer by layer, all layers) with `--exchange server`. Float "
+      "is one process with the whole batch. If workers shared the batch, only the order of float sums would change.";
   return std::make_unique<ComparisonTable>(ComparisonTable::Content{
       .heading = "TernGrad, Table 1: CifarNet", .setting = text, .seeds = options.seeds.value_or(1), .groups = groups});
 }

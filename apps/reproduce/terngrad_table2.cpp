@@ -78,18 +78,18 @@ ComparisonRow make_row(const Form& form, const WayGroup& group, const Published&
 
 std::string setting(const Form& form) {
   std::string text = fmt::format(
-      "AlexNet in two towers with batch norm behind its convolutions, on {}: 224×224 out of images of 256×256 where "
-      "they are larger, mirrored; momentum 0.9, a learning rate that falls to a tenth after 27, 54 and 81 % of the "
-      "steps, weight decay 0.0005 (section 4.2); each worker has batch statistics of its own. TernGrad clips at "
-      "2.5 σ, TernGrad-noclip does not; both leave the last layer and tensors of fewer than 9,217 elements in float, "
-      "as the authors' code does.",
+      "AlexNet in two towers, with batch norm after its convolutions, on {}. Inputs are 224×224, mirrored at random. "
+      "Shapes are drawn in this size. Images of a folder are resized to 256×256 and cropped at random. Momentum is 0.9 "
+      "and weight decay 0.0005; the learning rate falls to a tenth after 27, 54 and 81 % of the steps (section 4.2). "
+      "Each worker has its own batch statistics. TernGrad clips at 2.5 σ, TernGrad-noclip does not. Both leave the "
+      "last layer, and tensors of fewer than 9,217 elements, in float, as the authors' code does.",
       form.data.name == "shapes224" ? "generated shapes, **not the paper's ImageNet**"
                                     : "the images of a folder (the paper's are ImageNet's)");
   if (form.brief)
     text +=
-        " Short form: small batches, and running statistics with a decay of 0.9 in place of 0.9997, which takes "
-        "thousands of steps. On two cores its steps are too few for AlexNet to learn: it shows that all rows run, and "
-        "what they send.";
+        " This is a short form with small batches. Its running statistics have a decay of 0.9, because the paper's "
+        "0.9997 needs thousands of steps. On two cores it has too few steps for AlexNet to learn. It shows that all "
+        "rows run, and what they send.";
   return text;
 }
 

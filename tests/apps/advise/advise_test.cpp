@@ -99,7 +99,7 @@ TEST(AdvicePage, SaysWhetherCompressionPays) {
             "fastest: data-parallel ternary by allgather\n  ./dev run train_lenet --batch-size 64 --workers 8 "
             "--codec ternary --exchange allgather\n");
   expect_in(does_not,
-            "Compression does not pay here: a step with float gradients takes 11.20 ms, of which the network 1.20;");
+            "Compression does not pay here: a step with float gradients takes 11.20 ms, 1.20 of it on the network. ");
   expect_in(does_not, "./dev run train_lenet --batch-size 64 --workers 8 --exchange ring\n");
 }
 
@@ -124,7 +124,7 @@ TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
   expect_in(
       tied,
       "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "
-      "with the best\ncodes (data-parallel ternary by allgather) 12.00 ms (10.90 to 13.10).");
+      "and with the best\ncodes (data-parallel ternary by allgather) 12.00 ms (10.90 to 13.10).");
 }
 
 // The medians of the single times add up to 15 ms. No pass takes that long.

@@ -52,7 +52,7 @@ TEST_F(ReproduceTernGrad, Table2TakesAFolderOfImages) {
   EXPECT_EQ(containing(calls(), "--data images --batch-size 32 "), 3);
   EXPECT_EQ(containing(calls(), " --data-dir pictures --log "), 3);
   const auto page = lines_of(results_ / "README.md");
-  EXPECT_EQ(containing(page, "on the images of a folder (the paper's are ImageNet's): "), 1);
+  EXPECT_EQ(containing(page, "on the images of a folder (the paper's are ImageNet's). "), 1);
   EXPECT_EQ(containing(page, "|          54.63 |                  – |"), 1)
       << "images that ImageNet's are no measure of";
 }
