@@ -1,6 +1,6 @@
+#include "tern/kernels/embedding.h"
 #include "tern/autograd/functional.h"
 #include "tern/autograd/operation.h"
-#include "tern/kernels/embedding.h"
 
 namespace tern {
 namespace {
@@ -13,7 +13,7 @@ struct EmbeddingBag {
   static std::string name() { return "embedding_bag"; }
 
   Tensor forward(const Tensor& weight) {
-    check(weight.rank() == 2 && offsets.rank() == 1 && offsets.numel() >= 1, "embedding_bag: weight of shape ",
+    check(weight.rank() == 2 && offsets.rank() == 1 && offsets.size(0) >= 1, "embedding_bag: weight of shape ",
           weight.shape(), ", offsets of shape ", offsets.shape(), ", expected [columns, features] and [N + 1]");
     weight_options = weight.options();
     weight_shape = weight.shape();
@@ -31,7 +31,9 @@ struct EmbeddingBag {
 }  // namespace
 
 Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight) {
-  return apply(EmbeddingBag{.indices = indices, .offsets = offsets, .values = values}, weight);
+  return apply(
+      EmbeddingBag{.indices = indices, .offsets = offsets, .values = values, .weight_options = {}, .weight_shape = {}},
+      weight);
 }
 
 }  // namespace tern

@@ -32,7 +32,8 @@ struct CrossEntropy {
   }
 };
 
-/// The mean over all elements of a function of an element and its target. `Kernels` has the function's name and its two kernels.
+/// The mean over all elements of a function of an element and its target. `Kernels` has the function's name and its two
+/// kernels.
 template <class Kernels>
 struct MeanOfPairs {
   Saved target, x;

@@ -23,9 +23,7 @@ struct Regressor final : Layer {
 };
 
 struct Regression final : TaskFor<Regressor> {
-  std::vector<DatasetEntry> datasets() const override {
-    return {{.name = "npy", .needs_folder = true, .load = load}};
-  }
+  std::vector<DatasetEntry> datasets() const override { return {{.name = "npy", .needs_folder = true, .load = load}}; }
   std::vector<Score> scores() const override {
     return {{.name = "absolute error", .unit = "", .higher_is_better = false}};
   }

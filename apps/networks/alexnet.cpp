@@ -10,8 +10,7 @@ enum class Towers : uint8_t { two, one };
 constexpr Words<2> words_of(Towers) { return {"two", "one"}; }
 
 std::unique_ptr<Layer> make_alexnet(const ModelSpec& spec) {
-  const AlexNetOptions options{.classes = spec.images.classes,
-                               .dropout = std::stod(spec.choices.at("dropout"))};
+  const AlexNetOptions options{.classes = spec.images.classes, .dropout = std::stod(spec.choices.at("dropout"))};
   if (spec.choice<Towers>("towers") == Towers::one) return std::make_unique<OneTowerAlexNet>(options);
   auto model = std::make_unique<AlexNet>(options);
   for (const NamedModule& part : model->modules())

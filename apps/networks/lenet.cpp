@@ -19,10 +19,11 @@ std::unique_ptr<Layer> make_lenet(const ModelSpec& spec) {
 }  // namespace
 
 const Network& lenet() {
-  static const Network network = {.name = "lenet",
-                                  .model = make_lenet,
-                                  .choices = {choice_of<LeNetVariant>("variant", "LeNet of the TernGrad paper, or of Caffe")},
-                                  .presets = {{.name = "lenet"}}};
+  static const Network network = {
+      .name = "lenet",
+      .model = make_lenet,
+      .choices = {choice_of<LeNetVariant>("variant", "LeNet of the TernGrad paper, or of Caffe")},
+      .presets = {{.name = "lenet"}}};
   return network;
 }
 

@@ -129,7 +129,8 @@ double TernaryWorkers::step(const Observer& observe) {
 
 Evaluation TernaryWorkers::evaluate() {
   if (average_) average_->swap();
-  const auto whole = trainer::evaluate(*model_, *task_, *test_loader_, {}, join({"after step ", steps_}), [] { return false; });
+  const auto whole =
+      trainer::evaluate(*model_, *task_, *test_loader_, {}, join({"after step ", steps_}), [] { return false; });
   if (average_) average_->swap();
   return whole.value();
 }

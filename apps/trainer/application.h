@@ -76,7 +76,7 @@ struct Application {
   TrainSettings defaults = {};
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
-  std::vector<CodecEntry> codecs = {};  ///< codecs that --codec accepts in addition to tern's
+  std::vector<CodecEntry> codecs = {};      ///< codecs that --codec accepts in addition to tern's
   std::vector<DatasetEntry> datasets = {};  ///< data sets that --data accepts in addition to the task's
   /// Adds the augmentation of the training images (crops, flips and so on) to the data set's normalization. `images` is
   /// the shape of the data set's images.

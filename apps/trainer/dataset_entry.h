@@ -24,8 +24,8 @@ struct DatasetEntry {
 
   // For an ImageDataset only:
 
-  bool resizes = false;  ///< has pictures of any size, which --resize and --fit make square
-  ImageSpec spec = {};   ///< shape of its examples before the transform; see `describe_dataset`
+  bool resizes = false;      ///< has pictures of any size, which --resize and --fit make square
+  ImageSpec spec = {};       ///< shape of its examples before the transform; see `describe_dataset`
   Transform transform = {};  ///< its normalization; see `training_transform`
   /// Converts a user's image to an example of this set: spec.numel() bytes in H, W, C order. Without it, the set has no
   /// --predict.

@@ -210,9 +210,8 @@ void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
 
 void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
   const auto factor = static_cast<float>(dloss.item() / static_cast<double>(x.numel()));
-  map("binary_cross_entropy_backward", x, target, dx, [=](float logit, float wanted) {
-    return factor * (1.0f / (1.0f + exponential(-logit)) - wanted);
-  });
+  map("binary_cross_entropy_backward", x, target, dx,
+      [=](float logit, float wanted) { return factor * (1.0f / (1.0f + exponential(-logit)) - wanted); });
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ RULES = [  # what happens, the commands
     (BRIEFLY, APP + r"advise"),
     (LEFT_OUT, APP + r"reproduce"),  # takes hours, and tests/apps/reproduce runs it
     (LEFT_OUT, r"train_lenet --rank"),  # needs other machines
-    (LEFT_OUT, r"own_loop|TERN_WORLD_SIZE|^train_sign"),  # tests/consume runs these
+    (LEFT_OUT, r"two_ranks|TERN_WORLD_SIZE|^(own_codec|train_regression)"),  # examples/ runs these
     (LEFT_OUT, r"^(git|cmake|\./dev (test|data)|tests/gpu/run\.sh)\b"),  # builds, downloads, or needs a GPU
 ]
 LEAST = {AS_PRINTED: 8, FLAGS_ONLY: 8, BRIEFLY: 1}  # commands on all pages

@@ -136,8 +136,7 @@ void validate(const TrainSettings& s) {
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
   // Of pictures, --predict needs no data, except that the folder of --data images has the names of the classes.
   const DatasetEntry& dataset = find_dataset(s);
-  const bool needs_folder =
-      dataset.needs_folder && (s.predict.empty() || dataset.resizes || needs_data_to_describe(s));
+  const bool needs_folder = dataset.needs_folder && (s.predict.empty() || dataset.resizes || needs_data_to_describe(s));
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
   check_input(!s.resume || !s.checkpoint.empty(), "--resume: needs --checkpoint DIR, the folder to go on from");
   check_input(!s.resume || s.init.empty(), "--init and --resume contradict each other: give one");

@@ -8,8 +8,8 @@
 
 namespace tern::trainer {
 
-/// Draws the loss and the scores over the steps of a run (or of its part since a resume) into one SVG file. Redraws the file
-/// at each evaluation.
+/// Draws the loss and the scores over the steps of a run (or of its part since a resume) into one SVG file. Redraws the
+/// file at each evaluation.
 class Curves final : public Listener {
  public:
   explicit Curves(std::string path) : path_(std::move(path)) {}

@@ -21,9 +21,9 @@ namespace tern::trainer {
 /// Facts about a run before its first step.
 struct RunStart {
   std::string application;
-  TrainSettings settings;  ///< with the final threads and epochs
-  std::vector<Score> scores = {};   ///< of the task
-  std::string noun = "samples";     ///< Task::sample_noun
+  TrainSettings settings;          ///< with the final threads and epochs
+  std::vector<Score> scores = {};  ///< of the task
+  std::string noun = "samples";    ///< Task::sample_noun
   int64_t training_samples = 0;
   int64_t test_samples = 0;
   int64_t steps_per_epoch = 0;
@@ -40,9 +40,9 @@ struct StepReport {
   int64_t epoch = 0;  ///< from 1
   double loss = 0;    ///< mean over the batch
   double lr = 0;
-  double seconds = 0;    ///< training time of the run so far
+  double seconds = 0;               ///< training time of the run so far
   std::vector<double> scores = {};  ///< on the batch, before the update; in the order of RunStart::scores
-  Traffic traffic = {};  ///< traffic of this rank in this step
+  Traffic traffic = {};             ///< traffic of this rank in this step
 };
 
 struct EvaluationReport {
@@ -66,7 +66,7 @@ struct TeamReport {
 struct RunReport {
   std::vector<double> scores = {};  ///< of the last evaluation
   double loss = 0;                  ///< of the last evaluation
-  double seconds = 0;             ///< training time
+  double seconds = 0;               ///< training time
   int64_t steps = 0;
   double samples_per_second = 0;                   ///< training throughput of this process
   double data_wait = 0;                            ///< fraction of this process's training time spent waiting for data

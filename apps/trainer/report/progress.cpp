@@ -56,8 +56,8 @@ void Progress::started(const RunStart& run) {
   const TrainSettings& s = run.settings;
   const std::string training = run.training_samples > 0 ? grouped(run.training_samples) + " training and " : "";
   print_line(fmt::format("{}: {} ({}{} test {}), {} parameters, {}, {} thread{} on {}{}", run.application, s.data,
-                         training, grouped(run.test_samples), run.noun, grouped(run.parameters), to_string(s.precision), s.threads,
-                         s.threads == 1 ? "" : "s", processor_name(), device_text(s.device)));
+                         training, grouped(run.test_samples), run.noun, grouped(run.parameters), to_string(s.precision),
+                         s.threads, s.threads == 1 ? "" : "s", processor_name(), device_text(s.device)));
   if (s.precision == Precision::bf16 && s.device == kCpu && !kernels::has_bf16_products())
     print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
   if (s.workers) print_line(workers_line(run));

@@ -132,7 +132,8 @@ std::string checksum(Module& model) {
 }  // namespace
 
 Metadata run_identity(const RunStart& run) {
-  Metadata identity = {{"application", run.application}, {"training-" + run.noun, std::to_string(run.training_samples)}};
+  Metadata identity = {{"application", run.application},
+                       {"training-" + run.noun, std::to_string(run.training_samples)}};
   visit_flags(run.settings, [&](const Flag& flag, const auto& field) {
     const bool acts = reason_without_effect(flag, run.settings).empty();
     if (flag.agreement == Agreement::result && acts) identity[std::string("--") + flag.name] = write_value(field);

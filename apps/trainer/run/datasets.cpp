@@ -82,16 +82,8 @@ const std::vector<DatasetEntry>& picture_datasets() {
   static const std::vector<std::string> shape_names = {"disc",   "ring", "crescent", "half disc", "triangle",
                                                        "square", "bar",  "cross",    "pentagram", "hexagram"};
   static const std::vector<DatasetEntry> entries = {
-      {.name = "digits",
-       .needs_folder = false,
-       .load = load_digits,
-       .spec = kDigitSpec,
-       .adapt = adapt_digit},
-      {.name = "mnist",
-       .needs_folder = true,
-       .load = load_mnist_files,
-       .spec = kDigitSpec,
-       .adapt = adapt_digit},
+      {.name = "digits", .needs_folder = false, .load = load_digits, .spec = kDigitSpec, .adapt = adapt_digit},
+      {.name = "mnist", .needs_folder = true, .load = load_mnist_files, .spec = kDigitSpec, .adapt = adapt_digit},
       {.name = "tones",
        .needs_folder = false,
        .load = load_tones,
@@ -221,8 +213,7 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
   return std::make_unique<DataLoader>(
       data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
-      LoaderOptions{
-          .batch_size = s.batch_size, .threads = 0, .transform = transform_for(s, data).for_evaluation()});
+      LoaderOptions{.batch_size = s.batch_size, .threads = 0, .transform = transform_for(s, data).for_evaluation()});
 }
 
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {

@@ -110,8 +110,7 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
 
 }  // namespace
 
-std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings,
-                                   const Dataset* data) {
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings, const Dataset* data) {
   ModelSpec spec = {.choices = settings.choices, .counts = settings.counts};
   if (data) spec.fields = data->fields();
   ImageSpec images = describe_dataset(settings).spec;

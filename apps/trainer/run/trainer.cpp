@@ -203,7 +203,8 @@ Trainer::Sums Trainer::replay(const DeviceBatch& batch, bool stop) {
 }
 
 /// The numbers that this rank adds to the sums of a step.
-std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const {
+std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step,
+                                     bool stop) const {
   const double loss = output.loss.item();
   check_finite(loss, join({"at step ", step}), *model_, *task_, batch);
   std::vector<double> numbers = {loss, stop ? 1.0 : 0.0};

@@ -102,18 +102,18 @@ TEST(Task, NamesTheFieldThatIsNotFinite) {
   const TensorDataset data(points);
   DataLoader loader(data, {.size = 3}, {.batch_size = 3});
   const auto line = zero_line();
-  EXPECT_EQ(message_of<InputError>([&] {
-              evaluate(*line, LineTask(), loader, {}, "after step 5", [] { return false; });
-            }),
-            "the loss is nan after step 5: not finite first in the field 'x'; a smaller --lr may help");
+  EXPECT_EQ(
+      message_of<InputError>([&] { evaluate(*line, LineTask(), loader, {}, "after step 5", [] { return false; }); }),
+      "the loss is nan after step 5: not finite first in the field 'x'; a smaller --lr may help");
 }
 
 TEST(Task, RefusesAModelOfAnotherType) {
   Linear other({.in = 1, .out = 1});
   other.initialize(1);
   const Batch batch(Tensor::zeros({1}, {.dtype = DType::i64}), LineTask::points(1));
-  EXPECT_NE(message_of<Error>([&] { LineTask().forward(other, {batch, batch, DType::f32}); })
-                .find("not of the type that its task trains"),
+  EXPECT_NE(message_of<Error>([&] {
+              LineTask().forward(other, {batch, batch, DType::f32});
+            }).find("not of the type that its task trains"),
             std::string::npos);
 }
 
@@ -141,10 +141,11 @@ TEST(DeviceBatch, GivesInputsInTheDtypeOfActivations) {
 
 Application line_application() {
   return {.name = "train_line",
-          .model = [](const ModelSpec& spec) {
-            spec.field("x");
-            return std::make_unique<Line>();
-          },
+          .model =
+              [](const ModelSpec& spec) {
+                spec.field("x");
+                return std::make_unique<Line>();
+              },
           .task = make_task<LineTask>};
 }
 
@@ -158,11 +159,12 @@ TEST(Application, OffersTheDataSetsOfItsTask) {
   EXPECT_EQ(read_words(application, {}).settings.data, "points");
   const std::string help = read_words(application, {"--help"}).text;
   EXPECT_NE(help.find("--data points|no-points "), std::string::npos) << help;
-  EXPECT_EQ(message_of<InputError>([&] { read_words(application, {"--data", "digits"}); }),
+  EXPECT_EQ(message_of<InputError>([&] {
+              read_words(application, {"--data", "digits"});
+            }),
             "--data: found 'digits', expected points|no-points");
   const TrainSettings empty = read_words(application, {"--data", "no-points"}).settings;
-  EXPECT_EQ(message_of<InputError>([&] { load_run_data(empty); }),
-            "--data no-points: the training set has no samples");
+  EXPECT_EQ(message_of<InputError>([&] { load_run_data(empty); }), "--data no-points: the training set has no samples");
 }
 
 TEST(Application, HasOnlyFlagsThatItsTaskCanUse) {
@@ -181,19 +183,19 @@ TEST(Application, HasOnlyFlagsThatItsTaskCanUse) {
 }
 
 TEST(Application, AddsPicturesToTernsOwn) {
-  const Application application = {
-      .name = "train_dots",
-      .model = [](const ModelSpec&) { return nullptr; },
-      .datasets = {{.name = "dots", .load = [](const TrainSettings&, Split) {
-                      return std::make_shared<MemoryDataset>(
-                          ImageSpec{.channels = 1, .height = 1, .width = 2, .classes = 2},
-                          std::vector<uint8_t>{1, 2, 3, 4}, std::vector<uint8_t>{0, 1});
-                    }}}};
+  const Application application = {.name = "train_dots",
+                                   .model = [](const ModelSpec&) { return nullptr; },
+                                   .datasets = {{.name = "dots", .load = [](const TrainSettings&, Split) {
+                                                   return std::make_shared<MemoryDataset>(
+                                                       ImageSpec{.channels = 1, .height = 1, .width = 2, .classes = 2},
+                                                       std::vector<uint8_t>{1, 2, 3, 4}, std::vector<uint8_t>{0, 1});
+                                                 }}}};
   EXPECT_EQ(read_words(application, {}).settings.data, "digits");
   const TrainSettings settings = read_words(application, {"--data", "dots"}).settings;
   EXPECT_EQ(load_run_data(settings).training->size(), 2);
-  EXPECT_NE(message_of<InputError>([&] { read_words(application, {"--data", "dot"}); })
-                .find("shapes224|images|dots"),
+  EXPECT_NE(message_of<InputError>([&] {
+              read_words(application, {"--data", "dot"});
+            }).find("shapes224|images|dots"),
             std::string::npos);
 }
 
