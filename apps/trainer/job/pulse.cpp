@@ -14,12 +14,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBytes = kMaxRanks * sizeof(std::atomic<int64_t>);
+constexpr size_t kCounterBytes = kMaxRanks * sizeof(std::atomic<int64_t>);
 static_assert(std::atomic<int64_t>::is_always_lock_free, "a lock would not reach other processes");
 
 int make_memory() {
   const int descriptor = ::memfd_create("tern-pulse", MFD_CLOEXEC);
-  check(descriptor >= 0 && ::ftruncate(descriptor, kBytes) == 0, "memory to share with ranks: ", std::strerror(errno));
+  check(descriptor >= 0 && ::ftruncate(descriptor, kCounterBytes) == 0, "memory to share with ranks: ", std::strerror(errno));
   return descriptor;
 }
 
@@ -41,13 +41,13 @@ Pulse::Work::Work(const Pulse& pulse) : pulse_(pulse) { pulse_.store(Clock::time
 PulseMemory::PulseMemory() : PulseMemory(make_memory()) {}
 
 PulseMemory::PulseMemory(int descriptor) : descriptor_(descriptor) {
-  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  void* const memory = ::mmap(nullptr, kCounterBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   check(memory != MAP_FAILED, "memory to share with ranks: ", std::strerror(errno));
   cells_ = static_cast<std::atomic<int64_t>*>(memory);
 }
 
 PulseMemory::~PulseMemory() {
-  ::munmap(cells_, kBytes);
+  ::munmap(cells_, kCounterBytes);
   ::close(descriptor_);
 }
 

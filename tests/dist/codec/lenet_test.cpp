@@ -22,7 +22,7 @@ struct Images {
 };
 
 /// `count` examples, from `first` on. Pixels are in [-1, 1], as TernGrad's.
-Images images(const Dataset& data, int64_t first, int64_t count) {
+Images images(const ImageDataset& data, int64_t first, int64_t count) {
   Images batch = {Tensor::empty({count, 1, 28, 28}), Tensor::empty({count}, {.dtype = DType::i64})};
   std::vector<uint8_t> pixels(784);
   for (int64_t i = 0; i < count; ++i) {
