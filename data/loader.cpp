@@ -43,7 +43,7 @@ void group_by_length(const Sampler& sampler, int64_t epoch, std::vector<int64_t>
   shuffle_in_place(turns, RandomStream({.seed = sampler.seed,
                                         .purpose = Purpose::shuffle,
                                         .step = static_cast<uint32_t>(epoch),
-                                        .tensor = 1}));  // other numbers than those of the samples
+                                        .tensor = 1}));  // not the numbers that shuffle the samples
   const std::vector<int64_t> sorted(order.begin(), step(steps));
   for (int64_t i = 0; i < steps; ++i)
     std::copy_n(sorted.begin() + turns[static_cast<size_t>(i)] * sampler.step_size, sampler.step_size, step(i));

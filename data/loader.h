@@ -71,7 +71,8 @@ class Collator {
   virtual ~Collator() = default;
   /// The memory of a batch of n samples, as far as n determines it. The thread that calls the loader calls this.
   virtual LoadedBatch allocate(int64_t n) const = 0;
-  /// Fills `batch` with the samples `indices`, as they are in `epoch`. The threads of the loader call this.
+  /// Fills `batch` with the samples `indices`, as they are in `epoch`. The threads of the loader call this, or
+  /// `next` if there are none.
   virtual void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const = 0;
 };
 

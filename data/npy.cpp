@@ -8,7 +8,9 @@
 #include <fstream>
 #include <istream>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
