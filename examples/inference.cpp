@@ -3,9 +3,9 @@
 //   train_net --save net.safetensors
 //   inference net.safetensors seven.pgm
 
+#include <tern/data/adapt_image.h>
 #include <tern/data/image_decoder.h>
 #include <tern/tern.h>
-#include <tern/trainer/run/adapt_image.h>
 
 #include <algorithm>
 #include <iostream>
@@ -25,7 +25,7 @@ int main(int argc, char** argv) try {
   constexpr ImageSpec kDigit = {.channels = 1, .height = kDigitSide, .width = kDigitSide, .classes = 10};
   const Transform transform;  // the normalization that train_net uses
   for (int i = 2; i < argc; ++i) {
-    const auto pixels = trainer::adapt_digit(read_image(argv[i]), kDigit);  // 28 x 28, centred, white on black
+    const auto pixels = adapt_digit(read_image(argv[i]), kDigit);  // 28 x 28, centred, white on black
     Tensor x = Tensor::empty({1, 1, kDigitSide, kDigitSide}, {.format = MemoryFormat::channels_last});
     transform.apply(kDigit, {}, pixels, x.span<float>());
     const Tensor probabilities = softmax(net(x)).value();

@@ -2,7 +2,7 @@
 //
 //   np.save("data/train_x.npy", x)    # f4 or f8 [samples, features]
 //   np.save("data/train_y.npy", y)    # f4 or f8 [samples, targets]; also test_x.npy and test_y.npy
-//   train_regression --data-dir data --epochs 20
+//   train_regression --data-dir data
 
 #include <tern/tern.h>
 #include <tern/trainer/application.h>
@@ -58,5 +58,6 @@ int main(int argc, char** argv) {
                {.name = "train_regression",
                 .model = make_regressor,
                 .task = make_task<Regression>,
+                .defaults = {.epochs = 10, .optimizer = UpdateRule::adam, .lr = 0.01},
                 .counts = {{.flag = "hidden", .value = 64, .help = "Neurons between features and targets"}}});
 }

@@ -12,7 +12,7 @@
 #include "tern/data/mnist.h"
 #include "tern/trainer/image_classification.h"
 #include "tern/trainer/report/console.h"
-#include "tern/trainer/run/adapt_image.h"
+#include "tern/data/adapt_image.h"
 #include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {

@@ -93,7 +93,7 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"leftover"}, "unknown argument 'leftover'"},
       {{"--lr"}, "--lr: found nothing after it, expected X"},
       {{"--log", "--quiet"}, "--log: found the flag '--quiet', expected FILE"},
-      {{"--predict", "--init", "@m"}, "--predict: found the flag '--init', expected IMAGE..."},
+      {{"--predict", "--init", "@m"}, "--predict: found the flag '--init', expected FILE..."},
       {{"--quiet=maybe"}, "--quiet: found 'maybe', expected true or false"},
       {{"--lr", "0.1", "--lr=0.2"}, "--lr: given twice, expected once"},
       {{"--variant", "caffe", "--variant", "caffe"}, "--variant: given twice, expected once"},

@@ -6,7 +6,7 @@
 #include "tern/data/dataset.h"
 #include "tern/data/image.h"
 
-namespace tern::trainer {
+namespace tern {
 
 /// Converts a picture of one digit as MNIST was made (LeCun, Bottou, Bengio and Haffner, 1998, III.A): the ink becomes
 /// bright on black, is fitted into 20×20 with its proportions, and is placed in 28×28 with its centre of mass in the
@@ -19,4 +19,4 @@ std::vector<uint8_t> adapt_photo(const Image& image, const ImageSpec& spec);
 /// Resizes the whole picture to the size of `spec`; does not keep its proportions.
 std::vector<uint8_t> squash_photo(const Image& image, const ImageSpec& spec);
 
-}  // namespace tern::trainer
+}  // namespace tern

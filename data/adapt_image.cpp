@@ -1,9 +1,9 @@
-#include "tern/trainer/run/adapt_image.h"
+#include "tern/data/adapt_image.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace tern::trainer {
+namespace tern {
 namespace {
 
 constexpr int kBox = 20;
@@ -91,4 +91,4 @@ std::vector<uint8_t> squash_photo(const Image& image, const ImageSpec& spec) {
   return resize(image.view(), static_cast<int>(spec.width), static_cast<int>(spec.height)).values;
 }
 
-}  // namespace tern::trainer
+}  // namespace tern

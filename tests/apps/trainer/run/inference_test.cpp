@@ -1,18 +1,13 @@
 #include <algorithm>
-#include <cmath>
 
 #include "tern/core/error.h"
-#include "tern/trainer/run/adapt_image.h"
 #include "tests/apps/train_lenet.h"
 #include "tests/support/pictures.h"
 
 namespace tern {
 namespace {
 
-using namespace trainer;
-
 constexpr int kSide = static_cast<int>(kDigitSide);
-constexpr ImageSpec kSpec = {.channels = 1, .height = kSide, .width = kSide, .classes = 10};
 
 /// Digit `index` of the test split as a picture on black.
 Image digit(int64_t index) {
@@ -29,29 +24,6 @@ void write_as_drawing(const std::string& path, const Image& image, int scale) {
     for (int x = 0; x < image.width * scale; ++x)
       grey_alpha[static_cast<size_t>((y + 5) * width + x + 50) * 2 + 1] = image.at(x / scale, y / scale);
   write_file(path, png_bytes(width, height, 2, grey_alpha));
-}
-
-TEST(DigitImage, TakesAnMnistPictureAsItIs) { EXPECT_EQ(adapt_digit(digit(3), kSpec), digit(3).values); }
-
-TEST(DigitImage, CentersTheInkInTheBoxWhicheverWayItWasWritten) {
-  Image page{.width = 300, .height = 200, .values = std::vector<uint8_t>(300 * 200, 230)};
-  for (int y = 20; y < 100; ++y)
-    for (int x = 30; x < 50; ++x) page.values[static_cast<size_t>(y * 300 + x)] = 40;
-  Image board = page;
-  for (auto& grey : board.values) grey = static_cast<uint8_t>(255 - grey);
-  const auto adapted = adapt_digit(page, kSpec);
-  EXPECT_EQ(adapt_digit(board, kSpec), adapted);
-  // An ink area of 20 × 80 becomes 5 × 20, and its centre is at the centre of the image.
-  for (int y = 0; y < kSide; ++y)
-    for (int x = 0; x < kSide; ++x) {
-      const bool ink = y >= 4 && y < 24 && x >= 12 && x < 17;
-      EXPECT_EQ(adapted[static_cast<size_t>(y * kSide + x)], ink ? 255 : 0) << x << ' ' << y;
-    }
-}
-
-TEST(DigitImage, BlankPaperIsBlack) {
-  const Image blank{.width = 50, .height = 40, .values = std::vector<uint8_t>(50 * 40, 250)};
-  EXPECT_EQ(std::ranges::max(adapt_digit(blank, kSpec)), 0);
 }
 
 TEST_F(TrainLenet, PredictsAPersonsOwnImages) {
