@@ -146,6 +146,14 @@ Variable pad(const Variable& x, const std::vector<Padding>& padding, double valu
 /// x with elements of another floating dtype.
 Variable convert(const Variable& x, DType dtype);
 
+/// A sparse matrix in CSR form times the dense `weight` [columns, features]: y[n, :] = Σ values[e] · weight[indices[e],
+/// :] over the elements e of row n, those in [offsets[n], offsets[n + 1]). It is PyTorch's embedding_bag with
+/// mode="sum", per_sample_weights=values and include_last_offset=True. indices: i64 [elements] in [0, columns).
+/// offsets: i64 [N + 1], from 0 to `elements`, without falling. values: f32 [elements], or undefined if all are 1. The
+/// result is [N, features] in the dtype of `weight`, with zeros in rows without elements. Only `weight` gets a
+/// gradient. The CPU checks indices and offsets. On CUDA, a row with an index outside is NaN.
+Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight);
+
 }  // namespace tern
 
 // Losses. Each is one number, of shape []. It is f64 for f64 inputs, and f32 for others.
@@ -156,15 +164,9 @@ namespace tern {
 Variable cross_entropy(const Variable& logits, const Tensor& labels, double smoothing = 0);
 /// The mean of (x - target)² over all elements. The shapes are equal.
 Variable mse(const Variable& x, const Tensor& target);
-/// The mean over all elements of the binary cross-entropy between σ(logits) and targets in [0, 1]: several labels for
-/// one sample. Shapes and dtypes are equal.
+/// The mean over all elements of the cross-entropy between targets and sigmoid(logits): max(x, 0) - x·t +
+/// log(1 + exp(-|x|)), as PyTorch's function of this name. Targets have the shape of the logits and values in [0, 1].
+/// They have the dtype of the logits, or f32 beside bf16 logits.
 Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets);
-
-/// y[N, features]: row n is Σ values[e] · weight[indices[e]] over the elements e of row n of a sparse matrix in
-/// compressed sparse rows: those from offsets[n] to offsets[n + 1] - 1. It is PyTorch's embedding_bag with mode "sum".
-/// indices: i64 [elements], columns of the sparse matrix; offsets: i64 [N + 1]; values: [elements] in the dtype of
-/// weight, or undefined if all are 1; weight: [columns, features]. The gradient goes to weight. If an index or offset
-/// is out of range, the CPU throws and CUDA gives NaN.
-Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight);
 
 }  // namespace tern

@@ -32,41 +32,48 @@ struct CrossEntropy {
   }
 };
 
-/// The mean over all elements of a function of an element and its target. `Kernels` has the function's name and its two
-/// kernels.
-template <class Kernels>
-struct MeanOfPairs {
+struct MeanSquaredError {
   Saved target, x;
 
-  static std::string name() { return Kernels::kName; }
-
   Tensor forward(const Tensor& input) {
-    check(input.shape() == target.shape() && input.dtype() == target.dtype(), name(), ": input ", input.dtype(), " ",
+    check(input.shape() == target.shape() && input.dtype() == target.dtype(), "mse: input ", input.dtype(), " ",
           input.shape(), ", target ", target.dtype(), " ", target.shape(), ", expected equal ones");
-    check(input.numel() != 0, name(), ": input of shape ", input.shape(),
-          ", expected one element or more to average over");
+    check(input.numel() != 0, "mse: input of shape ", input.shape(), ", expected one element or more to average over");
     x = input;
     target = in_format(target, input.format());
     Tensor loss = Tensor::empty({}, {parameter_dtype(input.dtype()), input.device()});
-    Kernels::kForward(x, target, loss);
+    kernels::mse(x, target, loss);
     return loss;
   }
   Gradients backward(const Tensor& dloss, const Needs&) const {
     Tensor dx = x.empty_like();
-    Kernels::kBackward(x, target, dloss, dx);
+    kernels::mse_backward(x, target, dloss, dx);
     return {dx};
   }
 };
 
-struct SquaredError {
-  static constexpr const char* kName = "mse";
-  static constexpr auto& kForward = kernels::mse;
-  static constexpr auto& kBackward = kernels::mse_backward;
-};
 struct BinaryCrossEntropy {
-  static constexpr const char* kName = "binary_cross_entropy_with_logits";
-  static constexpr auto& kForward = kernels::binary_cross_entropy;
-  static constexpr auto& kBackward = kernels::binary_cross_entropy_backward;
+  Saved target, x;
+
+  Tensor forward(const Tensor& input) {
+    const DType wide = parameter_dtype(input.dtype());
+    check(is_floating(input.dtype()) && input.shape() == target.shape() &&
+              (target.dtype() == input.dtype() || target.dtype() == wide),
+          "binary_cross_entropy_with_logits: logits ", input.dtype(), " ", input.shape(), ", targets ", target.dtype(),
+          " ", target.shape(), ", expected one shape, and targets of ", wide);
+    check(input.numel() != 0, "binary_cross_entropy_with_logits: logits of shape ", input.shape(),
+          ", expected one element or more to average over");
+    x = input;
+    target = in_format(convert(target.get(), wide).value(), input.format());
+    Tensor loss = Tensor::empty({}, {wide, input.device()});
+    kernels::binary_cross_entropy(x, target, loss);
+    return loss;
+  }
+  Gradients backward(const Tensor& dloss, const Needs&) const {
+    Tensor dx = x.empty_like();
+    kernels::binary_cross_entropy_backward(x, target, dloss, dx);
+    return {dx};
+  }
 };
 
 }  // namespace
@@ -75,11 +82,9 @@ Variable cross_entropy(const Variable& logits, const Tensor& labels, double smoo
   check(smoothing >= 0 && smoothing < 1, "cross_entropy: smoothing ", smoothing, ", expected [0, 1)");
   return apply(CrossEntropy{.labels = labels, .smoothing = smoothing, .x_options = {}, .probabilities = {}}, logits);
 }
-Variable mse(const Variable& x, const Tensor& target) {
-  return apply(MeanOfPairs<SquaredError>{.target = target, .x = {}}, x);
-}
+Variable mse(const Variable& x, const Tensor& target) { return apply(MeanSquaredError{.target = target, .x = {}}, x); }
 Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets) {
-  return apply(MeanOfPairs<BinaryCrossEntropy>{.target = targets, .x = {}}, logits);
+  return apply(BinaryCrossEntropy{.target = targets, .x = {}}, logits);
 }
 
 }  // namespace tern

@@ -57,7 +57,7 @@ struct Reader final : Module {
   Variable operator()(const SparseRows& words) {
     return run([&] { return out(relu(bag(words.indices, words.offsets, words.values))); });
   }
-  EmbeddingBag& bag = add<EmbeddingBag>("bag", {.columns = kWords, .features = 32, .weight_initializer = normal(0.05)});
+  EmbeddingBag& bag = add<EmbeddingBag>("bag", {.columns = kWords, .features = 32});
   Linear& out = add<Linear>("out", {.in = 32, .out = kTopics});
 };
 

@@ -2,26 +2,31 @@
 
 #include "tern/kernels/kernel.h"
 
-// Products of a sparse matrix [N, columns] with a dense one. The sparse matrix is in compressed sparse rows: row n has
-// the elements [offsets[n], offsets[n + 1]); element e is in column indices[e] and has the value values[e], or 1 if
-// `values` is undefined. indices: i64 [elements], offsets: i64 [N + 1], values: [elements] in the dtype of weight.
-
 namespace tern::kernels {
 
-/// Throws an error that says what does not fit: shapes, dtypes and, for tensors on the CPU, offsets that fall and
-/// indices outside [0, columns).
-void check_sparse_rows(const char* operation, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                       const Shape& dense, int64_t columns);
+/// The rows of a sparse matrix [N, columns] in CSR form. The elements of row n are those in [offsets[n],
+/// offsets[n + 1]); element e lies in column indices[e].
+struct Bags {
+  Tensor indices;  ///< i64 [elements] in [0, columns)
+  Tensor offsets;  ///< i64 [N + 1], from 0 to `elements`, without falling
+  Tensor values;   ///< f32 [elements], or undefined if all are 1
+};
 
-/// y [N, features] = the sparse matrix times weight [columns, features], f32 or f64. On CUDA, a row with an index or
-/// offset out of range is NaN.
-inline constinit Kernel<void(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                             Tensor& y)>
-    embedding_bag{"embedding_bag"};
-/// dweight [columns, features] = the transposed sparse matrix times dy [N, features]. It adds elements in their order,
-/// so the result does not depend on threads.
-inline constinit Kernel<void(const Tensor& dy, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                             Tensor& dweight)>
-    embedding_bag_backward{"embedding_bag_backward"};
+/// Returns [N, features] for weight [columns, features]. Throws an error that names what was found unless shapes,
+/// dtypes and devices fit. Reads no element.
+Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags);
+/// Throws an error that names the first offset or index that is not as `Bags` says. The tensors are on the CPU.
+void check_bag_elements(const Bags& bags, int64_t columns);
+
+/// y[n, :] = Σ values[e] · weight[indices[e], :] over the elements e of row n, in their order. weight: [columns,
+/// features]; y: [N, features] in the dtype of weight. The CPU calls `check_bag_elements`. On CUDA, a row with an index
+/// outside is NaN, and wrong offsets give wrong sums.
+inline constinit Kernel<void(const Tensor& weight, const Bags&, Tensor& y)> embedding_bag{"embedding_bag"};
+/// dw[c, :] = Σ values[e] · dy[row of e, :] over the elements e of column c, in their order. So dw has the same bits
+/// for every number of threads. Zeros in columns without elements. dy: [N, features]; dw: [columns, features] in its
+/// dtype. The CPU and CUDA treat wrong indices and offsets as above; on CUDA, elements with an index outside do not
+/// count.
+inline constinit Kernel<void(const Tensor& dy, const Bags&, Tensor& dw)> embedding_bag_backward{
+    "embedding_bag_backward"};
 
 }  // namespace tern::kernels

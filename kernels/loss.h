@@ -32,12 +32,15 @@ inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx)> mse_backward{
     "mse_backward"};
 
-/// loss = mean of -(t·log σ(x) + (1 - t)·log(1 - σ(x))) over all elements, computed as max(x, 0) - x·t + log(1 +
-/// e^-|x|). target: t in [0, 1], as x. loss has rank 0 and `parameter_dtype` of x.
+/// loss = mean of max(x, 0) - x·t + log(1 + exp(-|x|)) over all elements, rank 0, `parameter_dtype` of x: the
+/// cross-entropy between t and sigmoid(x). target: the shape and format of x, in `parameter_dtype` of x.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss)> binary_cross_entropy{
     "binary_cross_entropy"};
-/// dx = dloss · 1/numel · (σ(x) - target)
+/// dx = dloss/numel · (sigmoid(x) - target)
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx)>
     binary_cross_entropy_backward{"binary_cross_entropy_backward"};
+
+/// Throws an error that names both tensors unless `target` fits x, as `binary_cross_entropy` says.
+void check_binary_target(const Tensor& x, const Tensor& target);
 
 }  // namespace tern::kernels

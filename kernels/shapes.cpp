@@ -93,24 +93,47 @@ void check_label(int64_t label, int64_t row, int64_t classes) {
         classes - 1, " for ", classes, " classes");
 }
 
-void check_sparse_rows(const char* operation, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                       const Shape& dense, int64_t columns) {
-  check(dense.rank() == 2 && indices.rank() == 1 && offsets.rank() == 1 && offsets.numel() >= 1 &&
-            indices.dtype() == DType::i64 && offsets.dtype() == DType::i64,
-        operation, ": indices ", indices.dtype(), " ", indices.shape(), ", offsets ", offsets.dtype(), " ",
-        offsets.shape(), ", dense matrix ", dense, ", expected i64 [elements], i64 [N + 1] and two dimensions");
-  check(!values.defined() || (values.shape() == indices.shape() && is_floating(values.dtype())), operation, ": values ",
-        values.defined() ? values.dtype() : DType::f32, " ", values.shape(), ", expected floats of shape ",
-        indices.shape());
-  if (indices.device().type != DeviceType::cpu) return;
-  const auto first = offsets.span<int64_t>();
-  check(first.front() == 0 && first.back() == indices.numel() && std::ranges::is_sorted(first), operation,
-        ": offsets from ", first.front(), " to ", first.back(), ", expected them to rise from 0 to the ",
-        indices.numel(), " elements");
-  const auto wrong =
-      std::ranges::find_if(indices.span<int64_t>(), [=](int64_t index) { return index < 0 || index >= columns; });
-  check(wrong == indices.span<int64_t>().end(), operation, ": index ",
-        wrong == indices.span<int64_t>().end() ? 0 : *wrong, ", expected 0 to ", columns - 1);
+void check_binary_target(const Tensor& x, const Tensor& target) {
+  check(x.shape() == target.shape() && x.format() == target.format() && target.dtype() == parameter_dtype(x.dtype()),
+        "binary_cross_entropy: logits ", x.dtype(), " ", x.shape(), " ", x.format(), ", targets ", target.dtype(), " ",
+        target.shape(), " ", target.format(), ", expected targets of ", parameter_dtype(x.dtype()),
+        " in the same shape and format");
+}
+
+Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags) {
+  const auto& [indices, offsets, values] = bags;
+  check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding_bag: weight ", weight.dtype(), " of shape ",
+        weight.shape(), ", expected f32, f64 or bf16 [columns, features]");
+  const auto check_vector = [](const char* name, const Tensor& tensor) {
+    check(tensor.defined() && tensor.rank() == 1 && tensor.dtype() == DType::i64, "embedding_bag: ", name, ' ',
+          tensor.defined() ? to_string(tensor.dtype()) : "undefined", " of shape ", tensor.shape(), ", expected i64 [",
+          name[0] == 'i' ? "elements" : "N + 1", "]");
+  };
+  check_vector("indices", indices);
+  check_vector("offsets", offsets);
+  check(offsets.numel() >= 1, "embedding_bag: offsets of shape [0], expected [N + 1]");
+  check(!values.defined() || (values.shape() == indices.shape() && values.dtype() == DType::f32),
+        "embedding_bag: values ", values.dtype(), " of shape ", values.shape(), ", expected f32 of shape ",
+        indices.shape(), ", one for each index");
+  const auto same_device = [&](const Tensor& tensor) { return tensor.device() == weight.device(); };
+  check(same_device(indices) && same_device(offsets) && (!values.defined() || same_device(values)),
+        "embedding_bag: indices on ", indices.device(), ", offsets on ", offsets.device(), ", values on ",
+        values.defined() ? values.device() : indices.device(), ", weight on ", weight.device(),
+        ", expected one device");
+  return {offsets.numel() - 1, weight.size(1)};
+}
+
+void check_bag_elements(const Bags& bags, int64_t columns) {
+  const auto indices = bags.indices.span<int64_t>(), offsets = bags.offsets.span<int64_t>();
+  const auto elements = static_cast<int64_t>(indices.size());
+  check(offsets.front() == 0 && offsets.back() == elements, "embedding_bag: offsets from ", offsets.front(), " to ",
+        offsets.back(), ", expected from 0 to ", elements, ", the number of indices");
+  const auto falls = std::ranges::is_sorted_until(offsets);
+  check(falls == offsets.end(), "embedding_bag: offset ", falls - offsets.begin(), " falls to ",
+        falls == offsets.end() ? 0 : *falls, ", expected no less than the one before");
+  const auto outside = std::ranges::find_if(indices, [=](int64_t index) { return index < 0 || index >= columns; });
+  check(outside == indices.end(), "embedding_bag: element ", outside - indices.begin(), " has index ",
+        outside == indices.end() ? 0 : *outside, ", expected 0 to ", columns - 1, " for ", columns, " columns");
 }
 
 }  // namespace tern::kernels

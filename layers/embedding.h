@@ -1,34 +1,30 @@
 #pragma once
 
-#include "tern/autograd/functional.h"
-#include "tern/layers/initialize.h"
 #include "tern/layers/module.h"
 
 namespace tern {
 
-/// A linear layer for sparse rows: y[N, features] = x · weight + bias for a sparse x [N, columns] in compressed sparse
-/// rows (see `embedding_bag`). As torch.nn.EmbeddingBag with mode "sum" and a bias. It has several inputs, so it is a
-/// Module and not a Layer.
+/// A sparse matrix [N, columns] in CSR form, times weight [columns, features], plus bias [features]: `embedding_bag`,
+/// as torch.nn.EmbeddingBag with mode="sum" and include_last_offset=True, which has no bias. It is also a Linear whose
+/// input is sparse and whose weight is transposed. The first values are Linear's: uniform in ±1/√columns. (PyTorch's
+/// EmbeddingBag draws from N(0, 1), which is far too large for bags of words.)
 class EmbeddingBag final : public Module {
  public:
   struct Options {
     int64_t columns = 1, features = 1;
     bool bias = true;
-    Initializer weight_initializer = normal(1);  ///< as PyTorch's; large for rows with many elements
   };
-  explicit EmbeddingBag(const Options& options)
-      : weight(add_parameter("weight", {options.columns, options.features}, options.weight_initializer)),
-        bias(options.bias ? &add_parameter("bias", {options.features}, constant(0)) : nullptr) {}
+  explicit EmbeddingBag(const Options& options);
 
-  /// indices: i64 [elements], offsets: i64 [N + 1], values: [elements], or undefined if all are 1.
+  /// indices: i64 [elements] in [0, columns). offsets: i64 [N + 1]: the elements of row n are those in [offsets[n],
+  /// offsets[n + 1]). values: f32 [elements], or undefined if all are 1. Gives [N, features].
+  Variable forward(const Tensor& indices, const Tensor& offsets, const Tensor& values = {});
+  /// `forward`, then the output hook.
   Variable operator()(const Tensor& indices, const Tensor& offsets, const Tensor& values = {}) {
-    return run([&] {
-      const Variable y = embedding_bag(indices, offsets, values, weight.variable());
-      return bias ? y + bias->variable() : y;
-    });
+    return run([&] { return forward(indices, offsets, values); });
   }
 
-  Parameter& weight;      ///< [columns, features]
+  Parameter& weight;
   Parameter* const bias;  ///< null if there is none
 };
 

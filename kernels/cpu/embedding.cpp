@@ -1,68 +1,107 @@
 #include "tern/kernels/embedding.h"
 
 #include <algorithm>
+#include <ranges>
+#include <utility>
 
-#include "tern/kernels/cpu/vector.h"
+#include "tern/kernels/cpu/map.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
 
-/// The arrays of a sparse matrix in compressed sparse rows.
-struct SparseArrays {
-  SparseArrays(const Tensor& indices, const Tensor& offsets, const Tensor& values)
-      : index(indices.data<int64_t>()),
-        first(offsets.data<int64_t>()),
-        value(values.defined() ? values.data<float>() : nullptr) {}
+using kernels::Bags;
 
-  float at(int64_t element) const { return value ? value[element] : 1.0f; }
+const float* values_of(const Bags& bags) { return bags.values.defined() ? bags.values.data<float>() : nullptr; }
 
-  const int64_t *index, *first;
-  const float* value;  ///< null if all are 1
-};
+/// Features that are summed at once, in registers.
+constexpr int64_t kFeaturesAtOnce = 64;
 
-void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                   Tensor& y) {
-  kernels::check_sparse_rows("embedding_bag", indices, offsets, values, weight.shape(), weight.size(0));
-  const int64_t features = weight.size(1), rows = y.size(0);
-  const SparseArrays sparse(indices, offsets, values);
-  const float* from = weight.data<float>();
-  float* to = y.data<float>();
-  const int64_t work = std::max<int64_t>(1, features * indices.numel() / std::max<int64_t>(1, rows));
-  parallel_vectorized(rows, std::max<int64_t>(1, kGrain / work), [=](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      float* sum = to + row * features;
-      std::fill_n(sum, features, 0.0f);
-      for (int64_t e = sparse.first[row]; e < sparse.first[row + 1]; ++e) {
-        const float* add = from + sparse.index[e] * features;
-        const float factor = sparse.at(e);
+/// to[f] = Σ factors[k] · from[rows[k]·features + f] over k in [first, last), for the `width` features from `begin` on.
+/// Null factors are all 1.
+template <class T>
+void sum_scaled_rows(const T* from, const int64_t* rows, const float* factors, int64_t first, int64_t last,
+                     int64_t features, int64_t begin, T* to) {
+  const int64_t width = std::min(kFeaturesAtOnce, features - begin);
+  float total[kFeaturesAtOnce] = {};
+  for (int64_t k = first; k < last; ++k) {
+    const T* row = from + rows[k] * features + begin;
+    const float factor = factors != nullptr ? factors[k] : 1.0f;
 #pragma omp simd
-        for (int64_t j = 0; j < features; ++j) sum[j] += factor * add[j];
+    for (int64_t f = 0; f < width; ++f) total[f] += factor * load(row + f);
+  }
+#pragma omp simd
+  for (int64_t f = 0; f < width; ++f) store(to + begin + f, total[f]);
+}
+
+void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
+  kernels::check_bag_elements(bags, weight.size(0));
+  const int64_t rows = y.size(0), features = y.size(1), strips = (features + kFeaturesAtOnce - 1) / kFeaturesAtOnce;
+  const auto *index = bags.indices.data<int64_t>(), *offset = bags.offsets.data<int64_t>();
+  const float* factors = values_of(bags);
+  const int64_t per_row = bags.indices.numel() / std::max<int64_t>(1, rows) + 1;
+  const int64_t grain =
+      std::max<int64_t>(1, kGrain / (per_row * std::min(kFeaturesAtOnce, std::max<int64_t>(1, features))));
+  visit_fast(weight.dtype(), "embedding_bag", [&]<class T>(T) {
+    const T* from = weight.data<T>();
+    T* to = y.data<T>();
+    parallel_vectorized(rows * strips, grain, [=](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t n = i / strips, begin = i % strips * kFeaturesAtOnce;
+        sum_scaled_rows(from, index, factors, offset[n], offset[n + 1], features, begin, to + n * features);
       }
-    }
+    });
   });
 }
 
-/// Each thread has a range of the features and adds all elements to it in order.
-void embedding_bag_backward(const Tensor& dy, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                            Tensor& dweight) {
-  kernels::check_sparse_rows("embedding_bag_backward", indices, offsets, values, dy.shape(), dweight.size(0));
-  constexpr int64_t kLeastFeatures = 16;  // a cache line
-  const int64_t features = dweight.size(1), columns = dweight.size(0), rows = dy.size(0);
-  const SparseArrays sparse(indices, offsets, values);
-  const float* from = dy.data<float>();
-  float* to = dweight.data<float>();
-  parallel_vectorized(features, kLeastFeatures, [=](int64_t begin, int64_t end) {
-    for (int64_t column = 0; column < columns; ++column)
-      std::fill(to + column * features + begin, to + column * features + end, 0.0f);
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t e = sparse.first[row]; e < sparse.first[row + 1]; ++e) {
-        float* sum = to + sparse.index[e] * features;
-        const float* add = from + row * features;
-        const float factor = sparse.at(e);
-#pragma omp simd
-        for (int64_t j = begin; j < end; ++j) sum[j] += factor * add[j];
-      }
+/// The matrix by columns: of each column the rows and values of its elements, in the order of `Bags`.
+struct Columns {
+  Tensor starts;  ///< i64 [columns + 1]: the elements of column c are those in [starts[c], starts[c + 1])
+  Tensor rows;    ///< i64 [elements]
+  Tensor values;  ///< as in `Bags`
+};
+
+Columns by_columns(const Bags& bags, int64_t columns) {
+  const int64_t elements = bags.indices.numel();
+  const auto *index = bags.indices.data<int64_t>(), *offset = bags.offsets.data<int64_t>();
+  const float* value = values_of(bags);
+  Columns sorted{Tensor::zeros({columns + 1}, {.dtype = DType::i64}), Tensor::empty({elements}, {.dtype = DType::i64}),
+                 value != nullptr ? Tensor::empty({elements}) : Tensor()};
+  auto *start = sorted.starts.data<int64_t>(), *row = sorted.rows.data<int64_t>();
+  float* factor = value != nullptr ? sorted.values.data<float>() : nullptr;
+  for (int64_t e = 0; e < elements; ++e) ++start[index[e]];
+  for (int64_t c = 0, before = 0; c <= columns; ++c) before += std::exchange(start[c], before);
+  for (int64_t n = 0; n + 1 < bags.offsets.numel(); ++n)
+    for (int64_t e = offset[n]; e < offset[n + 1]; ++e) {
+      const int64_t place = start[index[e]]++;
+      row[place] = n;
+      if (factor != nullptr) factor[place] = value[e];
+    }
+  // Every start is now that of the next column.
+  std::move_backward(start, start + columns, start + columns + 1);
+  start[0] = 0;
+  return sorted;
+}
+
+// A thread takes whole columns, with as many columns and elements together as any other thread.
+void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
+  const int64_t columns = dw.size(0), features = dw.size(1);
+  kernels::check_bag_elements(bags, columns);
+  const Columns sorted = by_columns(bags, columns);
+  const auto *start = sorted.starts.data<int64_t>(), *rows = sorted.rows.data<int64_t>();
+  const float* factors = sorted.values.defined() ? sorted.values.data<float>() : nullptr;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, features));
+  visit_fast(dy.dtype(), "embedding_bag_backward", [&]<class T>(T) {
+    const T* from = dy.data<T>();
+    T* to = dw.data<T>();
+    parallel_vectorized(columns + bags.indices.numel(), grain, [=](int64_t first, int64_t last) {
+      // Column c begins at this place of the work.
+      const auto place = [=](int64_t column) { return start[column] + column; };
+      int64_t c = *std::ranges::lower_bound(std::views::iota(int64_t{0}, columns + 1), first, {}, place);
+      for (; c < columns && place(c) < last; ++c)
+        for (int64_t begin = 0; begin < features; begin += kFeaturesAtOnce)
+          sum_scaled_rows(from, rows, factors, start[c], start[c + 1], features, begin, to + c * features);
+    });
   });
 }
 

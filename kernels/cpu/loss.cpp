@@ -164,35 +164,35 @@ void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, d
   });
 }
 
-/// loss = mean of each(x, target) over all elements. Sums blocks in f32 and the blocks' sums in f64.
-template <class Each>
-void mean_of(const char* operation, const Tensor& x, const Tensor& target, Tensor& loss, Each each) {
+/// The mean of term(i) over i in [0, count): f32 sums of blocks, then their sum in f64. It does not depend on the
+/// number of threads.
+template <class Term>
+float mean_of(int64_t count, Term term) {
   constexpr int64_t kBlock = 4096;
-  const Tensor aim = target.to(x.format());
-  const int64_t count = x.numel(), blocks = (count + kBlock - 1) / kBlock;
+  const int64_t blocks = (count + kBlock - 1) / kBlock;
   const Tensor partials = Tensor::empty({blocks}, {.dtype = DType::f64});
   double* partial = partials.data<double>();
-  visit_fast(x.dtype(), operation, [&]<class T>(T) {
-    const T *in = x.data<T>(), *wanted = aim.data<T>();
-    parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
-      for (int64_t block = first; block < last; ++block) {
-        float sum = 0;
+  parallel_vectorized(blocks, kGrain / kBlock, [=](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = block * kBlock; i < std::min(count, (block + 1) * kBlock); ++i)
-          sum += each(load(in + i), load(wanted + i));
-        partial[block] = sum;
-      }
-    });
+      for (int64_t i = block * kBlock; i < std::min(count, (block + 1) * kBlock); ++i) sum += term(i);
+      partial[block] = sum;
+    }
   });
   double total = 0;
   for (int64_t block = 0; block < blocks; ++block) total += partial[block];
-  *loss.data<float>() = static_cast<float>(total / static_cast<double>(count));
+  return static_cast<float>(total / static_cast<double>(count));
 }
 
 void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
-  mean_of("mse", x, target, loss, [](float value, float wanted) {
-    const float distance = value - wanted;
-    return distance * distance;
+  const Tensor aim = target.to(x.format());
+  visit_fast(x.dtype(), "mse", [&]<class T>(T) {
+    const T *in = x.data<T>(), *wanted = aim.data<T>();
+    *loss.data<float>() = mean_of(x.numel(), [=](int64_t i) {
+      const float distance = load(in + i) - load(wanted + i);
+      return distance * distance;
+    });
   });
 }
 
@@ -202,16 +202,32 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Te
 }
 
 void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
-  mean_of("binary_cross_entropy", x, target, loss, [](float logit, float wanted) {
-    const float size = logit < 0.0f ? -logit : logit;
-    return (logit < 0.0f ? 0.0f : logit) - logit * wanted + logarithm(1.0f + exponential(-size));
+  kernels::check_binary_target(x, target);
+  visit_fast(x.dtype(), "binary_cross_entropy", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    const float* wanted = target.data<float>();
+    *loss.data<float>() = mean_of(x.numel(), [=](int64_t i) {
+      const float logit = load(in + i), distance = logit < 0.0f ? -logit : logit;
+      // If the logit is NaN, so is its product.
+      return (logit > 0.0f ? logit : 0.0f) - logit * wanted[i] + logarithm_of_one_plus(exponential(-distance));
+    });
   });
 }
 
 void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
-  const auto factor = static_cast<float>(dloss.item() / static_cast<double>(x.numel()));
-  map("binary_cross_entropy_backward", x, target, dx,
-      [=](float logit, float wanted) { return factor * (1.0f / (1.0f + exponential(-logit)) - wanted); });
+  kernels::check_binary_target(x, target);
+  kernels::check_alike("binary_cross_entropy_backward", x, dx);
+  const auto scale = static_cast<float>(dloss.item() / static_cast<double>(x.numel()));
+  visit_fast(x.dtype(), "binary_cross_entropy_backward", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    const float* wanted = target.data<float>();
+    T* out = dx.data<T>();
+    parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i)
+        store(out + i, scale * (1.0f / (1.0f + exponential(-load(in + i))) - wanted[i]));
+    });
+  });
 }
 
 }  // namespace

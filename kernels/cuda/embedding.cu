@@ -1,98 +1,117 @@
 #include "tern/kernels/embedding.h"
 
-#include <algorithm>
-
 #include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cuda {
 namespace {
 
-/// A sparse matrix in compressed sparse rows.
-struct SparseArrays {
-  const int64_t *index, *first;
-  const float* value;  ///< null if all are 1
-  int64_t rows, columns, elements;
+using kernels::Bags;
 
-  __device__ float at(int64_t element) const { return value ? value[element] : 1.0f; }
-  __device__ bool has(int64_t column) const { return 0 <= column && column < columns; }
-  /// The row of an element.
-  __device__ int64_t row_of(int64_t element) const {
-    int64_t low = 0, high = rows;
-    while (low + 1 < high) {
-      const int64_t middle = (low + high) / 2;
-      (first[middle] <= element ? low : high) = middle;
-    }
-    return low;
-  }
+/// `Bags` as the argument of a kernel. A plain value.
+struct Elements {
+  explicit Elements(const Bags& bags)
+      : index(bags.indices.data<int64_t>()),
+        offset(bags.offsets.data<int64_t>()),
+        value(bags.values.defined() ? bags.values.data<float>() : nullptr),
+        count(bags.indices.numel()) {}
+
+  __device__ float factor(int64_t e) const { return value != nullptr ? value[e] : 1.0f; }
+
+  const int64_t *index, *offset;
+  const float* value;
+  int64_t count;
 };
 
-SparseArrays sparse_arrays(const Tensor& indices, const Tensor& offsets, const Tensor& values, int64_t columns) {
-  return {.index = indices.data<int64_t>(),
-          .first = offsets.data<int64_t>(),
-          .value = values.defined() ? values.data<float>() : nullptr,
-          .rows = offsets.numel() - 1,
-          .columns = columns,
-          .elements = indices.numel()};
-}
-
-/// One thread for each element of y. Neighbours read neighbours of weight.
-__global__ void embedding_bag_kernel(SparseArrays sparse, const float* weight, int64_t features, float* y) {
-  for (int64_t i = global_thread(); i < sparse.rows * features; i += global_threads()) {
-    const int64_t row = i / features, feature = i - row * features;
-    const int64_t begin = sparse.first[row], end = sparse.first[row + 1];
-    bool fits = 0 <= begin && begin <= end && end <= sparse.elements;
+/// One thread for each element of y.
+template <class T>
+__global__ void sum_bags(Elements elements, const T* weight, int64_t rows, int64_t columns, int64_t features, T* y) {
+  for (int64_t i = global_thread(); i < rows * features; i += global_threads()) {
+    const int64_t n = i / features, f = i - n * features;
+    const int64_t first = std::max<int64_t>(elements.offset[n], 0),
+                  last = std::min(elements.offset[n + 1], elements.count);
     float sum = 0;
-    for (int64_t e = begin; fits && e < end; ++e) {
-      fits = sparse.has(sparse.index[e]);
-      if (fits) sum += sparse.at(e) * weight[sparse.index[e] * features + feature];
+#pragma unroll 4
+    for (int64_t e = first; e < last; ++e) {
+      const int64_t column = elements.index[e];
+      const bool inside = column >= 0 && column < columns;
+      sum += inside ? elements.factor(e) * float(weight[column * features + f]) : NAN;
     }
-    y[i] = fits ? sum : nanf("");
+    y[i] = static_cast<T>(sum);
   }
 }
 
-void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                   Tensor& y) {
-  kernels::check_sparse_rows("embedding_bag", indices, offsets, values, weight.shape(), weight.size(0));
-  check(weight.dtype() == DType::f32, "embedding_bag: weight is ", weight.dtype(), ", on CUDA expected f32");
-  launch("embedding_bag", weight.device(), grid_over(y.numel()), embedding_bag_kernel,
-         sparse_arrays(indices, offsets, values, weight.size(0)), weight.data<float>(), weight.size(1),
-         y.data<float>());
+/// row[e] = the row of element e, the last one that begins at or before it.
+__global__ void find_rows(Elements elements, int64_t rows, int64_t* row) {
+  for (int64_t e = global_thread(); e < elements.count; e += global_threads()) {
+    int64_t below = 0, above = rows;  // row `below` begins at or before e, row `above` after it
+    while (above - below > 1) {
+      const int64_t middle = (below + above) / 2;
+      (elements.offset[middle] <= e ? below : above) = middle;
+    }
+    row[e] = below;
+  }
 }
 
-/// Block b has the rows b, b + blocks, ... of dweight. It reads all elements in order and adds those of its rows. A
-/// thread has every blockDim-th feature, so that no two threads add to one sum.
-__global__ void embedding_bag_gradient(SparseArrays sparse, const float* dy, int64_t features, float* dweight) {
-  __shared__ int64_t columns[kThreads], rows[kThreads];
-  __shared__ float values[kThreads];
-  for (int64_t column = blockIdx.x; column < sparse.columns; column += gridDim.x)
-    for (int64_t j = threadIdx.x; j < features; j += blockDim.x) dweight[column * features + j] = 0;
-  for (int64_t tile = 0; tile < sparse.elements; tile += kThreads) {
-    const int64_t own = tile + threadIdx.x;
-    __syncthreads();
-    if (own < sparse.elements) {
-      columns[threadIdx.x] = sparse.index[own];
-      rows[threadIdx.x] = sparse.row_of(own);
-      values[threadIdx.x] = sparse.at(own);
-    }
-    __syncthreads();
-    for (int64_t k = 0; k < min(int64_t{kThreads}, sparse.elements - tile); ++k) {
-      if (!sparse.has(columns[k]) || columns[k] % gridDim.x != blockIdx.x) continue;
-      for (int64_t j = threadIdx.x; j < features; j += blockDim.x)
-        dweight[columns[k] * features + j] += values[k] * dy[rows[k] * features + j];
+/// The features that a warp sums: those of a strip, several for each lane.
+constexpr int kPerLane = 4, kStrip = kWarp * kPerLane;
+
+/// Each warp owns the columns c with c % owners equal to its number, in one strip of features. It reads all indices, 32
+/// at once, and adds the elements of its own columns in their order. So no two threads write to the same sum, and the
+/// order of a sum does not depend on the device. `owners` is a power of two.
+template <class T>
+__global__ void sum_columns_of_bags(Elements elements, const int64_t* row, const T* dy, int64_t columns,
+                                    int64_t features, int64_t owners, float* dw) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t own = global_thread() / kWarp, first = int64_t{blockIdx.y} * kStrip + lane;
+  for (int64_t begin = 0; begin < elements.count; begin += kWarp) {
+    const int64_t column = begin + lane < elements.count ? elements.index[begin + lane] : -1;
+    const bool mine = column >= 0 && column < columns && (column & (owners - 1)) == own;
+    unsigned hits = __ballot_sync(~0u, mine);
+    for (int hit = 0; hits != 0; ++hit, hits >>= 1) {
+      if ((hits & 1) == 0) continue;
+      const int64_t target = __shfl_sync(~0u, column, hit), e = begin + hit;
+      const float factor = elements.factor(e);
+      const T* from = dy + row[e] * features;
+      float* to = dw + target * features;
+#pragma unroll
+      for (int k = 0; k < kPerLane; ++k)
+        if (const int64_t f = first + k * kWarp; f < features) to[f] += factor * float(from[f]);
     }
   }
 }
 
-void embedding_bag_backward(const Tensor& dy, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                            Tensor& dweight) {
-  kernels::check_sparse_rows("embedding_bag_backward", indices, offsets, values, dy.shape(), dweight.size(0));
-  check(dy.dtype() == DType::f32, "embedding_bag_backward: dy is ", dy.dtype(), ", on CUDA expected f32");
-  constexpr int64_t kMostBlocks = 512;
-  const Grid grid{.blocks = dim3(static_cast<unsigned>(std::min(dweight.size(0), kMostBlocks)))};
-  launch("embedding_bag_backward", dy.device(), grid, embedding_bag_gradient,
-         sparse_arrays(indices, offsets, values, dweight.size(0)), dy.data<float>(), dweight.size(1),
-         dweight.data<float>());
+void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
+  if (y.numel() == 0) return;
+  visit_fast(weight.dtype(), "embedding_bag", [&]<class T>(T) {
+    launch("embedding_bag", weight.device(), grid_over(y.numel()), sum_bags<T>, Elements(bags),
+           static_cast<const T*>(weight.data<T>()), y.size(0), weight.size(0), y.size(1), y.data<T>());
+  });
+}
+
+void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
+  constexpr const char* kOperation = "embedding_bag_backward";
+  constexpr int64_t kMostOwners = 4096, kWarps = kThreads / kWarp;
+  if (dw.numel() == 0) return;
+  const Device device = dw.device();
+  const int64_t columns = dw.size(0), features = dw.size(1), elements = bags.indices.numel();
+  Tensor sums = dw.dtype() == DType::f32 ? dw : Tensor::empty(dw.shape(), {.device = device});
+  kernels::fill.on(Target::cuda)(sums, 0);
+  if (elements > 0 && dy.size(0) > 0) {
+    const Tensor row = Tensor::empty({elements}, {.dtype = DType::i64, .device = device});
+    launch(kOperation, device, grid_over(elements), find_rows, Elements(bags), dy.size(0), row.data<int64_t>());
+    int64_t owners = kWarps;
+    while (owners < std::min(columns, kMostOwners)) owners *= 2;
+    const Grid grid{.blocks = dim3(static_cast<unsigned>(owners / kWarps),
+                                   static_cast<unsigned>((features + kStrip - 1) / kStrip))};
+    visit_fast(dy.dtype(), kOperation, [&]<class T>(T) {
+      launch(kOperation, device, grid, sum_columns_of_bags<T>, Elements(bags),
+             static_cast<const int64_t*>(row.data<int64_t>()), static_cast<const T*>(dy.data<T>()), columns, features,
+             owners, sums.data<float>());
+    });
+  }
+  if (dw.dtype() != DType::f32) kernels::convert.on(Target::cuda)(sums, dw);
 }
 
 }  // namespace

@@ -189,25 +189,16 @@ void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, d
   });
 }
 
-/// Adds function(x, target) over the elements.
-template <class T, class Function>
-struct PairSum {
+template <class T>
+struct SquaredDistance {
   const T *x, *target;
-  Function function;
   template <int Width>
   __device__ void add(int64_t at, int64_t, float* sums) const {
     const auto a = load_pack<T, Width>(x + at), b = load_pack<T, Width>(target + at);
-    for (int j = 0; j < Width; ++j) sums[j] += function(float(a.values[j]), float(b.values[j]));
-  }
-};
-
-struct SquaredDistance {
-  __device__ float operator()(float x, float target) const { return (x - target) * (x - target); }
-};
-
-struct BinaryCrossEntropy {
-  __device__ float operator()(float x, float target) const {
-    return (x < 0 ? 0.0f : x) - x * target + log1pf(expf(-fabsf(x)));
+    for (int j = 0; j < Width; ++j) {
+      const float difference = float(a.values[j]) - float(b.values[j]);
+      sums[j] += difference * difference;
+    }
   }
 };
 
@@ -217,34 +208,27 @@ struct StoreMean {
   __device__ void operator()(int64_t, const double* totals) const { *loss = static_cast<float>(totals[0] / count); }
 };
 
-struct ChanceGradient {
-  float factor;
-  const float* dloss;
-  __device__ float operator()(float x, float target) const {
-    return *dloss * factor * (1.0f / (1.0f + expf(-x)) - target);
-  }
-};
-
 struct ErrorGradient {
   float factor;
   const float* dloss;
   __device__ float operator()(float x, float target) const { return *dloss * factor * (x - target); }
 };
 
-/// loss = mean of function(x, target) over all elements.
-template <class Function>
-void mean_of(const char* operation, const Tensor& x, const Tensor& target, Function function, Tensor& loss) {
-  kernels::check_alike(operation, x, target);
+/// Stores the mean of what `each` adds over the elements of x.
+template <class Each>
+void store_mean(const char* operation, const Tensor& x, Each each, Tensor& loss) {
   Shape one = x.shape();
   for (int d = 0; d < one.rank(); ++d) one[d] = 1;
-  visit_fast(x.dtype(), operation, [&]<class T>(T) {
-    sum<1, 1>(operation, x.device(), Summation(operation, x, Tensor::empty(one)), false,
-              PairSum<T, Function>{x.data<T>(), target.data<T>(), function},
-              StoreMean{static_cast<double>(x.numel()), loss.data<float>()});
-  });
+  sum<1, 1>(operation, x.device(), Summation(operation, x, Tensor::empty(one)), false, each,
+            StoreMean{static_cast<double>(x.numel()), loss.data<float>()});
 }
 
-void mse(const Tensor& x, const Tensor& target, Tensor& loss) { mean_of("mse", x, target, SquaredDistance{}, loss); }
+void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
+  kernels::check_alike("mse", x, target);
+  visit_fast(x.dtype(), "mse", [&]<class T>(T) {
+    store_mean("mse", x, SquaredDistance<T>{x.data<T>(), target.data<T>()}, loss);
+  });
+}
 
 void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
   kernels::check_alike("mse_backward", x, target);
@@ -252,14 +236,47 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Te
       target);
 }
 
+template <class T>
+struct LogisticLoss {
+  const T* x;
+  const float* target;
+  template <int Width>
+  __device__ void add(int64_t at, int64_t, float* sums) const {
+    const auto logits = load_pack<T, Width>(x + at);
+    const auto targets = load_pack<float, Width>(target + at);
+    for (int j = 0; j < Width; ++j) {
+      const auto logit = float(logits.values[j]);
+      // fmaxf drops a NaN, but the product has it.
+      sums[j] += fmaxf(logit, 0) - logit * targets.values[j] + log1pf(expf(-fabsf(logit)));
+    }
+  }
+};
+
+struct LogisticGradient {
+  float factor;
+  const float* dloss;
+  __device__ float operator()(float x, float target) const { return *dloss * factor * (1 / (1 + expf(-x)) - target); }
+};
+
 void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
-  mean_of("binary_cross_entropy", x, target, BinaryCrossEntropy{}, loss);
+  kernels::check_binary_target(x, target);
+  visit_fast(x.dtype(), "binary_cross_entropy", [&]<class T>(T) {
+    store_mean("binary_cross_entropy", x, LogisticLoss<T>{x.data<T>(), target.data<float>()}, loss);
+  });
 }
 
 void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
-  kernels::check_alike("binary_cross_entropy_backward", x, target);
-  map("binary_cross_entropy_backward",
-      ChanceGradient{static_cast<float>(1 / static_cast<double>(x.numel())), dloss.data<float>()}, dx, x, target);
+  constexpr const char* kOperation = "binary_cross_entropy_backward";
+  kernels::check_binary_target(x, target);
+  kernels::check_alike(kOperation, x, dx);
+  if (dx.numel() == 0) return;
+  const auto strides = [&](const Tensor& tensor) { return kernels::strides_in(tensor, dx.shape()); };
+  const kernels::LoopNest<3> nest(dx.shape(), kernels::storage_order(dx), {strides(dx), strides(x), strides(target)});
+  const LogisticGradient gradient{static_cast<float>(1 / static_cast<double>(x.numel())), dloss.data<float>()};
+  visit_fast(x.dtype(), kOperation, [&]<class T>(T) {
+    map_walk(kOperation, x.device(), Walk<3>(nest, kOperation), gradient, dx.data<T>(),
+             static_cast<const T*>(x.data<T>()), static_cast<const float*>(target.data<float>()));
+  });
 }
 
 }  // namespace

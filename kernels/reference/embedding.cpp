@@ -1,47 +1,53 @@
 #include "tern/kernels/embedding.h"
 
-#include <algorithm>
-
 #include "tern/core/visit.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::reference {
 namespace {
 
-/// Calls visit(row, column, value) for every element of the sparse matrix, in order.
-template <class T, class Visit>
-void for_each_element(const Tensor& indices, const Tensor& offsets, const Tensor& values, Visit visit) {
-  const int64_t* first = offsets.data<int64_t>();
-  for (int64_t row = 0; row + 1 < offsets.numel(); ++row)
-    for (int64_t e = first[row]; e < first[row + 1]; ++e)
-      visit(row, indices.data<int64_t>()[e], values.defined() ? values.data<T>()[e] : T(1));
+using kernels::Bags;
+
+/// Calls visit(n, column, value) for every element, in order.
+template <class Visit>
+void for_each_of_bags(const Bags& bags, Visit visit) {
+  const auto *index = bags.indices.data<int64_t>(), *offset = bags.offsets.data<int64_t>();
+  const float* value = bags.values.defined() ? bags.values.data<float>() : nullptr;
+  for (int64_t n = 0; n + 1 < bags.offsets.numel(); ++n)
+    for (int64_t e = offset[n]; e < offset[n + 1]; ++e) visit(n, index[e], value != nullptr ? value[e] : 1.0f);
 }
 
-void embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                   Tensor& y) {
-  kernels::check_sparse_rows("embedding_bag", indices, offsets, values, weight.shape(), weight.size(0));
-  const int64_t features = weight.size(1);
+/// to[i] = the sums, rounded to the dtype of `to`.
+template <class T>
+void round_to(const Tensor& sums, Tensor& to) {
+  for (int64_t i = 0; i < to.numel(); ++i) to.data<T>()[i] = static_cast<T>(sums.data<wider_t<T>>()[i]);
+}
+
+void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
+  kernels::check_bag_elements(bags, weight.size(0));
   visit_floating(weight.dtype(), "embedding_bag", [&]<class T>(T) {
-    std::ranges::fill(y.span<T>(), T(0));
-    for_each_element<T>(indices, offsets, values, [&](int64_t row, int64_t column, T value) {
-      for (int64_t j = 0; j < features; ++j)
-        y.data<T>()[row * features + j] =
-            static_cast<T>(y.data<T>()[row * features + j] + value * weight.data<T>()[column * features + j]);
+    using Wide = wider_t<T>;
+    const int64_t features = weight.size(1);
+    const Tensor sums = Tensor::zeros(y.shape(), {.dtype = parameter_dtype(y.dtype())});
+    for_each_of_bags(bags, [&](int64_t n, int64_t column, float value) {
+      for (int64_t f = 0; f < features; ++f)
+        sums.data<Wide>()[n * features + f] += Wide(value) * Wide(weight.data<T>()[column * features + f]);
     });
+    round_to<T>(sums, y);
   });
 }
 
-void embedding_bag_backward(const Tensor& dy, const Tensor& indices, const Tensor& offsets, const Tensor& values,
-                            Tensor& dweight) {
-  kernels::check_sparse_rows("embedding_bag_backward", indices, offsets, values, dy.shape(), dweight.size(0));
-  const int64_t features = dweight.size(1);
-  visit_floating(dweight.dtype(), "embedding_bag_backward", [&]<class T>(T) {
-    std::ranges::fill(dweight.span<T>(), T(0));
-    for_each_element<T>(indices, offsets, values, [&](int64_t row, int64_t column, T value) {
-      for (int64_t j = 0; j < features; ++j)
-        dweight.data<T>()[column * features + j] =
-            static_cast<T>(dweight.data<T>()[column * features + j] + value * dy.data<T>()[row * features + j]);
+void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
+  kernels::check_bag_elements(bags, dw.size(0));
+  visit_floating(dy.dtype(), "embedding_bag_backward", [&]<class T>(T) {
+    using Wide = wider_t<T>;
+    const int64_t features = dw.size(1);
+    const Tensor sums = Tensor::zeros(dw.shape(), {.dtype = parameter_dtype(dw.dtype())});
+    for_each_of_bags(bags, [&](int64_t n, int64_t column, float value) {
+      for (int64_t f = 0; f < features; ++f)
+        sums.data<Wide>()[column * features + f] += Wide(value) * Wide(dy.data<T>()[n * features + f]);
     });
+    round_to<T>(sums, dw);
   });
 }
 

@@ -154,27 +154,29 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Te
 }
 
 void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {
-  kernels::check_alike("binary_cross_entropy", x, target);
+  kernels::check_binary_target(x, target);
   visit_floating(x.dtype(), "binary_cross_entropy", [&]<class T>(T) {
     using Wide = wider_t<T>;
     Wide sum = 0;
     for (int64_t i = 0; i < x.numel(); ++i) {
-      const Wide logit = x.data<T>()[i], wanted = target.data<T>()[i];
-      sum += (logit < 0 ? Wide(0) : logit) - logit * wanted + std::log1p(std::exp(-std::abs(logit)));
+      const Wide logit = x.data<T>()[i];
+      sum += std::max(logit, Wide(0)) - logit * target.data<Wide>()[i] + std::log1p(std::exp(-std::abs(logit)));
     }
     loss.data<Wide>()[0] = sum / static_cast<Wide>(x.numel());
   });
 }
 
 void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx) {
-  kernels::check_alike("binary_cross_entropy_backward", x, target);
+  kernels::check_binary_target(x, target);
   kernels::check_alike("binary_cross_entropy_backward", x, dx);
   visit_floating(x.dtype(), "binary_cross_entropy_backward", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const Wide scale = dloss.data<Wide>()[0] / static_cast<Wide>(x.numel());
     for (int64_t i = 0; i < x.numel(); ++i) {
-      const Wide chance = 1 / (1 + std::exp(-Wide(x.data<T>()[i])));
-      dx.data<T>()[i] = static_cast<T>(scale * (chance - Wide(target.data<T>()[i])));
+      // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
+      const Wide logit = x.data<T>()[i], t = target.data<Wide>()[i], power = std::exp(-std::abs(logit)),
+                 unlikely = power / (1 + power);
+      dx.data<T>()[i] = static_cast<T>(scale * (logit > 0 ? (1 - t) - unlikely : unlikely - t));
     }
   });
 }

@@ -71,6 +71,26 @@ TEST(Empty, ABatchOfNothingHasNoOutputsAndZeroGradients) {
     }
 }
 
+TEST(Empty, BagsOfNothingAreZeroAndSoIsTheirGradient) {
+  struct Row {
+    int64_t rows, columns, features;
+  };
+  for (const DType dtype : kDTypes)
+    for (const auto& [rows, columns, features] :
+         {Row{3, 5, 4}, Row{0, 5, 4}, Row{3, 0, 4}, Row{3, 5, 0}, Row{0, 0, 0}}) {
+      const Shape w_shape{columns, features}, y_shape{rows, features};
+      SCOPED_TRACE(to_string(dtype) + " " + to_string(w_shape) + " " + to_string(y_shape));
+      const auto weight = Variable::leaf(Tensor::full(w_shape, 1, {.dtype = dtype}));
+      soil(y_shape, dtype);
+      const Variable y = embedding_bag(Tensor::empty({0}, {.dtype = DType::i64}),
+                                       Tensor::zeros({rows + 1}, {.dtype = DType::i64}), {}, weight);
+      expect_zeros(y.value(), y_shape);
+      soil(w_shape, dtype);
+      sum(y).backward();
+      expect_zeros(weight.gradient(), w_shape);
+    }
+}
+
 TEST(Empty, MeansOfElementsAreEmptyWhereThereAreNoRows) {
   const auto x = Variable::leaf(Tensor::empty({0, 3}));
   const Variable y = mean(x, {1});

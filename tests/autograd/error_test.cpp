@@ -9,7 +9,9 @@ namespace {
 
 Variable zeros(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, {dtype}); }
 
-Tensor integers(const std::vector<int64_t>& values) { return Tensor::from<int64_t>({std::ssize(values)}, values); }
+Tensor integers(const std::vector<int64_t>& values) {
+  return Tensor::from({static_cast<int64_t>(values.size())}, values);
+}
 
 /// A wrong call and the error message that it must give.
 struct WrongCall {
@@ -72,19 +74,37 @@ TEST(Errors, NameTheOperationAndBothShapes) {
       {[] {
          binary_cross_entropy_with_logits(zeros({0, 3}), Tensor::zeros({0, 3}));
        },
-       "binary_cross_entropy_with_logits: input of shape [0, 3], expected one element or more to average over"},
+       "binary_cross_entropy_with_logits: logits of shape [0, 3], expected one element or more to average over"},
       {[] {
-         embedding_bag(integers({0, 5}), integers({0, 2}), {}, zeros({5, 3}));
+         binary_cross_entropy_with_logits(zeros({2, 3}), Tensor::zeros({2}));
        },
-       "embedding_bag: index 5, expected 0 to 4"},
+       "binary_cross_entropy_with_logits: logits f32 [2, 3], targets f32 [2], expected one shape, and targets of f32"},
+      {[] { binary_cross_entropy_with_logits(zeros({2}), Tensor::zeros({2}, {DType::i64})); },
+       "binary_cross_entropy_with_logits: logits f32 [2], targets i64 [2], expected one shape, and targets of f32"},
       {[] {
-         embedding_bag(integers({0, 1}), integers({0, 3}), {}, zeros({5, 3}));
+         embedding_bag(integers({0}), integers({0, 1}), {}, zeros({3}));
        },
-       "embedding_bag: offsets from 0 to 3, expected them to rise from 0 to the 2 elements"},
+       "embedding_bag: weight f32 of shape [3], expected f32, f64 or bf16 [columns, features]"},
       {[] {
-         embedding_bag(integers({0, 1}), integers({0, 2}), Tensor::zeros({3}), zeros({5, 3}));
+         embedding_bag(Tensor::zeros({1}), integers({0, 1}), {}, zeros({3, 2}));
        },
-       "embedding_bag: values f32 [3], expected floats of shape [2]"},
+       "embedding_bag: indices f32 of shape [1], expected i64 [elements]"},
+      {[] {
+         embedding_bag(integers({0}), Tensor(), {}, zeros({3, 2}));
+       },
+       "embedding_bag: offsets undefined of shape [], expected i64 [N + 1]"},
+      {[] {
+         embedding_bag(integers({}), integers({}), {}, zeros({3, 2}));
+       },
+       "embedding_bag: offsets of shape [0], expected [N + 1]"},
+      {[] {
+         embedding_bag(integers({0}), integers({0, 1}), Tensor::zeros({2}), zeros({3, 2}));
+       },
+       "embedding_bag: values f32 of shape [2], expected f32 of shape [1], one for each index"},
+      {[] {
+         embedding_bag(integers({0}), integers({0, 1}), Tensor::zeros({1}, {DType::f64}), zeros({3, 2}));
+       },
+       "embedding_bag: values f64 of shape [1], expected f32 of shape [1], one for each index"},
       {[] {
          local_response_norm(zeros({1, 4, 2, 2}), {.size = 0});
        },

@@ -1,49 +1,57 @@
 #include "tern/kernels/embedding.h"
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
 namespace {
 
-/// A sparse matrix: the number of elements of each row.
-struct EmbeddingCase {
-  const char* name;
-  std::vector<int64_t> rows;
+struct BagCase {
+  std::vector<int64_t> lengths;  ///< the elements of each row
   int64_t columns, features;
+  bool values = true;
 };
-const EmbeddingCase kEmbeddingCases[] = {
-    {"one element", {1}, 1, 1},
-    {"an empty row", {3, 0, 5, 1}, 7, 33},
-    {"no element", {0, 0}, 4, 3},
-    {"more elements than threads of a block", std::vector<int64_t>(40, 17), 1000, 8},
-    {"one column for all", std::vector<int64_t>(9, 40), 1, 70},
+const BagCase kBagCases[] = {
+    {{1}, 1, 1},
+    {{3, 0, 2, 5, 0}, 7, 10},
+    {{3, 0, 2, 5, 0}, 7, 10, false},
+    {{0, 0, 0}, 4, 3},
+    {{}, 4, 3},
+    {{70, 1, 33, 32}, 11, 64},
+    {{5, 90, 17}, 300, 131},
+    {{400, 300, 500}, 2, 33, false},
+    {std::vector<int64_t>(50, 7), 5000, 5},
 };
 
-Tensor offsets_of(const std::vector<int64_t>& rows, Device device) {
-  std::vector<int64_t> offsets = {0};
-  for (const int64_t elements : rows) offsets.push_back(offsets.back() + elements);
-  return Tensor::from<int64_t>({std::ssize(offsets)}, offsets).to(device);
+std::string name_of(const BagCase& c) {
+  return std::to_string(c.lengths.size()) + " rows times " + to_string(Shape{c.columns, c.features}) +
+         (c.values ? "" : " without values");
+}
+
+kernels::Bags bags_of(Run& run, const BagCase& c) {
+  std::vector<int64_t> offsets{0};
+  for (const int64_t length : c.lengths) offsets.push_back(offsets.back() + length);
+  const Shape elements{offsets.back()};
+  const Tensor values = run.parameter(elements).to(DType::f32);
+  return {run.integers(elements, static_cast<uint32_t>(c.columns)),
+          Tensor::from({static_cast<int64_t>(offsets.size())}, offsets).to(run.device()), c.values ? values : Tensor()};
 }
 
 }  // namespace
 
 void add_embedding_cases(ParityTable& table) {
   using namespace kernels;
-  for (const EmbeddingCase& each : kEmbeddingCases)
-    for (const bool with_values : {false, true}) {
-      const std::string name = std::string(each.name) + (with_values ? ", with values" : "");
-      const auto body = [=](Run& run, const auto& kernel, const Shape& dense, const Shape& result) {
-        const Tensor x = run.parameter(dense), offsets = offsets_of(each.rows, run.device());
-        const Shape elements{offsets.to(Device{}).data<int64_t>()[each.rows.size()]};
-        const Tensor indices = run.integers(elements, static_cast<uint32_t>(each.columns));
-        const Tensor values = with_values ? run.parameter(elements) : Tensor();
-        run(kernel, x, indices, offsets, values, run.parameter_output(result));
-      };
-      const Shape weight{each.columns, each.features}, y{std::ssize(each.rows), each.features};
-      const ParityOptions options = {.bf16 = false, .channels_last = false};
-      table.push_back({&embedding_bag, name, [=](Run& run) { body(run, embedding_bag, weight, y); }, options});
-      table.push_back(
-          {&embedding_bag_backward, name, [=](Run& run) { body(run, embedding_bag_backward, y, weight); }, options});
-    }
+  for (const BagCase& c : kBagCases) {
+    const auto rows = static_cast<int64_t>(c.lengths.size());
+    table.push_back({&embedding_bag, name_of(c), [=](Run& run) {
+                       const Bags bags = bags_of(run, c);
+                       run(embedding_bag, run.input({c.columns, c.features}), bags, run.output({rows, c.features}));
+                     }});
+    table.push_back(
+        {&embedding_bag_backward, name_of(c), [=](Run& run) {
+           const Bags bags = bags_of(run, c);
+           run(embedding_bag_backward, run.input({rows, c.features}), bags, run.output({c.columns, c.features}));
+         }});
+  }
 }
 
 }  // namespace tern::test

@@ -8,6 +8,8 @@ namespace {
 
 const Shape kShapes[] = {{1, 1}, {3, 10}, {5, 33}, {2, 3, 7}, {64, 10}, {2, 1000}, {9}};
 
+const Shape kBinaryShapes[] = {{}, {1}, {5, 33}, {2, 3, 4, 5}, {64, 103}, {3, 5000}};
+
 struct CrossEntropyCase {
   int64_t rows, classes;
   double smoothing = 0;
@@ -38,16 +40,39 @@ void add_loss_cases(ParityTable& table) {
                        const Tensor x = run.input(shape), target = run.input(shape);
                        run(mse_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
                      }});
+  }
+  for (const Shape& shape : kBinaryShapes) {
+    const std::string name = to_string(shape);
     table.push_back({&binary_cross_entropy, name, [=](Run& run) {
-                       const Tensor x = run.input(shape, -20, 20), target = run.input(shape, 0, 1);
+                       const Tensor x = run.input(shape, -9, 9), target = run.parameter(shape, 0, 1).to(x.format());
                        run(binary_cross_entropy, x, target, run.parameter_output({}));
                      }});
     table.push_back({&binary_cross_entropy_backward, name, [=](Run& run) {
-                       const Tensor x = run.input(shape, -20, 20), target = run.input(shape, 0, 1);
+                       const Tensor x = run.input(shape, -9, 9), target = run.parameter(shape, 0, 1).to(x.format());
                        run(binary_cross_entropy_backward, x, target, run.parameter({}, 0.5, 2), run.output(shape));
                      }});
   }
-  const float infinity = std::numeric_limits<float>::infinity();
+  const auto binary = [&table](const char* name, const Shape& shape, const std::vector<float>& logits,
+                               const std::vector<float>& targets) {
+    const auto target_of = [=](const Tensor& x) {
+      return Tensor::from(shape, targets).to(parameter_dtype(x.dtype())).to(x.device());
+    };
+    table.push_back({&binary_cross_entropy, name, [=](Run& run) {
+                       const Tensor x = run.given(shape, logits);
+                       run(binary_cross_entropy, x, target_of(x), run.parameter_output({}));
+                     }});
+    table.push_back({&binary_cross_entropy_backward, name, [=](Run& run) {
+                       const Tensor x = run.given(shape, logits);
+                       run(binary_cross_entropy_backward, x, target_of(x), run.parameter({}, 0.5, 2),
+                           run.output(shape));
+                     }});
+  };
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  binary("certain and wrong", {4}, {-500, 90, 1000, -88}, {1, 0, 0, 1});
+  binary("certain and right", {3}, {-20, 16, -12}, {0, 1, 0});  // log(1 + e) for e far below 1
+  binary("infinite and right", {2}, {infinity, 0}, {0.5, 0});
+  binary("NaN among the logits", {3}, {1, nan, -1}, {0, 0, 1});
+  binary("NaN among the targets", {3}, {1, 0.5, -1}, {0, nan, 1});
   const std::vector<float> impossible{1, -infinity, 2, 0, 500, -400};
   for (const auto* kernel : {&softmax, &log_softmax})
     table.push_back({kernel, "an impossible class and a certain one", [=](Run& run) {

@@ -57,20 +57,33 @@ TEST(MeanSquaredError, AveragesOverElements) {
   expect_values(dx, {-6, 0});
 }
 
-TEST(BinaryCrossEntropy, IsFiniteFarFromZeroAndKeepsNaN) {
-  const Tensor x = f64({4}, {0, 1000, -1000, 2}), target = f64({4}, {0.5, 1, 1, 0});
-  Tensor loss = empty_f64({}), dx = empty_f64({4});
-  binary_cross_entropy(x, target, loss);
-  const double last = 2 + std::log1p(std::exp(-2.0));
-  EXPECT_NEAR(loss.item(), (std::log(2.0) + 0 + 1000 + last) / 4, 1e-12);
-  binary_cross_entropy_backward(x, target, f64({}, {4}), dx);
-  const auto slopes = dx.to_vector<double>();
-  EXPECT_EQ(std::vector<double>(slopes.begin(), slopes.end() - 1), (std::vector<double>{0, 0, -1}));
-  EXPECT_NEAR(slopes.back(), 1 / (1 + std::exp(-2.0)), 1e-15);
-  const Tensor odd = Tensor::from<float>({1}, std::vector<float>{NAN}), half = Tensor::full({1}, 0.5);
-  Tensor nan_loss = Tensor::empty({});
-  binary_cross_entropy(odd, half, nan_loss);
-  EXPECT_TRUE(std::isnan(nan_loss.item()));
+TEST(BinaryCrossEntropy, AveragesOverElements) {
+  const Tensor x = f64({2, 2}, {0, kLog3, -kLog3, 1000}), target = f64({2, 2}, {0.5, 1, 0.25, 0});
+  Tensor loss = empty_f64({}), dx = empty_f64({2, 2});
+  binary_cross_entropy(x, target, loss);  // the third row: -0.25 log 0.25 - 0.75 log 0.75
+  expect_values(loss, {(std::log(2.0) + (kLog4 - kLog3) + (0.25 * kLog4 + 0.75 * (kLog4 - kLog3)) + 1000) / 4});
+  binary_cross_entropy_backward(x, target, f64({}, {2}), dx);
+  expect_values(dx, {0, -0.125, 0, 0.5});
+}
+
+// As PyTorch, which uses log1p: e^-20 is far below the precision of 1 + e^-20.
+TEST(BinaryCrossEntropy, IsPreciseIfThePredictionIsCertain) {
+  for (const Target on : {Target::reference, Target::cpu}) {
+    if (!binary_cross_entropy.has(on)) continue;
+    Tensor loss = Tensor::empty({});
+    binary_cross_entropy.on(on)(Tensor::full({1}, -20), Tensor::zeros({1}), loss);
+    EXPECT_NEAR(loss.item(), std::exp(-20.0), 1e-6 * std::exp(-20.0)) << to_string(on);
+  }
+}
+
+TEST(BinaryCrossEntropy, NamesTargetsThatDoNotFit) {
+  Tensor loss = Tensor::empty({});
+  for (const Target on : {Target::reference, Target::cpu})
+    if (binary_cross_entropy.has(on)) {
+      EXPECT_EQ(message_of<Error>([&] { binary_cross_entropy.on(on)(Tensor::zeros({2}), Tensor::zeros({3}), loss); }),
+                "binary_cross_entropy: logits f32 [2] row_major, targets f32 [3] row_major, expected targets of f32 in "
+                "the same shape and format");
+    }
 }
 
 }  // namespace

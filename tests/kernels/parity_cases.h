@@ -7,13 +7,13 @@
 namespace tern::test {
 
 void add_elementwise_cases(ParityTable& table);
-void add_embedding_cases(ParityTable& table);
 void add_reduction_cases(ParityTable& table);
 void add_matmul_cases(ParityTable& table);
 void add_convolution_cases(ParityTable& table);
 void add_pooling_cases(ParityTable& table);
 void add_normalization_cases(ParityTable& table);
 void add_loss_cases(ParityTable& table);
+void add_embedding_cases(ParityTable& table);
 void add_layout_cases(ParityTable& table);
 void add_update_cases(ParityTable& table);
 void add_codec_cases(ParityTable& table);

@@ -2,57 +2,86 @@
 
 #include <gtest/gtest.h>
 
-#include "tern/core/parallel.h"
-#include "tern/core/random.h"
+#include <algorithm>
+#include <cmath>
+
+#include "tern/autograd/functional.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+#include "tests/support/values.h"
 
 namespace tern {
 namespace {
 
-Tensor integers(const std::vector<int64_t>& values) { return Tensor::from<int64_t>({std::ssize(values)}, values); }
+const Tensor kIndices = Tensor::from<int64_t>({4}, std::vector<int64_t>{0, 2, 2, 1});
+const Tensor kOffsets = Tensor::from<int64_t>({4}, std::vector<int64_t>{0, 3, 3, 4});
+const Tensor kValues = Tensor::from<float>({4}, std::vector<float>{2, 10, 1, -1});
+const Tensor kDense = f64({3, 4}, {2, 0, 11, 0, 0, 0, 0, 0, 0, -1, 0, 0});
 
-TEST(EmbeddingBag, IsALinearLayerForSparseRows) {
-  EmbeddingBag bag({.columns = 3, .features = 2});
+std::vector<std::string> names(Module& module) {
+  std::vector<std::string> found;
+  for (const auto& [name, parameter] : module.parameters()) found.push_back(name);
+  return found;
+}
+
+TEST(EmbeddingBag, NamesItsParameters) {
+  EmbeddingBag bag({.columns = 4, .features = 2}), bare({.columns = 4, .features = 2, .bias = false});
   bag.initialize(1);
-  bag.weight.value().copy_from(Tensor::from<float>({3, 2}, std::vector<float>{1, 2, 10, 20, 100, 200}));
-  bag.bias->value().copy_from(Tensor::from<float>({2}, std::vector<float>{0.5, 0.25}));
-  const Variable ones = bag(integers({2, 0, 1}), integers({0, 2, 2, 3}));
-  EXPECT_EQ(ones.value().to_vector<float>(), (std::vector<float>{101.5, 202.25, 0.5, 0.25, 10.5, 20.25}));
-  const Tensor values = Tensor::from<float>({3}, std::vector<float>{2, -1, 3});
-  const Variable y = bag(integers({2, 0, 1}), integers({0, 2, 2, 3}), values);
-  EXPECT_EQ(y.value().to_vector<float>(), (std::vector<float>{199.5, 398.25, 0.5, 0.25, 30.5, 60.25}));
-  sum(y).backward();
-  EXPECT_EQ(bag.weight.gradient().to_vector<float>(), (std::vector<float>{-1, -1, 3, 3, 2, 2}));
-  EXPECT_EQ(bag.bias->gradient().to_vector<float>(), (std::vector<float>{3, 3}));
+  EXPECT_EQ(names(bag), (std::vector<std::string>{"weight", "bias"}));
+  EXPECT_EQ(bag.weight.value().shape(), (Shape{4, 2}));
+  EXPECT_EQ(bag.bias->value().shape(), Shape{2});
+  EXPECT_EQ(names(bare), (std::vector<std::string>{"weight"}));
 }
 
-TEST(EmbeddingBag, HasPyTorchsNames) {
-  EmbeddingBag bag({.columns = 3, .features = 2, .bias = false});
-  ASSERT_EQ(bag.parameters().size(), 1u);
-  EXPECT_EQ(bag.parameters()[0].name, "weight");
-  EXPECT_EQ(EmbeddingBag({.columns = 3, .features = 2}).parameters()[1].name, "bias");
-}
-
-TEST(EmbeddingBag, GivesTheSameBitsWithAnyNumberOfThreads) {
-  constexpr int64_t kColumns = 50, kFeatures = 100, kElements = 2000;
-  const RandomStream random({.purpose = Purpose::test});
-  std::vector<int64_t> columns;
-  Tensor values = Tensor::empty({kElements});
-  for (int64_t e = 0; e < kElements; ++e) {
-    columns.push_back(random.below(static_cast<uint64_t>(e), kColumns));
-    values.data<float>()[e] = random.normal(static_cast<uint64_t>(5000 + e));
-  }
-  const auto run = [&](int threads) {
-    set_thread_count(threads);
-    EmbeddingBag bag({.columns = kColumns, .features = kFeatures});
-    bag.initialize(1);
-    const Variable y = bag(integers(columns), integers({0, 3, 900, kElements}), values);
+TEST(EmbeddingBag, IsTheProductWithTheDenseMatrix) {
+  for (const bool bias : {false, true}) {
+    EmbeddingBag bag({.columns = 4, .features = 2, .bias = bias});
+    bag.initialize(1, DType::f64);
+    const auto weight = Variable::leaf(bag.weight.value().clone());
+    const Variable product = matmul(kDense, weight);
+    const Variable expected = bias ? product + Variable(bag.bias->value()) : product;
+    const Variable y = bag(kIndices, kOffsets, kValues);
+    EXPECT_EQ(y.shape(), (Shape{3, 2}));
+    expect_values(y.value(), expected.value().to_vector<double>());
     sum(y * y).backward();
-    return std::pair(y.value().to_vector<float>(), bag.weight.gradient().to_vector<float>());
-  };
-  const int before = thread_count();
-  const auto alone = run(1);
-  EXPECT_EQ(run(3), alone);
-  set_thread_count(before);
+    sum(expected * expected).backward();
+    expect_values(bag.weight.gradient(), weight.gradient().to_vector<double>());
+    if (bias) {
+      const auto dy = scale(expected, 2).value().to_vector<double>();
+      expect_values(bag.bias->gradient(), {dy[0] + dy[2] + dy[4], dy[1] + dy[3] + dy[5]});
+    }
+  }
+}
+
+TEST(EmbeddingBag, CountsWordsWithoutValues) {
+  EmbeddingBag bag({.columns = 3, .features = 1, .bias = false});
+  bag.initialize(1);
+  bag.weight.set_value(Tensor::from<float>({3, 1}, std::vector<float>{1, 10, 100}));
+  int seen = 0;
+  bag.on_output([&](const Variable&) { ++seen; });
+  expect_values(bag(kIndices, kOffsets).value(), {201, 0, 10});
+  EXPECT_EQ(seen, 1);
+}
+
+TEST(EmbeddingBag, StartsAsALinearOfAsManyInputs) {
+  EmbeddingBag bag({.columns = 400, .features = 50});
+  bag.initialize(7);
+  for (const Parameter* parameter : {&bag.weight, bag.bias}) {
+    double largest = 0;
+    for (const float value : parameter->value().to_vector<float>())
+      largest = std::max<double>(largest, std::abs(value));
+    EXPECT_LE(largest, 0.05);  // 1/√400
+    EXPECT_GT(largest, 0.045);
+  }
+}
+
+TEST(EmbeddingBag, NamesAnIndexBeyondItsColumns) {
+  EmbeddingBag bag({.columns = 2, .features = 1});
+  EXPECT_EQ(message_of<Error>([&] { bag(kIndices, kOffsets); }),
+            "model: 'weight' has no value yet; call initialize(seed) on the model before its first forward");
+  bag.initialize(1);
+  EXPECT_EQ(message_of<Error>([&] { bag(kIndices, kOffsets); }),
+            "embedding_bag: element 1 has index 2, expected 0 to 1 for 2 columns");
 }
 
 }  // namespace
