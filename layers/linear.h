@@ -6,7 +6,8 @@
 
 namespace tern {
 
-/// x · weightᵀ + bias for x [N, in], as torch.nn.Linear. Gives [N, out]. Then max(·, 0) with `relu`.
+/// Takes x [N, in] and gives x · weightᵀ + bias [N, out], as torch.nn.Linear does. If `relu` is set, applies max(·, 0)
+/// to the result.
 class Linear final : public Layer {
  public:
   struct Options {
@@ -14,7 +15,7 @@ class Linear final : public Layer {
     bool bias = true;
     bool relu = false;
     Initializer weight_initializer = default_weight();
-    Initializer bias_initializer = {};  ///< empty: `default_bias`
+    Initializer bias_initializer = {};  ///< if empty, `default_bias` is used
   };
   explicit Linear(const Options& options);
   Variable forward(const Variable& x) override;
@@ -26,7 +27,7 @@ class Linear final : public Layer {
   bool relu_;
 };
 
-/// [N, C·H·W] from [N, C, H, W], in the order C, H, W in every format.
+/// Reshapes [N, C, H, W] to [N, C·H·W]. The order of the elements is C, H, W in every memory format.
 class Flatten final : public Layer {
  public:
   struct Options {};

@@ -4,9 +4,9 @@
 namespace tern {
 namespace {
 
-/// Rank 0 is the parameter server. It takes the messages of all ranks, its own too, and sends the sum to each rank. If
-/// codes can be summed (TernGrad section 3.1), the sum travels as whole numbers within ±N. Otherwise it travels as
-/// floats.
+/// Rank 0 is the parameter server. It takes the messages of all N ranks, also its own. It sends the sum to each rank.
+/// If codes can be summed (TernGrad section 3.1), the sum travels as whole numbers from -N to N. Otherwise the sum
+/// travels as floats.
 class Server final : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;

@@ -126,7 +126,7 @@ void IndependentSubnets::install(const StateDict& values) {
     if (const Tensor* value = values.find(name)) parameter->set_value(*value);
   for (const auto& [name, buffer] : model_.buffers())
     if (const Tensor* value = values.find(name)) *buffer = *value;
-  // If shapes have changed, the optimizer has made new state. Its step counts continue.
+  // If shapes have changed, the optimizer has made new state. The new state continues the old step counts.
   for (const auto& [name, tensor] : local_.state()) {
     if (const Tensor* value = values.find(std::string(kOptimizerPrefix) + name))
       tensor.copy_from(*value);

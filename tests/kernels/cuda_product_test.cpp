@@ -10,7 +10,7 @@ namespace {
 TEST(CudaProduct, SumsInF32WhateverTheResultIs) {
   if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   const Device device{DeviceType::cuda, 0};
-  // If matmul rounded the parts of a split sum to bf16, 256 + 1 would become 256.
+  // matmul may split the sum into parts. If it rounded a part to bf16, 256 + 1 would become 256.
   constexpr int64_t kTerms = 4096;
   std::vector<float> terms(kTerms, 0);
   terms[0] = 256;

@@ -36,7 +36,8 @@ namespace fs = std::filesystem;
 /// Collects the errors of the ranks of a job, to find the one that ended it. Thread-safe.
 class FirstCause {
  public:
-  /// Records the current exception. A PeerError tells that another rank ended; then that rank's own error is the cause.
+  /// Records the current exception. A PeerError only says that another rank ended. The cause is the error of that other
+  /// rank.
   void note() {
     const std::lock_guard lock(mutex_);
     try {
@@ -98,7 +99,8 @@ void train_threads(const Application& application, const TrainSettings& settings
                    });
 }
 
-/// Rank 0's listener, if it differs from the address that the others know: inherited, or at --bind.
+/// Returns the listener that rank 0 inherits from the supervisor, or the listener that rank 0 opens at --bind.
+/// Without both, returns none. Then rank 0 listens at the address that the other ranks know.
 std::optional<detail::Listener> find_listener(const TrainSettings& settings, const ClusterPlace& place) {
   if (place.rank != 0) return {};
   if (const char* inherited = std::getenv("TERN_LISTENER"); inherited && place.supervised)
@@ -109,12 +111,13 @@ std::optional<detail::Listener> find_listener(const TrainSettings& settings, con
   return detail::Listener(address);
 }
 
-/// If all ranks are on this machine, the machine's token is used, and none has to be given.
+/// If all ranks are on this machine, returns the machine's token: the user need not give one.
 JobToken find_token(const ClusterPlace& place) {
   return place.local_size == place.size ? token_of_machine() : token_from_environment();
 }
 
-/// Prints whom the start waits for. Rank 0 prints it for all ranks of a supervisor.
+/// Returns a function that prints which ranks have not joined yet. If there is a supervisor, only rank 0 prints, for
+/// all ranks.
 std::function<void(const std::string&)> note_for(const TrainSettings& settings, const ClusterPlace& place,
                                                  Console& console) {
   if (settings.quiet || (place.supervised && place.rank != 0)) return {};
@@ -151,7 +154,7 @@ std::unique_ptr<PulseMemory> inherited_pulses(const ClusterPlace& place) {
 
 void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place, Console& console) {
   std::optional<InterruptGuard> interrupt;
-  if (place.supervised) interrupt.emplace();  // otherwise a rank ends at Ctrl-C while it waits for others to join
+  if (place.supervised) interrupt.emplace();  // otherwise Ctrl-C ends a rank that waits for others to join
   // A restarted job continues from the checkpoint that the former ranks left.
   if (place.epoch > 0 && !settings.checkpoint.empty())
     settings.resume |= latest_checkpoint(settings.checkpoint).has_value();
@@ -159,7 +162,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
-  // The ranks join first, so that each hears at once if another fails later.
+  // The ranks join before they load data. If a rank fails after that, the other ranks hear it at once.
   const auto communicator = connect(settings, place, console);
   if (!interrupt) interrupt.emplace();
   const auto pulses = inherited_pulses(place);
@@ -179,7 +182,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   }
 }
 
-/// Checks here, once, what would fail in each rank of this machine.
+/// Checks NCCL and the GPUs once for this machine. Without this check, each rank would report the same failure.
 void check_gpus(const TrainSettings& settings) {
   nccl_version();
   const int64_t workers = *settings.workers, gpus = cuda_device_count();

@@ -13,7 +13,8 @@ struct Avx2 {
   static uint32_t top_bits(const Words& words) {
     return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(words)));
   }
-  /// AVX2 packs within halves of 128 bits. The last step puts the quarters of these halves in order.
+  /// AVX2 packs each half of 128 bits separately. After that, the groups of 32 bits are not in order. The last step
+  /// puts these groups in order.
   static __m256i pack(const uint32_t* lanes) {
     const auto* v = reinterpret_cast<const __m256i*>(lanes);
     const __m256i low = _mm256_packus_epi32(_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1));

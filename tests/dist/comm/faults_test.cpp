@@ -26,12 +26,13 @@ void train(Communicator& c, int steps) {
   for (int step = 0; step < steps; ++step) {
     const Tensor x = Tensor::full({20011}, c.rank() + 1.0);
     c.all_reduce(x).wait();
-    c.barrier().wait();  // it sends both ways between every two ranks
+    c.barrier().wait();  // the barrier sends in both directions between each pair of ranks
     ASSERT_EQ(x.data<float>()[step % 20011], 6.0f) << "a sum over ranks 1, 2, 3";
   }
 }
 
-/// Three ranks. Ranks 1 and 2 reach rank 0 through a relay. Their connections are 0 to 3, in some order.
+/// Three ranks. Ranks 1 and 2 reach rank 0 through a relay. The relay gives their connections the
+/// numbers 0 to 3, in the order of arrival. This order can differ between runs.
 class Faults : public testing::TestWithParam<int> {
  protected:
   static uint32_t draw(int seed, uint64_t element, uint32_t below) {
@@ -66,7 +67,7 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
       EXPECT_EQ(errors, std::vector<std::string>(kRanks)) << "a late message harms nothing";
       continue;
     }
-    // A rank that is cut off may report another cause than the ranks that have lost it.
+    // If a fault cuts off one rank, that rank may report one cause and the other ranks another cause.
     for (const auto& error : errors) expect_named(error);
     EXPECT_TRUE(errors[0] == errors[1] || errors[0] == errors[2] || errors[1] == errors[2]) << errors[0] << "\n"
                                                                                             << errors[1] << "\n"
