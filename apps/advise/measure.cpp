@@ -17,7 +17,7 @@ constexpr int kWarmUp = 2, kFewest = 3;
 
 /// For each entry, the largest value of all ranks.
 std::vector<double> slowest(Communicator& c, const std::vector<double>& values) {
-  const Tensor all = Tensor::from<double>({std::ssize(values)}, values);
+  Tensor all = Tensor::from<double>({std::ssize(values)}, values);
   c.all_reduce(all, Reduction::max).wait();
   return all.to_vector<double>();
 }
@@ -74,7 +74,8 @@ LinkCost loopback_cost(double budget) {
   run_rank_threads(2, 1, [&](int rank) {
     const TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = token};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
-    const Tensor little = Tensor::zeros({2}), much = Tensor::zeros({kBytes}, {.dtype = DType::u8}), got = much.clone();
+    const Tensor much = Tensor::zeros({kBytes}, {.dtype = DType::u8});
+    Tensor little = Tensor::zeros({2}), got = much.clone();
     const double hop = measure_seconds(c, budget, [&] { c.all_reduce(little).wait(); }) / 2;
     const double seconds = measure_seconds(c, budget, [&] { c.shift(much, got).wait(); });
     if (rank == 0) cost = {.hop = hop, .byte = std::max(0.0, seconds - hop) / kBytes};

@@ -56,26 +56,26 @@ Counts Communicator::equal_counts(const Tensor& part) const {
   return Counts(size(), part.defined() ? part.numel() : 0);
 }
 
-Work Communicator::broadcast(const Tensor& x, int root, Account account) {
+Work Communicator::broadcast(Tensor& x, int root, Account account) {
   check_tensor(x, "broadcast", "x");
   check_root(root, size(), "broadcast");
   return begin({.message = label(Operation::broadcast, x, x.numel(), account), .x = x, .root = root});
 }
 
-Work Communicator::fan_out(const Tensor& x, int root, Account account) {
+Work Communicator::fan_out(Tensor& x, int root, Account account) {
   check_tensor(x, "fan_out", "x");
   check_root(root, size(), "fan_out");
   return begin({.message = label(Operation::fan_out, x, x.numel(), account), .x = x, .root = root});
 }
 
-Work Communicator::all_reduce(const Tensor& x, Reduction reduction, Account account) {
+Work Communicator::all_reduce(Tensor& x, Reduction reduction, Account account) {
   check_tensor(x, "all_reduce", "x");
   check(x.dtype() != DType::u8, "all_reduce: x holds u8, expected f32, f64, bf16 or i64");
   const auto operation = reduction == Reduction::sum ? Operation::all_reduce_sum : Operation::all_reduce_max;
   return begin({.message = label(operation, x, x.numel(), account), .x = x});
 }
 
-Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account account) {
+Work Communicator::reduce_scatter(const Tensor& x, Tensor& y, Account account) {
   check_tensor(x, "reduce_scatter", "x");
   check(x.dtype() != DType::u8, "reduce_scatter: x holds u8, expected f32, f64, bf16 or i64");
   const detail::Cuts cuts = detail::even_cuts(x.numel(), size());
@@ -84,11 +84,11 @@ Work Communicator::reduce_scatter(const Tensor& x, const Tensor& y, Account acco
   return begin({.message = label(Operation::reduce_scatter, x, x.numel(), account), .x = x, .y = y, .sends = cuts});
 }
 
-Work Communicator::all_gather(const Tensor& x, const Tensor& y, Account account) {
+Work Communicator::all_gather(const Tensor& x, Tensor& y, Account account) {
   return all_gather(x, y, equal_counts(x), account);
 }
 
-Work Communicator::all_gather(const Tensor& x, const Tensor& y, const Counts& counts, Account account) {
+Work Communicator::all_gather(const Tensor& x, Tensor& y, const Counts& counts, Account account) {
   const int64_t count = total(counts, size(), "all_gather");
   check_tensor(x, "all_gather", "x");
   check_count(x, counts[rank()], x.dtype(), "all_gather", "x");
@@ -98,14 +98,14 @@ Work Communicator::all_gather(const Tensor& x, const Tensor& y, const Counts& co
       {.message = label(Operation::all_gather, x, count, account), .x = x, .y = y, .sends = detail::cuts_of(counts)});
 }
 
-Work Communicator::all_to_all(const Tensor& x, const Tensor& y, Account account) {
+Work Communicator::all_to_all(const Tensor& x, Tensor& y, Account account) {
   check_tensor(x, "all_to_all", "x");
   check(x.numel() % size() == 0, "all_to_all: x holds ", x.numel(), " elements, not a multiple of ", size(), " ranks");
   const Counts counts(size(), x.numel() / size());
   return all_to_all(x, counts, y, counts, account);
 }
 
-Work Communicator::all_to_all(const Tensor& x, const Counts& sends, const Tensor& y, const Counts& receives,
+Work Communicator::all_to_all(const Tensor& x, const Counts& sends, Tensor& y, const Counts& receives,
                               Account account) {
   check_tensor(x, "all_to_all", "x");
   check_count(x, total(sends, size(), "all_to_all"), x.dtype(), "all_to_all", "x");
@@ -121,11 +121,11 @@ Work Communicator::all_to_all(const Tensor& x, const Counts& sends, const Tensor
                 .receives = detail::cuts_of(receives)});
 }
 
-Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, Account account) {
+Work Communicator::scatter(const Tensor& x, Tensor& y, int root, Account account) {
   return scatter(x, y, root, equal_counts(y), account);
 }
 
-Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, const Counts& counts, Account account) {
+Work Communicator::scatter(const Tensor& x, Tensor& y, int root, const Counts& counts, Account account) {
   const int64_t count = total(counts, size(), "scatter");
   check_root(root, size(), "scatter");
   check_tensor(y, "scatter", "y");
@@ -141,11 +141,11 @@ Work Communicator::scatter(const Tensor& x, const Tensor& y, int root, const Cou
                 .sends = detail::cuts_of(counts)});
 }
 
-Work Communicator::gather(const Tensor& x, const Tensor& y, int root, Account account) {
+Work Communicator::gather(const Tensor& x, Tensor& y, int root, Account account) {
   return gather(x, y, root, equal_counts(x), account);
 }
 
-Work Communicator::gather(const Tensor& x, const Tensor& y, int root, const Counts& counts, Account account) {
+Work Communicator::gather(const Tensor& x, Tensor& y, int root, const Counts& counts, Account account) {
   const int64_t count = total(counts, size(), "gather");
   check_root(root, size(), "gather");
   check_tensor(x, "gather", "x");
@@ -161,7 +161,7 @@ Work Communicator::gather(const Tensor& x, const Tensor& y, int root, const Coun
                 .sends = detail::cuts_of(counts)});
 }
 
-Work Communicator::shift(const Tensor& x, const Tensor& y, Account account) {
+Work Communicator::shift(const Tensor& x, Tensor& y, Account account) {
   check_tensor(x, "shift", "x");
   check_count(y, y.numel(), x.dtype(), "shift", "y");
   check_devices(x, y, "shift");

@@ -31,10 +31,10 @@ struct CollectiveCall {
 
 /// The collective operations of one rank. All ranks call the same operations in the same order. Each call returns at
 /// once. The operations run in call order, beside the caller or in its `wait`, and keep their tensors alive. The
-/// tensors are on one device. Do not touch outputs and do not change inputs before the Work is done. Elements travel in
-/// storage order. Throws Error if the arguments do not fit the call. A failure between ranks is a PeerError from
-/// `Work::wait`, for this and every later operation. One thread calls a Communicator. Its destructor waits for the
-/// operations under way.
+/// tensors are on one device. What an operation writes, it takes as Tensor&. Do not touch outputs and do not change
+/// inputs before the Work is done. Elements travel in storage order. Throws Error if the arguments do not fit the call.
+/// A failure between ranks is a PeerError from `Work::wait`, for this and every later operation. One thread calls a
+/// Communicator. Its destructor waits for the operations under way.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -48,34 +48,33 @@ class Communicator {
   virtual void abandon(const std::string& cause) = 0;
 
   /// x on every rank = x of `root`, around the ring.
-  Work broadcast(const Tensor& x, int root, Account account = Account::payload);
+  Work broadcast(Tensor& x, int root, Account account = Account::payload);
   /// x on every rank = x of `root`, sent directly: the root sends (N-1) times x, the other ranks send nothing.
-  Work fan_out(const Tensor& x, int root, Account account = Account::payload);
+  Work fan_out(Tensor& x, int root, Account account = Account::payload);
   /// x on every rank = the reduction of all ranks' x, with the same bits on every rank. Takes f32, f64, bf16 and i64.
   /// Each rank sends 2(N-1)/N of x.
-  Work all_reduce(const Tensor& x, Reduction reduction = Reduction::sum, Account account = Account::payload);
+  Work all_reduce(Tensor& x, Reduction reduction = Reduction::sum, Account account = Account::payload);
   /// y on rank r = part r of the sum of all x: elements ⌊r·n/N⌋ to ⌊(r+1)·n/N⌋ of n. Each rank sends (N-1)/N of x.
-  Work reduce_scatter(const Tensor& x, const Tensor& y, Account account = Account::payload);
+  Work reduce_scatter(const Tensor& x, Tensor& y, Account account = Account::payload);
   /// y = all ranks' x in rank order. Rank r gives counts[r] elements; without `counts`, all ranks give equally many.
-  Work all_gather(const Tensor& x, const Tensor& y, Account account = Account::payload);
-  Work all_gather(const Tensor& x, const Tensor& y, const std::vector<int64_t>& counts,
-                  Account account = Account::payload);
+  Work all_gather(const Tensor& x, Tensor& y, Account account = Account::payload);
+  Work all_gather(const Tensor& x, Tensor& y, const std::vector<int64_t>& counts, Account account = Account::payload);
   /// y = for each rank, in order, the part of its x for this rank. sends[r] elements go to rank r, and receives[r]
   /// elements come from rank r.
-  Work all_to_all(const Tensor& x, const Tensor& y, Account account = Account::payload);
-  Work all_to_all(const Tensor& x, const std::vector<int64_t>& sends, const Tensor& y,
-                  const std::vector<int64_t>& receives, Account account = Account::payload);
+  Work all_to_all(const Tensor& x, Tensor& y, Account account = Account::payload);
+  Work all_to_all(const Tensor& x, const std::vector<int64_t>& sends, Tensor& y, const std::vector<int64_t>& receives,
+                  Account account = Account::payload);
   /// y = this rank's part, counts[rank] elements, of the root's x. On other ranks x is ignored and may be undefined.
-  Work scatter(const Tensor& x, const Tensor& y, int root, Account account = Account::payload);
-  Work scatter(const Tensor& x, const Tensor& y, int root, const std::vector<int64_t>& counts,
+  Work scatter(const Tensor& x, Tensor& y, int root, Account account = Account::payload);
+  Work scatter(const Tensor& x, Tensor& y, int root, const std::vector<int64_t>& counts,
                Account account = Account::payload);
   /// y on the root = all ranks' x in rank order. On other ranks y is ignored and may be undefined.
-  Work gather(const Tensor& x, const Tensor& y, int root, Account account = Account::payload);
-  Work gather(const Tensor& x, const Tensor& y, int root, const std::vector<int64_t>& counts,
+  Work gather(const Tensor& x, Tensor& y, int root, Account account = Account::payload);
+  Work gather(const Tensor& x, Tensor& y, int root, const std::vector<int64_t>& counts,
               Account account = Account::payload);
   /// x goes to the next rank of the ring, and y comes from the previous rank. Ranks may send different numbers of
   /// elements.
-  Work shift(const Tensor& x, const Tensor& y, Account account = Account::payload);
+  Work shift(const Tensor& x, Tensor& y, Account account = Account::payload);
   /// Done after every rank has called it.
   Work barrier();
 

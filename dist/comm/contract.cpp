@@ -67,7 +67,7 @@ void compare_contracts(Communicator& communicator, const Contract& contract) {
   const int size = communicator.size();
   const std::string text = pack(contract);
   const auto length = static_cast<int64_t>(text.size());
-  const Tensor lengths = Tensor::empty({size}, {.dtype = DType::i64});
+  Tensor lengths = Tensor::empty({size}, {.dtype = DType::i64});
   communicator
       .all_gather(Tensor::full({1}, static_cast<double>(length), {.dtype = DType::i64}), lengths, Account::overhead)
       .wait();
@@ -77,7 +77,7 @@ void compare_contracts(Communicator& communicator, const Contract& contract) {
           " at most");
 
   const detail::Cuts cuts = detail::cuts_of(counts);
-  const Tensor all = Tensor::empty({cuts.back()}, {.dtype = DType::u8});
+  Tensor all = Tensor::empty({cuts.back()}, {.dtype = DType::u8});
   const Tensor mine = Tensor::from<uint8_t>({length}, std::vector<uint8_t>(text.begin(), text.end()));
   communicator.all_gather(mine, all, counts, Account::overhead).wait();
 

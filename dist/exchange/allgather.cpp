@@ -13,7 +13,7 @@ class AllGather final : public CodedExchange {
   MeansToCome begin(FusedGradients message) override {
     const bool shares = codec_.scaled() != nullptr && codec_.scaled()->sharing() == ScalerSharing::on;
     const Encoded mine = encode(message, shares);
-    const Tensor all = Tensor::empty({mine.total}, mine.bytes.options());
+    Tensor all = Tensor::empty({mine.total}, mine.bytes.options());
     const Work work = communicator_.all_gather(mine.bytes, all, mine.counts);
     return [this, message = std::move(message), mine, all, work] {
       wait(work);

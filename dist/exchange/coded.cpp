@@ -55,7 +55,7 @@ std::vector<Tensor> means(FlatTensors sums, int ranks) {
 
 FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times) {
-  const FlatTensors scalers = [&] {
+  FlatTensors scalers = [&] {
     const Stopwatch encoding(times.encode);
     return own_scalers(codec, message);
   }();
@@ -143,7 +143,7 @@ std::vector<std::vector<int64_t>> CodedExchange::lengths_of_all(const std::vecto
   if (codec_.traits().fixed_size) return all;
   const auto tensors = static_cast<int64_t>(lengths.size());
   const Tensor mine = Tensor::from<int64_t>({tensors}, lengths);
-  const Tensor everyones = Tensor::empty({communicator_.size(), tensors}, {.dtype = DType::i64});
+  Tensor everyones = Tensor::empty({communicator_.size(), tensors}, {.dtype = DType::i64});
   wait(communicator_.all_gather(mine, everyones, Account::overhead));
   for (int64_t rank = 0; rank < communicator_.size(); ++rank)
     all[static_cast<size_t>(rank)] = everyones.slice(rank, rank + 1).to_vector<int64_t>();

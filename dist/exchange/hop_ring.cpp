@@ -49,7 +49,7 @@ std::optional<HopRing::Hop> HopRing::send(const Run& run, int step) {
   const Stopwatch encoding(times_.encode);
   const Tensor codes = encode(run.tag, run.part((me + 2 * n - step - 1) % n), ranks);
   const int64_t coming = bytes(run.part((me + 2 * n - step - 2) % n).numel(), ranks);
-  const Tensor received = Tensor::empty({coming}, codes.options());
+  Tensor received = Tensor::empty({coming}, codes.options());
   return Hop{received, communicator_.shift(codes, received)};
 }
 
@@ -74,7 +74,7 @@ void HopRing::gather(const Run& run) {
   std::vector<int64_t> counts;
   for (int r = 0; r < n; ++r) counts.push_back(bytes(run.part(r).numel(), n));
   const detail::Cuts cuts = detail::cuts_of(counts);
-  const Tensor all = Tensor::empty({cuts.back()}, {.dtype = DType::u8, .device = run.sums.own.whole.device()});
+  Tensor all = Tensor::empty({cuts.back()}, {.dtype = DType::u8, .device = run.sums.own.whole.device()});
   wait([&] {
     const Stopwatch encoding(times_.encode);
     return communicator_.all_gather(encode(run.tag, run.part(communicator_.rank()), n), all, counts);

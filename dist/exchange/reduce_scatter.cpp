@@ -129,7 +129,7 @@ class ReduceScatter final : public Exchange {
     for (size_t r = 0; r < n; ++r)
       for (const Slice& slice : run.shards[r]) sends[r] += slices_.bytes(slice);
     const std::vector<int64_t> receives(n, sends[me]);
-    const Tensor coming = Tensor::empty({communicator_.size() * sends[me]}, {.dtype = DType::u8});
+    Tensor coming = Tensor::empty({communicator_.size() * sends[me]}, {.dtype = DType::u8});
     const Work work = communicator_.all_to_all(encode(run), sends, coming, receives);
     return [this, run = std::move(run), coming, work, me] {
       wait(work);
@@ -185,7 +185,7 @@ class ReduceScatter final : public Exchange {
     std::vector<int64_t> counts(run.shards.size());
     for (size_t r = 0; r < counts.size(); ++r)
       for (const Slice& slice : run.shards[r]) counts[r] += again_->most_bytes({slice.count()});
-    const Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, {.dtype = DType::u8});
+    Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, {.dtype = DType::u8});
     wait(communicator_.all_gather(mine, all, counts));
     const Stopwatch decoding(times_.decode);
     FlatTensors means = FlatTensors::zeros(run.message);

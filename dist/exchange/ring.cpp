@@ -12,7 +12,7 @@ class FloatRing final : public Exchange {
 
  protected:
   MeansToCome begin(FusedGradients message) override {
-    const FlatTensors sums = copy(message);
+    FlatTensors sums = copy(message);
     return [this, sums, work = communicator_.all_reduce(sums.whole)] {
       wait(work);
       const Stopwatch decoding(times_.decode);

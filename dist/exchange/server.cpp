@@ -14,7 +14,7 @@ class Server final : public CodedExchange {
  protected:
   MeansToCome begin(FusedGradients message) override {
     const Encoded mine = encode(message, sums_integers(codec_));
-    const Tensor all = Tensor::empty({is_server() ? mine.total : 0}, {.dtype = DType::u8});
+    Tensor all = Tensor::empty({is_server() ? mine.total : 0}, {.dtype = DType::u8});
     const Work work = communicator_.gather(mine.bytes, all, 0, mine.counts);
     return [this, message = std::move(message), mine, all, work] {
       wait(work);

@@ -148,7 +148,7 @@ StateDict IndependentSubnets::average_of_the_rest(Account account) {
       counters.push_back(static_cast<int64_t>(tensor.item()));
   }
   const auto count = static_cast<int64_t>(counters.size());
-  const Tensor sum = Tensor::empty({elements}), most = Tensor::from<int64_t>({count}, counters);
+  Tensor sum = Tensor::empty({elements}), most = Tensor::from<int64_t>({count}, counters);
   float* at = sum.data<float>();
   for (const auto& [name, tensor] : rest)
     if (averages(tensor)) at = std::ranges::copy(tensor.span<float>(), at).out;

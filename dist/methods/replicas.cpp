@@ -14,7 +14,7 @@ void check_same_parameters(Communicator& communicator, const std::vector<NamedPa
     const Tensor value = parameter->value().to(Device{});
     crc = crc32c({static_cast<const std::byte*>(value.raw_data()), value.bytes()}, crc);
   }
-  const Tensor all = Tensor::empty({communicator.size()}, {.dtype = DType::i64});
+  Tensor all = Tensor::empty({communicator.size()}, {.dtype = DType::i64});
   communicator.all_gather(Tensor::full({1}, crc, {.dtype = DType::i64}), all, Account::overhead).wait();
   const auto crcs = all.span<int64_t>();
   const auto votes = [&](int64_t candidate) { return std::ranges::count(crcs, candidate); };
@@ -39,7 +39,7 @@ std::vector<NamedBuffer> floating_buffers(Module& model) {
 
 void broadcast_buffers(Communicator& communicator, Module& model, int root) {
   for (const auto& [name, buffer] : model.buffers()) {
-    const Tensor host = buffer->to(Device{});
+    Tensor host = buffer->to(Device{});
     communicator.broadcast(host, root, Account::overhead).wait();
     if (buffer->device() != Device{}) buffer->copy_from(host);
   }

@@ -196,7 +196,7 @@ void SubnetStore::upload(const SubnetParts& parts, const StateDict& subnet, cons
 SubnetStore::Arrived SubnetStore::exchange(const Leaving& leaving, Account account) {
   const Stopwatch wait(times_.wait);
   const auto n = static_cast<int64_t>(leaving.counts.size());
-  const Tensor lengths = Tensor::empty({n}, {.dtype = DType::i64});
+  Tensor lengths = Tensor::empty({n}, {.dtype = DType::i64});
   communicator_->all_to_all(Tensor::from<int64_t>({n}, leaving.counts), lengths, Account::overhead).wait();
   const auto receives = lengths.to_vector<int64_t>();
 
@@ -220,7 +220,8 @@ StateDict SubnetStore::gather() {
     const auto elements = [&](int home) { return share_shape(kept, home).numel(); };
     Indices counts;
     for (int home = 0; home < communicator_->size(); ++home) counts.push_back(elements(home));
-    const Tensor all = Tensor::empty({kept.whole.numel()}), tensor = Tensor::empty(kept.whole);
+    Tensor all = Tensor::empty({kept.whole.numel()});
+    const Tensor tensor = Tensor::empty(kept.whole);
     communicator_->all_gather(kept.share, all, counts, Account::overhead).wait();
     int64_t begin = 0;
     for (int home = 0; home < communicator_->size(); ++home) {

@@ -22,7 +22,7 @@ std::string Team::gather(const std::string& text) const {
   const std::vector<double> sums = sum(lengths);
   const std::vector<int64_t> counts(sums.begin(), sums.end());
   const Tensor own = Tensor::from<uint8_t>({std::ssize(text)}, {text.begin(), text.end()});
-  const Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, {.dtype = DType::u8});
+  Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, {.dtype = DType::u8});
   communicator_->all_gather(own, all, counts, Account::overhead).wait();
   const auto bytes = all.span<uint8_t>();
   return {bytes.begin(), bytes.end()};

@@ -161,7 +161,8 @@ std::function<void()> NcclCommunicator::agree_on_parts(const CollectiveCall& cal
     sent.push_back(parts.sends[peer].count());
     expected.push_back(parts.receives[peer].count());
   }
-  const Tensor mine = Tensor::from<int64_t>({size()}, sent), theirs = Tensor::empty_like(mine);
+  const Tensor mine = Tensor::from<int64_t>({size()}, sent);
+  Tensor theirs = Tensor::empty_like(mine);
   const Work told = host_->all_to_all(mine, theirs, Account::overhead);
   return [this, told, theirs, expected, message = call.message] {
     told.wait();

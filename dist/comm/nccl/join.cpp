@@ -35,7 +35,7 @@ Tensor bytes_of(const void* data, size_t size) {
 void check_seats(Communicator& host, Device device) {
   const Seat own = seat_on(device);
   std::vector<Seat> seats(host.size());
-  const Tensor all = Tensor::empty({static_cast<int64_t>(seats.size() * sizeof own)}, {.dtype = DType::u8});
+  Tensor all = Tensor::empty({static_cast<int64_t>(seats.size() * sizeof own)}, {.dtype = DType::u8});
   host.all_gather(bytes_of(&own, sizeof own), all, Account::overhead).wait();
   std::memcpy(seats.data(), all.raw_data(), all.bytes());
   for (size_t rank = 0; rank < seats.size(); ++rank) {
@@ -59,7 +59,7 @@ void set_environment(const Address& master) {
 ncclUniqueId agree_on_id(Communicator& host) {
   ncclUniqueId id = {};
   if (host.rank() == 0) check_nccl(library().get_unique_id(&id), "id");
-  const Tensor bytes = bytes_of(&id, sizeof id);
+  Tensor bytes = bytes_of(&id, sizeof id);
   host.broadcast(bytes, 0, Account::overhead).wait();
   std::memcpy(&id, bytes.raw_data(), sizeof id);
   return id;

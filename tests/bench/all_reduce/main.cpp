@@ -23,7 +23,7 @@ int times_of(int64_t bytes) { return bytes <= 100'000 ? 200 : bytes <= 1'000'000
 
 /// The time of every counted run on this rank, in milliseconds.
 std::vector<double> time_all_reduce(Communicator& communicator, int64_t bytes) {
-  const Tensor x = Tensor::empty({bytes / static_cast<int64_t>(sizeof(float))});
+  Tensor x = Tensor::empty({bytes / static_cast<int64_t>(sizeof(float))});
   const std::span<float> values = x.span<float>();
   const auto sum = static_cast<float>(communicator.size());
   std::vector<double> times;

@@ -46,9 +46,10 @@ std::vector<float> parts_of_all(const Counts& counts) {
 
 void check_reductions(Communicator& c, int64_t count, Device device) {
   const int n = c.size();
-  const Tensor x = values(c.rank(), 0, count, device), largest = x.clone(), whole = x.clone();
+  Tensor x = values(c.rank(), 0, count, device), largest = x.clone();
+  const Tensor whole = x.clone();
   const int64_t begin = count * c.rank() / n, end = count * (c.rank() + 1) / n;
-  const Tensor part = nothing(end - begin, device);
+  Tensor part = nothing(end - begin, device);
   const Work first = c.all_reduce(x), second = c.all_reduce(largest, Reduction::max),
              third = c.reduce_scatter(whole, part);
   first.wait();
@@ -62,24 +63,24 @@ void check_reductions(Communicator& c, int64_t count, Device device) {
 
 void check_copies(Communicator& c, int64_t count, Device device) {
   const int n = c.size(), root = n - 1;
-  const Tensor x = values(c.rank(), 0, count, device);
+  Tensor x = values(c.rank(), 0, count, device);
   c.broadcast(x, root).wait();
   EXPECT_EQ(x.to_vector<float>(), values(root, 0, count).to_vector<float>());
-  const Tensor y = values(c.rank(), 0, count, device);
+  Tensor y = values(c.rank(), 0, count, device);
   c.fan_out(y, root).wait();
   EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
 
   for (const Counts& counts : {Counts(n, count), uneven(n, count)}) {
     const bool equal = counts == Counts(n, count);
-    const Tensor mine = values(c.rank(), 0, counts[c.rank()], device), all = nothing(sum(counts), device),
-                 at_root = nothing(sum(counts), device);
+    const Tensor mine = values(c.rank(), 0, counts[c.rank()], device);
+    Tensor all = nothing(sum(counts), device), at_root = nothing(sum(counts), device);
     (equal ? c.all_gather(mine, all) : c.all_gather(mine, all, counts)).wait();
     EXPECT_EQ(all.to_vector<float>(), parts_of_all(counts));
     (equal ? c.gather(mine, at_root, root) : c.gather(mine, at_root, root, counts)).wait();
     if (c.rank() == root) {
       EXPECT_EQ(at_root.to_vector<float>(), parts_of_all(counts));
     }
-    const Tensor back = nothing(counts[c.rank()], device);
+    Tensor back = nothing(counts[c.rank()], device);
     (equal ? c.scatter(at_root, back, root) : c.scatter(at_root, back, root, counts)).wait();
     EXPECT_EQ(back.to_vector<float>(), mine.to_vector<float>());
   }
@@ -88,7 +89,7 @@ void check_copies(Communicator& c, int64_t count, Device device) {
 void check_shift(Communicator& c, int64_t count, Device device) {
   // The ranks pass on different numbers of elements.
   const int previous = (c.rank() + c.size() - 1) % c.size();
-  const Tensor y = nothing(count + previous, device);
+  Tensor y = nothing(count + previous, device);
   c.shift(values(c.rank(), 0, count + c.rank(), device), y).wait();
   EXPECT_EQ(y.to_vector<float>(), values(previous, 0, count + previous).to_vector<float>());
 }
@@ -106,7 +107,8 @@ void check_all_to_all(Communicator& c, int64_t count, Device device) {
       for (int64_t i = 0; i < sends.back(); ++i) sent.push_back(value(c.rank(), 1000 * peer + i));
       for (int64_t i = 0; i < receives.back(); ++i) expected.push_back(value(peer, 1000 * c.rank() + i));
     }
-    const Tensor x = Tensor::from<float>({sum(sends)}, sent).to(device), y = nothing(sum(receives), device);
+    const Tensor x = Tensor::from<float>({sum(sends)}, sent).to(device);
+    Tensor y = nothing(sum(receives), device);
     (more ? c.all_to_all(x, sends, y, receives) : c.all_to_all(x, y)).wait();
     EXPECT_EQ(y.to_vector<float>(), expected);
   }
@@ -157,7 +159,7 @@ TEST_P(Collectives, SumsHaveTheSameBitsOnAllRanks) {
   const auto errors = with_all([&](Communicator& c) {
     std::vector<float> elements;
     for (int i = 0; i < 1000; ++i) elements.push_back(1.0f / static_cast<float>(1 + i * (c.rank() + 3)));
-    const Tensor x = Tensor::from<float>({1000}, elements).to(device(c));
+    Tensor x = Tensor::from<float>({1000}, elements).to(device(c));
     c.all_reduce(x).wait();
     results[c.rank()] = x.to_vector<float>();
   });
@@ -169,14 +171,14 @@ TEST_P(Collectives, MoveEveryDtype) {
   const auto errors = with_all([&](Communicator& c) {
     const int n = c.size();
     for (const DType dtype : {DType::f64, DType::bf16, DType::i64}) {
-      const Tensor x = Tensor::full({9}, c.rank() + 1, {.dtype = dtype, .device = device(c)}),
-                   y = Tensor::full({9}, -c.rank(), {.dtype = dtype, .device = device(c)});
+      Tensor x = Tensor::full({9}, c.rank() + 1, {.dtype = dtype, .device = device(c)}),
+             y = Tensor::full({9}, -c.rank(), {.dtype = dtype, .device = device(c)});
       c.all_reduce(x).wait();
       c.all_reduce(y, Reduction::max).wait();
       EXPECT_EQ(x.to_vector<double>(), std::vector<double>(9, n * (n + 1) / 2));
       EXPECT_EQ(y.to_vector<double>(), std::vector<double>(9, 0));
     }
-    const Tensor bytes = Tensor::full({3}, c.rank(), {.dtype = DType::u8, .device = device(c)});
+    Tensor bytes = Tensor::full({3}, c.rank(), {.dtype = DType::u8, .device = device(c)});
     c.broadcast(bytes, 0).wait();
     EXPECT_EQ(bytes.to_vector<int64_t>(), std::vector<int64_t>(3, 0));
   });
@@ -187,19 +189,20 @@ TEST_P(Collectives, CountPayloadByTheFormulas) {
   const int n = ranks();
   const auto errors = with_all([&](Communicator& c) {
     const int64_t count = 840 * n;
-    const Tensor x = values(c.rank(), 0, count, device(c)), all = nothing(n * count, device(c));
+    Tensor x = values(c.rank(), 0, count, device(c)), all = nothing(n * count, device(c));
+    Tensor part = nothing(840, device(c)), arrived = nothing(count, device(c));
     const auto payload_of = [&](const auto& operation) {
       const Traffic before = c.traffic();
       operation().wait();
       return (c.traffic() - before).sent_payload;
     };
     EXPECT_EQ(payload_of([&] { return c.all_reduce(x); }), 2u * (n - 1) * 840 * 4);
-    EXPECT_EQ(payload_of([&] { return c.reduce_scatter(x, nothing(840, device(c))); }), (n - 1) * 840u * 4);
+    EXPECT_EQ(payload_of([&] { return c.reduce_scatter(x, part); }), (n - 1) * 840u * 4);
     EXPECT_EQ(payload_of([&] { return c.all_gather(x, all); }), (n - 1) * 4u * count);
-    EXPECT_EQ(payload_of([&] { return c.all_to_all(x, nothing(count, device(c))); }), (n - 1) * 840u * 4);
+    EXPECT_EQ(payload_of([&] { return c.all_to_all(x, arrived); }), (n - 1) * 840u * 4);
     EXPECT_EQ(payload_of([&] { return c.broadcast(x, 0); }), c.rank() == n - 1 ? 0u : 4u * count);
     EXPECT_EQ(payload_of([&] { return c.fan_out(x, 0); }), c.rank() == 0 ? (n - 1) * 4u * count : 0u);
-    EXPECT_EQ(payload_of([&] { return c.shift(x, all.slice(0, count)); }), n == 1 ? 0u : 4u * count);
+    EXPECT_EQ(payload_of([&] { return c.shift(x, arrived); }), n == 1 ? 0u : 4u * count);
     EXPECT_EQ(payload_of([&] { return c.all_reduce(x, Reduction::max, Account::overhead); }), 0u);
   });
   EXPECT_EQ(errors, silence());
@@ -213,7 +216,7 @@ TEST_P(Collectives, CountTheWriteOfTheirOutputAlone) {
       operation().wait();
       return tensor.version() - before;
     };
-    const Tensor x = values(c.rank(), 0, 4, device(c)), all = nothing(c.size() * 4, device(c));
+    Tensor x = values(c.rank(), 0, 4, device(c)), all = nothing(c.size() * 4, device(c));
     EXPECT_GT(writes(x, [&] { return c.all_reduce(x); }), 0u);
     EXPECT_GT(writes(x, [&] { return c.broadcast(x, 0); }), 0u);
     EXPECT_EQ(writes(x, [&] { return c.all_gather(x, all); }), 0u);

@@ -34,7 +34,7 @@ class Latch {
 TEST_P(Failures, ARankThatLeavesEndsTheOthersWithOneCause) {
   const auto begin = Clock::now();
   const auto errors = with_communicators(GetParam().make(4, kFailureDeadlines), [](Communicator& c) {
-    const Tensor x = Tensor::full({100003}, 1);
+    Tensor x = Tensor::full({100003}, 1);
     c.all_reduce(x).wait();
     if (c.rank() == 2) return;
     c.all_reduce(x).wait();
@@ -51,7 +51,7 @@ TEST_P(Failures, ARankThatLeavesEndsTheOthersWithOneCause) {
 TEST_P(Failures, ARankThatHangsIsToldFromASlowOne) {
   Latch ended(3);
   const auto errors = with_communicators(GetParam().make(3, kFailureDeadlines), [&](Communicator& c) {
-    const Tensor x = Tensor::full({10}, 1);
+    Tensor x = Tensor::full({10}, 1);
     c.all_reduce(x).wait();
     if (c.rank() == 1) {
       ended.arrive_and_wait();
@@ -75,7 +75,7 @@ TEST_P(Failures, ARankMayComputeForLongerThanTheDeadAreSilent) {
   deadlines.operation = std::chrono::seconds(20);
   const auto errors = with_communicators(GetParam().make(2, deadlines), [](Communicator& c) {
     if (c.rank() == 1) std::this_thread::sleep_for(3 * kFailureDeadlines.dead_after);
-    const Tensor x = Tensor::full({kMany}, 1);
+    Tensor x = Tensor::full({kMany}, 1);
     c.all_reduce(x).wait();
     EXPECT_EQ(x.to_vector<float>()[kMany - 1], 2);
   });
@@ -84,7 +84,8 @@ TEST_P(Failures, ARankMayComputeForLongerThanTheDeadAreSilent) {
 
 TEST_P(Failures, RanksThatCallUnlikeOperationsAreToldSo) {
   const auto errors = with_communicators(GetParam().make(2, kFailureDeadlines), [](Communicator& c) {
-    c.all_reduce(Tensor::full({c.rank() == 0 ? 10 : 12}, 1)).wait();
+    Tensor x = Tensor::full({c.rank() == 0 ? 10 : 12}, 1);
+    c.all_reduce(x).wait();
   });
   for (const auto& error : errors) {
     EXPECT_NE(error.find("all_reduce_sum 1 of 10 f32"), std::string::npos) << error;
@@ -96,7 +97,7 @@ TEST_P(Failures, RanksThatCallUnlikeOperationsAreToldSo) {
 TEST_P(Failures, PoisonTheCommunicator) {
   with_communicators(GetParam().make(2, kFailureDeadlines), [](Communicator& c) {
     if (c.rank() == 1) return;
-    const Tensor x = Tensor::full({10}, 1);
+    Tensor x = Tensor::full({10}, 1);
     EXPECT_THROW(c.all_reduce(x).wait(), PeerError);
     EXPECT_THROW(c.broadcast(x, 0).wait(), PeerError);
   });

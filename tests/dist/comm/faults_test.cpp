@@ -24,7 +24,7 @@ constexpr int kForEver = 1 << 30;
 
 void train(Communicator& c, int steps) {
   for (int step = 0; step < steps; ++step) {
-    const Tensor x = Tensor::full({20011}, c.rank() + 1.0);
+    Tensor x = Tensor::full({20011}, c.rank() + 1.0);
     c.all_reduce(x).wait();
     c.barrier().wait();  // the barrier sends in both directions between each pair of ranks
     ASSERT_EQ(x.data<float>()[step % 20011], 6.0f) << "a sum over ranks 1, 2, 3";

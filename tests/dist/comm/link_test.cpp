@@ -31,7 +31,7 @@ double all_reduce_time(Transports transports, const std::string& link, int64_t c
   std::vector<double> times(transports.size());
   const int n = static_cast<int>(transports.size());
   const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
-    const Tensor x = Tensor::full({count}, 1);
+    Tensor x = Tensor::full({count}, 1);
     const auto begin = Clock::now();
     c.barrier().wait();
     c.all_reduce(x).wait();
@@ -62,7 +62,8 @@ TEST_P(LinkShape, ManySendersShareTheReceiversCable) {
   auto transports = GetParam().make(4, {});
   for (auto& transport : transports) transport = make_shaped(std::move(transport), parse_link("rate=8mbit"));
   const auto errors = with_communicators(std::move(transports), [&](Communicator& c) {
-    const Tensor x = Tensor::full({10000}, 1), y = c.rank() == 0 ? Tensor::empty({40000}) : Tensor();
+    const Tensor x = Tensor::full({10000}, 1);
+    Tensor y = c.rank() == 0 ? Tensor::empty({40000}) : Tensor();
     const auto begin = Clock::now();
     c.barrier().wait();
     c.gather(x, y, 0).wait();

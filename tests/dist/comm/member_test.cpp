@@ -131,10 +131,15 @@ std::vector<std::string> after_false_goodbye(const std::function<void(Communicat
 
 TEST(Member, ThatLeavesAndKeepsItsConnectionsOpenIsMissed) {
   const std::pair<const char*, std::function<void(Communicator&)>> table[] = {
-      {"all wait for it", [](Communicator& c) { c.all_reduce(Tensor::full({1000}, 1)).wait(); }},
+      {"all wait for it",
+       [](Communicator& c) {
+         Tensor x = Tensor::full({1000}, 1);
+         c.all_reduce(x).wait();
+       }},
       {"one has too much for it, the other waits for that one",
        [](Communicator& c) {
-         c.fan_out(Tensor::full({20'000'000}, 1), 1).wait();
+         Tensor x = Tensor::full({20'000'000}, 1);
+         c.fan_out(x, 1).wait();
          if (c.rank() == 0) c.barrier().wait();
        }},
   };

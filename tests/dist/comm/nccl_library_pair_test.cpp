@@ -25,7 +25,7 @@ nccl::NcclCommunicator join_pair(int rank, const Address& master) {
   auto host = std::make_unique<TransportCommunicator>(make_tcp(options));
   ncclUniqueId id = {};
   if (rank == 0) nccl::check_nccl(nccl::library().get_unique_id(&id), "id");
-  const Tensor bytes = Tensor::empty({sizeof id}, {.dtype = DType::u8});
+  Tensor bytes = Tensor::empty({sizeof id}, {.dtype = DType::u8});
   std::memcpy(bytes.raw_data(), &id, sizeof id);
   host->broadcast(bytes, 0, Account::overhead).wait();
   std::memcpy(&id, bytes.raw_data(), sizeof id);

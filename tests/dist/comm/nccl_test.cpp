@@ -20,6 +20,11 @@ Tensor ones(const Communicator& c, int64_t count) {
   return Tensor::full({count}, 1, {.device = {DeviceType::cuda, c.rank()}});
 }
 
+void sum_ones(Communicator& c, int64_t count) {
+  Tensor x = ones(c, count);
+  c.all_reduce(x).wait();
+}
+
 template <int kRanks>
 class NcclOf : public testing::Test {
  protected:
@@ -59,7 +64,7 @@ TEST_F(NcclCudaOne, RefusesAnIdThatAnybodyKnows) {
 TEST_F(NcclCudaOne, AnErrorOfOurOwnAbortsIt) {
   const auto begin = Clock::now();
   const auto errors = with_nccl(make_in_process(1), {}, [](Communicator& c) {
-    c.all_reduce(ones(c, 1000)).wait();
+    sum_ones(c, 1000);
     throw Error("out of luck");
   });
   EXPECT_EQ(errors[0], "out of luck");
@@ -99,7 +104,7 @@ TEST_F(NcclCudaTwo, MeansAreThoseOfTheCpuAndItMovesAllOfThem) {
 
 TEST_F(NcclCudaTwo, CpuTensorsGoBesideIt) {
   const auto errors = with_nccl(make_in_process(2), {}, [](Communicator& c) {
-    const Tensor device = ones(c, 5), host = Tensor::full({5}, c.rank() + 1);
+    Tensor device = ones(c, 5), host = Tensor::full({5}, c.rank() + 1);
     const Work first = c.all_reduce(device), second = c.all_reduce(host);
     second.wait();
     first.wait();
@@ -121,7 +126,7 @@ void expect_failure(int ranks, const Body& body, const Check& check) {
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(NcclCudaTwo, ARankWithAnotherOperationIsNamed) {
-  const auto body = [](Communicator& c) { c.all_reduce(ones(c, 100 + c.rank())).wait(); };
+  const auto body = [](Communicator& c) { sum_ones(c, 100 + c.rank()); };
   expect_failure(2, body, [](const auto& errors) {
     EXPECT_EQ(errors[0], errors[1]);
     EXPECT_TRUE(holds(errors[0], "all_reduce_sum 3 of 100 f32")) << errors[0];
@@ -131,7 +136,7 @@ TEST_F(NcclCudaTwo, ARankWithAnotherOperationIsNamed) {
 
 TEST_F(NcclCudaTwo, PartsOfUnlikeLengthAreNamed) {
   const auto body = [](Communicator& c) {
-    const Tensor y = ones(c, 7);
+    Tensor y = ones(c, 7);
     c.shift(ones(c, c.rank() == 0 ? 7 : 8), y).wait();
   };
   expect_failure(2, body, [](const auto& errors) {
@@ -143,9 +148,9 @@ TEST_F(NcclCudaTwo, PartsOfUnlikeLengthAreNamed) {
 
 TEST_F(NcclCudaTwo, ARankThatDoesNotComeIsNamedByTheDeadline) {
   const auto body = [](Communicator& c) {
-    c.all_reduce(ones(c, 3)).wait();
+    sum_ones(c, 3);
     if (c.rank() == 1) std::this_thread::sleep_for(3 * kNcclDeadlines.operation);
-    c.all_reduce(ones(c, 3)).wait();
+    sum_ones(c, 3);
   };
   expect_failure(2, body, [](const auto& errors) {
     EXPECT_EQ(errors[0], errors[1]);
@@ -156,9 +161,9 @@ TEST_F(NcclCudaTwo, ARankThatDoesNotComeIsNamedByTheDeadline) {
 
 TEST_F(NcclCudaThree, ARankThatLeavesEndsTheOthersWaits) {
   const auto body = [](Communicator& c) {
-    c.all_reduce(ones(c, 3)).wait();
+    sum_ones(c, 3);
     if (c.rank() == 2) throw Error("out of luck");
-    c.all_reduce(ones(c, 3)).wait();
+    sum_ones(c, 3);
   };
   expect_failure(3, body, [](const auto& errors) {
     EXPECT_EQ(errors[2], "out of luck");
@@ -170,8 +175,8 @@ TEST_F(NcclCudaThree, ARankThatLeavesEndsTheOthersWaits) {
 
 TEST_F(NcclCudaTwo, AFailurePoisonsTheCommunicator) {
   const auto body = [](Communicator& c) {
-    const std::string first = message_of<PeerError>([&] { c.all_reduce(ones(c, 3 + c.rank())).wait(); });
-    EXPECT_EQ(message_of<PeerError>([&] { c.all_reduce(ones(c, 3)).wait(); }), first);
+    const std::string first = message_of<PeerError>([&] { sum_ones(c, 3 + c.rank()); });
+    EXPECT_EQ(message_of<PeerError>([&] { sum_ones(c, 3); }), first);
     throw Error(first);
   };
   expect_failure(2, body, [](const auto& errors) {

@@ -29,7 +29,7 @@ TEST(Ledger, EqualsTheBytesThatARelayCounts) {
   std::unique_ptr<Communicator> communicators[2];
   const auto errors = on_ranks(2, [&](int rank) {
     communicators[rank] = std::make_unique<TransportCommunicator>(std::move(job.transports[rank]));
-    const Tensor x = Tensor::full({kCount}, 1);
+    Tensor x = Tensor::full({kCount}, 1);
     communicators[rank]->all_reduce(x).wait();
     communicators[rank]->all_reduce(x, Reduction::max, Account::overhead).wait();
     communicators[rank]->barrier().wait();
@@ -58,7 +58,7 @@ std::vector<std::string> errors_after(Relay::Fault fault, size_t connection, Clo
   RelayedJob job({.heartbeat = std::chrono::milliseconds(50), .dead_after = dead_after});
   const auto begin = Clock::now();
   const auto errors = with_communicators(std::move(job.transports), [&](Communicator& c) {
-    const Tensor x = Tensor::full({100003}, 1);
+    Tensor x = Tensor::full({100003}, 1);
     c.all_reduce(x).wait();
     if (c.rank() == 0) job.relay.harm(fault, connection);
     for (;;) c.all_reduce(x).wait();
@@ -101,7 +101,7 @@ TEST(Relayed, ASlowDataConnectionIsWaitedFor) {
   job.relay.harm(Relay::Fault::slow, 1);
   const auto begin = Clock::now();
   const auto errors = with_communicators(std::move(job.transports), [&](Communicator& c) {
-    const Tensor x = Tensor::full({300'000}, 1);
+    Tensor x = Tensor::full({300'000}, 1);
     c.all_reduce(x).wait();
     EXPECT_EQ(x.data<float>()[299'999], 2.0f);
   });

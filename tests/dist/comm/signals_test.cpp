@@ -17,7 +17,7 @@ std::vector<std::string> errors_after(int signal) {
   TcpOptions options = {.size = 3, .master = listener.address(), .token = kJobToken};
   options.deadlines = {.heartbeat = milliseconds(50), .dead_after = milliseconds(500)};
   const auto train = [&](Communicator& c, int steps) {
-    const Tensor x = Tensor::full({1000}, 1);
+    Tensor x = Tensor::full({1000}, 1);
     for (int step = 0; step < steps; ++step) c.all_reduce(x).wait();
   };
   const pid_t child = ::fork();

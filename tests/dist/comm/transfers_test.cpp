@@ -51,16 +51,22 @@ void call_all(Communicator& c, int64_t count) {
     sent += sends[peer] = count + c.rank() + 2 * peer;
     received += receives[peer] = count + peer + 2 * c.rank();
   }
-  c.broadcast(some(count), root);
-  c.fan_out(some(count), root);
-  c.all_reduce(some(count, DType::f64));
-  c.all_reduce(some(count), Reduction::max);
-  c.reduce_scatter(some(count), some(count * (c.rank() + 1) / n - count * c.rank() / n));
-  c.all_gather(some(uneven[c.rank()], DType::u8), some(whole, DType::u8), uneven);
-  c.all_to_all(some(sent), sends, some(received), receives);
-  c.scatter(some(whole), some(uneven[c.rank()]), root, uneven);
-  c.gather(some(uneven[c.rank()]), some(whole), root, uneven);
-  c.shift(some(count + c.rank()), some(count + (c.rank() + n - 1) % n));
+  Tensor x = some(count), wide = some(count, DType::f64);
+  c.broadcast(x, root);
+  c.fan_out(x, root);
+  c.all_reduce(wide);
+  c.all_reduce(x, Reduction::max);
+  Tensor part = some(count * (c.rank() + 1) / n - count * c.rank() / n);
+  c.reduce_scatter(x, part);
+  Tensor bytes = some(whole, DType::u8);
+  c.all_gather(some(uneven[c.rank()], DType::u8), bytes, uneven);
+  Tensor arrived = some(received);
+  c.all_to_all(some(sent), sends, arrived, receives);
+  Tensor mine = some(uneven[c.rank()]), all = some(whole);
+  c.scatter(all, mine, root, uneven);
+  c.gather(mine, all, root, uneven);
+  Tensor previous = some(count + (c.rank() + n - 1) % n);
+  c.shift(some(count + c.rank()), previous);
 }
 
 TEST(Transfers, SayWhatTransportsCount) {
