@@ -98,9 +98,14 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
       // Column c begins at this place of the work.
       const auto place = [=](int64_t column) { return start[column] + column; };
       int64_t c = *std::ranges::lower_bound(std::views::iota(int64_t{0}, columns + 1), first, {}, place);
-      for (; c < columns && place(c) < last; ++c)
-        for (int64_t begin = 0; begin < features; begin += kFeaturesAtOnce)
-          sum_scaled_rows(from, rows, factors, start[c], start[c + 1], features, begin, to + c * features);
+      for (; c < columns && place(c) < last; ++c) {
+        T* sums = to + c * features;
+        if (start[c] == start[c + 1])  // most columns, if there are many
+          std::fill_n(sums, features, T{});
+        else
+          for (int64_t begin = 0; begin < features; begin += kFeaturesAtOnce)
+            sum_scaled_rows(from, rows, factors, start[c], start[c + 1], features, begin, sums);
+      }
     });
   });
 }

@@ -224,8 +224,12 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
     T* out = dx.data<T>();
     parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
 #pragma omp simd
-      for (int64_t i = first; i < last; ++i)
-        store(out + i, scale * (1.0f / (1.0f + exponential(-load(in + i))) - wanted[i]));
+      for (int64_t i = first; i < last; ++i) {
+        // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
+        const float logit = load(in + i), power = exponential(logit < 0.0f ? logit : -logit),
+                    unlikely = power / (1.0f + power);
+        store(out + i, scale * (logit > 0.0f ? (1.0f - wanted[i]) - unlikely : unlikely - wanted[i]));
+      }
     });
   });
 }

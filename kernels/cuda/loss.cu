@@ -255,7 +255,11 @@ struct LogisticLoss {
 struct LogisticGradient {
   float factor;
   const float* dloss;
-  __device__ float operator()(float x, float target) const { return *dloss * factor * (1 / (1 + expf(-x)) - target); }
+  __device__ float operator()(float x, float target) const {
+    // With the probability of the less likely side, sigmoid(x) - 1 has no cancellation either.
+    const float power = expf(-fabsf(x)), unlikely = power / (1 + power);
+    return *dloss * factor * (x > 0 ? (1 - target) - unlikely : unlikely - target);
+  }
 };
 
 void binary_cross_entropy(const Tensor& x, const Tensor& target, Tensor& loss) {

@@ -40,18 +40,18 @@ TEST(EmbeddingBag, CountsEachElementOnceWithoutValues) {
 
 TEST(EmbeddingBag, SumsBf16InF32) {
   // In bf16, 256 + 1 is 256.
-  const Bags bags{integers(std::vector<int64_t>(257, 0)), integers({0, 257}), {}};
+  const Bags bags{integers(std::vector<int64_t>(512, 0)), integers({0, 512}), {}};
   const TensorOptions bf16{.dtype = DType::bf16};
   for (const Target on : {Target::reference, Target::cpu, Target::cuda}) {
     if (!embedding_bag.has(on) || (on == Target::cuda && !test::why_no_cuda().empty())) continue;
     const Device device{on == Target::cuda ? DeviceType::cuda : DeviceType::cpu, 0};
     const Bags there{bags.indices.to(device), bags.offsets.to(device), {}};
-    const Tensor two = Tensor::full({1, 1}, 2, bf16).to(device);
-    Tensor y = two.clone(), dw = two.clone();
-    embedding_bag.on(on)(two, there, y);
-    EXPECT_EQ(y.item(), 514) << to_string(on);
-    embedding_bag_backward.on(on)(two, there, dw);
-    EXPECT_EQ(dw.item(), 514) << to_string(on);
+    const Tensor one = Tensor::full({1, 1}, 1, bf16).to(device);
+    Tensor y = one.clone(), dw = one.clone();
+    embedding_bag.on(on)(one, there, y);
+    EXPECT_EQ(y.item(), 512) << to_string(on);
+    embedding_bag_backward.on(on)(one, there, dw);
+    EXPECT_EQ(dw.item(), 512) << to_string(on);
   }
 }
 
