@@ -19,7 +19,8 @@ static_assert(std::atomic<int64_t>::is_always_lock_free, "a lock would not reach
 
 int make_memory() {
   const int descriptor = ::memfd_create("tern-pulse", MFD_CLOEXEC);
-  check(descriptor >= 0 && ::ftruncate(descriptor, kCounterBytes) == 0, "memory to share with ranks: ", std::strerror(errno));
+  check(descriptor >= 0 && ::ftruncate(descriptor, kCounterBytes) == 0,
+        "memory to share with ranks: ", std::strerror(errno));
   return descriptor;
 }
 

@@ -6,13 +6,13 @@
 #include <filesystem>
 
 #include "tern/core/error.h"
+#include "tern/data/adapt_image.h"
 #include "tern/data/cifar10.h"
 #include "tern/data/generated.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
 #include "tern/trainer/image_classification.h"
 #include "tern/trainer/report/console.h"
-#include "tern/data/adapt_image.h"
 #include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {
