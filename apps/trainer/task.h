@@ -89,7 +89,7 @@ class Task {
   /// The data sets that --data accepts; the first is the default of an application with a task of its own. They do not
   /// depend on any setting.
   virtual std::vector<DatasetEntry> datasets() const = 0;
-  /// At least one. The first is the one on the progress line and in the tables.
+  /// At least one. Evaluations print and log all of them in this order, and a plot has a chart for each.
   virtual std::vector<Score> scores() const = 0;
   /// Runs `model` on a batch, on its device. The mode of the model tells training from evaluation. A recorded step
   /// (--cuda-graph) repeats the work on the device only, not what this computes on the CPU.
