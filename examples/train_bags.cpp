@@ -66,7 +66,7 @@ struct TopicLabels final : TaskFor<Reader> {
   std::vector<Score> scores() const override { return {{.name = "precision at 1"}, {.name = "right labels"}}; }
   Forward loss(Reader& model, const DeviceBatch& batch) const override {
     const Variable logits = model(batch.sparse("words"));
-    return {binary_cross_entropy_with_logits(logits, batch.input("topics").value()), {logits}};
+    return {binary_cross_entropy_with_logits(logits, batch["topics"]), {logits}};
   }
   std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const override {
     const auto logits = outputs[0].to_vector<float>(), topics = batch["topics"].to_vector<float>();
