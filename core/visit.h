@@ -18,7 +18,8 @@ decltype(auto) visit_dtype(DType dtype, Function&& function) {
   return function(float{});
 }
 
-/// As `visit_dtype`, for f32, f64 and bf16. Throws an error that names `operation` for any other dtype.
+/// Like `visit_dtype`, but only for f32, f64 and bf16. If `dtype` is another one, throws an error that names
+/// `operation`.
 template <class Function>
 decltype(auto) visit_floating(DType dtype, const char* operation, Function&& function) {
   check(is_floating(dtype), operation, ": elements are ", dtype, ", expected f32, f64 or bf16");
@@ -27,8 +28,8 @@ decltype(auto) visit_floating(DType dtype, const char* operation, Function&& fun
   return function(float{});
 }
 
-/// The type of sums over elements of T, and of the parameters that go with activations of type T: float for bf16,
-/// otherwise T.
+/// The type of a sum of elements of type T. The parameters that go with activations of type T have it too. It is float
+/// for bf16, and T for all others.
 template <class T>
 struct Wider {
   using type = T;

@@ -87,8 +87,9 @@ void ring_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
   const Cuts cuts = even_cuts(static_cast<int64_t>(x.size() / ring.width()), n);
   const Tensor scratch = Tensor::empty({kPieceBytes}, {.dtype = DType::u8});
   ring.send_pieces(x, cuts[ring.rank()], cuts[ring.rank() + 1]);
-  // Parts collect their sums for n - 1 steps, then travel on, complete, for n - 1 more. A step may overwrite a part,
-  // because the old bytes have been sent: the complete part depends on them.
+  // In the first n - 1 steps, the parts travel around the ring and collect their sums. In the last n - 1 steps, the
+  // complete parts travel on. They overwrite the parts of x. This is safe, because the old bytes have been sent: the
+  // complete part depends on them.
   for (int step = 0; step < 2 * (n - 1); ++step) {
     const int part = ring.before(step + 1);
     for_pieces(ring, cuts[part], cuts[part + 1], [&](int64_t first, int64_t last) {
@@ -158,7 +159,7 @@ void ring_broadcast(const Collective& c, Bytes x, int root) {
 
 void all_to_all(const Collective& c, ConstBytes x, const Cuts& send, Bytes y, const Cuts& receive) {
   const int n = c.size(), me = c.rank();
-  // In step k each rank sends to a different rank, so that no rank gets the first message of all others.
+  // In each step, no two ranks send to the same rank. Otherwise one rank would get the first messages of all others.
   for (int k = 1; k < n; ++k) c.transport.send((me + k) % n, c.message, c.part(x, send, (me + k) % n));
   std::ranges::copy(c.part(x, send, me), c.part(y, receive, me).begin());
   for (int k = 1; k < n; ++k) {
@@ -258,8 +259,8 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
 }
 
 Volume moved_around_ring(const CollectiveCall& call, int rank, int size) {
-  // A rank sends every part `times` times, except the parts of the ranks `but` places after it. It receives what the
-  // previous rank sends.
+  // A rank sends every part `times` times. For each number in `but`, it sends one part one time less: the part of the
+  // rank that is that many places after it. It receives what the previous rank sends.
   const auto all = [&](const Cuts& cuts, int times, std::initializer_list<int> but) {
     Volume moved = {times * cuts.back(), times * cuts.back()};
     for (const int after : but) {

@@ -14,8 +14,8 @@ struct Product {
   int64_t c, h, v;
 };
 
-/// Calls `visit` for every product whose x lies inside the input. The operation is linear in x and in w, so its two
-/// gradients are sums over the same products.
+/// Calls `visit` for every product whose element of x is inside the input, not in the padding. A convolution is linear
+/// in x and in w. So the gradients of x and of w are sums over the same products.
 template <class Visit>
 void for_each_product(const Shape& x, const Shape& w, const Shape& y, const kernels::ConvGeometry& geometry,
                       Visit visit) {

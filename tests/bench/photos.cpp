@@ -23,7 +23,7 @@
 namespace tern::bench {
 namespace {
 
-/// A picture of ImageNet's usual size. It has grain, so that the file is as long as a photograph there: 110 kB.
+/// A picture of ImageNet's usual size. Noise makes its file as long as the file of a photograph in ImageNet: 110 kB.
 std::string photo() {
   Image image = test_picture(500, 375);
   const RandomStream random({.seed = 1});
@@ -51,8 +51,8 @@ class Folder {
 
 }  // namespace
 
-// Each case handles one picture on one thread. The first only decodes it with stb_image; the second reads its file,
-// decodes and resizes it.
+// Each case handles one picture on one thread. The first case only decodes the picture with stb_image. The second case
+// reads the file, decodes the picture and resizes it.
 void add_photos(std::vector<Case>& cases) {
   cases.push_back({"load/photo/stb_image/t1", 1, [] {
                      return [file = photo()] {

@@ -134,7 +134,8 @@ void validate(const TrainSettings& s) {
   check_input(s.lr_schedule != LrSchedule::step || !s.lr_steps.empty(), "--lr-schedule step: needs --lr-steps X,X,...");
   check_input(s.precision != Precision::tf32 || s.device != kCpu,
               "--precision tf32: found --device cpu, expected cuda or cuda:N; the CPU computes in fp32 and bf16");
-  // Of pictures, --predict needs no data, except that the folder of --data images has the names of the classes.
+  // For pictures, --predict needs no data set, with one exception: --data images reads the names of the classes from
+  // its folder.
   const DatasetEntry& dataset = find_dataset(s);
   const bool needs_folder = dataset.needs_folder && (s.predict.empty() || dataset.resizes || needs_data_to_describe(s));
   check_input(!needs_folder || !s.data_dir.empty(), "--data ", s.data, ": needs --data-dir DIR");
@@ -171,7 +172,7 @@ std::optional<ClusterPlace> place_by_flags(const TrainSettings& s) {
 
 void settle(TrainSettings& s, const ClusterPlace& place) {
   check_input(!s.eval_only && s.predict.empty(), s.eval_only ? "--eval-only" : "--predict",
-              " is for one process, found rank ", place.rank, " of ", place.size, " by ", place.source);
+              " needs one process, found rank ", place.rank, " of ", place.size, ", from ", place.source);
   check_input(!s.workers || *s.workers == place.size, "--workers: found ", s.workers.value_or(0), ", expected ",
               place.size, ", as started by ", place.source);
   check_input(s.transport != RankTransport::inproc, "--transport inproc: found ranks that are processes, by ",

@@ -8,7 +8,8 @@
 namespace tern::reproduce {
 namespace {
 
-/// The log of two epochs of three steps. The run did steps 4 and 5 twice, because it was resumed after step 3.
+/// The log of two epochs with three steps each. The run stopped after step 5 and was resumed from step 3. So it did
+/// steps 4 and 5 twice.
 constexpr const char* kLog = R"({"event":"start","first_step":0}
 {"event":"step","step":1,"loss":2.5,"seconds":4.0,"bytes_sent_payload":100,"bytes_sent_overhead":1}
 {"event":"step","step":2,"loss":2.0,"seconds":5.0,"bytes_sent_payload":100,"bytes_sent_overhead":2}

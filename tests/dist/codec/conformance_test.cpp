@@ -12,7 +12,7 @@
 namespace tern::test {
 namespace {
 
-// The tests also take every codec by its name alone. These variants add every packing.
+// The tests take every codec by its name alone, with its default packing. These variants add every other packing.
 const char* const kVariants[] = {
     "ternary:clip=0,pack=5trit",
     "ternary:clip=2.5,clip-mode=reference,pack=entropy,bucket=100",
@@ -121,10 +121,11 @@ TEST_P(CodecConformance, GivesTheSameBytesWithScalersApart) {
   EXPECT_EQ(scaled->granule() != 0, each->traits().fixed_size);
 }
 
-// Unbiased codecs: M = 2000 draws of 1000 elements. Every mean lies within the empirical Bernstein bound (Maurer and
-// Pontil, 2009) √(2V·l/M) + 7l/3·R/M. V is the sample variance, R the largest error seen, and l = 21.4, which gives
-// 1e-6 of false alarm over all elements. The mean squared error is at most ω|g|², plus 5 % for its own noise. Each
-// single encode of a contracting codec is nearer to g than 0 is.
+// Unbiased codecs: M = 2000 draws of 1000 elements. For every element, the mean error is within the empirical Bernstein
+// bound √(2V·l/M) + 7l/3·R/M (Maurer and Pontil, 2009). V is the sample variance of the element's error. R is the
+// largest error seen. With l = 21.4, the probability of a false alarm over all elements is 1e-6. The mean squared error
+// is at most ω|g|². The test allows 5 % more, because this mean is of random draws. Codecs that are neither exact nor
+// unbiased: a single decoded gradient is nearer to g than 0 is.
 TEST_P(CodecConformance, KeepsItsPromise) {
   const auto each = codec();
   const Tensor g = gaussian({1000});
