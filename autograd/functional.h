@@ -149,7 +149,7 @@ Variable convert(const Variable& x, DType dtype);
 /// A sparse matrix in CSR form times the dense `weight` [columns, features]: y[n, :] = Σ values[e] · weight[indices[e],
 /// :] over the elements e of row n, those in [offsets[n], offsets[n + 1]). It is PyTorch's embedding_bag with
 /// mode="sum", per_sample_weights=values and include_last_offset=True. indices: i64 [elements] in [0, columns).
-/// offsets: i64 [N + 1], from 0 to `elements`, without falling. values: f32 [elements], or undefined if all are 1. The
+/// offsets: i64 [N + 1], from 0 to `elements`, never decreasing. values: f32 [elements], or undefined if all are 1. The
 /// result is [N, features] in the dtype of `weight`, with zeros in rows without elements. Only `weight` gets a
 /// gradient. The CPU checks indices and offsets. On CUDA, a row with an index outside is NaN.
 Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight);

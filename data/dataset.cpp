@@ -13,6 +13,9 @@ uint32_t Dataset::fingerprint() const {
   const auto add = [&](const auto& values) { crc = crc32c(std::as_bytes(std::span(values)), crc); };
   for (int64_t i = 0; i < size(); ++i)
     for (const auto& [name, tensor] : sample(i)) {
+      if (!tensor.defined()) continue;
+      check_input(tensor.device() == Device{}, "data set '", this->name(), "', sample ", i, ": field '", name,
+                  "' is on ", tensor.device(), ", expected on ", Device{});
       const int64_t sizes[] = {std::ssize(name), static_cast<int64_t>(tensor.dtype()), tensor.rank()};
       add(sizes);
       add(name);

@@ -93,8 +93,8 @@ class ImageCollator final : public Collator {
 /// Batches of any samples. Only the samples say how long the batch is and how many elements its sparse rows have.
 class SampleCollator final : public Collator {
  public:
-  explicit SampleCollator(const Dataset& dataset)
-      : dataset_(dataset), name_(dataset.name()), fields_(dataset.fields()) {}
+  SampleCollator(const Dataset& dataset, const std::string& name)
+      : dataset_(dataset), name_(name.empty() ? dataset.name() : name), fields_(dataset.fields()) {}
 
   LoadedBatch allocate(int64_t) const override { return {}; }
 
@@ -114,7 +114,7 @@ class SampleCollator final : public Collator {
 std::unique_ptr<const Collator> make_collator(const Dataset& dataset, const LoaderOptions& options) {
   if (const auto* images = dynamic_cast<const ImageDataset*>(&dataset))
     return std::make_unique<ImageCollator>(*images, options);
-  return std::make_unique<SampleCollator>(dataset);
+  return std::make_unique<SampleCollator>(dataset, options.name);
 }
 
 }  // namespace

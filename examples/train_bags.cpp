@@ -54,8 +54,8 @@ class Documents final : public Dataset {
 
 /// A perceptron whose first layer is sparse.
 struct Reader final : Module {
-  Variable operator()(const SparseRows& words) {
-    return run([&] { return out(relu(bag(words.indices, words.offsets, words.values))); });
+  Variable operator()(const SparseRows& words, DType precision) {
+    return run([&] { return out(relu(convert(bag(words.indices, words.offsets, words.values), precision))); });
   }
   EmbeddingBag& bag = add<EmbeddingBag>("bag", {.columns = kWords, .features = 32});
   Linear& out = add<Linear>("out", {.in = 32, .out = kTopics});
@@ -65,7 +65,7 @@ struct TopicLabels final : TaskFor<Reader> {
   std::vector<DatasetEntry> datasets() const override { return {{.name = "documents", .load = load}}; }
   std::vector<Score> scores() const override { return {{.name = "precision at 1"}, {.name = "right labels"}}; }
   Forward loss(Reader& model, const DeviceBatch& batch) const override {
-    const Variable logits = model(batch.sparse("words"));
+    const Variable logits = model(batch.sparse("words"), batch.precision());
     return {binary_cross_entropy_with_logits(logits, batch["topics"]), {logits}};
   }
   std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const override {

@@ -8,7 +8,7 @@ namespace tern::kernels {
 /// offsets[n + 1]); element e lies in column indices[e].
 struct Bags {
   Tensor indices;  ///< i64 [elements] in [0, columns)
-  Tensor offsets;  ///< i64 [N + 1], from 0 to `elements`, without falling
+  Tensor offsets;  ///< i64 [N + 1], from 0 to `elements`, never decreasing
   Tensor values;   ///< f32 [elements], or undefined if all are 1
 };
 

@@ -27,8 +27,8 @@ struct DatasetEntry {
   bool resizes = false;      ///< has pictures of any size, which --resize and --fit make square
   ImageSpec spec = {};       ///< shape of its examples before the transform; see `describe_dataset`
   Transform transform = {};  ///< its normalization; see `training_transform`
-  /// Converts a user's image to an example of this set: spec.numel() bytes in H, W, C order. Without it, the set has no
-  /// --predict.
+  /// Converts a user's image to an example of this set: spec.numel() bytes in H, W, C order. The set has no
+  /// --predict without it and `spec`.
   std::function<std::vector<uint8_t>(const Image& image, const ImageSpec& spec)> adapt = {};
   std::vector<std::string> classes = {};  ///< class names; empty: numbers
   /// Sets what depends on --data-dir and the flags, before the data are loaded.

@@ -76,14 +76,16 @@ std::vector<Ratio> ImageClassification::count(std::span<const Tensor> outputs, c
 
 std::string ImageClassification::predict(Module& model, const TrainSettings& settings) const {
   const DatasetEntry entry = describe_dataset(settings);
-  check_input(entry.adapt != nullptr, "--predict: --data ", entry.name,
+  check_input(entry.adapt != nullptr && entry.spec.numel() > 0, "--predict: --data ", entry.name,
               " does not say how a picture becomes one of its examples");
   std::vector<Image> images;
   for (const auto& path : settings.predict) images.push_back(read_image(path, static_cast<int>(entry.spec.channels)));
   const NoGradient no_gradient;
   const Transform transform = training_transform(settings, entry.spec).for_evaluation();
   const Tensor batch = batch_of(images, entry, transform).to(parse_device(settings.device));
-  const Variable logits = dynamic_cast<Layer&>(model)(convert(Variable(batch), activation_dtype(settings)));
+  auto* const layer = dynamic_cast<Layer*>(&model);
+  check(layer != nullptr, "the application's model is no Layer, which --predict of pictures needs");
+  const Variable logits = (*layer)(convert(Variable(batch), activation_dtype(settings)));
   const Tensor probabilities = softmax(convert(logits, DType::f32)).value().to(Device{});
   const auto classes = static_cast<size_t>(probabilities.size(1));
   std::string text;

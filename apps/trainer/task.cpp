@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tern/autograd/functional.h"
 
@@ -19,7 +20,21 @@ std::string Score::key() const {
   return key;
 }
 
-Variable DeviceBatch::input(std::string_view name) const { return convert(Variable(on_device_[name]), precision_); }
+void check_scores(const std::vector<Score>& scores) {
+  check(!scores.empty(), "the task has no scores, expected one or more");
+  std::set<std::string> taken = {"event", "step",    "epoch",     "loss",        "lr",
+                                 "steps", "seconds", "data_wait", "peak_memory", "operations"};
+  for (const Score& score : scores)
+    check(!score.name.empty() && taken.insert(score.key()).second, "the task has a score '", score.name,
+          "', expected names that differ from each other and from the log's own");
+}
+
+Variable DeviceBatch::input(std::string_view name) const {
+  const Tensor& tensor = on_device_[name];
+  check_input(is_floating(tensor.dtype()), "the field '", name, "' has elements of ", tensor.dtype(),
+              ", expected f32 or f64 as input of the model");
+  return convert(Variable(tensor), precision_);
+}
 
 std::vector<Tensor> Forward::values() const {
   std::vector<Tensor> values;

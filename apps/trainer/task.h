@@ -22,7 +22,7 @@ struct TrainSettings;
 struct Score {
   std::string name;              ///< "accuracy", "phone error rate"
   std::string unit = "%";        ///< "%": shown times 100; any other unit or none: shown as it is
-  bool higher_is_better = true;  ///< false: an error rate
+  bool higher_is_better = true;  ///< false: an error rate; the log's start event tells its readers
 
   /// The factor between a ratio and the number that people see.
   double shown_factor() const { return unit == "%" ? 100 : 1; }
@@ -31,6 +31,9 @@ struct Score {
   /// The name as a key of JSON and of TensorBoard: "phone_error_rate".
   std::string key() const;
 };
+
+/// Throws Error unless there are scores, and their keys are distinct and are not names of the log's own numbers.
+void check_scores(const std::vector<Score>& scores);
 
 /// A score over some samples, as a fraction. The ratios of several batches or ranks are added part by part.
 struct Ratio {
@@ -58,7 +61,8 @@ class DeviceBatch {
   const Tensor& operator[](std::string_view name) const { return on_device_[name]; }
   bool has(std::string_view name) const { return on_device_.has(name); }
   SparseRows sparse(const std::string& field) const { return on_device_.sparse(field); }
-  /// A floating tensor as input of the model: converted to the dtype of activations, which --precision sets.
+  /// A floating tensor as input of the model: converted to the dtype of activations, which --precision sets. Throws
+  /// InputError if its elements are not floats.
   Variable input(std::string_view name) const;
   /// The samples' indices in the data set, on the device.
   const Tensor& indices() const { return on_device_.indices(); }
@@ -86,8 +90,8 @@ class Task {
  public:
   virtual ~Task() = default;
 
-  /// The data sets that --data accepts; the first is the default of an application with a task of its own. They do not
-  /// depend on any setting.
+  /// The data sets that --data accepts. The first is the default, unless the application's defaults name one. They do
+  /// not depend on any setting.
   virtual std::vector<DatasetEntry> datasets() const = 0;
   /// At least one. Evaluations print and log all of them in this order, and a plot has a chart for each.
   virtual std::vector<Score> scores() const = 0;

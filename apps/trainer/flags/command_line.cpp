@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -164,10 +165,10 @@ class CommandLine {
     settings_ = application.defaults;
     settings_.codecs = application.codecs;
     settings_.augment = application.augment;
-    if (application.task) settings_.task = application.task(settings_);
-    settings_.datasets = task_of(settings_)->datasets();
-    settings_.datasets.insert(settings_.datasets.end(), application.datasets.begin(), application.datasets.end());
-    check(!settings_.datasets.empty(), "application ", application.name, " offers no data set");
+    for (const Choice& choice : application.choices) settings_.choices[choice.flag] = choice.values.front();
+    for (const Count& count : application.counts) settings_.counts[count.flag] = count.value;
+    make_task();
+    check_offer();
     if (!known_dataset(settings_)) settings_.data = settings_.datasets.front().name;
     app_.name(application.name);
     app_.description("Trains a model, evaluates it, and writes down what happened.");
@@ -213,11 +214,31 @@ class CommandLine {
       throw InputError(error.what() + lines_of_flags_in(error.what()));
     }
     if (print_config_) return {.run = false, .text = config_text(settings_)};
-    settings_.task = application_.task ? application_.task(settings_) : nullptr;
+    make_task();
     return {.settings = settings_, .place = place, .run = true, .text = {}};
   }
 
  private:
+  /// Makes the task for the present settings, and lists its data sets and the application's.
+  void make_task() {
+    settings_.task = application_.task ? application_.task(settings_) : nullptr;
+    settings_.datasets = task_of(settings_)->datasets();
+    settings_.datasets.insert(settings_.datasets.end(), application_.datasets.begin(), application_.datasets.end());
+  }
+
+  /// Checks what the application offers: these are faults of the program, not of its user.
+  void check_offer() const {
+    check_scores(task_of(settings_)->scores());
+    check(!settings_.datasets.empty(), application_.name, " offers no data set");
+    std::set<std::string> names;
+    for (const DatasetEntry& entry : settings_.datasets) {
+      check(names.insert(entry.name).second, application_.name, " offers two data sets '", entry.name, "'");
+      check(entry.load != nullptr, application_.name, ": the data set '", entry.name, "' has no `load`");
+    }
+    check(known_dataset(settings_) || settings_.data == TrainSettings().data, application_.name,
+          ": the default data set '", settings_.data, "' is none of ", data_words());
+  }
+
   /// Checks that each flag is given once, that no flag takes another flag as its value, and that a switch has no value
   /// except true and false.
   void check_words(int argc, const char* const* argv) {

@@ -81,14 +81,16 @@ void Curves::stepped(const StepReport& report) {
   const auto step = static_cast<double>(report.step);
   if (std::isfinite(report.loss)) loss_.training.emplace_back(step, report.loss);
   for (size_t i = 0; i < scores_.size(); ++i)
-    score_curves_[i].training.emplace_back(step, scores_[i].shown_factor() * report.scores[i]);
+    if (std::isfinite(report.scores[i]))
+      score_curves_[i].training.emplace_back(step, scores_[i].shown_factor() * report.scores[i]);
 }
 
 void Curves::evaluated(const EvaluationReport& report) {
   const auto step = static_cast<double>(report.step);
   if (std::isfinite(report.loss)) loss_.test.emplace_back(step, report.loss);
   for (size_t i = 0; i < scores_.size(); ++i)
-    score_curves_[i].test.emplace_back(step, scores_[i].shown_factor() * report.scores[i]);
+    if (std::isfinite(report.scores[i]))
+      score_curves_[i].test.emplace_back(step, scores_[i].shown_factor() * report.scores[i]);
   draw();
 }
 

@@ -80,6 +80,9 @@ void JsonLog::started(const RunStart& run) {
                {"total_steps", run.total_steps},
                {"first_step", run.first_step},
                {"parameters", run.parameters}});
+  for (const Score& score : run.scores)
+    line["scores"].push_back(
+        {{"name", score.name}, {"unit", score.unit}, {"higher_is_better", score.higher_is_better}});
   if (!run.launcher.empty()) line["launcher"] = run.launcher;
   write_line(text_of(line));
 }

@@ -76,6 +76,14 @@ std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
   fail_input({"this file is not a melody: --data tones has only generated spectrograms"});
 }
 
+/// "x: f32 [6], label: i64 []"
+std::string described_fields(const Dataset& data) {
+  std::string text;
+  for (const Field& field : data.fields())
+    text += join({text.empty() ? "" : ", ", field.name, ": ", field.dtype, " ", field.shape});
+  return text;
+}
+
 }  // namespace
 
 const std::vector<DatasetEntry>& picture_datasets() {
@@ -171,9 +179,10 @@ std::shared_ptr<const Dataset> load_split(const TrainSettings& settings, Split s
 
 RunData load_run_data(const TrainSettings& settings) {
   RunData data = {.training = load_split(settings, Split::train), .test = load_split(settings, Split::test)};
-  check_input(data.training->fields() == data.test->fields(), "--data ", settings.data,
-              ": training and test samples have different fields");
-  data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
+  const std::string training = described_fields(*data.training), test = described_fields(*data.test);
+  check_input(training == test, "--data ", settings.data, ": the training set has the fields ", training,
+              ", the test set ", test, ", expected the same");
+  if (settings.workers) data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
   return data;
 }
 
@@ -206,6 +215,7 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
                                       LoaderOptions{.batch_size = samples,
                                                     .threads = static_cast<int>(s.loader_threads),
                                                     .seed = seed,
+                                                    .name = s.data + ", training",
                                                     .transform = transform_for(s, data),
                                                     .images = with_images});
 }
@@ -221,6 +231,7 @@ std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Datas
                                       LoaderOptions{.batch_size = s.eval_batch_size,
                                                     .drop_last = false,
                                                     .threads = static_cast<int>(s.loader_threads),
+                                                    .name = s.data + ", test",
                                                     .transform = transform_for(s, data).for_evaluation()});
 }
 

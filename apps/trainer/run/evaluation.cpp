@@ -35,7 +35,12 @@ std::string first_not_finite(Module& model, const Task& task, const DeviceBatch&
       if (found.empty() && !all_finite(y.value())) found = describe(layer, *module);
     });
   const NoGradient no_gradient;
-  task.forward(model, batch);
+  try {
+    task.forward(model, batch);
+  } catch (...) {
+    for (const auto& [name, module] : modules) module->on_output({});
+    throw;
+  }
   for (const auto& [name, module] : modules) module->on_output({});
   return found.empty() ? "the loss" : found;
 }

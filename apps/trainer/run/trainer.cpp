@@ -135,12 +135,13 @@ void Trainer::train_step() {
   optimizer_->set_learning_rate(lr);
   const bool stop = resources_.interrupt.interrupted();
   Sums sums = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop);
+  // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
+  std::vector<StepReport> reports;
+  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
   feed_->prefetch();
   ++steps_;
   IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / loader_->batches() + 1, .lr = lr},
                   .sums = std::move(sums)};
-  std::vector<StepReport> reports;
-  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
   if (finishes_later(stop))
     issued_ = std::move(step);
   else

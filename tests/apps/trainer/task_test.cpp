@@ -25,6 +25,17 @@ TEST(Score, IsShownInItsUnit) {
   EXPECT_EQ((Score{.name = "phone error rate"}.key()), "phone_error_rate");
 }
 
+TEST(Score, HasANameOfItsOwn) {
+  const auto message = [](const std::vector<Score>& scores) {
+    return message_of<Error>([&] { check_scores(scores); });
+  };
+  EXPECT_EQ(message({{.name = "accuracy"}, {.name = "phone error rate"}}), "");
+  EXPECT_EQ(message({}), "the task has no scores, expected one or more");
+  for (const std::vector<Score>& scores :
+       {std::vector<Score>{{.name = "loss"}}, {{.name = ""}}, {{.name = "a b"}, {.name = "a_b"}}})
+    EXPECT_NE(message(scores).find("expected names that differ from each other"), std::string::npos);
+}
+
 TEST(Ratio, AddsPartByPart) {
   Ratio sum{1, 4};
   sum += {3, 4};
@@ -41,7 +52,7 @@ struct Line final : Module {
 };
 
 /// Scores: the mean distance, and the share of points that are within 0.5.
-struct LineTask final : TaskFor<Line> {
+struct LineTask : TaskFor<Line> {
   std::vector<DatasetEntry> datasets() const override {
     return {{.name = "points", .load = load}, {.name = "no-points", .load = [](const TrainSettings&, Split) {
                                                  return std::make_shared<TensorDataset>(points(0));
@@ -107,6 +118,22 @@ TEST(Task, NamesTheFieldThatIsNotFinite) {
       "the loss is nan after step 5: not finite first in the field 'x'; a smaller --lr may help");
 }
 
+TEST(Task, NamesTheSampleThatDoesNotFit) {
+  struct Crooked final : Dataset {
+    int64_t size() const override { return 4; }
+    std::vector<Field> fields() const override { return {{.name = "x", .shape = {1}}, {.name = "y", .shape = {1}}}; }
+    Sample sample(int64_t index) const override {
+      return {{"x", Tensor::zeros({index == 2 ? 3 : 1})}, {"y", Tensor::zeros({1})}};
+    }
+  } data;
+  TrainSettings settings;
+  settings.datasets = {{.name = "crooked", .load = LineTask::load}};
+  settings.data = "crooked";
+  const auto loader = make_test_loader(settings, data, Team(nullptr));
+  EXPECT_EQ(message_of<InputError>([&] { loader->next(); }),
+            "data set 'crooked, test', sample 2: field 'x' has shape [3], expected [1]");
+}
+
 TEST(Task, RefusesAModelOfAnotherType) {
   Linear other({.in = 1, .out = 1});
   other.initialize(1);
@@ -135,6 +162,9 @@ TEST(DeviceBatch, GivesInputsInTheDtypeOfActivations) {
   EXPECT_EQ(given.input("x").value().dtype(), DType::bf16);
   EXPECT_EQ(given.input("x").value().to_vector<float>(), (std::vector<float>{0.5f, 0.5f}));
   EXPECT_EQ(given["y"].dtype(), DType::f32);
+  const Batch whole(Tensor::zeros({2}, {.dtype = DType::i64}), {{"x", Tensor::zeros({2, 1}, {.dtype = DType::i64})}});
+  EXPECT_EQ(message_of<InputError>([&] { DeviceBatch(whole, whole, DType::f32).input("x"); }),
+            "the field 'x' has elements of i64, expected f32 or f64 as input of the model");
   EXPECT_FALSE(given.has("z"));
   EXPECT_NE(message_of<Error>([&] { given["z"]; }).find("'z'"), std::string::npos);
 }
@@ -165,6 +195,50 @@ TEST(Application, OffersTheDataSetsOfItsTask) {
             "--data: found 'digits', expected points|no-points");
   const TrainSettings empty = read_words(application, {"--data", "no-points"}).settings;
   EXPECT_EQ(message_of<InputError>([&] { load_run_data(empty); }), "--data no-points: the training set has no samples");
+}
+
+TEST(Application, ItsTaskLivesAsLongAsItsDataSets) {
+  /// Its sets read a member, and its constructor reads a flag of the application.
+  struct Owner final : LineTask {
+    explicit Owner(int64_t size) : size_(size) {}
+    std::vector<DatasetEntry> datasets() const override {
+      return {{.name = "own",
+               .load = [this](const TrainSettings&, Split) { return std::make_shared<TensorDataset>(points(size_)); }}};
+    }
+    int64_t size_;
+  };
+  Application application = line_application();
+  application.counts = {{.flag = "points", .value = 3, .help = "Number of points"}};
+  application.task = [](const TrainSettings& s) { return std::make_unique<Owner>(s.counts.at("points")); };
+  EXPECT_EQ(load_run_data(read_words(application, {}).settings).training->size(), 3);
+  EXPECT_EQ(load_run_data(read_words(application, {"--points", "5"}).settings).training->size(), 5);
+}
+
+TEST(Application, RefusesAnOfferThatIsNotClear) {
+  const auto message = [](const Application& application) {
+    return message_of<Error>([&] { read_words(application, {}); });
+  };
+  Application application = line_application();
+  application.datasets = {{.name = "points", .load = LineTask::load}};
+  EXPECT_EQ(message(application), "train_line offers two data sets 'points'");
+  application.datasets = {{.name = "other", .load = {}}};
+  EXPECT_EQ(message(application), "train_line: the data set 'other' has no `load`");
+  application.datasets = {};
+  application.defaults.data = "pionts";
+  EXPECT_EQ(message(application), "train_line: the default data set 'pionts' is none of points|no-points");
+}
+
+TEST(Application, NamesTheFieldsThatDiffer) {
+  Application application = line_application();
+  application.datasets = {{.name = "odd", .load = [](const TrainSettings&, Split split) {
+                             NamedTensors points = LineTask::points(4);
+                             if (split == Split::test) points.at("y") = points.at("y").to(DType::f64);
+                             return std::make_shared<TensorDataset>(points);
+                           }}};
+  const TrainSettings settings = read_words(application, {"--data", "odd"}).settings;
+  EXPECT_EQ(message_of<InputError>([&] { load_run_data(settings); }),
+            "--data odd: the training set has the fields x: f32 [1], y: f32 [1], the test set x: f32 [1], y: f64 [1], "
+            "expected the same");
 }
 
 TEST(Application, HasOnlyFlagsThatItsTaskCanUse) {
