@@ -40,7 +40,7 @@ ScalePoint scale_to(std::span<Forecaster> passes, int workers) {
     if (!way.averages_every_step()) continue;
     const Forecast forecast = median_forecast(passes, way, workers);
     Forecast& best = way.sends_floats() ? point.floats : point.codes;
-    if (best.way.codec.empty() || forecast.seconds() < best.seconds()) best = forecast;
+    if (best.passes.empty() || forecast.seconds() < best.seconds()) best = forecast;
   }
   return point;
 }

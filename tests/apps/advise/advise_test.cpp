@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <regex>
 
 #include "tern/apps/advise/page.h"
 #include "tern/networks/lenet.h"
@@ -50,9 +51,15 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
         "times: ",
         "Compression pays: data-parallel ternary by",
         "fastest: local-sgd ternary by allgather\n  ./dev run train_mlp --batch-size 16 --workers 4 --method local-sgd "
-        "--local-steps 10 --codec ternary --exchange allgather\n",
-        "\n    512 "})
+        "--local-steps 10 --codec ternary --exchange allgather\n"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\nin\n" << outcome.out;
+  for (const char* workers : {"2", "512"})
+    EXPECT_TRUE(std::regex_search(
+        outcome.out,
+        std::regex("\n +" + std::string(workers) +
+                   " +[0-9]+ +[0-9]+  +[1-9][0-9]*\\.[0-9]+  (ternary|qsgd:bits=4) by [a-z-]+, floats by [a-z-]+\n")))
+        << workers << " in\n"
+        << outcome.out;
 }
 
 // The mean bytes of LeNet's runs, from the ledger. docs/performance.md shows them.
