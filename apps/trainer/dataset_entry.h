@@ -20,7 +20,7 @@ struct DatasetEntry {
   bool needs_folder = false;  ///< reads the files of --data-dir
   /// Loads one split. Ranks in one process share what it returns.
   std::function<std::shared_ptr<const Dataset>(const TrainSettings& settings, Split split)> load;
-  bool groups_by_length = false;  ///< training batches hold samples of similar Dataset::length
+  bool groups_by_length = false;  ///< batches hold samples of similar Dataset::length
 
   // For an ImageDataset only:
 

@@ -14,7 +14,7 @@
 namespace tern::trainer {
 
 /// Upper bounds, so that the product of two counts cannot overflow.
-inline constexpr double kMostSteps = 1e9, kMostImages = 1e9;
+inline constexpr double kMostSteps = 1e9, kMostSamples = 1e9;
 inline constexpr double kDay = 86400;  ///< seconds
 
 /// The numbers that a flag accepts: from `low` to `high`. An open end is excluded.
@@ -104,37 +104,40 @@ inline constexpr Range kPositive = {.low = 0, .low_open = true}, kNotNegative = 
 template <class Settings, class Visit>
 void visit_data_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Data"};
-  constexpr Range kImages = {.low = 1, .high = kMostImages};
+  constexpr Range kSamples = {.low = 1, .high = kMostSamples};
   const DatasetEntry* dataset = known_dataset(s);
   const bool resizes = dataset && dataset->resizes;
   const auto offers = [&](auto member) { return std::ranges::any_of(offered_datasets(s), member); };
-  const bool any_resizes = offers(&DatasetEntry::resizes), any_folder = offers(&DatasetEntry::needs_folder);
+  std::string resized;  // names of data sets
+  for (const DatasetEntry& entry : offered_datasets(s))
+    if (entry.resizes) resized += (resized.empty() ? "" : "|") + entry.name;
+  const bool any_resizes = !resized.empty(), any_folder = offers(&DatasetEntry::needs_folder);
   visit(flag("data", "NAME", "Data set").shapes_result().used_by(Use::model), s.data);
   visit(flag("data-dir", "DIR", "Folder with the data set's files (images: or a list of files)")
             .used_by(Use::model)
             .offered_if(any_folder)
             .needing(!dataset || dataset->needs_folder, "--data " + s.data + " reads no files"),
         s.data_dir);
-  visit(flag("resize", "N", "images: to squares of so many pixels a side")
+  visit(flag("resize", "N", "Resize images to squares of N by N pixels")
             .shapes_result()
             .used_by(Use::model)
             .in({.low = 1, .high = 4096})
             .offered_if(any_resizes)
-            .needing(resizes, "it belongs to --data images"),
+            .needing(resizes, "it belongs to --data " + resized),
         s.resize);
-  visit(flag("fit", "NAME", "images: keep proportions and crop to the middle, or squash into the square")
+  visit(flag("fit", "NAME", "How images fit the square: keep proportions and crop to the middle, or squash")
             .shapes_result()
             .used_by(Use::model)
             .offered_if(any_resizes)
-            .needing(resizes, "it belongs to --data images"),
+            .needing(resizes, "it belongs to --data " + resized),
         s.fit);
-  visit(flag("cache", "DIR", "images: keep them in this folder, decoded and resized, for this run and others")
+  visit(flag("cache", "DIR", "Keep the decoded and resized images in this folder, for this run and others")
             .used_by(Use::evaluation)
             .offered_if(any_resizes)
-            .needing(resizes, "it belongs to --data images"),
+            .needing(resizes, "it belongs to --data " + resized),
         s.cache);
-  visit(flag("batch-size", "N", "Samples per training step").shapes_result().in(kImages), s.batch_size);
-  visit(flag("eval-batch-size", "N", "Samples per evaluation step").used_by(Use::evaluation).in(kImages),
+  visit(flag("batch-size", "N", "Samples per training step").shapes_result().in(kSamples), s.batch_size);
+  visit(flag("eval-batch-size", "N", "Samples per evaluation step").used_by(Use::evaluation).in(kSamples),
         s.eval_batch_size);
   visit(flag("shuffle", nullptr, "Visit the samples in a new order each epoch").shapes_result(), s.shuffle);
   visit(flag("loader-threads", "N", "Threads that prepare batches ahead; 0: none")

@@ -66,7 +66,7 @@ void validate_ranges(const TrainSettings& s) {
   double previous = 0;
   for (const double step : s.lr_steps) {
     check_input(step < 1 || (step == std::floor(step) && step <= kMostSteps), "--lr-steps: found ", step,
-                ", expected whole steps, or shares of the run below 1");
+                ", expected a whole number of steps, or a share of the run, below 1");
     check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
     previous = step;
   }
@@ -85,9 +85,9 @@ void check_part(const char* flag, const Check& check) {
 void check_bind(const TrainSettings& s) {
   if (s.bind.empty()) return;
   const Address address = listening_address(s);
-  check_input(detail::is_loopback(address) || !token_from_environment().empty(), "other machines can reach ",
-              address.host,
-              ", so that a job token is needed: in the file that TERN_TOKEN_FILE names, or in TERN_TOKEN");
+  check_input(detail::is_loopback(address) || !token_from_environment().empty(), "found ", address.host,
+              ", which other machines can reach, and no job token; expected a token in TERN_TOKEN, or in the file that "
+              "TERN_TOKEN_FILE names");
 }
 
 void check_exchange_of(const TrainSettings& s) {
@@ -107,12 +107,12 @@ void validate_workers(const TrainSettings& s) {
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
   check_input(s.method != TrainingMethod::ist || s.ist_eval != SubnetEvaluation::batch || s.eval_batch_size >= 2,
               "--eval-batch-size: found ", s.eval_batch_size,
-              ", expected 2 or more with --ist-eval batch: one image has no batch statistics");
+              ", expected 2 or more with --ist-eval batch, because it takes the statistics of each batch");
   check_input(
       !s.calibrate_batches || s.ema_decay == 0,
-      "--calibrate-batches and --ema-decay contradict each other: statistics are of the parameters as they are");
+      "--calibrate-batches and --ema-decay contradict each other: the statistics would not be those of the averages");
   check_input(s.method == TrainingMethod::data_parallel || s.ema_decay == 0, "--ema-decay and --method ", s.method,
-              " contradict each other: each worker has a model of its own");
+              " contradict each other: each worker trains its own model");
 }
 
 }  // namespace
@@ -175,8 +175,10 @@ void settle(TrainSettings& s, const ClusterPlace& place) {
               " needs one process, found rank ", place.rank, " of ", place.size, ", from ", place.source);
   check_input(!s.workers || *s.workers == place.size, "--workers: found ", s.workers.value_or(0), ", expected ",
               place.size, ", as started by ", place.source);
-  check_input(s.transport != RankTransport::inproc, "--transport inproc: found ranks that are processes, by ",
-              place.source);
+  check_input(s.transport != RankTransport::inproc,
+              "--transport inproc: found ranks that run as processes, "
+              "started by ",
+              place.source, "; expected threads of one process");
   check_input(place.supervised || s.max_restarts == 0,
               "--max-restarts would change nothing: the ranks were started by ", place.source);
   check_input(s.link.empty() || place.local_size == place.size, "--link imitates a network on one machine: found ",

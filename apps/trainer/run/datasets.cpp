@@ -198,6 +198,15 @@ int64_t samples_per_rank(const TrainSettings& s, int ranks) {
   return s.batch_size / ranks;
 }
 
+namespace {
+
+void group_by_length(const Dataset& data, int64_t batch_size, Sampler& sampler) {
+  sampler.lengths = lengths_of(data);
+  sampler.step_size = batch_size * sampler.ranks;
+}
+
+}  // namespace
+
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
                                                  bool with_images) {
   const int64_t samples = samples_per_rank(s, team.size());
@@ -207,10 +216,7 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
   const auto seed = static_cast<uint64_t>(s.seed);
   Sampler sampler = {
       .size = data.size(), .shuffle = s.shuffle, .seed = seed, .rank = team.rank(), .ranks = team.size()};
-  if (find_dataset(s).groups_by_length) {
-    sampler.lengths = lengths_of(data);
-    sampler.step_size = samples * team.size();
-  }
+  if (find_dataset(s).groups_by_length) group_by_length(data, samples, sampler);
   return std::make_unique<DataLoader>(data, sampler,
                                       LoaderOptions{.batch_size = samples,
                                                     .threads = static_cast<int>(s.loader_threads),
@@ -227,7 +233,12 @@ std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, cons
 }
 
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
-  return std::make_unique<DataLoader>(data, Sampler{.size = data.size(), .rank = team.rank(), .ranks = team.size()},
+  Sampler sampler = {.size = data.size(), .rank = team.rank(), .ranks = team.size()};
+  if (find_dataset(s).groups_by_length) {
+    group_by_length(data, s.eval_batch_size, sampler);
+    sampler.pool = data.size();  // the scores do not depend on the order
+  }
+  return std::make_unique<DataLoader>(data, sampler,
                                       LoaderOptions{.batch_size = s.eval_batch_size,
                                                     .drop_last = false,
                                                     .threads = static_cast<int>(s.loader_threads),

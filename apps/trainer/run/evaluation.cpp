@@ -47,8 +47,9 @@ std::string first_not_finite(Module& model, const Task& task, const DeviceBatch&
 
 void check_finite(double loss, const std::string& when, Module& model, const Task& task, const DeviceBatch& batch) {
   if (std::isfinite(loss)) return;
-  fail_input({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when, ": not finite first in ",
-              first_not_finite(model, task, batch), "; a smaller --lr may help"});
+  fail_input({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when,
+              "; the first value that is not finite is in ", first_not_finite(model, task, batch),
+              "; a smaller --lr may help"});
 }
 
 void check_finite_state(Module& model, int64_t step) {

@@ -115,7 +115,7 @@ TEST(Task, NamesTheFieldThatIsNotFinite) {
   const auto line = zero_line();
   EXPECT_EQ(
       message_of<InputError>([&] { evaluate(*line, LineTask(), loader, {}, "after step 5", [] { return false; }); }),
-      "the loss is nan after step 5: not finite first in the field 'x'; a smaller --lr may help");
+      "the loss is nan after step 5; the first value that is not finite is in the field 'x'; a smaller --lr may help");
 }
 
 TEST(Task, NamesTheSampleThatDoesNotFit) {
@@ -132,6 +132,32 @@ TEST(Task, NamesTheSampleThatDoesNotFit) {
   const auto loader = make_test_loader(settings, data, Team(nullptr));
   EXPECT_EQ(message_of<InputError>([&] { loader->next(); }),
             "data set 'crooked, test', sample 2: field 'x' has shape [3], expected [1]");
+}
+
+TEST(Task, IsEvaluatedOnBatchesOfSimilarLengthIfItsSetAsksForIt) {
+  struct Ragged final : Dataset {
+    int64_t size() const override { return 9; }
+    std::vector<Field> fields() const override { return {{.name = "x", .kind = FieldKind::sequence}}; }
+    int64_t length(int64_t index) const override { return 1 + 5 * index % 9; }
+    Sample sample(int64_t index) const override { return {{"x", Tensor::zeros({length(index)})}}; }
+  } data;
+  TrainSettings settings;
+  settings.data = "ragged";
+  settings.eval_batch_size = 3;
+  const auto padded = [&](bool groups) {
+    settings.datasets = {{.name = "ragged", .load = LineTask::load, .groups_by_length = groups}};
+    const auto loader = make_test_loader(settings, data, Team(nullptr));
+    std::vector<int64_t> longest;
+    int64_t samples = 0;
+    while (const auto batch = loader->next()) {
+      longest.push_back((*batch)["x"].size(1));
+      samples += batch->size();
+    }
+    EXPECT_EQ(samples, 9);
+    return longest;
+  };
+  EXPECT_EQ(padded(false), (std::vector<int64_t>{6, 8, 9}));
+  EXPECT_EQ(padded(true), (std::vector<int64_t>{3, 6, 9}));
 }
 
 TEST(Task, RefusesAModelOfAnotherType) {

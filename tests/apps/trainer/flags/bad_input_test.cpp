@@ -75,7 +75,7 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--lr-schedule", "step", "--lr-steps", "5,5"}, "--lr-steps: found 5 after 5"},
       {{"--lr-schedule", "step", "--lr-steps", "5,12"}, "--lr-steps: found 12, expected less than the run's 12 steps"},
       {{"--lr-schedule", "step", "--lr-steps", "2.5"},
-       "--lr-steps: found 2.5, expected whole steps, or shares of the run below 1"},
+       "--lr-steps: found 2.5, expected a whole number of steps, or a share of the run, below 1"},
       {{"--lr-schedule", "step", "--lr-steps", "0.9,2"},
        "--lr-steps: in a run of 12 steps found 2 after 11, expected steps in rising order"},
       {{"--warmup", "2", "--warmup-lr", "-1"}, "--warmup-lr: found -1, expected a finite number from 0"},
@@ -221,8 +221,9 @@ TEST_F(TrainLenetBadInput, ModelFiles) {
 TEST_F(TrainLenetBadInput, LossThatIsNotFinite) {
   const Outcome outcome = run({"--iterations", "9", "--lr", "1e30", "--save", place("model"), "--quiet"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_TRUE(std::regex_search(outcome.err, std::regex("the loss is (nan|infinite) at step [2-4]: not finite first in "
-                                                        "the output of layer '(conv|fc)[12]'")))
+  EXPECT_TRUE(std::regex_search(
+      outcome.err, std::regex("the loss is (nan|infinite) at step [2-4]; the first value that is not finite is in "
+                              "the output of layer '(conv|fc)[12]'")))
       << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(place("model")));
 }
@@ -232,9 +233,9 @@ TEST_F(TrainLenetBadInput, ALastUpdateThatDivergesLeavesNothing) {
     const Outcome outcome = run({"--iterations", "1", "--lr", lr, "--save", place("model"), "--checkpoint", place("ck"),
                                  "--plot", place("plot.svg"), "--quiet"});
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_TRUE(
-        std::regex_search(outcome.err, std::regex("the loss is (nan|infinite) after step 1: not finite first in "
-                                                  "the output of layer '(conv|fc)[12]'")))
+    EXPECT_TRUE(std::regex_search(
+        outcome.err, std::regex("the loss is (nan|infinite) after step 1; the first value that is not finite is in "
+                                "the output of layer '(conv|fc)[12]'")))
         << outcome.err;
     for (const char* name : {"model", "ck", "plot.svg"}) EXPECT_FALSE(std::filesystem::exists(place(name))) << name;
   }
