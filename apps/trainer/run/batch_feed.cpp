@@ -81,29 +81,34 @@ void BatchFeed::fetch() {
   if (set_) {
     draws_ahead_ = bring(to.draws, ResidentSet::draws(batch->augmentations));
     images_ahead_ =
-        rows(to.fields["image"], set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
+        room(to.fields["image"], set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
     fields.emplace("image", images_ahead_);
   }
   ahead_.emplace(Batch(bring(to.indices, batch->indices()), std::move(fields)), *batch, precision_);
 }
 
-/// Copies `source` to the device, into the first rows of a buffer that is reused for the batches that fit.
+/// Copies `source` to the device, into a buffer that is reused for the batches that fit.
 Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
-  const Tensor to = rows(buffer, source.shape(), source.options());
+  const Tensor to = room(buffer, source.shape(), source.options());
   if (source.bytes() > 0) upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
   return to;
 }
 
-Tensor BatchFeed::rows(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
-  const auto fits = [&] {  // sequences have another longest length in every batch
-    return buffer.defined() && buffer.size(0) >= shape[0] &&
-           std::ranges::equal(buffer.shape() | std::views::drop(1), shape | std::views::drop(1));
+Tensor BatchFeed::room(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
+  // A row-major buffer is flat, so that any shape of as many elements fits. The longest sequence differs from batch to
+  // batch.
+  const bool flat = options.format == MemoryFormat::row_major;
+  const Shape needed = flat ? Shape{shape.numel()} : shape;
+  const auto fits = [&] {
+    return buffer.defined() && buffer.size(0) >= needed[0] &&
+           std::ranges::equal(buffer.shape() | std::views::drop(1), needed | std::views::drop(1));
   };
   if (!fits()) {
-    buffer = Tensor::empty(shape, {options.dtype, device_, options.format});
+    buffer = Tensor::empty(needed, {options.dtype, device_, options.format});
     upload_->follow();  // kernels may still use a freed block that the allocator gives out again
   }
-  return buffer.slice(0, shape[0]);
+  const Tensor used = buffer.slice(0, needed[0]);
+  return flat ? used.reshape(shape) : used;
 }
 
 }  // namespace tern::trainer

@@ -63,7 +63,8 @@ class BatchFeed {
  private:
   void fetch();
   Tensor bring(Tensor& buffer, const Tensor& source);
-  Tensor rows(Tensor& buffer, const Shape& shape, const TensorOptions& options);
+  /// Memory of this shape on the device: a part of `buffer`, which grows if it is too small.
+  Tensor room(Tensor& buffer, const Shape& shape, const TensorOptions& options);
 
   struct Buffers {
     NamedTensors fields;

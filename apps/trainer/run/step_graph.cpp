@@ -1,6 +1,5 @@
 #include "tern/trainer/run/step_graph.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tern::trainer {
@@ -29,18 +28,17 @@ DeviceBatch like(const DeviceBatch& batch) {
   return {Batch(Tensor::empty_like(batch.indices()), std::move(fields)), {}, batch.precision()};
 }
 
-bool alike(const DeviceBatch& a, const DeviceBatch& b) {
-  return a.size() == b.size() &&
-         std::ranges::equal(a.on_device().tensors(), b.on_device().tensors(), [](const auto& x, const auto& y) {
-           return x.first == y.first && x.second.shape() == y.second.shape();
-         });
-}
-
 }  // namespace
 
 bool StepGraph::takes(const DeviceBatch& batch) {
-  if (!recording_ && seen_++ >= kStepsBefore) record_step(batch);
-  return recording_ && alike(batch, *batch_);
+  Shapes shapes;
+  for (const auto& [name, tensor] : batch.on_device().tensors()) shapes.emplace(name, tensor.shape());
+  const bool repeats = shapes == shapes_;
+  if (!recording_) {
+    if (seen_++ >= kStepsBefore && repeats) record_step(batch);
+    shapes_ = std::move(shapes);
+  }
+  return recording_ && repeats;
 }
 
 void StepGraph::record_step(const DeviceBatch& first) {

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tern/core/readback.h"
@@ -35,7 +37,8 @@ class StepOutputs {
 };
 
 /// A training step (forward, backward, update) as one CUDA graph. It records a step after a few steps were issued
-/// operation by operation, and then replays it on other batches of the same shape. One thread.
+/// operation by operation, when two batches of the same shapes come one after the other. Then it replays the step on
+/// other batches of these shapes. One thread.
 class StepGraph {
  public:
   /// Issues a step on a batch: only work on the device, such as Optimizer::issue_step.
@@ -43,8 +46,8 @@ class StepGraph {
 
   StepGraph(Module& model, Step step) : model_(model), step_(std::move(step)) {}
 
-  /// Whether `run` can do the step of this batch. Records a step if enough steps have come before. Throws Error if
-  /// recording fails; then nothing has changed.
+  /// Whether `run` can do the step of this batch. Records a step if enough steps have come before and the batch has the
+  /// shapes of the batch before. Throws Error if recording fails; then nothing has changed.
   bool takes(const DeviceBatch& batch);
   /// Issues step `step` on `batch`. The parameters' gradients are not available. The output is valid until the next
   /// call.
@@ -59,11 +62,14 @@ class StepGraph {
     int64_t step;  ///< increment of one step
   };
 
+  using Shapes = std::map<std::string, Shape>;  ///< of the fields of a batch
+
   void record_step(const DeviceBatch& first);
 
   Module& model_;
   Step step_;
   int64_t seen_ = 0;
+  Shapes shapes_;                     ///< of the recorded step; before it is recorded, of the last batch
   std::optional<DeviceBatch> batch_;  ///< input of the graph
   StepOutput output_;
   std::vector<Counter> counters_;
