@@ -47,7 +47,7 @@ struct LoaderOptions {
   bool drop_last = true;     ///< skip a smaller last batch (training); false: keep it (evaluation)
   int threads = 1;           ///< threads that prepare batches ahead; 0: `next` prepares them
   uint64_t seed = 1;         ///< seed of the augmentation
-  std::string name = {};  ///< of the data set, for messages; empty: Dataset::name()
+  std::string name = {};     ///< of the data set, for messages; empty: Dataset::name()
   Transform transform = {};  ///< for an ImageDataset only
   /// For an ImageDataset only. false: batches without "image", if the device holds the whole data set.
   bool images = true;

@@ -18,7 +18,8 @@ TEST_P(VectorSets, AgreeWithTheReferenceOnTheWholeParityTable) {
   ASSERT_EQ(vector_set(), GetParam());
   ASSERT_EQ(simd::kernels().width, int64_t{4} << static_cast<int>(GetParam()));
   for (const test::ParityCase& row : test::parity_table())
-    for (const std::string& line : test::parity_differences(row)) ADD_FAILURE() << line;
+    if (row.kernel->has(Target::cpu))
+      for (const std::string& line : test::parity_differences(row, {Target::cpu})) ADD_FAILURE() << line;
 }
 
 std::string name_of(const testing::TestParamInfo<VectorSet>& set) {
