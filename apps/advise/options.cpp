@@ -18,10 +18,10 @@ using namespace trainer;
 constexpr int64_t kLeastWorkers = 2, kMostWorkers = 4096, kImagesOfWorker = 16;
 constexpr double kMostSeconds = 3600;
 
-/// Reads a link specification, or a rate alone such as "100mbit".
+/// Reads a link, which must have a rate.
 Link read_link(const std::string& text) {
   try {
-    const Link link = parse_link(text.find('=') == std::string::npos ? "rate=" + text : text);
+    const Link link = parse_link(text);
     check_input(link.bytes_per_second > 0, "link '", text, "' has no rate, expected rate=1gbit");
     return link;
   } catch (const InputError& error) {

@@ -75,9 +75,10 @@ Link parse_link(std::string_view text) {
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-    const size_t equals = std::min(part.find('='), part.size());
-    const std::string_view name = part.substr(0, equals);
-    const std::string value(part.substr(std::min(equals + 1, part.size())));
+    const size_t equals = part.find('=');
+    const bool named = equals != std::string_view::npos;
+    const std::string_view name = named ? part.substr(0, equals) : "rate";
+    const std::string value(named ? part.substr(equals + 1) : part);
     check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
     if (name == "rate") {
       link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);
@@ -87,7 +88,7 @@ Link parse_link(std::string_view text) {
       check_input(seconds <= kMostLatency, "link '", text, "': the latency is beyond ", kMostLatency, " s");
       link.latency = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     } else {
-      fail_input({"link: found '", part, "', expected rate=1gbit,latency=0.2ms or one of the two"});
+      fail_input({"link: found '", part, "', expected rate=1gbit,latency=0.2ms, or one of the two, or 1gbit"});
     }
   }
   return link;

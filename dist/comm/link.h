@@ -13,8 +13,8 @@ struct Link {
   Clock::duration latency = {};
 };
 
-/// Reads for example "rate=1gbit,latency=0.2ms". Rates: kbit, mbit, gbit (powers of ten, per second). Latencies: us,
-/// ms, s. Throws InputError for any other text.
+/// Reads for example "rate=1gbit,latency=0.2ms", or a rate alone: "1gbit". Rates: kbit, mbit, gbit (powers of ten, per
+/// second). Latencies: us, ms, s. Throws InputError for any other text.
 Link parse_link(std::string_view text);
 
 /// Wraps `transport` and delays messages as the link would. Each message takes its time on the sender's cable, then the

@@ -21,7 +21,7 @@ TEST(Advise, RefusesWhatCannotBe) {
       {{"--model", "lnet"}, ", did you mean 'lenet'?"},
       {{"--workers", "0"}, "--workers: found 0, expected 2 to 4096"},
       {{"--workers", "many"}, "--workers: found 'many', expected a whole number"},
-      {{"--link", "fast"}, "--link: link 'rate=fast': 'fast' is not a number and one of kbit, mbit, gbit"},
+      {{"--link", "fast"}, "--link: link 'fast': 'fast' is not a number and one of kbit, mbit, gbit"},
       {{"--link", "latency=1ms"}, "--link: link 'latency=1ms' has no rate, expected rate=1gbit"},
       {{"--workers", "3", "--batch-size", "64"}, "--batch-size: found 64, expected a multiple of 3, so that"},
       {{"--local-steps", "0"}, "--local-steps: found 0, expected 1 to"},

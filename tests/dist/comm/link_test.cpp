@@ -13,13 +13,14 @@ TEST(ParseLink, ReadsRatesAndLatencies) {
   EXPECT_DOUBLE_EQ(link.bytes_per_second, 125e6);
   EXPECT_EQ(link.latency, std::chrono::microseconds(200));
   EXPECT_DOUBLE_EQ(parse_link("rate=2.5mbit").bytes_per_second, 312500);
+  EXPECT_DOUBLE_EQ(parse_link("2.5mbit").bytes_per_second, 312500);
   EXPECT_EQ(parse_link("latency=3us").bytes_per_second, 0);
 }
 
 TEST(ParseLink, RefusesWhatItCannotRead) {
   for (const char* text :
        {"rate", "rate=", "rate=1", "rate=gbit", "rate=0gbit", "rate=-1gbit", "rate=1gbits", "speed=1gbit", "latency=1m",
-        "rate=infgbit", "latency=1e9s", "rate=1gbit,rate=2gbit", "rate=1gbit;latency=1ms"})
+        "rate=infgbit", "latency=1e9s", "rate=1gbit,rate=2gbit", "fast", "1gbit,2gbit", "rate=1gbit;latency=1ms"})
     EXPECT_NE(message_of<InputError>([&] { parse_link(text); }), "") << text;
 }
 
