@@ -16,7 +16,7 @@ endfunction()
 tern_examples_test(find_package examples . -DCMAKE_PREFIX_PATH=${examples}/prefix -DCMAKE_CXX_FLAGS_RELEASE=-O0)
 # This test compiles tern again. To be quick, it compiles only the reference kernels, without optimisation.
 tern_examples_test(add_subdirectory own_layer ^own_layer$ -DTERN_SOURCE=${PROJECT_SOURCE_DIR} -DTERN_CPU=OFF
-  -DCMAKE_UNITY_BUILD=ON -DCMAKE_CXX_FLAGS_RELEASE=-O0)
+  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DCMAKE_CXX_FLAGS_RELEASE=-O0)
 
 # The installed programs and pages.
 if(TERN_APPS)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kNorms[] = {"l2", "max"};
 constexpr const char* kCodes[] = {"fixed", "elias", "entropy"};
-constexpr Packing kPackings[] = {Packing::fixed, Packing::elias, Packing::entropy};
+constexpr Packing kCodePackings[] = {Packing::fixed, Packing::elias, Packing::entropy};
 
 /// One of the `bits` is the sign.
 int64_t levels_of(int64_t bits) { return (int64_t{1} << (bits - 1)) - 1; }
@@ -27,7 +27,7 @@ struct QsgdSettings {
 /// rounded at random. A message holds the units of the buckets, then the codes.
 class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec {
  public:
-  explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kPackings[settings.code]) {}
+  explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kCodePackings[settings.code]) {}
 
   std::string spec() const override {
     const int64_t levels = settings_.levels;
@@ -156,7 +156,7 @@ std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
   settings.code = options.choice("code", settings.code, kCodes);
   // Fixed codes gain nothing from l2's many zeros, and max leaves a far smaller error. Section 4 uses max as well.
-  const bool is_fixed = kPackings[settings.code] == Packing::fixed;
+  const bool is_fixed = kCodePackings[settings.code] == Packing::fixed;
   settings.norm =
       options.choice("norm", static_cast<int>(is_fixed ? kernels::BucketNorm::max : kernels::BucketNorm::l2), kNorms);
   options.finish();

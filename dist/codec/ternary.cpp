@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kModes[] = {"paper", "reference"};
 constexpr const char* kShares[] = {"auto", "on", "off"};
 constexpr const char* kPacks[] = {"2bit", "5trit", "entropy"};
-constexpr Packing kPackings[] = {Packing::fixed, Packing::trits, Packing::entropy};
+constexpr Packing kTernaryPackings[] = {Packing::fixed, Packing::trits, Packing::entropy};
 
 struct TernarySettings {
   double clip = 2.5;
@@ -26,7 +26,7 @@ struct TernarySettings {
 /// A message holds the scalers, then the codes.
 class Ternary final : public GradientCodec, public ScaledCodec, public MessageCodec {
  public:
-  explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kPackings[settings.pack]) {}
+  explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kTernaryPackings[settings.pack]) {}
 
   std::string spec() const override {
     return join({"ternary:clip=", settings_.clip, ",clip-mode=", kModes[settings_.mode],

@@ -19,7 +19,7 @@ Tensor codes_of(const Tensor& g, double unit, int64_t levels) {
   quantize({&coded, 1}, 0, levels);
   return coded.codes.reshape({1, -1});
 }
-void add(const Tensor& codes, double unit, int64_t levels, const Tensor& sum) {
+void add_decoded(const Tensor& codes, double unit, int64_t levels, const Tensor& sum) {
   const DecodedGradient decoded = {sum};
   dequantize_add({&decoded, 1}, codes, Tensor::full({1}, unit), 0, levels);
 }
@@ -69,7 +69,7 @@ TEST(Quantize, LaysCodesInPlanesOfThirtyTwo) {
                                          0xcc, 0xcc, 0xcc, 0xcc, 0x0a, 0x0a, 0x0c};
   EXPECT_EQ(bytes, expected);
   Tensor sum = Tensor::full({37}, 1);
-  add(Tensor::from({1, 15}, bytes), 0.5, 3, sum);
+  add_decoded(Tensor::from({1, 15}, bytes), 0.5, 3, sum);
   for (int i = 0; i < 37; ++i) EXPECT_EQ(sum.span<float>()[i], 1 + values[i]);
 }
 
@@ -77,11 +77,11 @@ TEST(Quantize, ClipsAtTheLastLevelAndKeepsZero) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   const Tensor g = Tensor::from({6}, std::vector<float>{9, -9, 0, -0.0f, infinity, nan});
   Tensor sum = Tensor::zeros({6});
-  add(codes_of(g, 2, 3), 2, 3, sum);
+  add_decoded(codes_of(g, 2, 3), 2, 3, sum);
   EXPECT_EQ(sum.to_vector<float>(), (std::vector<float>{6, -6, 0, 0, 6, 6}));
   Tensor nothing = Tensor::zeros({6});
   const auto zero_unit = codes_of(Tensor::from({6}, std::vector<float>{9, -9, 0, 1, 1, 1}), 0, 1);
-  add(zero_unit, 0, 1, nothing);
+  add_decoded(zero_unit, 0, 1, nothing);
   EXPECT_EQ(nothing.to_vector<float>(), std::vector<float>(6, 0));
 }
 
@@ -89,7 +89,7 @@ TEST(Quantize, TakesTheDocumentedDraws) {
   const int64_t n = 1000;
   const RandomStream stream(kKey);
   Tensor sum = Tensor::zeros({n});
-  add(codes_of(Tensor::full({n}, 0.3), 1, 1), 1, 1, sum);
+  add_decoded(codes_of(Tensor::full({n}, 0.3), 1, 1), 1, 1, sum);
   for (uint64_t e = 0; e < n; ++e) {
     const auto block = static_cast<uint32_t>(e / 256 * 32 + e % 32);
     const uint32_t draw = stream.word(4 * uint64_t{block} + e % 256 / 64) >> (e % 64 / 32 * 16) & 0xffff;

@@ -18,8 +18,8 @@ Tolerance tolerance_of(DType dtype) {
 Tensor random(const Shape& shape, double low, double high, uint32_t tensor) {
   const RandomStream stream({.seed = 1, .purpose = Purpose::test, .tensor = tensor});
   Tensor result = Tensor::empty(shape);
-  for (size_t i = 0; i < result.span<float>().size(); ++i)
-    result.span<float>()[i] = static_cast<float>(low + (high - low) * stream.uniform(i));
+  const auto values = result.span<float>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(low + (high - low) * stream.uniform(i));
   return result;
 }
 
@@ -77,7 +77,8 @@ Tensor Run::parameter(const Shape& shape, double low, double high) {
 Tensor Run::integers(const Shape& shape, uint32_t below) {
   const RandomStream stream({.seed = 1, .purpose = Purpose::test, .tensor = draws_++});
   Tensor result = Tensor::empty(shape, {.dtype = DType::i64});
-  for (size_t i = 0; i < result.span<int64_t>().size(); ++i) result.span<int64_t>()[i] = stream.below(i, below);
+  const auto values = result.span<int64_t>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = stream.below(i, below);
   return result.to(device());
 }
 

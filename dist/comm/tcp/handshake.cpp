@@ -98,10 +98,10 @@ bool write_verdict(Socket& socket, std::string_view text) {
 
 }  // namespace
 
-Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port) {
+Hello make_hello(ConnectionKind kind, uint32_t epoch, int rank, int size, uint16_t port) {
   Hello hello = {kHelloMagic,
                  kProtocolVersion,
-                 purpose,
+                 kind,
                  0,
                  epoch,
                  static_cast<uint32_t>(rank),

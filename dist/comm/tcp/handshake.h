@@ -19,14 +19,14 @@ namespace tern::detail {
 
 class Monitor;
 
-/// The purpose of a connection. The values are numbers on the wire.
-enum class Purpose : uint8_t { control = 1, data };
+/// The kind of a connection. The values are numbers on the wire.
+enum class ConnectionKind : uint8_t { control = 1, data };
 
 /// The first bytes on a connection: who connects. In this layout, little-endian.
 struct Hello {
   uint32_t magic;
   uint16_t version;
-  Purpose purpose;
+  ConnectionKind kind;
   uint8_t zero;
   uint32_t epoch, rank, size, process;
   uint16_t port;  ///< port at which this rank listens
@@ -36,7 +36,7 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 124);
 
-Hello make_hello(Purpose purpose, uint32_t epoch, int rank, int size, uint16_t port);
+Hello make_hello(ConnectionKind kind, uint32_t epoch, int rank, int size, uint16_t port);
 
 /// The machine's name in a hello, with unprintable characters escaped.
 std::string host_of(const Hello& hello);

@@ -70,11 +70,11 @@ class Meeting {
   void gather_members(Gate& gate);
   void join_in();
   void meet_others();
-  Socket call(int peer, const Address& where, Purpose purpose);
-  Hello introduce(const Socket& socket, Purpose purpose);
+  Socket call(int peer, const Address& where, ConnectionKind kind);
+  Hello introduce(const Socket& socket, ConnectionKind kind);
   void accept_data(Gate& gate);
-  Admitted admit(Gate& gate, Purpose purpose);
-  std::string objection_to(const Hello& hello, Purpose purpose) const;
+  Admitted admit(Gate& gate, ConnectionKind kind);
+  std::string objection_to(const Hello& hello, ConnectionKind kind) const;
   std::string missing() const;
   void await_all_from(int first);
   void begin_wait();
@@ -103,13 +103,13 @@ void Meeting::host() {
 }
 
 void Meeting::gather_members(Gate& entrance) {
-  const Hello self = make_hello(Purpose::control, options_.epoch, 0, options_.size, 0);
+  const Hello self = make_hello(ConnectionKind::control, options_.epoch, 0, options_.size, 0);
   std::vector<Member> members(static_cast<size_t>(options_.size));
   members[0] = {host_of(self), self.process, options_.master};
   monitor_.set_name(0, name_of(0, members[0]));
   await_all_from(1);
   for (int count = 1; count < options_.size; ++count) {
-    Admitted peer = admit(entrance, Purpose::control);
+    Admitted peer = admit(entrance, ConnectionKind::control);
     const auto rank = static_cast<int>(peer.hello.rank);
     Member& member = members[peer.hello.rank];
     member = {host_of(peer.hello), peer.hello.process, {peer.socket.remote().host, peer.hello.port}};
@@ -120,7 +120,7 @@ void Meeting::gather_members(Gate& entrance) {
 }
 
 void Meeting::join_in() {
-  monitor_.watch(0, call(0, options_.master, Purpose::control));
+  monitor_.watch(0, call(0, options_.master, ConnectionKind::control));
   try {
     meet_others();
   } catch (const Error& error) {
@@ -135,14 +135,14 @@ void Meeting::meet_others() {
   for (int rank = 0; rank < options_.size; ++rank) monitor_.set_name(rank, name_of(rank, members[rank]));
   begin_wait();
   for (int peer = 0; peer < options_.rank; ++peer)
-    data_[peer] = call(peer, peer == 0 ? options_.master : members[peer].address, Purpose::data);
+    data_[peer] = call(peer, peer == 0 ? options_.master : members[peer].address, ConnectionKind::data);
   Gate entrance = gate();
   accept_data(entrance);
 }
 
 /// Connects and proves that it has the token, again and again until this rank is in. A busy machine, or strangers, may
 /// have taken its place.
-Socket Meeting::call(int peer, const Address& where, Purpose purpose) {
+Socket Meeting::call(int peer, const Address& where, ConnectionKind kind) {
   std::string why;
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
     const int interrupt = monitor_.failed_descriptor();
@@ -150,7 +150,7 @@ Socket Meeting::call(int peer, const Address& where, Purpose purpose) {
     if (socket.open()) {
       // After it has sent its proof, the rank may be in and must not connect again. So it waits as long as there is
       // time.
-      if (knock(socket, introduce(socket, purpose), options_.token, where, {deadline(), interrupt})) return socket;
+      if (knock(socket, introduce(socket, kind), options_.token, where, {deadline(), interrupt})) return socket;
       why = "it closes the connection";
     }
     monitor_.throw_if_failed();
@@ -162,16 +162,16 @@ Socket Meeting::call(int peer, const Address& where, Purpose purpose) {
 }
 
 /// A rank listens at the local address of its connection to rank 0.
-Hello Meeting::introduce(const Socket& socket, Purpose purpose) {
+Hello Meeting::introduce(const Socket& socket, ConnectionKind kind) {
   if (!listener_) listener_.emplace(Address{socket.local().host, 0});
-  return make_hello(purpose, options_.epoch, options_.rank, options_.size, listener_->address().port);
+  return make_hello(kind, options_.epoch, options_.rank, options_.size, listener_->address().port);
 }
 
 /// Accepts connections from all ranks above this one.
 void Meeting::accept_data(Gate& entrance) {
   await_all_from(options_.rank + 1);
   for (int count = options_.rank + 1; count < options_.size; ++count) {
-    Admitted peer = admit(entrance, Purpose::data);
+    Admitted peer = admit(entrance, ConnectionKind::data);
     data_[peer.hello.rank] = std::move(peer.socket);
   }
 }
@@ -188,8 +188,8 @@ void Meeting::begin_wait() {
 }
 
 /// Admits the next rank of those that are missing.
-Admitted Meeting::admit(Gate& entrance, Purpose purpose) {
-  const auto objection = [&](const Hello& hello) { return objection_to(hello, purpose); };
+Admitted Meeting::admit(Gate& entrance, ConnectionKind kind) {
+  const auto objection = [&](const Hello& hello) { return objection_to(hello, kind); };
   while (true) {
     const Until until = {std::min(deadline(), next_note_), monitor_.failed_descriptor()};
     if (auto peer = entrance.admit(objection, until)) {
@@ -206,7 +206,7 @@ Admitted Meeting::admit(Gate& entrance, Purpose purpose) {
   }
 }
 
-std::string Meeting::objection_to(const Hello& hello, Purpose purpose) const {
+std::string Meeting::objection_to(const Hello& hello, ConnectionKind kind) const {
   const int own = options_.rank;
   if (static_cast<int>(hello.size) != options_.size)
     return join({"is one of ", hello.size, " ranks, rank ", own, " one of ", options_.size});
@@ -214,7 +214,7 @@ std::string Meeting::objection_to(const Hello& hello, Purpose purpose) const {
     return join({"is in epoch ", hello.epoch, " of the job, rank ", own, " in epoch ", options_.epoch});
   if (hello.rank >= hello.size || static_cast<int>(hello.rank) <= own)
     return join({"cannot join rank ", own, " of ", options_.size});
-  if (hello.purpose != purpose || here_[hello.rank]) return "joins a second time";
+  if (hello.kind != kind || here_[hello.rank]) return "joins a second time";
   return "";
 }
 

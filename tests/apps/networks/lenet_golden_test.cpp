@@ -9,12 +9,12 @@ namespace tern {
 namespace {
 
 /// Uniform pixels in [-1, 1), and labels. Both depend on `step` alone. `make_golden.py` draws the same.
-struct Batch {
+struct GoldenBatch {
   static constexpr int64_t kRows = 4;
   Tensor x = Tensor::empty({kRows, 1, 28, 28});
   Tensor labels = Tensor::empty({kRows}, {DType::i64});
 
-  explicit Batch(uint32_t step) {
+  explicit GoldenBatch(uint32_t step) {
     const RandomStream random({.seed = 1, .purpose = Purpose::test, .tensor = step});
     const auto pixels = static_cast<uint64_t>(x.numel());
     for (uint64_t i = 0; i < pixels; ++i) x.data<float>()[i] = random.uniform(i) * 2 - 1;
@@ -28,7 +28,7 @@ void expect_losses_of_pytorch(Layer& model, const char* name) {
   model.initialize(1);
   Sgd optimizer(model.parameters(), {.lr = 0.01, .momentum = 0.9});
   for (uint32_t step = 0; step < expected.size(); ++step) {
-    const Batch batch(step);
+    const GoldenBatch batch(step);
     const Variable loss = cross_entropy(model(batch.x.to(MemoryFormat::channels_last)), batch.labels);
     model.zero_gradients();
     loss.backward();

@@ -15,7 +15,7 @@
 namespace tern::test {
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kTernaryRanks = 4;
 
 struct Images {
   Tensor x, labels;
@@ -83,13 +83,13 @@ TEST(TernaryOfLeNet, HasTheEntropyOfRealGradients) {
   for (uint32_t step = 0; step <= 40; ++step) {
     if (step % 10 == 0) {
       std::vector<std::vector<Tensor>> of_ranks;
-      for (int rank = 0; rank < kRanks; ++rank)
+      for (int rank = 0; rank < kTernaryRanks; ++rank)
         of_ranks.push_back(gradients(model, images(mnist, 64 * step + 16 * rank, 16)));
       for (uint32_t i = 0; i < of_ranks[0].size(); ++i) {
         std::vector<Tensor> tensors;
         for (const auto& of_rank : of_ranks) tensors.push_back(of_rank[i]);
         bits += code_bits(tensors, step, i);
-        elements += kRanks * static_cast<double>(tensors[0].numel());
+        elements += kTernaryRanks * static_cast<double>(tensors[0].numel());
       }
     }
     gradients(model, images(mnist, 64 * step, 64));

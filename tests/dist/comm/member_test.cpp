@@ -12,10 +12,10 @@
 namespace tern::test {
 namespace {
 
+using detail::ConnectionKind;
 using detail::Frame;
 using detail::FrameType;
 using detail::Listener;
-using detail::Purpose;
 using detail::Socket;
 using std::chrono::milliseconds;
 
@@ -30,7 +30,7 @@ class Puppet {
   Puppet(int rank, int size, const Address& master) : rank_(rank), size_(size), master_(master) {}
 
   /// Its listener would be for the ranks above it. None of them connects to a puppet.
-  void join(const std::string& host = "puppet") { control_ = call(master_, Purpose::control, host); }
+  void join(const std::string& host = "puppet") { control_ = call(master_, ConnectionKind::control, host); }
   void beat() {
     std::string report = "-1 0 -1";
     for (int peer = 0; peer < size_; ++peer) report += " 0";
@@ -53,7 +53,7 @@ class Puppet {
     return text;
   }
   /// Connects to rank 0, or to another rank at its address.
-  void connect_data(const Address& where) { data_.push_back(call(where, Purpose::data, "puppet")); }
+  void connect_data(const Address& where) { data_.push_back(call(where, ConnectionKind::data, "puppet")); }
   /// The address of a rank, from the list of members.
   static Address address_of(int rank, const std::string& members) {
     std::istringstream lines(members);
@@ -66,10 +66,10 @@ class Puppet {
   }
 
  private:
-  Socket call(const Address& where, Purpose purpose, const std::string& host) {
+  Socket call(const Address& where, ConnectionKind kind, const std::string& host) {
     std::string why;
     Socket socket = detail::connect(where, soon(), why);
-    detail::Hello hello = detail::make_hello(purpose, 0, rank_, size_, 9);
+    detail::Hello hello = detail::make_hello(kind, 0, rank_, size_, 9);
     hello.host = {};
     host.copy(hello.host.data(), hello.host.size() - 1);
     EXPECT_TRUE(knock(socket, hello, kJobToken, where, soon())) << why;

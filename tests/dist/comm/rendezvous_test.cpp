@@ -59,7 +59,7 @@ std::string refusal_of(const Call& call) {
 
 Clock::time_point in_a_moment() { return Clock::now() + milliseconds(300); }
 
-Hello hello() { return detail::make_hello(detail::Purpose::data, 0, 1, 2, 0); }
+Hello hello() { return detail::make_hello(detail::ConnectionKind::data, 0, 1, 2, 0); }
 
 TEST(Rendezvous, ASharedTokenAdmits) {
   EXPECT_EQ(meet([](TcpOptions&) {}), std::vector<std::string>(2));
