@@ -12,11 +12,11 @@ namespace {
 
 using kernels::ParameterUpdate;
 
-constexpr int64_t kNumel = 16 << 20;
+constexpr int64_t kElements = 16 << 20;
 
 /// One parameter with its gradient and its state.
 ParameterUpdate make_update() {
-  return {Tensor::full({kNumel}, 1), Tensor::full({kNumel}, 1e-3), Tensor::zeros({kNumel}), Tensor::zeros({kNumel}),
+  return {Tensor::full({kElements}, 1), Tensor::full({kElements}, 1e-3), Tensor::zeros({kElements}), Tensor::zeros({kElements}),
           Tensor::zeros({}, {.dtype = DType::i64})};
 }
 
@@ -26,7 +26,7 @@ void add_update(std::vector<Case>& cases, const char* name, Run run) {
     cases.push_back({fmt::format("update/{}/t{}", name, threads),
                      threads,
                      [=] { return [=, update = make_update()] { run(std::span(&update, 1)); }; },
-                     {kNumel * sizeof(float), "GB/s of one array"}});
+                     {kElements * sizeof(float), "GB/s of one array"}});
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void add_updates(std::vector<Case>& cases) {
   add_update(cases, "memcpy", [](std::span<const ParameterUpdate> updates) {
     const auto* from = updates[0].g.data<float>();
     auto* to = updates[0].w.data<float>();
-    parallel_for(0, kNumel, 1 << 16, [=](int64_t first, int64_t last) {
+    parallel_for(0, kElements, 1 << 16, [=](int64_t first, int64_t last) {
       std::memcpy(to + first, from + first, static_cast<size_t>(last - first) * sizeof(float));
     });
   });
