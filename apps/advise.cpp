@@ -4,6 +4,7 @@
 #include "tern/apps/advise/forecast.h"
 #include "tern/apps/advise/options.h"
 #include "tern/apps/advise/page.h"
+#include "tern/core/program.h"
 #include "tern/trainer/application.h"
 #include "tern/trainer/job/program.h"
 
@@ -51,7 +52,7 @@ ScalePoint scale_to(std::span<Forecaster> passes, int workers) {
 int main(int argc, char** argv) {
   using namespace tern::advise;
   tern::trainer::settle_output();
-  tern::trainer::wait_passively(argv);
+  tern::wait_passively(argc, argv);
   return tern::run_application("advise", [&]() -> int {
     const AdviceOptions options = read_advice_options(argc, argv);
     if (!options.text.empty()) {

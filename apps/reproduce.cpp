@@ -1,6 +1,7 @@
 #include "tern/apps/reproduce/engine/options.h"
 #include "tern/apps/reproduce/engine/reproduction.h"
 #include "tern/apps/reproduce/experiments.h"
+#include "tern/core/program.h"
 #include "tern/trainer/application.h"
 #include "tern/trainer/job/program.h"
 
@@ -10,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace tern::reproduce;
   tern::trainer::settle_output();
-  tern::trainer::wait_passively(argv);
+  tern::wait_passively(argc, argv);
   tern::trainer::Console console;
   return tern::trainer::run_application("reproduce", console, [&]() -> int {
     const ReproduceCommand command = read_command(argc, argv);

@@ -2,6 +2,7 @@
 
 #include "tern/autograd/operation.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -80,6 +81,55 @@ struct Divide {
   }
 };
 
+/// maximum(a, b); with `lesser`, minimum(a, b).
+struct GreaterOrLesser {
+  bool lesser;
+  Saved a, b;
+
+  std::string name() const { return lesser ? "minimum" : "maximum"; }
+  Tensor forward(const Tensor& left, const Tensor& right) {
+    a = left;
+    b = right;
+    return run(lesser ? kernels::minimum : kernels::maximum, left, right);
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    const auto share = [&](const Tensor& winner, const Tensor& other, const Shape& shape) {
+      Tensor dx = Tensor::empty_like(dy);
+      if (lesser)
+        kernels::greater_share(other, winner, dy, dx);
+      else
+        kernels::greater_share(winner, other, dy, dx);
+      return sum_to(dx, shape);
+    };
+    return {needs[0] ? share(a, b, a.shape()) : Tensor(), needs[1] ? share(b, a, b.shape()) : Tensor()};
+  }
+};
+
+struct Select {
+  Saved mask;
+  Shape a_shape, b_shape;
+
+  Tensor forward(const Tensor& a, const Tensor& b) {
+    check(mask.dtype() == DType::u8, "select: mask of ", mask.dtype(), ", expected u8");
+    check(a.dtype() == b.dtype(), "select: elements are ", a.dtype(), " in ", a.shape(), " and ", b.dtype(), " in ",
+          b.shape(), ", expected one dtype");
+    a_shape = a.shape();
+    b_shape = b.shape();
+    const Shape shape = broadcast(broadcast(a_shape, b_shape, "select"), mask.shape(), "select");
+    return chosen(a, b, shape, {a.dtype(), a.device(), a_shape == shape ? a.format() : MemoryFormat::row_major});
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    const Tensor zero = number(0, Variable(dy)).value();
+    return {needs[0] ? sum_to(chosen(dy, zero, dy.shape(), dy.options()), a_shape) : Tensor(),
+            needs[1] ? sum_to(chosen(zero, dy, dy.shape(), dy.options()), b_shape) : Tensor()};
+  }
+  Tensor chosen(const Tensor& a, const Tensor& b, const Shape& shape, const TensorOptions& options) const {
+    Tensor y = Tensor::empty(shape, options);
+    kernels::select(a, b, mask, y);
+    return y;
+  }
+};
+
 struct AddRelu {
   Saved y;
 
@@ -113,6 +163,18 @@ Variable add(const Variable& a, const Variable& b) { return apply(Add{}, a, b); 
 Variable subtract(const Variable& a, const Variable& b) { return apply(Subtract{}, a, b); }
 Variable multiply(const Variable& a, const Variable& b) { return apply(Multiply{}, a, b); }
 Variable divide(const Variable& a, const Variable& b) { return apply(Divide{}, a, b); }
+Variable number(double value, const Variable& like) {
+  return filled({}, value, {like.value().dtype(), like.value().device()});
+}
+Variable maximum(const Variable& a, const Variable& b) {
+  return apply(GreaterOrLesser{.lesser = false, .a = {}, .b = {}}, a, b);
+}
+Variable minimum(const Variable& a, const Variable& b) {
+  return apply(GreaterOrLesser{.lesser = true, .a = {}, .b = {}}, a, b);
+}
+Variable select(const Tensor& mask, const Variable& a, const Variable& b) {
+  return apply(Select{.mask = mask, .a_shape = {}, .b_shape = {}}, a, b);
+}
 Variable add_relu(const Variable& a, const Variable& b) { return apply(AddRelu{}, a, b); }
 Variable scale(const Variable& x, double factor) { return apply(Scale{factor}, x); }
 

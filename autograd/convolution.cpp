@@ -1,6 +1,7 @@
 #include "tern/autograd/functional.h"
 
 #include "tern/autograd/operation.h"
+#include "tern/kernels/convolution.h"
 #include "tern/kernels/layout.h"
 
 namespace tern {
@@ -50,11 +51,92 @@ struct Conv2dOperation {
   }
 };
 
+/// The gradient of a convolution by its input, as an operation of its own. The forward of that convolution is then the
+/// backward of this operation.
+struct ConvTranspose2d {
+  ConvGeometry geometry;
+  Extent2 added;
+  Saved x, w;
+
+  static std::string name() { return "conv_transpose2d"; }
+  Tensor forward(const Tensor& input, const Tensor& weight) {
+    const Shape shape = output_shape(input.shape(), weight.shape());
+    check(weight.dtype() == parameter_dtype(input.dtype()), "conv_transpose2d: weight is ", weight.dtype(),
+          " beside input of ", input.dtype(), ", expected ", parameter_dtype(input.dtype()));
+    check(kernels::conv2d_output_shape(shape, weight.shape(), geometry) == input.shape(), "conv_transpose2d: ", added.h,
+          " rows and ", added.w, " columns are added, expected fewer than the stride or the dilation");
+    x = input;
+    w = weight_beside(input, weight);
+    Tensor y = Tensor::empty(shape, input.options());
+    kernels::conv2d_backward_data(x, w, geometry, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs& needs) const {
+    Gradients gradients(2);
+    if (needs[0]) {
+      gradients[0] = x.empty_like();
+      kernels::conv2d(in_format(dy, x.options().format), w, {}, geometry, false, gradients[0]);
+    }
+    if (needs[1]) {
+      Tensor none;
+      gradients[1] = Tensor::empty(w.shape(), {.dtype = parameter_dtype(x.dtype()), .device = x.options().device});
+      kernels::conv2d_backward_weights(x, in_format(dy, x.options().format), geometry, gradients[1], none);
+    }
+    return gradients;
+  }
+
+  Shape output_shape(const Shape& x_shape, const Shape& w_shape) const {
+    check(x_shape.rank() == 4 && w_shape.rank() == 4 && x_shape[1] == w_shape[0], "conv_transpose2d: input ", x_shape,
+          " and weight ", w_shape, ", expected [N, C, H, W] and [C, O/groups, kh, kw]");
+    check(added.h >= 0 && added.w >= 0, "conv_transpose2d: ", added.h, " rows and ", added.w,
+          " columns are added, expected 0 or more");
+    const auto extent = [](int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                           int64_t more) {
+      return (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 + more;
+    };
+    const auto& [stride, padding, dilation, groups] = geometry;
+    const int64_t h = extent(x_shape[2], w_shape[2], stride.h, padding.h, dilation.h, added.h),
+                  width = extent(x_shape[3], w_shape[3], stride.w, padding.w, dilation.w, added.w);
+    check(h >= 1 && width >= 1, "conv_transpose2d: input ", x_shape, " and weight ", w_shape, " give ", h, " rows and ",
+          width, " columns, expected 1 or more");
+    return {x_shape[0], w_shape[1] * groups, h, width};
+  }
+};
+
 }  // namespace
+
+Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias, const Extent2& dilation,
+                     int64_t groups, const Fused& fused) {
+  const Shape& kernel = w.shape();
+  check(kernel.rank() == 4, "conv2d_same: weight ", kernel, ", expected 4 dimensions");
+  const Extent2 total{dilation.h * (kernel[2] - 1), dilation.w * (kernel[3] - 1)};
+  if (total.h % 2 == 0 && total.w % 2 == 0)
+    return conv2d(x, w, bias, {.padding = {total.h / 2, total.w / 2}, .dilation = dilation, .groups = groups}, fused);
+  std::vector<Padding> around(static_cast<size_t>(x.shape().rank()));
+  check(around.size() >= 2, "conv2d_same: input ", x.shape(), ", expected [N, C, H, W] or [C, H, W]");
+  around[around.size() - 2] = {total.h / 2, total.h - total.h / 2};
+  around[around.size() - 1] = {total.w / 2, total.w - total.w / 2};
+  return conv2d(pad(x, around), w, bias, {.dilation = dilation, .groups = groups}, fused);
+}
+
+Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry,
+                          const Extent2& added) {
+  if (x.shape().rank() == 3) return squeeze(conv_transpose2d(unsqueeze(x, 0), w, bias, geometry, added), 0);
+  ConvTranspose2d operation;
+  operation.geometry = geometry;
+  operation.added = added;
+  const Variable y = apply(std::move(operation), x, w);
+  if (!bias.value().defined()) return y;
+  check(bias.shape() == Shape{y.shape()[1]}, "conv_transpose2d: bias of shape ", bias.shape(), ", expected [",
+        y.shape()[1], "]");
+  return y + reshape(convert(bias, y.value().dtype()), {1, -1, 1, 1});
+}
 
 Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry,
                 const Fused& fused) {
-  return apply(Conv2dOperation{.geometry = geometry, .relu = fused.relu, .x = {}, .w = {}, .y = {}}, x, w, bias);
+  return with_a_batch(x, [&](const Variable& images) {
+    return apply(Conv2dOperation{.geometry = geometry, .relu = fused.relu, .x = {}, .w = {}, .y = {}}, images, w, bias);
+  });
 }
 
 }  // namespace tern

@@ -1,6 +1,7 @@
 #include "tern/autograd/functional.h"
 
 #include "tern/autograd/operation.h"
+#include "tern/kernels/dropout.h"
 
 namespace tern {
 namespace {
@@ -20,11 +21,12 @@ struct DropoutOperation {
 }  // namespace
 
 Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw) {
-  check(draw.probability >= 0 && draw.probability < 1, "dropout: probability ", draw.probability, ", expected [0, 1)");
+  check(draw.probability >= 0 && draw.probability <= 1, "dropout: probability ", draw.probability, ", expected [0, 1]");
   check(samples.defined() && x.shape().rank() > 0 && samples.shape() == Shape{x.shape()[0]},
         "dropout: samples of shape ", samples.shape(), " for input of shape ", x.shape(),
         ", expected one index per row");
   if (draw.probability == 0) return x;
+  if (draw.probability == 1) return scale(x, 0);
   return apply(DropoutOperation{draw, samples}, x);
 }
 

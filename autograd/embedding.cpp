@@ -8,9 +8,11 @@ namespace {
 
 struct EmbeddingBag {
   Saved indices, offsets, values;
-  Shape weight_shape;
+  bool lookup = false;  // one index for each row
+  Shape weight_shape = {};
 
-  kernels::Bags bags() const { return {indices, offsets, values}; }
+  std::string name() const { return lookup ? "embedding" : "embedding_bag"; }
+  kernels::Bags bags() const { return {indices, lookup ? Tensor() : offsets.get(), values}; }
 
   Tensor forward(const Tensor& weight) {
     weight_shape = weight.shape();
@@ -28,7 +30,19 @@ struct EmbeddingBag {
 }  // namespace
 
 Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight) {
-  return apply(EmbeddingBag{.indices = indices, .offsets = offsets, .values = values, .weight_shape = {}}, weight);
+  check(offsets.defined(), "embedding_bag: offsets undefined of shape [], expected i64 [N + 1]");
+  return apply(EmbeddingBag{.indices = indices, .offsets = offsets, .values = values}, weight);
+}
+
+Variable embedding(const Tensor& indices, const Variable& weight) {
+  check(indices.defined() && indices.dtype() == DType::i64 && indices.rank() < Shape::kMaxRank, "embedding: indices ",
+        indices.dtype(), " of shape ", indices.shape(), ", expected i64 with at most ", Shape::kMaxRank - 1,
+        " dimensions");
+  const Tensor flat = indices.to(MemoryFormat::row_major).reshape({indices.numel()});
+  const Variable rows = apply(EmbeddingBag{.indices = flat, .offsets = {}, .values = {}, .lookup = true}, weight);
+  std::vector<int64_t> extents(indices.shape().begin(), indices.shape().end());
+  extents.push_back(weight.shape()[-1]);
+  return reshape(rows, Shape(extents));
 }
 
 }  // namespace tern

@@ -1,15 +1,12 @@
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tern/autograd/variable.h"
-#include "tern/kernels/convolution.h"
-#include "tern/kernels/dropout.h"
-#include "tern/kernels/elementwise.h"
-#include "tern/kernels/matmul.h"
-#include "tern/kernels/normalization.h"
-#include "tern/kernels/pooling.h"
+#include "tern/kernels/options.h"
 
 // Elementwise arithmetic. Operands have one dtype and broadcast as in PyTorch. The result has the format of the operand
 // with its shape (a's if both have it).
@@ -29,10 +26,28 @@ inline Variable operator-(const Variable& a, const Variable& b) { return subtrac
 inline Variable operator*(const Variable& a, const Variable& b) { return multiply(a, b); }
 inline Variable operator/(const Variable& a, const Variable& b) { return divide(a, b); }
 
+/// The number as a constant of shape [], in the dtype and on the device of `like`. It broadcasts to any shape.
+Variable number(double value, const Variable& like);
+inline Variable operator+(const Variable& a, double b) { return add(a, number(b, a)); }
+inline Variable operator+(double a, const Variable& b) { return add(number(a, b), b); }
+inline Variable operator-(const Variable& a, double b) { return subtract(a, number(b, a)); }
+inline Variable operator-(double a, const Variable& b) { return subtract(number(a, b), b); }
+inline Variable operator*(const Variable& a, double b) { return scale(a, b); }
+inline Variable operator*(double a, const Variable& b) { return scale(b, a); }
+inline Variable operator/(const Variable& a, double b) { return divide(a, number(b, a)); }
+inline Variable operator/(double a, const Variable& b) { return divide(number(a, b), b); }
+inline Variable operator-(const Variable& x) { return scale(x, -1); }
+
+/// The greater (the lesser) of both; NaN if one is NaN. If they are equal, each gets half of the gradient.
+Variable maximum(const Variable& a, const Variable& b);
+Variable minimum(const Variable& a, const Variable& b);
+/// a if mask != 0, otherwise b. mask is u8. All three broadcast to one shape.
+Variable select(const Tensor& mask, const Variable& a, const Variable& b);
+
 using kernels::MatmulOptions;
 
-/// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n]. op exchanges the last two dimensions if `options` say so. Ranks
-/// are 2 to 4. The leading dimensions are equal, or b has rank 2 and is the factor of every matrix of a.
+/// y[..., m, n] = op(a)[..., m, k] · op(b)[..., k, n]. op exchanges the last two dimensions if `options` say so.
+/// Leading dimensions broadcast. A vector a [k] is a row, a vector b [k] a column; the result lacks that dimension.
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options = {});
 
 /// What an operation applies to its result in the same pass.
@@ -40,14 +55,15 @@ struct Fused {
   bool relu = false;
 };
 
-/// y[N, out] = x[N, in] · w[out, in]ᵀ + bias[out]; `bias` may be undefined.
+/// y[..., out] = x[..., in] · w[out, in]ᵀ + bias[out]; `bias` may be undefined. With a weight of shape [in] and a bias
+/// of shape [], y is [...].
 Variable linear(const Variable& x, const Variable& w, const Variable& bias, const Fused& fused = {});
 
 using kernels::ConvGeometry;
 using kernels::Extent2;
 
-/// The cross-correlation of x [N, C, H, W] with w [O, C/groups, kh, kw], plus bias [O], which may be undefined. The
-/// result is [N, O, H', W'] in x's format and dtype.
+/// The cross-correlation of x [N, C, H, W], or of one image [C, H, W], with w [O, C/groups, kh, kw], plus bias [O],
+/// which may be undefined. The result is [N, O, H', W'] in x's format and dtype.
 Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
                 const Fused& fused = {});
 
@@ -58,6 +74,18 @@ namespace tern {
 
 /// max(x, 0)
 Variable relu(const Variable& x);
+/// e^x
+Variable exp(const Variable& x);
+/// The natural logarithm: -infinity for 0, NaN for negative x.
+Variable log(const Variable& x);
+Variable sqrt(const Variable& x);
+/// |x|. Its gradient at 0 is 0.
+Variable abs(const Variable& x);
+/// x^exponent. The result is NaN if x is negative and the exponent is not a whole number.
+Variable pow(const Variable& x, double exponent);
+/// min(max(x, low), high). The gradient is 0 outside of [low, high].
+Variable clamp(const Variable& x, double low, double high = std::numeric_limits<double>::infinity());
+
 /// x if x > 0, else slope·x
 Variable leaky_relu(const Variable& x, double slope = 0.01);
 Variable sigmoid(const Variable& x);
@@ -67,6 +95,9 @@ using kernels::GeluForm;
 
 /// x · Φ(x), as PyTorch's gelu. Φ is the distribution function of N(0, 1).
 Variable gelu(const Variable& x, GeluForm form = GeluForm::exact);
+
+/// x · sigmoid(x), also called swish.
+Variable silu(const Variable& x);
 
 /// The gradient through a relu that gave y, in y's format: 0 if y <= 0, else dy, also if y is NaN. Overwrites dy if
 /// nobody else holds it.
@@ -80,35 +111,60 @@ Variable log_softmax(const Variable& x);
 using kernels::BatchNormOptions;
 using kernels::LocalResponseNormOptions;
 
-/// The parameters and the running statistics of a batch normalisation, each [C].
+/// The parameters and the running statistics of a batch normalisation, each [C]. An undefined gamma is 1, an undefined
+/// beta 0. Without running statistics, inference also uses those of the batch.
 struct BatchNormState {
   Variable gamma, beta;
   Tensor running_mean, running_variance;
 };
 
-/// Batch normalisation (Ioffe and Szegedy, 2015) over every dimension of x [N, C] or [N, C, H, W] except C. Adds
-/// `residual`, of x's shape, if it is defined. Then max(·, 0) with `options.relu`. Training uses the statistics of the
-/// batch and updates the running ones. Inference uses the running ones.
+/// Batch normalisation (Ioffe and Szegedy, 2015) over every dimension of x [N, C], [N, C, L] or [N, C, H, W] except C.
+/// Adds `residual`, of x's shape, if it is defined. Then max(·, 0) with `options.relu`. Training uses the statistics of
+/// the batch and updates the running ones. Inference uses the running ones.
 Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
                     const Variable& residual = {});
 
-/// Local response normalisation of x [N, C, H, W] across channels (Krizhevsky et al., 2012).
+/// Layer normalisation (Ba, Kiros and Hinton, 2016): subtracts the mean over the last dimensions of x, which have the
+/// extents `normalized`, and divides by sqrt(variance + epsilon). Then multiplies by gamma and adds beta, both of shape
+/// `normalized`, if they are defined.
+Variable layer_norm(const Variable& x, const Shape& normalized, const Variable& gamma = {}, const Variable& beta = {},
+                    double epsilon = 1e-5);
+
+/// Local response normalisation of x [N, C, ...], of rank 3 to 5, across channels (Krizhevsky et al., 2012).
 Variable local_response_norm(const Variable& x, const LocalResponseNormOptions& options = {});
 
-using kernels::Extent2;
+/// As conv2d with stride 1 and so much padding that the result has x's height and width, as PyTorch's padding='same'.
+/// If the padding is odd, the end has one more.
+Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias, const Extent2& dilation = 1,
+                     int64_t groups = 1, const Fused& fused = {});
+/// The transposed convolution: the gradient of a conv2d by its input, with x in place of the gradient of its result. x:
+/// [N, C, H, W] or [C, H, W]; w: [C, O/groups, kh, kw]; bias: [O] or undefined. H' = (H - 1)·stride - 2·padding +
+/// dilation·(kh - 1) + 1 + added. `added`, below the stride or the dilation, chooses among the sizes that conv2d maps
+/// to H. It is PyTorch's conv_transpose2d, and its output_padding.
+Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
+                          const Extent2& added = 0);
+
 using kernels::PoolGeometry;
 
-/// The greatest element of every window of x [N, C, H, W]. Windows have at most 255 elements.
+// Poolings take x [N, C, H, W], or one image [C, H, W].
+
+/// The greatest element of every window.
 Variable max_pool2d(const Variable& x, const PoolGeometry& geometry = {});
-/// The mean of every window of x [N, C, H, W].
+/// The mean of every window.
 Variable average_pool2d(const Variable& x, const PoolGeometry& geometry = {});
-/// The mean of every channel of x [N, C, H, W]: [N, C, 1, 1].
+/// The mean of every channel: [N, C, 1, 1] or [C, 1, 1].
 Variable global_average_pool2d(const Variable& x);
+
+/// The means of `size` windows that cover x, as PyTorch's adaptive_avg_pool2d: window i begins at ⌊i·H/h⌋ and ends
+/// before ⌈(i + 1)·H/h⌉.
+Variable adaptive_average_pool2d(const Variable& x, const Extent2& size);
+/// x [..., H, W] with each element repeated factor.h × factor.w times: [..., H·factor.h, W·factor.w]. Row-major.
+Variable upsample_nearest2d(const Variable& x, const Extent2& factor);
 
 using kernels::DropoutDraw;
 
-/// x / (1 - p) if the element is kept, else 0 (Srivastava et al., 2014). Which elements are kept depends only on `draw`
-/// and on `samples`, i64 [N], the global index of the sample of each row.
+/// x / (1 - p) if the element is kept, else 0; 0 everywhere if p = 1 (Srivastava et al., 2014). Which elements are kept
+/// depends only on `draw` and on `samples`, i64 [N], the global index of the sample of each row.
 Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw);
 
 /// The sum over `dimensions`, or over all of them if none is given. Negative dimensions count from the end. With `keep`
@@ -116,6 +172,17 @@ Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& dr
 Variable sum(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false);
 /// As `sum`, divided by the number of elements in each sum.
 Variable mean(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false);
+
+/// The greatest (the least) element over `dimensions`, as PyTorch's amax (amin). NaN if there is one. Equal greatest
+/// elements share the gradient.
+Variable max(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false);
+Variable min(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false);
+/// i64: the index along `dimension` of the first greatest element. NaN counts as the greatest.
+Tensor argmax(const Tensor& x, int dimension = -1, bool keep = false);
+/// Σ (x - mean)² / (n - correction) over the n elements of each result.
+Variable variance(const Variable& x, const std::vector<int>& dimensions = {}, bool keep = false, int correction = 1);
+/// log Σ exp(x) over `dimensions`, without overflow.
+Variable logsumexp(const Variable& x, const std::vector<int>& dimensions, bool keep = false);
 
 /// scale·dy summed to `shape`, which broadcasts to the shape of dy: the gradient of an operand that was broadcast.
 Tensor sum_to(const Tensor& dy, const Shape& shape, double scale = 1);
@@ -125,14 +192,29 @@ Tensor in_format(Tensor x, MemoryFormat format);
 
 /// The same elements in row-major order, in another shape. One extent may be -1: it follows from the others.
 Variable reshape(const Variable& x, std::initializer_list<int64_t> extents);
+Variable reshape(const Variable& x, const Shape& shape);
 /// [N, C·H·W] from [N, C, H, W], in the order C, H, W in every format. Takes any rank from 1 on.
 Variable flatten(const Variable& x);
+/// x without `dimension`, which has extent 1.
+Variable squeeze(const Variable& x, int dimension);
+/// x with a new dimension of extent 1 at `dimension` of the result.
+Variable unsqueeze(const Variable& x, int dimension);
+/// x repeated to `shape` by broadcasting. An extent of -1 stays that of x.
+Variable expand(const Variable& x, const std::vector<int64_t>& extents);
+/// x with its dimensions in another order: dimension i of the result is dimension order[i] of x. The result is
+/// row-major.
+Variable permute(const Variable& x, const std::vector<int>& order);
 /// x with two dimensions exchanged. The result is row-major.
 Variable transpose(const Variable& x, int first, int second);
 /// The inputs one after another along `dimension`. Their other extents are equal. The result has the format of the
 /// first input.
 Variable concat(std::span<const Variable> inputs, int dimension);
 Variable concat(std::initializer_list<Variable> inputs, int dimension);
+/// The inputs, all of one shape, along a new dimension: `dimension` of the result.
+Variable stack(std::span<const Variable> inputs, int dimension);
+Variable stack(std::initializer_list<Variable> inputs, int dimension);
+/// The parts of x along `dimension`, with these extents. Their sum is x's extent.
+std::vector<Variable> split(const Variable& x, const std::vector<int64_t>& extents, int dimension);
 /// The elements of x with indices [begin, end) along `dimension`.
 Variable slice(const Variable& x, int dimension, int64_t begin, int64_t end);
 
@@ -143,8 +225,18 @@ struct Padding {
 /// x with `value` around it. `padding` has one entry per dimension of x.
 Variable pad(const Variable& x, const std::vector<Padding>& padding, double value = 0);
 
+using kernels::Border;
+
+/// x [..., H, W] with a border of its mirror image, in which the edge itself is not repeated: `top` and `bottom` are
+/// below H, `left` and `right` below W.
+Variable reflection_pad2d(const Variable& x, const Border& border);
+
 /// x with elements of another floating dtype.
 Variable convert(const Variable& x, DType dtype);
+
+/// The rows of weight [rows, features] with these indices, i64 in [0, rows) of any shape: [..., features]. The gradient
+/// of a row is the sum over its uses. The CPU checks the indices. On CUDA, an index outside gives NaN.
+Variable embedding(const Tensor& indices, const Variable& weight);
 
 /// A sparse matrix in CSR form times the dense `weight` [columns, features]: y[n, :] = Σ values[e] · weight[indices[e],
 /// :] over the elements e of row n, those in [offsets[n], offsets[n + 1]). It is PyTorch's embedding_bag with
@@ -154,19 +246,65 @@ Variable convert(const Variable& x, DType dtype);
 /// gradient. The CPU checks indices and offsets. On CUDA, a row with an index outside is NaN.
 Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight);
 
+struct AttentionOptions {
+  std::optional<double> scale = {};  ///< of the scores; 1/√D if not given
+  bool causal = false;               ///< query i sees the keys j <= i only
+};
+/// Scaled dot-product attention (Vaswani et al., 2017) of queries [..., L, D] over keys [..., S, D] and values [..., S,
+/// E]:
+/// [..., L, E]. It is PyTorch's scaled_dot_product_attention, without a mask. No matrix [L, S] is stored.
+Variable attention(const Variable& q, const Variable& k, const Variable& v, const AttentionOptions& options = {});
+
+/// The weights of one LSTM layer. The gates i, f, g and o follow each other in the first dimension, as in PyTorch.
+struct LstmWeights {
+  Variable input;            ///< [4·H, I]
+  Variable recurrent;        ///< [4·H, R]; R is H without a projection
+  Variable bias = {};        ///< [4·H]
+  Variable projection = {};  ///< [R, H] (Sak, Senior and Beaufays, 2014)
+  Variable peepholes = {};   ///< [3, H], for i, f and o (Gers, Schraudolph and Cummins, 2000)
+};
+/// The state between two steps: hidden [N, R] and cell [N, H].
+struct LstmState {
+  Variable hidden = {}, cell = {};
+};
+struct LstmOutput {
+  Variable y;      ///< [T, N, R]
+  LstmState last;  ///< after the last step of each sequence
+};
+/// An LSTM layer (Hochreiter and Schmidhuber, 1997) over x [T, N, I]: one of PyTorch's nn.LSTM, and peepholes.
+/// Undefined initial states are 0. lengths: i64 [N] in [0, T], or undefined if all are T. Beyond the length of a
+/// sequence, y is 0 and the state stays.
+LstmOutput lstm(const Variable& x, const LstmWeights& weights, const LstmState& initial = {},
+                const Tensor& lengths = {});
+
 }  // namespace tern
 
-// Losses. Each is one number, of shape []. It is f64 for f64 inputs, and f32 for others.
+// Losses. Each is one number, of shape [], or one for each element or label. It is f64 for f64 inputs, and f32 for
+// others.
 namespace tern {
 
-/// The cross-entropy between softmax(logits [N, C]) and (1 - smoothing)·one_hot(label) + smoothing / C. Labels are i64
-/// [N] in [0, C).
-Variable cross_entropy(const Variable& logits, const Tensor& labels, double smoothing = 0);
-/// The mean of (x - target)² over all elements. The shapes are equal.
-Variable mse(const Variable& x, const Tensor& target);
-/// The mean over all elements of the cross-entropy between targets and sigmoid(logits): max(x, 0) - x·t +
-/// log(1 + exp(-|x|)), as PyTorch's function of this name. Targets have the shape of the logits and values in [0, 1].
-/// They have the dtype of the logits, or f32 beside bf16 logits.
-Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets);
+enum class LossReduction : uint8_t { mean, sum, none };
+
+struct CrossEntropyOptions {
+  double smoothing = 0;
+  Tensor weights = {};                            ///< of the classes, [C], in the dtype of the loss; 1 if undefined
+  std::optional<int64_t> ignored_label = {};      ///< such labels count neither in the sum nor in the mean
+  LossReduction reduction = LossReduction::mean;  ///< none: of the labels' shape
+};
+
+/// The cross-entropy between softmax(logits [N, C, ...]) over C and a target distribution: (1 - smoothing)·t +
+/// smoothing / C. `targets` are labels, i64 [N, ...] in [0, C), and t is 1 at the label; or probabilities t, of the
+/// shape of the logits. Logits of shape [C] have one label, of shape []. A class counts by its weight. The mean divides
+/// by the sum of the labels' weights, or by the number of distributions, as in PyTorch.
+Variable cross_entropy(const Variable& logits, const Tensor& targets, const CrossEntropyOptions& options = {});
+/// (x - target)². The shapes are equal.
+Variable mse(const Variable& x, const Tensor& target, LossReduction reduction = LossReduction::mean);
+/// |x - target|. The shapes are equal.
+Variable l1(const Variable& x, const Tensor& target, LossReduction reduction = LossReduction::mean);
+/// The cross-entropy between targets and sigmoid(logits): max(x, 0) - x·t + log(1 + exp(-|x|)), as PyTorch's function
+/// of this name. Targets have the shape of the logits and values in [0, 1]. They have the dtype of the logits, or f32
+/// beside bf16 logits.
+Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets,
+                                          LossReduction reduction = LossReduction::mean);
 
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include "tern/autograd/operation.h"
 #include "tern/kernels/layout.h"
+#include "tern/kernels/reduction.h"
 
 namespace tern {
 namespace {
@@ -19,17 +20,85 @@ struct Reshape {
   }
 };
 
-struct Transpose {
-  int first, second;
+struct Permute {
+  kernels::Order order;
 
-  Tensor forward(const Tensor& x) const {
+  static Tensor in_order(const Tensor& x, const kernels::Order& order) {
     Shape shape = x.shape();
-    std::swap(shape[first], shape[second]);
+    for (int d = 0; d < x.rank(); ++d) shape[d] = x.size(order[static_cast<size_t>(d)]);
     Tensor y = Tensor::empty(shape, {x.dtype(), x.device()});
-    kernels::transpose(in_format(x, MemoryFormat::row_major), shape.normalize(first), shape.normalize(second), y);
+    kernels::permute(in_format(x, MemoryFormat::row_major), order, y);
     return y;
   }
-  Gradients backward(const Tensor& dy, const Needs&) const { return {forward(dy)}; }
+  Tensor forward(const Tensor& x) const { return in_order(x, order); }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    kernels::Order back{};
+    for (int d = 0; d < dy.rank(); ++d) back[static_cast<size_t>(order[static_cast<size_t>(d)])] = d;
+    return {in_order(dy, back)};
+  }
+};
+
+struct Expand {
+  std::vector<int64_t> extents;
+  Shape x_shape = {};
+
+  Tensor forward(const Tensor& x) {
+    x_shape = x.shape();
+    const auto fail_shape = [&] {
+      fail({"expand: ", x_shape, " to ", Shape(extents), ", expected extents that repeat"});
+    };
+    const auto added = static_cast<int>(extents.size()) - x.rank();
+    if (added < 0) fail_shape();
+    std::vector<int64_t> aligned(static_cast<size_t>(added), 1);
+    aligned.insert(aligned.end(), x_shape.begin(), x_shape.end());
+    for (size_t d = 0; d < extents.size(); ++d) {
+      if (extents[d] == -1 && static_cast<int>(d) >= added) extents[d] = aligned[d];
+      if (extents[d] < 0 || (aligned[d] != 1 && aligned[d] != extents[d])) fail_shape();
+    }
+    Tensor y = Tensor::empty(Shape(extents), {x.dtype(), x.device()});
+    kernels::broadcast_to(in_format(x, MemoryFormat::row_major).reshape(aligned), 1, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const { return {sum_to(dy, x_shape)}; }
+};
+
+struct Split {
+  std::vector<int64_t> extents;
+  int dimension;
+  Shape x_shape = {};
+
+  std::vector<Tensor> forward(const Tensor& x) {
+    x_shape = x.shape();
+    dimension = x_shape.normalize(dimension);
+    int64_t total = 0;
+    for (const int64_t extent : extents) {
+      check(extent >= 0, "split: an extent of ", extent, ", expected 0 or more");
+      total += extent;
+    }
+    check(total == x_shape[dimension], "split: extents that sum to ", total, ", expected ", x_shape[dimension],
+          ", the extent of dimension ", dimension, " of ", x_shape);
+    std::vector<Tensor> parts;
+    kernels::Offsets offsets{};
+    for (const int64_t extent : extents) {
+      Shape shape = x_shape;
+      shape[dimension] = extent;
+      kernels::extract(x, offsets, parts.emplace_back(Tensor::empty(shape, x.options())));
+      offsets[static_cast<size_t>(dimension)] += extent;
+    }
+    return parts;
+  }
+  Gradients backward(const Gradients& dys, const Needs&) const {
+    Tensor dx;
+    kernels::Offsets offsets{};
+    for (size_t i = 0; i < dys.size(); ++i) {
+      if (dys[i].defined()) {
+        if (!dx.defined()) dx = filled(x_shape, 0, dys[i].options());
+        kernels::insert(in_format(dys[i], dx.format()), offsets, dx);
+      }
+      offsets[static_cast<size_t>(dimension)] += extents[i];
+    }
+    return {dx};
+  }
 };
 
 struct Concat {
@@ -115,14 +184,40 @@ struct Pad {
       offsets[static_cast<size_t>(i)] = before;
       shape[i] += before + after;
     }
-    Tensor y = Tensor::empty(shape, x.options());
-    kernels::fill(y, value);
+    Tensor y = filled(shape, value, x.options());
     kernels::insert(x, offsets, y);
     return y;
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
     Tensor dx = Tensor::empty(x_shape, dy.options());
     kernels::extract(dy, offsets, dx);
+    return {dx};
+  }
+};
+
+struct ReflectionPad {
+  kernels::Border border;
+  Shape x_shape = {};
+
+  Tensor forward(const Tensor& x) {
+    x_shape = x.shape();
+    const auto [top, bottom, left, right] = border;
+    check(x.rank() >= 2, "reflection_pad2d: input of shape ", x_shape, ", expected [..., H, W]");
+    const int64_t h = x_shape[-2], w = x_shape[-1];
+    const auto fits = [](int64_t pad, int64_t extent) { return 0 <= pad && pad < extent; };
+    check(fits(top, h) && fits(bottom, h) && fits(left, w) && fits(right, w), "reflection_pad2d: border of ", top, ", ",
+          bottom, ", ", left, ", ", right, " around ", x_shape,
+          ", expected top and bottom from 0 to below H, left and right from 0 to below W");
+    Shape shape = x_shape;
+    shape[-2] += top + bottom;
+    shape[-1] += left + right;
+    Tensor y = Tensor::empty(shape, {x.dtype(), x.device()});
+    kernels::reflection_pad(in_format(x, MemoryFormat::row_major), border, y);
+    return y;
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    Tensor dx = Tensor::empty(x_shape, {dy.dtype(), dy.device()});
+    kernels::reflection_pad_backward(in_format(dy, MemoryFormat::row_major), border, dx);
     return {dx};
   }
 };
@@ -154,16 +249,82 @@ Tensor in_format(Tensor x, MemoryFormat format) {
 Variable reshape(const Variable& x, std::initializer_list<int64_t> extents) {
   return apply(Reshape{.extents = extents, .x_shape = {}}, x);
 }
+Variable reshape(const Variable& x, const Shape& shape) {
+  return apply(Reshape{.extents = {shape.begin(), shape.end()}, .x_shape = {}}, x);
+}
+Tensor filled(const Shape& shape, double value, const TensorOptions& options) {
+  Tensor tensor = Tensor::empty(shape, options);
+  kernels::fill(tensor, value);
+  return tensor;
+}
+Variable with_a_batch(const Variable& x, const std::function<Variable(const Variable&)>& f) {
+  return x.shape().rank() == 3 ? squeeze(f(unsqueeze(x, 0)), 0) : f(x);
+}
+Variable with_a_dimension(const Variable& x, const std::function<Variable(const Variable&)>& f) {
+  return x.shape().rank() == 0 ? reshape(f(reshape(x, {1})), Shape()) : f(x);
+}
+Variable squeeze(const Variable& x, int dimension) {
+  std::vector<int64_t> extents(x.shape().begin(), x.shape().end());
+  const int place = x.shape().normalize(dimension);
+  check(x.shape()[place] == 1, "squeeze: dimension ", place, " of ", x.shape(), " has extent ", x.shape()[place],
+        ", expected 1");
+  extents.erase(extents.begin() + place);
+  return reshape(x, Shape(extents));
+}
+Variable unsqueeze(const Variable& x, int dimension) {
+  std::vector<int64_t> extents(x.shape().begin(), x.shape().end());
+  const int rank = x.shape().rank() + 1, place = dimension < 0 ? dimension + rank : dimension;
+  check(0 <= place && place < rank, "unsqueeze: dimension ", dimension, " of a result with ", rank,
+        " dimensions, expected ", -rank, " to ", rank - 1);
+  extents.insert(extents.begin() + place, 1);
+  return reshape(x, Shape(extents));
+}
+Variable expand(const Variable& x, const std::vector<int64_t>& extents) { return apply(Expand{.extents = extents}, x); }
 Variable flatten(const Variable& x) {
   check(x.shape().rank() > 0, "flatten: shape [], expected [N, ...]");
   return reshape(x, {x.shape()[0], x.shape().numel_from(1)});
 }
-Variable transpose(const Variable& x, int first, int second) { return apply(Transpose{first, second}, x); }
+Variable permute(const Variable& x, const std::vector<int>& order) {
+  const Shape& shape = x.shape();
+  kernels::Order places{};
+  std::vector<bool> taken(static_cast<size_t>(shape.rank()));
+  bool fits = order.size() == taken.size();
+  for (size_t i = 0; i < order.size() && fits; ++i) {
+    const auto place = static_cast<size_t>(places[i] = shape.normalize(order[i]));
+    fits = !taken[place];
+    taken[place] = true;
+  }
+  check(fits, "permute: ", order.size(), " dimensions for shape ", shape, ", expected each of its dimensions once");
+  return apply(Permute{places}, x);
+}
+Variable transpose(const Variable& x, int first, int second) {
+  return with_a_dimension(x, [=](const Variable& tensor) {
+    const auto place = [&](int dimension) { return static_cast<size_t>(tensor.shape().normalize(dimension)); };
+    kernels::Order order = {0, 1, 2, 3, 4, 5};
+    std::swap(order[place(first)], order[place(second)]);
+    return apply(Permute{order}, tensor);
+  });
+}
 Variable concat(std::span<const Variable> inputs, int dimension) {
   return apply_list(Concat{.dimension = dimension, .shapes = {}}, inputs);
 }
 Variable concat(std::initializer_list<Variable> inputs, int dimension) {
   return concat(std::span(inputs.begin(), inputs.size()), dimension);
+}
+Variable stack(std::span<const Variable> inputs, int dimension) {
+  std::vector<Variable> same;
+  for (const Variable& x : inputs) {
+    check(x.shape() == inputs.front().shape(), "stack: ", x.shape(), " beside ", inputs.front().shape(),
+          ", expected one shape");
+    same.push_back(unsqueeze(x, dimension));
+  }
+  return concat(same, dimension);
+}
+Variable stack(std::initializer_list<Variable> inputs, int dimension) {
+  return stack(std::span(inputs.begin(), inputs.size()), dimension);
+}
+std::vector<Variable> split(const Variable& x, const std::vector<int64_t>& extents, int dimension) {
+  return apply(Split{.extents = extents, .dimension = dimension}, x);
 }
 Variable slice(const Variable& x, int dimension, int64_t begin, int64_t end) {
   return apply(Slice{.dimension = dimension, .begin = begin, .end = end, .x_shape = {}}, x);
@@ -171,6 +332,7 @@ Variable slice(const Variable& x, int dimension, int64_t begin, int64_t end) {
 Variable pad(const Variable& x, const std::vector<Padding>& padding, double value) {
   return apply(Pad{.padding = padding, .value = value, .x_shape = {}}, x);
 }
+Variable reflection_pad2d(const Variable& x, const Border& border) { return apply(ReflectionPad{.border = border}, x); }
 Variable convert(const Variable& x, DType dtype) {
   check(is_floating(dtype) && is_floating(x.value().dtype()), "convert: ", x.value().dtype(), " to ", dtype,
         ", expected floating dtypes");

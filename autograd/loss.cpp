@@ -1,5 +1,7 @@
 #include "tern/autograd/functional.h"
 
+#include <limits>
+
 #include "tern/autograd/operation.h"
 #include "tern/kernels/loss.h"
 
@@ -76,15 +78,137 @@ struct BinaryCrossEntropy {
   }
 };
 
+/// One loss for each element. The formulas are those of the kernels that give the mean.
+struct BinaryCrossEntropyEach {
+  Saved target, x;
+
+  static std::string name() { return "binary_cross_entropy_with_logits"; }
+  Tensor forward(const Tensor& input) {
+    x = input;
+    const NoGradient no_gradient;
+    const Variable logits = input;
+    return (relu(logits) - logits * target.get() + log(exp(-abs(logits)) + 1)).value();
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    const NoGradient no_gradient;
+    return {(Variable(dy) * (sigmoid(x.get()) - target.get())).value()};
+  }
+};
+
+/// A target in the dtype of its loss, as a constant.
+Variable constant(const Tensor& target, DType dtype) { return convert(target, dtype); }
+
+void check_targets(const char* operation, const Variable& x, const Tensor& target) {
+  check(x.shape() == target.shape() && x.value().dtype() == target.dtype(), operation, ": input ", x.value().dtype(),
+        " ", x.shape(), ", target ", target.dtype(), " ", target.shape(), ", expected equal ones");
+}
+
+Variable reduced(const char* operation, const Variable& losses, LossReduction reduction) {
+  if (reduction == LossReduction::none) return losses;
+  if (reduction == LossReduction::sum) return sum(losses);
+  check(losses.shape().numel() != 0, operation, ": input of shape ", losses.shape(),
+        ", expected one element or more to average over");
+  return mean(losses);
+}
+
+/// The losses of rows of logits [N, C] with target distributions: -Σ targets · log softmax(logits) over the classes.
+/// Without a mask, all targets count.
+Variable row_losses(const Variable& logits, const Variable& targets, const Tensor& mask) {
+  Variable log_probabilities = log_softmax(logits);
+  if (mask.defined()) log_probabilities = select(mask, log_probabilities, number(0, log_probabilities));  // not 0 · -∞
+  return -sum(targets * log_probabilities, {1});
+}
+
+/// The weights of the classes as options give them, or ones.
+Tensor class_weights(const Variable& logits, const CrossEntropyOptions& options) {
+  const int64_t classes = logits.shape()[1];
+  const DType dtype = logits.value().dtype();
+  if (!options.weights.defined()) return expand(number(1, logits), {classes}).value();
+  check(options.weights.shape() == Shape{classes} && options.weights.dtype() == dtype, "cross_entropy: weights ",
+        options.weights.dtype(), " of shape ", options.weights.shape(), ", expected ", dtype, " of shape [", classes,
+        "]");
+  return options.weights;
+}
+
+/// cross_entropy of rows of logits [N, C], in the dtype of the loss, and probabilities [N, C].
+Variable of_probabilities(const Variable& logits, const Tensor& probabilities, const CrossEntropyOptions& options) {
+  check(!options.ignored_label, "cross_entropy: an ignored label beside probabilities, expected labels");
+  const auto classes = static_cast<double>(logits.shape()[1]);
+  Variable targets = constant(probabilities, logits.value().dtype());
+  if (options.smoothing > 0) targets = targets * (1 - options.smoothing) + options.smoothing / classes;
+  if (options.weights.defined()) targets = targets * class_weights(logits, options);
+  return reduced("cross_entropy", row_losses(logits, targets, {}), options.reduction);
+}
+
+/// The same for labels [N]. Covers every option.
+Variable of_labels(const Variable& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+  const TensorOptions like = logits.value().options();
+  Tensor targets = Tensor::empty(logits.shape(), {like.dtype, like.device}),
+         mask = Tensor::empty(logits.shape(), {DType::u8, like.device}),
+         row_weights = Tensor::empty(labels.shape(), {like.dtype, like.device});
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+  kernels::weighted_targets(class_weights(logits, options), labels,
+                            {options.smoothing, options.ignored_label.value_or(kNone)}, targets, mask, row_weights);
+  const Variable losses = row_losses(logits, targets, mask);
+  if (options.reduction != LossReduction::mean) return reduced("cross_entropy", losses, options.reduction);
+  return sum(losses) / sum(Variable(row_weights));
+}
+
 }  // namespace
 
-Variable cross_entropy(const Variable& logits, const Tensor& labels, double smoothing) {
+Variable cross_entropy(const Variable& logits, const Tensor& targets, const CrossEntropyOptions& options) {
+  const double smoothing = options.smoothing;
   check(smoothing >= 0 && smoothing < 1, "cross_entropy: smoothing ", smoothing, ", expected [0, 1)");
-  return apply(CrossEntropy{.labels = labels, .smoothing = smoothing, .x_options = {}, .probabilities = {}}, logits);
+  const Shape& shape = logits.shape();
+  const bool by_label = targets.dtype() == DType::i64;
+  if (shape.rank() == 1) {
+    const Variable loss = cross_entropy(unsqueeze(logits, 0), unsqueeze(targets, 0).value(), options);
+    return options.reduction == LossReduction::none ? squeeze(loss, 0) : loss;
+  }
+  if (shape.rank() > 2) {  // the classes become the last dimension
+    std::vector<int> order = {0};
+    for (int d = 2; d < shape.rank(); ++d) order.push_back(d);
+    order.push_back(1);
+    const Variable last = permute(logits, order);
+    const Shape places(std::span(last.shape().begin(), last.shape().end() - 1));
+    check(targets.shape() == (by_label ? places : shape), "cross_entropy: logits of shape ", shape, ", targets ",
+          targets.dtype(), " of shape ", targets.shape(), ", expected i64 ", places, " or probabilities of shape ",
+          shape);
+    const Tensor rows = by_label ? targets.reshape({targets.numel()})
+                                 : reshape(permute(targets, order), {places.numel(), shape[1]}).value();
+    const Variable loss = cross_entropy(reshape(last, {places.numel(), shape[1]}), rows, options);
+    return options.reduction == LossReduction::none ? reshape(loss, places) : loss;
+  }
+  if (by_label && !options.weights.defined() && !options.ignored_label && options.reduction == LossReduction::mean)
+    return apply(CrossEntropy{.labels = targets, .smoothing = smoothing, .x_options = {}, .probabilities = {}}, logits);
+  check(shape.rank() == 2 && targets.shape() == (by_label ? Shape{shape[0]} : shape), "cross_entropy: logits of shape ",
+        shape, ", targets ", targets.dtype(), " of shape ", targets.shape(),
+        ", expected [N, C], and i64 [N] or probabilities [N, C]");
+  const Variable wide = convert(logits, parameter_dtype(logits.value().dtype()));
+  return by_label ? of_labels(wide, targets, options) : of_probabilities(wide, targets, options);
 }
-Variable mse(const Variable& x, const Tensor& target) { return apply(MeanSquaredError{.target = target, .x = {}}, x); }
-Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets) {
-  return apply(BinaryCrossEntropy{.target = targets, .x = {}}, logits);
+Variable mse(const Variable& x, const Tensor& target, LossReduction reduction) {
+  if (reduction == LossReduction::mean) return apply(MeanSquaredError{.target = target, .x = {}}, x);
+  check_targets("mse", x, target);
+  const DType wide = parameter_dtype(x.value().dtype());
+  const Variable distance = convert(x, wide) - constant(target, wide);
+  return reduced("mse", distance * distance, reduction);
+}
+Variable l1(const Variable& x, const Tensor& target, LossReduction reduction) {
+  check_targets("l1", x, target);
+  const DType wide = parameter_dtype(x.value().dtype());
+  return reduced("l1", abs(convert(x, wide) - constant(target, wide)), reduction);
+}
+Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets, LossReduction reduction) {
+  if (reduction == LossReduction::mean) return apply(BinaryCrossEntropy{.target = targets, .x = {}}, logits);
+  const DType wide = parameter_dtype(logits.value().dtype());
+  check(logits.shape() == targets.shape() && is_floating(targets.dtype()), "binary_cross_entropy_with_logits: logits ",
+        logits.value().dtype(), " ", logits.shape(), ", targets ", targets.dtype(), " ", targets.shape(),
+        ", expected one shape, and targets of ", wide);
+  return reduced(
+      "binary_cross_entropy_with_logits",
+      apply(BinaryCrossEntropyEach{.target = constant(targets, wide).value(), .x = {}}, convert(logits, wide)),
+      reduction);
 }
 
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include "tern/autograd/operation.h"
 #include "tern/kernels/layout.h"
+#include "tern/kernels/matmul.h"
 
 namespace tern {
 namespace {
@@ -40,8 +41,10 @@ struct Matmul {
   Tensor gradient_a(const Tensor& dy) const {
     if (!options.transpose_a) return product(dy, b, {.transpose_b = !options.transpose_b});
     if (!shares_b()) return product(b, dy, {options.transpose_b, true});
+    kernels::Order order = {0, 1, 2, 3, 4, 5};
+    std::swap(order[static_cast<size_t>(a.rank()) - 2], order[static_cast<size_t>(a.rank()) - 1]);
     Tensor da = a.empty_like();
-    kernels::transpose(product(dy, b, {.transpose_b = !options.transpose_b}), a.rank() - 2, a.rank() - 1, da);
+    kernels::permute(product(dy, b, {.transpose_b = !options.transpose_b}), order, da);
     return da;
   }
   Tensor gradient_b(const Tensor& dy) const {
@@ -87,12 +90,48 @@ struct Linear {
   }
 };
 
+/// The shape before the last two dimensions.
+std::vector<int64_t> leading(const Shape& matrices) { return {matrices.begin(), matrices.end() - 2}; }
+
+/// `matrices` repeated to these leading dimensions, as one list [L, rows, columns].
+Variable repeated(const Variable& matrices, const Shape& lead) {
+  std::vector<int64_t> extents(lead.begin(), lead.end());
+  const int64_t rows = matrices.shape()[-2], columns = matrices.shape()[-1];
+  extents.insert(extents.end(), {rows, columns});
+  const Variable all = matrices.shape() == Shape(extents) ? matrices : expand(matrices, extents);
+  return reshape(all, Shape{lead.numel(), rows, columns});
+}
+
 }  // namespace
 
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options) {
+  const Shape &a_shape = a.shape(), &b_shape = b.shape();
+  if (a_shape.rank() == 1 && !options.transpose_a)
+    return squeeze(matmul(unsqueeze(a, 0), b, options), b_shape.rank() == 1 ? 0 : -2);
+  if (b_shape.rank() == 1 && !options.transpose_b) return squeeze(matmul(a, unsqueeze(b, 1), options), -1);
+  const bool matrices = a_shape.rank() >= 2 && b_shape.rank() >= 2;
+  if (matrices && (a_shape.rank() > 4 || (b_shape.rank() > 2 && leading(a_shape) != leading(b_shape)))) {
+    const Shape lead = broadcast(Shape(leading(a_shape)), Shape(leading(b_shape)), "matmul");
+    const Variable products = matmul(repeated(a, lead), repeated(b, lead), options);
+    std::vector<int64_t> extents(lead.begin(), lead.end());
+    extents.insert(extents.end(), {products.shape()[1], products.shape()[2]});
+    return reshape(products, Shape(extents));
+  }
   return apply(Matmul{.options = options, .a = {}, .b = {}}, a, b);
 }
 Variable linear(const Variable& x, const Variable& w, const Variable& bias, const Fused& fused) {
+  const Shape& shape = x.shape();
+  if (w.shape().rank() == 1) {
+    const Variable one = bias.value().defined() ? reshape(bias, {1}) : bias;
+    return squeeze(linear(x, unsqueeze(w, 0), one, fused), -1);
+  }
+  if (shape.rank() != 2 && shape.rank() != 0) {
+    const Variable rows =
+        linear(reshape(x, Shape{Shape(std::span(shape.begin(), shape.end() - 1)).numel(), shape[-1]}), w, bias, fused);
+    std::vector<int64_t> extents(shape.begin(), shape.end());
+    extents.back() = rows.shape()[1];
+    return reshape(rows, Shape(extents));
+  }
   return apply(Linear{.relu = fused.relu, .x = {}, .w = {}, .y = {}}, x, w, bias);
 }
 

@@ -1,14 +1,18 @@
 #include "tern/autograd/functional.h"
 
+#include <algorithm>
+
 #include "tern/autograd/operation.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
+#include "tern/kernels/normalization.h"
 
 namespace tern {
 namespace {
 
 void check_arguments(const Tensor& x, const kernels::BatchNormParameters& parameters, const Tensor& residual) {
-  check(x.rank() == 2 || x.rank() == 4, "batch_norm: input of shape ", x.shape(), ", expected [N, C] or [N, C, H, W]");
+  check(x.rank() == 2 || x.rank() == 4, "batch_norm: input of shape ", x.shape(),
+        ", expected [N, C], [N, C, L] or [N, C, H, W]");
   const auto check_parameter = [&](const char* name, const Tensor& parameter) {
     const DType dtype = parameter_dtype(x.dtype());
     check(parameter.shape() == Shape{x.size(1)} && parameter.dtype() == dtype, "batch_norm: input ", x.dtype(),
@@ -78,15 +82,13 @@ struct BatchNormInference {
     Gradients gradients(4);
     if (needs[0]) {
       // If mean and beta are 0, the normalisation maps 1 to its slope, gamma / sqrt(variance + epsilon).
-      Tensor one = Tensor::empty({1, gamma.size(0)}, {x.dtype(), x.options().device});
-      kernels::fill(one, 1);
+      const Tensor one = filled({1, gamma.size(0)}, 1, {x.dtype(), x.options().device});
       const Tensor slope = normalize(one, {gamma, zeros, zeros, running_variance});
       gradients[0] = x.empty_like();
       kernels::multiply(masked, across_channels(slope), gradients[0]);
     }
     if (needs[1]) {
-      Tensor ones = gamma.empty_like();
-      kernels::fill(ones, 1);
+      const Tensor ones = filled(gamma.shape(), 1, gamma.options());
       Tensor products = normalize(x, {ones, zeros, running_mean, running_variance});
       kernels::multiply(masked, products, products);
       gradients[1] = sum_per_channel(products);
@@ -116,7 +118,7 @@ struct LocalResponseNormOperation {
   Saved x, denominator;
 
   Tensor forward(const Tensor& input) {
-    check(input.rank() == 4, "local_response_norm: shape ", input.shape(), ", expected [N, C, H, W]");
+    check(input.rank() == 4, "local_response_norm: shape ", input.shape(), ", expected [N, C, ...] of rank 3 to 5");
     check(options.size >= 1, "local_response_norm: size ", options.size, ", expected 1 or more");
     Tensor y = Tensor::empty_like(input), scales = Tensor::empty_like(input);
     kernels::local_response_norm(input, options, y, scales);
@@ -130,6 +132,65 @@ struct LocalResponseNormOperation {
     return {dx};
   }
 };
+
+/// x as rows [R, C]: C elements are normalised together.
+struct LayerNormOperation {
+  Shape normalized;
+  double epsilon;
+  Saved x, gamma, mean, inverse_deviation;
+
+  static std::string name() { return "layer_norm"; }
+  Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& beta) {
+    const Tensor rows = rows_of(input);
+    const TensorOptions wide{parameter_dtype(input.dtype()), input.device()};
+    const Tensor scales = weight.defined() ? checked("weight", weight, wide.dtype) : constant(1, wide),
+                 shifts = beta.defined() ? checked("bias", beta, wide.dtype) : constant(0, wide);
+    Tensor y = Tensor::empty(rows.shape(), {input.dtype(), input.device()});
+    Tensor means = Tensor::empty({rows.size(0)}, wide), inverses = Tensor::empty({rows.size(0)}, wide);
+    kernels::layer_norm(rows, scales, shifts, epsilon, y, means, inverses);
+    x = rows;
+    gamma = scales;
+    mean = means;
+    inverse_deviation = inverses;
+    return y.reshape(input.shape());
+  }
+  Gradients backward(const Tensor& dy, const Needs&) const {
+    Tensor dx = x.empty_like(), dgamma = gamma.empty_like(), dbeta = gamma.empty_like();
+    kernels::layer_norm_backward(rows_of(dy), {x, gamma, mean, inverse_deviation}, dx, dgamma, dbeta);
+    return {dx.reshape(dy.shape()), dgamma.reshape(normalized), dbeta.reshape(normalized)};
+  }
+
+  Tensor rows_of(const Tensor& tensor) const {
+    const Shape& shape = tensor.shape();
+    const int first = shape.rank() - normalized.rank();
+    check(
+        normalized.rank() >= 1 && first >= 0 && std::equal(normalized.begin(), normalized.end(), shape.begin() + first),
+        "layer_norm: input of shape ", shape, ", expected ", normalized, " as its last dimensions");
+    check(normalized.numel() >= 1, "layer_norm: over ", normalized, ", expected one element or more");
+    return in_format(tensor, MemoryFormat::row_major).reshape({shape.numel() / normalized.numel(), normalized.numel()});
+  }
+  Tensor checked(const char* parameter, const Tensor& values, DType dtype) const {
+    check(values.shape() == normalized && values.dtype() == dtype, "layer_norm: ", parameter, " ", values.dtype(),
+          " of shape ", values.shape(), ", expected ", dtype, " of shape ", normalized);
+    return values.reshape({normalized.numel()});
+  }
+  Tensor constant(double value, const TensorOptions& options) const {
+    return filled({normalized.numel()}, value, options);
+  }
+};
+
+/// The state with constants in place of what is undefined.
+BatchNormState completed(const Tensor& x, BatchNormState state) {
+  check(x.rank() >= 2, "batch_norm: input of shape ", x.shape(), ", expected [N, C], [N, C, L] or [N, C, H, W]");
+  const auto constant = [&](double value) {
+    return filled({x.size(1)}, value, {parameter_dtype(x.dtype()), x.device()});
+  };
+  if (!state.gamma.value().defined()) state.gamma = constant(1);
+  if (!state.beta.value().defined()) state.beta = constant(0);
+  if (!state.running_mean.defined()) state.running_mean = constant(0);
+  if (!state.running_variance.defined()) state.running_variance = constant(1);
+  return state;
+}
 
 template <class Operation>
 Variable normalize(const Variable& x, const BatchNormState& state, const BatchNormOptions& options,
@@ -145,11 +206,36 @@ Variable normalize(const Variable& x, const BatchNormState& state, const BatchNo
 
 Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
                     const Variable& residual) {
-  return training ? normalize<BatchNormTraining>(x, state, options, residual)
-                  : normalize<BatchNormInference>(x, state, options, residual);
+  if (x.shape().rank() == 3) {
+    const Variable other = residual.value().defined() ? unsqueeze(residual, -1) : residual;
+    return squeeze(batch_norm(unsqueeze(x, -1), state, options, training, other), -1);
+  }
+  check(state.running_mean.defined() == state.running_variance.defined(),
+        "batch_norm: one of running mean and running variance, expected both or none");
+  const BatchNormState all = completed(x.value(), state);
+  if (!state.running_mean.defined()) {
+    BatchNormOptions of_batch = options;
+    of_batch.momentum = 0;
+    return normalize<BatchNormTraining>(x, all, of_batch, residual);
+  }
+  return training ? normalize<BatchNormTraining>(x, all, options, residual)
+                  : normalize<BatchNormInference>(x, all, options, residual);
+}
+
+Variable layer_norm(const Variable& x, const Shape& normalized, const Variable& gamma, const Variable& beta,
+                    double epsilon) {
+  LayerNormOperation operation;
+  operation.normalized = normalized;
+  operation.epsilon = epsilon;
+  return apply(std::move(operation), x, gamma, beta);
 }
 
 Variable local_response_norm(const Variable& x, const LocalResponseNormOptions& options) {
+  const Shape& shape = x.shape();
+  if (shape.rank() == 3) return squeeze(local_response_norm(unsqueeze(x, -1), options), -1);
+  if (shape.rank() == 5)
+    return reshape(local_response_norm(reshape(x, Shape{shape[0], shape[1], shape[2], shape[3] * shape[4]}), options),
+                   shape);
   return apply(LocalResponseNormOperation{.options = options, .x = {}, .denominator = {}}, x);
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -188,6 +189,16 @@ std::vector<Variable> record_outputs(Operation operation, std::span<const Variab
 }
 
 }  // namespace detail
+
+/// A tensor with this value in every element. A GPU writes it by itself, so a recorded step may contain it.
+Tensor filled(const Shape& shape, double value, const TensorOptions& options);
+
+/// f(x). If x has rank 3, one image [C, H, W] without its batch: f of the batch, and one image as result.
+Variable with_a_batch(const Variable& x, const std::function<Variable(const Variable&)>& f);
+
+/// f(x). If x is a number, of shape [], f of the vector with this element, as a number again: a number has dimension 0,
+/// as in PyTorch.
+Variable with_a_dimension(const Variable& x, const std::function<Variable(const Variable&)>& f);
 
 /// Runs an operation, and records it if a gradient is needed. An operation is a struct. Its fields are its options and
 /// what it saves; saved tensors are `Saved`. It has

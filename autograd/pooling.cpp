@@ -1,6 +1,9 @@
 #include "tern/autograd/functional.h"
 
+#include <algorithm>
+
 #include "tern/autograd/operation.h"
+#include "tern/kernels/pooling.h"
 
 namespace tern {
 namespace {
@@ -11,12 +14,10 @@ struct MaxPool {
   Saved where;
 
   Tensor forward(const Tensor& x) {
-    check(geometry.window.h * geometry.window.w <= 255, "max_pool2d: window ", geometry.window.h, "x",
-          geometry.window.w, " over input of shape ", x.shape(), ", expected at most 255 elements");
     x_shape = x.shape();
     TensorOptions options = x.options();
     Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry), options);
-    options.dtype = DType::u8;
+    options.dtype = kernels::place_dtype(geometry);
     Tensor places = Tensor::empty(y.shape(), options);
     kernels::max_pool2d(x, geometry, y, places);
     where = places;
@@ -49,14 +50,58 @@ struct AveragePool {
 }  // namespace
 
 Variable max_pool2d(const Variable& x, const PoolGeometry& geometry) {
-  return apply(MaxPool{.geometry = geometry, .x_shape = {}, .where = {}}, x);
+  return with_a_batch(x, [&](const Variable& images) {
+    return apply(MaxPool{.geometry = geometry, .x_shape = {}, .where = {}}, images);
+  });
 }
 Variable average_pool2d(const Variable& x, const PoolGeometry& geometry) {
-  return apply(AveragePool{.geometry = geometry, .x_shape = {}}, x);
+  return with_a_batch(
+      x, [&](const Variable& images) { return apply(AveragePool{.geometry = geometry, .x_shape = {}}, images); });
+}
+Variable adaptive_average_pool2d(const Variable& x, const Extent2& size) {
+  const Shape& shape = x.shape();
+  check(shape.rank() >= 3 && shape.rank() <= 4 && size.h >= 1 && size.w >= 1 && shape[-2] >= 1 && shape[-1] >= 1,
+        "adaptive_average_pool2d: ", size.h, "x", size.w, " windows over ", shape,
+        ", expected one or more over [N, C, H, W] or [C, H, W]");
+  const int64_t h = shape[-2], w = shape[-1];
+  if (h % size.h == 0 && w % size.w == 0) {
+    const Extent2 window{h / size.h, w / size.w};
+    return average_pool2d(x, {.window = window, .stride = window});
+  }
+  // Windows of different sizes: a product with the matrix of their weights on either side.
+  const DType dtype = x.value().dtype(), wide = parameter_dtype(dtype);
+  const auto weights = [&](int64_t extent, int64_t windows) {
+    std::vector<double> values(static_cast<size_t>(extent * windows));
+    for (int64_t i = 0; i < windows; ++i) {
+      const int64_t begin = i * extent / windows, end = ((i + 1) * extent + windows - 1) / windows;
+      for (int64_t j = begin; j < end; ++j)
+        values[static_cast<size_t>(j * windows + i)] = 1 / static_cast<double>(end - begin);
+    }
+    return Variable(Tensor::from({extent, windows}, values).to(wide).to(x.value().device()));
+  };
+  const int64_t planes = shape.numel() / (h * w);
+  Variable y = matmul(reshape(convert(x, wide), {planes, h, w}), weights(w, size.w));
+  y = transpose(matmul(transpose(y, 1, 2), weights(h, size.h)), 1, 2);
+  Shape result = shape;
+  result[-2] = size.h;
+  result[-1] = size.w;
+  return convert(reshape(y, result), dtype);
+}
+Variable upsample_nearest2d(const Variable& x, const Extent2& factor) {
+  const Shape& shape = x.shape();
+  check(shape.rank() >= 2 && factor.h >= 1 && factor.w >= 1, "upsample_nearest2d: factor ", factor.h, "x", factor.w,
+        " for ", shape, ", expected 1 or more for [..., H, W]");
+  const int64_t h = shape[-2], w = shape[-1], planes = shape.numel_from(0) / std::max<int64_t>(1, h * w);
+  const Variable repeated = expand(reshape(x, {planes, h, 1, w, 1}), {planes, h, factor.h, w, factor.w});
+  Shape result = shape;
+  result[-2] = h * factor.h;
+  result[-1] = w * factor.w;
+  return reshape(repeated, result);
 }
 Variable global_average_pool2d(const Variable& x) {
-  check(x.shape().rank() == 4, "global_average_pool2d: shape ", x.shape(), ", expected [N, C, H, W]");
-  const Extent2 all{x.shape()[2], x.shape()[3]};
+  check(x.shape().rank() == 3 || x.shape().rank() == 4, "global_average_pool2d: shape ", x.shape(),
+        ", expected [N, C, H, W] or [C, H, W]");
+  const Extent2 all{x.shape()[-2], x.shape()[-1]};
   return average_pool2d(x, {.window = all, .stride = all});
 }
 

@@ -86,9 +86,7 @@ const Tensor& Variable::gradient() const {
 
 void Variable::backward() const {
   check(value_.numel() == 1, "backward: value of shape ", value_.shape(), ", expected one element; pass a gradient");
-  Tensor one = Tensor::empty(value_.shape(), value_.options());
-  kernels::fill(one, 1);
-  backward(std::move(one));
+  backward(filled(value_.shape(), 1, value_.options()));
 }
 
 void Variable::backward(Tensor gradient) const {

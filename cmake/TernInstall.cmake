@@ -19,6 +19,5 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/FindcuBLASLt.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindcuDNN.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindoneDNN.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/FindOpenBLASOpenMP.cmake
   ${PROJECT_SOURCE_DIR}/cmake/NvidiaFolders.cmake
   DESTINATION ${package_folder})

@@ -2,7 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 namespace tern {
+namespace {
+
+/// The Levenshtein distance: the least number of insertions, deletions and substitutions from `a` to `b`.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
 
 MessagePart::MessagePart(double number) : text_(fmt::format("{}", number)) {}
 
@@ -10,6 +33,21 @@ std::string join(std::initializer_list<MessagePart> parts) {
   std::string message;
   for (const auto& part : parts) message += part.text();
   return message;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
+  const auto without_dashes = [](std::string_view text) {
+    return text.substr(std::min(text.find_first_not_of('-'), text.size()));
+  };
+  const std::string* nearest = nullptr;
+  size_t least = 1 + without_dashes(word).size() / 4;
+  for (const auto& candidate : candidates) {
+    const size_t distance = edit_distance(without_dashes(word), without_dashes(candidate));
+    if (distance > least || (nearest && distance == least)) continue;
+    nearest = &candidate;
+    least = distance;
+  }
+  return nearest ? join({", did you mean '", *nearest, "'?"}) : "";
 }
 
 void fail(std::initializer_list<MessagePart> parts) { throw Error(join(parts)); }

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ class MessagePart {
 };
 
 std::string join(std::initializer_list<MessagePart> parts);
+
+/// ", did you mean 'x'?" with the candidate nearest to `word` by edit distance; empty if none is near.
+std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
 [[noreturn]] void fail(std::initializer_list<MessagePart> parts);
 [[noreturn]] void fail_input(std::initializer_list<MessagePart> parts);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -36,6 +37,7 @@ struct SafetensorsEntry {
   Shape shape;
   uint64_t begin = 0;
   uint64_t end = 0;
+  bool half = false;  ///< stored as F16, read as f32
 };
 
 /// The parsed header. The entries are in the order of the header and cover the data without gaps.
@@ -59,6 +61,16 @@ using Json = nlohmann::json;
 
 constexpr std::pair<std::string_view, DType> kDTypes[] = {
     {"F32", DType::f32}, {"F64", DType::f64}, {"BF16", DType::bf16}, {"I64", DType::i64}, {"U8", DType::u8}};
+
+constexpr std::string_view kHalf = "F16";
+
+/// The value of an IEEE half.
+float from_half(uint16_t half) {
+  const uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 0x1fu, mantissa = half & 0x3ffu;
+  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(mantissa), -24), half >> 15 ? -1.0f : 1.0f);
+  const uint32_t wide = exponent == 0x1f ? 0xffu : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
 
 std::string_view name_of(DType dtype) {
   return std::ranges::find(kDTypes, dtype, [](auto& d) { return d.second; })->first;
@@ -198,14 +210,15 @@ class HeaderReader {
     };
     const Json &dtype = field("dtype"), &shape = field("shape"), &offsets = field("data_offsets");
 
-    const auto* known = dtype.is_string() ? std::ranges::find(kDTypes, dtype.get_ref<const std::string&>(),
-                                                              [](auto& d) { return d.first; })
-                                          : std::end(kDTypes);
-    expect(known != std::end(kDTypes), ": dtype", dtype, "F32, F64, BF16, I64 or U8");
+    const std::string written = dtype.is_string() ? dtype.get<std::string>() : "";
+    const bool half = written == kHalf;
+    const auto* known =
+        std::ranges::find(kDTypes, half ? "F32" : std::string_view(written), [](auto& d) { return d.first; });
+    expect(known != std::end(kDTypes), ": dtype", dtype, "F32, F64, F16, BF16, I64 or U8");
     expect(is_list_of_counts(shape) && shape.size() <= size_t{Shape::kMaxRank}, ": shape", shape, "at most 6 extents");
     expect(is_list_of_counts(offsets) && offsets.size() == 2, ": data_offsets", offsets, "begin and end");
 
-    SafetensorsEntry entry{name, known->second, {}, offsets[0], offsets[1]};
+    SafetensorsEntry entry{name, known->second, {}, offsets[0], offsets[1], half};
     expect(entry.begin <= entry.end && entry.end <= data_bytes_, ": data_offsets", offsets, "a range within the ",
            data_bytes_, " bytes of data in the file");
     const auto extents = shape.get<std::vector<uint64_t>>();
@@ -216,7 +229,7 @@ class HeaderReader {
       numel *= std::max<uint64_t>(extent, 1);
     }
     entry.shape = Shape(std::vector<int64_t>(extents.begin(), extents.end()));
-    const uint64_t bytes = static_cast<uint64_t>(entry.shape.numel()) * size_of(entry.dtype);
+    const uint64_t bytes = static_cast<uint64_t>(entry.shape.numel()) * (half ? 2 : size_of(entry.dtype));
     expect(entry.end - entry.begin == bytes, ": data_offsets", offsets, bytes, " bytes for shape ", entry.shape, " of ",
            dtype.dump());
     return entry;
@@ -349,11 +362,23 @@ class Source {
   uint64_t offset_ = 0;
 };
 
+/// Throws InputError if `start`, the first bytes of the file, begins a file of torch.save: a zip archive, or a pickle.
+void check_no_pickle(const std::string& file, std::string_view start) {
+  const bool zip = start.starts_with("PK\3\4"), pickle = start.starts_with("\x80\2") && start.back() != '\0';
+  if (!zip && !pickle) return;
+  fail_input({file,
+              ": a file of torch.save, expected a safetensors file. Convert it: python3 -c \"import sys, torch; from "
+              "safetensors.torch import save_file; save_file({k: v.contiguous() for k, v in torch.load(sys.argv[1], "
+              "map_location='cpu').items()}, sys.argv[2])\" ",
+              file, " ", std::filesystem::path(file).replace_extension("safetensors").string()});
+}
+
 std::string read_header(Source& source) {
   check_input(source.size() >= kHeaderStart, source.file(), ": at byte 0: found ", source.size(),
               " bytes, expected the 8 of the header's length");
   uint64_t length = 0;
   source.read(std::as_writable_bytes(std::span(&length, 1)));
+  check_no_pickle(source.file(), {reinterpret_cast<const char*>(&length), sizeof length});
   check_input(length <= detail::kMaxHeaderBytes, source.file(), ": at byte 0: found a header of ", length,
               " bytes, expected at most ", detail::kMaxHeaderBytes);
   check_input(length <= source.remaining(), source.file(), ": at byte ", kHeaderStart, ": found ", source.remaining(),
@@ -402,8 +427,11 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   uint32_t checksum = checksum_of_header(text);
   for (const auto* entry : detail::in_data_order(header)) {
     const Tensor tensor = Tensor::empty(entry->shape, {.dtype = entry->dtype});
-    source.read(bytes_of(tensor));
-    checksum = crc32c(bytes_of(tensor), checksum);
+    std::vector<uint16_t> halves(entry->half ? static_cast<size_t>(tensor.numel()) : 0);
+    const std::span<std::byte> bytes = entry->half ? std::as_writable_bytes(std::span(halves)) : bytes_of(tensor);
+    source.read(bytes);
+    checksum = crc32c(bytes, checksum);
+    if (entry->half) std::ranges::transform(halves, tensor.data<float>(), detail::from_half);
     tensors[static_cast<size_t>(entry - header.entries.data())] = tensor;
   }
 

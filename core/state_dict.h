@@ -37,4 +37,16 @@ class StateDict {
 /// element differs. The message names the first such tensor and its shapes. On error, nothing has changed.
 void copy_state(const StateDict& source, const StateDict& target, std::string_view owner);
 
+/// Whether the name of a tensor matches a shell pattern, such as "layer1.*". `*` stands for any characters.
+bool name_matches(const std::string& name, const std::string& pattern);
+
+/// What `copy_matching_state` did.
+struct PartialCopy {
+  std::vector<std::string> taken;    ///< tensors that were copied
+  std::vector<std::string> left;     ///< of the source; not copied: "fc.weight (f32 [10, 512], expected [5, 512])"
+  std::vector<std::string> missing;  ///< of the target; they keep their values
+};
+/// Copies each tensor of `source` that `target` has with the same name, shape and kind of element.
+PartialCopy copy_matching_state(const StateDict& source, const StateDict& target);
+
 }  // namespace tern

@@ -163,17 +163,19 @@ void draw_style(const DigitStyle& style, const Hand& hand, float wobble, float r
   if (!stroke.empty()) draw_stroke(stroke, reach, canvas);
 }
 
-/// Converts distances to grey values: ink with a soft edge, plus noise.
+/// Converts distances to grey values: ink with a soft edge, plus noise. In two loops, because compilers vectorise each.
 void develop(const Canvas& canvas, float radius, Chance& chance, const RandomStream& grain, std::span<uint8_t> pixels) {
   const float edge = chance.uniform(0.8f, 1.6f), ink = chance.uniform(200.0f, 255.0f);
   const float noise = chance.uniform(0.0f, 14.0f) / 128.0f;
-  std::array<uint32_t, 4> words{};
-  for (size_t i = 0; i < pixels.size(); ++i) {
-    if (i % 16 == 0) words = grain.block(static_cast<uint32_t>(i / 16));
-    const auto byte = static_cast<int>(words[i / 4 % 4] >> (i % 4 * 8) & 0xffu);
+  std::array<uint8_t, kDigitSide * kDigitSide> bytes;
+  for (size_t i = 0; i < bytes.size(); i += 16) {
+    const std::array<uint32_t, 4> words = grain.block(static_cast<uint32_t>(i / 16));
+    for (size_t byte = 0; byte < 16; ++byte) bytes[i + byte] = static_cast<uint8_t>(words[byte / 4] >> (byte % 4 * 8));
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
     const float cover = std::clamp((radius - canvas.distance(i)) / edge + 0.5f, 0.0f, 1.0f);
-    const float value = ink * cover + noise * static_cast<float>(byte - 128);
-    pixels[i] = static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
+    const float value = ink * cover + noise * static_cast<float>(bytes[i] - 128);
+    pixels[i] = static_cast<uint8_t>(static_cast<int>(std::clamp(value, 0.0f, 255.0f)));
   }
 }
 

@@ -110,7 +110,7 @@ DecodedImage decode_image(std::span<const uint8_t> file, const std::string& name
     check_input(decoded, name, ": found no whole image (", why, "), expected PNG, JPEG, BMP, GIF or PNM");
   };
   const auto format = std::ranges::find_if(kFormats, [&](const Format& each) { return text.starts_with(each.begin); });
-  check_decoded(format != std::end(kFormats), "of none of these kinds");
+  check_decoded(format != std::end(kFormats), "the file has another format");
   DecodedImage image;
   if (format->begin == kJpegBegin) {
     const JpegHeader header = read_jpeg_header(file);

@@ -152,6 +152,7 @@ DataLoader::DataLoader(const Dataset& dataset, const Sampler& sampler, const Loa
   check(!sampler.lengths || sampler.step_size == options.batch_size * sampler.ranks, "loader: the sampler groups ",
         sampler.step_size, " samples to a step, expected ", options.batch_size, " for each of ", sampler.ranks,
         " ranks");
+  if (options_.name.empty()) options_.name = dataset.name();
   // Count whole batches in the smallest share, so that every rank takes the same number of steps.
   const int64_t share = options.drop_last ? sampler.size / sampler.ranks : sampler.share();
   batches_ = (share + (options.drop_last ? 0 : options.batch_size - 1)) / options.batch_size;

@@ -90,6 +90,8 @@ class DataLoader {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
+  /// The name of the data set in messages.
+  const std::string& name() const { return options_.name; }
   /// Batches per epoch. With `drop_last`, it is the same on every rank.
   int64_t batches() const { return batches_; }
   /// Continues at `position`; does not read the batches before it. Drops the batches that were prepared for another

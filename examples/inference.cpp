@@ -15,10 +15,16 @@
 using namespace tern;
 
 int main(int argc, char** argv) try {
+  wait_passively(argc, argv);
   check_input(argc > 2, "expected a model and one or more pictures");
   Net net;
   net.initialize(1);
-  net.load_state(read_safetensors(argv[1]).tensors);
+  const StateDict state = read_safetensors(argv[1]).tensors;
+  try {
+    net.load_state(state);
+  } catch (const InputError& error) {
+    fail_input({argv[1], ": ", error.what()});
+  }
   net.set_training(false);
   const NoGradient no_gradient;  // record nothing for a backward pass
 

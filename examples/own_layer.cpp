@@ -13,7 +13,8 @@ struct Gain final : Layer {
   Parameter& gain;
 };
 
-int main() {
+int main(int argc, char** argv) {
+  wait_passively(argc, argv);
   Sequential net;
   net.append<Conv2d>({.in = 3, .out = 4}).append<Gain>({.channels = 4});
   net.initialize(1);

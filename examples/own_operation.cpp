@@ -1,6 +1,7 @@
 #include <tern/kernels/elementwise.h>
 #include <tern/tern.h>
 #include <cstdio>
+#include "tern/kernels/elementwise.h"
 
 using namespace tern;
 
@@ -25,7 +26,8 @@ struct Swish {  // y = x · sigmoid(x)
 };
 Variable swish(const Variable& x) { return apply(Swish{}, x); }
 
-int main() {
+int main(int argc, char** argv) {
+  wait_passively(argc, argv);
   const Variable x = Variable::leaf(Tensor::from<float>({3}, std::vector<float>{-1, 0, 2}));
   sum(swish(x)).backward();
   for (const float slope : x.gradient().span<float>()) std::printf("%.4f ", slope);

@@ -13,6 +13,7 @@
 using namespace tern;
 
 int main(int argc, char** argv) try {
+  wait_passively(argc, argv);
   check_input(argc == 2, "expected a file, such as torch_mlp.safetensors");
   Sequential net;
   net.append<Linear>({.in = 4, .out = 8}).append<Relu>().append<Linear>({.in = 8, .out = 3});

@@ -29,7 +29,7 @@ struct Regression final : TaskFor<Regressor> {
   }
   Forward loss(Regressor& model, const DeviceBatch& batch) const override {
     const Variable y = model(batch.input("x"));
-    const Variable target = convert(Variable(batch["y"]), DType::f32);  // not rounded to bf16, as inputs may be
+    const Variable target = batch.input("y", DType::f32);  // not rounded to bf16, as inputs may be
     return {mse(convert(y, DType::f32), target.value()), {y}};
   }
   std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const override {

@@ -10,7 +10,8 @@ struct Net final : Layer {
   Linear& fc = add<Linear>("fc", {.in = 16 * 14 * 14, .out = 10});
 };
 
-int main() {
+int main(int argc, char** argv) {
+  wait_passively(argc, argv);
   const auto digits = make_digits(1, Split::train);
   DataLoader loader(digits, {.size = digits.size(), .shuffle = true}, {.batch_size = 64});
   Net net;

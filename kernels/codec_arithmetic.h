@@ -99,7 +99,7 @@ constexpr CodecSums operator+(const CodecSums& a, const CodecSums& b) {
 /// Returns f32(norm / levels). A maximum can lose NaN, so NaN and infinities are detected in Σx².
 constexpr float codec_unit(BucketNorm norm, double largest, double squares, int64_t levels) {
   constexpr double kMost = std::numeric_limits<double>::max();
-  const double length = norm == BucketNorm::l2 || !(squares <= kMost) ? sqrt(squares) : largest;
+  const double length = norm == BucketNorm::l2 || !(squares <= kMost) ? ::sqrt(squares) : largest;
   return static_cast<float>(length / static_cast<double>(levels));
 }
 

@@ -1,25 +1,9 @@
 #pragma once
 
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/options.h"
 
 namespace tern::kernels {
-
-/// Height and width. A single number sets both.
-struct Extent2 {
-  int64_t h = 1, w = 1;
-  constexpr Extent2() = default;
-  constexpr Extent2(int64_t both) : h(both), w(both) {}
-  constexpr Extent2(int64_t height, int64_t width) : h(height), w(width) {}
-  friend bool operator==(const Extent2&, const Extent2&) = default;
-};
-
-/// The geometry of a cross-correlation, as in PyTorch's conv2d.
-struct ConvGeometry {
-  Extent2 stride = 1;
-  Extent2 padding = 0;  ///< zeros on each side
-  Extent2 dilation = 1;
-  int64_t groups = 1;
-};
 
 /// Returns [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw]. Throws an error that says what does not fit.
 /// N may be 0; the other extents of the result are at least 1.

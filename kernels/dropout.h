@@ -2,17 +2,9 @@
 
 #include "tern/core/random.h"
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/options.h"
 
 namespace tern::kernels {
-
-/// The random choice of the elements to drop. It is a pure function of this and the sample's index, so no mask is
-/// stored.
-struct DropoutDraw {
-  uint64_t seed = 0;
-  uint32_t step = 0;
-  uint32_t layer = 0;
-  double probability = 0.5;
-};
 
 /// y = x / (1 - p) for kept elements, 0 for dropped ones. The backward is the same operation on dy. Element e of row n
 /// is dropped if RandomStream({seed, dropout, samples[n], step, layer}).uniform(e) < p. e counts in logical row-major

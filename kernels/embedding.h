@@ -8,8 +8,10 @@ namespace tern::kernels {
 /// offsets[n + 1]); element e lies in column indices[e].
 struct Bags {
   Tensor indices;  ///< i64 [elements] in [0, columns)
-  Tensor offsets;  ///< i64 [N + 1], from 0 to `elements`, never decreasing
+  Tensor offsets;  ///< i64 [N + 1], from 0 to `elements`, never decreasing; undefined if row n is element n alone
   Tensor values;   ///< f32 [elements], or undefined if all are 1
+
+  int64_t rows() const { return offsets.defined() ? offsets.numel() - 1 : indices.numel(); }
 };
 
 /// Returns [N, features] for weight [columns, features]. Throws an error that names what was found unless shapes,

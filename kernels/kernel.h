@@ -44,7 +44,8 @@ class KernelBase {
 inline const Tensor& placement(const Tensor& tensor) { return tensor; }
 
 /// One operation. The device and dtype of its first argument select the implementation. Constant-initialised. Each
-/// target's folder lists its functions in one `provide.cpp`, so a missing one is a link error. Calls are thread-safe.
+/// family's file ends with `provide_FAMILY`, which provides its functions; the target's provide.cpp calls these. Calls
+/// are thread-safe.
 template <class Signature>
 class Kernel;
 

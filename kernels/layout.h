@@ -4,14 +4,18 @@
 #include <span>
 
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/options.h"
 
 namespace tern::kernels {
 
 /// y = x, converted to the dtype and format of y.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> convert{"convert"};
 
-/// y = x with two dimensions exchanged. Row-major.
-inline constinit Kernel<void(const Tensor& x, int first, int second, Tensor& y)> transpose{"transpose"};
+/// The dimensions of a tensor in another order.
+using Order = std::array<int, Shape::kMaxRank>;
+
+/// y = x with its dimensions in another order: dimension i of y is dimension order[i] of x. Row-major.
+inline constinit Kernel<void(const Tensor& x, const Order&, Tensor& y)> permute{"permute"};
 
 /// The position of a block in a larger tensor of the same rank: the block's first index along each dimension.
 using Offsets = std::array<int64_t, Shape::kMaxRank>;
@@ -21,6 +25,15 @@ inline constinit Kernel<void(const Tensor& x, const Offsets&, Tensor& y)> extrac
 /// y[offset + i] = x[i] for every index i of x. The rest of y does not change. Used for concatenation, padding and the
 /// backward of slicing.
 inline constinit Kernel<void(const Tensor& x, const Offsets&, Tensor& y)> insert{"insert"};
+
+/// y [..., H + top + bottom, W + left + right] = x [..., H, W] and its mirror image around it. The edge itself is not
+/// repeated. Row-major. top and bottom are below H, left and right below W.
+inline constinit Kernel<void(const Tensor& x, const Border&, Tensor& y)> reflection_pad{"reflection_pad"};
+/// dx = the sums of dy over the copies of each element.
+inline constinit Kernel<void(const Tensor& dy, const Border&, Tensor& dx)> reflection_pad_backward{
+    "reflection_pad_backward"};
+/// The index in [0, extent) whose element lies at `i`, counted from the first element, in the mirrored row.
+constexpr int64_t mirrored(int64_t i, int64_t extent) { return i < 0 ? -i : i < extent ? i : 2 * (extent - 1) - i; }
 
 /// Sets every element of x to `value`.
 inline constinit Kernel<void(Tensor& x, double value)> fill{"fill"};

@@ -23,6 +23,20 @@ inline Strides strides_in(const Tensor& tensor, const Shape& shape) {
   return result;
 }
 
+/// Strides for reading `tensor` with its dimensions in another order: dimension i is the tensor's dimension order[i].
+inline Strides permuted_strides(const Tensor& tensor, const std::array<int, Shape::kMaxRank>& order) {
+  const Strides own = strides_in(tensor, tensor.shape());
+  Strides result{};
+  for (int d = 0; d < tensor.rank(); ++d) result[d] = own[order[d]];
+  return result;
+}
+/// Whether the order exchanges the last two of `rank` dimensions and leaves all others in place.
+inline bool exchanges_last_two(const std::array<int, Shape::kMaxRank>& order, int rank) {
+  for (int d = 0; d + 2 < rank; ++d)
+    if (order[d] != d) return false;
+  return rank >= 2 && order[rank - 1] == rank - 2;
+}
+
 /// Loops over one index space that move through several arrays at once. The loops go from the slowest dimension to the
 /// fastest. Dimensions of extent 1 are dropped. Neighbouring dimensions become one loop if they are contiguous with
 /// each other in every array.

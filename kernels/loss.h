@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tern/core/error.h"
 #include "tern/kernels/kernel.h"
 
 // Softmax over the last dimension of a row-major tensor, and losses.
@@ -12,7 +13,19 @@ inline constinit Kernel<void(const Tensor& x, Tensor& y)> log_softmax{"log_softm
 inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> log_softmax_backward{
     "log_softmax_backward"};
 
-/// Throws an error that names row, label and classes unless the label is in [0, classes).
+/// A label that is no class. The message names row, label and classes.
+class LabelError : public Error {
+ public:
+  LabelError(int64_t of, int64_t label, int64_t classes)
+      : Error(join({"cross_entropy: row ", of, " has label ", label, ", expected 0 to ", classes - 1, " for ", classes,
+                    " classes"})),
+        row(of),
+        reason(join({"label ", label, ", expected 0 to ", classes - 1, " for ", classes, " classes"})) {}
+
+  int64_t row;
+  std::string reason;  ///< the message without the row
+};
+/// Throws LabelError unless the label is in [0, classes).
 void check_label(int64_t label, int64_t row, int64_t classes);
 
 /// Mean over the rows of x [N, C] of the cross-entropy between softmax(x) and (1 - smoothing)·one_hot(label) +
@@ -25,6 +38,18 @@ inline constinit Kernel<void(const Tensor& x, const Tensor& labels, double smoot
 inline constinit Kernel<void(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,
                              Tensor& dx)>
     cross_entropy_backward{"cross_entropy_backward"};
+
+/// The target distributions of labels, with the weights of the classes in them: targets[n, c] = weights[c] · ((1 -
+/// smoothing) · [c = label n] + smoothing/C), and row_weights[n] = weights[label n]. Both are 0 if the label is
+/// `ignored`. mask[n, c], u8, tells whether targets[n, c] is not 0. labels: i64 [N]; weights: [C]; targets: [N, C],
+/// row_weights: [N], of the dtype of `weights`. If a label is outside of [0, C), the CPU throws and CUDA gives NaN.
+struct TargetOptions {
+  double smoothing;
+  int64_t ignored;
+};
+inline constinit Kernel<void(const Tensor& weights, const Tensor& labels, const TargetOptions&, Tensor& targets,
+                             Tensor& mask, Tensor& row_weights)>
+    weighted_targets{"weighted_targets"};
 
 /// loss = mean (x - target)², rank 0, `parameter_dtype` of x.
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss)> mse{"mse"};

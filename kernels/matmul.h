@@ -1,13 +1,9 @@
 #pragma once
 
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/options.h"
 
 namespace tern::kernels {
-
-struct MatmulOptions {
-  bool transpose_a = false;  ///< reads a with its last two dimensions exchanged
-  bool transpose_b = false;
-};
 
 /// Returns [..., m, n]. Throws an error that names both shapes if they do not fit.
 Shape matmul_output_shape(const Shape& a, const Shape& b, const MatmulOptions& options);

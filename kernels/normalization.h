@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/options.h"
 
 namespace tern::kernels {
 
@@ -8,12 +9,6 @@ namespace tern::kernels {
 struct BatchNormParameters {
   Tensor gamma, beta;
   Tensor running_mean, running_variance;
-};
-
-struct BatchNormOptions {
-  double epsilon = 1e-5;
-  double momentum = 0.1;  ///< running = (1 - momentum)·running + momentum·batch (variance unbiased), as in PyTorch
-  bool relu = false;      ///< applies max(·, 0) last
 };
 
 /// Returns N·H·W for x [N, C] or [N, C, H, W]. Throws if it is below 2, because training needs at least 2 values per
@@ -41,19 +36,27 @@ inline constinit Kernel<void(const Tensor& dy, const BatchNormSaved&, bool relu,
                              Tensor& dbeta, Tensor& dresidual)>
     batch_norm_backward{"batch_norm_backward"};
 
-/// Local response normalisation across channels (Krizhevsky et al., 2012) with PyTorch's parameters: y = x / (k +
-/// alpha/size · Σ x²)^beta. The sum is over `size` channels around each channel.
-struct LocalResponseNormOptions {
-  int64_t size = 5;
-  double alpha = 1e-4;
-  double beta = 0.75;
-  double k = 1.0;
-};
 /// `denominator`, with the shape, dtype and format of x, is k + alpha/size · Σ x².
 inline constinit Kernel<void(const Tensor& x, const LocalResponseNormOptions&, Tensor& y, Tensor& denominator)>
     local_response_norm{"local_response_norm"};
 inline constinit Kernel<void(const Tensor& dy, const Tensor& x, const Tensor& denominator,
                              const LocalResponseNormOptions&, Tensor& dx)>
     local_response_norm_backward{"local_response_norm_backward"};
+
+/// Layer normalisation (Ba, Kiros and Hinton, "Layer normalization", 2016) of the rows of a matrix: y[r, :] = (x[r, :]
+/// - mean) · inverse_deviation · gamma + beta, with the mean of row r, and inverse_deviation = 1/sqrt(variance +
+/// epsilon), the variance without correction. x, y: [R, C], row-major. gamma, beta: [C]. `mean` and
+/// `inverse_deviation`: [R], saved for the backward. All but x and y are of `parameter_dtype` of x.
+inline constinit Kernel<void(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, Tensor& y,
+                             Tensor& mean, Tensor& inverse_deviation)>
+    layer_norm{"layer_norm"};
+
+/// The inputs of the backward of `layer_norm`.
+struct LayerNormSaved {
+  Tensor x, gamma, mean, inverse_deviation;
+};
+/// Writes dx [R, C], dgamma and dbeta [C].
+inline constinit Kernel<void(const Tensor& dy, const LayerNormSaved&, Tensor& dx, Tensor& dgamma, Tensor& dbeta)>
+    layer_norm_backward{"layer_norm_backward"};
 
 }  // namespace tern::kernels

@@ -4,48 +4,57 @@
 // provides the family's kernels. The target's provide.cpp calls these functions.
 
 namespace tern::reference {
+void provide_attention();
 void provide_codec();
 void provide_convolution();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
+void provide_layer_norm();
 void provide_layout();
 void provide_loss();
 void provide_matmul();
 void provide_normalization();
 void provide_pooling();
+void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
 void provide_update();
 }  // namespace tern::reference
 
 namespace tern::cpu {
+void provide_attention();
 void provide_codec();
 void provide_convolution();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
+void provide_layer_norm();
 void provide_layout();
 void provide_loss();
 void provide_matmul();
 void provide_normalization();
 void provide_pooling();
+void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
 void provide_update();
 }  // namespace tern::cpu
 
 namespace tern::cuda {
+void provide_attention();
 void provide_codec();
 void provide_convolution();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
+void provide_layer_norm();
 void provide_layout();
 void provide_loss();
 void provide_matmul();
 void provide_normalization();
 void provide_pooling();
+void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
 void provide_update();

@@ -1,12 +1,14 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
+#include "tern/kernels/attention.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/embedding.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/matmul.h"
 #include "tern/kernels/normalization.h"
 #include "tern/kernels/pooling.h"
+#include "tern/kernels/reduction.h"
 
 // The shapes of results, and errors that say what does not fit.
 
@@ -80,6 +82,12 @@ Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry) {
   return {x[0], x[1], h, w};
 }
 
+void check_rows(const char* operation, const Tensor& x, const Tensor& y, DType dtype) {
+  check(x.rank() == 2 && x.size(1) >= 1 && y.shape() == Shape{x.size(0)} && y.dtype() == dtype, operation,
+        ": input of shape ", x.shape(), ", output ", y.dtype(), " of shape ", y.shape(), ", expected [R, C] and ",
+        dtype, " [R]");
+}
+
 int64_t batch_norm_count(const Shape& x) {
   check(x.rank() == 2 || x.rank() == 4, "batch_norm: input ", x, ", expected [N, C] or [N, C, H, W]");
   const int64_t count = x.rank() == 2 ? x[0] : x[0] * x[2] * x[3];
@@ -89,8 +97,7 @@ int64_t batch_norm_count(const Shape& x) {
 }
 
 void check_label(int64_t label, int64_t row, int64_t classes) {
-  check(label >= 0 && label < classes, "cross_entropy: row ", row, " has label ", label, ", expected 0 to ",
-        classes - 1, " for ", classes, " classes");
+  if (label < 0 || label >= classes) throw LabelError(row, label, classes);
 }
 
 void check_binary_target(const Tensor& x, const Tensor& target) {
@@ -110,30 +117,47 @@ Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags) {
           name[0] == 'i' ? "elements" : "N + 1", "]");
   };
   check_vector("indices", indices);
-  check_vector("offsets", offsets);
-  check(offsets.numel() >= 1, "embedding_bag: offsets of shape [0], expected [N + 1]");
+  if (offsets.defined()) {
+    check_vector("offsets", offsets);
+    check(offsets.numel() >= 1, "embedding_bag: offsets of shape [0], expected [N + 1]");
+  }
   check(!values.defined() || (values.shape() == indices.shape() && values.dtype() == DType::f32),
         "embedding_bag: values ", values.dtype(), " of shape ", values.shape(), ", expected f32 of shape ",
         indices.shape(), ", one for each index");
   const auto same_device = [&](const Tensor& tensor) { return tensor.device() == weight.device(); };
-  check(same_device(indices) && same_device(offsets) && (!values.defined() || same_device(values)),
-        "embedding_bag: indices on ", indices.device(), ", offsets on ", offsets.device(), ", values on ",
-        values.defined() ? values.device() : indices.device(), ", weight on ", weight.device(),
-        ", expected one device");
-  return {offsets.numel() - 1, weight.size(1)};
+  const auto device_of = [&](const Tensor& tensor) { return tensor.defined() ? tensor.device() : weight.device(); };
+  check(same_device(indices) && device_of(offsets) == weight.device() && device_of(values) == weight.device(),
+        "embedding_bag: indices on ", indices.device(), ", offsets on ", device_of(offsets), ", values on ",
+        device_of(values), ", weight on ", weight.device(), ", expected one device");
+  return {bags.rows(), weight.size(1)};
 }
 
 void check_bag_elements(const Bags& bags, int64_t columns) {
-  const auto indices = bags.indices.span<int64_t>(), offsets = bags.offsets.span<int64_t>();
+  const auto indices = bags.indices.span<int64_t>();
   const auto elements = static_cast<int64_t>(indices.size());
-  check(offsets.front() == 0 && offsets.back() == elements, "embedding_bag: offsets from ", offsets.front(), " to ",
-        offsets.back(), ", expected from 0 to ", elements, ", the number of indices");
-  const auto falls = std::ranges::is_sorted_until(offsets);
-  check(falls == offsets.end(), "embedding_bag: offset ", falls - offsets.begin(), " falls to ",
-        falls == offsets.end() ? 0 : *falls, ", expected no less than the one before");
+  if (bags.offsets.defined()) {
+    const auto offsets = bags.offsets.span<int64_t>();
+    check(offsets.front() == 0 && offsets.back() == elements, "embedding_bag: offsets from ", offsets.front(), " to ",
+          offsets.back(), ", expected from 0 to ", elements, ", the number of indices");
+    const auto falls = std::ranges::is_sorted_until(offsets);
+    check(falls == offsets.end(), "embedding_bag: offset ", falls - offsets.begin(), " falls to ",
+          falls == offsets.end() ? 0 : *falls, ", expected no less than the one before");
+  }
   const auto outside = std::ranges::find_if(indices, [=](int64_t index) { return index < 0 || index >= columns; });
-  check(outside == indices.end(), "embedding_bag: element ", outside - indices.begin(), " has index ",
-        outside == indices.end() ? 0 : *outside, ", expected 0 to ", columns - 1, " for ", columns, " columns");
+  const bool bag = bags.offsets.defined();
+  check(outside == indices.end(), bag ? "embedding_bag: element " : "embedding: element ", outside - indices.begin(),
+        " has index ", outside == indices.end() ? 0 : *outside, ", expected 0 to ", columns - 1, " for ", columns,
+        bag ? " columns" : " rows");
+}
+
+Shape attention_output_shape(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const bool fits = q.rank() == 3 && k.rank() == 3 && v.rank() == 3 && q.size(0) == k.size(0) &&
+                    k.size(0) == v.size(0) && q.size(2) == k.size(2) && k.size(1) == v.size(1);
+  check(fits && q.dtype() == k.dtype() && k.dtype() == v.dtype() && is_floating(q.dtype()), "attention: queries ",
+        q.dtype(), " ", q.shape(), ", keys ", k.dtype(), " ", k.shape(), ", values ", v.dtype(), " ", v.shape(),
+        ", expected [..., L, D], [..., S, D] and [..., S, E] of one floating dtype");
+  check(k.size(1) >= 1, "attention: keys of shape ", k.shape(), ", expected one key or more");
+  return {q.size(0), q.size(1), v.size(2)};
 }
 
 }  // namespace tern::kernels

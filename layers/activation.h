@@ -42,6 +42,14 @@ class Tanh final : public Layer {
   Variable forward(const Variable& x) override { return tanh(x); }
 };
 
+/// x · sigmoid(x)
+class Silu final : public Layer {
+ public:
+  struct Options {};
+  explicit Silu(const Options& = {}) {}
+  Variable forward(const Variable& x) override { return silu(x); }
+};
+
 /// x · Φ(x). Φ is the distribution function of N(0, 1).
 class Gelu final : public Layer {
  public:

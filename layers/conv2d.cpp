@@ -5,25 +5,52 @@
 namespace tern {
 namespace {
 
+void check_groups(const char* layer, int64_t in, int64_t out, int64_t groups) {
+  check(groups > 0 && in % groups == 0 && out % groups == 0, layer, ": ", in, " and ", out,
+        " channels do not divide into ", groups, " groups");
+}
+
 Shape weight_shape(const Conv2d::Options& options) {
-  check(options.groups > 0 && options.in % options.groups == 0 && options.out % options.groups == 0,
-        "Conv2d: ", options.in, " and ", options.out, " channels do not divide into ", options.groups, " groups");
+  check_groups("Conv2d", options.in, options.out, options.groups);
+  check(!options.same || (options.stride == Extent2(1) && options.padding == Extent2(0)), "Conv2d: same with stride ",
+        options.stride.h, "x", options.stride.w, " and padding ", options.padding.h, "x", options.padding.w,
+        ", expected stride 1 and padding 0");
   return {options.out, options.in / options.groups, options.kernel.h, options.kernel.w};
+}
+
+Shape weight_shape(const ConvTranspose2d::Options& options) {
+  check_groups("ConvTranspose2d", options.in, options.out, options.groups);
+  return {options.in, options.out / options.groups, options.kernel.h, options.kernel.w};
+}
+
+template <class Options>
+Initializer bias_initializer(const Options& options) {
+  return options.bias_initializer ? options.bias_initializer : default_bias(weight_shape(options));
 }
 
 }  // namespace
 
 Conv2d::Conv2d(const Options& options)
     : weight(add_parameter("weight", weight_shape(options), options.weight_initializer)),
-      bias(options.bias ? &add_parameter(
-                              "bias", {options.out},
-                              options.bias_initializer ? options.bias_initializer : default_bias(weight_shape(options)))
-                        : nullptr),
+      bias(options.bias ? &add_parameter("bias", {options.out}, bias_initializer(options)) : nullptr),
       geometry_{options.stride, options.padding, options.dilation, options.groups},
+      same_(options.same),
       relu_(options.relu) {}
 
 Variable Conv2d::forward(const Variable& x) {
-  return conv2d(x, weight.variable(), bias ? bias->variable() : Variable(), geometry_, {.relu = relu_});
+  if (same_)
+    return conv2d_same(x, weight.variable(), variable_of(bias), geometry_.dilation, geometry_.groups, {.relu = relu_});
+  return conv2d(x, weight.variable(), variable_of(bias), geometry_, {.relu = relu_});
+}
+
+ConvTranspose2d::ConvTranspose2d(const Options& options)
+    : weight(add_parameter("weight", weight_shape(options), options.weight_initializer)),
+      bias(options.bias ? &add_parameter("bias", {options.out}, bias_initializer(options)) : nullptr),
+      geometry_{options.stride, options.padding, options.dilation, options.groups},
+      added_(options.added) {}
+
+Variable ConvTranspose2d::forward(const Variable& x) {
+  return conv_transpose2d(x, weight.variable(), variable_of(bias), geometry_, added_);
 }
 
 }  // namespace tern

@@ -14,6 +14,7 @@ class Conv2d final : public Layer {
     Extent2 kernel = 3;
     Extent2 stride = 1;
     Extent2 padding = 0;
+    bool same = false;  ///< pads so that the result has the input's height and width; needs stride 1, and no `padding`
     Extent2 dilation = 1;
     int64_t groups = 1;
     bool bias = true;
@@ -29,7 +30,33 @@ class Conv2d final : public Layer {
 
  private:
   ConvGeometry geometry_;
-  bool relu_;
+  bool same_, relu_;
+};
+
+/// The transposed convolution of x [N, in, H, W], as torch.nn.ConvTranspose2d: `conv_transpose2d`.
+class ConvTranspose2d final : public Layer {
+ public:
+  struct Options {
+    int64_t in = 1, out = 1;
+    Extent2 kernel = 3;
+    Extent2 stride = 1;
+    Extent2 padding = 0;
+    Extent2 added = 0;  ///< PyTorch's output_padding
+    Extent2 dilation = 1;
+    int64_t groups = 1;
+    bool bias = true;
+    Initializer weight_initializer = default_weight();
+    Initializer bias_initializer = {};  ///< empty: `default_bias`
+  };
+  explicit ConvTranspose2d(const Options& options);
+  Variable forward(const Variable& x) override;
+
+  Parameter& weight;      ///< [in, out/groups, kh, kw]
+  Parameter* const bias;  ///< null if there is none
+
+ private:
+  ConvGeometry geometry_;
+  Extent2 added_;
 };
 
 }  // namespace tern

@@ -13,6 +13,9 @@ Initializer as_linear(const EmbeddingBag::Options& options) {
 
 }  // namespace
 
+Embedding::Embedding(const Options& options)
+    : weight(add_parameter("weight", {options.rows, options.features}, normal(1))) {}
+
 EmbeddingBag::EmbeddingBag(const Options& options)
     : weight(add_parameter("weight", {options.columns, options.features}, as_linear(options))),
       bias(options.bias ? &add_parameter("bias", {options.features}, as_linear(options)) : nullptr) {}

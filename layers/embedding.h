@@ -1,8 +1,27 @@
 #pragma once
 
+#include "tern/autograd/functional.h"
 #include "tern/layers/module.h"
 
 namespace tern {
+
+/// The rows of weight [rows, features] with given indices, as torch.nn.Embedding. First values: N(0, 1), as there.
+class Embedding final : public Module {
+ public:
+  struct Options {
+    int64_t rows = 1, features = 1;
+  };
+  explicit Embedding(const Options& options);
+
+  /// indices: i64 in [0, rows), of any shape. Gives [..., features].
+  Variable forward(const Tensor& indices) { return embedding(indices, weight.variable()); }
+  /// `forward`, then the output hook.
+  Variable operator()(const Tensor& indices) {
+    return run([&] { return forward(indices); });
+  }
+
+  Parameter& weight;
+};
 
 /// A sparse matrix [N, columns] in CSR form, times weight [columns, features], plus bias [features]: `embedding_bag`,
 /// as torch.nn.EmbeddingBag with mode="sum" and include_last_offset=True, which has no bias. It is also a Linear whose

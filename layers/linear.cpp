@@ -12,8 +12,6 @@ Linear::Linear(const Options& options)
                         : nullptr),
       relu_(options.relu) {}
 
-Variable Linear::forward(const Variable& x) {
-  return linear(x, weight.variable(), bias ? bias->variable() : Variable(), {.relu = relu_});
-}
+Variable Linear::forward(const Variable& x) { return linear(x, weight.variable(), variable_of(bias), {.relu = relu_}); }
 
 }  // namespace tern

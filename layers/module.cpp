@@ -108,9 +108,36 @@ StateDict Module::state() {
 
 void Module::load_state(const StateDict& given) { copy_state(given, state(), "the model"); }
 
+PartialCopy Module::load_matching_state(const StateDict& given) {
+  PartialCopy copy = copy_matching_state(given, state());
+  check_input(!copy.taken.empty(), "load: none of the ", given.size(), " tensors fits the model",
+              copy.left.empty() ? "" : "; the first is ", copy.left.empty() ? "" : copy.left.front());
+  return copy;
+}
+
+void Module::freeze(const std::string& pattern) {
+  bool any = false;
+  for (const auto& [name, parameter] : parameters()) {
+    if (!name_matches(name, pattern)) continue;
+    parameter->freeze();
+    any = true;
+  }
+  check_input(any, "freeze '", pattern, "' matches none of the model's parameters; the last is '",
+              parameters().empty() ? "" : parameters().back().name, "'");
+}
+
+std::vector<NamedParameter> Module::trained_parameters() {
+  std::vector<NamedParameter> trained = parameters();
+  std::erase_if(trained, [](const NamedParameter& named) { return named.parameter->frozen(); });
+  return trained;
+}
+
 int64_t Module::parameter_count() {
   int64_t count = 0;
-  for (const auto& [name, parameter] : parameters()) count += parameter->value().numel();
+  for (const auto& [name, parameter] : parameters()) {
+    check(parameter->value().defined(), "parameter_count: '", name, "' has no value yet; call initialize(seed) first");
+    count += parameter->value().numel();
+  }
   return count;
 }
 

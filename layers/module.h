@@ -74,9 +74,18 @@ class Module {
   /// Copies the values into the model. Throws InputError, and changes nothing, if a tensor is missing, unexpected or of
   /// another shape; the error names the first such tensor and both shapes.
   void load_state(const StateDict& state);
+  /// Copies the tensors that fit, as for a model with a new last layer. Throws InputError if none fits.
+  PartialCopy load_matching_state(const StateDict& state);
   /// The number of elements of all parameters.
   int64_t parameter_count();
   void zero_gradients();
+
+  /// Freezes the parameters whose names match, such as "layer1.*": they get no gradient, stay as they are, and are not
+  /// exchanged. Call it before you make an optimizer or a method. `*` stands for any characters. Throws InputError if
+  /// no name matches. Batch norm goes on to update its running statistics.
+  void freeze(const std::string& pattern);
+  /// The parameters that are not frozen, in the order of `parameters()`.
+  std::vector<NamedParameter> trained_parameters();
 
  protected:
   /// Constructs a submodule in place, from default `Options` if it needs some.

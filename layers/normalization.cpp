@@ -7,16 +7,18 @@
 namespace tern {
 
 BatchNorm::BatchNorm(const Options& options)
-    : weight(add_parameter("weight", {options.features}, constant(1))),
-      bias(add_parameter("bias", {options.features}, constant(0))),
-      running_mean(add_buffer("running_mean", {options.features}, 0)),
-      running_var(add_buffer("running_var", {options.features}, 1)),
-      num_batches_tracked(add_counter("num_batches_tracked")),
+    : weight(options.weight ? &add_parameter("weight", {options.features}, constant(1)) : nullptr),
+      bias(options.bias ? &add_parameter("bias", {options.features}, constant(0)) : nullptr),
+      running_mean(options.running ? &add_buffer("running_mean", {options.features}, 0) : nullptr),
+      running_var(options.running ? &add_buffer("running_var", {options.features}, 1) : nullptr),
+      num_batches_tracked(options.running ? &add_counter("num_batches_tracked") : nullptr),
       options_{.epsilon = options.epsilon, .momentum = options.momentum, .relu = options.relu} {}
 
 Variable BatchNorm::forward(const Variable& x, const Variable& residual) {
-  if (training() && options_.momentum > 0) ++*num_batches_tracked.data<int64_t>();
-  return batch_norm(x, {weight.variable(), bias.variable(), running_mean, running_var}, options_, training(), residual);
+  if (num_batches_tracked && training() && options_.momentum > 0) ++*num_batches_tracked->data<int64_t>();
+  const BatchNormState state{variable_of(weight), variable_of(bias), running_mean ? *running_mean : Tensor(),
+                             running_var ? *running_var : Tensor()};
+  return batch_norm(x, state, options_, training(), residual);
 }
 
 void BatchNorm::set_momentum(double momentum) {
@@ -24,11 +26,23 @@ void BatchNorm::set_momentum(double momentum) {
   options_.momentum = momentum;
 }
 
+LayerNorm::LayerNorm(const Options& options)
+    : weight(options.weight ? &add_parameter("weight", options.shape, constant(1)) : nullptr),
+      bias(options.bias ? &add_parameter("bias", options.shape, constant(0)) : nullptr),
+      options_(options) {}
+
+// Narrower parameters normalise fewer elements.
+Variable LayerNorm::forward(const Variable& x) {
+  const Parameter* parameter = weight ? weight : bias;
+  return layer_norm(x, parameter ? parameter->value().shape() : options_.shape, variable_of(weight), variable_of(bias),
+                    options_.epsilon);
+}
+
 BatchStatistics::BatchStatistics(Module& model) {
   for (const auto& [name, module] : model.modules()) {
     auto* norm = dynamic_cast<BatchNorm*>(module);
-    if (norm == nullptr) continue;
-    layers_.push_back({norm, norm->momentum(), *norm->num_batches_tracked.data<int64_t>(), norm->training()});
+    if (norm == nullptr || norm->running_mean == nullptr) continue;
+    layers_.push_back({norm, norm->momentum(), *norm->num_batches_tracked->data<int64_t>(), norm->training()});
     norm->set_training(true);
     norm->set_momentum(0);
   }
@@ -37,7 +51,7 @@ BatchStatistics::BatchStatistics(Module& model) {
 BatchStatistics::~BatchStatistics() {
   for (const auto& [norm, momentum, batches, training] : layers_) {
     norm->set_momentum(momentum);
-    *norm->num_batches_tracked.data<int64_t>() = batches;  // it counts the batches of training
+    *norm->num_batches_tracked->data<int64_t>() = batches;  // it counts the batches of training
     norm->set_training(training);
   }
 }

@@ -8,8 +8,9 @@
 
 namespace tern {
 
-/// Batch normalisation of x [N, C] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d. Training uses the statistics of the
-/// batch, evaluation the running ones. Then max(·, 0) with `relu`.
+/// Batch normalisation of x [N, C], [N, C, L] or [N, C, H, W], as torch.nn.BatchNorm1d and 2d. Training uses the
+/// statistics of the batch, evaluation the running ones, or those of the batch if there are none. Then max(·, 0) with
+/// `relu`.
 class BatchNorm : public Layer {
  public:
   struct Options {
@@ -17,6 +18,8 @@ class BatchNorm : public Layer {
     double epsilon = 1e-5;
     double momentum = 0.1;  ///< share of the newest batch in the running statistics
     bool relu = false;
+    bool weight = true, bias = true;  ///< PyTorch's affine sets both
+    bool running = true;              ///< keeps running statistics: PyTorch's track_running_stats
   };
   explicit BatchNorm(const Options& options);
 
@@ -32,11 +35,12 @@ class BatchNorm : public Layer {
   /// In [0, 1]. If 0, a batch does not change the running statistics.
   void set_momentum(double momentum);
 
-  Parameter& weight;
-  Parameter& bias;
-  Tensor& running_mean;
-  Tensor& running_var;
-  Tensor& num_batches_tracked;
+  // Null if there is none.
+  Parameter* const weight;
+  Parameter* const bias;
+  Tensor* const running_mean;
+  Tensor* const running_var;
+  Tensor* const num_batches_tracked;
 
  private:
   BatchNormOptions options_;
@@ -69,6 +73,24 @@ class BatchStatistics {
 /// the next batch; it returns false if there is none. Random layers stay in evaluation mode. Returns the number of
 /// batches; without any, nothing changes.
 int64_t calibrate_batch_statistics(Module& model, const std::function<bool()>& forward_next_batch);
+
+/// Layer normalisation over the last dimensions of x, which have the extents `shape`, as torch.nn.LayerNorm.
+class LayerNorm final : public Layer {
+ public:
+  struct Options {
+    Shape shape = {1};
+    double epsilon = 1e-5;
+    bool weight = true, bias = true;
+  };
+  explicit LayerNorm(const Options& options);
+  Variable forward(const Variable& x) override;
+
+  Parameter* const weight;  ///< null if there is none
+  Parameter* const bias;    ///< null if there is none
+
+ private:
+  Options options_;
+};
 
 /// Local response normalisation across channels of x [N, C, H, W], as torch.nn.LocalResponseNorm.
 class LocalResponseNorm final : public Layer {

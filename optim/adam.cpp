@@ -1,6 +1,7 @@
 #include "tern/optim/adam.h"
 
 #include "tern/core/error.h"
+#include "tern/kernels/update.h"
 
 namespace tern {
 

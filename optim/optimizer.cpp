@@ -5,6 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tern/kernels/layout.h"
+#include "tern/kernels/update.h"
 
 namespace tern {
 

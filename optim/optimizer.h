@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,7 +9,10 @@
 #include "tern/autograd/parameter.h"
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
-#include "tern/kernels/update.h"
+
+namespace tern::kernels {
+struct ParameterUpdate;
+}
 
 namespace tern {
 

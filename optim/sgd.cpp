@@ -1,6 +1,7 @@
 #include "tern/optim/sgd.h"
 
 #include "tern/core/error.h"
+#include "tern/kernels/update.h"
 
 namespace tern {
 namespace {

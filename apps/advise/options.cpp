@@ -9,6 +9,7 @@
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/trainer/flags/words.h"
+#include "tern/trainer/job/machine.h"
 
 namespace tern::advise {
 namespace {
@@ -88,13 +89,9 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   add_value_option(app, "--threads", "N", threads, "Threads of each rank [the cores, shared by a machine's ranks]");
   add_value_option(app, "--seconds", "X", options.seconds,
                    "Time limit of each of about 20 measurements, in three passes [1]");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    options.text = app.help();
+  if (const auto text = parse_words(app, argc, argv, version_text("advise"))) {
+    options.text = *text;
     return options;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(error.what());
   }
   complete(options, batch_size, threads);
   return options;

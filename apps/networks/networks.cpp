@@ -25,6 +25,7 @@ std::vector<std::string> Preset::flags() const {
 Application Network::application() const {
   return {.name = program(),
           .model = model,
+          .task = task,
           .defaults = recipe.defaults,
           .choices = choices,
           .counts = counts,

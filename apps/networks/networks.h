@@ -35,10 +35,11 @@ struct Preset {
 /// The description of a network. Its training program, the papers' tables and the advisor use it. Immutable.
 struct Network {
   std::string name;  ///< such as "resnet"; the program train_resnet trains it
-  std::function<std::unique_ptr<Layer>(const ModelSpec&)> model;
+  std::function<std::unique_ptr<Module>(const ModelSpec&)> model;
   std::vector<Choice> choices = {};  ///< flags of the program that determine the model
   std::vector<Count> counts = {};
   Recipe recipe = {};
+  std::function<std::unique_ptr<Task>(const TrainSettings&)> task = {};  ///< empty: classification of pictures
   std::vector<Preset> presets = {};
 
   std::string program() const { return "train_" + name; }

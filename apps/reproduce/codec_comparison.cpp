@@ -20,7 +20,7 @@ bool is_float(const ComparedCodec& codec) { return std::string_view(codec.spec) 
 
 std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
   std::vector<double> accuracies;
-  for (const RunResult* result : results) accuracies.push_back(100 * result->accuracy);
+  for (const RunResult* result : results) accuracies.push_back(100 * result->score);
   return accuracies;
 }
 
@@ -148,7 +148,7 @@ std::string CodecComparison::figure(const Results& results) const {
     series.points.clear();
     series.markers = true;
     for (const CurvePoint& point : found.front()->curve)
-      series.points.emplace_back(static_cast<double>(point.step), 100 * point.accuracy);
+      series.points.emplace_back(static_cast<double>(point.step), 100 * point.score);
     accuracy.series.push_back(series);
   }
   const auto last = static_cast<double>(plan_.iterations);

@@ -20,7 +20,7 @@ bool shortened(const ComparisonRow& row) { return row.published_steps && row.run
 Series make_series(const ComparisonRow& row, const RunResult& result, const char* color) {
   Series series = {.label = row.label, .color = color, .points = {}, .markers = result.curve.size() < 30};
   for (const CurvePoint& point : result.curve)
-    series.points.emplace_back(static_cast<double>(point.step), 100 * point.accuracy);
+    series.points.emplace_back(static_cast<double>(point.step), 100 * point.score);
   return series;
 }
 
@@ -44,7 +44,7 @@ std::vector<double> ComparisonTable::accuracies(const ComparisonRow& row, const 
   std::vector<double> found;
   for (int64_t seed = 1; seed <= content_.seeds; ++seed)
     if (const auto result = results.find(seed_name(row, seed)); result != results.end())
-      found.push_back(100 * result->second.accuracy);
+      found.push_back(100 * result->second.score);
   return found;
 }
 

@@ -82,7 +82,8 @@ ExperimentEntry find_experiment(const std::string& name) {
     check_input(entry.make != nullptr, name, " (", entry.title, ") is not run yet: ", entry.lacks);
     return entry;
   }
-  fail_input({"there is no table '", name, "'", suggestion(name, names), "; reproduce list names them all"});
+  const std::string nearest = suggestion(name, names);
+  fail_input({"there is no table '", name, "'", nearest.empty() ? "; `reproduce list` names all of them" : nearest});
 }
 
 std::string experiment_list() {

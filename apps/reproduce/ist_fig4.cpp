@@ -49,7 +49,7 @@ class IstFigure4 final : public Experiment {
         if (const RunResult* result = find_result(results, tasks_[i], run_of(i, method)))
           for (const CurvePoint& point : result->curve)
             csv += fmt::format("{},{},{},{},{},{},{},{}\n", tasks_[i].name, method.name(), workers_[i], point.step,
-                               point.seconds, point.accuracy, point.loss, point.bytes_sent);
+                               point.seconds, point.score, point.loss, point.bytes_sent);
     }
     return {.text = text,
             .figures = {{"accuracy.svg", draw_charts("IST, Figure 4: test accuracy over time",
@@ -71,7 +71,7 @@ class IstFigure4 final : public Experiment {
       const CurvePoint& end = result->curve.back();
       rows.push_back({method.title, std::to_string(run.steps), fmt::format("{:.1f}", end.seconds),
                       fmt::format("{:.1f}", static_cast<double>(end.bytes_sent) / 1e6),
-                      fmt::format("{:.2f}", 100 * end.accuracy)});
+                      fmt::format("{:.2f}", 100 * end.score)});
     }
     return markdown_table(rows);
   }
@@ -102,7 +102,7 @@ class IstFigure4 final : public Experiment {
     for (const IstMethod& method : ist_methods()) {
       Series line = {.label = method.title, .color = method.color, .points = {}, .markers = true};
       if (const RunResult* result = find_result(results, tasks_[task], run_of(task, method)))
-        for (const CurvePoint& point : result->curve) line.points.emplace_back(point.seconds, 100 * point.accuracy);
+        for (const CurvePoint& point : result->curve) line.points.emplace_back(point.seconds, 100 * point.score);
       chart.series.push_back(line);
     }
     if (const auto seconds = extent(chart.series, &Point::first)) chart.x_range = {0, 1.02 * seconds->second};

@@ -57,7 +57,7 @@ class IstTable3 final : public Experiment {
     std::vector<double> found;
     for (int64_t seed = 1; seed <= seeds_; ++seed)
       if (const RunResult* result = find_result(results, task, run_of(task, method, workers, seed)))
-        found.push_back(100 * result->accuracy);
+        found.push_back(100 * result->score);
     return found;
   }
 

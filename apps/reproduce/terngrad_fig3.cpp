@@ -139,7 +139,7 @@ std::vector<double> TernGradFigure3::accuracies(const Rule& rule, const Point& p
   std::vector<double> found;
   for (int64_t seed = 1; seed <= point.seeds; ++seed) {
     const auto result = results.find(run_name(rule.name, workers, point.iterations, seed));
-    if (result != results.end()) found.push_back(100 * result->second.accuracy);
+    if (result != results.end()) found.push_back(100 * result->second.score);
   }
   return found;
 }

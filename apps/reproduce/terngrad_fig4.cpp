@@ -104,7 +104,7 @@ class TernGradFigure4 final : public Experiment {
 
  private:
   static std::string table(const RunResult& with_floats, const Numbers& numbers) {
-    const double first = 100 * with_floats.accuracy, second = 100 * numbers.at("accuracy").back(),
+    const double first = 100 * with_floats.score, second = 100 * numbers.at("accuracy").back(),
                  zeros = 100 * summarize(numbers.at("zeros")).mean;
     return markdown_table(
         {{"", "ours", "the paper's", "difference"},
@@ -119,7 +119,7 @@ class TernGradFigure4 final : public Experiment {
 
   std::string figure(const RunResult& with_floats, const Numbers& numbers) const {
     std::vector<std::pair<double, double>> first, second;
-    for (const CurvePoint& point : with_floats.curve) first.emplace_back(point.step, point.accuracy);
+    for (const CurvePoint& point : with_floats.curve) first.emplace_back(point.step, point.score);
     for (size_t i = 0; i < numbers.at("accuracy").size(); ++i)
       second.emplace_back(numbers.at("evaluated step")[i], numbers.at("accuracy")[i]);
     Chart accuracy = {.title = "(a) test accuracy", .x_label = "step", .series = {}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 #include "tern/trainer/flags/command_line.h"
 #include "tern/trainer/job/launch.h"
 #include "tern/trainer/job/machine.h"
@@ -26,7 +27,7 @@ int run_application(const std::string& name, const std::function<int()>& body) {
 
 int train(int argc, char** argv, const Application& application) {
   settle_output();
-  wait_passively(argv);
+  wait_passively(argc, argv);
   Console console;
   return trainer::run_application(application.name, console, [&]() -> int {
     Invocation invocation = read_flags(argc, argv, application);

@@ -55,7 +55,7 @@ std::vector<DatasetEntry> ImageClassification::datasets() const { return picture
 
 Forward ImageClassification::loss(Layer& model, const DeviceBatch& batch) const {
   const Variable logits = model(batch.input("image"));
-  return {cross_entropy(logits, batch["label"], model.training() ? label_smoothing_ : 0), {logits}};
+  return {cross_entropy(logits, batch["label"], {.smoothing = model.training() ? label_smoothing_ : 0}), {logits}};
 }
 
 int64_t count_correct(const Tensor& logits, const Tensor& labels) {

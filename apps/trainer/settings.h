@@ -90,6 +90,7 @@ struct TrainSettings {
   LrSchedule lr_schedule = LrSchedule::constant;
   double lr_power = 0.5;
   std::vector<double> lr_steps = {};
+  double lr_factor = 0.1;
   int64_t warmup = 0;
   double warmup_lr = 0;
   double momentum = 0.9;
@@ -134,6 +135,8 @@ struct TrainSettings {
   int64_t checkpoint_every = 0;  ///< 0: after each epoch
   bool resume = false;
   std::string init = {}, save = {};
+  bool init_partial = false;
+  std::string freeze = {};  ///< a pattern of parameters' names
 
   bool eval_only = false;
   std::vector<std::string> predict = {};

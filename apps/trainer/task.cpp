@@ -29,11 +29,16 @@ void check_scores(const std::vector<Score>& scores) {
           "', expected names that differ from each other and from the log's own");
 }
 
-Variable DeviceBatch::input(std::string_view name) const {
+Variable DeviceBatch::input(std::string_view name, std::optional<DType> dtype) const {
   const Tensor& tensor = on_device_[name];
-  check_input(is_floating(tensor.dtype()), "the field '", name, "' has elements of ", tensor.dtype(),
-              ", expected f32 or f64 as input of the model");
-  return convert(Variable(tensor), precision_);
+  if (!is_floating(tensor.dtype()))
+    fail_input({sample_name(0), ": field '", name, "' has elements of ", tensor.dtype(),
+                ", expected f32 or f64 as input of the model"});
+  return convert(Variable(tensor), dtype.value_or(precision_));
+}
+
+std::string DeviceBatch::sample_name(int64_t row) const {
+  return join({"data set '", data_, "', sample ", on_cpu_.indices().span<int64_t>()[static_cast<size_t>(row)]});
 }
 
 std::vector<Tensor> Forward::values() const {

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,18 +53,21 @@ struct Ratio {
 /// A batch on the device of the model. A value; copies share the tensors.
 class DeviceBatch {
  public:
-  /// `on_device` has the tensors of `on_cpu` on the model's device. `precision` is the dtype of activations.
-  DeviceBatch(Batch on_device, Batch on_cpu, DType precision)
-      : on_device_(std::move(on_device)), on_cpu_(std::move(on_cpu)), precision_(precision) {}
+  /// `on_device` has the tensors of `on_cpu` on the model's device. `precision` is the dtype of activations. `data` is
+  /// the name of the data set in messages.
+  DeviceBatch(Batch on_device, Batch on_cpu, DType precision, std::string data = {})
+      : on_device_(std::move(on_device)), on_cpu_(std::move(on_cpu)), precision_(precision), data_(std::move(data)) {}
 
   int64_t size() const { return on_device_.size(); }
   /// A tensor of the batch on the device; see Batch for the names.
   const Tensor& operator[](std::string_view name) const { return on_device_[name]; }
   bool has(std::string_view name) const { return on_device_.has(name); }
   SparseRows sparse(const std::string& field) const { return on_device_.sparse(field); }
-  /// A floating tensor as input of the model: converted to the dtype of activations, which --precision sets. Throws
-  /// InputError if its elements are not floats.
-  Variable input(std::string_view name) const;
+  /// A floating tensor as input of the model: converted to `dtype`, or else to the dtype of activations, which
+  /// --precision sets. Throws InputError with data set, sample and field if its elements are not floats.
+  Variable input(std::string_view name, std::optional<DType> dtype = {}) const;
+  /// The sample of a row, for messages: "data set 'digits, training', sample 12".
+  std::string sample_name(int64_t row) const;
   /// The samples' indices in the data set, on the device.
   const Tensor& indices() const { return on_device_.indices(); }
   const Batch& on_device() const { return on_device_; }
@@ -73,6 +77,7 @@ class DeviceBatch {
  private:
   Batch on_device_, on_cpu_;
   DType precision_;
+  std::string data_;
 };
 
 /// The result of a forward pass.

@@ -105,7 +105,12 @@ std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const
     CodecOptions options{std::string(name), rest};
     return entry->make(options);
   }
-  fail_input({"no codec '", name, "'; there are ", fmt::format("{}", fmt::join(codec_names(own), ", ")),
+  std::vector<std::string> names = codec_names(own);
+  names.emplace_back(kFeedback);
+  const std::string nearest = suggestion(name, names);
+  check_input(nearest.empty(), "no codec '", name, "'", nearest);
+  names.pop_back();
+  fail_input({"no codec '", name, "'; there are ", fmt::format("{}", fmt::join(names, ", ")),
               ", and error-feedback: before those that lose something"});
 }
 

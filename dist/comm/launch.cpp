@@ -1,6 +1,7 @@
 #include "tern/dist/comm/launch.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -49,8 +50,8 @@ class Reader {
   /// Rank, size and the ranks of this machine; nothing if the launcher's variables are not set.
   std::optional<ClusterPlace> read(const Launcher& launcher) const {
     const auto rank = text(launcher.rank), size = text(launcher.size);
-    if (&launcher != &kOwn && (!rank || !size)) return {};
     if (!rank && !size) return {};
+    if (&launcher == &kSlurm && !size) return {};
     check_input(rank && size, rank ? launcher.rank : launcher.size, " is set, expected ",
                 rank ? launcher.size : launcher.rank, " beside it");
     ClusterPlace place;
@@ -115,6 +116,8 @@ class Reader {
 };
 
 }  // namespace
+
+const char* process_environment(const char* name) { return std::getenv(name); }
 
 void count_local_ranks(ClusterPlace& place) {
   if (!detail::is_loopback(place.master)) return;

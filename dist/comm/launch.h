@@ -24,6 +24,7 @@ struct ClusterPlace {
 
 /// Returns a variable of the environment, like std::getenv.
 using Environment = std::function<const char*(const char*)>;
+const char* process_environment(const char* name);
 
 /// Finds the place of this rank in environment variables. It looks in this order: TERN_RANK and TERN_WORLD_SIZE;
 /// torchrun's variables, which other platforms use, too; Open MPI's; MPICH's; Slurm's, only under srun. The first
@@ -31,7 +32,7 @@ using Environment = std::function<const char*(const char*)>;
 /// TERN_MASTER_ADDR and TERN_MASTER_PORT override rank 0's address from the other variables. If all ranks are on one
 /// machine, they meet on its loopback address. Throws InputError that names the variable if one is missing, unreadable
 /// or contradicts another.
-std::optional<ClusterPlace> find_place(const Environment& environment);
+std::optional<ClusterPlace> find_place(const Environment& environment = process_environment);
 
 /// Counts all ranks as ranks of this machine if rank 0 listens on the loopback address.
 void count_local_ranks(ClusterPlace& place);

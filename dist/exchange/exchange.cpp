@@ -21,11 +21,6 @@ const ExchangeEntry* find(std::string_view name) {
   return found == exchange_table().end() ? nullptr : *found;
 }
 
-bool takes(std::string_view exchange, const GradientCodec& codec) {
-  const ExchangeEntry* entry = find(exchange);
-  return entry != nullptr && entry->valid(codec);
-}
-
 std::string padded(std::string text, size_t width) {
   text.resize(std::max(width, text.size()), ' ');
   return text;
@@ -56,8 +51,8 @@ void check_exchange(std::string_view name, const GradientCodec& codec) {
   const ExchangeEntry* entry = find(name);
   check_input(entry != nullptr, "no exchange '", name, "'; there are ",
               fmt::format("{}", fmt::join(exchange_names(), ", ")));
-  check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(),
-              "; that goes by ", names_of_takers(codec));
+  check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(), "; expected ",
+              names_of_takers(codec), " for this codec");
 }
 
 std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator) {
@@ -72,10 +67,10 @@ ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec
 }
 
 std::string default_exchange(const GradientCodec& codec, int ranks) {
-  if (takes("ring", codec)) return "ring";
-  if (ranks * codec.traits().bits < 64) return "allgather";
-  if (takes("ternary-ring", codec)) return "server";  // the server sends sums of codes back
-  return takes("reduce-scatter", codec) ? "reduce-scatter" : "allgather";
+  if (ring_entry.valid(codec)) return ring_entry.name;
+  if (ranks * codec.traits().bits < 64) return allgather_entry.name;
+  if (ternary_ring_entry.valid(codec)) return server_entry.name;  // the server sends sums of codes back
+  return reduce_scatter_entry.valid(codec) ? reduce_scatter_entry.name : allgather_entry.name;
 }
 
 std::vector<std::string> exchange_names() {
@@ -99,9 +94,11 @@ std::string exchange_help(std::span<const CodecEntry> own) {
   for (const ExchangeEntry* entry : exchange_table())
     row(entry->name, [&](const std::string& codec) { return entry->valid(*make_codec(codec, own)) ? "yes" : "-"; });
   help +=
-      "\n\nWithout --exchange: ring for none, fp16 and bf16; else allgather while N b < 64, and for more ranks "
-      "server for ternary,\nreduce-scatter for others that it takes.";
-  return help + "\n\nerror-feedback:CODEC goes by " + names_of_takers(*make_codec("error-feedback:ternary")) + "\n";
+      "\n\nWithout --exchange: ring for none, fp16 and bf16. For other codecs allgather if N b < 64. Otherwise server "
+      "for "
+      "ternary,\nand reduce-scatter for codecs that it takes.";
+  return help + "\n\nExchanges for error-feedback:CODEC: " + names_of_takers(*make_codec("error-feedback:ternary")) +
+         "\n";
 }
 
 }  // namespace tern

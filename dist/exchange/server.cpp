@@ -70,7 +70,7 @@ ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor
 constinit const ExchangeEntry server_entry = {
     "server",
     "every codec",
-    "n·b/8 up; rank 0 (N-1) · n·⌈log2(2N+1)⌉/8 down where codes are summed, (N-1) · 4n where not",
+    "n·b/8 up; rank 0: (N-1) · n·⌈log2(2N+1)⌉/8 down if codes are summed, otherwise (N-1) · 4n",
     [](const GradientCodec&) { return true; },
     make_exchange_of<Server>,
     plan_server};

@@ -1,7 +1,5 @@
 #include "tern/dist/methods/averaging.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "tern/core/error.h"
@@ -12,7 +10,7 @@ namespace tern {
 namespace {
 
 bool matches(const AveragedTensor& tensor, const std::string& pattern) {
-  return !pattern.empty() && fnmatch(pattern.c_str(), tensor.name.c_str(), 0) == 0;
+  return !pattern.empty() && name_matches(tensor.name, pattern);
 }
 
 /// Returns the tensor itself, or a row-major copy on its device.
@@ -52,7 +50,7 @@ std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const
 
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method) {
   std::vector<AveragedTensor> tensors;
-  for (const auto& [name, parameter] : model.parameters()) {
+  for (const auto& [name, parameter] : model.trained_parameters()) {
     check_input(parameter->value().dtype() == DType::f32, method, ": parameter '", name, "' is ",
                 parameter->value().dtype(), ", expected f32");
     tensors.push_back({name, parameter->value().numel()});

@@ -11,7 +11,7 @@ DataParallel::DataParallel(Module& model, Optimizer& local, Communicator& commun
     : DistributedOptimizer(model, local),
       communicator_(communicator),
       options_(options),
-      parameters_(model.parameters()),
+      parameters_(model.trained_parameters()),
       averaging_(communicator, averaged_parameters(model, "data-parallel"), options.averaging) {
   if (!options.averaging.overlap) return;
   for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].parameter->on_gradient_ready([this, i] { give(i); });

@@ -37,6 +37,8 @@ IndependentSubnets::IndependentSubnets(Module& model, Optimizer& local, Communic
       download_(download_format(options.download)),
       round_(Tensor::zeros({}, {.dtype = DType::i64})) {
   for (const auto& named : model.parameters()) {
+    check_input(!named.parameter->frozen(), "independent subnets: '", named.name,
+                "' is frozen, expected no frozen parameters");
     parameters_.insert(named.name);
     if (cuts_.find(named.name) == nullptr) shared_.push_back(named);
   }

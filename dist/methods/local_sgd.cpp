@@ -28,7 +28,7 @@ LocalSgd::LocalSgd(Module& model, Optimizer& local, Communicator& communicator, 
     : DistributedOptimizer(model, local),
       communicator_(communicator),
       options_(options),
-      parameters_(model.parameters()),
+      parameters_(model.trained_parameters()),
       buffers_(floating_buffers(model)),
       averaging_(communicator, tensors_of(model), options.averaging) {
   check_input(options.local_steps > 0, "local-sgd: ", options.local_steps, " local steps, expected 1 or more");

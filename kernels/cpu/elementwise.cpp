@@ -1,4 +1,8 @@
 #include "tern/kernels/elementwise.h"
+
+#include <cmath>
+#include <type_traits>
+
 #include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
 #include "tern/kernels/loop_nest.h"
@@ -75,6 +79,68 @@ void gelu_backward(const Tensor& x, const Tensor& dy, kernels::GeluForm form, Te
   });
 }
 
+void silu(const Tensor& x, Tensor& y) {
+  map("silu", x, y, [](float v) { return v / (1.0f + exponential(-v)); });
+}
+
+void silu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) {
+  map("silu_backward", x, dy, dx, [](float v, float d) {
+    const float gate = 1.0f / (1.0f + exponential(-v));
+    return d * gate * (1.0f + v * (1.0f - gate));
+  });
+}
+
+void exp(const Tensor& x, Tensor& y) {
+  map("exp", x, y, [](float v) { return exponential(v); });
+}
+
+void log(const Tensor& x, Tensor& y) {
+  map("log", x, y, [](float v) { return logarithm_of_any(v); });
+}
+
+void sqrt(const Tensor& x, Tensor& y) {
+  map("sqrt", x, y, [](float v) { return std::sqrt(v); });
+}
+
+void abs(const Tensor& x, Tensor& y) {
+  map("abs", x, y, [](float v) { return std::abs(v); });
+}
+
+void abs_backward(const Tensor& x, const Tensor& dy, Tensor& dx) {
+  map("abs_backward", x, dy, dx, [](float v, float d) { return v > 0 ? d : v < 0 ? -d : 0.0f; });
+}
+
+// Squares are common and vectorise. Other powers are calls of the C library.
+void pow(const Tensor& x, double exponent, Tensor& y) {
+  if (exponent == 2)
+    map("pow", x, y, [](float v) { return v * v; });
+  else
+    map("pow", x, y, [power = static_cast<float>(exponent)](float v) { return std::pow(v, power); });
+}
+
+void pow_backward(const Tensor& x, const Tensor& dy, double exponent, Tensor& dx) {
+  if (exponent == 0)
+    map("pow_backward", x, dx, [](float) { return 0.0f; });
+  else if (exponent == 2)
+    map("pow_backward", x, dy, dx, [](float v, float d) { return 2.0f * d * v; });
+  else
+    map("pow_backward", x, dy, dx,
+        [power = static_cast<float>(exponent)](float v, float d) { return d * power * std::pow(v, power - 1.0f); });
+}
+
+void clamp(const Tensor& x, kernels::Limits limits, Tensor& y) {
+  const auto low = static_cast<float>(limits.low), high = static_cast<float>(limits.high);
+  map("clamp", x, y, [=](float v) {
+    const float raised = v < low ? low : v;
+    return raised > high ? high : raised;
+  });
+}
+
+void clamp_backward(const Tensor& x, const Tensor& dy, kernels::Limits limits, Tensor& dx) {
+  const auto low = static_cast<float>(limits.low), high = static_cast<float>(limits.high);
+  map("clamp_backward", x, dy, dx, [=](float v, float d) { return (v >= low) & (v <= high) ? d : 0.0f; });
+}
+
 void scale(const Tensor& x, double scale, Tensor& y) {
   map("scale", x, y, [s = static_cast<float>(scale)](float v) { return s * v; });
 }
@@ -139,6 +205,65 @@ void divide(const Tensor& a, const Tensor& b, Tensor& y) {
   combine("divide", a, b, y, [](float p, float q) { return p / q; });
 }
 
+void maximum(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("maximum", a, b, y, [](float p, float q) { return (p > q) | (p != p) ? p : q; });
+}
+void minimum(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("minimum", a, b, y, [](float p, float q) { return (p < q) | (p != p) ? p : q; });
+}
+void equal(const Tensor& a, const Tensor& b, Tensor& y) {
+  combine("equal", a, b, y, [](float p, float q) { return p == q ? 1.0f : 0.0f; });
+}
+
+/// y = function(a, b, c) over the shape that all broadcast to, in the storage order of y. `C` is the element type of c,
+/// or void if it is that of y. The inner run is a vector loop if every operand moves by one element.
+template <class C, class Function>
+void combine(const char* operation, const Tensor& a, const Tensor& b, const Tensor& c, Tensor& y, Function function) {
+  const Shape& shape = y.shape();
+  const kernels::LoopNest<4> nest(shape, kernels::storage_order(y),
+                                  {kernels::strides_in(a, shape), kernels::strides_in(b, shape),
+                                   kernels::strides_in(c, shape), kernels::strides_in(y, shape)});
+  const int64_t a_step = nest.inner_step(0), b_step = nest.inner_step(1), c_step = nest.inner_step(2);
+  const bool dense = a_step == 1 && b_step == 1 && c_step == 1;
+  visit_fast(y.dtype(), operation, [&]<class T>(T) {
+    using Third = std::conditional_t<std::is_void_v<C>, T, C>;
+    const T *left = a.data<T>(), *right = b.data<T>();
+    const Third* third = c.data<Third>();
+    T* out = y.data<T>();
+    const auto run = [=](const T* p, const T* q, const Third* s, T* r, int64_t count) {
+      if (dense) {
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) store(r + i, function(load(p + i), load(q + i), load(s + i)));
+      } else {
+        for (int64_t i = 0; i < count; ++i)
+          store(r + i, function(load(p + i * a_step), load(q + i * b_step), load(s + i * c_step)));
+      }
+    };
+    if (nest.outer == 1) {
+      parallel_vectorized(nest.inner, kGrain, [=](int64_t first, int64_t last) {
+        run(left + first * a_step, right + first * b_step, third + first * c_step, out + first, last - first);
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, nest.inner));
+    parallel_vectorized(nest.outer, grain, [=](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto at = nest.offsets(i);
+        run(left + at[0], right + at[1], third + at[2], out + i * nest.inner, nest.inner);
+      }
+    });
+  });
+}
+
+void greater_share(const Tensor& a, const Tensor& b, const Tensor& dy, Tensor& y) {
+  combine<void>("greater_share", a, b, dy, y, [](float p, float q, float d) {
+    return p == q ? 0.5f * d : p < q ? 0.0f : d;
+  });
+}
+void select(const Tensor& a, const Tensor& b, const Tensor& mask, Tensor& y) {
+  combine<uint8_t>("select", a, b, mask, y, [](float p, float q, float chosen) { return chosen != 0 ? p : q; });
+}
+
 }  // namespace
 
 void provide_elementwise() {
@@ -158,6 +283,22 @@ void provide_elementwise() {
   kernels::subtract.provide(Target::cpu, subtract);
   kernels::multiply.provide(Target::cpu, multiply);
   kernels::divide.provide(Target::cpu, divide);
+  kernels::silu.provide(Target::cpu, silu);
+  kernels::silu_backward.provide(Target::cpu, silu_backward);
+  kernels::exp.provide(Target::cpu, exp);
+  kernels::log.provide(Target::cpu, log);
+  kernels::sqrt.provide(Target::cpu, sqrt);
+  kernels::abs.provide(Target::cpu, abs);
+  kernels::abs_backward.provide(Target::cpu, abs_backward);
+  kernels::pow.provide(Target::cpu, pow);
+  kernels::pow_backward.provide(Target::cpu, pow_backward);
+  kernels::clamp.provide(Target::cpu, clamp);
+  kernels::clamp_backward.provide(Target::cpu, clamp_backward);
+  kernels::maximum.provide(Target::cpu, maximum);
+  kernels::minimum.provide(Target::cpu, minimum);
+  kernels::equal.provide(Target::cpu, equal);
+  kernels::greater_share.provide(Target::cpu, greater_share);
+  kernels::select.provide(Target::cpu, select);
 }
 
 }  // namespace tern::cpu

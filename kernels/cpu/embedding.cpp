@@ -14,6 +14,14 @@ using kernels::Bags;
 
 const float* values_of(const Bags& bags) { return bags.values.defined() ? bags.values.data<float>() : nullptr; }
 
+/// Where the elements of a row begin.
+struct Offsets {
+  explicit Offsets(const Bags& bags) : offset(bags.offsets.defined() ? bags.offsets.data<int64_t>() : nullptr) {}
+  int64_t operator[](int64_t n) const { return offset != nullptr ? offset[n] : n; }
+
+  const int64_t* offset;
+};
+
 /// Features that are summed at once, in registers.
 constexpr int64_t kFeaturesAtOnce = 64;
 
@@ -37,7 +45,8 @@ void sum_scaled_rows(const T* from, const int64_t* rows, const float* factors, i
 void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
   kernels::check_bag_elements(bags, weight.size(0));
   const int64_t rows = y.size(0), features = y.size(1), strips = (features + kFeaturesAtOnce - 1) / kFeaturesAtOnce;
-  const auto *index = bags.indices.data<int64_t>(), *offset = bags.offsets.data<int64_t>();
+  const auto* index = bags.indices.data<int64_t>();
+  const Offsets offset(bags);
   const float* factors = values_of(bags);
   const int64_t per_row = bags.indices.numel() / std::max<int64_t>(1, rows) + 1;
   const int64_t grain =
@@ -63,7 +72,8 @@ struct Columns {
 
 Columns by_columns(const Bags& bags, int64_t columns) {
   const int64_t elements = bags.indices.numel();
-  const auto *index = bags.indices.data<int64_t>(), *offset = bags.offsets.data<int64_t>();
+  const auto* index = bags.indices.data<int64_t>();
+  const Offsets offset(bags);
   const float* value = values_of(bags);
   Columns sorted{Tensor::zeros({columns + 1}, {.dtype = DType::i64}), Tensor::empty({elements}, {.dtype = DType::i64}),
                  value != nullptr ? Tensor::empty({elements}) : Tensor()};
@@ -71,7 +81,7 @@ Columns by_columns(const Bags& bags, int64_t columns) {
   float* factor = value != nullptr ? sorted.values.data<float>() : nullptr;
   for (int64_t e = 0; e < elements; ++e) ++start[index[e]];
   for (int64_t c = 0, before = 0; c <= columns; ++c) before += std::exchange(start[c], before);
-  for (int64_t n = 0; n + 1 < bags.offsets.numel(); ++n)
+  for (int64_t n = 0; n < bags.rows(); ++n)
     for (int64_t e = offset[n]; e < offset[n + 1]; ++e) {
       const int64_t place = start[index[e]]++;
       row[place] = n;

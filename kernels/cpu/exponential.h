@@ -59,6 +59,15 @@ inline float logarithm(float x) {
   return 2.0f * series + static_cast<float>(e) * 0.693147181f;
 }
 
+/// log(x) for every x, as std::log: -infinity for 0, NaN for negative x. Without branches.
+inline float logarithm_of_any(float x) {
+  constexpr float kLeastNormal = 0x1p-126f, kUp = 0x1p24f, kInfinity = std::bit_cast<float>(0x7f800000);
+  const bool inside = (x > 0.0f) & (x < kInfinity), subnormal = x < kLeastNormal;
+  const float y = logarithm(!inside ? 1.0f : subnormal ? x * kUp : x) - (subnormal ? 24 * 0.693147181f : 0.0f);
+  const float outside = x == 0.0f ? -kInfinity : x < 0.0f ? std::bit_cast<float>(0x7fc00000) : x;  // ∞ and NaN stay
+  return inside ? y : outside;
+}
+
 /// log(1 + e) for e in [0, 1], without branches. The relative error is below 2e-7; NaN gives NaN. With s = e/(2 + e),
 /// which is at most 1/3, it is 2·(s + s³/3 + s⁵/5 + ...).
 inline float logarithm_of_one_plus(float e) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "tern/core/visit.h"
 #include "tern/kernels/cpu/map.h"
@@ -92,17 +93,14 @@ void convert(const Tensor& x, Tensor& y) {
   });
 }
 
-void transpose(const Tensor& x, int first, int second, Tensor& y) {
-  kernels::Strides strides = own_strides(x);
-  std::swap(strides[x.shape().normalize(first)], strides[x.shape().normalize(second)]);
-  const bool last_two = std::min(x.shape().normalize(first), x.shape().normalize(second)) == x.rank() - 2;
-  if (last_two && first != second && is_fast(x) && x.numel() != 0) {
-    visit_fast(x.dtype(), "transpose", [&]<class T>(T) {
+void permute(const Tensor& x, const kernels::Order& order, Tensor& y) {
+  if (kernels::exchanges_last_two(order, x.rank()) && is_fast(x) && x.numel() != 0) {
+    visit_fast(x.dtype(), "permute", [&]<class T>(T) {
       transpose_matrices(x.data<T>(), x.numel() / (x.size(-2) * x.size(-1)), x.size(-2), x.size(-1), y.data<T>());
     });
     return;
   }
-  copy_block(x, strides, 0, y, own_strides(y), 0, y.shape());
+  copy_block(x, kernels::permuted_strides(x, order), 0, y, own_strides(y), 0, y.shape());
 }
 
 void extract(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
@@ -113,6 +111,53 @@ void extract(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
 void insert(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
   const kernels::Strides strides = own_strides(y);
   copy_block(x, own_strides(x), 0, y, strides, block_origin(strides, offsets, x.shape()), x.shape());
+}
+
+void reflection_pad(const Tensor& x, const kernels::Border& border, Tensor& y) {
+  const int64_t h = x.size(-2), w = x.size(-1), rows = y.size(-2), columns = y.size(-1);
+  const auto [top, bottom, left, right] = border;
+  visit_fast(x.dtype(), "reflection_pad", [&]<class T>(T) {
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    const int64_t grain = std::max<int64_t>(1, kGrain / columns);
+    parallel_for(0, y.numel() / columns, grain, [=](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const T* from = in + (i / rows * h + kernels::mirrored(i % rows - top, h)) * w;
+        T* to = out + i * columns;
+        for (int64_t j = 0; j < left; ++j) to[j] = from[left - j];
+        std::copy_n(from, w, to + left);
+        for (int64_t j = 0; j < right; ++j) to[left + w + j] = from[w - 2 - j];
+      }
+    });
+  });
+}
+
+/// Each row of dx sums the rows of dy that show it: one, and one more for each edge that it is near to.
+void reflection_pad_backward(const Tensor& dy, const kernels::Border& border, Tensor& dx) {
+  const int64_t h = dx.size(-2), w = dx.size(-1), rows = dy.size(-2), columns = dy.size(-1);
+  const auto [top, bottom, left, right] = border;
+  visit_fast(dy.dtype(), "reflection_pad_backward", [&]<class T>(T) {
+    const T* in = dy.data<T>();
+    T* out = dx.data<T>();
+    const int64_t grain = std::max<int64_t>(1, kGrain / columns);
+    parallel_for(0, dx.numel() / w, grain, [=](int64_t first, int64_t last) {
+      std::vector<float> sums(static_cast<size_t>(w));
+      for (int64_t i = first; i < last; ++i) {
+        std::ranges::fill(sums, 0.0f);
+        const int64_t row = i % h;
+        const auto add = [&](int64_t padded_row) {
+          const T* from = in + (i / h * rows + padded_row) * columns;
+          for (int64_t j = 0; j < w; ++j) sums[static_cast<size_t>(j)] += load(from + left + j);
+          for (int64_t j = 0; j < left; ++j) sums[static_cast<size_t>(left - j)] += load(from + j);
+          for (int64_t j = 0; j < right; ++j) sums[static_cast<size_t>(w - 2 - j)] += load(from + left + w + j);
+        };
+        add(top + row);
+        if (row >= 1 && row <= top) add(top - row);
+        if (row <= h - 2 && row >= h - 1 - bottom) add(top + 2 * (h - 1) - row);
+        for (int64_t j = 0; j < w; ++j) store(out + i * w + j, sums[static_cast<size_t>(j)]);
+      }
+    });
+  });
 }
 
 void fill(Tensor& x, double value) {
@@ -131,9 +176,11 @@ void fill(Tensor& x, double value) {
 
 void provide_layout() {
   kernels::convert.provide(Target::cpu, convert);
-  kernels::transpose.provide(Target::cpu, transpose);
+  kernels::permute.provide(Target::cpu, permute);
   kernels::extract.provide(Target::cpu, extract);
   kernels::insert.provide(Target::cpu, insert);
+  kernels::reflection_pad.provide(Target::cpu, reflection_pad);
+  kernels::reflection_pad_backward.provide(Target::cpu, reflection_pad_backward);
   kernels::fill.provide(Target::cpu, fill);
 }
 

@@ -234,6 +234,12 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   });
 }
 
+/// Little work beside the softmax.
+void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels::TargetOptions& options,
+                      Tensor& targets, Tensor& mask, Tensor& row_weights) {
+  kernels::weighted_targets.on(Target::reference)(weights, labels, options, targets, mask, row_weights);
+}
+
 }  // namespace
 
 void provide_loss() {
@@ -243,6 +249,7 @@ void provide_loss() {
   kernels::log_softmax_backward.provide(Target::cpu, log_softmax_backward);
   kernels::cross_entropy.provide(Target::cpu, cross_entropy);
   kernels::cross_entropy_backward.provide(Target::cpu, cross_entropy_backward);
+  kernels::weighted_targets.provide(Target::cpu, weighted_targets);
   kernels::mse.provide(Target::cpu, mse);
   kernels::mse_backward.provide(Target::cpu, mse_backward);
   kernels::binary_cross_entropy.provide(Target::cpu, binary_cross_entropy);

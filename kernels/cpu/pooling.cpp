@@ -153,42 +153,43 @@ void max_pool2d(const Tensor& x, const PoolGeometry& geometry, Tensor& y, Tensor
     const PointGrid in = point_grid(x), out = point_grid(y);
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    auto* place = where.data<uint8_t>();
-    for_each_grid_row(out, [=](int64_t plane, int64_t i) {
-      const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
-      for (int64_t j = 0; j < out.w; ++j) {
-        const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
-        const auto first =
-            static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
-        const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
-        const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
-        for_each_strip(out.width, [=](int64_t begin, auto count) {
-          float best[kWindowStrip];
-          int32_t winner[kWindowStrip];
+    kernels::visit_places(where, [&]<class P>(P* place) {
+      for_each_grid_row(out, [=](int64_t plane, int64_t i) {
+        const Span rows = window_span(i, geometry.window.h, geometry.stride.h, geometry.padding.h, in.h);
+        for (int64_t j = 0; j < out.w; ++j) {
+          const Span columns = window_span(j, geometry.window.w, geometry.stride.w, geometry.padding.w, in.w);
+          const auto first =
+              static_cast<int32_t>((rows.first - rows.origin) * geometry.window.w + columns.first - columns.origin);
+          const T* corner = from + ((plane * in.h + rows.first) * in.w + columns.first) * in.width;
+          const int64_t target = ((plane * out.h + i) * out.w + j) * out.width;
+          for_each_strip(out.width, [=](int64_t begin, auto count) {
+            float best[kWindowStrip];
+            int32_t winner[kWindowStrip];
 #pragma omp simd
-          for (int64_t c = 0; c < count; ++c) {
-            best[c] = load(corner + begin + c);
-            winner[c] = first;
-          }
-          for (int64_t h = rows.first; h < rows.last; ++h)
-            for (int64_t w = columns.first; w < columns.last; ++w) {
-              const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
-              const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
-#pragma omp simd
-              for (int64_t c = 0; c < count; ++c) {
-                const float value = load(point + c);
-                const bool wins = (value > best[c]) | (value != value);
-                best[c] = wins ? value : best[c];
-                winner[c] = wins ? here : winner[c];
-              }
+            for (int64_t c = 0; c < count; ++c) {
+              best[c] = load(corner + begin + c);
+              winner[c] = first;
             }
+            for (int64_t h = rows.first; h < rows.last; ++h)
+              for (int64_t w = columns.first; w < columns.last; ++w) {
+                const T* point = from + ((plane * in.h + h) * in.w + w) * in.width + begin;
+                const auto here = static_cast<int32_t>((h - rows.origin) * geometry.window.w + w - columns.origin);
 #pragma omp simd
-          for (int64_t c = 0; c < count; ++c) {
-            store(to + target + begin + c, best[c]);
-            place[target + begin + c] = static_cast<uint8_t>(winner[c]);
-          }
-        });
-      }
+                for (int64_t c = 0; c < count; ++c) {
+                  const float value = load(point + c);
+                  const bool wins = (value > best[c]) | (value != value);
+                  best[c] = wins ? value : best[c];
+                  winner[c] = wins ? here : winner[c];
+                }
+              }
+#pragma omp simd
+            for (int64_t c = 0; c < count; ++c) {
+              store(to + target + begin + c, best[c]);
+              place[target + begin + c] = static_cast<P>(winner[c]);
+            }
+          });
+        }
+      });
     });
   });
 }
@@ -200,8 +201,8 @@ bool windows_tile(const PoolGeometry& geometry, const PointGrid& in, const Point
 }
 
 /// Writes the gradient of each window to its winner and zeros to its other elements.
-template <class T>
-void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry& geometry, const PointGrid& in,
+template <class T, class P>
+void scatter_to_winners(const T* from, const P* place, const PoolGeometry& geometry, const PointGrid& in,
                         const PointGrid& out, T* to) {
   for_each_grid_row(out, [=](int64_t plane, int64_t i) {
     for (int64_t row = 0; row < geometry.window.h; ++row)
@@ -214,7 +215,7 @@ void scatter_to_winners(const T* from, const uint8_t* place, const PoolGeometry&
 #pragma omp simd
             for (int64_t c = begin; c < begin + count; ++c) {
               const float d = load(from + source + c);  // before the choice, so that it is one plain load
-              store(target + c, int32_t{place[source + c]} == here ? d : 0.0f);
+              store(target + c, static_cast<int32_t>(place[source + c]) == here ? d : 0.0f);
             }
           });
         }
@@ -228,34 +229,35 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const PoolGeomet
   visit_fast(dy.dtype(), "max_pool2d_backward", [&]<class T>(T) {
     const PointGrid in = point_grid(dx), out = point_grid(d_out);
     const T* from = d_out.data<T>();
-    const auto* place = winners.data<uint8_t>();
     T* to = dx.data<T>();
-    if (windows_tile(geometry, in, out) && in.width >= kWindowStrip)
-      return scatter_to_winners(from, place, geometry, in, out, to);
-    for_each_grid_row(in, [=](int64_t plane, int64_t h) {
-      const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
-      CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
-      for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
-        T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
-        for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
-          const int64_t width = std::min(kPoolStrip, in.width - begin);
-          float sum[kPoolStrip] = {};
-          for (int64_t i = rows.first; i < rows.last; ++i)
-            for (int64_t j = columns.first; j < columns.last; ++j) {
-              const int64_t source = ((plane * out.h + i) * out.w + j) * out.width + begin;
-              const int64_t row = h - i * geometry.stride.h + geometry.padding.h;
-              const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
-              const auto here = static_cast<int32_t>(row * geometry.window.w + column);
+    kernels::visit_places(winners, [&](const auto* place) {
+      if (windows_tile(geometry, in, out) && in.width >= kWindowStrip)
+        return scatter_to_winners(from, place, geometry, in, out, to);
+      for_each_grid_row(in, [=](int64_t plane, int64_t h) {
+        const CoveringSpan rows(h, geometry.window.h, geometry.stride.h, geometry.padding.h, out.h);
+        CoveringSpan columns(0, geometry.window.w, geometry.stride.w, geometry.padding.w, out.w);
+        for (int64_t w = 0; w < in.w; ++w, columns.advance()) {
+          T* target = to + ((plane * in.h + h) * in.w + w) * in.width;
+          for (int64_t begin = 0; begin < in.width; begin += kPoolStrip) {
+            const int64_t width = std::min(kPoolStrip, in.width - begin);
+            float sum[kPoolStrip] = {};
+            for (int64_t i = rows.first; i < rows.last; ++i)
+              for (int64_t j = columns.first; j < columns.last; ++j) {
+                const int64_t source = ((plane * out.h + i) * out.w + j) * out.width + begin;
+                const int64_t row = h - i * geometry.stride.h + geometry.padding.h;
+                const int64_t column = w - j * geometry.stride.w + geometry.padding.w;
+                const auto here = static_cast<int32_t>(row * geometry.window.w + column);
 #pragma omp simd
-              for (int64_t c = 0; c < width; ++c) {
-                const float d = load(from + source + c);
-                sum[c] += int32_t{place[source + c]} == here ? d : 0.0f;
+                for (int64_t c = 0; c < width; ++c) {
+                  const float d = load(from + source + c);
+                  sum[c] += static_cast<int32_t>(place[source + c]) == here ? d : 0.0f;
+                }
               }
-            }
 #pragma omp simd
-          for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
+            for (int64_t c = 0; c < width; ++c) store(target + begin + c, sum[c]);
+          }
         }
-      }
+      });
     });
   });
 }

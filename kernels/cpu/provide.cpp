@@ -1,4 +1,3 @@
-#include <cblas.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include "tern/kernels/cpu/convolution.h"
@@ -8,16 +7,19 @@
 namespace tern {
 
 void provide_cpu_kernels() {
+  cpu::provide_attention();
   cpu::provide_codec();
   cpu::provide_convolution();
   cpu::provide_dropout();
   cpu::provide_elementwise();
   cpu::provide_embedding();
+  cpu::provide_layer_norm();
   cpu::provide_layout();
   cpu::provide_loss();
   cpu::provide_matmul();
   cpu::provide_normalization();
   cpu::provide_pooling();
+  cpu::provide_recurrent();
   cpu::provide_reduction();
   cpu::provide_short_float();
   cpu::provide_update();
@@ -26,22 +28,11 @@ void provide_cpu_kernels() {
 }  // namespace tern
 
 namespace tern::kernels {
-namespace {
-
-/// For example "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." gives its second word.
-std::string openblas_version() {
-  const std::string text = openblas_get_config();
-  const size_t begin = text.find(' ') + 1;
-  return text.substr(begin, text.find(' ', begin) - begin);
-}
-
-}  // namespace
 
 std::vector<std::pair<std::string, std::string>> cpu_libraries() {
   const dnnl_version_t* onednn = dnnl_version();
   return {{"onednn",
-           std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' + std::to_string(onednn->patch)},
-          {"openblas", openblas_version()}};
+           std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' + std::to_string(onednn->patch)}};
 }
 
 bool has_bf16_products() { return cpu::onednn_has_bf16(); }

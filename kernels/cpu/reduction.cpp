@@ -1,6 +1,7 @@
 #include "tern/kernels/reduction.h"
 
 #include "tern/kernels/cpu/column_sums.h"
+#include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
 #include "tern/kernels/loop_nest.h"
 #include "tern/kernels/provide.h"
@@ -119,11 +120,85 @@ void broadcast_to(const Tensor& x, double scale, Tensor& y) {
   });
 }
 
+/// Calls row(in, r) for every row r of x [R, C].
+template <class Row>
+void for_each_row(const char* operation, const Tensor& x, const Tensor& y, Row row) {
+  kernels::check_rows(operation, x, y, y.dtype() == DType::i64 ? DType::i64 : x.dtype());
+  const int64_t columns = x.size(1);
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    const T* in = x.data<T>();
+    parallel_vectorized(x.size(0), std::max<int64_t>(1, kGrain / columns), [=](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r) row(in + r * columns, r);
+    });
+  });
+}
+
+/// The greatest of sign·x, times sign. NaN if x has one. The lanes are independent, so that the loop is one of vectors.
+template <class T>
+float extremum(const T* x, int64_t count, float sign) {
+  constexpr int64_t kLanes = 32;
+  float best[kLanes];
+  for (float& lane : best) lane = sign * load(x);
+  const auto take = [sign](float found, float& lane) {
+    const float value = sign * found;
+    lane = (value > lane) | (value != value) ? value : lane;  // a NaN in the lane stays: nothing is above it
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < kLanes; ++lane) take(load(x + i + lane), best[lane]);
+  }
+  for (; i < count; ++i) take(load(x + i), best[0]);
+  for (int64_t lane = 1; lane < kLanes; ++lane) take(sign * best[lane], best[0]);
+  return sign * best[0];
+}
+
+void row_max(const Tensor& x, Tensor& y) {
+  visit_fast(y.dtype(), "row_max", [&]<class T>(T) {
+    for_each_row("row_max", x, y, [out = y.data<T>(), columns = x.size(1)](const auto* row, int64_t r) {
+      store(out + r, extremum(row, columns, 1));
+    });
+  });
+}
+
+void row_min(const Tensor& x, Tensor& y) {
+  visit_fast(y.dtype(), "row_min", [&]<class T>(T) {
+    for_each_row("row_min", x, y, [out = y.data<T>(), columns = x.size(1)](const auto* row, int64_t r) {
+      store(out + r, extremum(row, columns, -1));
+    });
+  });
+}
+
+void row_argmax(const Tensor& x, Tensor& y) {
+  for_each_row("row_argmax", x, y, [out = y.data<int64_t>(), columns = x.size(1)](const auto* row, int64_t r) {
+    const float best = extremum(row, columns, 1);
+    int64_t c = 0;
+    while (c + 1 < columns && !(load(row + c) == best || (best != best && load(row + c) != load(row + c)))) ++c;
+    out[r] = c;
+  });
+}
+
+void row_logsumexp(const Tensor& x, Tensor& y) {
+  visit_fast(y.dtype(), "row_logsumexp", [&]<class T>(T) {
+    for_each_row("row_logsumexp", x, y, [out = y.data<T>(), columns = x.size(1)](const auto* row, int64_t r) {
+      const float largest = extremum(row, columns, 1), shift = largest - largest == 0 ? largest : 0;
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t c = 0; c < columns; ++c) sum += exponential(load(row + c) - shift);
+      store(out + r, logarithm_of_any(sum) + shift);
+    });
+  });
+}
+
 }  // namespace
 
 void provide_reduction() {
   kernels::sum.provide(Target::cpu, sum);
   kernels::broadcast_to.provide(Target::cpu, broadcast_to);
+  kernels::row_max.provide(Target::cpu, row_max);
+  kernels::row_min.provide(Target::cpu, row_min);
+  kernels::row_argmax.provide(Target::cpu, row_argmax);
+  kernels::row_logsumexp.provide(Target::cpu, row_logsumexp);
 }
 
 }  // namespace tern::cpu

@@ -53,6 +53,7 @@ void parallel_vectorized(int64_t count, int64_t grain, Body body) {
 
 // Load and store elements as f32. bf16 is read and written as bits, because loops over class objects do not vectorise.
 inline float load(const float* p) { return *p; }
+inline float load(const uint8_t* p) { return *p; }
 inline float load(const BFloat16* p) { return std::bit_cast<float>(static_cast<uint32_t>(p->bits) << 16); }
 inline void store(float* p, float value) { *p = value; }
 inline void store(BFloat16* p, float value) {

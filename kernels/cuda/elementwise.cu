@@ -55,6 +55,48 @@ struct Gelu<kernels::GeluForm::by_tanh> {
     return dy * (open + x * open * (1 - open) * kScale * (1 + 3 * kCube * x * x));
   }
 };
+struct Silu {
+  __device__ float operator()(float x) const { return x / (1 + expf(-x)); }
+};
+struct SiluBackward {
+  __device__ float operator()(float x, float dy) const {
+    const float gate = 1 / (1 + expf(-x));
+    return dy * gate * (1 + x * (1 - gate));
+  }
+};
+struct Exp {
+  __device__ float operator()(float x) const { return expf(x); }
+};
+struct Log {
+  __device__ float operator()(float x) const { return logf(x); }
+};
+struct Sqrt {
+  __device__ float operator()(float x) const { return sqrtf(x); }
+};
+struct Abs {
+  __device__ float operator()(float x) const { return fabsf(x); }
+};
+struct AbsBackward {
+  __device__ float operator()(float x, float dy) const { return x > 0 ? dy : x < 0 ? -dy : 0; }
+};
+struct Pow {
+  float exponent;
+  __device__ float operator()(float x) const { return powf(x, exponent); }
+};
+struct PowBackward {
+  float exponent;
+  __device__ float operator()(float x, float dy) const {
+    return exponent == 0 ? 0 : dy * exponent * powf(x, exponent - 1);
+  }
+};
+struct Clamp {
+  float low, high;
+  __device__ float operator()(float x) const {
+    const float raised = x < low ? low : x;  // NaN stays NaN
+    return raised > high ? high : raised;
+  }
+  __device__ float operator()(float x, float dy) const { return x >= low && x <= high ? dy : 0; }
+};
 struct Scale {
   float factor;
   __device__ float operator()(float x) const { return factor * x; }
@@ -70,6 +112,19 @@ struct Multiply {
 };
 struct Divide {
   __device__ float operator()(float a, float b) const { return a / b; }
+};
+
+struct Minimum {
+  __device__ float operator()(float a, float b) const { return a < b || a != a ? a : b; }
+};
+struct Equal {
+  __device__ float operator()(float a, float b) const { return a == b ? 1 : 0; }
+};
+struct GreaterShare {
+  __device__ float operator()(float a, float b, float dy) const { return a == b ? 0.5f * dy : a < b ? 0 : dy; }
+};
+struct Select {
+  __device__ float operator()(float a, float b, float chosen) const { return chosen != 0 ? a : b; }
 };
 
 struct AddBias {
@@ -110,6 +165,23 @@ void gelu_backward(const Tensor& x, const Tensor& dy, kernels::GeluForm form, Te
     map("gelu_backward", Gelu<kernels::GeluForm::by_tanh>{}, dx, x, dy);
 }
 
+void silu(const Tensor& x, Tensor& y) { map("silu", Silu{}, y, x); }
+void silu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) { map("silu_backward", SiluBackward{}, dx, x, dy); }
+void exp(const Tensor& x, Tensor& y) { map("exp", Exp{}, y, x); }
+void log(const Tensor& x, Tensor& y) { map("log", Log{}, y, x); }
+void sqrt(const Tensor& x, Tensor& y) { map("sqrt", Sqrt{}, y, x); }
+void abs(const Tensor& x, Tensor& y) { map("abs", Abs{}, y, x); }
+void abs_backward(const Tensor& x, const Tensor& dy, Tensor& dx) { map("abs_backward", AbsBackward{}, dx, x, dy); }
+void pow(const Tensor& x, double exponent, Tensor& y) { map("pow", Pow{static_cast<float>(exponent)}, y, x); }
+void pow_backward(const Tensor& x, const Tensor& dy, double exponent, Tensor& dx) {
+  map("pow_backward", PowBackward{static_cast<float>(exponent)}, dx, x, dy);
+}
+Clamp clamp_to(kernels::Limits limits) { return {static_cast<float>(limits.low), static_cast<float>(limits.high)}; }
+void clamp(const Tensor& x, kernels::Limits limits, Tensor& y) { map("clamp", clamp_to(limits), y, x); }
+void clamp_backward(const Tensor& x, const Tensor& dy, kernels::Limits limits, Tensor& dx) {
+  map("clamp_backward", clamp_to(limits), dx, x, dy);
+}
+
 void scale(const Tensor& x, double scale, Tensor& y) { map("scale", Scale{static_cast<float>(scale)}, y, x); }
 void accumulate(const Tensor& x, Tensor& y) {
   const Tensor sum = y;
@@ -120,6 +192,25 @@ void add(const Tensor& a, const Tensor& b, Tensor& y) { map("add", Add{}, y, a, 
 void subtract(const Tensor& a, const Tensor& b, Tensor& y) { map("subtract", Subtract{}, y, a, b); }
 void multiply(const Tensor& a, const Tensor& b, Tensor& y) { map("multiply", Multiply{}, y, a, b); }
 void divide(const Tensor& a, const Tensor& b, Tensor& y) { map("divide", Divide{}, y, a, b); }
+void maximum(const Tensor& a, const Tensor& b, Tensor& y) { map("maximum", Maximum{}, y, a, b); }
+void minimum(const Tensor& a, const Tensor& b, Tensor& y) { map("minimum", Minimum{}, y, a, b); }
+void equal(const Tensor& a, const Tensor& b, Tensor& y) { map("equal", Equal{}, y, a, b); }
+void greater_share(const Tensor& a, const Tensor& b, const Tensor& dy, Tensor& y) {
+  map("greater_share", GreaterShare{}, y, a, b, dy);
+}
+
+void select(const Tensor& a, const Tensor& b, const Tensor& mask, Tensor& y) {
+  if (y.numel() == 0) return;
+  const Shape& shape = y.shape();
+  const kernels::LoopNest<4> nest(shape, kernels::storage_order(y),
+                                  {kernels::strides_in(y, shape), kernels::strides_in(a, shape),
+                                   kernels::strides_in(b, shape), kernels::strides_in(mask, shape)});
+  const Walk<4> walk(nest, "select");
+  visit_fast(y.dtype(), "select", [&]<class T>(T) {
+    map_walk("select", y.device(), walk, Select{}, y.data<T>(), static_cast<const T*>(a.data<T>()),
+             static_cast<const T*>(b.data<T>()), static_cast<const uint8_t*>(mask.data<uint8_t>()));
+  });
+}
 
 }  // namespace
 
@@ -151,6 +242,22 @@ void provide_elementwise() {
   kernels::subtract.provide(Target::cuda, subtract);
   kernels::multiply.provide(Target::cuda, multiply);
   kernels::divide.provide(Target::cuda, divide);
+  kernels::silu.provide(Target::cuda, silu);
+  kernels::silu_backward.provide(Target::cuda, silu_backward);
+  kernels::exp.provide(Target::cuda, exp);
+  kernels::log.provide(Target::cuda, log);
+  kernels::sqrt.provide(Target::cuda, sqrt);
+  kernels::abs.provide(Target::cuda, abs);
+  kernels::abs_backward.provide(Target::cuda, abs_backward);
+  kernels::pow.provide(Target::cuda, pow);
+  kernels::pow_backward.provide(Target::cuda, pow_backward);
+  kernels::clamp.provide(Target::cuda, clamp);
+  kernels::clamp_backward.provide(Target::cuda, clamp_backward);
+  kernels::maximum.provide(Target::cuda, maximum);
+  kernels::minimum.provide(Target::cuda, minimum);
+  kernels::equal.provide(Target::cuda, equal);
+  kernels::greater_share.provide(Target::cuda, greater_share);
+  kernels::select.provide(Target::cuda, select);
 }
 
 }  // namespace tern::cuda

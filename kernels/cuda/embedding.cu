@@ -13,10 +13,11 @@ using kernels::Bags;
 struct Elements {
   explicit Elements(const Bags& bags)
       : index(bags.indices.data<int64_t>()),
-        offset(bags.offsets.data<int64_t>()),
+        offset(bags.offsets.defined() ? bags.offsets.data<int64_t>() : nullptr),
         value(bags.values.defined() ? bags.values.data<float>() : nullptr),
         count(bags.indices.numel()) {}
 
+  __device__ int64_t begin(int64_t n) const { return offset != nullptr ? offset[n] : n; }
   __device__ float factor(int64_t e) const { return value != nullptr ? value[e] : 1.0f; }
 
   const int64_t *index, *offset;
@@ -29,8 +30,8 @@ template <class T>
 __global__ void sum_bags(Elements elements, const T* weight, int64_t rows, int64_t columns, int64_t features, T* y) {
   for (int64_t i = global_thread(); i < rows * features; i += global_threads()) {
     const int64_t n = i / features, f = i - n * features;
-    const int64_t first = std::max<int64_t>(elements.offset[n], 0),
-                  last = std::min(elements.offset[n + 1], elements.count);
+    const int64_t first = std::max<int64_t>(elements.begin(n), 0),
+                  last = std::min(elements.begin(n + 1), elements.count);
     float sum = 0;
 #pragma unroll 4
     for (int64_t e = first; e < last; ++e) {
@@ -48,7 +49,7 @@ __global__ void find_rows(Elements elements, int64_t rows, int64_t* row) {
     int64_t below = 0, above = rows;  // row `below` begins at or before e, row `above` after it
     while (above - below > 1) {
       const int64_t middle = (below + above) / 2;
-      (elements.offset[middle] <= e ? below : above) = middle;
+      (elements.begin(middle) <= e ? below : above) = middle;
     }
     row[e] = below;
   }

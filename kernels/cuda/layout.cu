@@ -148,17 +148,14 @@ void copy_block(const char* operation, const Tensor& x, const Place& from, const
   });
 }
 
-void transpose(const Tensor& x, int first, int second, Tensor& y) {
-  const int a = x.shape().normalize(first), b = x.shape().normalize(second);
-  if (a != b && std::min(a, b) == x.rank() - 2 && x.numel() != 0)
+void permute(const Tensor& x, const kernels::Order& order, Tensor& y) {
+  if (kernels::exchanges_last_two(order, x.rank()) && x.numel() != 0)
     return visit_size(x.dtype(), [&]<class T>(T) {
       const int64_t rows = x.size(-2), columns = x.size(-1);
-      transpose_matrices("transpose", x.device(), static_cast<const T*>(x.raw_data()),
+      transpose_matrices("permute", x.device(), static_cast<const T*>(x.raw_data()),
                          {x.numel() / (rows * columns), rows, columns}, static_cast<T*>(y.raw_data()));
     });
-  Place from{own_strides(x)};
-  std::swap(from.strides[a], from.strides[b]);
-  copy_block("transpose", x, from, y, {own_strides(y)}, y.shape());
+  copy_block("permute", x, {kernels::permuted_strides(x, order)}, y, {own_strides(y)}, y.shape());
 }
 
 void extract(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
@@ -169,13 +166,74 @@ void insert(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
   copy_block("insert", x, {own_strides(x)}, y, block_of(y, offsets), x.shape());
 }
 
+/// The extents of an image and of the same image with a border.
+struct Frame {
+  int64_t h, w, rows, columns, top, left;
+};
+
+template <class T>
+__global__ void reflect_kernel(const T* x, Frame frame, int64_t count, T* y) {
+  for (int64_t i = global_thread(); i < count; i += global_threads()) {
+    const int64_t row = i / frame.columns, plane = row / frame.rows;
+    const int64_t h = kernels::mirrored(row - plane * frame.rows - frame.top, frame.h),
+                  w = kernels::mirrored(i - row * frame.columns - frame.left, frame.w);
+    y[i] = x[(plane * frame.h + h) * frame.w + w];
+  }
+}
+
+/// The places along one dimension at which element i of `extent` elements is shown, in a row of `padded` elements that
+/// begins `before` the first element. Missing ones are -1.
+struct Copies {
+  int64_t place[3];
+  __device__ Copies(int64_t i, int64_t extent, int64_t before, int64_t padded) {
+    place[0] = before + i;
+    place[1] = i >= 1 && i <= before ? before - i : -1;
+    const int64_t after = before + 2 * (extent - 1) - i;
+    place[2] = i <= extent - 2 && after < padded ? after : -1;
+  }
+};
+
+template <class T>
+__global__ void reflect_backward_kernel(const T* dy, Frame frame, int64_t count, T* dx) {
+  for (int64_t i = global_thread(); i < count; i += global_threads()) {
+    const int64_t row = i / frame.w, plane = row / frame.h;
+    const Copies down(row - plane * frame.h, frame.h, frame.top, frame.rows),
+        across(i - row * frame.w, frame.w, frame.left, frame.columns);
+    float sum = 0;
+    for (const int64_t h : down.place)
+      for (const int64_t w : across.place)
+        if (h >= 0 && w >= 0) sum += float(dy[(plane * frame.rows + h) * frame.columns + w]);
+    dx[i] = static_cast<T>(sum);
+  }
+}
+
+Frame frame_of(const Tensor& image, const Tensor& padded, const kernels::Border& border) {
+  return {image.size(-2), image.size(-1), padded.size(-2), padded.size(-1), border.top, border.left};
+}
+
+void reflection_pad(const Tensor& x, const kernels::Border& border, Tensor& y) {
+  visit_fast(x.dtype(), "reflection_pad", [&]<class T>(T) {
+    launch("reflection_pad", x.device(), grid_over(y.numel()), reflect_kernel<T>, static_cast<const T*>(x.data<T>()),
+           frame_of(x, y, border), y.numel(), y.data<T>());
+  });
+}
+
+void reflection_pad_backward(const Tensor& dy, const kernels::Border& border, Tensor& dx) {
+  visit_fast(dy.dtype(), "reflection_pad_backward", [&]<class T>(T) {
+    launch("reflection_pad_backward", dy.device(), grid_over(dx.numel()), reflect_backward_kernel<T>,
+           static_cast<const T*>(dy.data<T>()), frame_of(dx, dy, border), dx.numel(), dx.data<T>());
+  });
+}
+
 }  // namespace
 
 void provide_layout() {
   kernels::convert.provide(Target::cuda, convert);
-  kernels::transpose.provide(Target::cuda, transpose);
+  kernels::permute.provide(Target::cuda, permute);
   kernels::extract.provide(Target::cuda, extract);
   kernels::insert.provide(Target::cuda, insert);
+  kernels::reflection_pad.provide(Target::cuda, reflection_pad);
+  kernels::reflection_pad_backward.provide(Target::cuda, reflection_pad_backward);
   kernels::fill.provide(Target::cuda, fill);
 }
 

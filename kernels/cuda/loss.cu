@@ -1,54 +1,12 @@
 #include "tern/kernels/cuda/map.h"
 #include "tern/kernels/cuda/reduction.h"
+#include "tern/kernels/cuda/rows.h"
 #include "tern/kernels/kernel.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cuda {
 namespace {
-
-/// One row of a matrix, for its group of threads.
-template <int Group>
-struct Row {
-  int64_t number, columns;
-  bool exists;  ///< groups beyond the last row take part in the barriers only
-  __device__ int64_t begin() const { return number * columns; }
-
-  /// Combines value(column) over the row. All threads of the group get the result.
-  template <class Fold, class Value>
-  __device__ float fold(float first, Fold fold, Value value) const {
-    float result = first;
-    if (exists)
-      for (int64_t column = threadIdx.x % Group; column < columns; column += Group)
-        result = fold(result, value(column));
-    return fold_group<Group>(result, fold);
-  }
-  template <class Visit>
-  __device__ void for_each(Visit visit) const {
-    if (!exists) return;
-    for (int64_t column = threadIdx.x % Group; column < columns; column += Group) visit(column);
-  }
-};
-
-template <int Group, class Body>
-__global__ void row_kernel(Body body, int64_t rows, int64_t columns) {
-  const int64_t number = int64_t{blockIdx.x} * (kThreads / Group) + threadIdx.x / Group;
-  body(Row<Group>{number, columns, number < rows});
-}
-
-/// Calls body(row) for every row. If rows are short, each has a warp; otherwise each has a block.
-template <class Body>
-void for_each_row(const char* operation, Device device, int64_t rows, int64_t columns, Body body) {
-  constexpr int64_t kShort = 1024;
-  const auto blocks = [rows](int group) {
-    const int64_t per_block = kThreads / group;
-    return Grid{.blocks = dim3(static_cast<unsigned>((rows + per_block - 1) / per_block))};
-  };
-  if (columns <= kShort)
-    launch(operation, device, blocks(kWarp), row_kernel<kWarp, Body>, body, rows, columns);
-  else
-    launch(operation, device, blocks(kThreads), row_kernel<kThreads, Body>, body, rows, columns);
-}
 
 /// Subtracts the largest element of each row first, so that nothing overflows.
 template <class T, bool Log>
@@ -283,6 +241,29 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   });
 }
 
+__global__ void weighted_targets_kernel(const float* weights, const int64_t* labels, float everywhere, float extra,
+                                        int64_t ignored, int64_t rows, int64_t classes, float* targets, uint8_t* mask,
+                                        float* row_weights) {
+  for (int64_t i = global_thread(); i < rows * classes; i += global_threads()) {
+    const int64_t n = i / classes, c = i - n * classes, label = labels[n];
+    const bool counts = label != ignored, valid = label >= 0 && label < classes;
+    const float share = weights[c] * (everywhere + (c == label ? extra : 0));
+    targets[i] = !counts ? 0 : valid ? share : NAN;
+    mask[i] = counts && (!valid || share != 0);
+    if (c == 0) row_weights[n] = !counts ? 0 : valid ? weights[label] : NAN;
+  }
+}
+
+void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels::TargetOptions& options,
+                      Tensor& targets, Tensor& mask, Tensor& row_weights) {
+  const int64_t rows = labels.numel(), classes = weights.numel();
+  launch("weighted_targets", weights.device(), grid_over(rows * classes), weighted_targets_kernel,
+         static_cast<const float*>(weights.data<float>()), static_cast<const int64_t*>(labels.data<int64_t>()),
+         static_cast<float>(options.smoothing / static_cast<double>(classes)),
+         static_cast<float>(1 - options.smoothing), options.ignored, rows, classes, targets.data<float>(),
+         mask.data<uint8_t>(), row_weights.data<float>());
+}
+
 }  // namespace
 
 void provide_loss() {
@@ -292,6 +273,7 @@ void provide_loss() {
   kernels::log_softmax_backward.provide(Target::cuda, log_softmax_backward);
   kernels::cross_entropy.provide(Target::cuda, cross_entropy);
   kernels::cross_entropy_backward.provide(Target::cuda, cross_entropy_backward);
+  kernels::weighted_targets.provide(Target::cuda, weighted_targets);
   kernels::mse.provide(Target::cuda, mse);
   kernels::mse_backward.provide(Target::cuda, mse_backward);
   kernels::binary_cross_entropy.provide(Target::cuda, binary_cross_entropy);

@@ -80,22 +80,22 @@ void average_pool2d_backward(const Tensor& dy, const kernels::PoolGeometry& geom
       });
 }
 
-template <class T, int Width>
+template <class T, class P, int Width>
 struct MaxPool {
   PoolAxes axes;
   Images in, out;
   const T* x;
   T* y;
-  uint8_t* where;
+  P* where;
   __device__ void operator()(const Images::Place& at) const {
     const auto i = static_cast<int32_t>(at.h), j = static_cast<int32_t>(at.w);
     Pack<T, Width> best;
-    Pack<uint8_t, Width> winner;
+    Pack<P, Width> winner;
     bool first = true;
     for (int32_t h = axes.h.begin(i); h < axes.h.end(i); ++h)
       for (int32_t w = axes.w.begin(j); w < axes.w.end(j); ++w) {
         const auto here = load_pack<T, Width>(x + in.offset(at.n, at.c, h, w));
-        const auto place = static_cast<uint8_t>((h - axes.h.first(i)) * axes.w.window + w - axes.w.first(j));
+        const auto place = static_cast<P>((h - axes.h.first(i)) * axes.w.window + w - axes.w.first(j));
 #pragma unroll
         for (int k = 0; k < Width; ++k) {
           const float value = here.values[k], most = best.values[k];
@@ -113,12 +113,12 @@ struct MaxPool {
 };
 
 /// Each element of x gathers the gradients of the windows in which it is the maximum.
-template <class T, int Width>
+template <class T, class P, int Width>
 struct MaxPoolBackward {
   PoolAxes axes;
   Images in, out;
   const T* dy;
-  const uint8_t* where;
+  const P* where;
   T* dx;
   __device__ void operator()(const Images::Place& at) const {
     const auto h = static_cast<int32_t>(at.h), w = static_cast<int32_t>(at.w);
@@ -126,7 +126,7 @@ struct MaxPoolBackward {
     for (int32_t i = axes.h.first_window(h); i <= axes.h.last_window(h); ++i)
       for (int32_t j = axes.w.first_window(w); j <= axes.w.last_window(w); ++j) {
         const int64_t from = out.offset(at.n, at.c, i, j);
-        const auto winner = load_pack<uint8_t, Width>(where + from);
+        const auto winner = load_pack<P, Width>(where + from);
         const auto gradient = load_pack<T, Width>(dy + from);
         const int32_t place = (h - axes.h.first(i)) * axes.w.window + w - axes.w.first(j);
 #pragma unroll
@@ -142,24 +142,25 @@ void max_pool2d(const Tensor& x, const kernels::PoolGeometry& geometry, Tensor& 
   visit_packs("max_pool2d", x, {x.raw_data(), y.raw_data(), where.raw_data()},
               [&]<class T, int Width>(T, std::integral_constant<int, Width>) {
                 const Images in("max_pool2d", x, Width), out("max_pool2d", y, Width);
-                for_each_place(
-                    "max_pool2d", x.device(), out,
-                    MaxPool<T, Width>{
-                        {x.shape(), y.shape(), geometry}, in, out, x.data<T>(), y.data<T>(), where.data<uint8_t>()});
+                kernels::visit_places(where, [&]<class P>(P* places) {
+                  for_each_place("max_pool2d", x.device(), out,
+                                 MaxPool<T, P, Width>{
+                                     {x.shape(), y.shape(), geometry}, in, out, x.data<T>(), y.data<T>(), places});
+                });
               });
 }
 
 void max_pool2d_backward(const Tensor& dy, const Tensor& where, const kernels::PoolGeometry& geometry, Tensor& dx) {
   const char* operation = "max_pool2d_backward";
-  visit_packs(
-      operation, dx, {dy.raw_data(), where.raw_data(), dx.raw_data()},
-      [&]<class T, int Width>(T, std::integral_constant<int, Width>) {
-        const Images in(operation, dx, Width), out(operation, dy, Width);
-        for_each_place(
-            operation, dx.device(), in,
-            MaxPoolBackward<T, Width>{
-                {dx.shape(), dy.shape(), geometry}, in, out, dy.data<T>(), where.data<uint8_t>(), dx.data<T>()});
-      });
+  visit_packs(operation, dx, {dy.raw_data(), where.raw_data(), dx.raw_data()},
+              [&]<class T, int Width>(T, std::integral_constant<int, Width>) {
+                const Images in(operation, dx, Width), out(operation, dy, Width);
+                kernels::visit_places(where, [&]<class P>(P* places) {
+                  for_each_place(operation, dx.device(), in,
+                                 MaxPoolBackward<T, P, Width>{
+                                     {dx.shape(), dy.shape(), geometry}, in, out, dy.data<T>(), places, dx.data<T>()});
+                });
+              });
 }
 
 }  // namespace

@@ -3,16 +3,19 @@
 namespace tern {
 
 void provide_cuda_kernels() {
+  cuda::provide_attention();
   cuda::provide_codec();
   cuda::provide_convolution();
   cuda::provide_dropout();
   cuda::provide_elementwise();
   cuda::provide_embedding();
+  cuda::provide_layer_norm();
   cuda::provide_layout();
   cuda::provide_loss();
   cuda::provide_matmul();
   cuda::provide_normalization();
   cuda::provide_pooling();
+  cuda::provide_recurrent();
   cuda::provide_reduction();
   cuda::provide_short_float();
   cuda::provide_update();

@@ -4,6 +4,7 @@
 
 #include "tern/kernels/cuda/map.h"
 #include "tern/kernels/cuda/operands.h"
+#include "tern/kernels/cuda/rows.h"
 #include "tern/kernels/provide.h"
 #include "tern/kernels/reduction.h"
 
@@ -68,6 +69,76 @@ void run(const char* operation, const Summation& summation, const Tensor& x, dou
                  Store<Result>{summation.kept, scale, y});
 }
 
+/// The greatest of sign·x over each row, times sign.
+template <class T>
+struct RowExtremum {
+  const T* x;
+  float sign;
+  T* y;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    const float best = row.fold(-INFINITY, Maximum{}, [&](int64_t c) { return sign * float(x[row.begin() + c]); });
+    if (row.exists && threadIdx.x % Group == 0) y[row.number] = static_cast<T>(sign * best);
+  }
+};
+
+struct Least {
+  __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
+};
+
+template <class T>
+struct RowArgmax {
+  const T* x;
+  int64_t* y;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    const T* in = x + row.begin();
+    const float best = row.fold(-INFINITY, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    int64_t first = row.columns - 1;
+    row.for_each([&](int64_t c) {
+      const float value = float(in[c]);
+      if ((value == best || (best != best && value != value)) && c < first) first = c;
+    });
+    first = fold_group<Group>(first, Least{});
+    if (row.exists && threadIdx.x % Group == 0) y[row.number] = first;
+  }
+};
+
+template <class T>
+struct RowLogSumExp {
+  const T* x;
+  T* y;
+  template <int Group>
+  __device__ void operator()(const Row<Group>& row) const {
+    const T* in = x + row.begin();
+    const float largest = row.fold(-INFINITY, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    const float shift = largest - largest == 0 ? largest : 0;  // infinity - infinity is NaN
+    const float total = row.fold(0, Sum{}, [&](int64_t c) { return expf(float(in[c]) - shift); });
+    if (row.exists && threadIdx.x % Group == 0) y[row.number] = static_cast<T>(logf(total) + shift);
+  }
+};
+
+template <class MakeBody>
+void reduce_rows(const char* operation, const Tensor& x, const Tensor& y, MakeBody make_body) {
+  kernels::check_rows(operation, x, y, y.dtype() == DType::i64 ? DType::i64 : x.dtype());
+  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+    for_each_row(operation, x.device(), x.size(0), x.size(1), make_body(static_cast<const T*>(x.data<T>())));
+  });
+}
+
+void row_max(const Tensor& x, Tensor& y) {
+  reduce_rows("row_max", x, y, [&]<class T>(const T* in) { return RowExtremum<T>{in, 1, y.data<T>()}; });
+}
+void row_min(const Tensor& x, Tensor& y) {
+  reduce_rows("row_min", x, y, [&]<class T>(const T* in) { return RowExtremum<T>{in, -1, y.data<T>()}; });
+}
+void row_argmax(const Tensor& x, Tensor& y) {
+  reduce_rows("row_argmax", x, y, [&]<class T>(const T* in) { return RowArgmax<T>{in, y.data<int64_t>()}; });
+}
+void row_logsumexp(const Tensor& x, Tensor& y) {
+  reduce_rows("row_logsumexp", x, y, [&]<class T>(const T* in) { return RowLogSumExp<T>{in, y.data<T>()}; });
+}
+
 void sum(const Tensor& x, double scale, Tensor& y) {
   visit_fast(x.dtype(), "sum", [&]<class T>(T) { run<T>("sum", Summation("sum", x, y), x, scale, y.data<T>()); });
 }
@@ -130,6 +201,10 @@ void channel_sums(const char* operation, const Tensor& x, Tensor& sums) {
 void provide_reduction() {
   kernels::sum.provide(Target::cuda, sum);
   kernels::broadcast_to.provide(Target::cuda, broadcast_to);
+  kernels::row_max.provide(Target::cuda, row_max);
+  kernels::row_min.provide(Target::cuda, row_min);
+  kernels::row_argmax.provide(Target::cuda, row_argmax);
+  kernels::row_logsumexp.provide(Target::cuda, row_logsumexp);
 }
 
 }  // namespace tern::cuda

@@ -11,10 +11,12 @@ using kernels::Bags;
 /// Calls visit(n, column, value) for every element, in order.
 template <class Visit>
 void for_each_of_bags(const Bags& bags, Visit visit) {
-  const auto *index = bags.indices.data<int64_t>(), *offset = bags.offsets.data<int64_t>();
+  const auto* index = bags.indices.data<int64_t>();
+  const auto* offset = bags.offsets.defined() ? bags.offsets.data<int64_t>() : nullptr;
   const float* value = bags.values.defined() ? bags.values.data<float>() : nullptr;
-  for (int64_t n = 0; n + 1 < bags.offsets.numel(); ++n)
-    for (int64_t e = offset[n]; e < offset[n + 1]; ++e) visit(n, index[e], value != nullptr ? value[e] : 1.0f);
+  const auto begin = [&](int64_t n) { return offset != nullptr ? offset[n] : n; };
+  for (int64_t n = 0; n < bags.rows(); ++n)
+    for (int64_t e = begin(n); e < begin(n + 1); ++e) visit(n, index[e], value != nullptr ? value[e] : 1.0f);
 }
 
 /// to[i] = the sums, rounded to the dtype of `to`.

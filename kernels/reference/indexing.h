@@ -40,11 +40,11 @@ class Position {
     for (int d = 0; d < shape.rank(); ++d) result.origin_ += offsets[d] * result.strides_[d];
     return result;
   }
-  /// The tensor with two dimensions exchanged.
-  static Position transposed(const Tensor& tensor, int first, int second) {
-    Position result(tensor);
-    std::swap(result.shape_[first], result.shape_[second]);
-    std::swap(result.strides_[tensor.shape().normalize(first)], result.strides_[tensor.shape().normalize(second)]);
+  /// The tensor with its dimensions in another order, seen as `shape`.
+  static Position permuted(const Tensor& tensor, const std::array<int, Shape::kMaxRank>& order, const Shape& shape) {
+    Position result(shape);
+    const auto strides = strides_of(tensor);
+    for (int d = 0; d < shape.rank(); ++d) result.strides_[d] = strides[order[d]];
     return result;
   }
 

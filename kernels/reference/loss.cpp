@@ -181,6 +181,27 @@ void binary_cross_entropy_backward(const Tensor& x, const Tensor& target, const 
   });
 }
 
+void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels::TargetOptions& options,
+                      Tensor& targets, Tensor& mask, Tensor& row_weights) {
+  const int64_t rows = labels.numel(), classes = weights.numel();
+  visit_floating(weights.dtype(), "weighted_targets", [&]<class T>(T) {
+    const T* weight = weights.data<T>();
+    const auto everywhere = static_cast<wider_t<T>>(options.smoothing / static_cast<double>(classes)),
+               extra = static_cast<wider_t<T>>(1 - options.smoothing);
+    for (int64_t n = 0; n < rows; ++n) {
+      const int64_t label = labels.data<int64_t>()[n];
+      const bool counts = label != options.ignored;
+      if (counts) kernels::check_label(label, n, classes);
+      for (int64_t c = 0; c < classes; ++c) {
+        const auto share = counts ? weight[c] * (everywhere + (c == label ? extra : 0)) : wider_t<T>(0);
+        targets.data<T>()[n * classes + c] = static_cast<T>(share);
+        mask.data<uint8_t>()[n * classes + c] = share != 0;
+      }
+      row_weights.data<T>()[n] = counts ? weight[label] : T(0);
+    }
+  });
+}
+
 }  // namespace
 
 void provide_loss() {
@@ -190,6 +211,7 @@ void provide_loss() {
   kernels::log_softmax_backward.provide(Target::reference, log_softmax_backward);
   kernels::cross_entropy.provide(Target::reference, cross_entropy);
   kernels::cross_entropy_backward.provide(Target::reference, cross_entropy_backward);
+  kernels::weighted_targets.provide(Target::reference, weighted_targets);
   kernels::mse.provide(Target::reference, mse);
   kernels::mse_backward.provide(Target::reference, mse_backward);
   kernels::binary_cross_entropy.provide(Target::reference, binary_cross_entropy);

@@ -45,7 +45,7 @@ void for_each_window(const Shape& x, const Shape& y, const kernels::PoolGeometry
 void max_pool2d(const Tensor& x, const kernels::PoolGeometry& geometry, Tensor& y, Tensor& where) {
   visit_floating(x.dtype(), "max_pool2d", [&]<class T>(T) {
     const View4<T> in(x), out(y);
-    const View4<uint8_t> winner(where);
+    const Strides4 places = strides4(where);
     for_each_window(x.shape(), y.shape(), geometry, [&](auto n, auto c, auto i, auto j, const Window& window) {
       int64_t best_h = window.h0, best_w = window.w0;
       for (int64_t h = window.h0; h < window.h1; ++h)
@@ -57,7 +57,10 @@ void max_pool2d(const Tensor& x, const kernels::PoolGeometry& geometry, Tensor& 
           }
         }
       out(n, c, i, j) = in(n, c, best_h, best_w);
-      winner(n, c, i, j) = static_cast<uint8_t>((best_h - window.top) * geometry.window.w + best_w - window.left);
+      kernels::visit_places(where, [&]<class P>(P* winner) {
+        winner[n * places.n + c * places.c + i * places.h + j * places.w] =
+            static_cast<P>((best_h - window.top) * geometry.window.w + best_w - window.left);
+      });
     });
   });
 }
@@ -66,7 +69,8 @@ void max_pool2d_backward(const Tensor& dy, const Tensor& where, const kernels::P
   visit_floating(dy.dtype(), "max_pool2d_backward", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const View4<T> d_out(dy);
-    const View4<uint8_t> winner(where);
+    const Tensor wide = where.to(DType::i64);
+    const View4<int64_t> winner(wide);
     const Tensor sums = Tensor::zeros(dx.shape(), {.dtype = dtype_of<Wide>, .format = dx.format()});
     const View4<Wide> sum(sums);
     for_each_window(dx.shape(), dy.shape(), geometry, [&](auto n, auto c, auto i, auto j, const Window& window) {

@@ -3,16 +3,19 @@
 namespace tern {
 
 void provide_reference_kernels() {
+  reference::provide_attention();
   reference::provide_codec();
   reference::provide_convolution();
   reference::provide_dropout();
   reference::provide_elementwise();
   reference::provide_embedding();
+  reference::provide_layer_norm();
   reference::provide_layout();
   reference::provide_loss();
   reference::provide_matmul();
   reference::provide_normalization();
   reference::provide_pooling();
+  reference::provide_recurrent();
   reference::provide_reduction();
   reference::provide_short_float();
   reference::provide_update();

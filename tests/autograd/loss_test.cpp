@@ -9,7 +9,8 @@
 namespace tern {
 namespace {
 
-const Tensor kLogits = f64({2, 3}, {-2.5, 0.3, 1.7, -0.1, 4, -6}), kTargets = f64({2, 3}, {0, 1, 0.25, 0.9, 1, 0.5});
+const Tensor kLogits = f64({2, 3}, {-2.5, 0.3, 1.7, -0.1, 4, -6}),
+             kTargetValues = f64({2, 3}, {0, 1, 0.25, 0.9, 1, 0.5});
 
 // Of the definition, computed in Python's doubles.
 constexpr double kLoss = 0.9718422135460756;
@@ -26,7 +27,7 @@ TEST(BinaryCrossEntropyWithLogits, HasItsGradientInEveryDType) {
         Row{DType::bf16, DType::f32, DType::f32, 4e-3}, Row{DType::bf16, DType::bf16, DType::f32, 4e-3}}) {
     SCOPED_TRACE(to_string(logits) + " " + to_string(targets));
     const auto x = Variable::leaf(kLogits.to(logits));
-    const Variable loss = binary_cross_entropy_with_logits(x, kTargets.to(targets));
+    const Variable loss = binary_cross_entropy_with_logits(x, kTargetValues.to(targets));
     EXPECT_EQ(loss.value().dtype(), loss_dtype);
     EXPECT_EQ(loss.shape(), Shape{});
     expect_values(loss.value(), {kLoss}, tolerance);
@@ -40,7 +41,7 @@ TEST(BinaryCrossEntropyWithLogits, TakesOneFormatBesideTheOther) {
   const Shape shape{1, 2, 1, 3};
   const auto last = MemoryFormat::channels_last;
   for (const DType dtype : {DType::f32, DType::f64}) {
-    const Tensor row_major = kLogits.reshape(shape).to(dtype), targets = kTargets.reshape(shape).to(dtype);
+    const Tensor row_major = kLogits.reshape(shape).to(dtype), targets = kTargetValues.reshape(shape).to(dtype);
     for (const auto& [logits, aim] : {std::pair{row_major.to(last), targets}, std::pair{row_major, targets.to(last)}}) {
       const auto x = Variable::leaf(logits);
       const Variable loss = binary_cross_entropy_with_logits(x, aim);

@@ -8,6 +8,7 @@
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 #include "tern/trainer/application.h"
 #include "tern/trainer/job/program.h"
 #include "tests/bench/measure.h"
@@ -91,6 +92,6 @@ int run(int argc, char** argv) {
 }  // namespace tern::bench
 
 int main(int argc, char** argv) {
-  tern::trainer::wait_passively(argv);
+  tern::wait_passively(argc, argv);
   return tern::run_application("bench", [&] { return tern::bench::run(argc, argv); });
 }

@@ -16,8 +16,8 @@ constexpr int64_t kElements = 16 << 20;
 
 /// One parameter with its gradient and its state.
 ParameterUpdate make_update() {
-  return {Tensor::full({kElements}, 1), Tensor::full({kElements}, 1e-3), Tensor::zeros({kElements}), Tensor::zeros({kElements}),
-          Tensor::zeros({}, {.dtype = DType::i64})};
+  return {Tensor::full({kElements}, 1), Tensor::full({kElements}, 1e-3), Tensor::zeros({kElements}),
+          Tensor::zeros({kElements}), Tensor::zeros({}, {.dtype = DType::i64})};
 }
 
 template <class Run>

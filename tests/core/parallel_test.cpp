@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -80,6 +82,21 @@ TEST(ParallelFor, CountsThreadsForTheCallingThreadAlone) {
   Threads guard(3);
   std::thread([] { set_thread_count(5); }).join();
   EXPECT_EQ(thread_count(), 3);
+}
+
+/// Runs loops for more than two seconds, with OpenMP's own waiting.
+[[noreturn]] void loop_for_long() {
+  unsetenv("OMP_WAIT_POLICY");
+  unsetenv("GOMP_SPINCOUNT");
+  set_thread_count(2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2300);
+  while (std::chrono::steady_clock::now() < end) parallel_for(0, 2, 1, [](int64_t, int64_t) {});
+  std::_Exit(0);
+}
+
+TEST(ParallelFor, SaysOnceThatThreadsSpin) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(loop_for_long(), testing::ExitedWithCode(0), "^note: OpenMP's threads spin [^\n]*PASSIVE.\n$");
 }
 
 TEST(ParallelFor, NeedsAThread) { EXPECT_THROW(set_thread_count(0), Error); }

@@ -121,7 +121,7 @@ TEST(ImageDecoder, ReadsPnmOf8BitsAlone) {
 
 TEST(ImageDecoder, SaysWhatIsNoPicture) {
   EXPECT_EQ(message("not an image"),
-            "x: found no whole image (of none of these kinds), expected PNG, JPEG, BMP, GIF or PNM");
+            "x: found no whole image (the file has another format), expected PNG, JPEG, BMP, GIF or PNM");
   EXPECT_TRUE(message("").starts_with("x: found no whole image (")) << message("");
 }
 

@@ -42,11 +42,34 @@ class Residual(nn.Module):
         return F.relu(self.body(x) + self.shortcut(x))
 
 
+class Lstm(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+class SelfAttention(nn.MultiheadAttention):
+    def __init__(self, causal):
+        super().__init__(6, 2, batch_first=True)
+        self.causal = causal
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            bias.data.uniform_(-0.5, 0.5)
+
+    def forward(self, x):
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1) if self.causal else None
+        return super().forward(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+
 def evaluated(layer):
     for name, buffer in layer.named_buffers():
         if name.startswith("running"):
             buffer.uniform_(0.5, 1.5)
     return layer.eval()
+
+
+def shaken(layer):
+    for parameter in layer.parameters():
+        parameter.data.uniform_(0.5, 1.5)
+    return layer
 
 
 IMAGES = (2, 3, 6, 7)
@@ -58,10 +81,17 @@ LAYERS = {
     "conv2d_relu": (lambda: nn.Sequential(nn.Conv2d(3, 4, 5, padding=2), nn.ReLU()), IMAGES),
     "conv2d_geometry": (lambda: nn.Conv2d(4, 6, (3, 2), (2, 1), (2, 1), (1, 2), 2, bias=False), (2, 4, 6, 7)),
     "conv2d_depthwise": (lambda: nn.Conv2d(3, 6, 3, 1, 1, groups=3), IMAGES),
+    "conv2d_same": (lambda: nn.Conv2d(3, 4, (2, 3), padding="same", dilation=(1, 2)), IMAGES),
+    "conv2d_one_image": (lambda: nn.Conv2d(3, 4, 3), (3, 6, 7)),
+    "conv_transpose2d": (lambda: nn.ConvTranspose2d(4, 6, (3, 2), (2, 3), 1, (1, 2), 2), (2, 4, 5, 6)),
     "batch_norm_1d": (lambda: nn.BatchNorm1d(3, momentum=0.3), (5, 3)),
     "batch_norm_2d": (lambda: nn.BatchNorm2d(3, eps=1e-3), IMAGES),
     "batch_norm_relu": (lambda: nn.Sequential(nn.BatchNorm2d(3), nn.ReLU()), IMAGES),
     "batch_norm_evaluated": (lambda: evaluated(nn.BatchNorm2d(3)), IMAGES),
+    "batch_norm_bare": (lambda: nn.BatchNorm2d(3, affine=False), IMAGES),
+    "batch_norm_untracked": (lambda: nn.BatchNorm1d(3, track_running_stats=False), (5, 3, 4)),
+    "layer_norm": (lambda: shaken(nn.LayerNorm((6, 7))), IMAGES),
+    "layer_norm_bare": (lambda: nn.LayerNorm(5, elementwise_affine=False, eps=1e-3), (3, 5)),
     "local_response_norm": (lambda: nn.LocalResponseNorm(5, alpha=0.5, beta=0.75, k=2), (2, 7, 3, 3)),
     "max_pool2d": (lambda: nn.MaxPool2d(2), IMAGES),
     "max_pool2d_ceil": (lambda: nn.MaxPool2d(3, 2, 1, ceil_mode=True), IMAGES),
@@ -69,6 +99,11 @@ LAYERS = {
     "avg_pool2d_ceil": (lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True), IMAGES),
     "avg_pool2d_inside": (lambda: nn.AvgPool2d(3, 2, 1, count_include_pad=False), IMAGES),
     "global_avg_pool2d": (lambda: nn.AdaptiveAvgPool2d(1), IMAGES),
+    "adaptive_avg_pool2d": (lambda: nn.AdaptiveAvgPool2d((4, 3)), IMAGES),
+    "max_pool2d_large": (lambda: nn.MaxPool2d((16, 17), (4, 3), (8, 0)), (1, 2, 20, 20)),
+    "upsample_nearest2d": (lambda: nn.Upsample(scale_factor=(2, 3)), IMAGES),
+    "reflection_pad2d": (lambda: nn.ReflectionPad2d((1, 4, 3, 0)), IMAGES),
+    "silu": (nn.SiLU, (3, 5)),
     "relu": (nn.ReLU, (3, 5)),
     "leaky_relu": (lambda: nn.LeakyReLU(0.1), (3, 5)),
     "sigmoid": (nn.Sigmoid, (3, 5)),
@@ -77,9 +112,40 @@ LAYERS = {
     "dropout_evaluated": (lambda: nn.Dropout(0.5).eval(), (3, 5)),
     "sequential": (lambda: nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 2)), (3, 5)),
     "residual": (Residual, IMAGES),
+    "lstm": (lambda: Lstm(5, 4), (6, 3, 5)),
+    "lstm_projection": (lambda: Lstm(5, 4, num_layers=2, proj_size=3), (6, 3, 5)),
+    "lstm_without_bias": (lambda: Lstm(5, 4, bias=False), (6, 3, 5)),
+    "attention": (lambda: SelfAttention(False), (2, 5, 6)),
+    "attention_causal": (lambda: SelfAttention(True), (2, 5, 6)),
 }
 LABELS = torch.tensor([2, 0, 4])
-LOSSES = {
+WEIGHTS = torch.tensor([0.5, 1, 2, 0.25, 3])
+TARGETS = torch.tensor([[0.1, 0.2, 0.3, 0.4, 0], [1, 0, 0, 0, 0], [0, 0.25, 0.25, 0.25, 0.25]])
+FUNCTIONS = {
+    "cross_entropy_weights": lambda x: F.cross_entropy(x, LABELS, WEIGHTS, ignore_index=0, label_smoothing=0.2),
+    "cross_entropy_each": lambda x: F.cross_entropy(x, LABELS, WEIGHTS, ignore_index=0, reduction="none"),
+    "cross_entropy_probabilities": lambda x: F.cross_entropy(x, TARGETS, WEIGHTS, label_smoothing=0.1),
+    "l1": lambda x: F.l1_loss(x, torch.ones(3, 5)),
+    "mse_sum": lambda x: F.mse_loss(x, torch.ones(3, 5), reduction="sum"),
+    "binary_cross_entropy_each": lambda x: F.binary_cross_entropy_with_logits(x, TARGETS, reduction="none"),
+    "exp": torch.exp,
+    "log": lambda x: torch.log(x.abs()),
+    "sqrt": lambda x: torch.sqrt(x.abs()),
+    "pow": lambda x: torch.pow(x, 3),
+    "clamp": lambda x: torch.clamp(x, -0.5, 0.75),
+    "numbers": lambda x: (2 - (x + 1.5) * 3) / 4 - 1 / x,
+    "maximum": lambda x: torch.maximum(x, TARGETS),
+    "select": lambda x: torch.where(TARGETS > 0, x, -x),
+    "max": lambda x: torch.amax(x, 1),
+    "min": lambda x: torch.amin(x, (0, 1)),
+    "variance": lambda x: torch.var(x, 0, keepdim=True),
+    "logsumexp": lambda x: torch.logsumexp(x, 0),
+    "expand": lambda x: x.unsqueeze(1).expand(3, 2, 5),
+    "stack": lambda x: torch.stack([x, x.exp()], 1),
+    "split": lambda x: torch.split(x, [1, 3, 1], 1)[1],
+    "embedding": lambda x: F.embedding(torch.tensor([[2, 0], [2, 2]]), x),
+    "matmul_vectors": lambda x: torch.matmul(x[0], x.t()),
+    "matmul_repeated": lambda x: torch.matmul(x.reshape(3, 1, 1, 5), x.reshape(3, 5, 1)),
     "cross_entropy": lambda x: F.cross_entropy(x, LABELS),
     "cross_entropy_smoothing": lambda x: F.cross_entropy(x, LABELS, label_smoothing=0.1),
     "mse": lambda x: F.mse_loss(x, torch.ones(3, 5)),
@@ -90,13 +156,13 @@ LOSSES = {
 
 def layer_values():
     tensors = {}
-    for name, (make, shape) in {**LAYERS, **{loss: (None, (3, 5)) for loss in LOSSES}}.items():
+    for name, (make, shape) in {**LAYERS, **{loss: (None, (3, 5)) for loss in FUNCTIONS}}.items():
         torch.manual_seed(1)
-        layer = make() if make else LOSSES[name]
+        layer = make() if make else FUNCTIONS[name]
         # tern has a layer and its activation in one layer.
         own = layer[0] if name.endswith("_relu") and isinstance(layer, nn.Sequential) else layer
         state = own.state_dict() if make else {}
-        if name.startswith("batch_norm"):
+        if name.startswith("batch_norm") and "weight" in state:
             state["weight"].uniform_(0.5, 1.5)
             state["bias"].uniform_(-0.5, 0.5)
         tensors.update({f"{name}/state/{key}": value.clone() for key, value in state.items()})

@@ -51,6 +51,29 @@ void add_elementwise_cases(ParityTable& table) {
                          run(gelu_backward, x, dy, form, run.output(shape));
                        }});
     }
+    for (const auto* kernel : {&exp, &abs, &silu})
+      table.push_back({kernel, name, [=](Run& run) { run(*kernel, run.input(shape, -4, 4), run.output(shape)); }});
+    for (const auto* kernel : {&log, &sqrt})
+      table.push_back({kernel, name, [=](Run& run) { run(*kernel, run.input(shape, 0, 3), run.output(shape)); }});
+    for (const auto* kernel : {&abs_backward, &silu_backward})
+      table.push_back({kernel, name, [=](Run& run) {
+                         const Tensor x = run.input(shape, -4, 4), dy = run.input(shape);
+                         run(*kernel, x, dy, run.output(shape));
+                       }});
+    for (const double exponent : {2.0, 0.0, -1.5, 3.0}) {
+      const std::string power = name + join({" to the power of ", exponent});
+      table.push_back(
+          {&pow, power, [=](Run& run) { run(pow, run.input(shape, 0.5, 2), exponent, run.output(shape)); }});
+      table.push_back({&pow_backward, power, [=](Run& run) {
+                         const Tensor x = run.input(shape, 0.5, 2), dy = run.input(shape);
+                         run(pow_backward, x, dy, exponent, run.output(shape));
+                       }});
+    }
+    table.push_back({&clamp, name, [=](Run& run) { run(clamp, run.input(shape), {-0.3, 0.5}, run.output(shape)); }});
+    table.push_back({&clamp_backward, name, [=](Run& run) {
+                       const Tensor x = run.input(shape), dy = run.input(shape);
+                       run(clamp_backward, x, dy, {-0.3, 0.5}, run.output(shape));
+                     }});
     table.push_back({&scale, name, [=](Run& run) { run(scale, run.input(shape), -1.7, run.output(shape)); }});
     table.push_back({&accumulate, name, [=](Run& run) {
                        const Tensor x = run.input(shape);
@@ -65,7 +88,7 @@ void add_elementwise_cases(ParityTable& table) {
   }
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> special{nan, infinity, -infinity, 0, -0.0f, 100, -100, 1e-30f, nan};
-  for (const auto* kernel : {&relu, &sigmoid, &tanh})
+  for (const auto* kernel : {&relu, &sigmoid, &tanh, &silu, &log, &sqrt, &abs})
     table.push_back({kernel, "NaN, infinities and saturation",
                      [=](Run& run) { run(*kernel, run.given({9}, special), run.output({9})); }});
   for (const auto form : {GeluForm::exact, GeluForm::by_tanh})
@@ -81,12 +104,53 @@ void add_elementwise_cases(ParityTable& table) {
                      run(accumulate, x, run.changed(run.input(shape)));
                    }});
   for (const auto& [a_shape, b_shape] : kBinaryCases)
-    for (const auto* kernel : {&add, &subtract, &multiply, &divide})
+    for (const auto* kernel : {&add, &subtract, &multiply, &divide, &maximum, &minimum, &equal})
       table.push_back({kernel, to_string(a_shape) + " and " + to_string(b_shape),
                        [=, a_shape = a_shape, b_shape = b_shape](Run& run) {
                          const Tensor a = run.input(a_shape), b = run.input(b_shape, 0.5, 2);
                          run(*kernel, a, b, run.output(broadcast(a_shape, b_shape, "case")));
                        }});
+  for (const auto& [a_shape, b_shape] : kBinaryCases) {
+    const Shape shape = broadcast(a_shape, b_shape, "case");
+    const std::string name = to_string(a_shape) + " and " + to_string(b_shape);
+    table.push_back({&greater_share, name, [=, a_shape = a_shape, b_shape = b_shape](Run& run) {
+                       const Tensor a = run.input(a_shape), b = run.input(b_shape), dy = run.input(shape);
+                       run(greater_share, a, b, dy, run.output(shape));
+                     }});
+    table.push_back({&select, name, [=, a_shape = a_shape, b_shape = b_shape](Run& run) {
+                       const Tensor a = run.input(a_shape), b = run.input(b_shape), mask = run.mask(shape);
+                       run(select, a, b, mask, run.output(shape));
+                     }});
+    table.push_back(
+        {&select, name + ", masked by the second's shape", [=, a_shape = a_shape, b_shape = b_shape](Run& run) {
+           const Tensor a = run.input(a_shape), b = run.input(b_shape), mask = run.mask(b_shape);
+           run(select, a, b, mask, run.output(shape));
+         }});
+  }
+  const std::vector<float> ties{1, 1, 2, nan, 1, nan, infinity, -infinity, 0},
+      beside{1, 2, 1, 1, nan, nan, infinity, infinity, -0.0f};
+  for (const auto* kernel : {&maximum, &minimum, &equal})
+    table.push_back({kernel, "ties, NaN and infinities", [=](Run& run) {
+                       const Tensor a = run.given({9}, ties), b = run.given({9}, beside);
+                       run(*kernel, a, b, run.output({9}));
+                     }});
+  table.push_back({&greater_share, "ties, NaN and infinities", [=](Run& run) {
+                     const Tensor a = run.given({9}, ties), b = run.given({9}, beside), dy = run.input({9});
+                     run(greater_share, a, b, dy, run.output({9}));
+                   }});
+  table.push_back(
+      {&clamp, "NaN and infinities", [=](Run& run) {
+         run(clamp, run.given({9}, special), {-1, std::numeric_limits<double>::infinity()}, run.output({9}));
+       }});
+  table.push_back({&exp, "NaN, infinities and saturation", [=](Run& run) {
+                     run(exp, run.given({7}, {nan, infinity, -infinity, 0, -0.0f, 60, -200}), run.output({7}));
+                   }});
+  table.push_back({&log,
+                   "subnormal and negative numbers",
+                   [=](Run& run) {
+                     run(log, run.given({4}, {1e-40f, -1e-40f, 3e38f, -2}), run.output({4}));
+                   },
+                   {.bf16 = false}});
 }
 
 }  // namespace tern::test

@@ -37,6 +37,11 @@ kernels::Bags bags_of(Run& run, const BagCase& c) {
           Tensor::from({static_cast<int64_t>(offsets.size())}, offsets).to(run.device()), c.values ? values : Tensor()};
 }
 
+/// One element for each row.
+kernels::Bags lookups_of(Run& run, int64_t rows, int64_t columns) {
+  return {run.integers({rows}, static_cast<uint32_t>(columns)), {}, {}};
+}
+
 }  // namespace
 
 void add_embedding_cases(ParityTable& table) {
@@ -53,6 +58,14 @@ void add_embedding_cases(ParityTable& table) {
            run(embedding_bag_backward, run.input({rows, c.features}), bags, run.output({c.columns, c.features}));
          }});
   }
+  table.push_back({&embedding_bag, "one element for each row", [=](Run& run) {
+                     const Bags bags = lookups_of(run, 40, 9);
+                     run(embedding_bag, run.input({9, 33}), bags, run.output({40, 33}));
+                   }});
+  table.push_back({&embedding_bag_backward, "one element for each row", [=](Run& run) {
+                     const Bags bags = lookups_of(run, 40, 9);
+                     run(embedding_bag_backward, run.input({40, 33}), bags, run.output({9, 33}));
+                   }});
 }
 
 }  // namespace tern::test

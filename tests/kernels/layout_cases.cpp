@@ -4,12 +4,30 @@
 namespace tern::test {
 namespace {
 
-struct TransposeCase {
+struct PermuteCase {
   Shape x;
-  int first, second;
+  kernels::Order order;
 };
-const TransposeCase kTransposeCases[] = {{{5, 7}, 0, 1},       {{2, 33, 65}, 1, 2}, {{3, 4, 5}, 0, 2},
-                                         {{2, 3, 4, 5}, 1, 3}, {{4, 4}, 1, 1},      {{2, 3, 4, 5}, 0, 1}};
+const PermuteCase kPermuteCases[] = {{{5, 7}, {1, 0}},
+                                     {{2, 33, 65}, {0, 2, 1}},
+                                     {{3, 4, 5}, {2, 1, 0}},
+                                     {{2, 3, 4, 5}, {0, 3, 2, 1}},
+                                     {{4, 4}, {0, 1}},
+                                     {{2, 3, 4, 5}, {1, 0, 2, 3}},
+                                     {{2, 3, 4, 5}, {2, 3, 0, 1}},
+                                     {{2, 3, 4, 5}, {0, 2, 3, 1}},
+                                     {{7}, {0}},
+                                     {{2, 1, 3, 2, 1, 2}, {5, 3, 1, 0, 2, 4}}};
+
+struct BorderCase {
+  Shape x;
+  kernels::Border border;
+};
+const BorderCase kBorderCases[] = {{{4, 5}, {1, 2, 3, 4}},
+                                   {{2, 3, 8, 8}, {4, 4, 4, 4}},
+                                   {{3, 6, 7}, {}},
+                                   {{2, 1, 3}, {0, 0, 2, 0}},
+                                   {{2, 2}, {1, 1, 1, 1}}};
 
 struct BlockCase {
   Shape whole, block;
@@ -47,12 +65,26 @@ void add_layout_cases(ParityTable& table) {
                      }});
     table.push_back({&fill, name, [=](Run& run) { run(fill, run.output(shape), 1.5); }});
   }
-  for (const auto& c : kTransposeCases) {
+  for (const auto& c : kPermuteCases) {
     Shape y = c.x;
-    std::swap(y[c.first], y[c.second]);
-    table.push_back({&transpose,
+    for (int d = 0; d < y.rank(); ++d) y[d] = c.x[c.order[static_cast<size_t>(d)]];
+    table.push_back({&permute,
                      to_string(c.x) + " to " + to_string(y),
-                     [=](Run& run) { run(transpose, run.input(c.x), c.first, c.second, run.output(y)); },
+                     [=](Run& run) { run(permute, run.input(c.x), c.order, run.output(y)); },
+                     {.channels_last = false}});
+  }
+  for (const auto& c : kBorderCases) {
+    Shape padded = c.x;
+    padded[-2] += c.border.top + c.border.bottom;
+    padded[-1] += c.border.left + c.border.right;
+    const std::string name = to_string(c.x) + " to " + to_string(padded);
+    table.push_back({&reflection_pad,
+                     name,
+                     [=](Run& run) { run(reflection_pad, run.input(c.x), c.border, run.output(padded)); },
+                     {.channels_last = false}});
+    table.push_back({&reflection_pad_backward,
+                     name,
+                     [=](Run& run) { run(reflection_pad_backward, run.input(padded), c.border, run.output(c.x)); },
                      {.channels_last = false}});
   }
   for (const auto& c : kBlockCases) {

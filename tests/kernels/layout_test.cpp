@@ -8,10 +8,14 @@
 namespace tern::kernels {
 namespace {
 
-TEST(Layout, ExchangesTwoDimensions) {
-  Tensor y = empty_f64({3, 2});
-  transpose(f64({2, 3}, {1, 2, 3, 4, 5, 6}), 0, 1, y);
+TEST(Layout, PutsDimensionsInAnotherOrder) {
+  Tensor y = empty_f64({3, 1, 2});
+  permute(f64({1, 2, 3}, {1, 2, 3, 4, 5, 6}), {2, 0, 1}, y);
   expect_values(y, {1, 4, 2, 5, 3, 6});
+  EXPECT_EQ(message_of<Error>([&] {
+              permute(empty_f64({1, 2, 3}), {0, 1, 2}, y);
+            }),
+            "permute: output of shape [3, 1, 2] for [1, 2, 3], expected [1, 2, 3]");
 }
 
 TEST(Layout, TakesABlockOutAndPutsItIn) {
@@ -25,6 +29,15 @@ TEST(Layout, TakesABlockOutAndPutsItIn) {
               insert(block, {2, 0}, whole);
             }),
             "insert: a block of shape [2, 2] at offset 2 of dimension 0 leaves the tensor of shape [3, 3]");
+}
+
+TEST(Layout, MirrorsAtTheEdges) {
+  Tensor y = empty_f64({3, 7});
+  reflection_pad(f64({2, 3}, {1, 2, 3, 4, 5, 6}), {.top = 1, .left = 2, .right = 2}, y);
+  expect_values(y, {6, 5, 4, 5, 6, 5, 4, 3, 2, 1, 2, 3, 2, 1, 6, 5, 4, 5, 6, 5, 4});
+  Tensor dx = empty_f64({2, 3});
+  reflection_pad_backward(Tensor::full({3, 7}, 1, {DType::f64}), {.top = 1, .left = 2, .right = 2}, dx);
+  expect_values(dx, {2, 3, 2, 4, 6, 4});
 }
 
 TEST(Layout, ConvertsDTypeAndFormatAtOnce) {

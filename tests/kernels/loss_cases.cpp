@@ -100,6 +100,12 @@ void add_loss_cases(ParityTable& table) {
                        run(cross_entropy_backward, probabilities, labels, c.smoothing, dloss, run.output(shape));
                      }});
   }
+  for (const double smoothing : {0.0, 0.1})
+    table.push_back({&weighted_targets, join({"smoothing ", smoothing}), [=](Run& run) {
+                       const Tensor weights = run.parameter({5}, 0.5, 2), labels = run.integers({30}, 5);
+                       run(weighted_targets, weights, labels, {smoothing, 3}, run.parameter_output({30, 5}),
+                           run.output_as(DType::u8, {30, 5}), run.parameter_output({30}));
+                     }});
 }
 
 }  // namespace tern::test

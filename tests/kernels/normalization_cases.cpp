@@ -1,5 +1,6 @@
-#include <limits>
 #include "tern/kernels/normalization.h"
+
+#include <limits>
 
 #include "tests/kernels/parity_cases.h"
 
@@ -118,6 +119,23 @@ void add_normalization_cases(ParityTable& table) {
     table.push_back({&local_response_norm_backward, name, [=](Run& run) {
                        const Tensor dy = run.input(c.x), x = run.input(c.x, -2, 2), denominator = run.input(c.x, 1, 3);
                        run(local_response_norm_backward, dy, x, denominator, c.options, run.output(c.x));
+                     }});
+  }
+  for (const Shape& shape : {Shape{1, 1}, {3, 7}, {70, 33}, {5, 1024}, {200, 64}, {0, 4}}) {
+    const Shape rows{shape[0]}, columns{shape[1]};
+    const std::string name = to_string(shape);
+    table.push_back({&layer_norm, name, [=](Run& run) {
+                       const Tensor x = run.input(shape, 0, 3), gamma = run.parameter(columns, 0.5, 1.5),
+                                    beta = run.parameter(columns);
+                       run(layer_norm, x, gamma, beta, 1e-5, run.output(shape), run.parameter_output(rows),
+                           run.parameter_output(rows));
+                     }});
+    table.push_back({&layer_norm_backward, name, [=](Run& run) {
+                       const Tensor dy = run.input(shape, -1, 2);
+                       const LayerNormSaved saved{run.input(shape, 0, 3), run.parameter(columns, 0.5, 1.5),
+                                                  run.parameter(rows, 1, 2), run.parameter(rows, 0.5, 2)};
+                       run(layer_norm_backward, dy, saved, run.output(shape), run.parameter_output(columns),
+                           run.parameter_output(columns));
                      }});
   }
 }

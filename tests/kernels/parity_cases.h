@@ -14,6 +14,7 @@ void add_pooling_cases(ParityTable& table);
 void add_normalization_cases(ParityTable& table);
 void add_loss_cases(ParityTable& table);
 void add_embedding_cases(ParityTable& table);
+void add_sequence_cases(ParityTable& table);
 void add_layout_cases(ParityTable& table);
 void add_update_cases(ParityTable& table);
 void add_codec_cases(ParityTable& table);

@@ -26,6 +26,8 @@ const PoolCase kPoolingCases[] = {
     {"3x3 every pixel", {1, 4, 5, 6}, {.window = 3, .stride = 1, .padding = 1}},
     {"uneven", {2, 5, 9, 8}, {.window = {3, 2}, .stride = {2, 3}, .padding = {1, 0}}},
     {"window as large as the input", {2, 9, 6, 6}, {.window = 6, .stride = 6}},
+    {"windows of 304 elements", {2, 9, 20, 40}, {.window = {16, 19}, .stride = {3, 19}, .padding = {8, 0}}},
+    {"a window of 300 elements that tiles", {1, 2, 2, 600}, {.window = {1, 300}, .stride = {1, 300}}},
     {"strides that skip", {1, 3, 9, 9}, {.window = 2, .stride = 4}},
     {"one element", {1, 1, 1, 1}, {.window = 1, .stride = 1}},
     {"no images", {0, 8, 6, 6}, {.window = 3}},
@@ -39,13 +41,13 @@ void add_pooling_cases(ParityTable& table) {
     const Shape y = pool2d_output_shape(c.x, c.geometry);
     table.push_back({&max_pool2d, c.name, [=](Run& run) {
                        const Tensor x = run.input(c.x);
-                       run(max_pool2d, x, c.geometry, run.output(y), run.output_as(DType::u8, y));
+                       run(max_pool2d, x, c.geometry, run.output(y), run.output_as(place_dtype(c.geometry), y));
                      }});
     table.push_back({&max_pool2d_backward, c.name, [=](Run& run) {
                        const Tensor x = run.input(c.x), dy = run.input(y);
                        Tensor winners = Tensor::empty(y, x.options());
-                       Tensor where =
-                           Tensor::empty(y, {.dtype = DType::u8, .device = x.device(), .format = x.format()});
+                       Tensor where = Tensor::empty(
+                           y, {.dtype = place_dtype(c.geometry), .device = x.device(), .format = x.format()});
                        max_pool2d(x, c.geometry, winners, where);
                        run(max_pool2d_backward, dy, where, c.geometry, run.output(c.x));
                      }});

@@ -1,4 +1,7 @@
 #include "tern/kernels/reduction.h"
+
+#include <limits>
+
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -35,6 +38,27 @@ void add_reduction_cases(ParityTable& table) {
                        run(broadcast_to, x, 0.5, run.output(large));
                      }});
   }
+  for (const Shape& shape : {Shape{1, 1}, {3, 7}, {5, 32}, {4, 100}, {200, 3}, {2, 5000}, {0, 4}}) {
+    const std::string name = to_string(shape);
+    for (const auto* kernel : {&row_max, &row_min, &row_logsumexp})
+      table.push_back({kernel, name, [=](Run& run) { run(*kernel, run.input(shape), run.output({shape[0]})); }});
+    table.push_back({&row_argmax, name,
+                     [=](Run& run) { run(row_argmax, run.input(shape), run.output_as(DType::i64, {shape[0]})); }});
+  }
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> rows(size_t{6} * 40, -1);
+  rows[5] = rows[39] = nan;                                      // row 0: two NaN
+  rows[40 + 38] = rows[40 + 7] = infinity;                       // row 1
+  for (size_t c = 0; c < 40; ++c) rows[2 * 40 + c] = -infinity;  // row 2
+  rows[3 * 40 + 33] = rows[3 * 40 + 34] = rows[3 * 40 + 2] = 0;  // row 3: ties; row 4: all equal
+  rows[5 * 40 + 20] = -infinity;
+  for (const auto* kernel : {&row_max, &row_min, &row_logsumexp})
+    table.push_back({kernel, "ties, NaN and infinities", [=](Run& run) {
+                       run(*kernel, run.given({6, 40}, rows), run.output({6}));
+                     }});
+  table.push_back({&row_argmax, "ties, NaN and infinities", [=](Run& run) {
+                     run(row_argmax, run.given({6, 40}, rows), run.output_as(DType::i64, {6}));
+                   }});
 }
 
 }  // namespace tern::test

@@ -8,10 +8,12 @@
 #include "tern/autograd/functional.h"
 #include "tern/core/safetensors.h"
 #include "tern/layers/activation.h"
+#include "tern/layers/attention.h"
 #include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/dropout.h"
 #include "tern/layers/linear.h"
+#include "tern/layers/lstm.h"
 #include "tern/layers/normalization.h"
 #include "tern/layers/pooling.h"
 
@@ -59,6 +61,13 @@ std::unique_ptr<Layer> lambda(Variable (*f)(const Variable&)) { return std::make
 
 Tensor labels() { return Tensor::from<int64_t>({3}, std::vector<int64_t>{2, 0, 4}); }
 
+Tensor weights() { return Tensor::from<float>({5}, {0.5, 1, 2, 0.25, 3}); }
+Tensor targets() {
+  return Tensor::from<float>({3, 5}, {0.1f, 0.2f, 0.3f, 0.4f, 0, 1, 0, 0, 0, 0, 0, 0.25, 0.25, 0.25, 0.25});
+}
+/// Where targets() are above 0.
+Tensor chosen() { return Tensor::from<uint8_t>({3, 5}, {1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1}); }
+
 const std::map<std::string, std::function<std::unique_ptr<Layer>()>> kLayers{
     {"linear", [] { return make<Linear>({.in = 5, .out = 4}); }},
     {"linear_without_bias", [] { return make<Linear>({.in = 5, .out = 4, .bias = false}); }},
@@ -77,10 +86,28 @@ const std::map<std::string, std::function<std::unique_ptr<Layer>()>> kLayers{
                             .bias = false});
      }},
     {"conv2d_depthwise", [] { return make<Conv2d>({.in = 3, .out = 6, .kernel = 3, .padding = 1, .groups = 3}); }},
+    {"conv2d_same",
+     [] {
+       return make<Conv2d>({.in = 3, .out = 4, .kernel = {2, 3}, .same = true, .dilation = {1, 2}});
+     }},
+    {"conv2d_one_image", [] { return make<Conv2d>({.in = 3, .out = 4, .kernel = 3}); }},
+    {"conv_transpose2d",
+     [] {
+       return make<ConvTranspose2d>(
+           {.in = 4, .out = 6, .kernel = {3, 2}, .stride = {2, 3}, .padding = 1, .added = {1, 2}, .groups = 2});
+     }},
     {"batch_norm_1d", [] { return make<BatchNorm1d>({.features = 3, .momentum = 0.3}); }},
     {"batch_norm_2d", [] { return make<BatchNorm2d>({.features = 3, .epsilon = 1e-3}); }},
     {"batch_norm_relu", [] { return make<BatchNorm2d>({.features = 3, .relu = true}); }},
     {"batch_norm_evaluated", [] { return evaluated<BatchNorm2d>({.features = 3}); }},
+    {"batch_norm_bare", [] { return make<BatchNorm2d>({.features = 3, .weight = false, .bias = false}); }},
+    {"batch_norm_untracked", [] { return make<BatchNorm1d>({.features = 3, .running = false}); }},
+    {"layer_norm",
+     [] {
+       return make<LayerNorm>({.shape = {6, 7}});
+     }},
+    {"layer_norm_bare",
+     [] { return make<LayerNorm>({.shape = {5}, .epsilon = 1e-3, .weight = false, .bias = false}); }},
     {"local_response_norm", [] { return make<LocalResponseNorm>({.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2}); }},
     {"max_pool2d", [] { return make<MaxPool2d>(); }},
     {"max_pool2d_ceil", [] { return make<MaxPool2d>({.window = 3, .stride = 2, .padding = 1, .ceil_mode = true}); }},
@@ -92,6 +119,20 @@ const std::map<std::string, std::function<std::unique_ptr<Layer>()>> kLayers{
     {"avg_pool2d_inside",
      [] { return make<AvgPool2d>({.window = 3, .stride = 2, .padding = 1, .count_include_pad = false}); }},
     {"global_avg_pool2d", [] { return make<GlobalAvgPool2d>(); }},
+    {"adaptive_avg_pool2d",
+     [] {
+       return make<AdaptiveAvgPool2d>({.size = {4, 3}});
+     }},
+    {"max_pool2d_large",
+     [] {
+       return make<MaxPool2d>({.window = {16, 17}, .stride = Extent2(4, 3), .padding = {8, 0}});
+     }},
+    {"upsample_nearest2d",
+     [] {
+       return make<UpsampleNearest2d>({.factor = {2, 3}});
+     }},
+    {"reflection_pad2d", [] { return make<ReflectionPad2d>({.top = 3, .bottom = 0, .left = 1, .right = 4}); }},
+    {"silu", [] { return make<Silu>(); }},
     {"relu", [] { return make<Relu>(); }},
     {"leaky_relu", [] { return make<LeakyRelu>({.slope = 0.1}); }},
     {"sigmoid", [] { return make<Sigmoid>(); }},
@@ -100,9 +141,75 @@ const std::map<std::string, std::function<std::unique_ptr<Layer>()>> kLayers{
     {"dropout_evaluated", [] { return evaluated<Dropout>(); }},
     {"sequential", sequential},
     {"residual", residual},
+    {"lstm", [] { return make<Lstm>({.in = 5, .hidden = 4}); }},
+    {"lstm_projection", [] { return make<Lstm>({.in = 5, .hidden = 4, .projection = 3, .layers = 2}); }},
+    {"lstm_without_bias", [] { return make<Lstm>({.in = 5, .hidden = 4, .bias = false}); }},
+    {"attention", [] { return make<MultiHeadAttention>({.features = 6, .heads = 2}); }},
+    {"attention_causal", [] { return make<MultiHeadAttention>({.features = 6, .heads = 2, .causal = true}); }},
     {"cross_entropy", [] { return lambda([](const Variable& x) { return cross_entropy(x, labels()); }); }},
     {"cross_entropy_smoothing",
-     [] { return lambda([](const Variable& x) { return cross_entropy(x, labels(), 0.1); }); }},
+     [] { return lambda([](const Variable& x) { return cross_entropy(x, labels(), {.smoothing = 0.1}); }); }},
+    {"cross_entropy_weights",
+     [] {
+       return lambda([](const Variable& x) {
+         return cross_entropy(x, labels(), {.smoothing = 0.2, .weights = weights(), .ignored_label = 0});
+       });
+     }},
+    {"cross_entropy_each",
+     [] {
+       return lambda([](const Variable& x) {
+         return cross_entropy(x, labels(),
+                              {.weights = weights(), .ignored_label = 0, .reduction = LossReduction::none});
+       });
+     }},
+    {"cross_entropy_probabilities",
+     [] {
+       return lambda(
+           [](const Variable& x) { return cross_entropy(x, targets(), {.smoothing = 0.1, .weights = weights()}); });
+     }},
+    {"l1", [] { return lambda([](const Variable& x) { return l1(x, Tensor::full(x.shape(), 1)); }); }},
+    {"mse_sum",
+     [] { return lambda([](const Variable& x) { return mse(x, Tensor::full(x.shape(), 1), LossReduction::sum); }); }},
+    {"binary_cross_entropy_each",
+     [] {
+       return lambda(
+           [](const Variable& x) { return binary_cross_entropy_with_logits(x, targets(), LossReduction::none); });
+     }},
+    {"exp", [] { return lambda(exp); }},
+    {"log", [] { return lambda([](const Variable& x) { return log(abs(x)); }); }},
+    {"sqrt", [] { return lambda([](const Variable& x) { return sqrt(abs(x)); }); }},
+    {"pow", [] { return lambda([](const Variable& x) { return pow(x, 3); }); }},
+    {"clamp", [] { return lambda([](const Variable& x) { return clamp(x, -0.5, 0.75); }); }},
+    {"numbers", [] { return lambda([](const Variable& x) { return (2 - (x + 1.5) * 3) / 4 - 1 / x; }); }},
+    {"maximum", [] { return lambda([](const Variable& x) { return maximum(x, targets()); }); }},
+    {"select", [] { return lambda([](const Variable& x) { return select(chosen(), x, -x); }); }},
+    {"max", [] { return lambda([](const Variable& x) { return max(x, {1}); }); }},
+    {"min", [] { return lambda([](const Variable& x) {
+                   return min(x, {0, 1});
+                 }); }},
+    {"variance", [] { return lambda([](const Variable& x) { return variance(x, {0}, true); }); }},
+    {"logsumexp", [] { return lambda([](const Variable& x) { return logsumexp(x, {0}); }); }},
+    {"expand", [] { return lambda([](const Variable& x) {
+                      return expand(unsqueeze(x, 1), {3, 2, 5});
+                    }); }},
+    {"stack", [] { return lambda([](const Variable& x) {
+                     return stack({x, exp(x)}, 1);
+                   }); }},
+    {"split", [] { return lambda([](const Variable& x) {
+                     return split(x, {1, 3, 1}, 1)[1];
+                   }); }},
+    {"embedding",
+     [] {
+       return lambda([](const Variable& x) { return embedding(Tensor::from<int64_t>({2, 2}, {2, 0, 2, 2}), x); });
+     }},
+    {"matmul_vectors",
+     [] {
+       return lambda([](const Variable& x) { return matmul(reshape(slice(x, 0, 0, 1), {5}), transpose(x, 0, 1)); });
+     }},
+    {"matmul_repeated",
+     [] { return lambda([](const Variable& x) {
+            return matmul(reshape(x, {3, 1, 1, 5}), reshape(x, {3, 5, 1}));
+          }); }},
     {"mse", [] { return lambda([](const Variable& x) { return mse(x, Tensor::full(x.shape(), 1)); }); }},
     {"softmax", [] { return lambda(softmax); }},
     {"log_softmax", [] { return lambda(log_softmax); }},

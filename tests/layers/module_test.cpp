@@ -121,8 +121,8 @@ TEST(Module, TakesItsWidthFromItsTensors) {
   EXPECT_EQ(conv(Tensor::zeros({1, 3, 5, 5})).shape(), (Shape{1, 2, 5, 5}));
   BatchNorm2d norm({.features = 6});
   norm.initialize(1);
-  for (Parameter* parameter : {&norm.weight, &norm.bias}) parameter->set_value(Tensor::full({2}, 1));
-  for (Tensor* buffer : {&norm.running_mean, &norm.running_var}) *buffer = Tensor::full({2}, 1);
+  for (Parameter* parameter : {norm.weight, norm.bias}) parameter->set_value(Tensor::full({2}, 1));
+  for (Tensor* buffer : {norm.running_mean, norm.running_var}) *buffer = Tensor::full({2}, 1);
   EXPECT_EQ(norm(Tensor::zeros({1, 2, 5, 5})).shape(), (Shape{1, 2, 5, 5}));
 }
 
@@ -161,13 +161,13 @@ TEST(BatchNorm, CountsTrainingBatchesAndEvaluatesWithRunningStatistics) {
   norm.initialize(1);
   const Tensor x = Tensor::from<float>({2, 1}, std::vector<float>{1, 3});
   norm(x);
-  EXPECT_EQ(norm.num_batches_tracked.item(), 1);
-  EXPECT_FLOAT_EQ(norm.running_mean.item(), 1);
-  EXPECT_FLOAT_EQ(norm.running_var.item(), 1.5);
+  EXPECT_EQ(norm.num_batches_tracked->item(), 1);
+  EXPECT_FLOAT_EQ(norm.running_mean->item(), 1);
+  EXPECT_FLOAT_EQ(norm.running_var->item(), 1.5);
   norm.set_training(false);
   const float y = norm(x).value().to_vector<float>()[1];
   EXPECT_FLOAT_EQ(y, 2 / std::sqrt(1.5f + 1e-5f));
-  EXPECT_EQ(norm.num_batches_tracked.item(), 1);
+  EXPECT_EQ(norm.num_batches_tracked->item(), 1);
 }
 
 /// Adds two dropouts with a ReLU between them.

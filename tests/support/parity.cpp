@@ -82,6 +82,8 @@ Tensor Run::integers(const Shape& shape, uint32_t below) {
   return result.to(device());
 }
 
+Tensor Run::mask(const Shape& shape) { return integers(shape, 2).to(DType::u8); }
+
 Tensor& Run::output(const Shape& shape) { return output_as(oracle_ ? DType::f64 : dtype_, shape); }
 
 Tensor& Run::row_major_output(const Shape& shape) {

@@ -26,6 +26,9 @@ class Run {
   /// i64 numbers in [0, below).
   Tensor integers(const Shape& shape, uint32_t below);
 
+  /// u8 zeros and ones.
+  Tensor mask(const Shape& shape);
+
   Tensor& output(const Shape& shape);
   /// An output that is row-major in every format under test.
   Tensor& row_major_output(const Shape& shape);

@@ -39,9 +39,9 @@ struct Run {
 /// An evaluation during a training run.
 struct CurvePoint {
   int64_t step = 0;
-  double seconds = 0;             ///< training time before it, without evaluations
-  double accuracy = 0, loss = 0;  ///< accuracy in 0 to 1
-  int64_t bytes_sent = 0;         ///< bytes that rank 0 sent before it, payload and overhead
+  double seconds = 0;          ///< training time before it, without evaluations
+  double score = 0, loss = 0;  ///< as in RunResult
+  int64_t bytes_sent = 0;      ///< bytes that rank 0 sent before it, payload and overhead
 };
 
 /// The parts of a rank's training time since its process started, in seconds.
@@ -53,7 +53,8 @@ struct TimeShares {
 
 /// The result of a run, from its log.
 struct RunResult {
-  double accuracy = 0, loss = 0;                                   ///< of the last evaluation; accuracy in 0 to 1
+  double score = 0, loss = 0;  ///< of the last evaluation; the task's first score, such as an accuracy in 0 to 1
+  std::string score_key = "accuracy";                              ///< its name in the log
   double seconds = 0;                                              ///< training time, or time of the study
   std::optional<int64_t> bytes_sent_payload, bytes_sent_overhead;  ///< by rank 0, if there were workers
   std::vector<CurvePoint> curve = {};
@@ -63,8 +64,8 @@ struct RunResult {
   Numbers numbers = {};                 ///< result of a study
 };
 
-/// The training time until an evaluation first reached `accuracy`, 0 to 1; nullopt if none did.
-std::optional<double> seconds_to(const RunResult& result, double accuracy);
+/// The training time until an evaluation first reached `score`; nullopt if none did.
+std::optional<double> seconds_to(const RunResult& result, double score);
 
 /// The results of the finished runs, by name.
 using Results = std::map<std::string, RunResult>;

@@ -8,6 +8,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/trainer/flags/words.h"
+#include "tern/trainer/job/machine.h"
 
 namespace tern::reproduce {
 namespace {
@@ -49,13 +50,9 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
   add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ only in their random numbers");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    command.text = app.help();
+  if (const auto text = parse_words(app, argc, argv, version_text("reproduce"))) {
+    command.text = *text;
     return command;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(error.what());
   }
   if (command.folder.empty()) command.folder = "results/" + command.name + (options.quick ? "-quick" : "");
   check_options(options);

@@ -125,7 +125,7 @@ void Reproduction::train(size_t number) {
   if (result) {
     results_[run.name] = *result;
     folder.tidy();
-    say(fmt::format("{}: {:.2f} %, {:.0f} s", title(number), 100 * result->accuracy, result->seconds));
+    say(fmt::format("{}: {:.2f} %, {:.0f} s", title(number), 100 * result->score, result->seconds));
   }
   if (interrupt_.interrupted() || *code == kInterrupted)
     throw Interrupted(join({"interrupted in ", title(number), "; the same command goes on from there"}));

@@ -85,7 +85,8 @@ std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
   const std::vector<std::string> names = column_names(runs);
   std::string text = "run";
   for (const auto& name : names) text += ',' + name;
-  text += ",steps,accuracy,loss,seconds,bytes_sent_payload,bytes_sent_overhead\n";
+  const std::string score = results.empty() ? RunResult().score_key : results.begin()->second.score_key;
+  text += ",steps," + score + ",loss,seconds,bytes_sent_payload,bytes_sent_overhead\n";
   for (const Run& run : runs) {
     text += run.name;
     for (const auto& name : names) text += ',' + column_value(run, name);
@@ -100,7 +101,7 @@ std::string runs_csv(const std::vector<Run>& runs, const Results& results) {
       text += fmt::format(",,,{},,\n", result.seconds);
       continue;
     }
-    text += fmt::format(",{},{},{},{},{}\n", result.accuracy, result.loss, result.seconds,
+    text += fmt::format(",{},{},{},{},{}\n", result.score, result.loss, result.seconds,
                         optional_text(result.bytes_sent_payload), optional_text(result.bytes_sent_overhead));
   }
   return text;

@@ -10,6 +10,7 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
+#include "tern/trainer/task.h"
 
 namespace tern::reproduce {
 namespace {
@@ -42,12 +43,14 @@ class Course {
  public:
   void add(const Json& event) {
     const std::string kind = event.value("event", "");
+    if (kind == "start" && event.contains("scores")) score_key_ = Score{.name = event["scores"].at(0).at("name")}.key();
     if (kind == "step") add_step(event);
     if (kind == "eval") add_evaluation(event);
   }
 
   void describe(RunResult& result) const {
     result.curve = curve_;
+    result.score_key = score_key_;
     std::vector<double> durations;
     double before = 0;
     for (const Step& step : steps_) {
@@ -84,7 +87,7 @@ class Course {
     const Step done = steps_.empty() ? Step() : steps_.back();
     curve_.push_back({.step = number,
                       .seconds = done.seconds,
-                      .accuracy = event.value("accuracy", 0.0),
+                      .score = event.value(score_key_, 0.0),
                       .loss = event.value("loss", 0.0),
                       .bytes_sent = done.bytes});
   }
@@ -97,6 +100,7 @@ class Course {
 
   std::vector<Step> steps_;
   std::vector<CurvePoint> curve_;
+  std::string score_key_ = RunResult().score_key;
 };
 
 constexpr const char* kSum = "crc32c";
@@ -112,8 +116,7 @@ uint32_t sum_of(const Json& kept) {
 std::optional<RunResult> read_result(const std::filesystem::path& log) {
   const Json done = last_event(log);
   if (done.is_null() || done.value("event", "") != "done") return std::nullopt;
-  RunResult result = {.accuracy = done.at("accuracy"),
-                      .loss = done.at("loss"),
+  RunResult result = {.loss = done.at("loss"),
                       .seconds = done.at("seconds"),
                       .bytes_sent_payload = number(done, "bytes_sent_payload"),
                       .bytes_sent_overhead = number(done, "bytes_sent_overhead")};
@@ -127,6 +130,7 @@ std::optional<RunResult> read_result(const std::filesystem::path& log) {
   for (std::string line; std::getline(file, line);)
     if (const Json event = Json::parse(line, nullptr, false); event.is_object()) course.add(event);
   course.describe(result);
+  result.score = done.at(result.score_key);
   return result;
 }
 
@@ -135,9 +139,8 @@ std::optional<int64_t> read_step(const std::filesystem::path& log) {
   return event.is_null() ? std::nullopt : number(event, "step");
 }
 
-std::optional<double> seconds_to(const RunResult& result, double accuracy) {
-  const auto reached =
-      std::ranges::find_if(result.curve, [&](const auto& point) { return point.accuracy >= accuracy; });
+std::optional<double> seconds_to(const RunResult& result, double score) {
+  const auto reached = std::ranges::find_if(result.curve, [&](const auto& point) { return point.score >= score; });
   return reached == result.curve.end() ? std::nullopt : std::optional(reached->seconds);
 }
 

@@ -5,6 +5,7 @@
 #include "tern/apps/reproduce/engine/run_files.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 #include "tern/core/stopwatch.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/job/program.h"

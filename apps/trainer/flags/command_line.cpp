@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -165,7 +164,10 @@ class CommandLine {
     settings_ = application.defaults;
     settings_.codecs = application.codecs;
     settings_.augment = application.augment;
-    for (const Choice& choice : application.choices) settings_.choices[choice.flag] = choice.values.front();
+    for (const Choice& choice : application.choices) {
+      check(!choice.values.empty(), "the application's choice --", choice.flag, " has no values");
+      settings_.choices[choice.flag] = choice.values.front();
+    }
     for (const Count& count : application.counts) settings_.counts[count.flag] = count.value;
     make_task();
     check_offer();
@@ -197,7 +199,7 @@ class CommandLine {
       throw InputError(error.what());
     }
     if (print_version_) return {.run = false, .text = version_text(application_.name)};
-    refuse_unknown();
+    refuse_unknown(app_);
     if (!config_.empty()) add_config();
     overrule_length();
     if (application_.settle) application_.settle(settings_, [this](const char* flag) { return is_given(flag); });
@@ -206,7 +208,7 @@ class CommandLine {
     std::optional<ClusterPlace> place;
     try {
       place = place_by_flags(settings_);
-      if (!place) place = find_place([](const char* name) { return std::getenv(name); });
+      if (!place) place = find_place();
       if (place) settle(settings_, *place);
       validate(settings_);
       refuse_without_effect();
@@ -229,14 +231,14 @@ class CommandLine {
   /// Checks what the application offers: these are faults of the program, not of its user.
   void check_offer() const {
     check_scores(task_of(settings_)->scores());
-    check(!settings_.datasets.empty(), application_.name, " offers no data set");
+    check(!settings_.datasets.empty(), "the application offers no data set");
     std::set<std::string> names;
     for (const DatasetEntry& entry : settings_.datasets) {
-      check(names.insert(entry.name).second, application_.name, " offers two data sets '", entry.name, "'");
-      check(entry.load != nullptr, application_.name, ": the data set '", entry.name, "' has no `load`");
+      check(names.insert(entry.name).second, "the application offers two data sets '", entry.name, "'");
+      check(entry.load != nullptr, "the data set '", entry.name, "' has no `load`");
     }
-    check(known_dataset(settings_) || settings_.data == TrainSettings().data, application_.name,
-          ": the default data set '", settings_.data, "' is none of ", data_words());
+    check(known_dataset(settings_) || settings_.data == TrainSettings().data, "the default data set '", settings_.data,
+          "' is none of ", data_words());
   }
 
   /// Checks that each flag is given once, that no flag takes another flag as its value, and that a switch has no value
@@ -305,23 +307,12 @@ class CommandLine {
     add_option(app_, "--" + choice.flag, listed(words), choice.help, read)->group("Model")->default_str(field);
   }
 
-  void refuse_unknown() const {
-    const std::vector<std::string> unknown = app_.remaining();
-    if (!unknown.empty()) fail_unknown("argument", unknown.front().substr(0, unknown.front().find('=')), "--");
-  }
-
-  [[noreturn]] void fail_unknown(const char* kind, const std::string& word, const std::string& dashes) const {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app_.get_options()) names.push_back(dashes + option->get_lnames().front());
-    fail_input({"unknown ", kind, " '", word, "'", suggestion(word, names)});
-  }
-
   /// Applies the flags of the file that the command line does not give.
   void add_config() {
     for (const ConfigLine& line : read_config(config_)) {
       try {
         CLI::Option* option = app_.get_option_no_throw("--" + line.flag);
-        if (!option || option->get_group() == kProgram) fail_unknown("flag", line.flag, "");
+        if (!option || option->get_group() == kProgram) fail_unknown(app_, "flag", line.flag, "");
         const auto [first, is_new] = config_lines_.emplace(option->get_name(), line.number);
         check_input(is_new, option->get_name(), ": given in line ", first->second, " already, expected once");
         if (!overruled(*option)) add_line(*option, line);

@@ -151,7 +151,11 @@ void visit_training_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Training"};
   constexpr Range kSteps = {.low = 0, .high = kMostSteps};
   const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
-  visit(flag("epochs", "N", "Passes over the training samples (1 if neither is given)").in(kSteps), s.epochs);
+  visit(flag("epochs", "N",
+             s.epochs || s.iterations ? "Passes over the training samples"
+                                      : "Passes over the training samples; 1 unless --iterations is given")
+            .in(kSteps),
+        s.epochs);
   visit(flag("iterations", "N", "Training steps, instead of --epochs").in(kSteps), s.iterations);
   visit(flag("optimizer", "NAME", "Update rule").shapes_result(), s.optimizer);
   visit(flag("lr", "X", "Learning rate").shapes_result().in(kPositive), s.lr);
@@ -161,10 +165,15 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kPositive)
             .needing(s.lr_schedule == LrSchedule::poly, "it belongs to --lr-schedule poly"),
         s.lr_power);
-  visit(flag("lr-steps", "X,X,...", "step: a tenth of the rate from each of these steps, or shares of the run, on")
+  visit(flag("lr-steps", "X,X,...", "step: change the rate at each of these steps, or shares of the run")
             .shapes_result()
             .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
         s.lr_steps);
+  visit(flag("lr-factor", "X", "step: multiply the rate by this at each of --lr-steps")
+            .shapes_result()
+            .in(kPositive)
+            .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
+        s.lr_factor);
   visit(flag("warmup", "N", "Steps in which the rate rises linearly to the schedule").shapes_result().in(kSteps),
         s.warmup);
   visit(flag("warmup-lr", "X", "Constant rate in the --warmup steps; 0: it rises")
@@ -234,7 +243,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .needing(ist, "it belongs to --method ist"),
         s.ist_eval);
   visit(flag("calibrate-batches", "N",
-             "Evaluate by batch-norm statistics of so many training batches; calibrated: 20 unless given")
+             "Training batches that set the batch-norm statistics before an evaluation; --ist-eval calibrated: 20")
             .agrees(Agreement::ranks)
             .in(kFromOne)
             .between_ranks(s)
@@ -304,7 +313,7 @@ void visit_machine_flags(Settings& s, Visit& visit) {
   const bool on_cpu = s.device == kCpu;
   visit(flag("seed", "N", "Seed of all random numbers").shapes_result().used_by(Use::evaluation).in(kNotNegative),
         s.seed);
-  visit(flag("threads", "N", "Threads that compute, of each worker; 0: one per core of this machine in all")
+  visit(flag("threads", "N", "Threads that compute, in each worker; 0: the workers of a machine share its cores")
             .agrees(Agreement::ranks)
             .used_by(Use::model)
             .in({.low = 0, .high = 1024}),
@@ -314,10 +323,11 @@ void visit_machine_flags(Settings& s, Visit& visit) {
              "it sees)")
             .used_by(Use::model),
         s.device);
-  visit(flag("precision", "NAME", "Of activations, or only of products (tf32: CUDA); parameters stay fp32")
-            .shapes_result()
-            .used_by(Use::model),
-        s.precision);
+  visit(
+      flag("precision", "NAME", "Number format of activations; tf32: of products alone, on CUDA. Parameters stay fp32")
+          .shapes_result()
+          .used_by(Use::model),
+      s.precision);
   visit(flag("deterministic", nullptr, "CUDA: the same losses from run to run: no engine is chosen by timing")
             .used_by(Use::model)
             .needing(!on_cpu, "on the CPU losses are the same from run to run"),
@@ -362,7 +372,16 @@ void visit_model_flags(Settings& s, Visit& visit) {
             .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
         s.checkpoint_every);
   visit(flag("resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR").used_by(Use::model), s.resume);
-  visit(flag("init", "FILE", "Start from these parameters (safetensors)").used_by(Use::model), s.init);
+  visit(flag("init", "FILE", "Start from these parameters: safetensors, or a checkpoint file").used_by(Use::model),
+        s.init);
+  visit(flag("init-partial", nullptr, "Take the tensors of --init that fit the model, and name the others")
+            .shapes_result()
+            .needing(!s.init.empty(), "it needs --init FILE"),
+        s.init_partial);
+  visit(flag("freeze", "PATTERN", "Do not train the parameters whose names match: 'conv*'")
+            .shapes_result()
+            .needing(s.method != TrainingMethod::ist, "--method ist trains all parameters"),
+        s.freeze);
   visit(flag("save", "FILE", "Write the parameters at the end (safetensors)"), s.save);
   visit(flag("eval-only", nullptr, "Evaluate the model of --init or --resume, without training").used_by(Use::model),
         s.eval_only);

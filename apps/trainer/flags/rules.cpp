@@ -101,7 +101,6 @@ void validate_workers(const TrainSettings& s) {
   samples_per_rank(s, static_cast<int>(*s.workers));
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
-  check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
   check_input(s.transport != RankTransport::nccl || parse_device(s.device).type == DeviceType::cuda, "--device: found ",
               s.device, ", expected cuda with --transport nccl, which moves tensors from GPU to GPU");
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
@@ -125,6 +124,7 @@ std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
 }
 
 void validate(const TrainSettings& s) {
+  check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
   validate_ranges(s);
   validate_workers(s);
   check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");

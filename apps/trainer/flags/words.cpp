@@ -4,10 +4,8 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <limits>
-#include <numeric>
 
 #include "tern/core/error.h"
 
@@ -47,22 +45,6 @@ std::string quoted(const std::string& value) {
     text += c == '\n' ? 'n' : c;
   }
   return text + '"';
-}
-
-/// The Levenshtein distance: the least number of insertions, deletions and substitutions from `a` to `b`.
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -113,16 +95,32 @@ CLI::Option* add_option(CLI::App& app, const std::string& flag, const std::strin
 
 std::string listed(std::span<const std::string_view> words) { return fmt::format("{}", fmt::join(words, "|")); }
 
-std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
-  const std::string* nearest = nullptr;
-  size_t least = 1 + word.size() / 3;
-  for (const auto& candidate : candidates) {
-    const size_t distance = edit_distance(word, candidate);
-    if (distance > least || (nearest && distance == least)) continue;
-    nearest = &candidate;
-    least = distance;
+void fail_unknown(const CLI::App& app, const char* kind, const std::string& word, const std::string& dashes) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (const auto& own = option->get_lnames(); !own.empty()) names.push_back(dashes + own.front());
+  fail_input({"unknown ", kind, " '", word, "'", suggestion(word, names)});
+}
+
+void refuse_unknown(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (!unknown.empty()) fail_unknown(app, "argument", unknown.front().substr(0, unknown.front().find('=')), "--");
+}
+
+std::optional<std::string> parse_words(CLI::App& app, int argc, const char* const* argv, const std::string& version) {
+  app.set_version_flag("--version", version, "Print the versions of tern and what it uses");
+  app.allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion&) {
+    return version;
+  } catch (const CLI::CallForHelp&) {
+    return app.help();
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what());
   }
-  return nearest ? join({", did you mean '", *nearest, "'?"}) : "";
+  refuse_unknown(app);
+  return {};
 }
 
 }  // namespace tern::trainer

@@ -75,6 +75,16 @@ std::string show_value(const auto& value) { return write_value(value); }
 inline std::string show_value(const std::string& value) { return value; }
 std::string show_value(const Worded auto& value) { return to_string(value); }
 
+/// Throws InputError for a word that is no option of `app`, with a suggestion. `dashes` stand before the options'
+/// names.
+[[noreturn]] void fail_unknown(const CLI::App& app, const char* kind, const std::string& word,
+                               const std::string& dashes);
+/// The same for the first word that a parsed `app` does not know.
+void refuse_unknown(const CLI::App& app);
+/// Parses a command line, to which it adds --version. Returns the text to print if the user asks for `version` or help.
+/// Throws InputError, for an unknown word with a suggestion.
+std::optional<std::string> parse_words(CLI::App& app, int argc, const char* const* argv, const std::string& version);
+
 /// Adds an option to `app`; `read` receives the words after it. If `read` throws InputError, the flag is put before its
 /// message.
 CLI::Option* add_option(CLI::App& app, const std::string& flag, const std::string& value, const std::string& help,
@@ -85,8 +95,5 @@ void add_value_option(CLI::App& app, const std::string& flag, const std::string&
                       const std::string& help) {
   add_option(app, flag, value, help, [&field](const std::vector<std::string>& words) { read_value(words, field); });
 }
-
-/// ", did you mean 'x'?" with the candidate nearest to `word` by edit distance; empty if none is near.
-std::string suggestion(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace tern::trainer

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 #include "tern/trainer/job/program.h"
 
 namespace tern::trainer {

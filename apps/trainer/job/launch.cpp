@@ -16,9 +16,9 @@
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/dist/comm/join.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/comm/nccl.h"
-#include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/flags/rules.h"
@@ -111,11 +111,6 @@ std::optional<detail::Listener> find_listener(const TrainSettings& settings, con
   return detail::Listener(address);
 }
 
-/// If all ranks are on this machine, returns the machine's token: the user need not give one.
-JobToken find_token(const ClusterPlace& place) {
-  return place.local_size == place.size ? token_of_machine() : token_from_environment();
-}
-
 /// Returns a function that prints which ranks have not joined yet. If there is a supervisor, only rank 0 prints, for
 /// all ranks.
 std::function<void(const std::string&)> note_for(const TrainSettings& settings, const ClusterPlace& place,
@@ -124,19 +119,13 @@ std::function<void(const std::string&)> note_for(const TrainSettings& settings, 
   return [&console](const std::string& text) { console.out.print("note: " + text); };
 }
 
-std::unique_ptr<Communicator> connect(const TrainSettings& settings, const ClusterPlace& place, Console& console) {
-  const Deadlines deadlines = rank_deadlines(settings);
-  auto transport = shaped(settings, make_tcp({.rank = place.rank,
-                                              .size = place.size,
-                                              .master = place.master,
-                                              .token = find_token(place),
-                                              .epoch = place.epoch,
-                                              .deadlines = deadlines,
-                                              .note = note_for(settings, place, console)},
-                                             find_listener(settings, place)));
-  if (settings.transport != RankTransport::nccl) return std::make_unique<TransportCommunicator>(std::move(transport));
-  const NcclOptions options = {.device = parse_device(settings.device), .master = place.master, .deadlines = deadlines};
-  return make_nccl(std::move(transport), options);
+Job connect(const TrainSettings& settings, const ClusterPlace& place, Console& console) {
+  JoinOptions options = {.device = parse_device(settings.device),
+                         .nccl = settings.transport == RankTransport::nccl,
+                         .deadlines = rank_deadlines(settings),
+                         .note = note_for(settings, place, console)};
+  if (!settings.link.empty()) options.link = parse_link(settings.link);
+  return join(place, options, find_listener(settings, place));
 }
 
 /// "torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
@@ -163,12 +152,12 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
     settings.device = to_string(gpu_of(place, cuda_device_count()));
   prepare_machine(settings, place.local_size);
   // The ranks join before they load data. If a rank fails after that, the other ranks hear it at once.
-  const auto communicator = connect(settings, place, console);
+  const Job job = connect(settings, place, console);
   if (!interrupt) interrupt.emplace();
   const auto pulses = inherited_pulses(place);
   try {
     Trainer(application, settings,
-            {load_run_data(settings), *interrupt, console.out, communicator.get(),
+            {load_run_data(settings), *interrupt, console.out, job.communicator.get(),
              place.supervised ? "" : told_by(place, settings), pulses ? pulses->of(place.rank) : Pulse()})
         .train();
   } catch (const Interrupted&) {
@@ -177,7 +166,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   } catch (const PeerError&) {
     throw;
   } catch (const std::exception& error) {
-    communicator->abandon(error.what());
+    job.communicator->abandon(error.what());
     throw;
   }
 }

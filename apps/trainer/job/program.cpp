@@ -42,14 +42,6 @@ int exit_code_of(const std::string& name, Console& console, const std::function<
 
 }  // namespace
 
-std::string program_path() {
-  constexpr const char* kSelf = "/proc/self/exe";
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink(kSelf, error);
-  // If the program's file was replaced while it runs, it exists only under /proc.
-  return error || !std::filesystem::exists(path, error) ? kSelf : path.string();
-}
-
 void settle_output() {
   std::signal(SIGPIPE, SIG_IGN);
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -64,14 +56,6 @@ void settle_child(pid_t parent, int output, int errors, const sigset_t& blocked)
   if (output >= 0) ::dup2(output, STDOUT_FILENO);
   if (errors >= 0) ::dup2(errors, STDERR_FILENO);
   ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
-}
-
-void wait_passively(char** argv) {
-  // Some microseconds: a wait between two loops of a training step is usually shorter than putting a thread to sleep.
-  constexpr const char* kSpins = "1000";
-  if (std::getenv("GOMP_SPINCOUNT")) return;
-  if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
-  execv(program_path().c_str(), argv);
 }
 
 int run_application(const std::string& name, Console& console, const std::function<int()>& body) {

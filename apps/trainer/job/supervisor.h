@@ -62,7 +62,7 @@ class Supervisor {
   std::vector<std::unique_ptr<Child>> children_;
   std::optional<int> cause_;  ///< exit code of the first cause
   bool lost_ = false;         ///< a rank ended because of another
-  /// Times since when: a rank failed; a rank ended because of a signal of its own; a signal came to this process.
+  /// When a rank failed; when a rank ended because of a signal to it; when a signal came to this process.
   std::optional<Clock::time_point> failed_, interrupted_, asked_;
   bool impatient_ = false;                      ///< a second signal came
   std::set<std::string> told_;                  ///< printed messages of ranks with bad input

@@ -40,6 +40,7 @@ Json json_of(const std::optional<E>& value) {
 Json to_json(const TrainSettings& settings) {
   Json object;
   visit_flags(settings, [&](const Flag& flag, const auto& field) {
+    if (!flag.offered) return;
     std::string key = flag.name;
     std::ranges::replace(key, '-', '_');
     object[key] = json_of(field);

@@ -90,9 +90,11 @@ void Progress::evaluated(const EvaluationReport& report) {
 
 void Progress::ended(const RunReport& report) {
   print_line("");
+  size_t width = 13;  // of "peak memory" and others below, with a gap
+  for (const Score& score : run_.scores) width = std::max(width, score.name.size() + 1);
   for (size_t i = 0; i < report.scores.size(); ++i)
-    print_line(fmt::format("{:<13} {}", run_.scores[i].name, run_.scores[i].text(report.scores[i])));
-  print_line(fmt::format("loss          {:.4f}", report.loss));
+    print_line(fmt::format("{:<{}} {}", run_.scores[i].name, width, run_.scores[i].text(report.scores[i])));
+  print_line(fmt::format("{:<{}} {:.4f}", "loss", width, report.loss));
   if (report.steps > 0)
     print_line(fmt::format("training      {} steps in {:.1f} s", grouped(report.steps), report.seconds));
   if (report.samples_per_second > 0)

@@ -72,7 +72,7 @@ void BatchFeed::fetch() {
   auto batch = loader_.next();
   if (!batch) return;
   if (!upload_) {
-    ahead_.emplace(*batch, *batch, precision_);
+    ahead_.emplace(*batch, *batch, precision_, loader_.name());
     return;
   }
   Buffers& to = buffers_[std::exchange(turn_, 1 - turn_)];
@@ -84,7 +84,7 @@ void BatchFeed::fetch() {
         room(to.fields["image"], set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
     fields.emplace("image", images_ahead_);
   }
-  ahead_.emplace(Batch(bring(to.indices, batch->indices()), std::move(fields)), *batch, precision_);
+  ahead_.emplace(Batch(bring(to.indices, batch->indices()), std::move(fields)), *batch, precision_, loader_.name());
 }
 
 /// Copies `source` to the device, into a buffer that is reused for the batches that fit.

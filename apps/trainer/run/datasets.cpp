@@ -172,6 +172,7 @@ Transform training_transform(const TrainSettings& settings, const ImageSpec& ima
 
 std::shared_ptr<const Dataset> load_split(const TrainSettings& settings, Split split) {
   auto data = find_dataset(settings).load(settings, split);
+  check(data != nullptr, "the data set '", settings.data, "': `load` returned no data set");
   check_input(data->size() > 0, "--data ", settings.data, ": the ", split == Split::train ? "training" : "test",
               " set has no samples");
   return data;

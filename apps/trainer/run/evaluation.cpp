@@ -5,6 +5,7 @@
 
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
+#include "tern/kernels/loss.h"
 #include "tern/layers/module.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/run/batch_feed.h"
@@ -58,12 +59,24 @@ void check_finite_state(Module& model, int64_t step) {
                 " is not finite after step ", step, "; a smaller --lr may help");
 }
 
+Forward forward_pass(const Task& task, Module& model, const DeviceBatch& batch) {
+  try {
+    return task.forward(model, batch);
+  } catch (const kernels::LabelError& error) {
+    if (error.row >= batch.size()) throw;  // the rows are not those of the batch
+    throw InputError(join({batch.sample_name(error.row), ": ", error.reason}));
+  }
+}
+
 std::vector<Ratio> count_scores(const Task& task, std::span<const Tensor> outputs, const Batch& batch) {
   std::vector<Tensor> on_cpu;
   for (const Tensor& output : outputs) on_cpu.push_back(output.to(Device{}));
   auto counted = task.count(on_cpu, batch);
-  check(counted.size() == task.scores().size(), "the task counts ", counted.size(), " scores and names ",
-        task.scores().size());
+  const std::vector<Score> scores = task.scores();
+  check(counted.size() == scores.size(), "the task counts ", counted.size(), " scores and names ", scores.size());
+  for (size_t i = 0; i < counted.size(); ++i)
+    check(std::isfinite(counted[i].numerator) && std::isfinite(counted[i].denominator), "the task counts ",
+          counted[i].numerator, " of ", counted[i].denominator, " as ", scores[i].name, ", expected finite numbers");
   return counted;
 }
 
@@ -86,7 +99,7 @@ void calibrate(Module& model, const Task& task, DataLoader& loader, DType dtype,
   calibrate_batch_statistics(model, [&] {
     if (loader.position().batch == batches) return false;
     const auto batch = feed.next();
-    if (batch) task.forward(model, *batch);
+    if (batch) forward_pass(task, model, *batch);
     return batch.has_value();
   });
 }
@@ -104,7 +117,7 @@ std::optional<Evaluation> evaluate(Module& model, const Task& task, DataLoader& 
   while (const auto batch = feed.next()) {
     if (stop()) return std::nullopt;
     if (options.batch_statistics && batch->size() == 1) continue;  // a last batch of one sample has no statistics
-    const Forward pass = task.forward(model, *batch);
+    const Forward pass = forward_pass(task, model, *batch);
     feed.prefetch();
     const double value = pass.loss.value().item();
     check_finite(value, when, model, task, *batch);

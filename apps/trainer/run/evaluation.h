@@ -38,6 +38,9 @@ std::optional<Evaluation> evaluate(Module& model, const Task& task, DataLoader& 
                                    const EvaluationOptions& options, const std::string& when,
                                    const std::function<bool()>& stop);
 
+/// `Task::forward`. Throws InputError with data set and sample if a label is no class.
+Forward forward_pass(const Task& task, Module& model, const DeviceBatch& batch);
+
 /// `Task::count`, for outputs on any device. Throws Error unless it gives one ratio per score.
 std::vector<Ratio> count_scores(const Task& task, std::span<const Tensor> outputs, const Batch& batch);
 

@@ -24,7 +24,7 @@ namespace {
 std::vector<ParameterGroup> groups_of(Module& model) {
   std::vector<ParameterGroup> groups(2);
   groups[1].weight_decay = 0;
-  for (auto& named : model.parameters())
+  for (auto& named : model.trained_parameters())
     groups[decays(model, named.name) ? 0 : 1].parameters.push_back(std::move(named));
   return groups;
 }
@@ -42,7 +42,7 @@ std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, Module& model) {
                                             .nesterov = s.optimizer == UpdateRule::nesterov});
 }
 
-/// The steps from which on the rate is a tenth. Values below 1 are fractions of the run and are rounded up.
+/// The steps at which the rate changes. Values below 1 are fractions of the run and are rounded up.
 std::vector<int64_t> steps_of(const TrainSettings& s, int64_t total_steps) {
   std::vector<int64_t> steps;
   for (const double at : s.lr_steps)
@@ -55,7 +55,7 @@ Schedule make_course(const TrainSettings& s, int64_t total_steps) {
   switch (s.lr_schedule) {
     case LrSchedule::constant: break;
     case LrSchedule::poly: return poly_schedule(s.lr, steps, s.lr_power);
-    case LrSchedule::step: return step_schedule(s.lr, steps_of(s, total_steps));
+    case LrSchedule::step: return step_schedule(s.lr, steps_of(s, total_steps), s.lr_factor);
     case LrSchedule::cosine: return cosine_schedule(s.lr, steps);
   }
   return constant_schedule(s.lr);
@@ -99,7 +99,9 @@ IndependentSubnets::Options subnet_options(const TrainSettings& s) {
 
 SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
-  check_input(sliced != nullptr, "--method ist: this model does not say how it is cut into subnets");
+  check_input(sliced != nullptr,
+              "--method ist: this model does not say how it is cut into subnets; expected a model that derives "
+              "from SubnetModel (docs/extending.md, \"A network\")");
   const SubnetPlan plan = sliced->subnet_plan(s.ist_scope);
   const bool fc = s.ist_scope == SubnetScope::fc;
   check_input(!plan.layers.empty(), "--ist-scope ", s.ist_scope, ": this model has no ",
@@ -108,23 +110,40 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
   return plan;
 }
 
+void check_freeze(const std::string& pattern, Module& model) {
+  try {
+    model.freeze(pattern);
+  } catch (const InputError& error) {
+    throw InputError(std::string("--") + error.what());
+  }
+  check_input(!model.trained_parameters().empty(), "--freeze '", pattern,
+              "' matches all parameters, expected some to train");
+}
+
 }  // namespace
 
-std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings, const Dataset* data) {
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings, const Dataset* data,
+                                   PartialCopy* copied) {
   ModelSpec spec = {.choices = settings.choices, .counts = settings.counts};
   if (data) spec.fields = data->fields();
   ImageSpec images = describe_dataset(settings).spec;
   if (const auto* pictures = dynamic_cast<const ImageDataset*>(data)) images = pictures->spec();
   if (images.numel() > 0) spec.images = training_transform(settings, images).output(images);
+  check(application.model != nullptr, application.name, " has no `model`");
   auto model = application.model(spec);
+  check(model != nullptr, application.name, ": `model` returned no model");
   model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
+  if (!settings.freeze.empty()) check_freeze(settings.freeze, *model);
   if (settings.init.empty()) return model;
   try {
     const SafetensorsFile file = read_safetensors(settings.init);
-    if (is_checkpoint(file))
-      to_checkpoint(file, settings.init).restore("model", *model);
-    else
-      model->load_state(file.tensors);
+    const StateDict state = is_checkpoint(file) ? to_checkpoint(file, settings.init).section("model") : file.tensors;
+    if (settings.init_partial) {
+      const PartialCopy copy = model->load_matching_state(state);
+      if (copied != nullptr) *copied = copy;
+    } else {
+      model->load_state(state);
+    }
   } catch (const InputError& error) {
     const std::string text = error.what();
     throw InputError("--init: " + (text.starts_with(settings.init) ? text : settings.init + ": " + text));

@@ -15,9 +15,10 @@
 namespace tern::trainer {
 
 /// Makes the application's model for the chosen data set, with initial values from the seed or from --init. `data` is
-/// one of its splits; tern's pictures do without. Throws InputError if the file of --init does not fit.
+/// one of its splits; tern's pictures do without. Throws InputError if the file of --init does not fit. With
+/// --init-partial, `copied` receives what was taken from it.
 std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings,
-                                   const Dataset* data = nullptr);
+                                   const Dataset* data = nullptr, PartialCopy* copied = nullptr);
 
 /// The dtype of activations for --precision.
 DType activation_dtype(const TrainSettings& settings);

@@ -1,5 +1,8 @@
 #include "tern/trainer/run/trainer.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <cmath>
 
@@ -25,6 +28,15 @@ int64_t calibration_batches(const TrainSettings& s) {
   return s.ist_eval == SubnetEvaluation::calibrated ? s.calibrate_batches.value_or(kOfSubnets) : 0;
 }
 
+/// "--init-partial took 2 tensors: a, b; left of the file: none; not in the file: c"
+std::string describe_copy(const PartialCopy& copied) {
+  const auto list = [](const std::vector<std::string>& names) {
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  };
+  return fmt::format("--init-partial took {} tensors: {}; left of the file: {}; not in the file: {}",
+                     copied.taken.size(), list(copied.taken), list(copied.left), list(copied.missing));
+}
+
 }  // namespace
 
 Trainer::Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources)
@@ -34,7 +46,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
-      model_(make_model(application, settings, resources.data.training.get())) {
+      model_(make_model(application, settings, resources.data.training.get(), &copied_)) {
   parameters_ = model_->parameter_count();
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
@@ -100,7 +112,10 @@ void Trainer::write_checkpoint() {
 
 void Trainer::train() {
   if (team_.leads()) listeners_ = make_listeners(settings_, resources_.out);
-  for (const auto& listener : listeners_) listener->started(describe());
+  for (const auto& listener : listeners_) {
+    listener->started(describe());
+    if (settings_.init_partial) listener->noted(describe_copy(copied_));
+  }
   if (!at_epoch_end()) start_loader();
   while (true) {
     // The loader prepares the next batches during the evaluation.
@@ -172,7 +187,7 @@ Forward Trainer::forward(const DeviceBatch& batch) {
   model_->begin_step({.seed = static_cast<uint64_t>(settings_.seed),
                       .step = static_cast<uint32_t>(steps_),
                       .samples = batch.indices()});
-  return task_->forward(*model_, batch);
+  return forward_pass(*task_, *model_, batch);
 }
 
 /// Issues a step operation by operation.

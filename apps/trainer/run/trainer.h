@@ -96,6 +96,7 @@ class Trainer {
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null if nothing is calibrated
   std::shared_ptr<const Task> task_;
   std::vector<Score> scores_;  ///< of task_
+  PartialCopy copied_;         ///< what --init-partial took
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<DistributedOptimizer> method_;

@@ -45,7 +45,7 @@ std::string host_of(const Hello& hello);
 /// side answers the other side's random challenge with HMAC-SHA256 (RFC 2104) over the words of both sides and the
 /// direction. This admits peers and does not protect later bytes. Returns false if the connection or the wait ends
 /// before the listener has decided; another connection may succeed. Throws PeerError with the reason if the other end
-/// is no rank of this job, or if it refuses this rank.
+/// does not belong to this job, or if it refuses this rank.
 bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Until until);
 
 /// A peer that has proved that it has the token.

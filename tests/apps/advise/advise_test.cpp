@@ -15,6 +15,12 @@ Outcome advise(std::vector<std::string> words) {
   return run_program(words);
 }
 
+TEST(Advise, PrintsItsVersions) {
+  const Outcome outcome = advise({"--version"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("advise: tern ")) << outcome.out;
+}
+
 TEST(Advise, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"--model", "lnet"}, "--model: found 'lnet', expected lenet|mlp|mlp4096|"},
@@ -30,7 +36,8 @@ TEST(Advise, RefusesWhatCannotBe) {
       {{"--threads", "0"}, "--threads: found 0, expected 1 to 1024"},
       {{"--batch-size", "0"}, "--batch-size: found 0, expected 1 to 1000000"},
       {{"--seconds", "0"}, "--seconds: found 0, expected a number above 0"},
-      {{"--dance"}, "--dance"},
+      {{"--dance"}, "unknown argument '--dance'"},
+      {{"--modle", "lenet"}, "unknown argument '--modle', did you mean '--model'?"},
   };
   for (const auto& [words, sentence] : rows) {
     const Outcome outcome = advise(words);

@@ -144,7 +144,7 @@ TEST(ResNet, PadsItsShortcutsOnEitherSide) {
   EXPECT_EQ(shortcut(x).value().to_vector<float>(), (std::vector<float>{0, 1, 5, 0}));
 }
 
-TEST(AlexNet, HasTheParametersOfOneTowerOrTwo) {
+TEST(AlexNet, HasTheParametersOfOneTowerOrTwoSlow) {
   EXPECT_EQ(parameters_of(networks::OneTowerAlexNet({.classes = 1000})), 61'100'840);
   EXPECT_EQ(parameters_of(networks::AlexNet({.classes = 1001})), 60'970'697);
 }
@@ -160,7 +160,7 @@ TEST(ResNet, HasTorchvisionsNamesAndSizes) {
   EXPECT_EQ(state.find("layer1.0.downsample.0.weight"), nullptr);
 }
 
-TEST(Networks, VariantsAreWhatTheirProgramsBuild) {
+TEST(Networks, VariantsAreWhatTheirProgramsBuildSlow) {
   struct Row {
     std::string name, command;
     int64_t parameters;

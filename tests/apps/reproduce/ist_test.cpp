@@ -27,7 +27,7 @@ Results results_of(const Experiment& experiment, const std::function<RunResult(c
   Results results;
   for (const auto& run : experiment.runs()) {
     RunResult& made = results[run.name] = result(flag(run, "--method"), std::stoi(flag(run, "--seed")));
-    if (made.curve.empty()) made.curve = {{.accuracy = made.accuracy}};
+    if (made.curve.empty()) made.curve = {{.score = made.score}};
     made.curve.back().step = run.steps;
   }
   return results;
@@ -111,8 +111,8 @@ TEST(IstExperiments, MeasureEpochsAgainstOneWorkers) {
 /// A run that reaches 63 % after 10 s and 80 % after 30 s, both times `pace`.
 RunResult learned(double pace) {
   RunResult result;
-  result.curve = {{.step = 1, .seconds = 10 * pace, .accuracy = 0.63, .loss = 1, .bytes_sent = 5},
-                  {.step = 2, .seconds = 30 * pace, .accuracy = 0.8, .loss = 0.5, .bytes_sent = 10}};
+  result.curve = {{.step = 1, .seconds = 10 * pace, .score = 0.63, .loss = 1, .bytes_sent = 5},
+                  {.step = 2, .seconds = 30 * pace, .score = 0.8, .loss = 0.5, .bytes_sent = 10}};
   return result;
 }
 RunResult learned_by(const std::string& method, int) {
@@ -136,7 +136,7 @@ TEST(IstExperiments, CompareFinalAccuracies) {
   const auto table = ist_table3().make({.data = "tones", .seeds = 2});
   const Results results = results_of(*table, [](const std::string& method, int seed) {
     RunResult result;
-    result.accuracy = (method == "ist" ? 0.82 : 0.8) + 0.01 * seed;
+    result.score = (method == "ist" ? 0.82 : 0.8) + 0.01 * seed;
     return result;
   });
   expect_line(table->report(results).text, "| 2 | IST | 10 | 83.50 ± 0.71 | +2.00 | 81.53 |");

@@ -106,12 +106,12 @@ TEST(ReproduceQsgd, ComparesCodecsWithFloatAndThePaper) {
     const bool is_float = run.name.starts_with("float");
     // 1,000 elements. Floats send 6,000 bytes a step on the ring of 4. Codes send 4.25 bits per element to each of 3
     // other workers.
-    results[run.name] = {.accuracy = is_float ? 0.93 : 0.92,
+    results[run.name] = {.score = is_float ? 0.93 : 0.92,
                          .loss = 1,
                          .seconds = 5,
                          .bytes_sent_payload = is_float ? 60'000 : 15'937,
                          .bytes_sent_overhead = 0,
-                         .curve = {{.step = 10, .seconds = 5, .accuracy = 0.9, .loss = 1, .bytes_sent = 9}},
+                         .curve = {{.step = 10, .seconds = 5, .score = 0.9, .loss = 1, .bytes_sent = 9}},
                          .losses = std::vector<double>(10, 2)};
     EXPECT_EQ(std::ranges::count(run.flags, "--min-compress"), is_float ? 0 : 1);
   }

@@ -53,6 +53,12 @@ TEST_F(Reproduce, ListsItsTables) {
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
 }
 
+TEST_F(Reproduce, PrintsItsVersions) {
+  const Outcome outcome = run_program({TERN_REPRODUCE, "--version"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("reproduce: tern ")) << outcome.out;
+}
+
 TEST_F(Reproduce, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{}, "NAME"},

@@ -45,7 +45,7 @@ TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
   EXPECT_EQ(result->curve[0].seconds, 6.0);
   EXPECT_EQ(result->curve[0].bytes_sent, 306);
   EXPECT_EQ(result->curve[1].step, 6);
-  EXPECT_EQ(result->curve[1].accuracy, 0.75);
+  EXPECT_EQ(result->curve[1].score, 0.75);
   EXPECT_EQ(result->curve[1].loss, 0.875);
   EXPECT_EQ(result->curve[1].seconds, 10.5);
   EXPECT_EQ(result->curve[1].bytes_sent, 630);

@@ -11,6 +11,7 @@
 #include "tern/trainer/image_classification.h"
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/evaluation.h"
+#include "tern/trainer/run/recipe.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -187,10 +188,11 @@ TEST(DeviceBatch, GivesInputsInTheDtypeOfActivations) {
   const DeviceBatch given(batch, batch, DType::bf16);
   EXPECT_EQ(given.input("x").value().dtype(), DType::bf16);
   EXPECT_EQ(given.input("x").value().to_vector<float>(), (std::vector<float>{0.5f, 0.5f}));
+  EXPECT_EQ(given.input("x", DType::f64).value().dtype(), DType::f64);
   EXPECT_EQ(given["y"].dtype(), DType::f32);
   const Batch whole(Tensor::zeros({2}, {.dtype = DType::i64}), {{"x", Tensor::zeros({2, 1}, {.dtype = DType::i64})}});
-  EXPECT_EQ(message_of<InputError>([&] { DeviceBatch(whole, whole, DType::f32).input("x"); }),
-            "the field 'x' has elements of i64, expected f32 or f64 as input of the model");
+  EXPECT_EQ(message_of<InputError>([&] { DeviceBatch(whole, whole, DType::f32, "rows").input("x"); }),
+            "data set 'rows', sample 0: field 'x' has elements of i64, expected f32 or f64 as input of the model");
   EXPECT_FALSE(given.has("z"));
   EXPECT_NE(message_of<Error>([&] { given["z"]; }).find("'z'"), std::string::npos);
 }
@@ -246,12 +248,48 @@ TEST(Application, RefusesAnOfferThatIsNotClear) {
   };
   Application application = line_application();
   application.datasets = {{.name = "points", .load = LineTask::load}};
-  EXPECT_EQ(message(application), "train_line offers two data sets 'points'");
+  EXPECT_EQ(message(application), "the application offers two data sets 'points'");
   application.datasets = {{.name = "other", .load = {}}};
-  EXPECT_EQ(message(application), "train_line: the data set 'other' has no `load`");
+  EXPECT_EQ(message(application), "the data set 'other' has no `load`");
   application.datasets = {};
   application.defaults.data = "pionts";
-  EXPECT_EQ(message(application), "train_line: the default data set 'pionts' is none of points|no-points");
+  EXPECT_EQ(message(application), "the default data set 'pionts' is none of points|no-points");
+  application = line_application();
+  application.choices = {{.flag = "kind", .values = {}, .help = ""}};
+  EXPECT_EQ(message(application), "the application's choice --kind has no values");
+}
+
+TEST(Application, RefusesNothingInPlaceOfDataOrModels) {
+  Application application = line_application();
+  application.datasets = {{.name = "none", .load = [](const TrainSettings&, Split) { return nullptr; }}};
+  EXPECT_EQ(message_of<Error>([&] {
+              load_run_data(read_words(application, {"--data", "none"}).settings);
+            }),
+            "the data set 'none': `load` returned no data set");
+  application.model = [](const ModelSpec&) { return nullptr; };
+  EXPECT_EQ(message_of<Error>([&] { make_model(application, read_words(application, {}).settings, nullptr); }),
+            "train_line: `model` returned no model");
+}
+
+// Labels that are no class are the user's fault: the message names data set and sample.
+TEST(ForwardPass, NamesTheSampleOfALabelThatIsNoClass) {
+  struct Classifier final : Layer {
+    Variable forward(const Variable& x) override { return x; }
+  };
+  struct Classification final : TaskFor<Classifier> {
+    std::vector<DatasetEntry> datasets() const override { return {}; }
+    std::vector<Score> scores() const override { return {{.name = "accuracy"}}; }
+    Forward loss(Classifier& model, const DeviceBatch& batch) const override {
+      return {cross_entropy(model(batch.input("x")), batch["y"]), {}};
+    }
+    std::vector<Ratio> count(std::span<const Tensor>, const Batch&) const override { return {{1, 0}}; }
+  };
+  const Batch batch(Tensor::from<int64_t>({2}, {40, 12}),
+                    {{"x", Tensor::zeros({2, 3})}, {"y", Tensor::from<int64_t>({2}, {2, 7})}});
+  Classifier model;
+  EXPECT_EQ(message_of<InputError>(
+                [&] { forward_pass(Classification(), model, DeviceBatch(batch, batch, DType::f32, "own, training")); }),
+            "data set 'own, training', sample 12: label 7, expected 0 to 2 for 3 classes");
 }
 
 TEST(Application, NamesTheFieldsThatDiffer) {
@@ -314,7 +352,7 @@ TEST(ImageClassification, SmoothsLabelsInTrainingOnly) {
                     {{"image", image}, {"label", Tensor::from<int64_t>({1}, std::vector<int64_t>{1})}});
   const DeviceBatch given(batch, batch, DType::f32);
   const auto expected = [&](double smoothing) {
-    return cross_entropy(Variable(image.reshape({1, 3})), batch["label"], smoothing).value().item();
+    return cross_entropy(Variable(image.reshape({1, 3})), batch["label"], {.smoothing = smoothing}).value().item();
   };
   const ImageClassification task(0.1);
   EXPECT_EQ(task.forward(model, given).loss.value().item(), expected(0.1));

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/trainer/job/program.h"
@@ -77,7 +78,7 @@ int run(int ranks, const std::vector<int64_t>& sizes) {
 }  // namespace tern::bench
 
 int main(int argc, char** argv) {
-  tern::trainer::wait_passively(argv);
+  tern::wait_passively(argc, argv);
   CLI::App app("Times all-reduce of float32 between processes over TCP on loopback.");
   int ranks = 2;
   app.add_option("RANKS", ranks, "Processes")->required()->check(CLI::Range(1, 64));

@@ -28,7 +28,7 @@ TEST(ErrorFeedback, LosesNothing) {
 }
 
 // 10,000 Gaussian steps. Without the scale 1/(1+ω), the residual of qsgd with l2 grows beyond 1e6 within 400 steps.
-TEST(ErrorFeedback, KeepsTheResidualBounded) {
+TEST(ErrorFeedback, KeepsTheResidualBoundedSlow) {
   for (const char* spec : {"error-feedback:qsgd", "error-feedback:qsgd:norm=l2", "error-feedback:ternary"}) {
     const auto codec = make_codec(spec);
     for (uint32_t step = 0; step < 10000; ++step) encoded(*codec, gaussian({512}, step % 97), tag(0, step));

@@ -72,7 +72,7 @@ double code_bits(const std::vector<Tensor>& gradients, uint32_t step, uint32_t n
 // Four ranks share TernGrad's batch of 64. The gradients are from the first steps of a training without a codec. Later
 // in training, fewer and fewer examples dominate the gradients, and the entropy falls: to about 0.5 bits after 100
 // steps, and 0.25 after 1000.
-TEST(TernaryOfLeNet, HasTheEntropyOfRealGradients) {
+TEST(TernaryOfLeNet, HasTheEntropyOfRealGradientsSlow) {
   const char* folder = std::getenv("TERN_TEST_DATA");
   if (folder == nullptr) GTEST_SKIP() << "TERN_TEST_DATA does not name a folder with mnist/ in it";
   const auto mnist = load_mnist(std::filesystem::path(folder) / "mnist", Split::train);

@@ -97,7 +97,7 @@ TEST(Qsgd, HasTheExactVarianceDensityAndEntropy) {
 }
 
 // Lemma 3.1 is nearly tight if all magnitudes are equal and s = 1.
-TEST(Qsgd, ComesNearTheLemmaWhereItIsTight) {
+TEST(Qsgd, ComesNearTheLemmaWhereItIsTightSlow) {
   struct Row {
     int64_t n;
     double variance, bound, nonzeros;

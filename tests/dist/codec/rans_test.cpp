@@ -48,7 +48,7 @@ TEST(Rans, ReturnsEverySymbol) {
 }
 
 // Messages with 16 KiB of entropy or more. The header counts too.
-TEST(Rans, ComesWithinThreePercentOfTheEntropy) {
+TEST(Rans, ComesWithinThreePercentOfTheEntropySlow) {
   for (const auto& [ratio, count] : {std::pair(1e-3, 12'000'000), std::pair(0.05, 500'000), std::pair(0.3, 150'000),
                                      std::pair(0.9, 32'000), std::pair(0.985, 20'000)}) {
     const auto symbols = geometric(static_cast<size_t>(count), ratio, 254);

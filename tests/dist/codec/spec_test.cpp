@@ -33,8 +33,10 @@ TEST(CodecSpec, ReadsItsOwnWriting) {
 }
 
 TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
-  EXPECT_EQ(refusal("ternery"),
-            "no codec 'ternery'; there are none, fp16, bf16, ternary, qsgd, onebit, topk, randk, and error-feedback: "
+  EXPECT_EQ(refusal("ternery"), "no codec 'ternery', did you mean 'ternary'?");
+  EXPECT_EQ(refusal("eror-feedback:topk"), "no codec 'eror-feedback', did you mean 'error-feedback'?");
+  EXPECT_EQ(refusal("zip"),
+            "no codec 'zip'; there are none, fp16, bf16, ternary, qsgd, onebit, topk, randk, and error-feedback: "
             "before those that lose something");
   EXPECT_EQ(refusal("ternary:clib=2"),
             "codec ternary: no parameter 'clib'; it has clip, clip-mode, share, bucket, pack");

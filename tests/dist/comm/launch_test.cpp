@@ -43,7 +43,7 @@ const Variables kSrun = {{"SLURM_PROCID", "5"},
 
 TEST(ClusterPlace, IsNoneWhereNothingTells) {
   EXPECT_FALSE(place_in({}));
-  EXPECT_FALSE(place_in({{"WORLD_SIZE", "4"}}));
+  EXPECT_FALSE(place_in({{"SLURM_PROCID", "0"}})) << "a batch script is no rank";
   EXPECT_FALSE(place_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}})) << "one process alone is no cluster";
 }
 
@@ -124,7 +124,8 @@ TEST(ClusterPlace, TakesAGpuAmongThoseThatItSees) {
 TEST(ClusterPlace, RefusesNoNumbers) {
   for (const Variables& variables :
        {Variables{{"RANK", "4"}, {"WORLD_SIZE", "4"}}, Variables{{"RANK", "x"}, {"WORLD_SIZE", "4"}},
-        Variables{{"TERN_RANK", "0"}}, Variables{{"TERN_WORLD_SIZE", "2"}}})
+        Variables{{"TERN_RANK", "0"}}, Variables{{"TERN_WORLD_SIZE", "2"}}, Variables{{"PMI_RANK", "1"}},
+        Variables{{"OMPI_COMM_WORLD_RANK", "1"}}})
     EXPECT_NE(message_of<InputError>([&] { place_in(variables); }).find("RANK"), std::string::npos);
 }
 

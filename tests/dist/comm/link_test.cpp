@@ -43,18 +43,26 @@ double all_reduce_time(Transports transports, const std::string& link, int64_t c
   return *std::max_element(times.begin(), times.end());
 }
 
+/// The shortest time of several all-reduces, until one takes less than `enough` seconds.
+double shortest_time(const TransportKind& kind, int ranks, const std::string& link, int64_t count, double enough) {
+  double shortest = all_reduce_time(kind.make(ranks, {}), link, count);
+  for (int i = 0; i < 9 && shortest >= enough; ++i)
+    shortest = std::min(shortest, all_reduce_time(kind.make(ranks, {}), link, count));
+  return shortest;
+}
+
 // The time starts before the barrier, because a rank may leave the barrier after others have begun. A busy machine may
 // be late, but never early. So the nominal time is an exact bound only from below.
 
 TEST_P(LinkShape, BytesTakeTheirTimeOnTheWire) {
   // 4 ranks: 2 · 3/4 · 400 kB = 600 kB each way. At 40 Mbit/s this takes 0.12 s.
-  const double seconds = all_reduce_time(GetParam().make(4, {}), "rate=40mbit", 100000);
+  const double seconds = shortest_time(GetParam(), 4, "rate=40mbit", 100000, 0.24);
   EXPECT_GE(seconds, 0.119);
   EXPECT_LT(seconds, 0.24);
 }
 
 TEST_P(LinkShape, EveryStepOfTheRingWaitsForTheLatency) {
-  const double seconds = all_reduce_time(GetParam().make(3, {}), "latency=20ms", 30);
+  const double seconds = shortest_time(GetParam(), 3, "latency=20ms", 30, 12 * 0.02);
   EXPECT_GE(seconds, (2 + 4) * 0.02);  // the barrier before takes two rounds
   EXPECT_LT(seconds, 12 * 0.02);
 }

@@ -115,15 +115,15 @@ INSTANTIATE_TEST_SUITE_P(Table, Exchanges, testing::Combine(testing::ValuesIn(kP
 
 TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
   EXPECT_EQ(message_of<InputError>([] { check_exchange("ring", *make_codec("topk:ratio=0.1")); }),
-            "exchange ring takes none, fp16 and bf16, not topk:ratio=0.1; that goes by allgather, server");
+            "exchange ring takes none, fp16 and bf16, not topk:ratio=0.1; expected allgather, server for this codec");
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("ternary-ring", *make_codec("ternary:share=off,pack=entropy")); }),
       "exchange ternary-ring takes ternary with share=auto or on, not "
-      "ternary:clip=2.5,clip-mode=paper,share=off,bucket=0,pack=entropy; that goes by allgather, server");
-  EXPECT_EQ(
-      message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
-      "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
-      "multiple of 32 (5trit: 5), not qsgd:bits=4,bucket=100,norm=max,code=fixed; that goes by allgather, server");
+      "ternary:clip=2.5,clip-mode=paper,share=off,bucket=0,pack=entropy; expected allgather, server for this codec");
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
+            "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
+            "multiple of 32 (5trit: 5), not qsgd:bits=4,bucket=100,norm=max,code=fixed; expected allgather, server for "
+            "this codec");
   EXPECT_EQ(message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
             "no exchange 'rign'; there are ring, allgather, reduce-scatter, server, ternary-ring");
 }
@@ -133,7 +133,7 @@ TEST(ExchangeGrid, IsInTheHelp) {
   for (const std::string& name : exchange_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
   for (const char* row : {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk\n",
                           "reduce-scatter  -        -        -        yes      yes      -        -        -\n",
-                          "error-feedback:CODEC goes by allgather, server\n"})
+                          "Exchanges for error-feedback:CODEC: allgather, server\n"})
     EXPECT_NE(help.find(row), std::string::npos) << help;
 }
 

@@ -90,6 +90,7 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
   const BadInput table[] = {
       {{"--bath-size", "32"}, "unknown argument '--bath-size', did you mean '--batch-size'?"},
       {{"--frobnicate"}, "unknown argument '--frobnicate'"},
+      {{"--codec", "ternery"}, "--codec: no codec 'ternery', did you mean 'ternary'?"},
       {{"leftover"}, "unknown argument 'leftover'"},
       {{"--lr"}, "--lr: found nothing after it, expected X"},
       {{"--log", "--quiet"}, "--log: found the flag '--quiet', expected FILE"},
@@ -104,6 +105,7 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--resume", "--checkpoint", "@ck", "--init", "@m"}, "--init and --resume contradict each other"},
       {{"--checkpoint-every", "5"}, "--checkpoint-every would change nothing: it needs --checkpoint DIR"},
       {{"--lr-schedule", "step"}, "--lr-schedule step: needs --lr-steps"},
+      {{"--lr-factor", "0.5"}, "--lr-factor would change nothing: it belongs to --lr-schedule step"},
       {{"--lr-steps", "5"}, "--lr-steps would change nothing: it belongs to --lr-schedule step"},
       {{"--precision", "tf32"}, "--precision tf32: found --device cpu, expected cuda"},
       {{"--no-cuda-graph"}, "--cuda-graph would change nothing: it needs --device cuda"},

@@ -48,7 +48,7 @@ TEST_F(TrainLenet, RefusesAnImageItCannotRead) {
   const std::string whole = read_file(place("good.png"));
   write_file(place("half.png"), whole.substr(0, whole.size() / 2));
   const std::pair<const char*, const char*> table[] = {
-      {"bad.png", ": found no whole image (of none of these kinds), expected PNG, JPEG, "},
+      {"bad.png", ": found no whole image (the file has another format), expected PNG, JPEG, "},
       {"half.png", ": truncated: the chunk at offset "},
       {"none.png", ": cannot be read: No such file or directory\n"},
       {"data", ": is a folder, expected an image file\n"}};

@@ -45,6 +45,8 @@ TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
   EXPECT_EQ(rates({2, 3}, 4), rates({0.5, 0.75}, 4));
   EXPECT_EQ(rates({0.3}, 5), rates({2}, 5));  // the step is rounded up
   EXPECT_EQ(rates({0.5, 0.75}, 1), (std::vector<double>{1}));
+  settings.lr_factor = 0.25;
+  EXPECT_EQ(rates({1, 2}, 3), (std::vector<double>{1, 0.25, 0.0625}));
 }
 
 TEST(Recipe, HoldsARateFirstOrRises) {

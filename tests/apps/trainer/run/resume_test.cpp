@@ -127,7 +127,7 @@ TEST_F(TrainLenetResume, AnInterruptEndsTheStepWritesACheckpointAndGives130) {
 }
 
 // Each stop comes at some step of a round of five steps.
-TEST_F(TrainLenetResume, InterruptsChangeNoLossOfLocalSgd) {
+TEST_F(TrainLenetResume, InterruptsChangeNoLossOfLocalSgdSlow) {
   for (const char* transport : {"inproc", "socket"}) {
     SCOPED_TRACE(transport);
     const std::vector<std::string> recipe = {"--workers",     "4",         "--transport", transport,

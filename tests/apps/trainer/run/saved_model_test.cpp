@@ -27,6 +27,30 @@ TEST_F(TrainLenet, StartsFromTheParametersOfACheckpoint) {
   EXPECT_EQ(train({"--iterations", "6", "--init", file}), train({"--iterations", "6", "--init", place("model")}));
 }
 
+TEST_F(TrainLenet, FineTunesFromPartOfAFileWithFrozenLayers) {
+  train({"--iterations", "2", "--save", place("model")});
+  const StateDict whole = read_safetensors(place("model")).tensors;
+  StateDict part;
+  for (const auto& [name, tensor] : whole)
+    if (name != "fc2.weight") part.add(name, tensor);
+  write_safetensors(place("part"), part);
+  const Outcome outcome = run({"--iterations", "2", "--init", place("part"), "--init-partial", "--freeze", "conv*",
+                               "--save", place("tuned"), "--log", place("log")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string note =
+      "--init-partial took 7 tensors: conv1.weight, conv1.bias, conv2.weight, conv2.bias, fc1.weight, fc1.bias, "
+      "fc2.bias; left of the file: none; not in the file: fc2.weight";
+  EXPECT_NE(outcome.out.find("note: " + note), std::string::npos) << outcome.out;
+  EXPECT_EQ(read_log(place("log"))[1]["text"], note);
+  const StateDict tuned = read_safetensors(place("tuned")).tensors;
+  for (const auto& [name, tensor] : tuned)
+    EXPECT_EQ(tensor.to_vector<float>() == whole.at(name).to_vector<float>(), name.starts_with("conv")) << name;
+  EXPECT_EQ(run({"--iterations", "2", "--freeze", "conv9*"}).err,
+            "train_lenet: --freeze 'conv9*' matches none of the model's parameters; the last is 'fc2.bias'\n");
+  EXPECT_EQ(run({"--iterations", "2", "--freeze", "*"}).err,
+            "train_lenet: --freeze '*' matches all parameters, expected some to train\n");
+}
+
 TEST_F(TrainLenet, EvaluatesASavedModelAsTheTrainingDid) {
   train({"--iterations", "20", "--ema-decay", "0.5", "--save", place("model"), "--checkpoint", place("run")});
   const double trained = read_log(place("train.jsonl")).back()["loss"];

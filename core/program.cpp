@@ -1,0 +1,26 @@
+#include "tern/core/program.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace tern {
+
+std::string program_path() {
+  constexpr const char* kSelf = "/proc/self/exe";
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(kSelf, error);
+  // If the program's file was replaced while it runs, it exists only under /proc.
+  return error || !std::filesystem::exists(path, error) ? kSelf : path.string();
+}
+
+void wait_passively(int argc, char** argv) {
+  // Some microseconds: a wait between two loops of a training step is usually shorter than putting a thread to sleep.
+  constexpr const char* kSpins = "1000";
+  if (argc < 1 || std::getenv("GOMP_SPINCOUNT")) return;
+  if (setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0) return;
+  execv(program_path().c_str(), argv);
+}
+
+}  // namespace tern

@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tern/autograd/functional.h"
+#include "tern/core/error.h"
+#include "tests/support/gradcheck.h"
+#include "tests/support/message_of.h"
+#include "tests/support/values.h"
+
+// Ranks and shapes that PyTorch takes, beside the ones that the kernels compute.
+
+namespace tern {
+namespace {
+
+Variable random(const Shape& shape, uint32_t number = 0) { return Variable::leaf(test::random_tensor(shape, number)); }
+
+/// Expects the same shape and elements.
+void expect_same(const Variable& found, const Variable& expected) {
+  EXPECT_EQ(found.shape(), expected.shape());
+  expect_values(found.value(), expected.value().to_vector<double>());
+}
+
+TEST(Shapes, OneImageIsABatchWithoutItsDimension) {
+  const Variable x = random({3, 8, 9}), batch = reshape(x, {1, 3, 8, 9}), w = random({4, 3, 3, 3}, 1);
+  expect_same(conv2d(x, w, {}, {.padding = 1}), squeeze(conv2d(batch, w, {}, {.padding = 1}), 0));
+  expect_same(max_pool2d(x), squeeze(max_pool2d(batch), 0));
+  expect_same(average_pool2d(x), squeeze(average_pool2d(batch), 0));
+  expect_same(global_average_pool2d(x), squeeze(global_average_pool2d(batch), 0));
+}
+
+TEST(Shapes, LinearTakesAnyRankAndAVectorOfWeights) {
+  const Variable x = random({2, 3, 5}), rows = reshape(x, {6, 5}), w = random({4, 5}, 1), bias = random({4}, 2);
+  expect_same(linear(x, w, bias), reshape(linear(rows, w, bias), {2, 3, 4}));
+  expect_same(linear(slice(rows, 0, 0, 0), w, bias), Variable(empty_f64({0, 4})));
+  const Variable vector = random({5}, 3), number = random({}, 4);
+  expect_same(linear(vector, w, bias), squeeze(linear(unsqueeze(vector, 0), w, bias), 0));
+  expect_same(linear(x, vector, number), matmul(x, vector) + number);
+  expect_same(linear(vector, vector, {}), sum(vector * vector));
+}
+
+TEST(Shapes, MatmulTakesVectorsAndRepeatsLeadingDimensions) {
+  const Variable a = random({4, 5}), b = random({5, 3}, 1), row = random({4}, 2), column = random({5}, 3);
+  expect_same(matmul(row, a), squeeze(matmul(unsqueeze(row, 0), a), 0));
+  expect_same(matmul(a, column), squeeze(matmul(a, unsqueeze(column, 1)), 1));
+  expect_same(matmul(column, column), sum(column * column));
+  const Variable many = random({2, 1, 4, 5}, 4), more = random({3, 5, 2}, 5);
+  const Variable y = matmul(many, more);
+  EXPECT_EQ(y.shape(), (Shape{2, 3, 4, 2}));
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 3; ++j)
+      expect_same(reshape(slice(slice(y, 0, i, i + 1), 1, j, j + 1), {4, 2}),
+                  matmul(reshape(slice(many, 0, i, i + 1), {4, 5}), reshape(slice(more, 0, j, j + 1), {5, 2})));
+  expect_same(matmul(row, transpose(many, 2, 3), {.transpose_b = true}),
+              reshape(matmul(row, reshape(many, {2, 4, 5})), {2, 1, 5}));
+  EXPECT_EQ(message_of<Error>([&] {
+              matmul(random({2, 4, 5}), random({3, 5, 2}));
+            }),
+            "matmul: shapes [2] and [3] do not broadcast");
+  EXPECT_EQ(message_of<Error>([&] { matmul(row, b); }),
+            "matmul: [1, 4] times [5, 3], expected [..., m, k] times [..., k, n] or [k, n]");
+}
+
+TEST(Shapes, GradientsFlowThroughThem) {
+  test::expect_gradients([](const auto& in) { return matmul(in[0], in[1]); },
+                         {test::random_tensor({2, 1, 2, 3}, 0), test::random_tensor({3, 3, 2}, 1)});
+  test::expect_gradients([](const auto& in) { return matmul(in[0], in[1]); },
+                         {test::random_tensor({3}, 0), test::random_tensor({2, 3, 2}, 1)});
+  test::expect_gradients([](const auto& in) { return linear(in[0], in[1], in[2]); },
+                         {test::random_tensor({2, 2, 3}, 0), test::random_tensor({3}, 1), test::random_tensor({}, 2)});
+  test::expect_gradients([](const auto& in) { return conv2d(in[0], in[1], {}); },
+                         {test::random_tensor({2, 4, 4}, 0), test::random_tensor({3, 2, 3, 3}, 1)});
+  const Tensor labels = Tensor::from<int64_t>({2, 3}, {0, 3, 2, 1, 1, 0});
+  test::expect_gradients([&](const auto& in) { return cross_entropy(in[0], labels, {.smoothing = 0.1}); },
+                         {test::random_tensor({2, 4, 3}, 0)});
+}
+
+TEST(Shapes, NormalizationsTakeSequencesAndVolumes) {
+  const Variable x = random({4, 3, 5}), gamma = random({3}, 1), beta = random({3}, 2);
+  const auto state = [&] { return BatchNormState{gamma, beta, f64({3}, {1, 2, 3}), f64({3}, {1, 2, 3})}; };
+  for (const bool training : {true, false}) {
+    const BatchNormState one = state(), other = state();
+    expect_same(batch_norm(x, one, {}, training, x),
+                squeeze(batch_norm(unsqueeze(x, 3), other, {}, training, unsqueeze(x, 3)), 3));
+    expect_values(one.running_mean, other.running_mean.to_vector<double>());
+  }
+  const Variable volume = random({2, 7, 2, 3, 2});
+  expect_same(local_response_norm(x), squeeze(local_response_norm(unsqueeze(x, 2)), 2));
+  expect_same(local_response_norm(volume),
+              reshape(local_response_norm(reshape(volume, {2, 7, 3, 4})), {2, 7, 2, 3, 2}));
+}
+
+TEST(Shapes, CrossEntropyTakesALabelForEachPlace) {
+  const Variable logits = random({2, 4, 3, 2});
+  const Tensor labels = Tensor::from<int64_t>({2, 3, 2}, {0, 3, 2, 1, 1, 0, 3, 3, 2, 0, 1, 2});
+  expect_same(cross_entropy(logits, labels),
+              cross_entropy(reshape(permute(logits, {0, 2, 3, 1}), {12, 4}), labels.reshape({12})));
+  expect_same(cross_entropy(random({4}), Tensor::full({}, 2, {DType::i64})),
+              cross_entropy(reshape(random({4}), {1, 4}), Tensor::full({1}, 2, {DType::i64})));
+  EXPECT_EQ(message_of<Error>([&] {
+              cross_entropy(logits, labels.reshape({2, 2, 3}));
+            }),
+            "cross_entropy: logits of shape [2, 4, 3, 2], targets i64 of shape [2, 2, 3], expected i64 [2, 3, 2] or "
+            "probabilities of shape [2, 4, 3, 2]");
+}
+
+// As in PyTorch, a number has dimension 0.
+TEST(Shapes, ANumberHasOneDimensionForReductions) {
+  const Variable x = Variable::leaf(f64({}, {3}));
+  for (const int dimension : {0, -1}) {
+    expect_same(sum(x, {dimension}), x);
+    expect_same(mean(x, {dimension}, true), x);
+    expect_same(max(x, {dimension}), x);
+    expect_same(logsumexp(x, {dimension}), x);
+    expect_same(transpose(x, 0, dimension), x);
+  }
+  EXPECT_EQ(argmax(x.value()).item(), 0);
+  expect_same(softmax(x), Variable(f64({}, {1})));
+  expect_same(log_softmax(x), Variable(f64({}, {0})));
+  sum(x, {0}).backward();
+  expect_values(x.gradient(), {1});
+  EXPECT_EQ(message_of<Error>([&] { sum(x, {1}); }), "shape: dimension 1 of [1] does not exist");
+}
+
+TEST(Shapes, DropoutMayDropEverything) {
+  const Variable x = random({4, 3});
+  const Tensor samples = Tensor::from<int64_t>({4}, {7, 3, 900, 12});
+  const Variable y = dropout(x, samples, {.seed = 5, .probability = 1});
+  expect_same(y, Variable(Tensor::zeros({4, 3}, {DType::f64})));
+  sum(y).backward();
+  expect_values(x.gradient(), Values(12, 0));
+}
+
+}  // namespace
+}  // namespace tern
