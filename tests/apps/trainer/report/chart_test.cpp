@@ -106,6 +106,62 @@ TEST_F(TrainLenet, CurvesLeaveOutWhatIsNotFinite) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
+TEST(Curves, SmoothingFollowsATrendWithoutDelayAndEvensNoiseOut) {
+  Curves::Points trend, noise;
+  for (int i = 0; i < 2000; ++i) {
+    trend.emplace_back(i + 1, 5 - 0.002 * i);
+    noise.emplace_back(i + 1, 1 + (i % 2 == 0 ? 0.5 : -0.5));
+  }
+  const Curves::Points same = smooth(trend), even = smooth(noise);
+  for (size_t i = 0; i < trend.size(); ++i) {
+    EXPECT_EQ(same[i].first, trend[i].first);
+    EXPECT_NEAR(same[i].second, trend[i].second, 1e-9);
+    EXPECT_NEAR(even[i].second, 1, 0.1);
+  }
+  EXPECT_TRUE(smooth({}).empty());
+  EXPECT_EQ(smooth({{7, 3}}), (Curves::Points{{7, 3}}));
+}
+
+TEST_F(TrainLenet, AResumedPlotShowsTheWholeRun) {
+  const auto shown = [&] {  // the curves in the file: [training, test] of the loss, of the score
+    const std::string svg = read_file(place("plot.svg"));
+    EXPECT_TRUE(well_formed(svg));
+    const size_t begin = svg.find("<metadata>") + 10;
+    return nlohmann::json::parse(svg.substr(begin, svg.find("</metadata>") - begin));
+  };
+  const std::vector<Score> scores = {{.name = "accuracy"}};
+  const auto draw = [&](Curves& curves, int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step)
+      curves.stepped({.step = step, .loss = 1.0 / static_cast<double>(step), .scores = {0.5}});
+  };
+  {
+    Curves curves(place("plot.svg"));
+    curves.started({.application = "test", .settings = {}, .scores = scores});
+    draw(curves, 1, 3);
+    curves.evaluated({.step = 3, .scores = {0.25}, .loss = 0.5});
+    curves.checkpointing();
+    draw(curves, 4, 5);
+    curves.evaluated({.step = 5, .scores = {0.75}, .loss = 0.25});
+  }
+  TrainSettings settings;
+  settings.resume = true;
+  Curves curves(place("plot.svg"));
+  curves.started({.application = "test", .settings = settings, .scores = scores, .first_step = 3});
+  curves.evaluated({.step = 3, .scores = {0.25}, .loss = 0.5});
+  draw(curves, 4, 4);
+  curves.checkpointing();
+  const nlohmann::json loss = {{{1, 1}, {2, 0.5}, {3, 0.333333}, {4, 0.25}}, {{3, 0.5}}};
+  const nlohmann::json score = {{{1, 50}, {2, 50}, {3, 50}, {4, 50}}, {{3, 25}}};
+  EXPECT_EQ(shown(), (nlohmann::json{loss, score}));
+
+  write_file(place("plot.svg"), "<svg><metadata>of another program</metadata></svg>");
+  Curves after(place("plot.svg"));
+  after.started({.application = "test", .settings = settings, .scores = scores, .first_step = 3});
+  draw(after, 4, 4);
+  after.checkpointing();
+  EXPECT_EQ(shown()[0][0], (nlohmann::json{{4, 0.25}}));
+}
+
 TEST_F(TrainLenet, PlotsAndWritesEventFiles) {
   train({"--iterations", "15", "--plot", place("plot.svg"), "--tensorboard", place("events")});
   const std::string svg = read_file(place("plot.svg"));
