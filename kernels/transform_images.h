@@ -12,11 +12,13 @@ struct ImageMap {
   int64_t pad = 0;                     ///< black pixels around the image, before the crop
   bool standardize = false;            ///< use the image's own mean and deviation, not the ones below
   std::vector<float> mean, deviation;  ///< one value, or one per channel; unit: full scale
+  int64_t cutout = 0;                  ///< side of the square that becomes 0
 };
 
 /// Number of random values per image, a row of `draws`: f64 {first row and first column of the crop in the padded
-/// image, 1 if the image is flipped, brightness, contrast}.
-inline constexpr int64_t kImageDraws = 5;
+/// image, 1 if the image is flipped, brightness, contrast, saturation, height and width of the crop before it is
+/// resized or 0, first row and first column of the cut square}.
+inline constexpr int64_t kImageDraws = 10;
 inline constexpr int64_t kMostImageChannels = 4;
 
 /// CUDA only: images[n] = the result of tern::Transform::apply on pixels[rows[n]], bit for bit. pixels: u8 [M, C, H,

@@ -15,9 +15,9 @@ namespace {
 constexpr int kChannels = kernels::kMostImageChannels;
 
 struct ImagePlan {
-  int height, width, out_height, out_width, channels, pad;
+  int height, width, out_height, out_width, channels, pad, cutout;
   bool standardize;
-  double mean[kChannels], deviation[kChannels];  ///< for a full scale of 255
+  double mean[kChannels], deviation[kChannels];  ///< for a full scale of 1
 };
 
 /// scale·x + shift
@@ -30,20 +30,47 @@ struct Crop {
   /// Element `at` of the output, in storage order.
   __device__ int operator()(int at) const {
     const int pixel = at / plan.channels, c = at % plan.channels;
-    const int y = pixel / plan.out_width, x = pixel % plan.out_width;
-    const int row = y + top, column = (flip ? plan.out_width - 1 - x : x) + left;
+    const int y = pixel / plan.out_width, place = pixel % plan.out_width;
+    const int x = flip ? plan.out_width - 1 - place : place;
+    if (area_height > 0) return resized(y, x, c);
+    const int row = y + top, column = x + left;
     const bool inside = 0 <= row && row < plan.height && 0 <= column && column < plan.width;
     return inside ? image[(row * plan.width + column) * plan.channels + c] : 0;
   }
 
+  /// Bilinear interpolation in whole numbers, as `resized_area` of data/transforms.cpp.
+  __device__ int resized(int y, int x, int c) const {
+    const int64_t row = place(y, area_height, plan.out_height), column = place(x, area_width, plan.out_width);
+    const int64_t fy = row % kOne, fx = column % kOne, y0 = row / kOne, x0 = column / kOne;
+    const int64_t y1 = y0 + 1 < area_height ? y0 + 1 : y0, x1 = x0 + 1 < area_width ? x0 + 1 : x0;
+    const int64_t above = at(y0, x0, c) * (kOne - fx) + at(y0, x1, c) * fx,
+                  below = at(y1, x0, c) * (kOne - fx) + at(y1, x1, c) * fx;
+    return static_cast<int>((above * (kOne - fy) + below * fy + kOne * kOne / 2) / (kOne * kOne));
+  }
+  __device__ static int64_t place(int64_t i, int64_t from, int64_t to) {
+    const int64_t middle = (2 * i + 1) * from * kOne / (2 * to) - kOne / 2, last = (from - 1) * kOne;
+    return middle < 0 ? 0 : middle > last ? last : middle;
+  }
+  __device__ int64_t at(int64_t y, int64_t x, int c) const {
+    return image[((top + y) * plan.width + left + x) * plan.channels + c];
+  }
+
+  static constexpr int64_t kOne = 1 << 11;
   const ImagePlan& plan;
   const uint8_t* image;
   int top, left;
   bool flip;
+  int area_height, area_width;
 };
 
 __device__ Crop crop_of(const ImagePlan& plan, const uint8_t* image, const double* draw) {
-  return {plan, image, static_cast<int>(draw[0]) - plan.pad, static_cast<int>(draw[1]) - plan.pad, draw[2] != 0};
+  return {.plan = plan,
+          .image = image,
+          .top = static_cast<int>(draw[0]) - plan.pad,
+          .left = static_cast<int>(draw[1]) - plan.pad,
+          .flip = draw[2] != 0,
+          .area_height = static_cast<int>(draw[6]),
+          .area_width = static_cast<int>(draw[7])};
 }
 
 /// Finds the maps from the sums of each channel, in the same way as `lookup_table` of data/transforms.cpp.
@@ -53,8 +80,10 @@ __device__ void find_maps(const ImagePlan& plan, const double* draw, const int64
   for (int c = 0; c < plan.channels; ++c)
     maps[c] = {contrast, 255.0 * draw[3] + (1 - contrast) * (double(values[c]) / area)};
   if (!plan.standardize) {
-    for (int c = 0; c < plan.channels; ++c)
-      maps[c] = {maps[c].scale / plan.deviation[c], (maps[c].shift - plan.mean[c]) / plan.deviation[c]};
+    for (int c = 0; c < plan.channels; ++c) {
+      const double mean = 255.0 * plan.mean[c], deviation = 255.0 * plan.deviation[c];
+      maps[c] = {maps[c].scale / deviation, (maps[c].shift - mean) / deviation};
+    }
     return;
   }
   const double n = area * plan.channels;
@@ -67,6 +96,21 @@ __device__ void find_maps(const ImagePlan& plan, const double* draw, const int64
   }
   const double deviation = std::max(sqrt(std::max(distances, 0.0) / n), 1 / sqrt(n));
   for (int c = 0; c < plan.channels; ++c) maps[c] = {maps[c].scale / deviation, (maps[c].shift - mean) / deviation};
+}
+
+/// Element `at` of the image with its brightness and contrast.
+__device__ float adjusted(const ImagePlan& plan, const Affine* maps, const Crop& crop, int at) {
+  const Affine& map = maps[at % plan.channels];
+  return static_cast<float>(map.scale * crop(at) + map.shift);
+}
+
+/// The same with its saturation, as `saturate` of data/transforms.cpp.
+__device__ float saturated(const ImagePlan& plan, const Affine* maps, const Crop& crop, double saturation, int at) {
+  const int own = at % 3;
+  double value[3];
+  for (int c = 0; c < 3; ++c) value[c] = adjusted(plan, maps, crop, at - own + c) * plan.deviation[c] + plan.mean[c];
+  const double grey = 0.299 * value[0] + 0.587 * value[1] + 0.114 * value[2];
+  return static_cast<float>((grey + saturation * (value[own] - grey) - plan.mean[own]) / plan.deviation[own]);
 }
 
 /// One block per image.
@@ -97,9 +141,13 @@ __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const u
   }
   if (threadIdx.x == 0) find_maps(plan, draw, values, squares, maps);
   __syncthreads();
+  const int cut_top = static_cast<int>(draw[8]), cut_left = static_cast<int>(draw[9]);
   for (int at = static_cast<int>(threadIdx.x); at < count; at += kThreads) {
-    const Affine& map = maps[at % plan.channels];
-    images[n * count + at] = static_cast<float>(map.scale * crop(at) + map.shift);
+    const int pixel = at / plan.channels, y = pixel / plan.out_width - cut_top, x = pixel % plan.out_width - cut_left;
+    const bool is_cut = 0 <= y && y < plan.cutout && 0 <= x && x < plan.cutout;
+    images[n * count + at] = is_cut         ? 0.0f
+                             : draw[5] != 1 ? saturated(plan, maps, crop, draw[5], at)
+                                            : adjusted(plan, maps, crop, at);
   }
 }
 
@@ -123,11 +171,12 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
                        .out_width = static_cast<int>(images.size(3)),
                        .channels = static_cast<int>(channels),
                        .pad = static_cast<int>(map.pad),
+                       .cutout = static_cast<int>(map.cutout),
                        .standardize = map.standardize,
                        .mean = {},
                        .deviation = {}};
   const auto of_channel = [](const std::vector<float>& values, size_t c) {
-    return 255.0 * static_cast<double>(values.at(values.size() == 1 ? 0 : c));
+    return static_cast<double>(values.at(values.size() == 1 ? 0 : c));
   };
   for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
     plan.mean[c] = of_channel(map.mean, c);

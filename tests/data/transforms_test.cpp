@@ -106,6 +106,83 @@ TEST(Transform, StandardizesAnImageOfOneValueToZero) {
               {-0.40824829f, -0.40824829f, -0.40824829f, -0.40824829f, -0.40824829f, 2.0412415f});
 }
 
+TEST(Transform, ResizesAnAreaBetweenTheMiddlesOfPixels) {
+  Transform transform = raw();
+  transform.crop_height = 2;
+  transform.crop_width = 3;
+  transform.random_area = true;
+  const auto resized = [&](const Augmentation& augmentation) {
+    return apply(transform, kGray, kGrayPixels, augmentation);
+  };
+  expect_near(resized({.area_height = 2, .area_width = 3}), {0, 51, 102, 153, 204, 255});
+  expect_near(resized({.flip = true, .area_height = 2, .area_width = 3}), {102, 51, 0, 255, 204, 153});
+  expect_near(resized({.top = 1, .left = 1, .area_height = 1, .area_width = 2}), {204, 230, 255, 204, 230, 255});
+  expect_near(resized({.top = 0, .left = 2, .area_height = 2, .area_width = 1}), {102, 102, 102, 255, 255, 255});
+  transform.crop_height = 1;
+  transform.crop_width = 1;
+  expect_near(resized({.area_height = 2, .area_width = 2}), {102});
+  expect_near(resized({.contrast = 0, .area_height = 2, .area_width = 2}), {102});
+}
+
+TEST(Transform, SaturatesAroundEachPixelsGrey) {
+  constexpr double kGreys[] = {0.299 * 10 + 0.587 * 20 + 0.114 * 30, 0.299 * 50 + 0.587 * 80 + 0.114 * 250};
+  for (const float saturation : {0.0f, 0.5f, 2.0f}) {
+    std::vector<float> expected;
+    for (size_t i = 0; i < 6; ++i)
+      expected.push_back(static_cast<float>(kGreys[i / 3] + saturation * (kColourPixels[i] - kGreys[i / 3])));
+    expect_near(apply(raw(), kColour, kColourPixels, {.saturation = saturation}), expected);
+  }
+  const Transform plain{.mean = {0.1f, 0.5f, 0.9f}, .deviation = {0.2f, 0.25f, 0.3f}};
+  expect_near(apply(plain, kColour, kColourPixels, {.saturation = std::nextafter(1.0f, 2.0f)}),
+              apply(plain, kColour, kColourPixels, {}));
+}
+
+TEST(Transform, CutsASquareOutOfTheResult) {
+  Transform transform = raw();
+  transform.cutout = 2;
+  expect_near(apply(transform, kGray, kGrayPixels, {.cut_top = 0, .cut_left = 1}), {0, 0, 0, 153, 0, 0});
+  expect_near(apply(transform, kGray, kGrayPixels, {.cut_top = -1, .cut_left = -1}), {0, 51, 102, 153, 204, 255});
+  expect_near(apply(transform, kGray, kGrayPixels, {.flip = true, .cut_top = 1, .cut_left = 2}),
+              {102, 51, 0, 255, 204, 0});
+  expect_near(apply(transform, kColour, kColourPixels, {.cut_top = 0, .cut_left = 1}), {10, 20, 30, 0, 0, 0});
+  transform.cutout = 3;
+  const ImageSpec large{.channels = 1, .height = 5, .width = 7, .classes = 2};
+  std::set<int32_t> rows, columns;
+  for (int64_t index = 0; index < 1000; ++index) {
+    const auto drawn = transform.draw(large, 1, 0, index);
+    rows.insert(drawn.cut_top);
+    columns.insert(drawn.cut_left);
+  }
+  EXPECT_EQ(rows, (std::set<int32_t>{-1, 0, 1, 2, 3}));
+  EXPECT_EQ(columns, (std::set<int32_t>{-1, 0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Transform, DrawsAreasOfTheShareAndShapeThatItStates) {
+  constexpr ImageSpec kPicture{.channels = 3, .height = 300, .width = 400, .classes = 2};
+  const Transform transform{.crop_height = 224, .crop_width = 224, .random_area = true};
+  double share_sum = 0, least = 1, greatest = 0, narrowest = 2, widest = 0;
+  constexpr int kDraws = 4000;
+  for (int64_t index = 0; index < kDraws; ++index) {
+    const auto drawn = transform.draw(kPicture, 1, 0, index);
+    ASSERT_GE(drawn.top, 0);
+    ASSERT_GE(drawn.left, 0);
+    ASSERT_LE(drawn.top + drawn.area_height, kPicture.height);
+    ASSERT_LE(drawn.left + drawn.area_width, kPicture.width);
+    const double share = double(drawn.area_height) * drawn.area_width / (300 * 400),
+                 shape = double(drawn.area_width) / drawn.area_height;
+    least = std::min(least, share);
+    greatest = std::max(greatest, share);
+    narrowest = std::min(narrowest, shape);
+    widest = std::max(widest, shape);
+    share_sum += share;
+  }
+  EXPECT_NEAR(least, 0.08, 0.005);
+  EXPECT_NEAR(greatest, 1, 0.02);
+  EXPECT_NEAR(narrowest, 3.0 / 4, 0.02);
+  EXPECT_NEAR(widest, 4.0 / 3, 0.02);
+  EXPECT_NEAR(share_sum / kDraws, 0.5, 0.06) << "large areas of most shapes do not fit, so small ones are drawn more";
+}
+
 TEST(Transform, DrawsWithinItsBoundsAndReachesAllOfThem) {
   const Transform transform{.pad = 2,
                             .crop_height = 3,
@@ -154,7 +231,8 @@ TEST(Transform, LeavesNothingToChanceInEvaluation) {
                            .brightness = 1,
                            .contrast_low = 0,
                            .contrast_high = 2,
-                           .standardize = true};
+                           .standardize = true,
+                           .cutout = 1};
   const Transform evaluation = training.for_evaluation();
   for (int64_t index = 0; index < 50; ++index)
     EXPECT_EQ(evaluation.draw(kGray, 1, 0, index), (Augmentation{.top = 0, .left = 1}));
@@ -167,6 +245,12 @@ TEST(Transform, RefusesWhatDoesNotFit) {
   EXPECT_EQ((Transform{.pad = 1, .crop_height = 3}.output(kGray).height), 3);
   EXPECT_THROW((Transform{.mean = {0, 0}}.output(kColour)), InputError);
   EXPECT_THROW((Transform{.deviation = {0}}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.pad = 1, .random_area = true}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.random_crop = true, .random_area = true}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.random_area = true, .least_area = 0}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.saturation_low = 0.5f}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.saturation_high = 2, .standardize = true}.output(kColour)), InputError);
+  EXPECT_THROW((Transform{.cutout = -1}.output(kGray)), InputError);
 }
 
 }  // namespace

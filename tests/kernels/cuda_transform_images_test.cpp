@@ -38,6 +38,18 @@ const TransformCase kTransformCases[] = {
       .contrast_low = 0.5f,
       .contrast_high = 1.5f,
       .standardize = true}},
+    {"a random area",
+     {3, 13, 17, 10},
+     {.crop_height = 9, .crop_width = 11, .random_area = true, .random_flip = true, .contrast_high = 1.5f}},
+    {"saturation and cutout",
+     {3, 9, 8, 10},
+     {.random_flip = true,
+      .brightness = 0.1f,
+      .saturation_low = 0.3f,
+      .saturation_high = 1.7f,
+      .mean = {0.1f, 0.5f, 0.9f},
+      .deviation = {0.2f, 0.25f, 0.3f},
+      .cutout = 4}},
     {"standardized, four channels", {4, 3, 5, 10}, {.standardize = true}},
 };
 
@@ -63,7 +75,8 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const Augmentation a = transform.draw(input, 9, static_cast<int64_t>(i), rows[i]);
       for (const double draw :
-           {double(a.top), double(a.left), double(a.flip), double(a.brightness), double(a.contrast)})
+           {double(a.top), double(a.left), double(a.flip), double(a.brightness), double(a.contrast),
+            double(a.saturation), double(a.area_height), double(a.area_width), double(a.cut_top), double(a.cut_left)})
         draws.push_back(draw);
       transform.apply(input, a, bytes.subspan(static_cast<size_t>(rows[i]) * example, example),
                       expected.span<float>().subspan(i * image, image));
@@ -74,7 +87,8 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
                               {.pad = transform.pad,
                                .standardize = transform.standardize,
                                .mean = transform.mean,
-                               .deviation = transform.deviation},
+                               .deviation = transform.deviation,
+                               .cutout = transform.cutout},
                               images);
     EXPECT_EQ(images.to_vector<float>(), expected.to_vector<float>());
   }

@@ -20,7 +20,8 @@ ResidentSet::ResidentSet(const ImageDataset& data, const Transform& transform, D
       map_{.pad = transform.pad,
            .standardize = transform.standardize,
            .mean = transform.mean,
-           .deviation = transform.deviation} {
+           .deviation = transform.deviation,
+           .cutout = transform.cutout} {
   const ImageSpec spec = data.spec();
   const auto size = static_cast<size_t>(spec.numel());
   const Tensor pixels = Tensor::empty({data.size(), spec.channels, spec.height, spec.width},
@@ -33,8 +34,10 @@ ResidentSet::ResidentSet(const ImageDataset& data, const Transform& transform, D
 Tensor ResidentSet::draws(const std::vector<Augmentation>& augmentations) {
   const Tensor draws = Tensor::empty({std::ssize(augmentations), kernels::kImageDraws}, {.dtype = DType::f64});
   double* to = draws.data<double>();
-  for (const auto& [top, left, flip, brightness, contrast] : augmentations)
-    for (const double draw : {double(top), double(left), double(flip), double(brightness), double(contrast)})
+  for (const auto& [top, left, flip, brightness, contrast, saturation, height, width, cut_top, cut_left] :
+       augmentations)
+    for (const double draw : {double(top), double(left), double(flip), double(brightness), double(contrast),
+                              double(saturation), double(height), double(width), double(cut_top), double(cut_left)})
       *to++ = draw;
   return draws;
 }
