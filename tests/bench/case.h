@@ -31,5 +31,6 @@ void add_products(std::vector<Case>& cases);
 void add_layers(std::vector<Case>& cases);
 void add_convolutions(std::vector<Case>& cases);
 void add_codecs(std::vector<Case>& cases);
+void add_operations(std::vector<Case>& cases);
 
 }  // namespace tern::bench
