@@ -93,6 +93,20 @@ Initializer kaiming_normal(const KaimingOptions& options) {
   };
 }
 
+Initializer dirac(int64_t groups) {
+  return [=](const Tensor& tensor, const RandomStream&) {
+    const Shape& shape = tensor.shape();
+    check(shape.rank() == 4 && groups >= 1 && shape[0] % groups == 0, "dirac: shape ", shape, " in ", groups,
+          " groups, expected [out, in, kh, kw] with `out` divided by the groups");
+    const int64_t outputs = shape[0] / groups, window = shape[2] * shape[3];
+    const int64_t middle = shape[2] / 2 * shape[3] + shape[3] / 2;
+    fill_each(tensor, [&](uint64_t i) {
+      const auto place = static_cast<int64_t>(i) % window, filter = static_cast<int64_t>(i) / window;
+      return place == middle && filter % shape[1] == filter / shape[1] % outputs ? 1.0f : 0.0f;
+    });
+  };
+}
+
 Initializer default_weight() { return kaiming_uniform({.slope = std::sqrt(5.0)}); }
 Initializer default_bias(const Shape& weight_shape) {
   const double bound = 1 / std::sqrt(fans(weight_shape).in);

@@ -29,6 +29,11 @@ struct KaimingOptions {
 Initializer kaiming_uniform(const KaimingOptions& options = {});
 Initializer kaiming_normal(const KaimingOptions& options = {});
 
+/// For weights [out, in/groups, kh, kw] with odd windows: output channel i of each group is input channel i of the
+/// group, so that a convolution passes its input on (Zagoruyko and Komodakis, "DiracNets", 2017). As
+/// torch.nn.init.dirac_(groups).
+Initializer dirac(int64_t groups = 1);
+
 /// PyTorch's default for weights of Linear and Conv2d: uniform in ±1/√fan_in.
 Initializer default_weight();
 /// The same for the bias that belongs to weights of `weight_shape`.

@@ -8,10 +8,12 @@ namespace tern {
 Adam::Adam(std::vector<NamedParameter> parameters, const Options& options)
     : Adam(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
-Adam::Adam(std::vector<ParameterGroup> groups, const Options& options)
-    : Optimizer(std::move(groups), options.lr, options.weight_decay, {"first", "second"}, true), options_(options) {
+Adam::Adam(const std::vector<ParameterGroup>& groups, const Options& options)
+    : Optimizer(groups, options.lr, options.weight_decay, {"first", "second"}, true), options_(options) {
   for (double beta : {options.beta1, options.beta2})
     check(beta >= 0 && beta < 1, "adam: beta ", beta, ", expected [0, 1)");
+  for (const ParameterGroup& group : groups)
+    check(!group.momentum, "adam: a group has momentum ", group.momentum.value_or(0), ", expected none");
   check(options.epsilon > 0, "adam: epsilon ", options.epsilon, ", expected above 0");
 }
 

@@ -17,7 +17,7 @@ class Adam final : public Optimizer {
   };
 
   Adam(std::vector<NamedParameter> parameters, const Options& options);
-  Adam(std::vector<ParameterGroup> groups, const Options& options);
+  Adam(const std::vector<ParameterGroup>& groups, const Options& options);
 
  private:
   void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;

@@ -17,6 +17,25 @@ void StepNumber::set(double value, Device device) {
   value_ = value;
 }
 
+std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& parameters,
+                                             std::span<const GroupRule> rules) {
+  std::vector<ParameterGroup> groups;
+  for (const GroupRule& rule : rules)
+    groups.push_back(
+        {.parameters = {}, .lr_scale = rule.lr_scale, .weight_decay = rule.weight_decay, .momentum = rule.momentum});
+  groups.emplace_back();
+  for (const NamedParameter& named : parameters) {
+    size_t place = 0;
+    while (place < rules.size() && !name_matches(named.name, rules[place].pattern)) ++place;
+    groups[place].parameters.push_back(named);
+  }
+  for (size_t i = 0; i < rules.size(); ++i)
+    check_input(!groups[i].parameters.empty(), "group '", rules[i].pattern,
+                "' has no parameters: no name matches, or an earlier group has them; the model's last is '",
+                parameters.empty() ? "" : parameters.back().name, "'");
+  return groups;
+}
+
 using kernels::ParameterUpdate;
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
@@ -30,7 +49,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     check(decay >= 0 && std::isfinite(decay), "optimizer: weight decay ", decay, ", expected 0 or more");
     check(group.lr_scale >= 0 && std::isfinite(group.lr_scale), "optimizer: learning rate scale ", group.lr_scale,
           ", expected 0 or more");
-    Group& added = groups_.emplace_back(Group{{}, group.lr_scale, decay});
+    Group& added = groups_.emplace_back(Group{{}, group.lr_scale, decay, group.momentum});
     for (auto& named : group.parameters) {
       check(named.parameter != nullptr, "optimizer: parameter '", named.name, "' is null");
       const bool is_new = names.insert(named.name).second && parameters.insert(named.parameter).second;
@@ -72,7 +91,7 @@ void Optimizer::issue_step() {
   const Tensor scale = gradient_scale(updates);
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (updates[i].empty()) continue;
-    update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, scale});
+    update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, groups_[i].momentum, scale});
     for (const ParameterUpdate& update : updates[i]) update.w.mark_written();
   }
 }

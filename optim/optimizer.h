@@ -51,9 +51,20 @@ inline constexpr std::string_view kStepState = "step";
 /// Parameters that share the same settings.
 struct ParameterGroup {
   std::vector<NamedParameter> parameters;
-  double lr_scale = 1;                      ///< factor of the optimizer's learning rate
-  std::optional<double> weight_decay = {};  ///< if unset, the optimizer's weight decay applies
+  double lr_scale = 1;                                     ///< factor of the optimizer's learning rate
+  std::optional<double> weight_decay = {}, momentum = {};  ///< if unset, the optimizer's own applies
 };
+
+/// Settings for the parameters whose names match a pattern, as `name_matches` reads it.
+struct GroupRule {
+  std::string pattern;
+  double lr_scale = 1;
+  std::optional<double> weight_decay = {}, momentum = {};
+};
+/// One group for each rule, and a last one for the rest. A parameter belongs to the first rule that it matches. Throws
+/// InputError if no parameter belongs to a rule.
+std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& parameters,
+                                             std::span<const GroupRule> rules);
 
 /// Base of the optimizers. Holds groups of parameters, which it does not own, and the state of each parameter. One
 /// `step` makes one fused update call per group. If a gradient is undefined, the parameter and its state do not change,
@@ -98,6 +109,7 @@ class Optimizer {
   struct GroupSettings {
     Tensor lr;  ///< as in SgdSettings
     double lr_scale, weight_decay;
+    std::optional<double> momentum;
     Tensor gradient_scale;
   };
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) = 0;
@@ -110,6 +122,7 @@ class Optimizer {
   struct Group {
     std::vector<Slot> slots;
     double lr_scale, weight_decay;
+    std::optional<double> momentum;
   };
 
   void prepare_state(Slot& slot) const;

@@ -17,7 +17,7 @@ class Sgd final : public Optimizer {
   };
 
   Sgd(std::vector<NamedParameter> parameters, const Options& options);
-  Sgd(std::vector<ParameterGroup> groups, const Options& options);
+  Sgd(const std::vector<ParameterGroup>& groups, const Options& options);
 
  private:
   void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;

@@ -81,6 +81,7 @@ struct TrainSettings {
   std::optional<int64_t> epochs = {};  ///< 1 if neither is given
   std::optional<int64_t> iterations = {};
   int64_t batch_size = 64;
+  int64_t accumulate = 1;
   int64_t eval_batch_size = 250;
   bool shuffle = true;
   int64_t loader_threads = 1;
@@ -93,6 +94,7 @@ struct TrainSettings {
   double lr_factor = 0.1;
   int64_t warmup = 0;
   double warmup_lr = 0;
+  std::vector<std::string> group = {};  ///< as `parse_group` reads them
   double momentum = 0.9;
   double weight_decay = 0;
   double ema_decay = 0;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
 
@@ -60,6 +61,29 @@ TEST(Initialize, FillsWithAConstant) {
   const Tensor bias = Tensor::empty({3}, {DType::f64});
   constant(0.1)(bias, RandomStream({}));
   EXPECT_EQ(bias.to_vector<double>(), (std::vector<double>{0.1, 0.1, 0.1}));
+}
+
+TEST(Initialize, DiracPassesTheInputOn) {
+  for (const int64_t groups : {1, 2}) {
+    const Tensor weight = Tensor::empty({6, 4 / groups, 3, 5});
+    dirac(groups)(weight, RandomStream({}));
+    Tensor x = Tensor::empty({2, 4, 4, 6});
+    normal(1)(x, RandomStream({.seed = 3, .purpose = Purpose::initialize}));
+    const Variable y = conv2d(x, weight, {}, {.padding = {1, 2}, .groups = groups});
+    const int64_t outputs = 6 / groups, inputs = 4 / groups;
+    for (int64_t c = 0; c < 6; ++c) {
+      const int64_t place = c % outputs;
+      const auto found = slice(y, 1, c, c + 1).value().to_vector<float>();
+      const int64_t from = c / outputs * inputs + place;
+      const auto expected =
+          place < inputs ? slice(x, 1, from, from + 1).value().to_vector<float>() : std::vector<float>(found.size());
+      EXPECT_EQ(found, expected) << groups << " groups, channel " << c;
+    }
+  }
+  EXPECT_EQ(message_of<Error>([] {
+              dirac(4)(Tensor::empty({6, 4, 3, 3}), RandomStream({}));
+            }),
+            "dirac: shape [6, 4, 3, 3] in 4 groups, expected [out, in, kh, kw] with `out` divided by the groups");
 }
 
 TEST(Initialize, NeedsAFan) {

@@ -106,6 +106,38 @@ TEST(Optimizer, GoesOnFromItsStateBitForBit) {
   }
 }
 
+// A group's own settings give what an optimizer with these settings gives.
+TEST(Optimizer, GroupsHaveMomentumRateAndDecayOfTheirOwn) {
+  TwoParameters model, first, second;
+  const std::vector<GroupRule> rules = {{.pattern = "b*", .lr_scale = 0.25, .weight_decay = 0.5, .momentum = 0.75},
+                                        {.pattern = "*", .momentum = 0}};
+  Sgd grouped(group_parameters(model.parameters(), rules), {.lr = 0.125, .momentum = 0.5, .weight_decay = 0.25});
+  Sgd of_b(second.parameters(), {.lr = 0.125 * 0.25, .momentum = 0.75, .weight_decay = 0.5});
+  Sgd of_a(first.parameters(), {.lr = 0.125, .weight_decay = 0.25});
+  take_steps(model, grouped, 0, 4);
+  take_steps(second, of_b, 0, 4);
+  take_steps(first, of_a, 0, 4);
+  EXPECT_EQ(model.a.value().to_vector<double>(), first.a.value().to_vector<double>());
+  EXPECT_EQ(model.b.value().to_vector<double>(), second.b.value().to_vector<double>());
+}
+
+TEST(Optimizer, GroupsTakeEachParameterOnceAndLeaveTheRest) {
+  TwoParameters model;
+  const std::vector<GroupRule> rules = {{.pattern = "[a]", .lr_scale = 2}};
+  const auto groups = group_parameters(model.parameters(), rules);
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_EQ(groups[0].parameters.at(0).name, "a");
+  EXPECT_EQ(groups[0].lr_scale, 2);
+  EXPECT_EQ(groups[1].parameters.at(0).name, "b");
+  EXPECT_EQ(groups[1].lr_scale, 1);
+  const std::vector<GroupRule> shadowed = {{.pattern = "*"}, {.pattern = "b"}};
+  EXPECT_EQ(message_of<InputError>([&] { group_parameters(model.parameters(), shadowed); }),
+            "group 'b' has no parameters: no name matches, or an earlier group has them; the model's last is 'b'");
+  EXPECT_EQ(message_of<Error>(
+                [&] { Adam(std::vector<ParameterGroup>{{.parameters = model.parameters(), .momentum = 0.5}}, {}); }),
+            "adam: a group has momentum 0.5, expected none");
+}
+
 TEST(Optimizer, NamesItsState) {
   TwoParameters model;
   const auto names = [](Optimizer& optimizer) {

@@ -137,6 +137,10 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .needing(resizes, "it belongs to --data " + resized),
         s.cache);
   visit(flag("batch-size", "N", "Samples per training step").shapes_result().in(kSamples), s.batch_size);
+  visit(flag("accumulate", "N", "Add the gradients of N steps of --batch-size samples; then exchange and update once")
+            .shapes_result()
+            .in({.low = 1, .high = kMostSteps}),
+        s.accumulate);
   visit(flag("eval-batch-size", "N", "Samples per evaluation step").used_by(Use::evaluation).in(kSamples),
         s.eval_batch_size);
   visit(flag("shuffle", nullptr, "Visit the samples in a new order each epoch").shapes_result(), s.shuffle);
@@ -191,6 +195,10 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .in(kNotNegative),
         s.weight_decay);
+  visit(flag("group", "SPEC...",
+             "Other settings for parameters whose names match: '*.bias:lr=0.02,momentum=0.8,weight-decay=0'")
+            .shapes_result(),
+        s.group);
   visit(
       flag("ema-decay", "X", "Evaluate and save a moving average of the parameters; 0: off").shapes_result().in(kShare),
       s.ema_decay);
@@ -335,7 +343,8 @@ void visit_machine_flags(Settings& s, Visit& visit) {
   visit(flag("cuda-graph", nullptr, "CUDA, one rank: record a training step once and run it again as a whole")
             .needing(!on_cpu, "it needs --device cuda")
             .needing(!s.workers, "the exchange of several ranks is part of each step")
-            .needing(!s.profile, "--profile times operations that run one by one"),
+            .needing(!s.profile, "--profile times operations that run one by one")
+            .needing(s.accumulate == 1, "--accumulate runs operations one by one"),
         s.cuda_graph);
 
   visit(flag("grace", "X",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <string_view>
 
 #include "tern/core/device.h"
@@ -123,11 +124,50 @@ std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
   return unmet == flag.needs.end() ? "" : unmet->otherwise;
 }
 
+GroupRule parse_group(std::string_view spec, const TrainSettings& s) {
+  const size_t colon = spec.find(':');
+  check_input(colon != std::string_view::npos && colon > 0 && colon + 1 < spec.size(), "found '", spec,
+              "', expected PATTERN:NAME=X,...");
+  GroupRule rule = {.pattern = std::string(spec.substr(0, colon))};
+  std::set<std::string> given;
+  for (std::string_view rest = spec.substr(colon + 1); !rest.empty();) {
+    const std::string part(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const size_t equals = std::min(part.find('='), part.size());
+    const std::string name = part.substr(0, equals), text = part.substr(std::min(equals + 1, part.size()));
+    const auto number = [&](const Range& range) {
+      double value = 0;
+      read_value({text}, value);
+      check_input(contains(range, value), "found ", value, ", expected ", described(range));
+      return value;
+    };
+    check_part(join({"'", rule.pattern, "', ", name}).c_str(), [&] {
+      check_input(given.insert(name).second, "given twice, expected once");
+      if (name == "lr") {
+        rule.lr_scale = number(kPositive) / s.lr;
+      } else if (name == "momentum") {
+        check_input(s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov, "--optimizer ",
+                    s.optimizer, " has none");
+        rule.momentum = number(kShare);
+      } else if (name == "weight-decay") {
+        check_input(!s.weight_decay_in_gradient, "--weight-decay-in-gradient takes one for all parameters");
+        rule.weight_decay = number(kNotNegative);
+      } else {
+        fail_input({"unknown, expected lr, momentum or weight-decay"});
+      }
+    });
+  }
+  return rule;
+}
+
 void validate(const TrainSettings& s) {
   check_part("--codec", [&] { make_codec(s.codec, s.codecs); });
   validate_ranges(s);
   validate_workers(s);
+  for (const std::string& spec : s.group) check_part("--group", [&] { parse_group(spec, s); });
   check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
+  check_input(s.accumulate == 1 || !s.overlap,
+              "--accumulate and --overlap contradict each other: gradients travel once they are added");
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");
   check_input(s.optimizer != UpdateRule::nesterov || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");

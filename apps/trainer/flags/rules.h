@@ -2,10 +2,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tern/dist/comm/address.h"
 #include "tern/dist/comm/launch.h"
 #include "tern/dist/comm/transport.h"
+#include "tern/optim/optimizer.h"
 #include "tern/trainer/flags/flag_table.h"
 #include "tern/trainer/settings.h"
 
@@ -13,6 +15,10 @@ namespace tern::trainer {
 
 /// Checks ranges and conflicts of all settings. Throws InputError with the first flag that is wrong.
 void validate(const TrainSettings& settings);
+
+/// Reads "PATTERN:NAME=X,...". The names are lr, momentum and weight-decay. Throws InputError if the text is wrong, or
+/// if the settings do not use a name.
+GroupRule parse_group(std::string_view spec, const TrainSettings& settings);
 
 /// The reason why `flag` of `settings` has no effect; empty if it has one.
 std::string reason_without_effect(const Flag& flag, const TrainSettings& settings);

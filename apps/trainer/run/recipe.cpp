@@ -14,18 +14,39 @@
 #include "tern/optim/checkpoint.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/sgd.h"
+#include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
 #include "tern/trainer/run/datasets.h"
 
 namespace tern::trainer {
 namespace {
 
-/// Two groups: the parameters to which weight decay applies, and the others.
-std::vector<ParameterGroup> groups_of(Module& model) {
-  std::vector<ParameterGroup> groups(2);
-  groups[1].weight_decay = 0;
-  for (auto& named : model.trained_parameters())
-    groups[decays(model, named.name) ? 0 : 1].parameters.push_back(std::move(named));
+/// Calls `f`. The messages of its InputErrors begin with the name of a flag, to which it adds the dashes.
+template <class F>
+auto as_flag(const F& f) {
+  try {
+    return f();
+  } catch (const InputError& error) {
+    throw InputError(std::string("--") + error.what());
+  }
+}
+
+/// The groups of --group and a group of the rest. From each without a weight decay of its own, the parameters that the
+/// model does not let decay go to a second group.
+std::vector<ParameterGroup> groups_of(const TrainSettings& s, Module& model) {
+  std::vector<GroupRule> rules;
+  for (const std::string& spec : s.group) rules.push_back(parse_group(spec, s));
+  std::vector<ParameterGroup> groups;
+  for (ParameterGroup& group : as_flag([&] { return group_parameters(model.trained_parameters(), rules); })) {
+    ParameterGroup kept = group;
+    if (!group.weight_decay)
+      std::erase_if(group.parameters, [&](const auto& named) { return !decays(model, named.name); });
+    groups.push_back(group);
+    if (group.weight_decay) continue;
+    std::erase_if(kept.parameters, [&](const auto& named) { return decays(model, named.name); });
+    kept.weight_decay = 0;
+    groups.push_back(std::move(kept));
+  }
   return groups;
 }
 
@@ -33,9 +54,9 @@ std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, Module& model) {
   const double weight_decay = s.weight_decay_in_gradient ? 0 : s.weight_decay;
   if (s.optimizer == UpdateRule::adam || s.optimizer == UpdateRule::adamw)
     return std::make_unique<Adam>(
-        groups_of(model),
+        groups_of(s, model),
         Adam::Options{.lr = s.lr, .weight_decay = weight_decay, .decoupled = s.optimizer == UpdateRule::adamw});
-  return std::make_unique<Sgd>(groups_of(model),
+  return std::make_unique<Sgd>(groups_of(s, model),
                                Sgd::Options{.lr = s.lr,
                                             .momentum = s.optimizer == UpdateRule::sgd ? 0 : s.momentum,
                                             .weight_decay = weight_decay,
@@ -111,11 +132,7 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
 }
 
 void check_freeze(const std::string& pattern, Module& model) {
-  try {
-    model.freeze(pattern);
-  } catch (const InputError& error) {
-    throw InputError(std::string("--") + error.what());
-  }
+  as_flag([&] { model.freeze(pattern); });
   check_input(!model.trained_parameters().empty(), "--freeze '", pattern,
               "' matches all parameters, expected some to train");
 }

@@ -28,6 +28,12 @@ int64_t calibration_batches(const TrainSettings& s) {
   return s.ist_eval == SubnetEvaluation::calibrated ? s.calibrate_batches.value_or(kOfSubnets) : 0;
 }
 
+/// Adds `numbers` to `sums`, which may be empty.
+void add(const std::vector<double>& numbers, std::vector<double>& sums) {
+  sums.resize(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) sums[i] += numbers[i];
+}
+
 /// "--init-partial took 2 tensors: a, b; left of the file: none; not in the file: c"
 std::string describe_copy(const PartialCopy& copied) {
   const auto list = [](const std::vector<std::string>& names) {
@@ -47,7 +53,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       task_(task_of(settings)),
       scores_(task_->scores()),
       model_(make_model(application, settings, resources.data.training.get(), &copied_)) {
-  parameters_ = model_->parameter_count();
+  for (const auto& named : model_->trained_parameters()) parameters_ += named.parameter->value().numel();
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
   set_ = ResidentSet::make(training, transform_for(settings, training), device);
@@ -57,7 +63,9 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
-  total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * loader_->batches();
+  check_input(steps_per_epoch() >= 1, "--accumulate: found ", settings.accumulate, ", expected at most ",
+              loader_->batches(), ", the batches of an epoch");
+  total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * steps_per_epoch();
   optimizer_ = make_optimizer(settings, *model_);
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
@@ -135,7 +143,7 @@ void Trainer::train() {
 void Trainer::start_loader() {
   if (ended()) return;
   feed_->reset();
-  loader_->start({.epoch = epochs_done(), .batch = steps_ % loader_->batches()});
+  loader_->start({.epoch = epochs_done(), .batch = steps_ % steps_per_epoch() * settings_.accumulate});
 }
 
 void Trainer::train_step() {
@@ -143,19 +151,25 @@ void Trainer::train_step() {
   const OperationTiming timing(clock_.get());
   const Traffic traffic = team_.traffic();
   if (clock_) clock_->begin("next_batch");
-  const auto batch = feed_->next();
+  auto batch = feed_->next();
   const double lr = schedule_(steps_);
   method_->begin_step(steps_);
   optimizer_->zero_gradients();
   optimizer_->set_learning_rate(lr);
   const bool stop = resources_.interrupt.interrupted();
-  Sums sums = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop);
+  std::vector<double> before;
+  for (int64_t i = 1; i < settings_.accumulate; ++i) {
+    add(accumulate(*batch, stop), before);
+    feed_->prefetch();
+    batch = feed_->next();
+  }
+  Sums sums = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop, std::move(before));
   // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
   std::vector<StepReport> reports;
   if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
   feed_->prefetch();
   ++steps_;
-  IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / loader_->batches() + 1, .lr = lr},
+  IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / steps_per_epoch() + 1, .lr = lr},
                   .sums = std::move(sums)};
   if (finishes_later(stop))
     issued_ = std::move(step);
@@ -190,16 +204,31 @@ Forward Trainer::forward(const DeviceBatch& batch) {
   return forward_pass(*task_, *model_, batch);
 }
 
-/// Issues a step operation by operation.
-Trainer::Sums Trainer::issue(const DeviceBatch& batch, bool stop) {
+/// A batch before the last of a step: adds its part of the mean to the gradients. Returns its numbers.
+std::vector<double> Trainer::accumulate(const DeviceBatch& batch, bool stop) {
+  const Forward pass = forward(batch);
+  const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
+  part_of_mean(pass.loss).backward();
+  return numbers(batch, arrival(), steps_ + 1, stop);
+}
+
+/// The loss of a batch as a part of the mean loss of its step.
+Variable Trainer::part_of_mean(const Variable& loss) const {
+  return settings_.accumulate == 1 ? loss : scale(loss, 1 / static_cast<double>(settings_.accumulate));
+}
+
+/// Issues a step operation by operation, or its last batch. `before` are the numbers of the batches before.
+Trainer::Sums Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<double> before) {
   const Forward pass = forward(batch);
   const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
   const auto start_sum = [=, this, step = steps_ + 1] {
-    return team_.start_sum(numbers(batch, arrival(), step, stop));
+    std::vector<double> all = before;
+    add(numbers(batch, arrival(), step, stop), all);
+    return team_.start_sum(all);
   };
   std::optional<Team::Sum> started;
   if (on_cpu()) started = start_sum();  // runs in parallel to the backward pass
-  pass.loss.backward();
+  part_of_mean(pass.loss).backward();
   try {
     method_->step();
   } catch (const InputError&) {
@@ -231,12 +260,13 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
 
 /// Whether the last step's output may arrive while the device works on the next step.
 bool Trainer::finishes_later(bool stop) const {
-  return !on_cpu() && !resources_.communicator && !stop && !at_epoch_end() && !ended() && !checkpoint_due();
+  return !on_cpu() && !resources_.communicator && settings_.accumulate == 1 && !stop && !at_epoch_end() && !ended() &&
+         !checkpoint_due();
 }
 
 StepReport Trainer::finish(IssuedStep step) {
   const std::vector<double> sums = step.sums();
-  step.report.loss = sums[0] / team_.size();
+  step.report.loss = sums[0] / static_cast<double>(team_.size() * settings_.accumulate);
   interrupted_ = sums[1] > 0;
   for (size_t i = 0; i < scores_.size(); ++i)
     step.report.scores.push_back(Ratio{sums[2 + 2 * i], sums[3 + 2 * i]}.value());
@@ -283,7 +313,7 @@ void Trainer::evaluate_model() {
     if (steps_ > 0) write_checkpoint();
     save_model();
   }
-  const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / loader_->batches() + 1;
+  const int64_t epoch = steps_ == 0 ? 0 : (steps_ - 1) / steps_per_epoch() + 1;
   for (const auto& listener : listeners_)
     listener->evaluated({steps_, epoch, evaluation_.values(), evaluation_.loss()});
   if (sums[3] == 0) return;
@@ -316,11 +346,11 @@ RunStart Trainer::describe() const {
           .noun = task_->sample_noun(),
           .training_samples = resources_.data.training->size(),
           .test_samples = resources_.data.test->size(),
-          .steps_per_epoch = loader_->batches(),
+          .steps_per_epoch = steps_per_epoch(),
           .total_steps = total_steps_,
           .first_step = first_step_,
           .parameters = parameters_,
-          .samples_per_step = samples_per_rank(settings_, team_.size()) * team_.size(),
+          .samples_per_step = samples_per_rank(settings_, team_.size()) * team_.size() * settings_.accumulate,
           .launcher = resources_.launcher};
 }
 

@@ -66,7 +66,9 @@ class Trainer {
   void train_step();
   bool runs_as_graph(const DeviceBatch& batch);
   Forward forward(const DeviceBatch& batch);
-  Sums issue(const DeviceBatch& batch, bool stop);
+  std::vector<double> accumulate(const DeviceBatch& batch, bool stop);
+  Variable part_of_mean(const Variable& loss) const;
+  Sums issue(const DeviceBatch& batch, bool stop, std::vector<double> before);
   Sums replay(const DeviceBatch& batch, bool stop);
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
@@ -80,8 +82,9 @@ class Trainer {
   Traffic sent_in_all() const;
   TeamReport report_team(double seconds) const;
 
-  int64_t epochs_done() const { return steps_ / loader_->batches(); }
-  bool at_epoch_end() const { return steps_ > 0 && steps_ % loader_->batches() == 0; }
+  int64_t steps_per_epoch() const { return loader_->batches() / settings_.accumulate; }
+  int64_t epochs_done() const { return steps_ / steps_per_epoch(); }
+  bool at_epoch_end() const { return steps_ > 0 && steps_ % steps_per_epoch() == 0; }
   bool ended() const { return steps_ == total_steps_; }
   bool checkpoint_due() const;
   std::string what_is_kept() const;
@@ -110,7 +113,7 @@ class Trainer {
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< only on the leading rank
   UnreadNotes unread_notes_{listeners_};
 
-  int64_t parameters_ = 0;  ///< of the whole model; a rank may hold a part of it
+  int64_t parameters_ = 0;  ///< trained values of the whole model; a rank may hold a part of it
   int64_t total_steps_ = 0;
   int64_t first_step_ = 0;  ///< steps done before this process
   int64_t steps_ = 0;

@@ -6,6 +6,7 @@
 
 #include "tern/core/error.h"
 #include "tern/networks/cifarnet.h"
+#include "tests/support/message_of.h"
 
 namespace tern {
 namespace {
@@ -29,6 +30,31 @@ TEST(Recipe, DecaysWhatTheModelLetsDecay) {
     const float kept = name == "fc1.weight" || name == "fc2.weight" ? 0.75f : 1;
     for (size_t i = 0; i < now.size(); ++i) ASSERT_FLOAT_EQ(now[i], kept * before[name][i]) << name;
   }
+}
+
+TEST(Recipe, GroupsHaveSettingsOfTheirOwn) {
+  TrainSettings settings;
+  settings.optimizer = UpdateRule::momentum;
+  settings.lr = 0.5;
+  settings.weight_decay = 0.5;
+  settings.group = {"conv?.weight:lr=0.25,weight-decay=1", "*.bias:weight-decay=0.25"};
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  std::map<std::string, std::vector<float>> before;
+  for (const auto& [name, parameter] : model.parameters()) {
+    parameter->set_value(Tensor::full(parameter->value().shape(), 1));
+    parameter->set_gradient(Tensor::zeros_like(parameter->value()));
+  }
+  make_optimizer(settings, model)->step();
+  for (const auto& [name, parameter] : model.parameters()) {
+    const double decay = name.ends_with("bias") ? 0.5 * 0.25 : name.starts_with("conv") ? 0.25 * 1 : 0.5 * 0.5;
+    const bool decays =
+        name.ends_with("bias") || name.starts_with("conv") || name.starts_with("fc1") || name.starts_with("fc2");
+    EXPECT_EQ(parameter->value().to_vector<float>()[0], static_cast<float>(decays ? 1 - decay : 1)) << name;
+  }
+  settings.group = {"conv9*:lr=1"};
+  EXPECT_EQ(message_of<InputError>([&] { make_optimizer(settings, model); }).substr(0, 41),
+            "--group 'conv9*' has no parameters: no na");
 }
 
 TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
