@@ -28,24 +28,27 @@ void bias_gradient(const Tensor& dy, Tensor& db) {
   column_sums(sums.data<float>(), 1, images, channels, 1.0f, db.data<float>());
 }
 
+/// The algorithm of tern's own: depthwise or Winograd if one applies, because it was faster on every shape measured,
+/// and direct if not.
+ConvAlgorithm own_algorithm(const Shape& w, const ConvGeometry& geometry) {
+  if (depthwise_applies(w, geometry)) return ConvAlgorithm::depthwise;
+  return winograd_applies(w, geometry) ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
+}
+
 /// The algorithm for images of `dtype`. For bf16, it is oneDNN if the processor has bf16 products. Otherwise it is one
-/// of tern's own in f32: Winograd if that applies, because it was faster on every shape measured, and direct if not.
+/// of tern's own in f32.
 ConvAlgorithm choose(ConvAlgorithm algorithm, DType dtype, const Shape& w, const ConvGeometry& geometry) {
-  const bool winograd = winograd_applies(w, geometry);
-  check(winograd || algorithm != ConvAlgorithm::winograd, "conv2d: Winograd's algorithm does not apply to weights ", w);
+  check(algorithm != ConvAlgorithm::winograd || winograd_applies(w, geometry),
+        "conv2d: Winograd's algorithm does not apply to weights ", w);
+  check(algorithm != ConvAlgorithm::depthwise || depthwise_applies(w, geometry), "conv2d: weights ", w, " in ",
+        geometry.groups, " groups are not depthwise");
   if (algorithm != ConvAlgorithm::automatic) return algorithm;
-  if (dtype == DType::bf16 && onednn_has_bf16()) return ConvAlgorithm::onednn;
-  return winograd ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
+  return dtype == DType::bf16 && onednn_has_bf16() ? ConvAlgorithm::onednn : own_algorithm(w, geometry);
 }
 
 /// The dtype in which an algorithm computes.
 DType computing_dtype(ConvAlgorithm algorithm, DType dtype) {
   return algorithm == ConvAlgorithm::onednn ? dtype : DType::f32;
-}
-
-/// The algorithm to use if oneDNN has no primitive.
-ConvAlgorithm fallback(const Shape& w, const ConvGeometry& geometry) {
-  return winograd_applies(w, geometry) ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry& geometry, bool relu, Tensor& y) {
@@ -76,10 +79,11 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeom
         if (done && relu) kernels::relu.on(Target::cpu)(out, out);  // oneDNN's own relu loses NaN
         break;
       case ConvAlgorithm::winograd: winograd_forward(in, w, bias, geometry, relu, out); break;
+      case ConvAlgorithm::depthwise: depthwise_forward(in, w, bias, geometry, relu, out); break;
       default: direct_forward(in, w, bias, geometry, relu, out);
     }
   });
-  if (!done) conv2d(x, w, bias, geometry, relu, y, fallback(w.shape(), geometry));
+  if (!done) conv2d(x, w, bias, geometry, relu, y, own_algorithm(w.shape(), geometry));
 }
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx,
@@ -93,10 +97,11 @@ void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&
     switch (algorithm) {
       case ConvAlgorithm::onednn: done = onednn_backward_data(gradient, w, geometry, out); break;
       case ConvAlgorithm::winograd: winograd_backward_data(gradient, w, geometry, out); break;
+      case ConvAlgorithm::depthwise: depthwise_backward_data(gradient, w, geometry, out); break;
       default: direct_backward_data(gradient, w, geometry, out);
     }
   });
-  if (!done) conv2d_backward_data(dy, w, geometry, dx, fallback(w.shape(), geometry));
+  if (!done) conv2d_backward_data(dy, w, geometry, dx, own_algorithm(w.shape(), geometry));
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db,
@@ -112,9 +117,10 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeomet
   switch (algorithm) {
     case ConvAlgorithm::onednn:
       if (!onednn_backward_weights(gradient, in, geometry, dw, db))
-        conv2d_backward_weights(dy, x, geometry, dw, db, fallback(dw.shape(), geometry));
+        conv2d_backward_weights(dy, x, geometry, dw, db, own_algorithm(dw.shape(), geometry));
       return;
     case ConvAlgorithm::winograd: winograd_backward_weights(gradient, in, geometry, dw); break;
+    case ConvAlgorithm::depthwise: depthwise_backward_weights(gradient, in, geometry, dw); break;
     default: direct_backward_weights(gradient, in, geometry, dw);
   }
   if (db.defined()) bias_gradient(gradient, db);

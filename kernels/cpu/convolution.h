@@ -13,10 +13,10 @@ namespace tern::cpu {
 using kernels::ConvGeometry;
 
 /// The algorithm of a convolution. `automatic` chooses from the shape, the dtype and the processor only.
-enum class ConvAlgorithm : uint8_t { automatic, direct, winograd, onednn };
+enum class ConvAlgorithm : uint8_t { automatic, direct, winograd, depthwise, onednn };
 
-// The kernels of kernels/convolution.h with a given algorithm, for tests and measurements. Throws if the algorithm is
-// `winograd` and does not apply. If oneDNN has no primitive, tern's own algorithms take its place.
+// The kernels of kernels/convolution.h with a given algorithm, for tests and measurements. Throws if the algorithm does
+// not apply. If oneDNN has no primitive, tern's own algorithms take its place.
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y,
             ConvAlgorithm);
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx, ConvAlgorithm);
@@ -41,6 +41,14 @@ bool winograd_applies(const Shape& w, const ConvGeometry& geometry);
 void winograd_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y);
 void winograd_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx);
 void winograd_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw);
+
+// Depthwise convolutions: each channel has a kernel of its own. f32. Images are channels-last, weights [C, 1, kh, kw].
+
+bool depthwise_applies(const Shape& w, const ConvGeometry& geometry);
+
+void depthwise_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu, Tensor& y);
+void depthwise_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx);
+void depthwise_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw);
 
 // Convolutions by oneDNN, used for bf16 products. Images are f32 or bf16 in either format. Weights and their gradient
 // are f32 OIHW. If oneDNN has no primitive for a convolution, these return false and write nothing.

@@ -41,6 +41,8 @@ std::vector<Case> cases() {
       {"DilatedStrided", {2, 6, 17, 14}, {10, 6, 3, 2}, {.stride = 2, .padding = {3, 1}, .dilation = {3, 2}}},
       {"Grouped", {2, 12, 9, 9}, {18, 4, 3, 3}, {.padding = 1, .groups = 3}},
       {"Depthwise", {2, 16, 8, 8}, {16, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 16}},
+      {"DepthwiseBlocks", {3, 150, 9, 7}, {150, 1, 3, 5}, {.stride = {1, 2}, .padding = {1, 3}, .groups = 150}},
+      {"DepthwiseDilated", {70, 64, 5, 6}, {64, 1, 2, 3}, {.padding = {2, 1}, .dilation = {3, 2}, .groups = 64}},
       {"WidePadding", {1, 4, 3, 3}, {5, 4, 3, 3}, {.stride = 2, .padding = 4}},
   };
 }

@@ -40,6 +40,27 @@ struct WinogradTransforms {
   FromPoints output, weights;
 };
 
+/// A place in the source of a depthwise correlation, and the place in the kernel that it meets, along one axis.
+struct Tap {
+  int32_t source, kernel;
+};
+
+/// One row of a depthwise correlation: y[j, :] = Σ over the taps of the row and of place j of source · weights [+
+/// bias], then max(·, 0) if `relu`.
+struct DepthwiseRow {
+  int64_t channels, width;  ///< of y
+  const float* source;      ///< [H, W, channels]
+  int64_t source_row;       ///< floats in a row of the source
+  const float* weights;     ///< [kh, kw, channels]
+  int64_t window_w;         ///< kw
+  const float* bias;        ///< [channels], or null
+  bool relu;
+  const Tap *taps, *taps_end;  ///< of the row
+  const Tap* columns;          ///< of all places of the row, one after another
+  const int64_t* column_ends;  ///< [width]: where the taps of each place end
+  float* y;                    ///< [width, channels]
+};
+
 /// A chunk of a codec is 256 elements: 8 groups of 32. Their random bits are the 8 halves of the words of 32 Philox
 /// blocks.
 inline constexpr int kChunk = 256, kGroup = 32, kLanes = 16;
@@ -70,6 +91,10 @@ struct Kernels {
   void (*multiply)(const Product&);
   WinogradTransforms winograd_3x3;  ///< F(4 x 4, 3 x 3)
   WinogradTransforms winograd_5x5;  ///< F(2 x 2, 5 x 5)
+  void (*depthwise_row)(const DepthwiseRow&);
+  /// sums[c] += Σ over o < count of x[o·x_step + c] · dy[o·channels + c]
+  void (*depthwise_weights)(const float* x, int64_t x_step, const float* dy, int64_t count, int64_t channels,
+                            float* sums);
   const CodecLoops* codec;
 };
 

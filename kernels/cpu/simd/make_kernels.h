@@ -3,7 +3,8 @@
 #include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/cpu/simd/vector.h"
 
-// The products and Winograd transforms of one instruction set. vector.h says what this file may contain.
+// The products, Winograd transforms and depthwise sums of one instruction set. vector.h says what this file may
+// contain.
 
 namespace tern::cpu::simd {
 namespace {
@@ -328,6 +329,71 @@ constexpr WinogradTransforms make_transforms() {
           .weights = from_points<kWidth, OutputTransform<kTaps>>};
 }
 
+/// Channels c to c + kVectors·kWidth of a place of `depthwise_row`, whose taps along the row are `taps` to `end`.
+template <int kWidth, int kVectors>
+inline void depthwise_place(const DepthwiseRow& p, const Tap* taps, const Tap* end, int64_t c, float* y) {
+  Floats<kWidth> sum[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) sum[v] = p.bias ? load<kWidth>(p.bias + c + v * kWidth) : Floats<kWidth>{};
+  for (const Tap* row = p.taps; row != p.taps_end; ++row) {
+    for (const Tap* tap = taps; tap != end; ++tap) {
+      const float* in = p.source + row->source * p.source_row + tap->source * p.channels + c;
+      const float* w = p.weights + (row->kernel * p.window_w + tap->kernel) * p.channels + c;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[v] += load<kWidth>(in + v * kWidth) * load<kWidth>(w + v * kWidth);
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    if (p.relu) sum[v] = sum[v] < 0.0f ? Floats<kWidth>{} : sum[v];
+    store<kWidth>(y + c + v * kWidth, sum[v]);
+  }
+}
+
+// A strip of channels at a time, so that its weights and the pixels that neighbours share stay in the first cache.
+template <int kWidth>
+void depthwise_row(const DepthwiseRow& p) {
+  constexpr int64_t kStrip = 256;
+  for (int64_t first = 0; first < p.channels; first += kStrip) {
+    const int64_t last = p.channels - first < kStrip ? p.channels : first + kStrip;
+    const Tap* taps = p.columns;
+    for (int64_t j = 0; j < p.width; ++j) {
+      const Tap* end = p.columns + p.column_ends[j];
+      float* y = p.y + j * p.channels;
+      int64_t c = first;
+      for (; c + 4 * kWidth <= last; c += 4 * kWidth) depthwise_place<kWidth, 4>(p, taps, end, c, y);
+      for (; c + kWidth <= last; c += kWidth) depthwise_place<kWidth, 1>(p, taps, end, c, y);
+      for (; c < last; ++c) depthwise_place<1, 1>(p, taps, end, c, y);
+      taps = end;
+    }
+  }
+}
+
+/// Channels c to c + kVectors·kWidth of `depthwise_weights`.
+template <int kWidth, int kVectors>
+void depthwise_sums(const float* x, int64_t x_step, const float* dy, int64_t count, int64_t channels, int64_t c,
+                    float* sums) {
+  Floats<kWidth> sum[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) sum[v] = load<kWidth>(sums + c + v * kWidth);
+  for (int64_t o = 0; o < count; ++o) {
+    const float *in = x + o * x_step + c, *gradient = dy + o * channels + c;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum[v] += load<kWidth>(in + v * kWidth) * load<kWidth>(gradient + v * kWidth);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) store<kWidth>(sums + c + v * kWidth, sum[v]);
+}
+
+template <int kWidth>
+void depthwise_weights(const float* x, int64_t x_step, const float* dy, int64_t count, int64_t channels, float* sums) {
+  int64_t c = 0;
+  for (; c + 4 * kWidth <= channels; c += 4 * kWidth)
+    depthwise_sums<kWidth, 4>(x, x_step, dy, count, channels, c, sums);
+  for (; c + kWidth <= channels; c += kWidth) depthwise_sums<kWidth, 1>(x, x_step, dy, count, channels, c, sums);
+  for (; c < channels; ++c) depthwise_sums<1, 1>(x, x_step, dy, count, channels, c, sums);
+}
+
 template <int kWidth>
 constexpr Kernels make_kernels(const CodecLoops* codec) {
   return {.width = kWidth,
@@ -335,6 +401,8 @@ constexpr Kernels make_kernels(const CodecLoops* codec) {
           .multiply = multiply<kWidth>,
           .winograd_3x3 = make_transforms<kWidth, 4, 3>(),
           .winograd_5x5 = make_transforms<kWidth, 2, 5>(),
+          .depthwise_row = depthwise_row<kWidth>,
+          .depthwise_weights = depthwise_weights<kWidth>,
           .codec = codec};
 }
 
