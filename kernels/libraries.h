@@ -19,10 +19,13 @@ std::vector<std::pair<std::string, std::string>> cuda_libraries();
 /// than f32.
 bool has_bf16_products();
 
-/// Rules for the libraries that compute products and convolutions on a CUDA device.
+/// Rules for products and convolutions on a device.
 struct LibraryRules {
-  bool tf32 = false;           ///< tensor cores read f32 factors with 10 fraction bits; sums stay f32
-  bool deterministic = false;  ///< the same bits in every run; no engine is chosen by timing
+  bool tf32 = false;           ///< CUDA: tensor cores read f32 factors with 10 fraction bits; sums stay f32
+  bool deterministic = false;  ///< CUDA: the same bits in every run; no engine is chosen by timing
+  /// Convolutions add products as they are defined. Otherwise, Winograd's algorithm may be used: it is faster and has
+  /// five to ten times the rounding error.
+  bool direct_convolutions = false;
 };
 
 /// Sets the rules for all later work on `device`, for the whole process. Thread-safe.

@@ -47,6 +47,10 @@ constexpr Words<3> words_of(TrainingMethod) { return {"data-parallel", "local-sg
 enum class SubnetEvaluation : uint8_t { calibrated, batch };
 constexpr Words<2> words_of(SubnetEvaluation) { return {"calibrated", "batch"}; }
 
+/// --convolution
+enum class ConvolutionChoice : uint8_t { automatic, direct };
+constexpr Words<2> words_of(ConvolutionChoice) { return {"auto", "direct"}; }
+
 /// --precision
 enum class Precision : uint8_t { fp32, tf32, bf16 };
 constexpr Words<3> words_of(Precision) { return {"fp32", "tf32", "bf16"}; }
@@ -125,6 +129,7 @@ struct TrainSettings {
   int64_t threads = 0;  ///< 0: one per core
   std::string device = kCpu;
   Precision precision = Precision::fp32;
+  ConvolutionChoice convolution = ConvolutionChoice::automatic;
   bool deterministic = false;
   bool cuda_graph = true;
   bool profile = false;

@@ -3,6 +3,7 @@
 #include "tern/core/error.h"
 #include "tern/kernels/cpu/column_sums.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/libraries.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cpu {
@@ -29,10 +30,11 @@ void bias_gradient(const Tensor& dy, Tensor& db) {
 }
 
 /// The algorithm of tern's own: depthwise or Winograd if one applies, because it was faster on every shape measured,
-/// and direct if not.
+/// and direct if not. LibraryRules can rule Winograd out.
 ConvAlgorithm own_algorithm(const Shape& w, const ConvGeometry& geometry) {
   if (depthwise_applies(w, geometry)) return ConvAlgorithm::depthwise;
-  return winograd_applies(w, geometry) ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
+  const bool winograd = winograd_applies(w, geometry) && !kernels::library_rules({}).direct_convolutions;
+  return winograd ? ConvAlgorithm::winograd : ConvAlgorithm::direct;
 }
 
 /// The algorithm for images of `dtype`. For bf16, it is oneDNN if the processor has bf16 products. Otherwise it is one

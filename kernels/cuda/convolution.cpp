@@ -62,7 +62,9 @@ GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arra
       if (plan && !failure_of(stream, [&] { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
     }
   }
-  const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32, .deterministic = deterministic};
+  const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32,
+                          .winograd = !problem.direct,
+                          .deterministic = deterministic};
   auto plans = graph.plans(rules, kCandidates);
   const auto run = [&](size_t i) { arrays.run(plans[i], dnn.handle); };
   if (deterministic) return std::move(plans[first_of(plans.size(), stream, run)]);
@@ -90,6 +92,7 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
                                    .format = x.format(),
                                    .dtype = x.dtype(),
                                    .tf32 = x.dtype() == DType::f32 && rules.tf32,
+                                   .direct = rules.direct_convolutions,
                                    .alignment = alignment_of(x, alignment_of(w, alignment_of(y, 16)))};
   const cudaStream_t stream = enter(x.device());
   Dnn& dnn = dnn_of(x.device());

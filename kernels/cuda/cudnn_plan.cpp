@@ -76,6 +76,8 @@ bool admitted(const Descriptor& config, const EngineRules& rules) {
   if (notes_include(config, {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
                              CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13}))
     return false;
+  if (!rules.winograd && notes_include(config, {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4}))
+    return false;
   if (rules.deterministic && notes_include(config, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC})) return false;
   return rules.tensor_cores ||
          !notes_include(config, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS});
@@ -232,7 +234,8 @@ std::optional<GraphPlan> OperationGraph::build(Descriptor config) const {
 }
 
 std::string to_string(const ConvolutionProblem& p) {
-  std::string text = join({names_of(p.pass).operation, " ", p.dtype, p.tf32 ? " as tf32 " : " ", p.format});
+  std::string text =
+      join({names_of(p.pass).operation, " ", p.dtype, p.tf32 ? " as tf32 " : " ", p.direct ? "direct " : "", p.format});
   text += join({" x ", p.x, " w ", p.w, " y ", p.y, " groups ", p.geometry.groups, " alignment ", p.alignment});
   const auto add = [&](const char* name, kernels::Extent2 extent) { text += join({name, extent.h, "x", extent.w}); };
   add(" stride ", p.geometry.stride);

@@ -81,6 +81,7 @@ struct PlanTarget {
 /// Winograd tiles, are never used.
 struct EngineRules {
   bool tensor_cores = true;                    ///< if false, no engine may use tensor cores or convert f32 inputs down
+  bool winograd = true;                        ///< engines with Winograd's small tiles
   bool deterministic = false;                  ///< no engine that gives different bits from run to run
   int64_t workspace_bytes = int64_t{1} << 30;  ///< maximum, if any admitted engine needs no more
 };
@@ -134,11 +135,12 @@ struct ConvolutionProblem {
   MemoryFormat format;
   DType dtype;             ///< of every array: cuDNN has no engine with bf16 inputs and dw in f32
   bool tf32 = false;       ///< f32 may be read as tf32
+  bool direct = false;     ///< without Winograd's algorithm
   int64_t alignment = 16;  ///< of every array, in bytes
 
   auto fields() const {
     return std::tie(pass, x, w, y, geometry.stride, geometry.padding, geometry.dilation, geometry.groups, format, dtype,
-                    tf32, alignment);
+                    tf32, direct, alignment);
   }
   friend bool operator==(const ConvolutionProblem& a, const ConvolutionProblem& b) { return a.fields() == b.fields(); }
 };

@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -9,6 +11,7 @@
 #include "tern/core/random.h"
 #include "tern/kernels/cpu/convolution.h"
 #include "tern/kernels/cpu/vector.h"
+#include "tern/kernels/libraries.h"
 
 namespace tern {
 namespace {
@@ -157,6 +160,45 @@ TEST_P(CpuConvolution, OtherAlgorithms) {
       EXPECT_LT(distance(found_db, db), kTolerance);
     }
   });
+}
+
+// The errors of docs/performance.md: the greatest, by the greatest value.
+TEST(CpuConvolutionErrors, AreThoseOfTheDocs) {
+  const auto error = [](const Tensor& found, const Tensor& expected) {
+    const auto a = found.to_vector<double>(), b = expected.to_vector<double>();
+    double most = 0, greatest = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      most = std::max(most, std::abs(a[i] - b[i]));
+      greatest = std::max(greatest, std::abs(b[i]));
+    }
+    return most / greatest;
+  };
+  const auto wide = [](const Tensor& tensor) { return tensor.to(DType::f64); };
+  const auto errors = [&](const char* name, const Shape& x_shape, const Shape& w_shape, const ConvGeometry& geometry) {
+    const Tensor x = random(x_shape, 1), w = random(w_shape, 2);
+    const Tensor dy = random(kernels::conv2d_output_shape(x_shape, w_shape, geometry), 3);
+    const TensorOptions f64{.dtype = DType::f64};
+    Tensor y = Tensor::empty(dy.shape(), f64), dx = Tensor::empty(x_shape, f64), dw = Tensor::empty(w_shape, f64), none;
+    kernels::conv2d.on(Target::reference)(wide(x), wide(w), none, geometry, false, y);
+    kernels::conv2d_backward_data.on(Target::reference)(wide(dy), wide(w), geometry, dx);
+    kernels::conv2d_backward_weights.on(Target::reference)(wide(dy), wide(x), geometry, dw, none);
+    Tensor y32 = Tensor::empty(dy.shape()), dx32 = Tensor::empty(x_shape), dw32 = Tensor::empty(w_shape);
+    kernels::conv2d.on(Target::cpu)(x, w, none, geometry, false, y32);
+    kernels::conv2d_backward_data.on(Target::cpu)(dy, w, geometry, dx32);
+    kernels::conv2d_backward_weights.on(Target::cpu)(dy, x, geometry, dw32, none);
+    const std::vector<double> found = {error(y32, y), error(dx32, dx), error(dw32, dw)};
+    for (size_t i = 0; i < found.size(); ++i)
+      testing::Test::RecordProperty(name + std::to_string(i), fmt::format("{:.1e}", found[i]));
+    return *std::ranges::max_element(found);
+  };
+  const Shape x{4, 64, 16, 16}, three{64, 64, 3, 3}, five{64, 64, 5, 5};
+  EXPECT_LT(errors("winograd_3x3_", x, three, {.padding = 1}), 1e-5);
+  EXPECT_LT(errors("winograd_5x5_", x, five, {.padding = 2}), 1e-5);
+  EXPECT_LT(errors("depthwise_", x, {64, 1, 3, 3}, {.padding = 1, .groups = 64}), 1e-6);
+  kernels::set_library_rules({}, {.direct_convolutions = true});
+  EXPECT_LT(errors("direct_3x3_", x, three, {.padding = 1}), 2e-6);
+  EXPECT_LT(errors("direct_5x5_", x, five, {.padding = 2}), 2e-6);
+  kernels::set_library_rules({}, {});
 }
 
 TEST_P(CpuConvolution, GivesTheSameBitsTwice) {

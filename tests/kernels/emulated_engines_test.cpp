@@ -84,6 +84,18 @@ TEST_F(CudaEngines, TheFirstThatRunsIsTakenIfRunsHaveToBeAlike) {
   EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 0, 1, 0}));
 }
 
+TEST_F(CudaEngines, NoneOfWinogradsIsTakenIfConvolutionsHaveToBeDirect) {
+  emulation::dnn_engines() = {{.index = 10, .milliseconds = 1, .notes = {CUDNN_NUMERICAL_NOTE_WINOGRAD}},
+                              {.index = 11, .milliseconds = 1, .notes = {CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4}},
+                              {.index = 12, .milliseconds = 3}};
+  const Device device = new_device();
+  convolve(device);
+  EXPECT_EQ(runs_in_one(device)[2], 0);
+  kernels::set_library_rules(device, {.direct_convolutions = true});
+  convolve(device);
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 1})) << "another engine is remembered for direct convolutions";
+}
+
 TEST_F(CudaEngines, ARememberedOneThatNoLongerRunsIsReplaced) {
   auto& engines = emulation::dnn_engines() = {{.index = 10, .milliseconds = 1}, {.index = 11, .milliseconds = 2}};
   convolve(new_device());

@@ -336,6 +336,10 @@ void visit_machine_flags(Settings& s, Visit& visit) {
           .shapes_result()
           .used_by(Use::model),
       s.precision);
+  visit(flag("convolution", "NAME", "auto: the fastest algorithm; direct: without Winograd's, more exact")
+            .shapes_result()
+            .used_by(Use::model),
+        s.convolution);
   visit(flag("deterministic", nullptr, "CUDA: the same losses from run to run: no engine is chosen by timing")
             .used_by(Use::model)
             .needing(!on_cpu, "on the CPU losses are the same from run to run"),

@@ -45,9 +45,9 @@ void prepare_machine(TrainSettings& settings, int local_ranks) {
   try {
     const Device device = parse_device(settings.device);
     device_backend(device);
-    if (device.type == DeviceType::cuda)
-      kernels::set_library_rules(
-          device, {.tf32 = settings.precision == Precision::tf32, .deterministic = settings.deterministic});
+    kernels::set_library_rules(device, {.tf32 = settings.precision == Precision::tf32,
+                                        .deterministic = settings.deterministic,
+                                        .direct_convolutions = settings.convolution == ConvolutionChoice::direct});
   } catch (const InputError& error) {
     throw InputError(std::string("--device: ") + error.what());
   }
