@@ -25,6 +25,16 @@ TEST_F(CpuMemorySanitized, EndsAProgramThatWritesBesideATensor) {
   }
 }
 
+TEST_F(CpuMemorySanitized, FillsNewTensorsWithNaN) {
+  for (int i = 0; i < 2; ++i) {  // the second tensor takes the memory of the first
+    const Tensor tensor = Tensor::empty({1000});
+    for (float& value : tensor.span<float>()) {
+      ASSERT_NE(value, value);
+      value = 1;
+    }
+  }
+}
+
 TEST_F(CpuMemorySanitized, EndsAProgramThatReadsATensorThatIsGone) {
   const volatile float* values = Tensor::zeros({1000}).data<float>();
   EXPECT_DEATH(static_cast<void>(values[0]), "AddressSanitizer");
