@@ -33,6 +33,8 @@ class Shapes final : public ImageDataset {
   int64_t size() const override;
   ImageSpec spec() const override;
   int64_t read(int64_t index, std::span<uint8_t> pixels) const override;
+  /// Writes 1 to each of `side`×`side` pixels if the shape covers half of it or more, and 0 if not.
+  void read_mask(int64_t index, std::span<uint8_t> mask) const;
 
  private:
   uint64_t seed_;

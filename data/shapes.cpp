@@ -73,6 +73,14 @@ struct Tint {
   }
 };
 
+/// The key of the stream that places and tints a picture. The digits use the tensors 0 to 3.
+RandomKey key_of(uint64_t seed, Split split, int64_t index) {
+  return {.seed = seed,
+          .purpose = Purpose::digits,
+          .owner = static_cast<uint32_t>(index),
+          .tensor = split == Split::train ? 4u : 6u};
+}
+
 }  // namespace
 
 Shapes::Shapes(uint64_t seed, Split split, int64_t side) : seed_(seed), split_(split), side_(side) {
@@ -88,8 +96,7 @@ int64_t Shapes::read(int64_t index, std::span<uint8_t> pixels) const {
   check(static_cast<int64_t>(pixels.size()) == spec().numel(), "shapes: room for ", pixels.size(),
         " bytes of pixels, an example has ", spec().numel());
   const int64_t label = index % kShapeKinds;
-  RandomKey key{.seed = seed_, .purpose = Purpose::digits, .owner = static_cast<uint32_t>(index)};
-  key.tensor = split_ == Split::train ? 4 : 6;  // the digits use 0 to 3
+  RandomKey key = key_of(seed_, split_, index);
   Chance chance{RandomStream(key)};
   ++key.tensor;
   const RandomStream grain(key);
@@ -114,6 +121,20 @@ int64_t Shapes::read(int64_t index, std::span<uint8_t> pixels) const {
       }
     }
   return label;
+}
+
+void Shapes::read_mask(int64_t index, std::span<uint8_t> mask) const {
+  check(0 <= index && index < size(), "shapes: example ", index, " of ", size());
+  check(std::ssize(mask) == side_ * side_, "shapes: room for ", mask.size(), " pixels of a mask, expected ",
+        side_ * side_);
+  Chance chance{RandomStream(key_of(seed_, split_, index))};
+  const Placement placement(static_cast<float>(side_), chance);
+  const Reach reach = kReaches[static_cast<size_t>(index % kShapeKinds)];
+  for (size_t i = 0; i < mask.size(); ++i) {
+    const auto place = static_cast<int64_t>(i);
+    const float x = static_cast<float>(place % side_) + 0.5f, y = static_cast<float>(place / side_) + 0.5f;
+    mask[i] = placement.cover(reach, x, y) >= 0.5f;
+  }
 }
 
 }  // namespace tern
