@@ -1,11 +1,8 @@
 #include "tern/kernels/cpu/gemm.h"
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
 #include <span>
 
-#include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/core/tensor.h"
 #include "tern/kernels/cpu/simd/kernels.h"
@@ -20,23 +17,63 @@ void scale_rows(const Gemm& gemm, int64_t ldc, float* c) {
       value = gemm.beta == 0 ? 0 : gemm.beta * value;
 }
 
-constexpr int64_t kRows = 24;     // rows of the weights at a time: whole tiles for every vector width
-constexpr int64_t kDepth = 2048;  // inner dimension per pass, so that the packed batch of a pass stays in cache
+constexpr int64_t kRows = 24;     // rows of the left factor at a time: whole tiles for every vector width
+constexpr int64_t kDepth = 2048;  // inner dimension per pass, so that the packed panels of a pass stay in cache
+constexpr int64_t kPanels = 16;   // panels of the right factor per block of C
 
 int64_t divide_up(int64_t value, int64_t step) { return (value + step - 1) / step; }
 
+/// pack [panel, k, width] = op(B) in panels of `width` columns, with zeros in the last one.
+void pack_panels(const Gemm& gemm, const float* b, int64_t width, float* pack) {
+  const int64_t n = gemm.n, k = gemm.k, ldb = gemm.ldb != 0 ? gemm.ldb : gemm.transpose_b ? k : n;
+  const int64_t row_step = gemm.transpose_b ? 1 : ldb, column_step = gemm.transpose_b ? ldb : 1;
+  parallel_for(0, divide_up(n, width), 1, [=](int64_t first, int64_t last) {
+    for (int64_t panel = first; panel < last; ++panel)
+      for (int64_t row = 0; row < k; ++row) {
+        const float* from = b + row * row_step + panel * width * column_step;
+        float* to = pack + (panel * k + row) * width;
+        for (int64_t j = 0; j < width; ++j) to[j] = panel * width + j < n ? from[j * column_step] : 0.0f;
+      }
+  });
+}
+
 }  // namespace
 
-void sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
+// A is read in place. B is copied once, into the panels that `simd.multiply` expects. Each thread computes some blocks
+// of C.
+void own_sgemm(const Gemm& gemm, const float* a, const float* b, float* c) {
   if (gemm.m == 0 || gemm.n == 0) return;
-  const auto dense = [](int64_t given, int64_t columns) { return given != 0 ? given : std::max<int64_t>(columns, 1); };
-  if (gemm.k == 0) return scale_rows(gemm, dense(gemm.ldc, gemm.n), c);  // oneDNN writes nothing if k is 0
-  const dnnl_status_t status =
-      dnnl_sgemm(gemm.transpose_a ? 'T' : 'N', gemm.transpose_b ? 'T' : 'N', gemm.m, gemm.n, gemm.k, 1.0f, a,
-                 dense(gemm.lda, gemm.transpose_a ? gemm.m : gemm.k), b,
-                 dense(gemm.ldb, gemm.transpose_b ? gemm.k : gemm.n), gemm.beta, c, dense(gemm.ldc, gemm.n));
-  check(status == dnnl_success, "sgemm: oneDNN returned status ", static_cast<int>(status), " for m ", gemm.m, ", n ",
-        gemm.n, ", k ", gemm.k);
+  const int64_t m = gemm.m, n = gemm.n, k = gemm.k, ldc = gemm.ldc != 0 ? gemm.ldc : n;
+  if (k == 0 || (gemm.beta != 0 && gemm.beta != 1)) scale_rows(gemm, ldc, c);
+  if (k == 0) return;
+  const auto& simd = simd::kernels();
+  const int64_t width = 2 * simd.width, panels = divide_up(n, width);
+  const Tensor packed = Tensor::empty({panels, k, width});
+  float* pack = packed.data<float>();
+  pack_panels(gemm, b, width, pack);
+
+  const int64_t lda = gemm.lda != 0 ? gemm.lda : gemm.transpose_a ? m : k;
+  const int64_t a_row = gemm.transpose_a ? 1 : lda, a_depth = gemm.transpose_a ? lda : 1;
+  const int64_t row_blocks = divide_up(m, kRows), column_blocks = divide_up(panels, kPanels);
+  parallel_for(0, row_blocks * column_blocks, 1, [=, &simd](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t row = block / column_blocks * kRows, panel = block % column_blocks * kPanels;
+      const int64_t column = panel * width;
+      for (int64_t depth = 0; depth < k; depth += kDepth)
+        simd.multiply({.rows = std::min(kRows, m - row),
+                       .columns = std::min(kPanels * width, n - column),
+                       .depth = std::min(kDepth, k - depth),
+                       .a = a + row * a_row + depth * a_depth,
+                       .a_row = a_row,
+                       .a_depth = a_depth,
+                       .b = pack + (panel * k + depth) * width,
+                       .b_row = width,
+                       .b_panel = k * width,
+                       .c = c + row * ldc + column,
+                       .c_row = ldc,
+                       .accumulate = depth > 0 || gemm.beta != 0});
+    }
+  });
 }
 
 bool suits_batch_product(const BatchProduct& shape) {

@@ -13,9 +13,12 @@ struct Gemm {
   float beta = 0;                     ///< if 0, C is not read
 };
 
-/// Runs on all threads of `parallel_for`; inside its body, on the calling thread only. Throws `Error` if oneDNN reports
-/// one.
+/// The product by oneDNN on x86, and `own_sgemm` elsewhere. Runs on all threads of `parallel_for`; inside its body, on
+/// the calling thread only. Throws `Error` if oneDNN reports one.
 void sgemm(const Gemm& gemm, const float* a, const float* b, float* c);
+
+/// The product by tern's own loops, for any processor. Threads as in `sgemm`. The bits do not depend on their number.
+void own_sgemm(const Gemm& gemm, const float* a, const float* b, float* c);
 
 /// A layer's product of a batch of few rows with a large matrix of weights w [out, in].
 struct BatchProduct {

@@ -1,7 +1,3 @@
-#include <oneapi/dnnl/dnnl.h>
-
-#include "tern/kernels/cpu/convolution.h"
-#include "tern/kernels/libraries.h"
 #include "tern/kernels/provide.h"
 
 namespace tern {
@@ -26,15 +22,3 @@ void provide_cpu_kernels() {
 }
 
 }  // namespace tern
-
-namespace tern::kernels {
-
-std::vector<std::pair<std::string, std::string>> cpu_libraries() {
-  const dnnl_version_t* onednn = dnnl_version();
-  return {{"onednn",
-           std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' + std::to_string(onednn->patch)}};
-}
-
-bool has_bf16_products() { return cpu::onednn_has_bf16(); }
-
-}  // namespace tern::kernels

@@ -5,44 +5,17 @@
 
 #include "tern/core/dtype.h"
 #include "tern/core/parallel.h"
+#include "tern/kernels/cpu/processor/vector_sets.h"
 
 // There are two ways to compile code for an instruction set. Plain loops go through `vectorized`, and the compiler
 // makes a version for each set. Loops written with vector types are in files of their own: see simd/kernels.h.
+//
+// The folder `processor` is x86 or no_x86: CMake makes a link with this name in the build folder.
 
 namespace tern::cpu {
 
-/// The instruction sets that the loops are compiled for. `vector_set` returns the widest one that the processor has.
-enum class VectorSet : uint8_t { baseline, avx2, avx512 };
-VectorSet vector_set();
-
 namespace detail {
-
-// `flatten` inlines the whole body, so that its loops are compiled for the target of the enclosing function. The body
-// is passed by value: its captures are then in registers, and no store through a pointer can alias them.
-template <class Body>
-[[gnu::flatten]] void run_baseline(Body body) {
-  body();
-}
-template <class Body>
-[[gnu::flatten, gnu::target("avx2,fma")]] void run_avx2(Body body) {
-  body();
-}
-template <class Body>
-[[gnu::flatten, gnu::target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]] void run_avx512(Body body) {
-  body();
-}
-
-}  // namespace detail
-
-/// Calls `body()` in the version for this processor's widest vectors. The body must capture by value and consist of
-/// plain loops. The functions that it calls must be visible so that they can be inlined.
-template <class Body>
-void vectorized(Body body) {
-  switch (vector_set()) {
-    case VectorSet::baseline: return detail::run_baseline(body);
-    case VectorSet::avx2: return detail::run_avx2(body);
-    case VectorSet::avx512: return detail::run_avx512(body);
-  }
+VectorSet processor_vector_set();  ///< the widest one that the processor has
 }
 
 /// `parallel_for` with a `vectorized` body(first, last).

@@ -23,7 +23,8 @@ const std::map<std::string, Prefixes> kHouse = {
     {"core", {"core/"}},
     {"kernels", {"core/", "kernels/="}},
     {"kernels/reference", {"core/", "kernels/=", "kernels/reference/"}},
-    {"kernels/cpu", {"core/", "kernels/=", "kernels/cpu/"}},
+    {"kernels/cpu", {"core/", "kernels/=", "kernels/cpu/=", "kernels/cpu/simd/", "kernels/cpu/processor/"}},
+    {"kernels/cpu/x86", {"core/", "kernels/=", "kernels/cpu/=", "kernels/cpu/simd/", "kernels/cpu/x86/"}},
     {"kernels/cuda", {"core/", "kernels/=", "kernels/cuda/"}},
     {"autograd", {"core/", "kernels/=", "autograd/"}},
     {"layers", {"core/", "autograd/", "layers/"}},
@@ -57,16 +58,16 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"sanitizer/asan_interface.h", {"core/"}},
     {"fmt/", {"core/", "optim/", "data/", "dist/", "apps/"}},
     {"nlohmann/", {"core/", "apps/"}},
-    {"oneapi/dnnl/", {"kernels/cpu/"}},
+    {"oneapi/dnnl/", {"kernels/cpu/x86/"}},
     {"cuda_runtime.h", {"core/cuda/", "kernels/cuda/"}},
     {"nccl.h", {"dist/comm/nccl/"}},
     {"cublasLt.h", {"kernels/cuda/"}},
     {"cudnn.h", {"kernels/cuda/"}},
     {"nvtx3/", {"kernels/cuda/"}},
-    {"immintrin.h", {"core/x86/", "kernels/cpu/"}},
-    {"nmmintrin.h", {"core/x86/", "kernels/cpu/"}},
-    {"wmmintrin.h", {"core/x86/", "kernels/cpu/"}},
-    {"cpuid.h", {"core/x86/", "kernels/cpu/"}},
+    {"immintrin.h", {"core/x86/", "kernels/cpu/x86/"}},
+    {"nmmintrin.h", {"core/x86/", "kernels/cpu/x86/"}},
+    {"wmmintrin.h", {"core/x86/", "kernels/cpu/x86/"}},
+    {"cpuid.h", {"core/x86/", "kernels/cpu/x86/"}},
     {"zlib.h", {"data/"}},
     {"lzma.h", {"data/"}},
     {"archive", {"data/"}},
@@ -244,6 +245,9 @@ TEST(Layering, RefusesPlantedBadIncludes) {
   EXPECT_TRUE(refused("core/shape.h", "#include \"shape.h\""));
   EXPECT_TRUE(refused("apps/train_lenet.cpp", "#include \"tern/apps/trainer/settings.h\""));
   EXPECT_TRUE(refused("autograd/matmul.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
+  EXPECT_TRUE(refused("kernels/cpu/gemm.cpp", "#include <oneapi/dnnl/dnnl.h>"));
+  EXPECT_TRUE(refused("kernels/cpu/gemm.cpp", "#include \"tern/kernels/cpu/x86/kernels.h\""));
+  EXPECT_TRUE(refused("kernels/cpu/simd/baseline.cpp", "#include <immintrin.h>"));
   EXPECT_TRUE(refused("core/shape.cpp", "#include <boost/any.hpp>"));
   EXPECT_TRUE(refused("core/shape.cpp", "#ifdef NDEBUG"));
   EXPECT_TRUE(refused("core/shape.cpp", "# if 0"));
@@ -256,7 +260,7 @@ TEST(Layering, AcceptsWhatTheHouseAllows) {
   EXPECT_TRUE(accepted("layers/linear.cpp", "#include \"tern/autograd/matmul.h\""));
   EXPECT_TRUE(accepted("optim/sgd.h", "#include \"tern/autograd/parameter.h\""));
   EXPECT_TRUE(accepted("dist/codec/qsgd.cpp", "#include \"tern/dist/comm/bytes.h\""));
-  EXPECT_TRUE(accepted("kernels/cpu/convolution.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
+  EXPECT_TRUE(accepted("kernels/cpu/x86/onednn.cpp", "#include <oneapi/dnnl/dnnl.hpp>"));
   EXPECT_TRUE(accepted("apps/trainer/flags/command_line.cpp", "#include <CLI/CLI.hpp>"));
   EXPECT_TRUE(accepted("apps/train_lenet.cpp", "#include \"tern/networks/lenet.h\""));
   EXPECT_TRUE(accepted("apps/networks/lenet.h", "#include \"tern/networks/networks.h\""));

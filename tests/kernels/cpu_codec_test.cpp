@@ -11,9 +11,12 @@ namespace tern::cpu::simd {
 namespace {
 
 std::vector<const CodecLoops*> runnable() {
-  std::vector<const CodecLoops*> all{baseline_kernels.codec};
-  if (vector_set() >= VectorSet::avx2) all.push_back(avx2_kernels.codec);
-  if (vector_set() >= VectorSet::avx512) all.push_back(avx512_kernels.codec);
+  std::vector<const CodecLoops*> all;
+  for (const VectorSet set : kVectorSets) {
+    if (set > vector_set()) break;
+    const NarrowerVectors narrower(set);
+    all.push_back(kernels().codec);
+  }
   return all;
 }
 

@@ -80,7 +80,7 @@ class CpuConvolution : public testing::TestWithParam<Case> {
   /// processors.
   template <class Compare>
   void in_every_way(Compare compare) {
-    for (const auto set : {cpu::VectorSet::baseline, cpu::VectorSet::avx2}) {
+    for (const auto set : cpu::kVectorSets) {
       if (set >= cpu::vector_set()) break;
       SCOPED_TRACE("vector set " + std::to_string(static_cast<int>(set)));
       const cpu::NarrowerVectors narrower(set);

@@ -26,8 +26,7 @@ std::string name_of(const testing::TestParamInfo<VectorSet>& set) {
   return std::array{"Baseline", "Avx2", "Avx512"}[static_cast<size_t>(set.param)];
 }
 
-INSTANTIATE_TEST_SUITE_P(All, VectorSets, testing::Values(VectorSet::baseline, VectorSet::avx2, VectorSet::avx512),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(All, VectorSets, testing::ValuesIn(kVectorSets), name_of);
 
 }  // namespace
 }  // namespace tern::cpu

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
-// Loops written with vector types. The other files of this folder hold them and are compiled once for each instruction
-// set. The codecs' loops have files of their own, because products and sums in them must not be fused.
+// Loops written with vector types. The headers of this folder hold them. A file for each instruction set includes them:
+// here for four floats, which every processor can compute, and in x86 for wider vectors. The codecs' loops have files
+// of their own, because products and sums in them must not be fused.
 
 namespace tern::cpu::simd {
 
@@ -101,7 +102,7 @@ struct Kernels {
 /// The loops for the instruction set that `vector_set` returns.
 const Kernels& kernels();
 
-extern const Kernels baseline_kernels, avx2_kernels, avx512_kernels;
-extern const CodecLoops baseline_codec_loops, avx2_codec_loops, avx512_codec_loops;
+extern const Kernels baseline_kernels;
+extern const CodecLoops baseline_codec_loops;
 
 }  // namespace tern::cpu::simd

@@ -12,8 +12,10 @@
 #include "tern/core/parallel.h"
 #include "tern/core/tensor.h"
 #include "tern/kernels/cpu/convolution.h"
+#include "tern/kernels/libraries.h"
 
-namespace tern::cpu {
+namespace tern {
+namespace cpu {
 namespace {
 
 using dnnl::memory;
@@ -169,6 +171,17 @@ CacheKey key_of(Operation operation, const Tensor& x, const Shape& w, const Tens
 }
 
 }  // namespace
+}  // namespace cpu
+
+std::vector<std::pair<std::string, std::string>> kernels::cpu_libraries() {
+  const dnnl_version_t* onednn = dnnl_version();
+  return {{"onednn",
+           std::to_string(onednn->major) + '.' + std::to_string(onednn->minor) + '.' + std::to_string(onednn->patch)}};
+}
+
+bool kernels::has_bf16_products() { return cpu::onednn_has_bf16(); }
+
+namespace cpu {
 
 bool onednn_has_bf16() {
   // Each instruction set's number includes the bits of the sets that it contains.
@@ -258,4 +271,5 @@ bool onednn_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeomet
   return true;
 }
 
-}  // namespace tern::cpu
+}  // namespace cpu
+}  // namespace tern

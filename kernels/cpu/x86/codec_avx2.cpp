@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "tern/kernels/cpu/simd/make_codec_loops.h"
+#include "tern/kernels/cpu/x86/kernels.h"
 
 namespace tern::cpu::simd {
 namespace {

@@ -1,4 +1,5 @@
 #include "tern/kernels/cpu/simd/make_kernels.h"
+#include "tern/kernels/cpu/x86/kernels.h"
 
 namespace tern::cpu::simd {
 
