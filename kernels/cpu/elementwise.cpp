@@ -138,7 +138,7 @@ void clamp(const Tensor& x, kernels::Limits limits, Tensor& y) {
 
 void clamp_backward(const Tensor& x, const Tensor& dy, kernels::Limits limits, Tensor& dx) {
   const auto low = static_cast<float>(limits.low), high = static_cast<float>(limits.high);
-  map("clamp_backward", x, dy, dx, [=](float v, float d) { return (v >= low) & (v <= high) ? d : 0.0f; });
+  map("clamp_backward", x, dy, dx, [=](float v, float d) { return ((v >= low) & (v <= high)) ? d : 0.0f; });
 }
 
 void scale(const Tensor& x, double scale, Tensor& y) {
@@ -206,10 +206,10 @@ void divide(const Tensor& a, const Tensor& b, Tensor& y) {
 }
 
 void maximum(const Tensor& a, const Tensor& b, Tensor& y) {
-  combine("maximum", a, b, y, [](float p, float q) { return (p > q) | (p != p) ? p : q; });
+  combine("maximum", a, b, y, [](float p, float q) { return ((p > q) | (p != p)) ? p : q; });
 }
 void minimum(const Tensor& a, const Tensor& b, Tensor& y) {
-  combine("minimum", a, b, y, [](float p, float q) { return (p < q) | (p != p) ? p : q; });
+  combine("minimum", a, b, y, [](float p, float q) { return ((p < q) | (p != p)) ? p : q; });
 }
 void equal(const Tensor& a, const Tensor& b, Tensor& y) {
   combine("equal", a, b, y, [](float p, float q) { return p == q ? 1.0f : 0.0f; });

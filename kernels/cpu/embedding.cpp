@@ -1,7 +1,6 @@
 #include "tern/kernels/embedding.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "tern/kernels/cpu/map.h"
@@ -105,10 +104,10 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
     const T* from = dy.data<T>();
     T* to = dw.data<T>();
     parallel_vectorized(columns + bags.indices.numel(), grain, [=](int64_t first, int64_t last) {
-      // Column c begins at this place of the work.
-      const auto place = [=](int64_t column) { return start[column] + column; };
-      int64_t c = *std::ranges::lower_bound(std::views::iota(int64_t{0}, columns + 1), first, {}, place);
-      for (; c < columns && place(c) < last; ++c) {
+      // Column c, whose elements begin at start[c], begins at this place of the work.
+      const auto place = [=](const int64_t& begin) { return begin + (&begin - start); };
+      int64_t c = std::ranges::lower_bound(start, start + columns + 1, first, {}, place) - start;
+      for (; c < columns && place(start[c]) < last; ++c) {
         T* sums = to + c * features;
         if (start[c] == start[c + 1])  // most columns, if there are many
           std::fill_n(sums, features, T{});

@@ -115,7 +115,7 @@ void insert(const Tensor& x, const kernels::Offsets& offsets, Tensor& y) {
 
 void reflection_pad(const Tensor& x, const kernels::Border& border, Tensor& y) {
   const int64_t h = x.size(-2), w = x.size(-1), rows = y.size(-2), columns = y.size(-1);
-  const auto [top, bottom, left, right] = border;
+  const int64_t top = border.top, left = border.left, right = border.right;
   visit_fast(x.dtype(), "reflection_pad", [&]<class T>(T) {
     const T* in = x.data<T>();
     T* out = y.data<T>();
@@ -135,7 +135,7 @@ void reflection_pad(const Tensor& x, const kernels::Border& border, Tensor& y) {
 /// Each row of dx sums the rows of dy that show it: one, and one more for each edge that it is near to.
 void reflection_pad_backward(const Tensor& dy, const kernels::Border& border, Tensor& dx) {
   const int64_t h = dx.size(-2), w = dx.size(-1), rows = dy.size(-2), columns = dy.size(-1);
-  const auto [top, bottom, left, right] = border;
+  const int64_t top = border.top, bottom = border.bottom, left = border.left, right = border.right;
   visit_fast(dy.dtype(), "reflection_pad_backward", [&]<class T>(T) {
     const T* in = dy.data<T>();
     T* out = dx.data<T>();

@@ -141,7 +141,7 @@ float extremum(const T* x, int64_t count, float sign) {
   for (float& lane : best) lane = sign * load(x);
   const auto take = [sign](float found, float& lane) {
     const float value = sign * found;
-    lane = (value > lane) | (value != value) ? value : lane;  // a NaN in the lane stays: nothing is above it
+    lane = ((value > lane) | (value != value)) ? value : lane;  // a NaN in the lane stays: nothing is above it
   };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {

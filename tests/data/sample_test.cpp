@@ -105,13 +105,14 @@ struct BadSample {
 class BadSamples : public testing::TestWithParam<BadSample> {};
 
 TEST_P(BadSamples, AreInputErrorsThatNameSampleAndField) {
-  const auto& [name, field, sample, message] = GetParam();
+  const Field& field = GetParam().field;
+  const Sample& sample = GetParam().sample;
   Sample good = {{field.name, field.kind == FieldKind::sparse ? integers({1}) : floats({2}, {1, 2})}};
   if (field.kind == FieldKind::sequence) good = {{field.name, floats({1, 2}, {1, 2})}};
   EXPECT_EQ(message_of<InputError>([&] {
               collated(field, {good, sample});
             }),
-            "data set 'rows', sample 11: field " + message);
+            "data set 'rows', sample 11: field " + GetParam().message);
   EXPECT_EQ(message_of<InputError>([&] { collated(field, {good, good}); }), "");
 }
 

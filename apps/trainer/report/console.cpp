@@ -21,6 +21,8 @@
 namespace tern::trainer {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kMostPending = size_t{1} << 20;  // bytes
 
 }  // namespace
@@ -112,7 +114,6 @@ ssize_t LineWriter::put(const std::string& text) const {
 }
 
 int64_t LineWriter::finish(const std::function<std::chrono::duration<double>()>& patience) {
-  using Clock = std::chrono::steady_clock;
   constexpr int kSlice = 50;  // ms
   auto taken = Clock::now();
   const auto left = [this] { return std::tuple(started_.size(), dropped_, texts_.size()); };

@@ -1,7 +1,6 @@
 #include "tern/trainer/report/listener.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -38,7 +37,9 @@ void UnreadNotes::tell_of(const Dataset& data, const Team& team, const std::stri
   std::string text = join({unread.size(), " of ", data.size(), " ", noun, " could not be read so far, others replace ",
                            unread.size() == 1 ? "it" : "them"});
   const char* before = ": ";
-  for (const std::string& each : unread | std::views::take(kNamed)) text += std::exchange(before, "; ") + each;
+  int64_t named = 0;
+  for (auto each = unread.begin(); each != unread.end() && named < kNamed; ++each, ++named)
+    text += std::exchange(before, "; ") + *each;
   if (std::ssize(unread) > kNamed) text += "; ...";
   for (const auto& listener : listeners_) listener->noted(text);
 }

@@ -1,7 +1,6 @@
 #include "tern/trainer/run/batch_feed.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace tern::trainer {
@@ -104,7 +103,7 @@ Tensor BatchFeed::room(Tensor& buffer, const Shape& shape, const TensorOptions& 
   const Shape needed = flat ? Shape{shape.numel()} : shape;
   const auto fits = [&] {
     return buffer.defined() && buffer.size(0) >= needed[0] &&
-           std::ranges::equal(buffer.shape() | std::views::drop(1), needed | std::views::drop(1));
+           std::equal(buffer.shape().begin() + 1, buffer.shape().end(), needed.begin() + 1, needed.end());
   };
   if (!fits()) {
     buffer = Tensor::empty(needed, {options.dtype, device_, options.format});

@@ -63,14 +63,16 @@ TEST(ReproduceQsgd, MeasuresLemma31) {
   const auto experiment = make("qsgd-lemma3.1", drawn_data("qsgd-lemma3.1"));
   const Results results = computed(*experiment, "-n-1024");
   ASSERT_EQ(results.size(), 4);
-  for (const auto& [name, result] : results)
-    for (size_t i = 0; i < result.numbers.at("s").size(); ++i) {
-      const auto at = [&](const char* column) { return result.numbers.at(column)[i]; };
+  for (const auto& [name, result] : results) {
+    const auto& numbers = result.numbers;
+    for (size_t i = 0; i < numbers.at("s").size(); ++i) {
+      const auto at = [&](const char* column) { return numbers.at(column)[i]; };
       EXPECT_NEAR(at("variance"), at("variance_expected"), 0.15 * at("variance_expected")) << name;
       EXPECT_LE(at("variance_expected"), at("variance_bound")) << name;
       EXPECT_NEAR(at("nonzeros"), at("nonzeros_expected"), 0.15 * at("nonzeros_expected")) << name;
       EXPECT_LE(at("nonzeros_expected"), at("nonzeros_bound")) << name;
     }
+  }
   const Report report = experiment->report(results);
   EXPECT_EQ(count(report.tables.at("lemma.csv"), "\n"), 1 + 4 * 6);
   EXPECT_EQ(count(report.text, "| constant |"), 3) << report.text;

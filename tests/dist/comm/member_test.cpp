@@ -184,7 +184,7 @@ TEST(Member, ThatDiesAtTheStartIsNamedAtOnce) {
     const Address master = listener.address();
     std::atomic<bool> ended = false;
     const auto begin = Clock::now();
-    const auto errors = on_ranks(2, [&](int rank) {
+    const auto errors = on_ranks(2, [&, waits = stays](int rank) {
       if (rank == 0) {
         const TcpOptions options = {.size = 3, .master = master, .token = kJobToken, .deadlines = kMemberDeadlines};
         try {
@@ -196,7 +196,7 @@ TEST(Member, ThatDiesAtTheStartIsNamedAtOnce) {
       } else {
         Puppet puppet(2, 3, master);
         puppet.join();
-        while (stays && !ended && Clock::now() < soon()) std::this_thread::sleep_for(milliseconds(5));
+        while (waits && !ended && Clock::now() < soon()) std::this_thread::sleep_for(milliseconds(5));
       }
     });
     EXPECT_LT(Clock::now() - begin, kMemberDeadlines.rendezvous / 2);

@@ -13,11 +13,11 @@ struct Job {
 };
 
 TEST(SubnetRound, SendsWhatTheLedgerOfARoundHas) {
-  for (const auto& [ranks, momentum] : {Job{1, SubnetMomentum::travel}, Job{2, SubnetMomentum::travel},
-                                        Job{4, SubnetMomentum::travel}, Job{4, SubnetMomentum::drop}}) {
+  for (const Job& job : {Job{1, SubnetMomentum::travel}, Job{2, SubnetMomentum::travel}, Job{4, SubnetMomentum::travel},
+                         Job{4, SubnetMomentum::drop}}) {
     std::atomic<uint64_t> sent = 0;
-    on_all(ranks, [&](Communicator& c) {
-      SubnetTrainer trainer(c, {.local_steps = 2, .momentum = momentum, .check_every = 0});
+    on_all(job.ranks, [&](Communicator& c) {
+      SubnetTrainer trainer(c, {.local_steps = 2, .momentum = job.momentum, .check_every = 0});
       trainer.train(0, 2);
       sent += c.traffic().sent_payload;
       return Values();
@@ -26,8 +26,9 @@ TEST(SubnetRound, SendsWhatTheLedgerOfARoundHas) {
     model.initialize(1);
     Sgd local(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
-    const StateDict travels = momentum == SubnetMomentum::travel ? local.state() : StateDict();
-    EXPECT_EQ(plan_subnet_round(cuts, model.state(), travels, ranks).sent(), static_cast<int64_t>(sent)) << ranks;
+    const StateDict travels = job.momentum == SubnetMomentum::travel ? local.state() : StateDict();
+    EXPECT_EQ(plan_subnet_round(cuts, model.state(), travels, job.ranks).sent(), static_cast<int64_t>(sent))
+        << job.ranks;
   }
 }
 
