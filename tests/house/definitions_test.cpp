@@ -40,13 +40,15 @@ void add_definitions(const std::string& file, const std::string& text, Definitio
   }
 }
 
-// If one program has two headers that define one name differently, its behaviour is undefined.
+// If one program has two headers that define one name differently, its behaviour is undefined. A folder `no_...` takes
+// the place of another folder, so no program has headers of both.
 TEST(Definitions, GiveEachTypeOneHeader) {
   const fs::path root = TERN_SOURCE_DIR;
   Definitions definitions;
   for (const char* folder : {"core", "kernels", "autograd", "layers", "optim", "data", "dist", "apps"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (entry.path().extension() != ".h") continue;
+      if (entry.path().extension() != ".h" || entry.path().parent_path().filename().string().starts_with("no_"))
+        continue;
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
       add_definitions(fs::relative(entry.path(), root), text.str(), definitions);
