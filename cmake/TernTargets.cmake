@@ -45,8 +45,12 @@ function(tern_library name)
   endforeach()
 endfunction()
 
-# Sets the warnings for tern's own code.
+# Sets the warnings for tern's own code. Products and sums are never fused, as on x86-64 without -mfma, so that random
+# numbers and codecs give the same bits on every processor. The kernels fuse: see kernels/CMakeLists.txt.
 function(tern_compile_options target)
+  if(NOT tern_is_x86)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  endif()
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>)
 endfunction()
