@@ -55,3 +55,18 @@ stand_in dpkg-query 'for name in "$@"; do [ "$name" = zlib1g-dev ] || echo "inst
 run 2 machine build
 says "installing: zlib1g-dev"
 says_not libfmt-dev
+
+# Packages for Arm: apt-get works in folders of the build, without root. This machine's packages stay as they are.
+for tool in aarch64-linux-gnu-g++ qemu-aarch64 dpkg-deb; do cp "$tools/true" "$tools/$tool"; done
+ln -s "$(type -P mkdir)" "$tools"
+cp "$dev" "$scratch/dev"
+stand_in id 'echo 1000'
+stand_in apt-get "echo \"\$*\" >>'$scratch/calls'; echo 'Could not resolve deb.example.org' >&2; exit 100"
+: >"$scratch/calls"
+dev=$scratch/dev run 2 machine cross-test
+says "Could not resolve deb.example.org"
+says "apt-get could not download the arm64 packages"
+output=$(<"$scratch/calls")
+says "Dir::State=$scratch/build-aarch64/apt"
+says "APT::Architecture=arm64"
+says_not install
