@@ -88,7 +88,8 @@ void Optimizer::begin_step() {
 
 void Optimizer::issue_step() {
   const auto updates = gather();
-  const Tensor scale = gradient_scale(updates);
+  measure_norm(updates);
+  const Tensor scale = gradient_scale();
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (updates[i].empty()) continue;
     update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, groups_[i].momentum, scale});
@@ -119,14 +120,19 @@ void Optimizer::prepare_state(Slot& slot) const {
   if (counts_steps_) slot.steps = Tensor::zeros({}, {.dtype = DType::i64, .device = w.device()});
 }
 
-Tensor Optimizer::gradient_scale(const std::vector<std::vector<ParameterUpdate>>& updates) const {
+void Optimizer::measure_norm(const std::vector<std::vector<ParameterUpdate>>& updates) {
+  squared_norm_ = {};
   std::vector<ParameterUpdate> all;
   for (const auto& group : updates) all.insert(all.end(), group.begin(), group.end());
-  if (clip_norm_ == 0 || all.empty()) return {};
-  Tensor sum = Tensor::empty({}, {.dtype = DType::f64, .device = all.front().w.device()});
-  kernels::squared_norm(all, sum);
-  Tensor scale = Tensor::empty_like(sum);
-  kernels::clip_scale(sum, clip_norm_, scale);
+  if ((clip_norm_ == 0 && !measures_norm_) || all.empty()) return;
+  squared_norm_ = Tensor::empty({}, {.dtype = DType::f64, .device = all.front().w.device()});
+  kernels::squared_norm(all, squared_norm_);
+}
+
+Tensor Optimizer::gradient_scale() const {
+  if (clip_norm_ == 0 || !squared_norm_.defined()) return {};
+  Tensor scale = Tensor::empty_like(squared_norm_);
+  kernels::clip_scale(squared_norm_, clip_norm_, scale);
   return scale;
 }
 

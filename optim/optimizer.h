@@ -91,6 +91,11 @@ class Optimizer {
   /// inside the update, as torch.nn.utils.clip_grad_norm_ does. 0 turns clipping off. Throws if `max_norm` is negative
   /// or not finite.
   void set_clip_norm(double max_norm);
+  /// Whether each step also measures the 2-norm of all gradients together. At first it does not.
+  void measure_gradient_norm(bool measure) { measures_norm_ = measure; }
+  /// The sum of the squares of all gradients in the last step, before clipping: f64, rank 0, on the device of the
+  /// parameters. Undefined if it was not measured.
+  const Tensor& squared_gradient_norm() const { return squared_norm_; }
 
   /// The state that the next step depends on in addition to parameters, gradients and settings, for example
   /// "momentum.conv1.weight". Shares storage with the optimizer.
@@ -128,8 +133,10 @@ class Optimizer {
   void prepare_state(Slot& slot) const;
   /// Parameters with a gradient, one list per group.
   std::vector<std::vector<kernels::ParameterUpdate>> gather();
+  /// Sets squared_norm_ if it is needed.
+  void measure_norm(const std::vector<std::vector<kernels::ParameterUpdate>>& updates);
   /// The factor of the gradients, as in SgdSettings. Undefined if clipping is off.
-  Tensor gradient_scale(const std::vector<std::vector<kernels::ParameterUpdate>>& updates) const;
+  Tensor gradient_scale() const;
 
   std::vector<Group> groups_;
   std::vector<std::string> state_names_;
@@ -137,6 +144,8 @@ class Optimizer {
   double lr_ = 0;
   StepNumber step_lr_;
   double clip_norm_ = 0;
+  bool measures_norm_ = false;
+  Tensor squared_norm_;
 };
 
 }  // namespace tern

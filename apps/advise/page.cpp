@@ -130,8 +130,7 @@ std::string slower_copying(const Link& link, const std::vector<Measured>& measur
 std::string training_command(const networks::Variant& variant, const AdviceOptions& options, const Way& way) {
   std::string text = "./dev run";
   for (const std::string& word : variant.words()) text += ' ' + word;
-  const int64_t batch = way.averages_every_step() ? options.batch_size : options.batch_size / options.workers;
-  text += fmt::format(" --batch-size {} --workers {}", batch, options.workers);
+  text += fmt::format(" --batch-size {} --workers {}", options.batch_size, options.workers);
   if (!way.averages_every_step()) {
     text += fmt::format(" --method {} --local-steps {}", to_string(way.method), options.local_steps);
     if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model

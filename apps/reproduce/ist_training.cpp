@@ -112,8 +112,7 @@ Run make_run(const IstTask& task, const IstRun& run) {
   const auto add = [&](std::initializer_list<std::string> words) {
     made.flags.insert(made.flags.end(), words.begin(), words.end());
   };
-  // With data-parallel training, --batch-size is the batch of all workers together.
-  add({"--batch-size", std::to_string(shares ? task.batch * run.workers : task.batch)});
+  add({"--local-batch-size", std::to_string(task.batch)});
   add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
   if (!together) return made;
   add({"--workers", std::to_string(run.workers), "--transport", "inproc"});

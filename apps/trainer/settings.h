@@ -84,7 +84,8 @@ struct TrainSettings {
   std::string cache = {};
   std::optional<int64_t> epochs = {};  ///< 1 if neither is given
   std::optional<int64_t> iterations = {};
-  int64_t batch_size = 64;
+  int64_t batch_size = 64;                       ///< samples of all ranks in a step
+  std::optional<int64_t> local_batch_size = {};  ///< samples of one rank in a step; unset: its share of batch_size
   int64_t accumulate = 1;
   int64_t eval_batch_size = 250;
   bool shuffle = true;
@@ -136,6 +137,7 @@ struct TrainSettings {
   double grace = 60;  ///< seconds
 
   std::string log = {}, tensorboard = {}, plot = {};
+  int64_t histograms = 0;  ///< steps from one to the next; 0: none
   bool quiet = false;
 
   std::string checkpoint = {};

@@ -41,8 +41,9 @@ class TrainLenet : public testing::Test {
 
   std::vector<std::string> words(const std::vector<std::string>& more) const {
     const bool trains = !std::ranges::count(more, "--eval-only") && !std::ranges::count(more, "--predict");
+    const bool sets_batch = std::ranges::count(more, "--local-batch-size") > 0;
     auto all = over({"--data", "mnist", "--data-dir", data_.string(), "--threads", "1", "--variant", "caffe"},
-                    trains ? over({"--batch-size", "16"}, more) : more);
+                    trains && !sets_batch ? over({"--batch-size", "16"}, more) : more);
     all.insert(all.begin(), TERN_TRAIN_LENET);
     return all;
   }

@@ -4,9 +4,11 @@ evaluation of a model that the first build saved must be equal too.
 
   tests/house/same_results.py OLD_BUILD NEW_BUILD [--steps N]
 
-A build is a folder with the programs in apps/. The data is generated. Exit code 0: no difference; 1: a difference.
+A build is a folder with the programs in apps/. The data is generated.
+Builds before --local-batch-size give each rank of local-sgd and ist the whole --batch-size. Exit code 0: no difference; 1: a difference.
 """
 import argparse
+import functools
 import json
 import pathlib
 import subprocess
@@ -33,8 +35,15 @@ EXTRA = {
 }
 
 
+@functools.cache
+def has_local_batch_size(program):
+    return "--local-batch-size" in subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+
+
 def run(build, words, more):
     """The events of a run's log."""
+    if "--method" in more and has_local_batch_size(str(pathlib.Path(build) / "apps" / words[0])):
+        words = ["--local-batch-size" if word == "--batch-size" else word for word in words]
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "log"
         command = [str(pathlib.Path(build) / "apps" / words[0]), *words[1:], *more, "--threads", "1", "--quiet"]

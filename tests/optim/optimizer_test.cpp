@@ -265,6 +265,30 @@ TEST(Optimizer, ClipsByTheNormOverAllGroups) {
   EXPECT_NEAR(clipped(0.1), 0.1, 1e-6);
 }
 
+TEST(Optimizer, MeasuresTheNormOfAllGradientsBeforeClipping) {
+  for (const double max_norm : {0.0, 1.0}) {
+    TwoParameters model;
+    const std::vector<ParameterGroup> groups = {{.parameters = {{"a", &model.a}}}, {.parameters = {{"b", &model.b}}}};
+    Sgd optimizer(groups, {.lr = 1});
+    optimizer.set_clip_norm(max_norm);
+    const auto step_with = [&](double a, double b) {
+      model.a.set_gradient(Tensor::zeros_like(model.a.value()));
+      model.b.set_gradient(Tensor::zeros_like(model.b.value()));
+      model.a.gradient().data<double>()[0] = a;
+      model.b.gradient().data<double>()[0] = b;
+      optimizer.step();
+    };
+    step_with(3, 4);
+    EXPECT_EQ(optimizer.squared_gradient_norm().defined(), max_norm > 0) << "nobody asked for it";
+    optimizer.measure_gradient_norm(true);
+    step_with(3, 4);
+    EXPECT_EQ(optimizer.squared_gradient_norm().item(), 25);
+    optimizer.zero_gradients();
+    optimizer.step();
+    EXPECT_FALSE(optimizer.squared_gradient_norm().defined()) << "a step without gradients";
+  }
+}
+
 TEST(Optimizer, RefusesWhatMakesNoSense) {
   TwoParameters model;
   const auto sgd = [&](const Sgd::Options& options) {

@@ -201,7 +201,7 @@ class CommandLine {
     if (print_version_) return {.run = false, .text = version_text(application_.name)};
     refuse_unknown(app_);
     if (!config_.empty()) add_config();
-    overrule_length();
+    overrule_defaults();
     if (application_.settle) application_.settle(settings_, [this](const char* flag) { return is_given(flag); });
     if (settings_.codec == kHelp)
       return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
@@ -212,6 +212,7 @@ class CommandLine {
       if (place) settle(settings_, *place);
       validate(settings_);
       refuse_without_effect();
+      settle_batch_size();
     } catch (const InputError& error) {
       throw InputError(error.what() + lines_of_flags_in(error.what()));
     }
@@ -341,11 +342,22 @@ class CommandLine {
     return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
   }
 
-  /// If only one of the two is given, the default of the other does not count.
-  void overrule_length() {
+  /// If only one of two flags for the same thing is given, the default of the other does not count.
+  void overrule_defaults() {
     const bool epochs = is_given("epochs"), iterations = is_given("iterations");
     if (epochs && !iterations) settings_.iterations.reset();
     if (iterations && !epochs) settings_.epochs.reset();
+    if (is_given("batch-size") && !is_given("local-batch-size")) settings_.local_batch_size.reset();
+  }
+
+  /// --local-batch-size sets --batch-size. If both are given, they must agree.
+  void settle_batch_size() {
+    if (!settings_.local_batch_size) return;
+    const int64_t workers = settings_.workers.value_or(1), all = *settings_.local_batch_size * workers;
+    check_input(!is_given("batch-size") || settings_.batch_size == all, "--batch-size ", settings_.batch_size,
+                " and --local-batch-size ", *settings_.local_batch_size, " contradict each other: ", workers,
+                workers == 1 ? " worker has " : " workers have ", all, " samples in a step");
+    settings_.batch_size = all;
   }
 
   /// Whether the command line or the configuration file gives the flag.

@@ -136,7 +136,10 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .offered_if(any_resizes)
             .needing(resizes, "it belongs to --data " + resized),
         s.cache);
-  visit(flag("batch-size", "N", "Samples per training step").shapes_result().in(kSamples), s.batch_size);
+  visit(flag("batch-size", "N", "Samples in a training step, of all workers together").shapes_result().in(kSamples),
+        s.batch_size);
+  visit(flag("local-batch-size", "N", "Samples in a training step, of each worker: sets --batch-size").in(kSamples),
+        s.local_batch_size);
   visit(flag("accumulate", "N", "Add the gradients of N steps of --batch-size samples; then exchange and update once")
             .shapes_result()
             .in({.low = 1, .high = kMostSteps}),
@@ -364,6 +367,10 @@ void visit_record_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Record"};
   visit(flag("log", "FILE", "Write JSON lines").used_by(Use::evaluation), s.log);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
+  visit(flag("histograms", "N", "Write histograms of weights and gradients after every N steps; 0: none")
+            .in(kNotNegative)
+            .needing(!s.log.empty() || !s.tensorboard.empty(), "it needs --log FILE or --tensorboard DIR"),
+        s.histograms);
   visit(flag("plot", "FILE.svg", "Draw the loss and the scores"), s.plot);
   visit(flag("profile", nullptr, "Time the operations of training steps, for a table at the end"), s.profile);
   visit(flag("quiet", nullptr, "Print errors only").used_by(Use::evaluation), s.quiet);

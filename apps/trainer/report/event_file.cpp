@@ -79,7 +79,8 @@ ProtobufMessage& ProtobufMessage::bytes(int field, std::string_view value) {
 // Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
 enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
 enum SummaryField { kValue = 1 };
-enum ValueField { kTag = 1, kSimpleValue = 2 };
+enum ValueField { kTag = 1, kSimpleValue = 2, kHisto = 5 };
+enum HistogramField { kMin = 1, kMax = 2, kNum = 3, kSum = 4, kSumSquares = 5, kBucketLimit = 6, kBucket = 7 };
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -110,9 +111,26 @@ EventFile::EventFile(const std::string& folder) {
   write_record(ProtobufMessage().number(kWallTime, wall_time()).bytes(kFileVersion, "brain.Event:2").text());
 }
 
+void EventFile::started(const RunStart& run) {
+  scores_ = run.scores;
+  team_ = run.settings.workers.has_value();
+}
+
 void EventFile::stepped(const StepReport& report) {
   add_scalar("train/loss", report.step, report.loss);
   add_scalar("train/lr", report.step, report.lr);
+  if (report.gradient_norm) add_scalar("train/gradient_norm", report.step, *report.gradient_norm);
+  if (!team_) return;
+  add_scalar("exchange/bytes_sent_payload", report.step, static_cast<double>(report.traffic.sent_payload));
+  add_scalar("exchange/bytes_sent_overhead", report.step, static_cast<double>(report.traffic.sent_overhead));
+  add_scalar("exchange/encode_seconds", report.step, report.times.encode);
+  add_scalar("exchange/wait_seconds", report.step, report.times.wait);
+  add_scalar("exchange/decode_seconds", report.step, report.times.decode);
+}
+
+void EventFile::counted(const HistogramReport& report) {
+  for (const auto& [name, histogram] : report.weights) add_histogram("weights/" + name, report.step, histogram);
+  for (const auto& [name, histogram] : report.gradients) add_histogram("gradients/" + name, report.step, histogram);
 }
 
 void EventFile::evaluated(const EvaluationReport& report) {
@@ -122,8 +140,32 @@ void EventFile::evaluated(const EvaluationReport& report) {
 }
 
 void EventFile::add_scalar(std::string_view tag, int64_t step, double value) {
-  const auto scalar = ProtobufMessage().bytes(kTag, tag).number(kSimpleValue, static_cast<float>(value));
-  const auto summary = ProtobufMessage().bytes(kValue, scalar.text());
+  write_value(step, ProtobufMessage().bytes(kTag, tag).number(kSimpleValue, static_cast<float>(value)).text());
+}
+
+void EventFile::add_histogram(std::string_view tag, int64_t step, const Histogram& histogram) {
+  std::string limits, counts;  // packed repeated doubles: the upper end of each interval, and its count
+  const auto intervals = static_cast<double>(histogram.counts.size());
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    const bool last = i + 1 == histogram.counts.size();
+    const double share = static_cast<double>(i + 1) / intervals;
+    const double limit = last ? histogram.high : histogram.low + share * (histogram.high - histogram.low);
+    limits += little_endian(std::bit_cast<uint64_t>(limit));
+    counts += little_endian(std::bit_cast<uint64_t>(static_cast<double>(histogram.counts[i])));
+  }
+  const auto message = ProtobufMessage()
+                           .number(kMin, histogram.low)
+                           .number(kMax, histogram.high)
+                           .number(kNum, static_cast<double>(histogram.finite))
+                           .number(kSum, histogram.sum)
+                           .number(kSumSquares, histogram.squares)
+                           .bytes(kBucketLimit, limits)
+                           .bytes(kBucket, counts);
+  write_value(step, ProtobufMessage().bytes(kTag, tag).bytes(kHisto, message.text()).text());
+}
+
+void EventFile::write_value(int64_t step, const std::string& value) {
+  const auto summary = ProtobufMessage().bytes(kValue, value);
   write_record(
       ProtobufMessage().number(kWallTime, wall_time()).integer(kStep, step).bytes(kSummary, summary.text()).text());
 }

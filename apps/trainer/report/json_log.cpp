@@ -55,6 +55,10 @@ Json sent(const Traffic& traffic) {
   return {{"bytes_sent_payload", traffic.sent_payload}, {"bytes_sent_overhead", traffic.sent_overhead}};
 }
 
+Json seconds_of(const ExchangeTimes& times) {
+  return {{"encode_seconds", times.encode}, {"wait_seconds", times.wait}, {"decode_seconds", times.decode}};
+}
+
 /// Replaces bytes that are not UTF-8, because a file name may contain them.
 std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -93,8 +97,26 @@ void JsonLog::noted(const std::string& note) { write_line(text_of(Json{{"event",
 void JsonLog::stepped(const StepReport& report) {
   Json line = {{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
                {"loss", report.loss}, {"lr", report.lr},     {"seconds", report.seconds}};
-  if (team_) line.update(sent(report.traffic));
+  if (report.gradient_norm) line["gradient_norm"] = *report.gradient_norm;
+  if (team_) {
+    line.update(sent(report.traffic));
+    line.update(seconds_of(report.times));
+  }
   write_line(text_of(line));
+}
+
+void JsonLog::counted(const HistogramReport& report) {
+  const auto all = [](const std::map<std::string, Histogram>& histograms) {
+    Json object = Json::object();
+    for (const auto& [name, found] : histograms)
+      object[name] = {
+          {"low", found.low}, {"high", found.high}, {"counts", found.counts}, {"not_finite", found.not_finite}};
+    return object;
+  };
+  write_line(text_of({{"event", "histograms"},
+                      {"step", report.step},
+                      {"weights", all(report.weights)},
+                      {"gradients", all(report.gradients)}}));
 }
 
 void JsonLog::evaluated(const EvaluationReport& report) {
@@ -120,10 +142,8 @@ void JsonLog::ended(const RunReport& report) {
     const TeamReport& team = *report.team;
     line.update(sent(team.traffic));
     line["bytes_ratio_float_ring"] = team.float_ring_ratio > 0 ? Json(team.float_ring_ratio) : Json(nullptr);
-    line.update({{"compute_seconds", team.compute},
-                 {"encode_seconds", team.times.encode},
-                 {"wait_seconds", team.times.wait},
-                 {"decode_seconds", team.times.decode}});
+    line["compute_seconds"] = team.compute;
+    line.update(seconds_of(team.times));
   }
   write_line(text_of(line));
 }

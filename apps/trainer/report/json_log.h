@@ -19,6 +19,7 @@ class JsonLog final : public Listener {
   void started(const RunStart& run) override;
   void noted(const std::string& note) override;
   void stepped(const StepReport& report) override;
+  void counted(const HistogramReport& report) override;
   void evaluated(const EvaluationReport& report) override;
   void checkpointing() override;
   void ended(const RunReport& report) override;

@@ -12,6 +12,7 @@
 #include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/kernels/operation_clock.h"
 #include "tern/trainer/report/console.h"
+#include "tern/trainer/report/histogram.h"
 #include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
 #include "tern/trainer/task.h"
@@ -28,10 +29,10 @@ struct RunStart {
   int64_t test_samples = 0;
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;
-  int64_t first_step = 0;  ///< steps of earlier parts of a resumed run
-  int64_t parameters = 0;  ///< number of trained values
-  int64_t samples_per_step = 0;
-  std::string launcher = {};  ///< the source of this rank's place, if there is one
+  int64_t first_step = 0;        ///< steps of earlier parts of a resumed run
+  int64_t parameters = 0;        ///< number of trained values
+  int64_t samples_per_step = 0;  ///< of all ranks, in all batches that --accumulate adds
+  std::string launcher = {};     ///< the source of this rank's place, if there is one
 };
 
 /// One training step, reported after its update.
@@ -43,6 +44,16 @@ struct StepReport {
   double seconds = 0;               ///< training time of the run so far
   std::vector<double> scores = {};  ///< on the batch, before the update; in the order of RunStart::scores
   Traffic traffic = {};             ///< traffic of this rank in this step
+  ExchangeTimes times = {};         ///< of this rank in this step
+  /// 2-norm of all gradients that this rank's optimizer got, before clipping. Only if a log or event files are written.
+  std::optional<double> gradient_norm = {};
+};
+
+/// The distributions of this rank's model after a step.
+struct HistogramReport {
+  int64_t step = 0;
+  /// By the names of parameters: their values, and the gradients of the step.
+  std::map<std::string, Histogram> weights = {}, gradients = {};
 };
 
 struct EvaluationReport {
@@ -77,8 +88,8 @@ struct RunReport {
 };
 
 /// Receives the events of a run on the leading rank, from the training thread: `started` first, then `stepped`,
-/// `evaluated` and `checkpointing`, and `ended` last, unless the run is interrupted. Its files must be valid without
-/// `ended`.
+/// `counted`, `evaluated` and `checkpointing`, and `ended` last, unless the run is interrupted. Its files must be valid
+/// without `ended`.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -86,6 +97,8 @@ class Listener {
   /// A remark about the run for the user. May come at any time.
   virtual void noted(const std::string&) {}
   virtual void stepped(const StepReport&) {}
+  /// Comes after `stepped` for the same step, with --histograms.
+  virtual void counted(const HistogramReport&) {}
   virtual void evaluated(const EvaluationReport&) {}
   /// A checkpoint is about to be written. A run that resumes from it does not repeat earlier events. So everything
   /// received until now must be durable when this returns.

@@ -26,6 +26,17 @@ std::string workers_line(const RunStart& run) {
                      to_string(s.method), s.codec, run.launcher.empty() ? "" : "; ", run.launcher);
 }
 
+/// ", batch 64", or ", batch 64 (16 a worker, 128 an update)" with workers or --accumulate; empty without training.
+std::string batch_text(const RunStart& run) {
+  const TrainSettings& s = run.settings;
+  if (run.samples_per_step == 0) return "";
+  const int64_t batch = run.samples_per_step / s.accumulate, workers = s.workers.value_or(1);
+  if (!s.workers && s.accumulate == 1) return fmt::format(", batch {}", grouped(batch));
+  const bool share_updates = s.method == TrainingMethod::data_parallel;
+  return fmt::format(", batch {} ({} a worker, {} an update)", grouped(batch), grouped(batch / workers),
+                     grouped(share_updates ? run.samples_per_step : run.samples_per_step / workers));
+}
+
 /// ", computing on cuda:0 (NVIDIA H200)"; empty for the CPU.
 std::string device_text(const std::string& name) {
   const Device device = parse_device(name);
@@ -55,9 +66,10 @@ void Progress::started(const RunStart& run) {
   shown_at_ = Clock::now();
   const TrainSettings& s = run.settings;
   const std::string training = run.training_samples > 0 ? grouped(run.training_samples) + " training and " : "";
-  print_line(fmt::format("{}: {} ({}{} test {}), {} parameters, {}, {} thread{} on {}{}", run.application, s.data,
+  print_line(fmt::format("{}: {} ({}{} test {}), {} parameters, {}{}, {} thread{} on {}{}", run.application, s.data,
                          training, grouped(run.test_samples), run.noun, grouped(run.parameters), to_string(s.precision),
-                         s.threads, s.threads == 1 ? "" : "s", processor_name(), device_text(s.device)));
+                         batch_text(run), s.threads, s.threads == 1 ? "" : "s", processor_name(),
+                         device_text(s.device)));
   if (s.precision == Precision::bf16 && s.device == kCpu && !kernels::has_bf16_products())
     print_line("note: this processor has neither AVX512-BF16 nor AMX: bf16 is slower on it than fp32");
   if (s.workers) print_line(workers_line(run));

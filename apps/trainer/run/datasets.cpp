@@ -193,9 +193,9 @@ Transform transform_for(const TrainSettings& settings, const Dataset& data) {
 }
 
 int64_t samples_per_rank(const TrainSettings& s, int ranks) {
-  if (s.method != TrainingMethod::data_parallel) return s.batch_size;
+  if (s.local_batch_size) return *s.local_batch_size;
   check_input(s.batch_size % ranks == 0, "--batch-size: found ", s.batch_size, ", expected a multiple of ", ranks,
-              ", so that the workers share it equally");
+              ", so that the workers share it equally (--local-batch-size sets the samples of each)");
   return s.batch_size / ranks;
 }
 
@@ -211,9 +211,11 @@ void group_by_length(const Dataset& data, int64_t batch_size, Sampler& sampler) 
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
                                                  bool with_images) {
   const int64_t samples = samples_per_rank(s, team.size());
-  const int64_t most = s.method == TrainingMethod::data_parallel ? data.size() : data.size() / team.size();
-  check_input(samples <= data.size() / team.size(), "--batch-size: found ", s.batch_size, ", expected ", most,
-              " or fewer: all there is in ", s.data, most < data.size() ? " for each worker" : "");
+  const int64_t share = data.size() / team.size();
+  check_input(samples <= share, s.local_batch_size ? "--local-batch-size" : "--batch-size", ": found ",
+              s.local_batch_size.value_or(s.batch_size), ", expected ",
+              s.local_batch_size ? share : share * team.size(), " or fewer: all there is in ", s.data,
+              s.local_batch_size && team.size() > 1 ? " for each worker" : "");
   const auto seed = static_cast<uint64_t>(s.seed);
   Sampler sampler = {
       .size = data.size(), .shuffle = s.shuffle, .seed = seed, .rank = team.rank(), .ranks = team.size()};
@@ -227,10 +229,12 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
                                                     .images = with_images});
 }
 
-std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data) {
+std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data, const Team& team) {
   return std::make_unique<DataLoader>(
       data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
-      LoaderOptions{.batch_size = s.batch_size, .threads = 0, .transform = transform_for(s, data).for_evaluation()});
+      LoaderOptions{.batch_size = samples_per_rank(s, team.size()),
+                    .threads = 0,
+                    .transform = transform_for(s, data).for_evaluation()});
 }
 
 std::unique_ptr<DataLoader> make_test_loader(const TrainSettings& s, const Dataset& data, const Team& team) {

@@ -49,8 +49,8 @@ Transform transform_for(const TrainSettings& settings, const Dataset& data);
 /// application's augmentation. Evaluation uses its `for_evaluation()`. Throws InputError if --resize is too small.
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images);
 
-/// Samples per step of each of `ranks` ranks. With data-parallel training it is a share of --batch-size; other methods
-/// use --batch-size for each rank. Throws InputError if the ranks cannot share it equally.
+/// Samples per step of each of `ranks` ranks: --local-batch-size, or a share of --batch-size. Throws InputError if the
+/// ranks cannot share it equally.
 int64_t samples_per_rank(const TrainSettings& settings, int ranks);
 
 /// A loader of this rank's training batches; `data` must outlive it. Throws InputError if a batch is larger than its
@@ -58,8 +58,10 @@ int64_t samples_per_rank(const TrainSettings& settings, int ranks);
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& settings, const Dataset& data, const Team& team,
                                                  bool with_images = true);
 
-/// A loader of training batches for batch-norm statistics: the same on every rank, transformed as in evaluation.
-std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& settings, const Dataset& data);
+/// A loader of training batches for batch-norm statistics: the same on every rank, each as large as a rank's batch, and
+/// transformed as in evaluation.
+std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& settings, const Dataset& data,
+                                                    const Team& team);
 
 /// A loader of this rank's test samples in batches of at most --eval-batch-size. All ranks together read every sample
 /// once.

@@ -7,12 +7,17 @@ namespace tern::trainer {
 StepOutputs::Arrival StepOutputs::bring(const StepOutput& output) {
   if (device_.type == DeviceType::cpu) return [output] { return output; };
   auto& to = readbacks_[std::exchange(turn_, 1 - turn_)];
-  while (to.size() <= output.outputs.size()) to.push_back(make_readback(device_));
-  to[0]->start(output.loss);
-  for (size_t i = 0; i < output.outputs.size(); ++i) to[i + 1]->start(output.outputs[i]);
-  return [&to, count = output.outputs.size()] {
-    StepOutput arrived{.loss = to[0]->wait(), .outputs = {}};
-    for (size_t i = 0; i < count; ++i) arrived.outputs.push_back(to[i + 1]->wait());
+  const size_t count = output.outputs.size();
+  const bool loss = output.loss.defined(), norm = output.squared_norm.defined();
+  while (to.size() < 2 + count) to.push_back(make_readback(device_));
+  if (loss) to[0]->start(output.loss);
+  if (norm) to[1]->start(output.squared_norm);
+  for (size_t i = 0; i < count; ++i) to[i + 2]->start(output.outputs[i]);
+  return [&to, loss, norm, count] {
+    StepOutput arrived;
+    if (loss) arrived.loss = to[0]->wait();
+    if (norm) arrived.squared_norm = to[1]->wait();
+    for (size_t i = 0; i < count; ++i) arrived.outputs.push_back(to[i + 2]->wait());
     return arrived;
   };
 }

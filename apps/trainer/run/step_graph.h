@@ -17,11 +17,12 @@ namespace tern::trainer {
 
 /// The output of a training step.
 struct StepOutput {
-  Tensor loss;
-  std::vector<Tensor> outputs;  ///< see Forward
+  Tensor loss = {};
+  std::vector<Tensor> outputs = {};  ///< see Forward
+  Tensor squared_norm = {};          ///< Optimizer::squared_gradient_norm
 };
 
-/// Copies the outputs of steps to the CPU without waiting for the device. One thread.
+/// Copies outputs of steps to the CPU without waiting for the device: the tensors that are defined. One thread.
 class StepOutputs {
  public:
   /// Waits for an output and returns it. The output is valid until the second `bring` after its own.
@@ -32,7 +33,7 @@ class StepOutputs {
 
  private:
   Device device_;
-  std::array<std::vector<std::unique_ptr<Readback>>, 2> readbacks_;  ///< empty on the CPU; the first is the loss
+  std::array<std::vector<std::unique_ptr<Readback>>, 2> readbacks_;  ///< empty on the CPU; loss, norm, outputs
   size_t turn_ = 0;
 };
 

@@ -61,7 +61,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), set_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
   if (resources_.communicator && calibration_batches(settings) > 0)
-    calibration_loader_ = make_calibration_loader(settings, *resources_.data.training);
+    calibration_loader_ = make_calibration_loader(settings, *resources_.data.training, team_);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
   check_input(steps_per_epoch() >= 1, "--accumulate: found ", settings.accumulate, ", expected at most ",
               loader_->batches(), ", the batches of an epoch");
@@ -71,13 +71,15 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   schedule_ = make_schedule(settings, total_steps_);
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
+  norms_ = std::make_unique<StepOutputs>(device);
+  optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
   if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph))
     graph_ = std::make_unique<StepGraph>(*model_, [this](const DeviceBatch& batch) {
       const Forward pass = forward(batch);
       pass.loss.backward();
       optimizer_->issue_step();
       if (average_) average_->issue_update();
-      return StepOutput{pass.loss.value(), pass.values()};
+      return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
     });
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
@@ -150,6 +152,7 @@ void Trainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
   const OperationTiming timing(clock_.get());
   const Traffic traffic = team_.traffic();
+  const ExchangeTimes times = method_->times();
   if (clock_) clock_->begin("next_batch");
   auto batch = feed_->next();
   const double lr = schedule_(steps_);
@@ -163,14 +166,13 @@ void Trainer::train_step() {
     feed_->prefetch();
     batch = feed_->next();
   }
-  Sums sums = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop, std::move(before));
+  IssuedStep step = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop, std::move(before));
   // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
   std::vector<StepReport> reports;
   if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
   feed_->prefetch();
   ++steps_;
-  IssuedStep step{.report = {.step = steps_, .epoch = (steps_ - 1) / steps_per_epoch() + 1, .lr = lr},
-                  .sums = std::move(sums)};
+  step.report = {.step = steps_, .epoch = (steps_ - 1) / steps_per_epoch() + 1, .lr = lr};
   if (finishes_later(stop))
     issued_ = std::move(step);
   else
@@ -181,12 +183,16 @@ void Trainer::train_step() {
   for (StepReport& report : reports) {
     report.seconds = seconds_;
     report.traffic = team_.traffic() - traffic;
+    report.times = method_->times() - times;
     for (const auto& listener : listeners_) listener->stepped(report);
   }
+  if (listeners_.empty() || !histograms_due(steps_)) return;
+  const HistogramReport histograms = count_values();
+  for (const auto& listener : listeners_) listener->counted(histograms);
 }
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {
-  if (!graph_) return false;
+  if (!graph_ || histograms_due(steps_ + 1)) return false;  // a replay keeps no gradients
   try {
     return graph_->takes(batch);
   } catch (const Error& error) {
@@ -218,7 +224,7 @@ Variable Trainer::part_of_mean(const Variable& loss) const {
 }
 
 /// Issues a step operation by operation, or its last batch. `before` are the numbers of the batches before.
-Trainer::Sums Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<double> before) {
+Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<double> before) {
   const Forward pass = forward(batch);
   const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
   const auto start_sum = [=, this, step = steps_ + 1] {
@@ -236,15 +242,20 @@ Trainer::Sums Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<do
     throw;
   }
   if (average_) average_->update();
-  return [=] { return (started ? *started : start_sum()).wait(); };
+  std::function<Tensor()> norm;
+  if (const Tensor& squared = optimizer_->squared_gradient_norm(); squared.defined())
+    norm = [arrived = norms_->bring({.squared_norm = squared})] { return arrived().squared_norm; };
+  return {.report = {}, .sums = [=] { return (started ? *started : start_sum()).wait(); }, .norm = std::move(norm)};
 }
 
 /// Issues a step by replaying the recorded graph; only for a single rank.
-Trainer::Sums Trainer::replay(const DeviceBatch& batch, bool stop) {
+Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
   optimizer_->begin_step();
   if (average_) average_->begin_update();
   const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
-  return [=, this, step = steps_ + 1] { return numbers(batch, arrival(), step, stop); };
+  return {.report = {},
+          .sums = [=, this, step = steps_ + 1] { return numbers(batch, arrival(), step, stop); },
+          .norm = [arrival] { return arrival().squared_norm; }};
 }
 
 /// The numbers that this rank adds to the sums of a step.
@@ -261,16 +272,29 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
 /// Whether the last step's output may arrive while the device works on the next step.
 bool Trainer::finishes_later(bool stop) const {
   return !on_cpu() && !resources_.communicator && settings_.accumulate == 1 && !stop && !at_epoch_end() && !ended() &&
-         !checkpoint_due();
+         !checkpoint_due() && !histograms_due(steps_);
 }
 
 StepReport Trainer::finish(IssuedStep step) {
   const std::vector<double> sums = step.sums();
   step.report.loss = sums[0] / static_cast<double>(team_.size() * settings_.accumulate);
   interrupted_ = sums[1] > 0;
+  const Tensor norm = step.norm ? step.norm() : Tensor();
+  if (norm.defined()) step.report.gradient_norm = std::sqrt(norm.item());
   for (size_t i = 0; i < scores_.size(); ++i)
     step.report.scores.push_back(Ratio{sums[2 + 2 * i], sums[3 + 2 * i]}.value());
   return step.report;
+}
+
+/// The distributions of the model, from the end of a step until the gradients are set to zero.
+HistogramReport Trainer::count_values() const {
+  HistogramReport report = {.step = steps_};
+  for (const auto& [name, parameter] : model_->trained_parameters()) {
+    report.weights.emplace(name, make_histogram(parameter->value()));
+    if (const Tensor& gradient = parameter->gradient(); gradient.defined())
+      report.gradients.emplace(name, make_histogram(gradient));
+  }
+  return report;
 }
 
 /// Makes the whole model available on every rank, for evaluation and saving.

@@ -59,7 +59,8 @@ class Trainer {
   /// A step whose work is completely issued; its output may not have arrived yet.
   struct IssuedStep {
     StepReport report;
-    Sums sums;  ///< waits for the output
+    Sums sums;                     ///< waits for the output
+    std::function<Tensor()> norm;  ///< waits for Optimizer::squared_gradient_norm
   };
 
   void start_loader();
@@ -68,8 +69,10 @@ class Trainer {
   Forward forward(const DeviceBatch& batch);
   std::vector<double> accumulate(const DeviceBatch& batch, bool stop);
   Variable part_of_mean(const Variable& loss) const;
-  Sums issue(const DeviceBatch& batch, bool stop, std::vector<double> before);
-  Sums replay(const DeviceBatch& batch, bool stop);
+  IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before);
+  IssuedStep replay(const DeviceBatch& batch, bool stop);
+  bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
+  HistogramReport count_values() const;
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
   bool finishes_later(bool stop) const;
@@ -105,7 +108,7 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
-  std::unique_ptr<StepOutputs> outputs_;
+  std::unique_ptr<StepOutputs> outputs_, norms_;
   std::unique_ptr<StepGraph> graph_;                  ///< null if steps are not recorded
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile
   std::optional<IssuedStep> issued_;                  ///< the last step, if the next one does not wait for it

@@ -57,7 +57,7 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
        {"mlp, 4 workers, 64 images a step (16 each)\nstated: each has a cable of 0.1 Mbit/s, no latency\nmeasured, 3 "
         "times: ",
         "Compression pays: data-parallel ternary by",
-        "fastest: local-sgd ternary by allgather\n  ./dev run train_mlp --batch-size 16 --workers 4 --method local-sgd "
+        "fastest: local-sgd ternary by allgather\n  ./dev run train_mlp --batch-size 64 --workers 4 --method local-sgd "
         "--local-steps 10 --codec ternary --exchange allgather\n"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\nin\n" << outcome.out;
   for (const char* workers : {"2", "512"})
@@ -122,7 +122,7 @@ TEST(AdvicePage, NamesACommandThatIsTaken) {
   const AdviceOptions options = {.workers = 2, .batch_size = 64};
   const networks::Variant cifarnet = find_model("cifarnet");
   EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::local_sgd, kFloats, "ring"}),
-            "./dev run train_cifarnet --batch-size 32 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
+            "./dev run train_cifarnet --batch-size 64 --workers 2 --method local-sgd --local-steps 10 --ema-decay 0 "
             "--exchange ring");
   EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::data_parallel, "ternary", "allgather"}),
             "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather");

@@ -43,7 +43,11 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--batch-size", "0"}, "--batch-size: found 0, expected 1 or more"},
       {{"--batch-size", "2.5"}, "--batch-size: found '2.5', expected a whole number"},
       {{"--batch-size", "201"}, "--batch-size: found 201, expected 200 or fewer"},
+      {{"--local-batch-size", "0"}, "--local-batch-size: found 0, expected 1 or more"},
+      {{"--local-batch-size", "9000000000000000000"}, "--local-batch-size: found 9000000000000000000, expected"},
       {{"--eval-batch-size", "0"}, "--eval-batch-size: found 0"},
+      {{"--histograms", "3"}, "--histograms would change nothing: it needs --log FILE or --tensorboard DIR"},
+      {{"--histograms", "-1", "--log", "@log"}, "--histograms: found -1, expected 0 or more"},
       {{"--epochs", "-1"}, "--epochs: found -1"},
       {{"--iterations", "99999999999999999999"},
        "--iterations: found '99999999999999999999', expected a whole number from -9223372036854775808 to "

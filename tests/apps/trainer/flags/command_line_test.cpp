@@ -55,6 +55,26 @@ TEST_F(TrainLenet, TheCommandLineOverrulesTheFile) {
     EXPECT_NE(other.out.find(line), std::string::npos) << line << " in: " << other.out;
 }
 
+// A file sets the samples of one worker. The number of workers may change on the command line, and the total follows.
+TEST_F(TrainLenet, TheTotalBatchFollowsTheLocalOne) {
+  write_file(place("config"), "local-batch-size=8\nworkers=2\n");
+  const auto printed = [this](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {TERN_TRAIN_LENET, "--config", place("config"), "--print-config"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(all);
+  };
+  EXPECT_NE(printed({}).out.find("\nbatch-size=16\nlocal-batch-size=8\n"), std::string::npos);
+  EXPECT_NE(printed({"--workers", "4"}).out.find("\nbatch-size=32\n"), std::string::npos);
+  const Outcome refused = printed({"--batch-size", "30"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(
+      refused.err.find("--batch-size 30 and --local-batch-size 8 contradict each other: 2 workers have 16 samples "
+                       "in a step (--local-batch-size: " +
+                       place("config") + ", line 1)"),
+      std::string::npos)
+      << refused.err;
+}
+
 TEST_F(TrainLenet, HelpListsEveryFlag) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
@@ -63,6 +83,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--epochs",
                            "--iterations",
                            "--batch-size",
+                           "--local-batch-size",
                            "--eval-batch-size",
                            "--optimizer",
                            "--lr ",

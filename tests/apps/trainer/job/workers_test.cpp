@@ -63,6 +63,26 @@ TEST_F(TrainLenetWorkers, FloatsOverAnyNumberAreOneProcessWithTheWholeBatch) {
   }
 }
 
+TEST_F(TrainLenetWorkers, BatchSizesMeanTheSameWithEveryMethod) {
+  const std::pair<Arguments, const char*> methods[] = {
+      {{}, "batch 16 (8 a worker, 16 an update)"},
+      {{"--method", "local-sgd"}, "batch 16 (8 a worker, 8 an update)"},
+      {{"--method", "ist"}, "batch 16 (8 a worker, 8 an update)"}};
+  for (const auto& [method, text] : methods) {
+    SCOPED_TRACE(text);
+    const Arguments recipe = workers(2, joined({"--iterations", "3"}, method));
+    const auto total = train(joined(recipe, {"--batch-size", "16"}));
+    EXPECT_EQ(train(joined(recipe, {"--local-batch-size", "8"})), total);
+    EXPECT_EQ(read_log(place("train.jsonl")).front()["batch_size"], 16);
+    EXPECT_EQ(train(joined(recipe, {"--local-batch-size", "8", "--batch-size", "16"})), total);
+    const std::string out = run(recipe).out;
+    EXPECT_NE(out.substr(0, out.find('\n')).find(text), std::string::npos) << out;
+  }
+  const std::string out = run({"--iterations", "1", "--accumulate", "4"}).out;
+  EXPECT_NE(out.find(", batch 16 (16 a worker, 64 an update), "), std::string::npos) << out;
+  EXPECT_NE(run({"--iterations", "1"}).out.find(", batch 16, "), std::string::npos);
+}
+
 TEST_F(TrainLenetWorkers, CodecsAndTheirFlagsAct) {
   std::map<std::string, std::map<int64_t, double>> found;
   for (const auto& flags :
@@ -97,6 +117,16 @@ TEST_F(TrainLenetWorkers, LogsTheBytesOfEveryStepAndOfTheRun) {
       EXPECT_GT(event["bytes_sent_overhead"], 0);
     }
     const auto& done = events.back();
+    double encode = 0, wait = 0, decode = 0;  // of all steps: the exchange's times in the run
+    for (const auto& event : events) {
+      if (event["event"] != "step") continue;
+      encode += event["encode_seconds"].get<double>();
+      wait += event["wait_seconds"].get<double>();
+      decode += event["decode_seconds"].get<double>();
+    }
+    EXPECT_NEAR(encode, done["encode_seconds"].get<double>(), 1e-9);
+    EXPECT_NEAR(wait, done["wait_seconds"].get<double>(), 1e-9);
+    EXPECT_NEAR(decode, done["decode_seconds"].get<double>(), 1e-9);
     const double payload = done["bytes_sent_payload"], overhead = done["bytes_sent_overhead"];
     EXPECT_NEAR(payload, kSteps * a_step, 64 * kSteps);
     EXPECT_NEAR(done["bytes_ratio_float_ring"].get<double>(),
@@ -129,6 +159,11 @@ TEST_F(TrainLenetWorkers, CodecHelpListsCodecsAndExchanges) {
 TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
   const std::pair<Arguments, std::string> table[] = {
       {{"--workers", "3"}, "--batch-size: found 16, expected a multiple of 3"},
+      {{"--workers", "3", "--method", "ist"}, "--batch-size: found 16, expected a multiple of 3"},
+      {{"--workers", "2", "--batch-size", "16", "--local-batch-size", "16"},
+       "--batch-size 16 and --local-batch-size 16 contradict each other: 2 workers have 32 samples in a step"},
+      {{"--workers", "2", "--local-batch-size", "101"},
+       "--local-batch-size: found 101, expected 100 or fewer: all there is in mnist for each worker"},
       {{"--workers", "0"}, "--workers: found 0"},
       {{"--workers", "65"}, "--workers: found 65"},
       {{"--workers", "2", "--transport", "pigeon"}, "expected inproc|socket|nccl"},
@@ -295,7 +330,7 @@ TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
     SCOPED_TRACE(method);
     std::filesystem::remove_all(place("run"));
     const Arguments recipe =
-        workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--batch-size", "8"});
+        workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--local-batch-size", "8"});
     const Arguments run_in = {"--checkpoint", place("run"), "--checkpoint-every", "7"};
     const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
     const auto unbroken = train(joined(recipe, {"--save", place("unbroken")}));

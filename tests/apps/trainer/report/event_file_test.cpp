@@ -64,5 +64,32 @@ TEST(EventFile, HoldsFramedScalarEvents) {
   EXPECT_EQ(found[1].substr(9), expected);
 }
 
+/// The bytes of doubles, as in a message.
+std::string bytes_of(std::initializer_list<double> numbers) {
+  std::string bytes;
+  for (const double number : numbers) {
+    bytes.resize(bytes.size() + sizeof number);
+    std::memcpy(bytes.data() + bytes.size() - sizeof number, &number, sizeof number);
+  }
+  return bytes;
+}
+
+TEST(EventFile, HoldsHistograms) {
+  const TemporaryFolder folder;
+  {
+    EventFile file(folder.path().string());
+    file.add_histogram("w", 7, {.low = 1, .high = 3, .sum = 6, .squares = 14, .finite = 3, .counts = {1, 2}});
+  }
+  const auto found = records(read_file(*std::filesystem::directory_iterator(folder.path())));
+  ASSERT_EQ(found.size(), 2);
+  const std::string histogram = "\x09" + bytes_of({1}) + "\x11" + bytes_of({3}) + "\x19" + bytes_of({3}) + "\x21" +
+                                bytes_of({6}) + "\x29" + bytes_of({14}) + "\x32\x10" + bytes_of({2, 3}) + "\x3a\x10" +
+                                bytes_of({1, 2});
+  // Step 7; a summary; in it a value: tag "w", histo.
+  ASSERT_EQ(histogram.size(), 81u);
+  EXPECT_EQ(found[1].substr(9),
+            "\x10\x07" + std::string("\x2a\x58") + "\x0a\x56" + "\x0a\x01w" + "\x2a\x51" + histogram);
+}
+
 }  // namespace
 }  // namespace tern

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -59,6 +60,50 @@ TEST_F(TrainLenet, LogsEveryStepEvaluationAndTheEnd) {
   // One of 50 test images counts for 0.02.
   const double images = done["accuracy"].get<double>() * kTest;
   EXPECT_NEAR(images, std::round(images), 1e-9);
+}
+
+TEST_F(TrainLenet, LogsTheNormOfTheGradients) {
+  const auto first_norm = [this](const std::vector<std::string>& more) {
+    train(over({"--iterations", "2"}, more));
+    return read_log(place("train.jsonl"))[1]["gradient_norm"].get<double>();
+  };
+  const double norm = first_norm({});
+  EXPECT_GT(norm, 0.1);
+  EXPECT_EQ(first_norm({"--clip-norm", "0.1"}), norm) << "the norm before clipping";
+  EXPECT_NEAR(first_norm({"--workers", "2"}), norm, 1e-5 * norm) << "that of the mean gradient";
+  EXPECT_NEAR(first_norm({"--batch-size", "4", "--accumulate", "4"}), norm, 1e-5 * norm);
+}
+
+TEST_F(TrainLenet, LogsHistograms) {
+  const auto losses = train({"--iterations", "5"});
+  EXPECT_EQ(train({"--iterations", "5", "--histograms", "2", "--tensorboard", place("tb")}), losses);
+  std::vector<nlohmann::json> found;
+  const auto events = read_log(place("train.jsonl"));
+  for (size_t i = 1; i < events.size(); ++i) {
+    if (events[i]["event"] != "histograms") continue;
+    found.push_back(events[i]);
+    EXPECT_EQ(events[i - 1]["event"], "step");
+    EXPECT_EQ(events[i - 1]["step"], events[i]["step"]);
+    double squares = 0;  // of gradients, at most: each in the interval's end that is farther from 0
+    for (const auto& [name, histogram] : events[i]["gradients"].items()) {
+      const double low = histogram["low"], high = histogram["high"];
+      const auto counts = histogram["counts"].get<std::vector<int64_t>>();
+      const double width = (high - low) / static_cast<double>(counts.size());
+      for (size_t k = 0; k < counts.size(); ++k) {
+        const double from = low + static_cast<double>(k) * width;
+        squares += static_cast<double>(counts[k]) * std::max(from * from, (from + width) * (from + width));
+      }
+    }
+    EXPECT_GE(std::sqrt(squares), events[i - 1]["gradient_norm"].get<double>());
+  }
+  ASSERT_EQ(found.size(), 2);
+  EXPECT_EQ(found[0]["step"], 2);
+  EXPECT_EQ(found[1]["step"], 4);
+  ASSERT_EQ(found[0]["weights"].size(), 8u);
+  ASSERT_EQ(found[0]["gradients"].size(), 8u);
+  const auto counts = found[0]["weights"]["fc2.weight"]["counts"].get<std::vector<int64_t>>();
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 5000);
+  EXPECT_NE(found[0]["weights"], found[1]["weights"]);
 }
 
 TEST_F(TrainLenet, LogsTheOneEpochThatNobodyAskedFor) {

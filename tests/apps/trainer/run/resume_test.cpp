@@ -130,10 +130,10 @@ TEST_F(TrainLenetResume, AnInterruptEndsTheStepWritesACheckpointAndGives130) {
 TEST_F(TrainLenetResume, InterruptsChangeNoLossOfLocalSgdSlow) {
   for (const char* transport : {"inproc", "socket"}) {
     SCOPED_TRACE(transport);
-    const std::vector<std::string> recipe = {"--workers",     "4",         "--transport", transport,
-                                             "--method",      "local-sgd", "--codec",     "error-feedback:ternary",
-                                             "--local-steps", "5",         "--epochs",    "8",
-                                             "--batch-size",  "8"};
+    const std::vector<std::string> recipe = {"--workers",          "4",         "--transport", transport,
+                                             "--method",           "local-sgd", "--codec",     "error-feedback:ternary",
+                                             "--local-steps",      "5",         "--epochs",    "8",
+                                             "--local-batch-size", "8"};
     const auto with = [&](std::vector<std::string> more) {
       more.insert(more.begin(), recipe.begin(), recipe.end());
       return more;
