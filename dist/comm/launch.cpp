@@ -91,8 +91,11 @@ class Reader {
   std::string host_told_by(const Launcher& launcher) const {
     if (&launcher == &kSlurm)
       if (const auto nodes = text("SLURM_STEP_NODELIST")) return first_host(*nodes);
-    if (&launcher == &kTorchrun)
-      if (const auto host = text("MASTER_ADDR")) return *host;
+    if (&launcher == &kTorchrun) {
+      const auto host = text("MASTER_ADDR");
+      check_input(host.has_value(), "MASTER_ADDR is not set, expected rank 0's address, or TERN_MASTER_ADDR");
+      return *host;
+    }
     fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address: ", launcher.name, " does not give it"});
   }
 

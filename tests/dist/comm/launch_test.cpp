@@ -67,6 +67,15 @@ TEST(ClusterPlace, LeavesTorchrunsStoreItsPort) {
   EXPECT_EQ(place_in(kTorchrun + Variables{{"TERN_MASTER_PORT", "4000"}})->master.port, 4000);
 }
 
+TEST(ClusterPlace, NeedsAllThatTorchrunSets) {
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) {
+    Variables some = kTorchrun;
+    some.erase(name);
+    const std::string message = message_of<InputError>([&] { place_in(some); });
+    EXPECT_TRUE(message.starts_with(std::string(name) + " is not set, expected ")) << message;
+  }
+}
+
 TEST(ClusterPlace, ReadsOpenMpiOnOneMachine) {
   const auto place = place_in(kOpenMpi);
   ASSERT_TRUE(place);
