@@ -34,7 +34,8 @@ class CudaStep : public TrainLenet {
 TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
   const std::vector<std::vector<std::string>> runs = {
       {"--epochs", "2", "--optimizer", "nesterov", "--lr-schedule", "step", "--lr-steps", "0.5"},
-      {"--iterations", "17", "--optimizer", "adam", "--lr-schedule", "cosine", "--lr", "0.002", "--clip-norm", "0.5"},
+      {"--iterations", "17", "--optimizer", "adam", "--lr-schedule", "cosine", "--lr", "0.002", "--clip-norm", "0.5",
+       "--histograms", "7"},
       {"--iterations", "14", "--optimizer", "adamw", "--weight-decay", "0.1", "--ema-decay", "0.9", "--precision",
        "bf16"}};
   for (const auto& flags : runs) {
@@ -43,7 +44,11 @@ TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
     one_by_one.push_back("--no-cuda-graph");
     const auto found = events(flags);
     EXPECT_EQ(found, events(one_by_one));
-    for (const auto& event : found) EXPECT_NE(event["event"], "note") << event;
+    for (const auto& event : found) {
+      EXPECT_NE(event["event"], "note") << event;
+      if (event["event"] == "step") EXPECT_GT(event["gradient_norm"], 0);
+      if (event["event"] == "histograms") EXPECT_EQ(event["gradients"].size(), event["weights"].size());
+    }
   }
 }
 
