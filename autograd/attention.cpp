@@ -32,29 +32,32 @@ struct Attention {
   }
 };
 
-/// [..., L, D] as [B, L, D].
-Variable as_batch(const Variable& x) {
+/// The dimensions of [..., L, D] before the last two.
+Shape leading(const Variable& x) {
   const Shape& shape = x.shape();
   check(shape.rank() >= 2, "attention: shape ", shape, ", expected [..., L, D]");
-  const Shape leading(std::span(shape.begin(), shape.end() - 2));
-  return reshape(x, Shape{leading.numel(), shape[-2], shape[-1]});
+  return Shape(std::span(shape.begin(), shape.end() - 2));
+}
+
+/// [..., L, D] as [B, L, D], repeated if its leading dimensions broadcast to `lead`.
+Variable as_batch(const Variable& x, const Shape& lead) {
+  const Shape last = {x.shape()[-2], x.shape()[-1]};
+  std::vector<int64_t> extents(lead.begin(), lead.end());
+  extents.insert(extents.end(), last.begin(), last.end());
+  return reshape(leading(x) == lead ? x : expand(x, extents), Shape{lead.numel(), last[0], last[1]});
 }
 
 }  // namespace
 
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const AttentionOptions& options) {
-  const Shape& shape = q.shape();
-  const bool alike = shape.rank() == k.shape().rank() && shape.rank() == v.shape().rank() &&
-                     std::equal(shape.begin(), shape.end() - std::min(2, shape.rank()), k.shape().begin()) &&
-                     std::equal(shape.begin(), shape.end() - std::min(2, shape.rank()), v.shape().begin());
-  check(alike, "attention: queries ", shape, ", keys ", k.shape(), ", values ", v.shape(),
-        ", expected equal leading dimensions");
-  const Variable queries = as_batch(q);
-  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, shape[-1]))));
-  const Variable y = apply(Attention{.options = {scale, options.causal}}, queries, as_batch(k), as_batch(v));
-  Shape result = shape;
-  result[-1] = y.shape()[2];
-  return reshape(y, result);
+  const Shape lead = broadcast(broadcast(leading(q), leading(k), "attention"), leading(v), "attention");
+  const auto width = static_cast<double>(std::max<int64_t>(1, q.shape()[-1]));
+  const double scale = options.scale.value_or(1 / std::sqrt(width));
+  const Variable y =
+      apply(Attention{.options = {scale, options.causal}}, as_batch(q, lead), as_batch(k, lead), as_batch(v, lead));
+  std::vector<int64_t> extents(lead.begin(), lead.end());
+  extents.insert(extents.end(), {y.shape()[1], y.shape()[2]});
+  return reshape(y, Shape(extents));
 }
 
 }  // namespace tern

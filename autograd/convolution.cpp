@@ -63,8 +63,6 @@ struct ConvTranspose2d {
     const Shape shape = output_shape(input.shape(), weight.shape());
     check(weight.dtype() == parameter_dtype(input.dtype()), "conv_transpose2d: weight is ", weight.dtype(),
           " beside input of ", input.dtype(), ", expected ", parameter_dtype(input.dtype()));
-    check(kernels::conv2d_output_shape(shape, weight.shape(), geometry) == input.shape(), "conv_transpose2d: ", added.h,
-          " rows and ", added.w, " columns are added, expected fewer than the stride or the dilation");
     x = input;
     w = weight_beside(input, weight);
     Tensor y = Tensor::empty(shape, input.options());
@@ -88,8 +86,6 @@ struct ConvTranspose2d {
   Shape output_shape(const Shape& x_shape, const Shape& w_shape) const {
     check(x_shape.rank() == 4 && w_shape.rank() == 4 && x_shape[1] == w_shape[0], "conv_transpose2d: input ", x_shape,
           " and weight ", w_shape, ", expected [N, C, H, W] and [C, O/groups, kh, kw]");
-    check(added.h >= 0 && added.w >= 0, "conv_transpose2d: ", added.h, " rows and ", added.w,
-          " columns are added, expected 0 or more");
     const auto extent = [](int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                            int64_t more) {
       return (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 + more;
@@ -119,13 +115,32 @@ Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias,
   return conv2d(pad(x, around), w, bias, {.dilation = dilation, .groups = groups}, fused);
 }
 
+namespace {
+
+/// conv_transpose2d of a batch without a bias.
+Variable transposed(const Variable& x, const Variable& w, const ConvGeometry& geometry, const Extent2& added) {
+  const auto& [stride, padding, dilation, groups] = geometry;
+  const Extent2 below = {std::max(stride.h, dilation.h), std::max(stride.w, dilation.w)};
+  check(added.h >= 0 && added.w >= 0 && added.h < below.h && added.w < below.w, "conv_transpose2d: ", added.h,
+        " rows and ", added.w, " columns are added, expected 0 or more, and fewer than the stride or the dilation");
+  if (added.h < stride.h && added.w < stride.w)
+    return apply(ConvTranspose2d{.geometry = geometry, .added = added, .x = {}, .w = {}}, x, w);
+  // conv2d maps so large a result to more than x. So cut it out of the result without padding, and of zeros after it.
+  const Variable whole =
+      transposed(x, w, {.stride = stride, .padding = 0, .dilation = dilation, .groups = groups}, Extent2(0));
+  const int64_t h = whole.shape()[2] - 2 * padding.h + added.h, width = whole.shape()[3] - 2 * padding.w + added.w;
+  check(h >= 1 && width >= 1, "conv_transpose2d: input ", x.shape(), " and weight ", w.shape(), " give ", h,
+        " rows and ", width, " columns, expected 1 or more");
+  const Variable longer = pad(whole, {{}, {}, {0, added.h}, {0, added.w}});
+  return slice(slice(longer, 2, padding.h, padding.h + h), 3, padding.w, padding.w + width);
+}
+
+}  // namespace
+
 Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry,
                           const Extent2& added) {
   if (x.shape().rank() == 3) return squeeze(conv_transpose2d(unsqueeze(x, 0), w, bias, geometry, added), 0);
-  ConvTranspose2d operation;
-  operation.geometry = geometry;
-  operation.added = added;
-  const Variable y = apply(std::move(operation), x, w);
+  const Variable y = transposed(x, w, geometry, added);
   if (!bias.value().defined()) return y;
   check(bias.shape() == Shape{y.shape()[1]}, "conv_transpose2d: bias of shape ", bias.shape(), ", expected [",
         y.shape()[1], "]");

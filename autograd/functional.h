@@ -251,8 +251,8 @@ struct AttentionOptions {
   bool causal = false;               ///< query i sees the keys j <= i only
 };
 /// Scaled dot-product attention (Vaswani et al., 2017) of queries [..., L, D] over keys [..., S, D] and values [..., S,
-/// E]:
-/// [..., L, E]. It is PyTorch's scaled_dot_product_attention, without a mask. No matrix [L, S] is stored.
+/// E]: [..., L, E]. Leading dimensions broadcast. It is PyTorch's scaled_dot_product_attention, without a mask. No
+/// matrix [L, S] is stored.
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const AttentionOptions& options = {});
 
 /// The weights of one LSTM layer. The gates i, f, g and o follow each other in the first dimension, as in PyTorch.

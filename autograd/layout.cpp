@@ -264,6 +264,7 @@ Variable with_a_dimension(const Variable& x, const std::function<Variable(const 
   return x.shape().rank() == 0 ? reshape(f(reshape(x, {1})), Shape()) : f(x);
 }
 Variable squeeze(const Variable& x, int dimension) {
+  if (x.shape().rank() == 0 && (dimension == 0 || dimension == -1)) return x;
   std::vector<int64_t> extents(x.shape().begin(), x.shape().end());
   const int place = x.shape().normalize(dimension);
   check(x.shape()[place] == 1, "squeeze: dimension ", place, " of ", x.shape(), " has extent ", x.shape()[place],
@@ -300,7 +301,7 @@ Variable permute(const Variable& x, const std::vector<int>& order) {
 Variable transpose(const Variable& x, int first, int second) {
   return with_a_dimension(x, [=](const Variable& tensor) {
     const auto place = [&](int dimension) { return static_cast<size_t>(tensor.shape().normalize(dimension)); };
-    kernels::Order order = {0, 1, 2, 3, 4, 5};
+    kernels::Order order = kernels::kInOrder;
     std::swap(order[place(first)], order[place(second)]);
     return apply(Permute{order}, tensor);
   });

@@ -41,7 +41,7 @@ struct Matmul {
   Tensor gradient_a(const Tensor& dy) const {
     if (!options.transpose_a) return product(dy, b, {.transpose_b = !options.transpose_b});
     if (!shares_b()) return product(b, dy, {options.transpose_b, true});
-    kernels::Order order = {0, 1, 2, 3, 4, 5};
+    kernels::Order order = kernels::kInOrder;
     std::swap(order[static_cast<size_t>(a.rank()) - 2], order[static_cast<size_t>(a.rank()) - 1]);
     Tensor da = a.empty_like();
     kernels::permute(product(dy, b, {.transpose_b = !options.transpose_b}), order, da);

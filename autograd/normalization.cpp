@@ -206,6 +206,7 @@ Variable normalize(const Variable& x, const BatchNormState& state, const BatchNo
 
 Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
                     const Variable& residual) {
+  check_input(options.epsilon > 0, "batch_norm: epsilon ", options.epsilon, ", expected above 0");
   if (x.shape().rank() == 3) {
     const Variable other = residual.value().defined() ? unsqueeze(residual, -1) : residual;
     return squeeze(batch_norm(unsqueeze(x, -1), state, options, training, other), -1);

@@ -215,7 +215,8 @@ class HeaderReader {
     const auto* known =
         std::ranges::find(kDTypes, half ? "F32" : std::string_view(written), [](auto& d) { return d.first; });
     expect(known != std::end(kDTypes), ": dtype", dtype, "F32, F64, F16, BF16, I64 or U8");
-    expect(is_list_of_counts(shape) && shape.size() <= size_t{Shape::kMaxRank}, ": shape", shape, "at most 6 extents");
+    expect(is_list_of_counts(shape) && shape.size() <= size_t{Shape::kMaxRank}, ": shape", shape,
+           join({"at most ", Shape::kMaxRank, " extents"}));
     expect(is_list_of_counts(offsets) && offsets.size() == 2, ": data_offsets", offsets, "begin and end");
 
     SafetensorsEntry entry{name, known->second, {}, offsets[0], offsets[1], half};

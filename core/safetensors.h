@@ -24,7 +24,7 @@ struct SafetensorsFile {
 std::string write_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                               const Metadata& metadata = {});
 
-/// Reads a file from tern or any other writer. Supports F32, F64, F16 (as f32), BF16, I64 and U8, and at most 6
+/// Reads a file from tern or any other writer. Supports F32, F64, F16 (as f32), BF16, I64 and U8, and at most 8
 /// dimensions. Checks every length against the size of the file before it allocates. Throws InputError if the file is
 /// missing, truncated, longer than its header says or malformed, or if its checksum is wrong. The message names the
 /// file, the offset, what was found and what was expected.

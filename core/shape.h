@@ -12,7 +12,7 @@ namespace tern {
 /// dimension index counts from the end, as in PyTorch.
 class Shape {
  public:
-  static constexpr int kMaxRank = 6;
+  static constexpr int kMaxRank = 8;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents);

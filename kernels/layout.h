@@ -13,6 +13,7 @@ inline constinit Kernel<void(const Tensor& x, Tensor& y)> convert{"convert"};
 
 /// The dimensions of a tensor in another order.
 using Order = std::array<int, Shape::kMaxRank>;
+inline constexpr Order kInOrder = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /// y = x with its dimensions in another order: dimension i of y is dimension order[i] of x. Row-major.
 inline constinit Kernel<void(const Tensor& x, const Order&, Tensor& y)> permute{"permute"};

@@ -5,6 +5,7 @@
 #include "tern/kernels/cuda/map.h"
 #include "tern/kernels/cuda/operands.h"
 #include "tern/kernels/cuda/rows.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/provide.h"
 #include "tern/kernels/reduction.h"
 
@@ -12,7 +13,6 @@ namespace tern::cuda {
 namespace {
 
 constexpr int64_t kMostBatch = 65535;  // the limit of a grid's third extent
-constexpr std::array<int, Shape::kMaxRank> kInOrder = {0, 1, 2, 3, 4, 5};
 
 /// The summed dimensions of a nest, or the kept ones, as a nest of their own, for the first `Arrays` arrays.
 template <int Arrays>
@@ -24,7 +24,7 @@ kernels::LoopNest<Arrays> dimensions_of(const kernels::LoopNest<2>& nest, bool s
     for (int a = 0; a < Arrays; ++a) steps[a][extents.size()] = nest.step[a][d];
     extents.push_back(nest.extent[d]);
   }
-  return {Shape(extents), kInOrder, steps};
+  return {Shape(extents), kernels::kInOrder, steps};
 }
 
 kernels::LoopNest<2> nest_of(const Tensor& x, const Tensor& y) {

@@ -297,6 +297,13 @@ INSTANTIATE_TEST_SUITE_P(
                                                in[0], in[1], in[2],
                                                {.stride = {2, 3}, .padding = 1, .dilation = {1, 2}, .groups = 2},
                                                {1, 2});
+                                         }},
+                                        {"conv_transpose2d_added_beyond_the_stride",
+                                         {{1, 2, 3, 4}, {2, 2, 2, 3}, {2}},
+                                         [](const Inputs& in) {
+                                           return conv_transpose2d(in[0], in[1], in[2],
+                                                                   {.stride = {1, 2}, .padding = 1, .dilation = {3, 3}},
+                                                                   {2, 2});
                                          }}}),
     name_of);
 

@@ -126,9 +126,9 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(tensor(R"("dtype":"F8","shape":[1],"data_offsets":[0,1])", 1),
             "9: tensor 't': dtype: found \"F8\", expected F32, F64, F16, BF16, I64 or U8");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[-1],"data_offsets":[0,1])", 1),
-            "9: tensor 't': shape: found [-1], expected at most 6 extents");
-  EXPECT_EQ(tensor(R"("dtype":"U8","shape":[1,1,1,1,1,1,1],"data_offsets":[0,1])", 1),
-            "9: tensor 't': shape: found [1,1,1,1,1,1,1], expected at most 6 extents");
+            "9: tensor 't': shape: found [-1], expected at most 8 extents");
+  EXPECT_EQ(tensor(R"("dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1])", 1),
+            "9: tensor 't': shape: found [1,1,1,1,1,1,1,1,1], expected at most 8 extents");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0])", 0),
             "9: tensor 't': shape: found [4294967296,4294967296,0], expected fewer elements");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[1],"data_offsets":[0])", 1),
