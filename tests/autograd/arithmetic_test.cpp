@@ -96,6 +96,7 @@ TEST(Layout, ChangesShapesAsPyTorch) {
   expect_values(permute(x, {1, 0}).value(), {1, 4, 2, 5, 3, 6});
   EXPECT_EQ(unsqueeze(x, -1).shape(), (Shape{2, 3, 1}));
   EXPECT_EQ(squeeze(unsqueeze(x, 0), 0).shape(), (Shape{2, 3}));
+  EXPECT_EQ(squeeze(sum(x), -1).shape(), Shape());
   expect_values(expand(f64({2, 1}, {1, 2}), {-1, 3}).value(), {1, 1, 1, 2, 2, 2});
   expect_values(stack({x, x}, 1).value(), {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
   const auto parts = split(x, {1, 2}, 1);
@@ -134,7 +135,7 @@ TEST(Layout, NamesWhatDoesNotFit) {
        "right "
        "from 0 to below W"},
       {[&] { embedding(Tensor::zeros({2}), x); },
-       "embedding: indices f32 of shape [2], expected i64 with at most 5 dimensions"},
+       "embedding: indices f32 of shape [2], expected i64 with at most 7 dimensions"},
       {[&] { embedding(Tensor::full({2}, 2, {DType::i64}), x); },
        "embedding: element 0 has index 2, expected 0 to 1 for 2 rows"},
   };

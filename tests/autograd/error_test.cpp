@@ -138,6 +138,10 @@ TEST(Errors, NameTheOperationAndBothShapes) {
        },
        "dropout: samples of shape [3] for input of shape [2, 3], expected one index per row"},
       {[] {
+         batch_norm(zeros({2, 3}), {}, {.epsilon = 0}, true);
+       },
+       "batch_norm: epsilon 0, expected above 0"},
+      {[] {
          const Tensor four = Tensor::zeros({4});
          batch_norm(zeros({2, 3}), {zeros({4}), zeros({4}), four, four}, {}, true);
        },

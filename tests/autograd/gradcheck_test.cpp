@@ -146,6 +146,16 @@ INSTANTIATE_TEST_SUITE_P(Layout, Gradcheck,
                               [](const Inputs& in) {
                                 return pad(in[0], {{0, 0}, {1, 0}, {2, 1}, {0, 3}}, 0.5);
                               }},
+                             {"permute_of_eight_dimensions",
+                              {{2, 1, 2, 3, 1, 2, 1, 2}},
+                              [](const Inputs& in) {
+                                return permute(in[0], {7, 3, 1, 2, 0, 4, 6, 5});
+                              }},
+                             {"sum_of_eight_dimensions",
+                              {{2, 1, 2, 3, 1, 2, 1, 2}},
+                              [](const Inputs& in) {
+                                return sum(in[0], {0, 3, 7});
+                              }},
                              {"permute",
                               {kImages},
                               [](const Inputs& in) {

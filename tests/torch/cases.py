@@ -28,6 +28,8 @@ import sweep
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", torch.int64: "i64", torch.uint8: "u8",
           torch.bool: "u8"}
 
+MOST_REFERENCES = 60  # of an operation
+
 
 class Writer:
     """Collects cases and tensors in two files."""
@@ -88,38 +90,50 @@ def finite_attributes(attributes):
     return {name: finite(value) for name, value in attributes.items()}
 
 
-def expected_of(case, call, outputs, inputs, writer, generator):
-    """Adds PyTorch's outputs, cotangents and gradients to `case`."""
+def expected_of(case, call, outputs, dtype, writer, generator):
+    """Adds PyTorch's outputs, cotangents and gradients to `case`, rounded to `dtype`."""
+    def rounded(tensor):
+        return tensor.to(dtype) if tensor is not None and is_float(tensor) else tensor
+
     outputs = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
-    if call.get("outputs") is not None:
-        outputs = outputs[:call["outputs"]]
-    case["outputs"] = [writer.tensor(each) for each in outputs]
-    differentiable = [each for each in outputs if each.requires_grad and is_float(each)]
-    if len(differentiable) != len(outputs) or not any(each is not None and each.requires_grad for each in inputs):
-        return
-    cotangents = [torch.randn(each.shape, dtype=torch.float64, generator=generator).to(each.dtype) for each in outputs]
+    case["outputs"] = [writer.tensor(rounded(each)) for each in outputs]
+    inputs = call["inputs"]
     leaves = [each for each in inputs if each is not None and each.requires_grad]
-    gradients = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True)
-    found = iter(gradients)
+    if not leaves or not all(each.requires_grad and is_float(each) for each in outputs):
+        return
+    cotangents = [rounded(torch.randn(each.shape, dtype=torch.float64, generator=generator)) for each in outputs]
+    found = iter(torch.autograd.grad(outputs, leaves, [cot.to(out.dtype) for cot, out in zip(cotangents, outputs)],
+                                     allow_unused=True))
     case["cotangents"] = [writer.tensor(each) for each in cotangents]
-    case["gradients"] = [writer.tensor(next(found)) if each is not None and each.requires_grad else None
+    case["gradients"] = [writer.tensor(rounded(next(found))) if each is not None and each.requires_grad else None
                          for each in inputs]
 
 
-def leaf(value):
+def leaf(value, dtype=None):
     """A copy without history; floating numbers require a gradient if `value` does."""
     if not isinstance(value, torch.Tensor):
         return value
     copy = value.detach().clone(memory_format=torch.contiguous_format)
+    if dtype is not None and is_float(copy):
+        copy = copy.to(dtype)
     return copy.requires_grad_(is_float(copy) and value.requires_grad)
 
 
-def add_case(writer, source, name, sample, run, generator, fails=False, express=None):
-    """One case: the sample expressed as a call of tern, and PyTorch's answer."""
+def of_operation(name, run):
+    """The call of tern for a sample, and PyTorch's answer from a copy of the sample in f64."""
+    def make(sample):
+        wide = sample.transform(lambda value: leaf(value, torch.float64))
+        return expressions.express(name, wide), lambda: run(wide)
+    return lambda sample: expressions.express(name, sample), make
+
+
+def add_case(writer, source, name, sample, makers, generator, fails=False):
+    """One case: the sample expressed as a call of tern, and what PyTorch computes in f64 from the same numbers."""
+    express, answer = makers
     case = {"source": source, "name": name, "text": described(sample), "error": fails}
     try:
         sample = sample.transform(leaf)
-        call = (express or expressions.express)(name, sample)
+        call = express(sample)
         tensors = call["inputs"]
         for each in tensors:
             if each is not None and not isinstance(each, torch.Tensor):
@@ -134,8 +148,10 @@ def add_case(writer, source, name, sample, run, generator, fails=False, express=
         case.update(op=call["op"], attributes=finite_attributes(call["attributes"]))
         case["inputs"] = [writer.tensor(each, each is not None and each.requires_grad) for each in tensors]
         if not fails:
-            expected_of(case, call, run(sample), tensors, writer, generator)
-        if call.get("loose"):
+            wide, run = answer(sample)
+            dtype = next((each.dtype for each in tensors if each is not None and is_float(each)), torch.float32)
+            expected_of(case, wide, run(), dtype, writer, generator)
+        if call["loose"]:
             case["loose"] = call["loose"]
     except expressions.NotOffered as reason:
         case = {"source": source, "name": name, "text": case["text"], "error": fails, "cannot": str(reason)}
@@ -151,15 +167,16 @@ def add_operations(writer, generator):
         def run(sample, op=info.op):
             return op(sample.input, *sample.args, **sample.kwargs)
 
-        samples = list(info.sample_inputs("cpu", torch.float32, requires_grad=True))
-        samples += list(info.sample_inputs("cpu", torch.float64, requires_grad=True))
-        if info.reference_inputs_func is not None:
-            samples += list(info.reference_inputs("cpu", torch.float32, requires_grad=False))[len(samples) // 2:][:60]
+        samples = [each for dtype in (torch.float32, torch.float64)
+                   for each in info.sample_inputs("cpu", dtype, requires_grad=True)]
+        if info.reference_inputs_func is not None:  # they begin with the samples of sample_inputs
+            more = list(info.reference_inputs("cpu", torch.float32, requires_grad=False))
+            samples += more[len(samples) // 2:][:MOST_REFERENCES]
         for sample in samples:
-            add_case(writer, "op_db", name, sample, run, generator)
+            add_case(writer, "op_db", name, sample, of_operation(name, run), generator)
         if info.error_inputs_func is not None:
             for wrong in info.error_inputs("cpu"):
-                add_case(writer, "op_db errors", name, wrong.sample_input, run, generator, fails=True)
+                add_case(writer, "op_db errors", name, wrong.sample_input, of_operation(name, run), generator, fails=True)
 
 
 def add_modules(writer, generator):
@@ -171,12 +188,13 @@ def add_modules(writer, generator):
             for training in (True, False):
                 for given in info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True,
                                                      training=training):
-                    expressions.add_module(writer, name, info.module_cls, given, dtype, training, add_case, generator)
+                    expressions.add_module(writer, name, info.module_cls, given, dtype, training, add_case, of_operation,
+                                           generator)
         if info.module_error_inputs_func is not None:
             for wrong in info.module_error_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=False,
                                                        training=False):
                 expressions.add_module(writer, name, info.module_cls, wrong.module_error_input, torch.float32, False,
-                                       add_case, generator, fails=True)
+                                       add_case, of_operation, generator, fails=True)
 
 
 def add_optimizers(writer, generator):
@@ -210,7 +228,7 @@ def main():
     add_modules(writer, generator)
     add_optimizers(writer, generator)
     for name, sample, run in sweep.samples(options.seed):
-        add_case(writer, "sweep", name, sample, run, generator)
+        add_case(writer, "sweep", name, sample, of_operation(name, run), generator)
     print(f"{writer.count} cases in {options.folder}, with PyTorch {torch.__version__}", file=sys.stderr)
 
 

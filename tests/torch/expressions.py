@@ -1,12 +1,14 @@
 """PyTorch's calls as calls of tern: what docs/models.md says. A call is a dict: `op` is a name in run_cases.cpp,
 `inputs` its tensors, and `attributes` its options. `express` raises NotOffered if tern has no such option.
 """
+import copy
 import inspect
 import math
 import types
 
 import torch
 import torch.nn.functional as F
+from torch.testing._internal.opinfo.core import SampleInput
 
 Tensor = torch.Tensor
 
@@ -24,8 +26,8 @@ def need(condition, reason):
         raise NotOffered(reason)
 
 
-def call(op, *inputs, outputs=None, loose=None, **attributes):
-    return {"op": op, "inputs": list(inputs), "attributes": attributes, "outputs": outputs, "loose": loose}
+def call(op, *inputs, loose=None, **attributes):
+    return {"op": op, "inputs": list(inputs), "attributes": attributes, "loose": loose}
 
 
 def pair(value):
@@ -528,48 +530,54 @@ def express_module(name, module, arguments, forward, training):
     return made
 
 
-def add_module(writer, name, cls, given, dtype, training, add_case, generator, fails=False):
+def add_module(writer, name, cls, given, dtype, training, add_case, of_operation, generator, fails=False):
     """A case for one set of inputs of a module."""
-    arguments = given.constructor_input
-    forward = given.forward_input
-    text = types.SimpleNamespace(input=arguments.args, args=() if forward is None else forward.args,
-                                 kwargs={**arguments.kwargs, **({} if forward is None else forward.kwargs)})
-    text.transform = lambda change: text
-    if fails and forward is None:
+    arguments, forward = given.constructor_input, given.forward_input
+    if forward is None:
         return
+    source = "module_db errors" if fails else "module_db"
     if name in LOSSES:
-        sample = types.SimpleNamespace(input=forward.args[0], args=forward.args[1:], kwargs=arguments.kwargs)
-        from torch.testing._internal.opinfo.core import SampleInput
-        if arguments.args:
-            return
-        sample = SampleInput(forward.args[0], args=forward.args[1:], kwargs=dict(arguments.kwargs))
-        function = getattr(F, LOSSES[name].rsplit(".", 1)[1])
-        add_case(writer, "module_db", LOSSES[name], sample, lambda s: function(s.input, *s.args, **s.kwargs), generator,
-                 fails=fails)
+        if not arguments.args:
+            sample = SampleInput(forward.args[0], args=forward.args[1:], kwargs=dict(arguments.kwargs))
+            function = getattr(F, LOSSES[name].rsplit(".", 1)[1])
+            answer = of_operation(LOSSES[name], lambda s: function(s.input, *s.args, **s.kwargs))
+            add_case(writer, source, LOSSES[name], sample, answer, generator, fails=fails)
         return
     try:
-        module = cls(*arguments.args, **arguments.kwargs)
-    except Exception:  # noqa: BLE001: an error of the constructor; tern's layers check their options in the same place
-        if fails:
-            return
-        raise
-    module = module.to(dtype)
-    module.train(training)
+        module = cls(*arguments.args, **arguments.kwargs).to(dtype).train(training)
+    except (ValueError, RuntimeError, TypeError, AssertionError):
+        return  # an error of the constructor, which this harness does not compare
+    sample = SampleInput(arguments.args, args=tuple(forward.args), kwargs={**arguments.kwargs, **forward.kwargs})
 
-    def express_it(_, __):
-        return express_module(name, module, arguments_of(cls, arguments), forward, training)
+    def express(taken):
+        return express_module(name, module, arguments_of(cls, arguments),
+                              types.SimpleNamespace(args=taken.args, kwargs=forward.kwargs), training)
 
-    import copy
-    answering = copy.deepcopy(module)
+    def answer(_):
+        wide = copy.deepcopy(module).to(torch.float64)
+        args = widened(forward.args)
+        made = express_module(name, wide, arguments_of(cls, arguments),
+                              types.SimpleNamespace(args=args, kwargs=forward.kwargs), training)
+        return made, lambda: flat(wide(*args, **forward.kwargs))
 
-    def run(_):
-        # The answer has to depend on the parameters of `module`, which are the inputs of the call.
-        state = {**dict(module.named_parameters()),
-                 **{k: v.clone() for k, v in answering.state_dict().items() if k not in dict(module.named_parameters())}}
-        return flat(torch.func.functional_call(module, state, forward.args, forward.kwargs))
+    add_case(writer, source, name, sample, (express, answer), generator, fails=fails)
 
-    add_case(writer, "module_db errors" if fails else "module_db", name, text, run, generator, fails=fails,
-             express=express_it)
+
+def widened(value):
+    """Tensors in f64, without history; the same tensor stays the same."""
+    known = {}
+
+    def wide(each):
+        if isinstance(each, (list, tuple)):
+            return type(each)(wide(part) for part in each)
+        if not isinstance(each, Tensor):
+            return each
+        if id(each) not in known:
+            made = each.detach().clone()
+            known[id(each)] = made.to(torch.float64).requires_grad_(each.requires_grad) if is_float(each) else made
+        return known[id(each)]
+
+    return wide(value)
 
 
 # Optimizers: five steps on two parameters.
@@ -578,10 +586,7 @@ def add_optimizer(writer, name, cls, options, description, dtype, add_case, gene
     start = [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in ((3, 4), (5,))]
     gradients = [[torch.randn(each.shape, generator=generator, dtype=torch.float64).to(dtype) for each in start]
                  for _ in range(5)]
-    text = types.SimpleNamespace(input=description, args=(), kwargs=options)
-    text.transform = lambda change: text
-
-    def express_it(_, __):
+    def express(_):
         rest = dict(options)
         for key in ("foreach", "fused", "capturable", "differentiable"):
             rest.pop(key, None)  # the same mathematics
@@ -597,14 +602,14 @@ def add_optimizer(writer, name, cls, options, description, dtype, add_case, gene
         made.setdefault("lr", 1e-3)
         return call("optimizer", *start, *(g for step in gradients for g in step), optimizer=name, betas=betas, twice=twice, **made)
 
-    def run(_):
-        parameters = [each.clone().requires_grad_() for each in start]
+    def run():
+        parameters = [each.to(torch.float64).requires_grad_() for each in start]
         optimizer = cls(parameters, **options)
         for step in gradients:
             for parameter, gradient in zip(parameters, step):
-                parameter.grad = gradient.clone()
+                parameter.grad = gradient.to(torch.float64)
             optimizer.step()
         return [each.detach() for each in parameters]
 
-    add_case(writer, "optim_db errors" if fails else "optim_db", name, text, run, generator, fails=fails,
-             express=express_it)
+    add_case(writer, "optim_db errors" if fails else "optim_db", name, SampleInput(description, kwargs=options),
+             (express, lambda sample: (express(sample), run)), generator, fails=fails)
