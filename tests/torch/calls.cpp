@@ -197,12 +197,29 @@ Variables run_optimizer(Call& c) {
                                                                  .epsilon = option("eps", 1e-8),
                                                                  .weight_decay = option("weight_decay", 0),
                                                                  .decoupled = c.word("optimizer") == "AdamW"});
+  optimizer->set_clip_norm(c.number("clip"));
   for (size_t i = 2; i + 1 < c.inputs.size(); i += 2) {
     first.set_gradient(c.inputs[i].value());
     second.set_gradient(c.inputs[i + 1].value());
     optimizer->step();
   }
   return {Variable(first.value()), Variable(second.value())};
+}
+
+/// The learning rates of the first steps: f64 [count].
+Tensor rates(const Call& c) {
+  const std::string kind = c.word("kind");
+  const double lr = c.number("lr"), factor = c.number("factor");
+  const int64_t steps = c.whole("steps");
+  Schedule schedule = constant_schedule(lr);
+  if (kind == "poly") schedule = poly_schedule(lr, steps, c.number("power"));
+  if (kind == "step") schedule = step_schedule(lr, c.list("at"), factor);
+  if (kind == "cosine") schedule = cosine_schedule(lr, steps);
+  if (kind == "warm_up") schedule = warm_up(schedule, steps);
+  if (kind == "hold_first") schedule = hold_first(lr * factor, steps, schedule);
+  std::vector<double> all;
+  for (int64_t t = 0; t < c.whole("count"); ++t) all.push_back(schedule(t));
+  return Tensor::from<double>({c.whole("count")}, all);
 }
 
 Variable normalize_batch(const Call& c) {
@@ -317,6 +334,9 @@ std::map<std::string, Operation> make_operations() {
   put("variance", [](const Call& c) {
     return variance(c.inputs[0], c.list<int>("dimensions"), c.flag("keep"), static_cast<int>(c.whole("correction")));
   });
+  put("add_relu", [](const Call& c) { return add_relu(c.inputs[0], c.inputs[1]); });
+  put("convert", [](const Call& c) { return convert(c.inputs[0], c.word("dtype") == "f64" ? DType::f64 : DType::bf16); });
+  put("schedule", [](const Call& c) { return Variable(rates(c)); });
   put("argmax", [](const Call& c) { return Variable(argmax_of(c)); });
   put("reshape", [](const Call& c) {
     const auto extents = c.list("extents");

@@ -18,7 +18,7 @@ import warnings
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.common_modules import module_db
+from torch.testing._internal.common_modules import FunctionInput, ModuleInput, module_db
 from torch.testing._internal.common_optimizers import optim_db
 
 import expressions
@@ -149,7 +149,7 @@ def add_case(writer, source, name, sample, makers, generator, fails=False):
         case["inputs"] = [writer.tensor(each, each is not None and each.requires_grad) for each in tensors]
         if not fails:
             wide, run = answer(sample)
-            dtype = next((each.dtype for each in tensors if each is not None and is_float(each)), torch.float32)
+            dtype = next((each.dtype for each in tensors if each is not None and is_float(each)), torch.float64)
             expected_of(case, wide, run(), dtype, writer, generator)
         if call["loose"]:
             case["loose"] = call["loose"]
@@ -229,6 +229,14 @@ def main():
     add_optimizers(writer, generator)
     for name, sample, run in sweep.samples(options.seed):
         add_case(writer, "sweep", name, sample, of_operation(name, run), generator)
+    for name, arguments, inputs in sweep.modules(options.seed):
+        given = ModuleInput(FunctionInput(**arguments), FunctionInput(*inputs))
+        expressions.add_module(writer, name, getattr(torch.nn, name), given, torch.float32, True, add_case, of_operation,
+                               generator, source="sweep")
+    for clip in (0.1, 1.0, 100.0):
+        for name in ("SGD", "Adam"):
+            expressions.add_optimizer(writer, name, getattr(torch.optim, name), {"lr": 0.1}, f"clip_grad_norm_ {clip}",
+                                      torch.float32, add_case, generator, clip=clip)
     print(f"{writer.count} cases in {options.folder}, with PyTorch {torch.__version__}", file=sys.stderr)
 
 

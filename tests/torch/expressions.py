@@ -98,6 +98,11 @@ def gelu(x, approximate="none"):
     return call("gelu", x, approximate=approximate)
 
 
+expresses("add_relu")(lambda x, other: call("add_relu", x, other))
+expresses("to")(lambda x, dtype: call("convert", x, dtype={torch.bfloat16: "bf16", torch.float64: "f64"}[dtype]))
+expresses("lr_scheduler")(lambda values, **attributes: call("schedule", **attributes))
+
+
 @expresses("pow")
 def power(x, exponent):
     need(not isinstance(exponent, Tensor), "a tensor as exponent")
@@ -514,7 +519,9 @@ def express_module(name, module, arguments, forward, training):
         size = options["size"] if isinstance(options["size"], (list, tuple)) else [options["size"]] * 2
         options["size"] = [tensors[0].shape[i - 2] if each is None else each for i, each in enumerate(size)]
     if name == "MultiheadAttention":
-        need(len(tensors) == 3 and tensors[0] is tensors[1] is tensors[2], "attention to other sequences")
+        need(len(tensors) == 3 and all(each.shape == tensors[0].shape and each.equal(tensors[0]) for each in tensors),
+             "attention to other sequences")
+        need(options["batch_first"], "MultiHeadAttention of [T, N, features]")
         tensors = tensors[:1]
     if name == "LSTM":
         need(tensors[0].dim() == 3, "an LSTM's sequence without a batch")
@@ -530,12 +537,13 @@ def express_module(name, module, arguments, forward, training):
     return made
 
 
-def add_module(writer, name, cls, given, dtype, training, add_case, of_operation, generator, fails=False):
+def add_module(writer, name, cls, given, dtype, training, add_case, of_operation, generator, fails=False,
+               source="module_db"):
     """A case for one set of inputs of a module."""
     arguments, forward = given.constructor_input, given.forward_input
     if forward is None:
         return
-    source = "module_db errors" if fails else "module_db"
+    source += " errors" if fails else ""
     if name in LOSSES:
         if not arguments.args:
             sample = SampleInput(forward.args[0], args=forward.args[1:], kwargs=dict(arguments.kwargs))
@@ -582,7 +590,8 @@ def widened(value):
 
 # Optimizers: five steps on two parameters.
 
-def add_optimizer(writer, name, cls, options, description, dtype, add_case, generator, fails=False, twice=False):
+def add_optimizer(writer, name, cls, options, description, dtype, add_case, generator, fails=False, twice=False,
+                  clip=0.0):
     start = [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in ((3, 4), (5,))]
     gradients = [[torch.randn(each.shape, generator=generator, dtype=torch.float64).to(dtype) for each in start]
                  for _ in range(5)]
@@ -600,6 +609,7 @@ def add_optimizer(writer, name, cls, options, description, dtype, add_case, gene
         if name == "AdamW":
             made.setdefault("weight_decay", 0.01)
         made.setdefault("lr", 1e-3)
+        made["clip"] = clip
         return call("optimizer", *start, *(g for step in gradients for g in step), optimizer=name, betas=betas, twice=twice, **made)
 
     def run():
@@ -608,6 +618,8 @@ def add_optimizer(writer, name, cls, options, description, dtype, add_case, gene
         for step in gradients:
             for parameter, gradient in zip(parameters, step):
                 parameter.grad = gradient.to(torch.float64)
+            if clip > 0:
+                torch.nn.utils.clip_grad_norm_(parameters, clip)
             optimizer.step()
         return [each.detach() for each in parameters]
 

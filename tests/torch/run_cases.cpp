@@ -96,7 +96,8 @@ std::string run(const json& line, const std::string& blob) {
   if (!line.contains("cotangents")) return "";
   Variable total;
   for (size_t i = 0; i < found.size(); ++i) {
-    const Variable part = sum(multiply(found[i], Variable(read_tensor(line["cotangents"][i], blob))));
+    const Tensor cotangent = read_tensor(line["cotangents"][i], blob).to(found[i].value().dtype());
+    const Variable part = sum(multiply(found[i], Variable(cotangent)));
     total = total.defined() ? total + part : part;
   }
   total.backward();

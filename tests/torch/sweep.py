@@ -156,7 +156,16 @@ def samples(seed):
         shape = extents(1, 4)
         return SampleInput(tensor(*shape), args=(labels(shape, 2).bool(), tensor(*shape)))
 
+    def equal_shapes():
+        shape = extents(1, 4)
+        return SampleInput(tensor(*shape), args=(tensor(*shape),))
+
+    def converted():
+        return SampleInput(tensor(*extents(0, 4)), args=(rng.choice((torch.bfloat16, torch.float64)),))
+
     makers = {
+        "add_relu": (lambda a, b: F.relu(a + b), equal_shapes, EACH),
+        "to": (lambda x, dtype: x.float().to(dtype), converted, EACH),
         "nn.functional.conv2d": (F.conv2d, lambda: convolution(False), 4 * EACH),
         "nn.functional.conv_transpose2d": (F.conv_transpose2d, lambda: convolution(True), 2 * EACH),
         "nn.functional.max_pool2d": (F.max_pool2d, pooling, 2 * EACH),
@@ -185,3 +194,48 @@ def samples(seed):
     for name, (function, make, count) in makers.items():
         for _ in range(count):
             yield name, make(), lambda s, function=function: function(s.input, *s.args, **s.kwargs)
+    yield from schedules(rng)
+
+
+def schedules(rng):
+    """Learning rates of 30 steps."""
+    lr_scheduler = torch.optim.lr_scheduler
+    for _ in range(10):
+        lr, steps, power, factor = rng.uniform(0.01, 2), rng.randint(2, 40), rng.uniform(0.3, 3), rng.uniform(0.1, 0.9)
+        at = sorted(rng.sample(range(1, 30), 3))
+        for kind, make in (("poly", lambda o: lr_scheduler.PolynomialLR(o, steps, power)),
+                           ("step", lambda o: lr_scheduler.MultiStepLR(o, at, factor)),
+                           ("cosine", lambda o: lr_scheduler.CosineAnnealingLR(o, steps)),
+                           ("warm_up", lambda o: lr_scheduler.LinearLR(o, 1 / steps, 1, steps - 1)),
+                           ("hold_first", lambda o: lr_scheduler.ConstantLR(o, factor, steps))):
+            optimizer = torch.optim.SGD([torch.zeros(1)], lr)
+            schedule = make(optimizer)
+            values = []
+            for t in range(min(30, steps) if kind == "cosine" else 30):  # PyTorch's cosine rises again
+                values.append(schedule.get_last_lr()[0])
+                optimizer.step()
+                schedule.step()
+            yield ("lr_scheduler", SampleInput(torch.tensor(values, dtype=torch.float64),
+                                               kwargs={"kind": kind, "lr": lr, "steps": steps, "power": power,
+                                                       "factor": factor, "at": at, "count": len(values)}),
+                   lambda s: s.input)
+
+
+def modules(seed):
+    """Names, constructors' arguments and inputs of modules of which PyTorch has few samples."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+
+    def tensor(*shape):
+        return torch.randn(shape, generator=generator).requires_grad_()
+
+    for _ in range(EACH):
+        heads, batch, steps = rng.randint(1, 5), rng.randint(1, 4), rng.randint(1, 40)
+        x = tensor(batch, steps, heads * rng.choice((2, 8, 16)))
+        yield "MultiheadAttention", {"embed_dim": x.shape[2], "num_heads": heads, "bias": rng.random() < 0.7,
+                                     "batch_first": True}, (x, x, x)
+    for _ in range(EACH):
+        hidden = rng.randint(2, 40)
+        x = tensor(rng.randint(1, 20), rng.randint(1, 5), rng.randint(1, 30))
+        yield "LSTM", {"input_size": x.shape[2], "hidden_size": hidden, "num_layers": rng.randint(1, 3),
+                       "proj_size": rng.choice((0, rng.randint(1, hidden - 1))), "bias": rng.random() < 0.7}, (x,)
