@@ -21,10 +21,10 @@ struct DropoutOperation {
 }  // namespace
 
 Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw) {
+  if (x.shape().rank() == 0) return reshape(dropout(reshape(x, {1}), samples, draw), Shape());
   check(draw.probability >= 0 && draw.probability <= 1, "dropout: probability ", draw.probability, ", expected [0, 1]");
-  check(samples.defined() && x.shape().rank() > 0 && samples.shape() == Shape{x.shape()[0]},
-        "dropout: samples of shape ", samples.shape(), " for input of shape ", x.shape(),
-        ", expected one index per row");
+  check(samples.defined() && samples.shape() == Shape{x.shape()[0]}, "dropout: samples of shape ", samples.shape(),
+        " for input of shape ", x.shape(), ", expected one index per row");
   if (draw.probability == 0) return x;
   if (draw.probability == 1) return scale(x, 0);
   return apply(DropoutOperation{draw, samples}, x);

@@ -164,7 +164,7 @@ Variable upsample_nearest2d(const Variable& x, const Extent2& factor);
 using kernels::DropoutDraw;
 
 /// x / (1 - p) if the element is kept, else 0; 0 everywhere if p = 1 (Srivastava et al., 2014). Which elements are kept
-/// depends only on `draw` and on `samples`, i64 [N], the global index of the sample of each row.
+/// depends only on `draw` and on `samples`, i64 [N], the global index of the sample of each row. A number has one row.
 Variable dropout(const Variable& x, const Tensor& samples, const DropoutDraw& draw);
 
 /// The sum over `dimensions`, or over all of them if none is given. Negative dimensions count from the end. With `keep`
@@ -206,8 +206,8 @@ Variable expand(const Variable& x, const std::vector<int64_t>& extents);
 Variable permute(const Variable& x, const std::vector<int>& order);
 /// x with two dimensions exchanged. The result is row-major.
 Variable transpose(const Variable& x, int first, int second);
-/// The inputs one after another along `dimension`. Their other extents are equal. The result has the format of the
-/// first input.
+/// The inputs one after another along `dimension`. Their other extents are equal; beside others, an input of shape [0]
+/// adds nothing. The result has the format of the first input.
 Variable concat(std::span<const Variable> inputs, int dimension);
 Variable concat(std::initializer_list<Variable> inputs, int dimension);
 /// The inputs, all of one shape, along a new dimension: `dimension` of the result.
@@ -218,7 +218,7 @@ std::vector<Variable> split(const Variable& x, const std::vector<int64_t>& exten
 /// The elements of x with indices [begin, end) along `dimension`.
 Variable slice(const Variable& x, int dimension, int64_t begin, int64_t end);
 
-/// Elements added before and after one dimension.
+/// Elements added before and after one dimension. Negative numbers take elements away.
 struct Padding {
   int64_t before = 0, after = 0;
 };
@@ -228,7 +228,7 @@ Variable pad(const Variable& x, const std::vector<Padding>& padding, double valu
 using kernels::Border;
 
 /// x [..., H, W] with a border of its mirror image, in which the edge itself is not repeated: `top` and `bottom` are
-/// below H, `left` and `right` below W.
+/// below H, `left` and `right` below W. Negative numbers take elements away.
 Variable reflection_pad2d(const Variable& x, const Border& border);
 
 /// x with elements of another floating dtype.

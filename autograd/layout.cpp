@@ -1,5 +1,10 @@
 #include "tern/autograd/functional.h"
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <vector>
+
 #include "tern/autograd/operation.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/reduction.h"
@@ -307,7 +312,12 @@ Variable transpose(const Variable& x, int first, int second) {
   });
 }
 Variable concat(std::span<const Variable> inputs, int dimension) {
-  return apply_list(Concat{.dimension = dimension, .shapes = {}}, inputs);
+  const auto none = [](const Variable& x) { return x.shape() == Shape{0}; };
+  const auto is_vector = [](const Variable& x) { return x.shape().rank() == 1; };
+  std::vector<Variable> parts;
+  if (!std::ranges::all_of(inputs, is_vector)) std::ranges::remove_copy_if(inputs, std::back_inserter(parts), none);
+  return apply_list(Concat{.dimension = dimension, .shapes = {}},
+                    parts.empty() ? inputs : std::span<const Variable>(parts));
 }
 Variable concat(std::initializer_list<Variable> inputs, int dimension) {
   return concat(std::span(inputs.begin(), inputs.size()), dimension);
@@ -331,9 +341,33 @@ Variable slice(const Variable& x, int dimension, int64_t begin, int64_t end) {
   return apply(Slice{.dimension = dimension, .begin = begin, .end = end, .x_shape = {}}, x);
 }
 Variable pad(const Variable& x, const std::vector<Padding>& padding, double value) {
-  return apply(Pad{.padding = padding, .value = value, .x_shape = {}}, x);
+  const bool fits = padding.size() == static_cast<size_t>(x.shape().rank());
+  Variable cropped = x;
+  std::vector<Padding> around = padding;
+  for (size_t i = 0; i < around.size() && fits; ++i) {
+    const int64_t extent = x.shape()[static_cast<int>(i)];
+    auto& [before, after] = around[i];
+    if (before >= 0 && after >= 0) continue;
+    const int64_t begin = std::max<int64_t>(0, -before), end = extent - std::max<int64_t>(0, -after);
+    check(begin <= end, "pad: ", before, " and ", after, " around dimension ", i, " of ", x.shape(),
+          ", expected to take away no more than it has");
+    cropped = slice(cropped, static_cast<int>(i), begin, end);
+    before = std::max<int64_t>(0, before);
+    after = std::max<int64_t>(0, after);
+  }
+  return apply(Pad{.padding = around, .value = value, .x_shape = {}}, cropped);
 }
-Variable reflection_pad2d(const Variable& x, const Border& border) { return apply(ReflectionPad{.border = border}, x); }
+Variable reflection_pad2d(const Variable& x, const Border& border) {
+  const auto [top, bottom, left, right] = border;
+  if (std::min({top, bottom, left, right}) >= 0) return apply(ReflectionPad{.border = border}, x);
+  // The mirror sees all of x, so what goes away goes last.
+  const auto added = [](int64_t n) { return std::max<int64_t>(0, n); };
+  const Variable y = reflection_pad2d(x, {added(top), added(bottom), added(left), added(right)});
+  std::vector<Padding> cut(static_cast<size_t>(y.shape().rank()));
+  cut[cut.size() - 2] = {std::min<int64_t>(0, top), std::min<int64_t>(0, bottom)};
+  cut[cut.size() - 1] = {std::min<int64_t>(0, left), std::min<int64_t>(0, right)};
+  return pad(y, cut);
+}
 Variable convert(const Variable& x, DType dtype) {
   check(is_floating(dtype) && is_floating(x.value().dtype()), "convert: ", x.value().dtype(), " to ", dtype,
         ", expected floating dtypes");

@@ -172,7 +172,7 @@ struct LayerNormOperation {
   Tensor checked(const char* parameter, const Tensor& values, DType dtype) const {
     check(values.shape() == normalized && values.dtype() == dtype, "layer_norm: ", parameter, " ", values.dtype(),
           " of shape ", values.shape(), ", expected ", dtype, " of shape ", normalized);
-    return values.reshape({normalized.numel()});
+    return in_format(values, MemoryFormat::row_major).reshape({normalized.numel()});
   }
   Tensor constant(double value, const TensorOptions& options) const {
     return filled({normalized.numel()}, value, options);
@@ -206,7 +206,7 @@ Variable normalize(const Variable& x, const BatchNormState& state, const BatchNo
 
 Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
                     const Variable& residual) {
-  check_input(options.epsilon > 0, "batch_norm: epsilon ", options.epsilon, ", expected above 0");
+  check(options.epsilon > 0, "batch_norm: epsilon ", options.epsilon, ", expected more than 0");
   if (x.shape().rank() == 3) {
     const Variable other = residual.value().defined() ? unsqueeze(residual, -1) : residual;
     return squeeze(batch_norm(unsqueeze(x, -1), state, options, training, other), -1);

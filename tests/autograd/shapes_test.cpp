@@ -131,5 +131,74 @@ TEST(Shapes, DropoutMayDropEverything) {
   expect_values(x.gradient(), Values(12, 0));
 }
 
+TEST(Shapes, DropoutTakesANumberAsOneRow) {
+  const Variable x = random({});
+  const Tensor samples = Tensor::from<int64_t>({1}, {3});
+  const DropoutDraw draw = {.seed = 5, .probability = 0.5};
+  expect_same(dropout(x, samples, draw), reshape(dropout(reshape(x, {1}), samples, draw), Shape()));
+}
+
+TEST(Shapes, AttentionRepeatsLeadingDimensions) {
+  const Variable q = random({2, 3, 4}), k = random({5, 1, 6, 4}, 1), v = random({6, 4}, 2);
+  const Variable repeated = attention(expand(q, {5, 2, 3, 4}), expand(k, {5, 2, 6, 4}), expand(v, {5, 2, 6, 4}));
+  expect_same(attention(q, k, v), repeated);
+  test::expect_gradients(
+      [](const auto& in) { return attention(in[0], in[1], in[2]); },
+      {test::random_tensor({3, 2}, 0), test::random_tensor({2, 4, 2}, 1), test::random_tensor({2, 1, 4, 2}, 2)});
+}
+
+TEST(Shapes, NegativePaddingTakesElementsAway) {
+  const Variable x = random({3, 5});
+  expect_same(pad(x, {{-1, 2}, {1, -3}}, 0.5), pad(slice(slice(x, 0, 1, 3), 1, 0, 2), {{0, 2}, {1, 0}}, 0.5));
+  expect_same(pad(x, {{-1, -2}, {0, 0}}), Variable(empty_f64({0, 5})));
+  test::expect_gradients(
+      [](const auto& in) {
+        return pad(in[0], {{-1, 2}, {1, -3}});
+      },
+      {test::random_tensor({3, 5}, 0)});
+  EXPECT_EQ(message_of<Error>([&] {
+              pad(x, {{-2, -2}, {0, 0}});
+            }),
+            "pad: -2 and -2 around dimension 0 of [3, 5], expected to take away no more than it has");
+}
+
+TEST(Shapes, ConcatTakesVectorsOfNothing) {
+  const Variable x = random({2, 3}), none = Variable::leaf(empty_f64({0}));
+  expect_same(concat({none, x, none}, 1), x);
+  expect_same(concat({none, none}, 0), Variable(empty_f64({0})));
+}
+
+TEST(Shapes, LayerNormTakesParametersOfAnyFormat) {
+  const Variable x = random({1, 2, 3, 2}), gamma = random({1, 2, 3, 2}, 1), beta = random({1, 2, 3, 2}, 2);
+  const auto channels_last = [](const Variable& v) { return Variable(v.value().to(MemoryFormat::channels_last)); };
+  expect_same(layer_norm(x, {1, 2, 3, 2}, channels_last(gamma), channels_last(beta)),
+              layer_norm(x, {1, 2, 3, 2}, gamma, beta));
+}
+
+// The mirror sees the elements that are taken away at the other side.
+TEST(Shapes, ANegativeBorderTakesElementsAwayAfterTheReflection) {
+  const Variable x = random({2, 4, 4});
+  expect_same(reflection_pad2d(x, {.top = -2, .bottom = 3, .left = -1, .right = 2}),
+              slice(slice(reflection_pad2d(x, {.bottom = 3, .right = 2}), 1, 2, 7), 2, 1, 6));
+  test::expect_gradients([](const auto& in) { return reflection_pad2d(in[0], {.top = -1, .right = 2}); },
+                         {test::random_tensor({3, 4}, 0)});
+}
+
+// PyTorch takes as many as the greater of stride and dilation allows. What is added beyond the stride has products of
+// its own if there is padding.
+TEST(Shapes, TransposedConvolutionAddsUpToTheDilation) {
+  const Variable x = random({1, 2, 3, 3}), w = random({2, 2, 3, 3}, 1);
+  const ConvGeometry geometry = {.stride = 2, .padding = 3, .dilation = 4};
+  const Variable all = conv_transpose2d(x, w, {}, {.stride = 2, .padding = 0, .dilation = 4});
+  const Variable y = conv_transpose2d(x, w, {}, geometry, {3, 2});
+  EXPECT_EQ(y.shape(), (Shape{1, 2, 10, 9}));
+  expect_same(y, slice(slice(all, 2, 3, 13), 3, 3, 12));
+  EXPECT_EQ(message_of<Error>([&] {
+              conv_transpose2d(x, w, {}, geometry, {4, 0});
+            }),
+            "conv_transpose2d: 4 rows and 0 columns are added, expected 0 or more, and fewer than the stride or the "
+            "dilation");
+}
+
 }  // namespace
 }  // namespace tern

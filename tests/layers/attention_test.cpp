@@ -38,16 +38,6 @@ TEST(Attention, SeesNoLaterStepIfCausal) {
   }
 }
 
-TEST(Attention, BroadcastsLeadingDimensions) {
-  const Variable q = random({5, 4}, 0), k = random({3, 1, 6, 4}, 1), v = random({2, 6, 7}, 2);
-  const Variable y = attention(q, k, v);
-  ASSERT_EQ(y.shape(), (Shape{3, 2, 5, 7}));
-  for (int64_t i = 0; i < 3; ++i)
-    for (int64_t j = 0; j < 2; ++j)
-      expect_values(slice(slice(y, 0, i, i + 1), 1, j, j + 1).value(),
-                    attention(q, slice(k, 0, i, i + 1), slice(v, 0, j, j + 1)).value().to_vector<double>());
-}
-
 TEST(Attention, NamesWhatDoesNotFit) {
   const Variable x = random({2, 5, 4}, 0), other = random({3, 5, 4}, 0), narrow = random({2, 5, 3}, 0),
                  none = random({2, 0, 4}, 0), row = random({4}, 0);

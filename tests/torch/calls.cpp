@@ -243,7 +243,8 @@ Variable attention_of(const Call& c) {
 }
 
 Variable dropped(const Call& c) {
-  std::vector<int64_t> samples(static_cast<size_t>(c.inputs[0].value().size(0)));
+  const Shape& shape = c.inputs[0].shape();
+  std::vector<int64_t> samples(shape.rank() == 0 ? 1 : static_cast<size_t>(shape[0]));
   for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int64_t>(i);
   const auto rows = static_cast<int64_t>(samples.size());
   return dropout(c.inputs[0], Tensor::from<int64_t>({rows}, samples),
@@ -335,7 +336,8 @@ std::map<std::string, Operation> make_operations() {
     return variance(c.inputs[0], c.list<int>("dimensions"), c.flag("keep"), static_cast<int>(c.whole("correction")));
   });
   put("add_relu", [](const Call& c) { return add_relu(c.inputs[0], c.inputs[1]); });
-  put("convert", [](const Call& c) { return convert(c.inputs[0], c.word("dtype") == "f64" ? DType::f64 : DType::bf16); });
+  put("convert",
+      [](const Call& c) { return convert(c.inputs[0], c.word("dtype") == "f64" ? DType::f64 : DType::bf16); });
   put("schedule", [](const Call& c) { return Variable(rates(c)); });
   put("argmax", [](const Call& c) { return Variable(argmax_of(c)); });
   put("reshape", [](const Call& c) {
