@@ -206,18 +206,20 @@ Variable normalize(const Variable& x, const BatchNormState& state, const BatchNo
 
 Variable batch_norm(const Variable& x, const BatchNormState& state, const BatchNormOptions& options, bool training,
                     const Variable& residual) {
-  check(options.epsilon > 0, "batch_norm: epsilon ", options.epsilon, ", expected more than 0");
   if (x.shape().rank() == 3) {
     const Variable other = residual.value().defined() ? unsqueeze(residual, -1) : residual;
     return squeeze(batch_norm(unsqueeze(x, -1), state, options, training, other), -1);
   }
   check(state.running_mean.defined() == state.running_variance.defined(),
         "batch_norm: one of running mean and running variance, expected both or none");
+  const bool of_batch = training || !state.running_mean.defined();
+  check(options.epsilon > 0 || (!of_batch && options.epsilon == 0), "batch_norm: epsilon ", options.epsilon,
+        ", expected ", of_batch ? "more than 0" : "0 or more");
   const BatchNormState all = completed(x.value(), state);
   if (!state.running_mean.defined()) {
-    BatchNormOptions of_batch = options;
-    of_batch.momentum = 0;
-    return normalize<BatchNormTraining>(x, all, of_batch, residual);
+    BatchNormOptions unchanging = options;
+    unchanging.momentum = 0;
+    return normalize<BatchNormTraining>(x, all, unchanging, residual);
   }
   return training ? normalize<BatchNormTraining>(x, all, options, residual)
                   : normalize<BatchNormInference>(x, all, options, residual);

@@ -192,8 +192,8 @@ def add_modules(writer, generator):
                                            generator)
         if info.module_error_inputs_func is not None:
             for wrong in info.module_error_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=False,
-                                                       training=False):
-                expressions.add_module(writer, name, info.module_cls, wrong.module_error_input, torch.float32, False,
+                                                       training=True):
+                expressions.add_module(writer, name, info.module_cls, wrong.module_error_input, torch.float32, True,
                                        add_case, of_operation, generator, fails=True)
 
 
