@@ -3,12 +3,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace tern {
 
 /// CRC-32C (Castagnoli's polynomial, RFC 3720 B.4) of `bytes`. `crc` is the checksum of the bytes before them, 0 at the
 /// start. Uses the processor's CRC instructions if it has them.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
+
+/// CRC-32C of a sequence of numbers and texts.
+class Checksum {
+ public:
+  void add(int64_t value) { add(std::as_bytes(std::span(&value, 1))); }
+  void add(const std::string& text) {
+    add(std::ssize(text));
+    add(std::as_bytes(std::span(text)));
+  }
+  uint32_t value() const { return crc_; }
+
+ private:
+  void add(std::span<const std::byte> bytes) { crc_ = crc32c(bytes, crc_); }
+  uint32_t crc_ = 0;
+};
 
 namespace detail {
 /// `value` times x, modulo Castagnoli's polynomial. Bit 0 holds the highest power.

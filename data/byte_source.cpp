@@ -29,9 +29,38 @@ class PlainSource final : public ByteSource {
   size_t position_ = 0;
 };
 
+/// A plain file, read in portions.
+class FileSource final : public ByteSource {
+ public:
+  explicit FileSource(const std::filesystem::path& path) : ByteSource(path.string()), file_(path, std::ios::binary) {
+    std::error_code error;
+    bytes_ = std::filesystem::file_size(path, error);
+    check_input(!error, name(), ": cannot be read: ", error.message());
+    check_input(file_.is_open(), name(), ": cannot be opened");
+  }
+
+  uint64_t most_bytes() const override { return bytes_; }
+  size_t read(std::span<uint8_t> bytes) override {
+    file_.read(reinterpret_cast<char*>(bytes.data()), std::ssize(bytes));
+    check_input(!file_.bad(), name(), ": reading failed before offset ",
+                position_ + static_cast<size_t>(file_.gcount()));
+    position_ += static_cast<size_t>(file_.gcount());
+    return static_cast<size_t>(file_.gcount());
+  }
+
+ private:
+  std::ifstream file_;
+  uint64_t bytes_ = 0;
+  size_t position_ = 0;
+};
+
 bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t> magic) {
   return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
 }
+
+constexpr size_t kLongestMagic = 6;
+bool is_gzip(const std::vector<uint8_t>& file) { return begins_with(file, {0x1f, 0x8b}); }
+bool is_xz(const std::vector<uint8_t>& file) { return begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0}); }
 
 class GzipSource final : public ByteSource {
  public:
@@ -127,13 +156,17 @@ size_t XzSource::read(std::span<uint8_t> bytes) {
 }  // namespace
 
 std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file) {
-  if (begins_with(file, {0x1f, 0x8b})) return gzip_source(std::move(name), std::move(file));
-  if (begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0})) return xz_source(std::move(name), std::move(file));
+  if (is_gzip(file)) return gzip_source(std::move(name), std::move(file));
+  if (is_xz(file)) return xz_source(std::move(name), std::move(file));
   return std::make_unique<PlainSource>(std::move(name), std::move(file));
 }
 
 std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
-  return open_source(path.string(), read_bytes(path));
+  FileSource file(path);
+  std::vector<uint8_t> start(kLongestMagic);
+  start.resize(file.read(start));
+  if (is_gzip(start) || is_xz(start)) return open_source(path.string(), read_bytes(path));
+  return std::make_unique<FileSource>(path);
 }
 
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {

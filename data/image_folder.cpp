@@ -15,21 +15,6 @@ namespace {
 
 constexpr int kChannels = 3;
 
-/// CRC-32C of a sequence of values.
-class Checksum {
- public:
-  void add(int64_t value) { add(std::as_bytes(std::span(&value, 1))); }
-  void add(const std::string& text) {
-    add(std::ssize(text));
-    add(std::as_bytes(std::span(text)));
-  }
-  uint32_t value() const { return crc_; }
-
- private:
-  void add(std::span<const std::byte> bytes) { crc_ = crc32c(bytes, crc_); }
-  uint32_t crc_ = 0;
-};
-
 }  // namespace
 
 ImageFolder::ImageFolder(ImageList list, const ImageFolderOptions& options)

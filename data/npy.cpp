@@ -5,12 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <fstream>
-#include <istream>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -149,14 +145,10 @@ class NpyHeader {
   std::optional<std::vector<int64_t>> extents_;
 };
 
-void read_into(std::istream& stream, std::span<char> to, const std::string& name) {
-  stream.read(to.data(), std::ssize(to));
-  check_input(stream.gcount() == std::ssize(to), name, ": read ", stream.gcount(), " of ", to.size(), " bytes");
-}
-
-std::string read_text(std::istream& stream, size_t size, const std::string& name) {
+/// Reads up to `size` bytes, fewer only at the end of the file.
+std::string read_text(ByteSource& source, size_t size) {
   std::string text(size, '\0');
-  read_into(stream, text, name);
+  text.resize(source.read({reinterpret_cast<uint8_t*>(text.data()), size}));
   return text;
 }
 
@@ -173,48 +165,47 @@ uint64_t count_elements(const std::vector<int64_t>& extents, const std::string& 
 
 }  // namespace
 
-Tensor read_npy(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  std::error_code error;
-  const uint64_t bytes = std::filesystem::file_size(path, error);
-  check_input(!error, name, ": cannot be read: ", error.message());
-  std::ifstream stream(path, std::ios::binary);
-  check_input(stream.is_open(), name, ": cannot be opened");
-  return read_npy(stream, bytes, name);
-}
+Tensor read_npy(const std::filesystem::path& path) { return read_npy(*open_source(path)); }
 
-Tensor read_npy(std::istream& stream, uint64_t bytes, const std::string& name) {
-  const std::string start = read_text(stream, std::min<uint64_t>(bytes, kNpyVersionEnd), name);
+Tensor read_npy(ByteSource& source) {
+  const std::string& name = source.name();
+  const std::string start = read_text(source, kNpyVersionEnd);
   check_input(start.starts_with(kNpyMagic), name, ": begins with \"", escaped(start.substr(0, kNpyMagic.size())),
               "\", expected \"", escaped(kNpyMagic), "\"");
-  check_input(start.size() == kNpyVersionEnd, name, ": truncated: ", bytes, " bytes, the version alone ends at ",
+  check_input(start.size() == kNpyVersionEnd, name, ": truncated: ", start.size(), " bytes, the version alone ends at ",
               kNpyVersionEnd);
   const int major = static_cast<uint8_t>(start[kNpyMagic.size()]), minor = static_cast<uint8_t>(start.back());
   check_input(1 <= major && major <= 3 && minor == 0, name, ": version ", major, ".", minor,
               ", expected 1.0, 2.0 or 3.0");
 
   const size_t header_start = kNpyVersionEnd + (major == 1 ? 2 : 4);
-  check_input(bytes >= header_start, name, ": truncated: ", bytes, " bytes, the header begins at ", header_start);
   uint64_t header_bytes = 0;
-  const std::string length = read_text(stream, header_start - kNpyVersionEnd, name);
+  const std::string length = read_text(source, header_start - kNpyVersionEnd);
+  check_input(length.size() == header_start - kNpyVersionEnd, name, ": truncated: ", start.size() + length.size(),
+              " bytes, the header begins at ", header_start);
   for (size_t i = length.size(); i-- > 0;) header_bytes = header_bytes << 8 | static_cast<uint8_t>(length[i]);
   check_input(header_bytes <= kMostNpyHeaderBytes, name, ": a header of ", header_bytes, " bytes, expected at most ",
               kMostNpyHeaderBytes);
-  check_input(header_bytes <= bytes - header_start, name, ": truncated: a header of ", header_bytes,
-              " bytes, the file has room for ", bytes - header_start);
-  const std::string text = read_text(stream, header_bytes, name);
+  const std::string text = read_text(source, header_bytes);
+  check_input(text.size() == header_bytes, name, ": truncated: a header of ", header_bytes, " bytes, the file has ",
+              text.size(), " of them");
   check_input(text.ends_with('\n'), name, ": the header does not end with a newline, expected one");
 
   const NpyHeader header(name, std::string_view(text).substr(0, text.size() - 1), header_start);
   check_input(!header.extents().empty() && header.extents().size() <= Shape::kMaxRank, name, ": ",
               header.extents().size(), " dimensions, expected 1 to ", Shape::kMaxRank);
   const uint64_t expected = count_elements(header.extents(), name) * size_of(header.dtype());
-  const uint64_t found = bytes - header_start - header_bytes;
   const Shape shape(header.extents());
-  check_input(found == expected, name, ": ", found, " bytes follow the header, expected ", expected, " for ", shape,
-              " of ", header.dtype());
+  const auto refuse = [&](const char* bound, uint64_t found) {
+    fail_input({name, ": ", bound, found, " bytes follow the header, expected ", expected, " for ", shape, " of ",
+                header.dtype()});
+  };
+  const uint64_t most = source.most_bytes() - std::min(source.most_bytes(), header_start + header_bytes);
+  if (expected > most) refuse("at most ", most);
   const Tensor tensor = Tensor::empty(shape, {.dtype = header.dtype()});
-  read_into(stream, {static_cast<char*>(tensor.raw_data()), tensor.bytes()}, name);
+  const size_t found = source.read({static_cast<uint8_t*>(tensor.raw_data()), tensor.bytes()});
+  if (found < expected) refuse("", found);
+  if (uint8_t more = 0; source.read({&more, 1}) > 0) refuse("more than ", found);
   return tensor;
 }
 

@@ -14,7 +14,7 @@ class ImageClassification final : public TaskFor<Layer> {
  public:
   explicit ImageClassification(double label_smoothing = 0) : label_smoothing_(label_smoothing) {}
 
-  /// tern's own: digits, mnist, tones, cifar10, shapes, shapes224, images.
+  /// tern's own: digits, mnist, tones, cifar10, shapes, shapes224, speech-commands, images.
   std::vector<DatasetEntry> datasets() const override;
   std::vector<Score> scores() const override { return {{.name = "accuracy"}}; }
   Forward loss(Layer& model, const DeviceBatch& batch) const override;

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <sstream>
 
 #include "tern/core/error.h"
+#include "tests/data/packed_bytes.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -32,10 +32,7 @@ std::string bytes_of_values(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-Tensor read_array(const std::string& file) {
-  std::istringstream stream(file);
-  return read_npy(stream, file.size(), "file");
-}
+Tensor read_array(const std::string& file) { return read_npy(*open_source("file", {file.begin(), file.end()})); }
 
 template <class T>
 void expect_reads(const std::string& descr, const std::vector<T>& values) {
@@ -65,6 +62,18 @@ TEST(Npy, ReadsWhatNumPyWrites) {
   const Tensor tensor = read_npy(folder.path() / "two.npy");
   EXPECT_EQ(tensor.shape(), (Shape{2}));
   EXPECT_EQ(tensor.to_vector<float>(), (std::vector<float>{1.5f, -2}));
+}
+
+TEST(Npy, ReadsPackedFilesAndSaysWhatTheyLack) {
+  const auto read_packed = [](std::string bytes) {
+    return read_npy(*open_source("file", xz(Bytes(bytes.begin(), bytes.end()))));
+  };
+  const std::string file = npy(npy_header("|u1", "(3,)"), "abc");
+  EXPECT_EQ(read_packed(file).to_vector<uint8_t>(), (std::vector<uint8_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(message_of<InputError>([&] { read_packed(file.substr(0, file.size() - 1)); }),
+            "file: 2 bytes follow the header, expected 3 for [3] of u8");
+  EXPECT_EQ(message_of<InputError>([&] { read_packed(file + "d"); }),
+            "file: more than 3 bytes follow the header, expected 3 for [3] of u8");
 }
 
 TEST(Npy, ReadsAnyOrderAndSpacingOfTheHeader) {
@@ -101,11 +110,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadNpy{"AnotherFormat", "PK\x03\x04 and more", R"(begins with "PK\x03\x04 a", expected "\x93NUMPY")"},
         BadNpy{"CutInTheVersion", kGoodNpy.substr(0, 7), "truncated: 7 bytes, the version alone ends at 8"},
         BadNpy{"CutInTheLength", kGoodNpy.substr(0, 9), "truncated: 9 bytes, the header begins at 10"},
-        BadNpy{"CutInTheHeader", kGoodNpy.substr(0, 60), "truncated: a header of 118 bytes, the file has room for 50"},
+        BadNpy{"CutInTheHeader", kGoodNpy.substr(0, 60), "truncated: a header of 118 bytes, the file has 50 of them"},
         BadNpy{"CutInTheElements", kGoodNpy.substr(0, kGoodNpy.size() - 1),
-               "23 bytes follow the header, expected 24 for [2, 3] of f32"},
-        BadNpy{"NoElements", kGoodNpy.substr(0, 128), "0 bytes follow the header, expected 24 for [2, 3] of f32"},
-        BadNpy{"TrailingByte", kGoodNpy + "x", "25 bytes follow the header, expected 24 for [2, 3] of f32"},
+               "at most 23 bytes follow the header, expected 24 for [2, 3] of f32"},
+        BadNpy{"NoElements", kGoodNpy.substr(0, 128),
+               "at most 0 bytes follow the header, expected 24 for [2, 3] of f32"},
+        BadNpy{"TrailingByte", kGoodNpy + "x", "more than 24 bytes follow the header, expected 24 for [2, 3] of f32"},
         BadNpy{"Version4", npy(npy_header("|u1", "(1,)"), "x", 4), "version 4.0, expected 1.0, 2.0 or 3.0"},
         BadNpy{"Version1Point1", std::string("\x93NUMPY\x01\x01", 8), "version 1.1, expected 1.0, 2.0 or 3.0"},
         BadNpy{"LongHeader", npy(npy_header("|u1", "(1,)") + std::string(10'000, ' '), "x", 2),
@@ -136,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadNpy{"ProductOverflowsBehindZero", npy(npy_header("|u1", "(0, 281474976710656, 2)"), ""),
                "shape [0, 281474976710656, 2] has more than 2^48 elements, expected at most that"},
         BadNpy{"LargeShapeInASmallFile", npy(npy_header("<f8", "(281474976710656,)"), "x"),
-               "1 bytes follow the header, expected 2251799813685248 for [281474976710656] of f64"},
+               "at most 1 bytes follow the header, expected 2251799813685248 for [281474976710656] of f64"},
         BadNpy{"ExtentOfText", npy(npy_header("|u1", "('a',)"), "x"),
                R"(the header has "'a',), }            " at offset 61, expected an extent from 0 to 2^48)"},
         BadNpy{"NoTuple", npy(npy_header("|u1", "3"), "xxx"),

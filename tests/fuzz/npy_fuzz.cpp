@@ -1,4 +1,3 @@
-#include <sstream>
 #include <string>
 
 #include "tern/core/error.h"
@@ -16,9 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         '\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(header), static_cast<char>(header >> 8)};
     file = start + file;
   }
-  std::istringstream stream(file);
   try {
-    tern::read_npy(stream, file.size(), "file");
+    tern::read_npy(*tern::open_source("file", {file.begin(), file.end()}));
   } catch (const tern::InputError&) {
   }
   return 0;

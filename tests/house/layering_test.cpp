@@ -72,8 +72,9 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"lzma.h", {"data/"}},
     {"archive", {"data/"}},
     {"stb/", {"data/"}},
+    {"kissfft/", {"data/"}},
     {"CLI/", {"apps/"}},
-    {"openssl/", {"dist/comm/"}},
+    {"openssl/", {"data/", "dist/comm/"}},
 };
 const Prefixes kPosix = {"sys/",    "unistd.h", "fcntl.h", "poll.h",    "signal.h", "termios.h",
                          "netdb.h", "netinet/", "arpa/",   "fnmatch.h", "dlfcn.h",  "ifaddrs.h"};

@@ -108,9 +108,13 @@ void visit_data_flags(Settings& s, Visit& visit) {
   const DatasetEntry* dataset = known_dataset(s);
   const bool resizes = dataset && dataset->resizes;
   const auto offers = [&](auto member) { return std::ranges::any_of(offered_datasets(s), member); };
-  std::string resized;  // names of data sets
-  for (const DatasetEntry& entry : offered_datasets(s))
-    if (entry.resizes) resized += (resized.empty() ? "" : "|") + entry.name;
+  const auto names_of = [&](bool DatasetEntry::*member) {
+    std::string names;
+    for (const DatasetEntry& entry : offered_datasets(s))
+      if (entry.*member) names += (names.empty() ? "" : "|") + entry.name;
+    return names;
+  };
+  const std::string resized = names_of(&DatasetEntry::resizes), cached = names_of(&DatasetEntry::caches);
   const bool any_resizes = !resized.empty(), any_folder = offers(&DatasetEntry::needs_folder);
   visit(flag("data", "NAME", "Data set").shapes_result().used_by(Use::model), s.data);
   visit(flag("data-dir", "DIR", "Folder with the data set's files (images: or a list of files)")
@@ -131,10 +135,10 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .offered_if(any_resizes)
             .needing(resizes, "it belongs to --data " + resized),
         s.fit);
-  visit(flag("cache", "DIR", "Keep the decoded and resized images in this folder, for this run and others")
+  visit(flag("cache", "DIR", "Keep decoded pictures or spectrograms in this folder, for this run and others")
             .used_by(Use::evaluation)
-            .offered_if(any_resizes)
-            .needing(resizes, "it belongs to --data " + resized),
+            .offered_if(!cached.empty())
+            .needing(dataset && dataset->caches, "it belongs to --data " + cached),
         s.cache);
   visit(flag("batch-size", "N", "Samples in a training step, of all workers together").shapes_result().in(kSamples),
         s.batch_size);

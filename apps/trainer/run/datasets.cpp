@@ -11,6 +11,7 @@
 #include "tern/data/generated.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
+#include "tern/data/speech_commands.h"
 #include "tern/trainer/image_classification.h"
 #include "tern/trainer/report/console.h"
 #include "tern/trainer/run/interrupt.h"
@@ -41,24 +42,43 @@ std::shared_ptr<const Dataset> load_tones(const TrainSettings& settings, Split s
   return std::make_shared<MemoryDataset>(make_tones(static_cast<uint64_t>(settings.seed), split));
 }
 
-std::shared_ptr<const Dataset> load_images(const TrainSettings& settings, Split split) {
-  const bool trains = split == Split::train;
-  auto images =
-      std::make_shared<ImageFolder>(list_images(settings.data_dir, split),
-                                    ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = settings.fit});
-  if (settings.cache.empty()) return images;
+/// Lets `data` keep its decoded samples, `noun`, in the folder of --cache, if there is one.
+template <class Data>
+void keep_in_cache(const TrainSettings& settings, Split split, const std::string& noun, Data& data) {
+  if (settings.cache.empty()) return;
   std::filesystem::create_directories(settings.cache);
-  const auto cache = std::filesystem::path(settings.cache) / (trains ? "train.images" : "test.images");
-  images->use_cache(cache, [&](std::optional<size_t> done) {
+  const auto cache = std::filesystem::path(settings.cache) / join({split == Split::train ? "train." : "test.", noun});
+  data.use_cache(cache, [&](std::optional<size_t> done) {
     if (InterruptGuard::interrupted())
       throw Interrupted(
-          done ? join({"interrupted after ", *done, " of the ", images->size(), " images for ", cache.string(),
+          done ? join({"interrupted after ", *done, " of the ", data.size(), " ", noun, " for ", cache.string(),
                        "; nothing is kept"})
                : join({"interrupted while waiting for another process, which holds ", cache.string(), ".lock"}));
     if (done == 0 && !settings.quiet)
-      LineWriter(STDOUT_FILENO).print(fmt::format("note: decoding {} images into {}", images->size(), cache.string()));
+      LineWriter(STDOUT_FILENO).print(fmt::format("note: decoding {} {} into {}", data.size(), noun, cache.string()));
   });
+}
+
+std::shared_ptr<const Dataset> load_images(const TrainSettings& settings, Split split) {
+  auto images =
+      std::make_shared<ImageFolder>(list_images(settings.data_dir, split),
+                                    ImageFolderOptions{.side = static_cast<int>(settings.resize), .fit = settings.fit});
+  keep_in_cache(settings, split, "images", *images);
   return images;
+}
+
+std::shared_ptr<const Dataset> load_speech_commands(const TrainSettings& settings, Split split) {
+  auto clips = std::make_shared<SpeechCommands>(settings.data_dir, split);
+  keep_in_cache(settings, split, "clips", *clips);
+  return clips;
+}
+
+void describe_speech_commands(const TrainSettings& settings, DatasetEntry& entry) {
+  entry.classes = list_speech_words(settings.data_dir);
+  entry.spec = {.channels = 1,
+                .height = MelSpectrogram::kBands,
+                .width = MelSpectrogram::kFrames,
+                .classes = std::ssize(entry.classes)};
 }
 
 void describe_images(const TrainSettings& settings, DatasetEntry& entry) {
@@ -116,9 +136,16 @@ const std::vector<DatasetEntry>& picture_datasets() {
        .spec = {.channels = 3, .height = 224, .width = 224, .classes = kShapeKinds},
        .adapt = adapt_photo,
        .classes = shape_names},
+      {.name = "speech-commands",
+       .needs_folder = true,
+       .load = load_speech_commands,
+       .caches = true,
+       .preprocessed = true,
+       .describe = describe_speech_commands},
       {.name = "images",
        .needs_folder = true,
        .load = load_images,
+       .caches = true,
        .resizes = true,
        .transform = kImageNetTransform,
        .adapt = adapt_photo,
@@ -162,6 +189,7 @@ std::shared_ptr<const Task> task_of(const TrainSettings& settings) {
 
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
   const DatasetEntry& entry = find_dataset(settings);
+  if (entry.preprocessed) return {};
   Transform transform = entry.transform;
   if (settings.augment) settings.augment(transform, images);
   const int64_t least = std::max(transform.crop_height, transform.crop_width) - 2 * transform.pad;

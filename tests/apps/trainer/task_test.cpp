@@ -333,7 +333,7 @@ TEST(Application, AddsPicturesToTernsOwn) {
   EXPECT_EQ(load_run_data(settings).training->size(), 2);
   EXPECT_NE(message_of<InputError>([&] {
               read_words(application, {"--data", "dot"});
-            }).find("shapes224|images|dots"),
+            }).find("shapes224|speech-commands|images|dots"),
             std::string::npos);
 }
 
