@@ -88,6 +88,8 @@ struct TrainSettings {
   std::optional<int64_t> local_batch_size = {};  ///< samples of one rank in a step; unset: its share of batch_size
   int64_t accumulate = 1;
   int64_t eval_batch_size = 250;
+  int64_t eval_every = 0;                   ///< steps; 0: after each epoch
+  std::optional<double> target_score = {};  ///< of the task's first score, as people see it: in %, if it is a share
   bool shuffle = true;
   int64_t loader_threads = 1;
 

@@ -107,6 +107,57 @@ TEST_F(TrainMlp, PrintsItsCountsAsAConfiguration) {
   write_file(place("config"), printed.out);
   EXPECT_EQ(run({"--config", place("config"), "--print-config"}).out, printed.out);
 }
+// Every evaluation is a multiple of --eval-every. The first one with the score, or the last step, ends the run.
+TEST_F(TrainMlp, EndsAtTheFirstEvaluationThatReachesTheScore) {
+  struct Way {
+    std::string target;
+    std::vector<std::string> flags;
+  };
+  for (const auto& [target, flags] :
+       {Way{"60", {}}, Way{"60", {"--workers", "2", "--method", "ist", "--local-steps", "8"}}, Way{"100", {}}}) {
+    std::vector<std::string> words = {"--hidden",
+                                      "64",
+                                      "--lr",
+                                      "0.1",
+                                      "--iterations",
+                                      "46",
+                                      "--eval-every",
+                                      "4",
+                                      "--quiet",
+                                      "--threads",
+                                      "1",
+                                      "--log",
+                                      place("log"),
+                                      "--target-score",
+                                      target,
+                                      "--checkpoint",
+                                      place("run" + std::to_string(flags.size()) + target)};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome outcome = run(words);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::ifstream log(place("log"));
+    std::vector<nlohmann::json> evaluations;
+    nlohmann::json last;
+    for (std::string line; std::getline(log, line);) {
+      last = nlohmann::json::parse(line);
+      if (last["event"] == "eval") evaluations.push_back(last);
+    }
+    const bool reached = target == "60";
+    EXPECT_EQ(last["reached_target"], reached);
+    EXPECT_EQ(last["steps"], reached ? evaluations.back()["step"] : nlohmann::json(46));
+    for (size_t i = 0; i < evaluations.size(); ++i) {
+      const bool ends = i + 1 == evaluations.size();
+      if (reached) {
+        EXPECT_EQ(evaluations[i]["accuracy"] >= 0.6, ends) << evaluations[i];
+      }
+      EXPECT_EQ(evaluations[i]["step"], ends && !reached ? 46 : 4 * (i + 1));
+    }
+    // A run that reached its target does not go on.
+    words.push_back("--resume");
+    ASSERT_EQ(run(words).code, 0);
+  }
+}
+
 
 TEST_F(TrainMlp, GoesOnOnlyWithTheNetworkThatItBegan) {
   const std::vector<std::string> begin = {"--checkpoint",      place("run"), "--quiet", "--threads", "1",

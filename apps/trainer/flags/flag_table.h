@@ -168,6 +168,13 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kSteps),
         s.epochs);
   visit(flag("iterations", "N", "Training steps, instead of --epochs").in(kSteps), s.iterations);
+  visit(flag("eval-every", "N", "Steps between two evaluations; 0: evaluate after each epoch")
+            .agrees(Agreement::ranks)
+            .in(kNotNegative),
+        s.eval_every);
+  visit(flag("target-score", "X", "End at the first evaluation whose (first) score is X or better; 98.5 is 98.5 %")
+            .agrees(Agreement::ranks),
+        s.target_score);
   visit(flag("optimizer", "NAME", "Update rule").shapes_result(), s.optimizer);
   visit(flag("lr", "X", "Learning rate").shapes_result().in(kPositive), s.lr);
   visit(flag("lr-schedule", "NAME", "Learning-rate schedule").shapes_result(), s.lr_schedule);

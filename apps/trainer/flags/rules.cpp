@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string_view>
+#include <type_traits>
 
 #include "tern/core/device.h"
 #include "tern/core/error.h"
@@ -52,7 +53,9 @@ void check_range(const Flag& flag, int64_t value) {
               " or fewer");
 }
 
-void check_range(const Flag& flag, const std::optional<int64_t>& value) {
+template <class T>
+requires std::is_arithmetic_v<T>
+void check_range(const Flag& flag, const std::optional<T>& value) {
   if (value) check_range(flag, *value);
 }
 

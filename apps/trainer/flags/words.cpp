@@ -56,9 +56,6 @@ void read_value(const std::vector<std::string>& words, int64_t& value) {
 void read_value(const std::vector<std::string>& words, double& value) {
   value = read_number<double>(words.back(), "a number");
 }
-void read_value(const std::vector<std::string>& words, std::optional<int64_t>& value) {
-  read_value(words, value.emplace());
-}
 void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value) {
   read_numbers(words, "whole numbers with commas between", value);
 }
@@ -71,7 +68,6 @@ std::string write_value(const std::string& value) { return value.empty() ? "" : 
 std::string write_value(int64_t value) { return fmt::format("{}", value); }
 std::string write_value(double value) { return fmt::format("{}", value); }
 std::string write_value(bool value) { return value ? "true" : "false"; }
-std::string write_value(const std::optional<int64_t>& value) { return value ? write_value(*value) : ""; }
 std::string write_value(const std::vector<int64_t>& value) { return write_numbers(value); }
 std::string write_value(const std::vector<double>& value) { return write_numbers(value); }
 std::string write_value(const std::vector<std::string>& value) {

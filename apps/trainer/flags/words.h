@@ -25,7 +25,6 @@ namespace tern::trainer {
 void read_value(const std::vector<std::string>& words, std::string& value);
 void read_value(const std::vector<std::string>& words, int64_t& value);
 void read_value(const std::vector<std::string>& words, double& value);
-void read_value(const std::vector<std::string>& words, std::optional<int64_t>& value);
 void read_value(const std::vector<std::string>& words, std::vector<int64_t>& value);
 void read_value(const std::vector<std::string>& words, std::vector<double>& value);
 void read_value(const std::vector<std::string>& words, std::vector<std::string>& value);
@@ -47,8 +46,8 @@ void read_value(const std::vector<std::string>& words, E& value) {
   check_input(found.has_value(), "found '", words.back(), "', expected ", listed(words_of(E{})));
   value = *found;
 }
-template <Worded E>
-void read_value(const std::vector<std::string>& words, std::optional<E>& value) {
+template <class T>
+void read_value(const std::vector<std::string>& words, std::optional<T>& value) {
   read_value(words, value.emplace());
 }
 
@@ -57,7 +56,6 @@ std::string write_value(const std::string& value);
 std::string write_value(int64_t value);
 std::string write_value(double value);
 std::string write_value(bool value);
-std::string write_value(const std::optional<int64_t>& value);
 std::string write_value(const std::vector<int64_t>& value);
 std::string write_value(const std::vector<double>& value);
 std::string write_value(const std::vector<std::string>& value);
@@ -65,8 +63,8 @@ template <Worded E>
 std::string write_value(E value) {
   return write_value(to_string(value));
 }
-template <Worded E>
-std::string write_value(const std::optional<E>& value) {
+template <class T>
+std::string write_value(const std::optional<T>& value) {
   return value ? write_value(*value) : "";
 }
 

@@ -31,7 +31,10 @@ void drop_unfinished_line(const std::string& path) {
 
 Json json_of(const auto& value) { return value; }
 Json json_of(const Worded auto& value) { return to_string(value); }
-Json json_of(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+template <class T>
+Json json_of(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 template <Worded E>
 Json json_of(const std::optional<E>& value) {
   return value ? to_string(*value) : "";
@@ -73,6 +76,7 @@ JsonLog::JsonLog(const std::string& path, bool append) : path_(path), file_(null
 
 void JsonLog::started(const RunStart& run) {
   team_ = run.settings.workers.has_value();
+  target_ = run.settings.target_score.has_value();
   scores_ = run.scores;
   noun_ = run.noun;
   Json line = {{"event", "start"}, {"application", run.application}};
@@ -135,6 +139,7 @@ void JsonLog::ended(const RunReport& report) {
                {noun_ + "_per_second", report.samples_per_second},
                {"data_wait", report.data_wait},
                {"peak_memory", report.peak_memory}});
+  if (target_) line["reached_target"] = report.reached_target;
   if (report.peak_device_memory) line["peak_device_memory"] = *report.peak_device_memory;
   for (const auto& [name, calls, seconds] : report.operations)
     line["operations"][name] = {{"calls", calls}, {"seconds", seconds}};

@@ -29,7 +29,8 @@ class JsonLog final : public Listener {
   void check_written(bool written) const;
 
   std::string path_;
-  bool team_ = false;  ///< several ranks train and send bytes
+  bool team_ = false;    ///< several ranks train and send bytes
+  bool target_ = false;  ///< the run may end at a score
   std::vector<Score> scores_;
   std::string noun_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;

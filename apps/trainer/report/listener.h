@@ -79,6 +79,7 @@ struct RunReport {
   double loss = 0;                  ///< of the last evaluation
   double seconds = 0;               ///< training time
   int64_t steps = 0;
+  bool reached_target = false;                     ///< whether the run ended because it reached --target-score
   double samples_per_second = 0;                   ///< training throughput of this process
   double data_wait = 0;                            ///< fraction of this process's training time spent waiting for data
   int64_t peak_memory = 0;                         ///< bytes

@@ -107,6 +107,10 @@ void Progress::ended(const RunReport& report) {
   for (size_t i = 0; i < report.scores.size(); ++i)
     print_line(fmt::format("{:<{}} {}", run_.scores[i].name, width, run_.scores[i].text(report.scores[i])));
   print_line(fmt::format("{:<{}} {:.4f}", "loss", width, report.loss));
+  if (const auto& target = run_.settings.target_score)
+    print_line(fmt::format("{:<{}} {} {}", "target", width,
+                           run_.scores[0].text(*target / run_.scores[0].shown_factor()),
+                           report.reached_target ? "reached" : "not reached"));
   if (report.steps > 0)
     print_line(fmt::format("training      {} steps in {:.1f} s", grouped(report.steps), report.seconds));
   if (report.samples_per_second > 0)

@@ -131,7 +131,7 @@ void Trainer::train() {
     // The loader prepares the next batches during the evaluation.
     if (at_epoch_end()) start_loader();
     // A run that was stopped at this step, before or in its evaluation, resumes here.
-    if (at_epoch_end() || ended()) evaluate_model();
+    if (evaluation_due() || ended()) evaluate_model();
     if (ended()) break;
     train_step();
     // The last checkpoint waits for the evaluation, which detects whether the last update diverged.
@@ -271,8 +271,8 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
 
 /// Whether the last step's output may arrive while the device works on the next step.
 bool Trainer::finishes_later(bool stop) const {
-  return !on_cpu() && !resources_.communicator && settings_.accumulate == 1 && !stop && !at_epoch_end() && !ended() &&
-         !checkpoint_due() && !histograms_due(steps_);
+  return !on_cpu() && !resources_.communicator && settings_.accumulate == 1 && !stop && !at_epoch_end() &&
+         !evaluation_due() && !ended() && !checkpoint_due() && !histograms_due(steps_);
 }
 
 StepReport Trainer::finish(IssuedStep step) {
@@ -347,6 +347,7 @@ void Trainer::evaluate_model() {
 
 std::string Trainer::what_is_kept() const {
   if (settings_.checkpoint.empty()) return "; nothing is kept without --checkpoint DIR";
+  reached_ = reaches_target();
   return "; --checkpoint " + settings_.checkpoint + " --resume goes on from here";
 }
 
@@ -359,6 +360,13 @@ void Trainer::save_model() {
   if (average_) average_->swap();
   check_finite_state(*model_, steps_);
   const Pulse::Work writing(resources_.pulse);
+bool Trainer::reaches_target() const {
+  if (!settings_.target_score || steps_ == 0) return false;
+  const Score& first = scores_.front();
+  const double found = evaluation_.values().front() * first.shown_factor();
+  return first.higher_is_better ? found >= *settings_.target_score : found <= *settings_.target_score;
+}
+
   write_safetensors(settings_.save, model_->state());
   if (average_) average_->swap();
 }
@@ -399,6 +407,7 @@ Traffic Trainer::sent_in_all() const {
   const Traffic now = team_.traffic();
   return {.sent_payload = first_sent_.sent_payload + now.sent_payload,
           .sent_overhead = first_sent_.sent_overhead + now.sent_overhead};
+                     .reached_target = reached_,
 }
 
 TeamReport Trainer::report_team(double seconds) const {

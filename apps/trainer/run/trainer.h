@@ -45,8 +45,9 @@ class Trainer {
   /// PeerError if the ranks differ in a setting.
   Trainer(const Application& application, const TrainSettings& settings, const RankResources& resources);
 
-  /// Trains to the end. Evaluates after each epoch and at the end. The leading rank writes the files that the settings
-  /// ask for. If a user stops any rank, writes a checkpoint after the step and throws Interrupted.
+  /// Trains to the end, or to --target-score. Evaluates after each epoch or every --eval-every steps, and at the end.
+  /// The leading rank writes the files that the settings ask for. If a user stops any rank, writes a checkpoint after
+  /// the step and throws Interrupted.
   void train();
 
  private:
@@ -88,7 +89,11 @@ class Trainer {
   int64_t steps_per_epoch() const { return loader_->batches() / settings_.accumulate; }
   int64_t epochs_done() const { return steps_ / steps_per_epoch(); }
   bool at_epoch_end() const { return steps_ > 0 && steps_ % steps_per_epoch() == 0; }
-  bool ended() const { return steps_ == total_steps_; }
+  bool evaluation_due() const {
+    return settings_.eval_every > 0 ? steps_ > 0 && steps_ % settings_.eval_every == 0 : at_epoch_end();
+  }
+  bool reaches_target() const;
+  bool ended() const { return steps_ == total_steps_ || reached_; }
   bool checkpoint_due() const;
   std::string what_is_kept() const;
 
@@ -127,6 +132,7 @@ class Trainer {
   Traffic first_sent_;        ///< sent by this rank before this process
   bool interrupted_ = false;  ///< a user stopped one of the ranks; all ranks know it
   Evaluation evaluation_;
+  bool reached_ = false;  ///< whether the last evaluation reached --target-score
 };
 
 }  // namespace tern::trainer
