@@ -28,9 +28,11 @@ TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
     std::getline(log, line);
     return nlohmann::json::parse(line)["parameters"].get<int64_t>();
   };
-  EXPECT_EQ(parameters({}), 784 * 512 + 2 * 512 + 512 * 10 + 10);
+  EXPECT_EQ(parameters({}), 784 * 512 + 2 * 512 + 512 * 10);
+  EXPECT_EQ(parameters({"--layers", "3", "--hidden", "9"}), 784 * 9 + 9 * 9 + 9 * 10 + 2 * 2 * 9);
+  EXPECT_EQ(parameters({"--norm", "hidden"}), 784 * 512 + 2 * 512 + 512 * 10 + 10);
   EXPECT_EQ(parameters({"--hidden", "7", "--norm", "none"}), 784 * 7 + 7 + 7 * 10 + 10);
-  EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35 + 35);
+  EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35);
 }
 
 // The program computes the statistics before it writes the checkpoint. This takes longer than --grace, and a step takes
@@ -73,6 +75,19 @@ TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
   EXPECT_EQ(run({"--workers", "2", "--method", "ist", "--norm", "none", "--ist-scope", "filters"}).code, 2);
 }
 
+TEST_F(TrainMlp, SaysWhatSubnetsWithoutNormalizationLose) {
+  const auto says = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> words = {"--hidden", "8", "--iterations", "1", "--threads", "1", "--workers", "2"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out.find("no batch or layer normalisation") != std::string::npos;
+  };
+  EXPECT_TRUE(says({"--method", "ist", "--norm", "none"}));
+  EXPECT_FALSE(says({"--method", "ist"}));
+  EXPECT_FALSE(says({"--method", "local-sgd", "--norm", "none"}));
+}
+
 TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked) {
   const auto loss = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--workers", "2", "--iterations", "20", "--hidden", "64", "--lr", "0.1", "--log",
@@ -92,21 +107,6 @@ TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked
   EXPECT_NE(averaged.err.find("--calibrate-batches and --ema-decay contradict each other"), std::string::npos);
 }
 
-TEST_F(TrainMlp, RefusesCountsThatAreNone) {
-  for (const auto& [value, message] :
-       {std::pair{"0", "--hidden: found 0, expected 1 or more"}, {"many", "--hidden: found 'many', expected"}}) {
-    const Outcome outcome = run({"--hidden", value});
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
-  }
-}
-
-TEST_F(TrainMlp, PrintsItsCountsAsAConfiguration) {
-  const Outcome printed = run({"--hidden", "33", "--print-config"});
-  EXPECT_NE(printed.out.find("\nhidden=33\n"), std::string::npos) << printed.out;
-  write_file(place("config"), printed.out);
-  EXPECT_EQ(run({"--config", place("config"), "--print-config"}).out, printed.out);
-}
 // Every evaluation is a multiple of --eval-every. The first one with the score, or the last step, ends the run.
 TEST_F(TrainMlp, EndsAtTheFirstEvaluationThatReachesTheScore) {
   struct Way {
@@ -158,6 +158,21 @@ TEST_F(TrainMlp, EndsAtTheFirstEvaluationThatReachesTheScore) {
   }
 }
 
+TEST_F(TrainMlp, RefusesCountsThatAreNone) {
+  for (const auto& [value, message] :
+       {std::pair{"0", "--hidden: found 0, expected 1 or more"}, {"many", "--hidden: found 'many', expected"}}) {
+    const Outcome outcome = run({"--hidden", value});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(TrainMlp, PrintsItsCountsAsAConfiguration) {
+  const Outcome printed = run({"--hidden", "33", "--print-config"});
+  EXPECT_NE(printed.out.find("\nhidden=33\n"), std::string::npos) << printed.out;
+  write_file(place("config"), printed.out);
+  EXPECT_EQ(run({"--config", place("config"), "--print-config"}).out, printed.out);
+}
 
 TEST_F(TrainMlp, GoesOnOnlyWithTheNetworkThatItBegan) {
   const std::vector<std::string> begin = {"--checkpoint",      place("run"), "--quiet", "--threads", "1",

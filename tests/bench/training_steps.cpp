@@ -73,7 +73,7 @@ void add_model(std::vector<Case>& cases, const char* name, const Task& task,
 void add_training_steps(std::vector<Case>& cases) {
   add_model<networks::LeNet>(cases, "lenet", {{1, 28, 28}, 10});
   add_model<networks::CaffeLeNet>(cases, "lenet_caffe", {{1, 28, 28}, 10});
-  add_model<networks::Mlp>(cases, "mlp4096", {{4096}, 35});
+  add_model<networks::Mlp>(cases, "mlp4096", {{4096}, 35}, {.norm = networks::MlpNorm::none});
   add_model<networks::CifarNet>(cases, "cifarnet", {{3, 24, 24}, 10});
   add_model<networks::ResNet>(cases, "resnet20", {{3, 32, 32}, 10}, {.depth = 20});
   add_model<networks::ResNet>(cases, "resnet18", {{3, 32, 32}, 10}, {.depth = 18});

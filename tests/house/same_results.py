@@ -19,13 +19,13 @@ NETWORKS = {
     "lenet": ["train_lenet", "--data", "digits", "--batch-size", "32"],
     "cifarnet": ["train_cifarnet", "--data", "shapes", "--batch-size", "16"],
     "resnet20": ["train_resnet", "--depth", "20", "--data", "shapes", "--batch-size", "16"],
-    "mlp": ["train_mlp", "--data", "digits", "--batch-size", "32"],
+    "mlp": ["train_mlp", "--norm", "none", "--data", "digits", "--batch-size", "32"],
 }
 WAYS = {
     "single": [],
     "ternary": ["--workers", "2", "--codec", "ternary", "--exchange", "allgather"],
     "local-sgd": ["--workers", "2", "--method", "local-sgd"],
-    "ist": ["--workers", "2", "--method", "ist"],
+    "ist": ["--workers", "2", "--method", "ist", "--ist-momentum", "travel", "--exchange", "coordinator"],
 }
 # ResNet-20 has one linear layer, so independent subnets cut its filters. Workers with their own models keep no average.
 EXTRA = {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -10,6 +11,7 @@
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 #include "tern/core/stopwatch.h"
+#include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/machine.h"
 #include "tern/trainer/report/listener.h"
@@ -32,6 +34,16 @@ int64_t calibration_batches(const TrainSettings& s) {
 void add(const std::vector<double>& numbers, std::vector<double>& sums) {
   sums.resize(numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) sums[i] += numbers[i];
+}
+
+constexpr const char* kNoNormalization =
+    "--method ist: this model has no batch or layer normalisation. The input of its layers changes when subnets are "
+    "joined, so the whole model may be no better than one subnet (IST, section 3.3)";
+
+bool normalizes(Module& model) {
+  return std::ranges::any_of(model.modules(), [](const NamedModule& named) {
+    return dynamic_cast<const BatchNorm*>(named.module) || dynamic_cast<const LayerNorm*>(named.module);
+  });
 }
 
 /// "--init-partial took 2 tensors: a, b; left of the file: none; not in the file: c"
@@ -125,6 +137,8 @@ void Trainer::train() {
   for (const auto& listener : listeners_) {
     listener->started(describe());
     if (settings_.init_partial) listener->noted(describe_copy(copied_));
+    if (settings_.method == TrainingMethod::ist && team_.size() > 1 && !normalizes(*model_))
+      listener->noted(kNoNormalization);
   }
   if (!at_epoch_end()) start_loader();
   while (true) {
@@ -333,6 +347,7 @@ void Trainer::evaluate_model() {
   }
   evaluation_ = {.samples = static_cast<int64_t>(sums[0]), .loss_sum = sums[1]};
   for (size_t i = 4; i < sums.size(); i += 2) evaluation_.scores.push_back({sums[i], sums[i + 1]});
+  reached_ = reaches_target();
   if (ended()) {  // write the model before telling the listeners, because they may fail
     if (steps_ > 0) write_checkpoint();
     save_model();
@@ -345,9 +360,15 @@ void Trainer::evaluate_model() {
   unread_notes_.tell_of(*resources_.data.test, team_, task_->sample_noun());
 }
 
+bool Trainer::reaches_target() const {
+  if (!settings_.target_score || steps_ == 0) return false;
+  const Score& first = scores_.front();
+  const double found = evaluation_.values().front() * first.shown_factor();
+  return first.higher_is_better ? found >= *settings_.target_score : found <= *settings_.target_score;
+}
+
 std::string Trainer::what_is_kept() const {
   if (settings_.checkpoint.empty()) return "; nothing is kept without --checkpoint DIR";
-  reached_ = reaches_target();
   return "; --checkpoint " + settings_.checkpoint + " --resume goes on from here";
 }
 
@@ -360,13 +381,6 @@ void Trainer::save_model() {
   if (average_) average_->swap();
   check_finite_state(*model_, steps_);
   const Pulse::Work writing(resources_.pulse);
-bool Trainer::reaches_target() const {
-  if (!settings_.target_score || steps_ == 0) return false;
-  const Score& first = scores_.front();
-  const double found = evaluation_.values().front() * first.shown_factor();
-  return first.higher_is_better ? found >= *settings_.target_score : found <= *settings_.target_score;
-}
-
   write_safetensors(settings_.save, model_->state());
   if (average_) average_->swap();
 }
@@ -393,6 +407,7 @@ RunReport Trainer::report() {
                      .loss = evaluation_.loss(),
                      .seconds = seconds_,
                      .steps = steps_,
+                     .reached_target = reached_,
                      .samples_per_second = seconds > 0 ? samples / seconds : 0,
                      .data_wait = seconds > 0 ? loader_->wait_seconds() / seconds : 0,
                      .peak_memory = peak_memory_bytes()};
@@ -407,7 +422,6 @@ Traffic Trainer::sent_in_all() const {
   const Traffic now = team_.traffic();
   return {.sent_payload = first_sent_.sent_payload + now.sent_payload,
           .sent_overhead = first_sent_.sent_overhead + now.sent_overhead};
-                     .reached_target = reached_,
 }
 
 TeamReport Trainer::report_team(double seconds) const {

@@ -63,14 +63,14 @@ TEST(LeNet, TrainsOnBfloat16ActivationsBesideF32Parameters) {
 }
 
 TEST(Mlp, HasALayerBetweenEveryTwoWidths) {
-  networks::Mlp mlp({.widths = {6, 5, 4}});
+  networks::Mlp mlp({.widths = {6, 5, 4}, .norm = networks::MlpNorm::none});
   mlp.initialize(1);
   EXPECT_EQ(mlp.parameter_count(), 6 * 5 + 5 + 5 * 4 + 4);
   EXPECT_EQ(mlp(Tensor::zeros({2, 1, 2, 3})).shape(), (Shape{2, 4}));
 }
 
 TEST(Mlp, NormalisesBeforeEachReluWhereAsked) {
-  networks::Mlp mlp({.widths = {6, 5, 4}, .norm = true});
+  networks::Mlp mlp({.widths = {6, 5, 4}, .norm = networks::MlpNorm::hidden});
   mlp.initialize(1);
   std::vector<std::string> names;
   for (const auto& [name, parameter] : mlp.parameters()) names.push_back(name);

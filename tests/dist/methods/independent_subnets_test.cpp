@@ -26,21 +26,26 @@ std::vector<Values> trained(int ranks, const Options& options) {
 }
 
 TEST(IndependentSubnets, OfOneRankAreItsOwnTraining) {
-  networks::Mlp model(SubnetTrainer::shape(true));
+  networks::Mlp model(SubnetTrainer::shape());
   model.initialize(5);
   Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   DistributedOptimizer alone(model, optimizer);
   for (int64_t step = 0; step < kSubnetSteps; ++step) SubnetTrainer::learn(model, alone, 0, step);
   const Values expected = values_of(model.state());
-  EXPECT_EQ(trained(1, {.local_steps = 3}).front(), expected);
-  EXPECT_EQ(trained(1, {.local_steps = 3, .exchange = SubnetExchange::peer}).front(), expected);
+  for (const auto exchange : {SubnetExchange::coordinator, SubnetExchange::peer}) {
+    const Options options = {.local_steps = 3, .exchange = exchange, .momentum = SubnetMomentum::travel};
+    EXPECT_EQ(trained(1, options).front(), expected);
+  }
 }
 
 TEST(IndependentSubnets, LeaveOneModelOnAllRanksWhoeverKeepsIt) {
   for (const int ranks : {2, 3, 4, 8}) {
     for (const int64_t local_steps : {1, 4}) {
-      const auto coordinated = trained(ranks, {.local_steps = local_steps});
-      const auto peers = trained(ranks, {.local_steps = local_steps, .exchange = SubnetExchange::peer});
+      Options options = {
+          .local_steps = local_steps, .exchange = SubnetExchange::coordinator, .momentum = SubnetMomentum::travel};
+      const auto coordinated = trained(ranks, options);
+      options.exchange = SubnetExchange::peer;
+      const auto peers = trained(ranks, options);
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ(coordinated[rank], coordinated[0]) << rank << " of " << ranks;
         EXPECT_EQ(peers[rank], coordinated[0]) << rank << " of " << ranks;
@@ -62,7 +67,8 @@ TEST(IndependentSubnets, AreTheSameBitsOverEveryTransport) {
 TEST(IndependentSubnets, AreTheSubnetsThatOneCutsByHand) {
   constexpr int64_t kIn = 6, kHidden = 5, kOut = 3, kRanks = 2, kLocal = 3;
   const auto make = [](int64_t hidden) {
-    auto model = std::make_unique<networks::Mlp>(networks::Mlp::Options{.widths = {kIn, hidden, kOut}});
+    auto model = std::make_unique<networks::Mlp>(
+        networks::Mlp::Options{.widths = {kIn, hidden, kOut}, .norm = networks::MlpNorm::none});
     model->initialize(5);
     return model;
   };
@@ -111,7 +117,7 @@ TEST(IndependentSubnets, AreTheSubnetsThatOneCutsByHand) {
 
 TEST(IndependentSubnets, DropMomentumOrLetItTravel) {
   const auto momentum_of = [](Communicator& c, SubnetMomentum momentum, double mu) {
-    SubnetTrainer trainer(c, {.local_steps = 1, .momentum = momentum}, 5, true, mu);
+    SubnetTrainer trainer(c, {.local_steps = 1, .momentum = momentum}, 5, mu);
     trainer.train(0, kSubnetSteps);
     return trainer.whole();
   };
@@ -127,11 +133,11 @@ TEST(IndependentSubnets, DropMomentumOrLetItTravel) {
 TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
   for (const auto exchange : {SubnetExchange::coordinator, SubnetExchange::peer}) {
     on_all(2, [=](Communicator& c) {
-      networks::Mlp model(SubnetTrainer::shape(true)), again(SubnetTrainer::shape(true));
+      networks::Mlp model(SubnetTrainer::shape()), again(SubnetTrainer::shape());
       model.initialize(5);
       again.initialize(6);
       Adam adam(model.parameters(), {.lr = 0.01}), other(again.parameters(), {.lr = 0.01});
-      const Options options = {.local_steps = 2, .exchange = exchange};
+      const Options options = {.local_steps = 2, .exchange = exchange, .momentum = SubnetMomentum::travel};
       IndependentSubnets subnets(model, adam, c, model.subnet_plan(SubnetScope::fc), options),
           resumed(again, other, c, again.subnet_plan(SubnetScope::fc), options);
       const auto expect_steps = [](Adam& optimizer, int64_t steps) {
@@ -165,7 +171,7 @@ TEST(IndependentSubnets, GoOnCountingAdamsSteps) {
 TEST(IndependentSubnets, KeepEachNeuronsMomentumBesideIt) {
   // The momentum of each weight is a multiple of that weight. Both must always move together.
   on_all(3, [](Communicator& c) {
-    SubnetTrainer trainer(c, {.local_steps = 1, .exchange = SubnetExchange::peer});
+    SubnetTrainer trainer(c, {.local_steps = 1, .exchange = SubnetExchange::peer, .momentum = SubnetMomentum::travel});
     const auto visit = [&](const auto& touch) {
       for (const auto& [name, parameter] : trainer.model.parameters()) {
         const Tensor momentum = trainer.local->state().at("momentum." + name);
@@ -240,7 +246,7 @@ TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
     double first_error = 0;
     on_all(2, [&](Communicator& c) {
       for (uint64_t seed = 0; seed < kRuns; ++seed) {
-        networks::Mlp model({.widths = {3, 4, 2}});
+        networks::Mlp model({.widths = {3, 4, 2}, .norm = networks::MlpNorm::none});
         model.initialize(5);
         Sgd optimizer(model.parameters(), {});
         IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::fc),
@@ -275,7 +281,7 @@ TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
 TEST(IndependentSubnets, KeepWholeWeightsBeyondThePrecisionOfDownloads) {
   // Each change is half a unit of fp16. The changes would vanish if the whole weights were replaced by the downloads.
   const auto found = on_all(2, [](Communicator& c) {
-    networks::Mlp model({.widths = {3, 4, 2}});
+    networks::Mlp model({.widths = {3, 4, 2}, .norm = networks::MlpNorm::none});
     model.initialize(5);
     for (const auto& [name, parameter] : model.parameters()) parameter->value().fill(1);
     Sgd optimizer(model.parameters(), {});

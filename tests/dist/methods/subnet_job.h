@@ -32,11 +32,11 @@ inline StateDict clone_of(const StateDict& state) {
 
 /// A small perceptron and its independent subnets on one rank. The examples depend on rank and step alone.
 struct SubnetTrainer {
-  static networks::Mlp::Options shape(bool norm) { return {.widths = {6, 11, 9, 3}, .norm = norm}; }
+  static networks::Mlp::Options shape() { return {.widths = {6, 11, 9, 3}}; }
 
   SubnetTrainer(Communicator& communicator, const IndependentSubnets::Options& options, uint64_t seed = 5,
-                bool norm = true, double momentum = 0.9)
-      : model(shape(norm)), rank(communicator.rank()) {
+                double momentum = 0.9)
+      : model(shape()), rank(communicator.rank()) {
     model.initialize(seed);
     local = std::make_unique<Sgd>(model.parameters(), Sgd::Options{.lr = 0.1, .momentum = momentum});
     subnets =

@@ -38,7 +38,7 @@ double accuracy(Layer& model, DataLoader& loader) {
 void learn_digits(const std::string& codec, double expected) {
   const MemoryDataset training = some_digits(Split::train, 16000), test = some_digits(Split::test, 2000);
   on_all(4, [&](Communicator& c) {
-    networks::Mlp model({.widths = {784, 256, 10}, .norm = true});
+    networks::Mlp model({.widths = {784, 256, 10}, .norm = networks::MlpNorm::hidden});
     model.initialize(1);
     Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::fc),

@@ -92,7 +92,7 @@ TEST(SubnetLedger, CountsLookingAtTheModelAsOverhead) {
 TEST(SubnetLedger, ShrinksEachRanksModel) {
   constexpr int64_t kIn = 96, kHidden = 64, kOut = 10, kRanks = 4, kPart = kHidden / kRanks;
   on_all(kRanks, [](Communicator& c) {
-    networks::Mlp model({.widths = {kIn, kHidden, kHidden, kOut}, .norm = true});
+    networks::Mlp model({.widths = {kIn, kHidden, kHidden, kOut}, .norm = networks::MlpNorm::hidden});
     model.initialize(1);
     Sgd optimizer(model.parameters(), {.momentum = 0.9});
     IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::fc),

@@ -31,12 +31,17 @@ const Case kCases[] = {
     {"CaffeLeNetFilters", make<networks::CaffeLeNet>, SubnetScope::filters},
     {"Mlp",
      [] {
-       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}}));
+       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}, .norm = networks::MlpNorm::none}));
      },
      SubnetScope::fc},
     {"MlpNorm",
      [] {
-       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}, .norm = true}));
+       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}, .norm = networks::MlpNorm::hidden}));
+     },
+     SubnetScope::fc},
+    {"MlpAllNorm",
+     [] {
+       return std::unique_ptr<Layer>(new networks::Mlp({.widths = {9, 25, 13, 4}}));
      },
      SubnetScope::fc},
     {"ResNet", [] { return std::unique_ptr<Layer>(new networks::ResNet({.depth = 18, .width = 9})); },
@@ -120,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SubnetPlans, testing::ValuesIn(kCases),
                          [](const auto& param) { return param.param.name; });
 
 TEST(SubnetParts, DependOnSeedRoundAndLayer) {
-  networks::Mlp model({.widths = {3, 20, 20, 2}});
+  networks::Mlp model({.widths = {3, 20, 20, 2}, .norm = networks::MlpNorm::none});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   const SubnetParts parts = draw_subnets(cuts, 2, 1, 0);
@@ -131,7 +136,7 @@ TEST(SubnetParts, DependOnSeedRoundAndLayer) {
 }
 
 TEST(SubnetParts, GiveEachRankEachNeuronEquallyOften) {
-  networks::Mlp model({.widths = {1, 10, 1}});
+  networks::Mlp model({.widths = {1, 10, 1}, .norm = networks::MlpNorm::none});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   constexpr int kRounds = 10000;
@@ -145,7 +150,7 @@ TEST(SubnetParts, GiveEachRankEachNeuronEquallyOften) {
 }
 
 TEST(SubnetParts, NeedANeuronForEachRank) {
-  networks::Mlp model({.widths = {3, 20, 3, 2}});
+  networks::Mlp model({.widths = {3, 20, 3, 2}, .norm = networks::MlpNorm::none});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   EXPECT_EQ(message_of<Error>([&] { draw_subnets(cuts, 4, 1, 0); }),

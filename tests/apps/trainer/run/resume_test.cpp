@@ -276,11 +276,11 @@ TEST_F(TrainLenetResume, SyncsTheLogBeforeEachCheckpointCounts) {
   settings.checkpoint_every = 2;
   settings.log = place("log");
   settings.quiet = true;
-  const Application application = {
-      .name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Layer> {
-        const int64_t pixels = spec.images.numel();
-        return std::make_unique<networks::Mlp>(networks::Mlp::Options{.widths = {pixels, 10}});
-      }};
+  const Application application = {.name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Layer> {
+                                     const int64_t pixels = spec.images.numel();
+                                     return std::make_unique<networks::Mlp>(networks::Mlp::Options{
+                                         .widths = {pixels, 10}, .norm = networks::MlpNorm::none});
+                                   }};
   const InterruptGuard interrupt;
   LineWriter out(STDOUT_FILENO);
   const DiskCalls calls;
