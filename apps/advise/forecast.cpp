@@ -9,6 +9,7 @@
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/independent_subnets.h"
 #include "tern/dist/methods/replicas.h"
 
 namespace tern::advise {
@@ -89,7 +90,7 @@ std::vector<Way> Forecaster::ways(int workers) {
   for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
     all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
   if (narrowest_layer(workbench_.model()) >= workers)
-    all.push_back({TrainingMethod::ist, kFloats, to_string(SubnetExchange::coordinator)});
+    all.push_back({TrainingMethod::ist, kFloats, to_string(IndependentSubnets::Options().exchange)});
   return all;
 }
 
@@ -119,7 +120,7 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
   const auto compute = subnet_compute_.try_emplace(workers, -1).first;
   if (compute->second < 0) compute->second = workbench_.subnet_step_seconds(workers);
   const auto steps = static_cast<double>(local_steps_);
-  const ExchangePlan plan = plan_subnet_round(cuts, model.state(), workbench_.optimizer_state(), workers);
+  const ExchangePlan plan = plan_subnet_round(cuts, model.state(), {}, {.ranks = workers});
   const PlannedMessage message = {plan, *slicing_};
   return {way, compute->second, round_time({&message, 1}, link_) / steps,
           static_cast<double>(plan.sent()) / workers / steps};

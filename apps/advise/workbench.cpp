@@ -79,8 +79,6 @@ Workbench::Workbench(const networks::Variant& variant, const Options& options)
 
 std::unique_ptr<Module> Workbench::initialized() const { return make_model(application_, settings_); }
 
-StateDict Workbench::optimizer_state() { return make_optimizer(settings_, model())->state(); }
-
 double Workbench::step_seconds() {
   return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
 }
@@ -162,7 +160,8 @@ CodecCost Workbench::slicing() {
   side_by_side(kRanks, options_.threads, [&](Communicator& c) {
     const auto mine = initialized();
     const auto optimizer = make_optimizer(settings_, *mine);
-    IndependentSubnets subnets(*mine, *optimizer, c, fc_plan(*mine), {.local_steps = 1, .check_every = 0});
+    IndependentSubnets subnets(*mine, *optimizer, c, fc_plan(*mine),
+                               {.local_steps = 1, .exchange = SubnetExchange::coordinator, .check_every = 0});
     int64_t step = 0;
     const auto times = measure(c, options_.seconds, [&]() -> std::vector<double> {
       const ExchangeTimes before = subnets.times();
@@ -177,7 +176,7 @@ CodecCost Workbench::slicing() {
   });
   const auto whole = initialized();
   const SubnetCuts cuts(fc_plan(*whole), *whole);
-  const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), optimizer_state(), kRanks);
+  const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), {}, {SubnetExchange::coordinator, kRanks});
   return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};
 }
 

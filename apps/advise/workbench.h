@@ -28,7 +28,6 @@ class Workbench {
   const Options& options() const { return options_; }
   /// The whole network of rank 0.
   Module& model() { return *models_.front(); }
-  StateDict optimizer_state();
 
   /// Time of a step of the network without the exchange: batch, forward, backward, update.
   double step_seconds();

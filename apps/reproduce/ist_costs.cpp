@@ -85,7 +85,9 @@ Counted count_subnets(const IstCosts& costs, Communicator& communicator, const S
   Matrices model(costs.widths);
   Sgd optimizer(model.parameters(), {});
   IndependentSubnets method(model, optimizer, communicator, model.subnet_plan(),
-                            {.local_steps = costs.local_steps, .check_every = 0});
+                            {.local_steps = costs.local_steps,
+                             .exchange = SubnetExchange::coordinator,  // as in the formulas
+                             .check_every = 0});
   Counted counted;
   const Traffic before = communicator.traffic();
   for (int64_t step = 0; step < costs.local_steps; ++step) {

@@ -117,7 +117,7 @@ struct TrainSettings {
   TrainingMethod method = TrainingMethod::data_parallel;
   int64_t local_steps = 10;
   SubnetScope ist_scope = SubnetScope::fc;
-  SubnetMomentum ist_momentum = SubnetMomentum::travel;
+  SubnetMomentum ist_momentum = SubnetMomentum::drop;
   SubnetEvaluation ist_eval = SubnetEvaluation::calibrated;
   std::optional<int64_t> calibrate_batches = {};
   std::string codec = kFloats;

@@ -1,7 +1,6 @@
 #include "tern/dist/cost/round_time.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tern {
 namespace {
@@ -67,25 +66,71 @@ ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCos
   return timeline.spent();
 }
 
-ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer, int ranks) {
-  const SubnetParts parts = draw_subnets(cuts, ranks, 0, 0);  // the widths are the same in every round
-  std::vector<int64_t> elements(static_cast<size_t>(ranks));
+namespace {
+
+/// The elements of a round, by rank that keeps them and rank that trains them.
+using Elements = std::vector<std::vector<int64_t>>;
+
+/// Adds the elements of a tensor of shape `whole` that travel from each keeper to each worker.
+void add_elements(const TensorCut& cut, const Shape& whole, const SubnetCuts& cuts, const SubnetParts& parts,
+                  SubnetExchange exchange, Elements& elements) {
+  const auto ranks = static_cast<int>(elements.size());
+  const auto layer = static_cast<size_t>(cut.axes[static_cast<size_t>(cut.first_axis())].layer);
+  for (int worker = 0; worker < ranks; ++worker) {
+    const auto& neurons = parts[layer][static_cast<size_t>(worker)];
+    const int64_t each = subnet_shape(cut, whole, parts, worker).numel() / std::ssize(neurons);
+    for (int home = 0; home < ranks; ++home) {
+      const auto [begin, end] = neurons_kept_by(home, ranks, cuts.widths()[layer], exchange);
+      const auto here = std::ranges::lower_bound(neurons, end) - std::ranges::lower_bound(neurons, begin);
+      elements[static_cast<size_t>(home)][static_cast<size_t>(worker)] += each * here;
+    }
+  }
+}
+
+/// What the busiest rank sends, and what another busiest rank receives.
+struct Busiest {
+  double sent = 0, received = 0;
+  int64_t all = 0;
+};
+
+Busiest count_travelling(const Elements& elements) {
+  Busiest busiest;
+  for (size_t rank = 0; rank < elements.size(); ++rank) {
+    int64_t sent = 0, received = 0;
+    for (size_t other = 0; other < elements.size(); ++other) {
+      if (other == rank) continue;
+      sent += elements[rank][other];
+      received += elements[other][rank];
+    }
+    busiest.sent = std::max(busiest.sent, static_cast<double>(sent));
+    busiest.received = std::max(busiest.received, static_cast<double>(received));
+    busiest.all += sent;
+  }
+  return busiest;
+}
+
+}  // namespace
+
+ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer,
+                               const SubnetRound& round) {
+  const int ranks = round.ranks;
+  const SubnetParts parts = draw_subnets(cuts, ranks, round.seed, 0);
+  Elements elements(static_cast<size_t>(ranks), std::vector<int64_t>(static_cast<size_t>(ranks)));
   int64_t averaged = 0, counters = 0;
   const auto count = [&](const std::string& name, const Tensor& tensor, bool of_model) {
     const TensorCut* const cut = cuts.find(name);
-    for (int rank = 0; cut != nullptr && rank < ranks; ++rank)
-      elements[static_cast<size_t>(rank)] += subnet_shape(*cut, tensor.shape(), parts, rank).numel();
-    if (cut == nullptr && of_model) (is_floating(tensor.dtype()) ? averaged : counters) += tensor.numel();
+    if (cut != nullptr)
+      add_elements(*cut, tensor.shape(), cuts, parts, round.exchange, elements);
+    else if (of_model)
+      (is_floating(tensor.dtype()) ? averaged : counters) += tensor.numel();
   };
   for (const auto& [name, tensor] : model) count(name, tensor, true);
   for (const auto& [name, tensor] : optimizer) count(std::string(kOptimizerPrefix) + name, tensor, false);
 
-  std::vector<int64_t> bytes;
-  for (const int64_t n : elements) bytes.push_back(4 * n);
-  const auto others = static_cast<double>(std::accumulate(elements.begin() + 1, elements.end(), int64_t{0}));
-  const auto own = static_cast<double>(elements.back());
-  return {{{.encoded = others, .wire = root_load(bytes), .decoded = own},
-           {.encoded = own, .wire = root_load(bytes), .decoded = others},
+  const auto [sent, received, all] = count_travelling(elements);
+  const WireLoad slices = {.busiest = 4 * std::max(sent, received), .hops = all > 0, .sent = 4 * all};
+  return {{{.encoded = sent, .wire = slices, .decoded = received},
+           {.encoded = received, .wire = slices, .decoded = sent},
            {.wire = all_reduce_load(4 * averaged, ranks)},
            {.wire = all_reduce_load(8 * counters, ranks)}}};
 }

@@ -7,6 +7,7 @@
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/plan.h"
 #include "tern/dist/methods/subnet_plan.h"
+#include "tern/dist/methods/subnet_store.h"
 
 namespace tern {
 
@@ -26,10 +27,17 @@ struct PlannedMessage {
 /// operation after the other.
 ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCost& link);
 
-/// Plans a round of independent subnets under a coordinator. The coordinator, rank 0, keeps the whole of `model`, and
-/// of `optimizer` if the optimizer state travels. It cuts and sends every other rank's slices, and takes them back. All
-/// ranks average the tensors of the model that are not cut. All is f32. The plan counts the elements that are cut out
-/// and put back.
-ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer, int ranks);
+/// The traffic of a round of independent subnets.
+struct SubnetRound {
+  SubnetExchange exchange = SubnetExchange::peer;
+  int ranks = 1;
+  uint64_t seed = 1;  ///< of the partition: under `peer`, a rank's slices that it keeps itself do not travel
+};
+
+/// Plans a round of independent subnets: the ranks that keep `model`, and `optimizer` if the optimizer state travels,
+/// cut and send the slices, and take them back. All ranks average the tensors of the model that are not cut. All is
+/// f32. The plan counts the elements that are cut out and put back.
+ExchangePlan plan_subnet_round(const SubnetCuts& cuts, const StateDict& model, const StateDict& optimizer,
+                               const SubnetRound& round);
 
 }  // namespace tern

@@ -32,8 +32,8 @@ class IndependentSubnets final : public DistributedOptimizer {
   struct Options {
     int64_t local_steps = 1;  ///< J
     uint64_t seed = 1;        ///< seed of the partitions and of the codec
-    SubnetExchange exchange = SubnetExchange::coordinator;
-    SubnetMomentum momentum = SubnetMomentum::travel;
+    SubnetExchange exchange = SubnetExchange::peer;
+    SubnetMomentum momentum = SubnetMomentum::drop;
     int64_t check_every =
         100;  ///< steps between comparisons of the shared parameters, at the next round's end; 0: none
     std::string codec = "none";           ///< codec of uploads: changes of parameters since the download

@@ -69,10 +69,13 @@ void SubnetStore::keep(const StateDict& whole, const std::set<std::string>& para
   }
 }
 
+std::pair<int64_t, int64_t> neurons_kept_by(int home, int ranks, int64_t neurons, SubnetExchange exchange) {
+  if (exchange == SubnetExchange::coordinator) return {0, home == 0 ? neurons : 0};
+  return {home * neurons / ranks, (home + 1) * neurons / ranks};
+}
+
 std::pair<int64_t, int64_t> SubnetStore::neurons_at(int home, int layer) const {
-  const int64_t m = cuts_->widths()[static_cast<size_t>(layer)], n = communicator_->size();
-  if (exchange_ == SubnetExchange::coordinator) return {0, home == 0 ? m : 0};
-  return {home * m / n, (home + 1) * m / n};
+  return neurons_kept_by(home, communicator_->size(), cuts_->widths()[static_cast<size_t>(layer)], exchange_);
 }
 
 TensorSlice SubnetStore::share_slice(const Kept& kept, int home) const {

@@ -19,6 +19,9 @@ enum class SubnetExchange : uint8_t {
   peer,  ///< rank h keeps neurons ⌊h·m/n⌋ to ⌊(h+1)·m/n⌋ of each layer; no rank holds, sends or receives all
 };
 
+/// The range of a layer's neurons that rank `home` of `ranks` keeps between rounds, of `neurons`.
+std::pair<int64_t, int64_t> neurons_kept_by(int home, int ranks, int64_t neurons, SubnetExchange exchange);
+
 /// How trained tensors return to the ranks that keep them.
 struct SubnetUpload {
   const StateDict* received = nullptr;  ///< if set, parameters return as changes since these values; null: as values

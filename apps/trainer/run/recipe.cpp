@@ -111,7 +111,7 @@ AveragingOptions averaging_options(const TrainSettings& s) {
 IndependentSubnets::Options subnet_options(const TrainSettings& s) {
   return {.local_steps = s.local_steps,
           .seed = static_cast<uint64_t>(s.seed),
-          .exchange = find_word<SubnetExchange>(s.exchange).value_or(SubnetExchange::coordinator),
+          .exchange = find_word<SubnetExchange>(s.exchange).value_or(IndependentSubnets::Options().exchange),
           .momentum = s.ist_momentum,
           .check_every = s.check_every,
           .codec = s.codec,

@@ -9,25 +9,31 @@ namespace {
 
 struct Job {
   int ranks;
+  SubnetExchange exchange;
   SubnetMomentum momentum;
 };
 
 TEST(SubnetRound, SendsWhatTheLedgerOfARoundHas) {
-  for (const Job& job : {Job{1, SubnetMomentum::travel}, Job{2, SubnetMomentum::travel}, Job{4, SubnetMomentum::travel},
-                         Job{4, SubnetMomentum::drop}}) {
+  using enum SubnetExchange;
+  using enum SubnetMomentum;
+  for (const Job& job : {Job{1, coordinator, travel}, Job{2, coordinator, travel}, Job{4, coordinator, travel},
+                         Job{4, coordinator, drop}, Job{1, peer, drop}, Job{2, peer, travel}, Job{4, peer, travel},
+                         Job{4, peer, drop}}) {
     std::atomic<uint64_t> sent = 0;
     on_all(job.ranks, [&](Communicator& c) {
-      SubnetTrainer trainer(c, {.local_steps = 2, .momentum = job.momentum, .check_every = 0});
+      SubnetTrainer trainer(c,
+                            {.local_steps = 2, .exchange = job.exchange, .momentum = job.momentum, .check_every = 0});
       trainer.train(0, 2);
       sent += c.traffic().sent_payload;
       return Values();
     });
-    networks::Mlp model(SubnetTrainer::shape(true));
+    networks::Mlp model(SubnetTrainer::shape());
     model.initialize(1);
     Sgd local(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
-    const StateDict travels = job.momentum == SubnetMomentum::travel ? local.state() : StateDict();
-    EXPECT_EQ(plan_subnet_round(cuts, model.state(), travels, job.ranks).sent(), static_cast<int64_t>(sent))
+    const StateDict travels = job.momentum == travel ? local.state() : StateDict();
+    EXPECT_EQ(plan_subnet_round(cuts, model.state(), travels, {.exchange = job.exchange, .ranks = job.ranks}).sent(),
+              static_cast<int64_t>(sent))
         << job.ranks;
   }
 }

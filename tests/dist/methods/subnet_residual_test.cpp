@@ -81,7 +81,9 @@ TEST(ResidualSubnets, MoveTheBytesOfTheirParts) {
     networks::ResNet model({.depth = 20});
     model.initialize(1);
     Sgd optimizer(model.parameters(), {.momentum = 0.9});
-    IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::filters), {.local_steps = 2});
+    IndependentSubnets subnets(
+        model, optimizer, c, model.subnet_plan(SubnetScope::filters),
+        {.local_steps = 2, .exchange = SubnetExchange::coordinator, .momentum = SubnetMomentum::travel});
     for (int64_t step = 0; step < 2; ++step) learn(model, subnets, c.rank(), step);
     received[static_cast<size_t>(c.rank())] = c.traffic().received_payload;
     return Values();

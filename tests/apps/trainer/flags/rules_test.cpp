@@ -28,7 +28,7 @@ TEST(Flags, ReadBackWhatTheyWrite) {
   settings.optimizer = UpdateRule::adamw;
   settings.transport = RankTransport::nccl;
   settings.lr_steps = {0.5, 0.75};
-  settings.ist_momentum = SubnetMomentum::drop;
+  settings.ist_momentum = SubnetMomentum::travel;
   visit_flags(settings, [](const Flag& flag, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (Worded<Field> || std::is_arithmetic_v<Field>)
