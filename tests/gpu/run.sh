@@ -11,8 +11,8 @@
 #
 # If build-gpu/ works on the machine, the script runs it. Otherwise it builds it there. A build needs cmake, ninja,
 # nvcc, cuDNN 9 and NCCL (pip's nvidia-cudnn-cu13 and nvidia-nccl-cu13 are enough). It also needs the headers and
-# libraries of fmt, nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb and GoogleTest. It does not
-# need oneDNN.
+# libraries of fmt, nlohmann-json, CLI11, zlib, liblzma, libarchive, OpenSSL, stb, kissfft and GoogleTest. It does
+# not need oneDNN.
 #
 # Results are in OUT (results-gpu by default): summary.txt has one line per part, and results.tar.gz has all output and
 # logs. A part that fails does not stop the others. Exit code 0: no part failed. 1: a part failed or ran out of time. 2:
