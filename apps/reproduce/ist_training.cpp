@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
 #include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/core/error.h"
+#include "tern/dist/comm/link.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
 #include "tern/trainer/report/chart.h"
+#include "tern/trainer/run/datasets.h"
 
 namespace tern::reproduce {
 namespace {
@@ -19,15 +22,16 @@ using namespace trainer;
 constexpr int64_t kIstBatch = 128;  ///< batch of each worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";
 constexpr int64_t kCalibrated = 20;  ///< batches for batch-norm statistics
+constexpr int64_t kRankSteps = 30;   ///< of a run that measures a rank's computation
 
-/// The paper's two-layer network for spoken words, trained on melodies with the same size and number of classes.
-IstTask perceptron(const ExperimentOptions& options) {
-  const std::string hidden = options.quick ? "512" : "4096";
+/// A network of the paper's two-layer size, trained on melodies: 4,096 numbers, 35 classes.
+IstTask tones_perceptron(const ExperimentOptions& options) {
+  const int64_t hidden = options.quick ? 512 : 4096;
   return {.name = "mlp",
           .title = fmt::format("MLP 4096-{}-35 on tones", hidden),
-          .paper = "Google Speech 2 layer, of spoken words",
+          .paper = kSpeech2,
           .program = networks::mlp().program(),
-          .flags = {"--data", "tones", "--hidden", hidden, "--optimizer", "sgd", "--lr", "0.2"},
+          .flags = {"--data", "tones", "--optimizer", "sgd", "--lr", "0.2"},
           .places = {},
           .scope = SubnetScope::fc,
           .rate = "1gbit",
@@ -35,14 +39,37 @@ IstTask perceptron(const ExperimentOptions& options) {
           .batch = kIstBatch,
           .epochs = options.quick ? 6 : 10,
           .iterations = options.iterations,
-          .shortened = options.quick};
+          .shortened = options.quick,
+          .hidden = hidden};
+}
+
+/// The paper's network with `layers` linear layers for spoken words.
+IstTask speech_perceptron(const ExperimentOptions& options, const DataChoice& data, int64_t layers) {
+  const TrainSettings settings = {.data = data.name, .data_dir = data.folder};
+  const int64_t hidden = options.quick ? 512 : layers == 2 ? 4096 : 8192;
+  return {.name = fmt::format("speech{}", layers),
+          .title = fmt::format("MLP 4096-{}{}-{} on Speech Commands", layers == 2 ? "" : fmt::format("{}-", hidden),
+                               hidden, describe_dataset(settings).spec.classes),
+          .paper = layers == 2 ? kSpeech2 : kSpeech3,
+          .program = networks::mlp().program(),
+          .flags = {"--data", data.name, "--layers", std::to_string(layers), "--optimizer", "sgd", "--lr", "0.05"},
+          .places = data.places(),
+          .scope = SubnetScope::fc,
+          .rate = "1gbit",
+          .images = load_split(settings, Split::train)->size(),
+          .batch = kIstBatch,
+          .epochs = options.quick ? 10 : 40,
+          .iterations = options.iterations,
+          .shortened = options.quick,
+          .hidden = hidden,
+          .evaluates_rounds = true};
 }
 
 IstTask residual_network(const ExperimentOptions& options, const DataChoice& data) {
   const std::string depth = options.quick ? "20" : "18";
   IstTask task = {.name = "resnet" + depth,
                   .title = fmt::format("ResNet-{} on {}", depth, data.name == "cifar10" ? "CIFAR-10" : data.name),
-                  .paper = "CIFAR10 Resnet18",
+                  .paper = kResNet18,
                   .program = networks::resnet().program(),
                   .flags = {"--data", data.name, "--depth", depth, "--lr", "0.1", "--weight-decay", "0.0005"},
                   .places = data.places(),
@@ -77,10 +104,13 @@ std::span<const IstMethod> ist_methods() {
 std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& options) {
   const bool files = !options.data_dir.empty();
   std::vector<IstTask> tasks;
-  if (options.data == "tones" || options.data.empty()) tasks.push_back(perceptron(options));
+  if (options.data == "tones" || options.data.empty()) tasks.push_back(tones_perceptron(options));
   if (options.data.empty() && !files) return tasks;
-  const DataChoice data = choose_data(experiment, options, {"cifar10", "tones", "shapes"});
-  if (data.name != "tones") tasks.push_back(residual_network(options, data));
+  const DataChoice data = choose_data(experiment, options, {"cifar10", "tones", "shapes", "speech-commands"});
+  if (data.name == "speech-commands")
+    for (const int64_t layers : {2, 3}) tasks.push_back(speech_perceptron(options, data, layers));
+  else if (data.name != "tones")
+    tasks.push_back(residual_network(options, data));
   return tasks;
 }
 
@@ -112,6 +142,7 @@ Run make_run(const IstTask& task, const IstRun& run) {
   const auto add = [&](std::initializer_list<std::string> words) {
     made.flags.insert(made.flags.end(), words.begin(), words.end());
   };
+  if (task.hidden > 0) add({"--hidden", std::to_string(task.hidden)});
   add({"--local-batch-size", std::to_string(task.batch)});
   add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
   if (!together) return made;
@@ -120,7 +151,35 @@ Run make_run(const IstTask& task, const IstRun& run) {
   add({"--calibrate-batches", std::to_string(kCalibrated)});
   if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
   if (run.method->method == TrainingMethod::ist) add({"--ist-scope", to_string(task.scope)});
+  if (task.evaluates_rounds)
+    add({"--eval-every", std::to_string(shares ? std::max<int64_t>(1, run.local_steps / 4) : run.local_steps)});
   return made;
+}
+
+Run make_rank_run(const IstTask& task, const IstRun& run) {
+  const int64_t hidden = run.method->method == TrainingMethod::ist ? task.hidden / run.workers : task.hidden;
+  Run made = {
+      .name = fmt::format("{}-one-rank-{}-neurons", task.name, hidden),
+      .program = task.program,
+      .flags = task.flags,
+      .places = task.places,
+      .steps = kRankSteps,
+      .columns = {{"task", task.name}, {"method", "one rank"}, {"workers", "1"}, {"local_steps", ""}, {"seed", "1"}}};
+  for (const auto& [name, value] : {std::pair{"--hidden", hidden},
+                                    {"--local-batch-size", task.batch},
+                                    {"--iterations", kRankSteps},
+                                    {"--seed", int64_t{1}},
+                                    {"--threads", int64_t{1}}})
+    made.flags.insert(made.flags.end(), {name, std::to_string(value)});
+  return made;
+}
+
+std::optional<double> own_machine_seconds(const Results& results, const IstTask& task, const IstRun& run) {
+  const auto rank = results.find(make_rank_run(task, run).name);
+  const RunResult* whole = find_result(results, task, run);
+  if (rank == results.end() || !whole) return std::nullopt;
+  const double bytes = static_cast<double>(whole->bytes_sent_payload.value_or(0)) / static_cast<double>(run.steps);
+  return rank->second.step_seconds + bytes / parse_link("rate=" + task.rate).bytes_per_second;
 }
 
 const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run) {

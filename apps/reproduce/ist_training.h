@@ -11,6 +11,15 @@
 
 namespace tern::reproduce {
 
+// IstTask::paper of the networks in the paper's tables.
+inline constexpr const char *kSpeech2 = "Google Speech 2 layer, of spoken words",
+                            *kSpeech3 = "Google Speech 3 layer, of spoken words", *kResNet18 = "CIFAR10 Resnet18";
+
+/// ExperimentEntry::data of the experiments with these tasks.
+inline constexpr const char* kIstData =
+    "tones, drawn, and with --data-dir CIFAR-10: ./dev data cifar10; or --data speech-commands --data-dir DIR, the "
+    "paper's";
+
 /// A network and a data set for the comparison of methods in IST's section 4. Each worker has its own batches, so with
 /// n workers an epoch takes 1/n of one worker's steps. The learning rate is that of one worker.
 struct IstTask {
@@ -27,6 +36,8 @@ struct IstTask {
   int64_t epochs;                          ///< epochs of a full run
   std::optional<int64_t> iterations = {};  ///< number of steps, instead of `epochs`
   bool shortened = false;                  ///< the paper has no such network, or trains it longer
+  int64_t hidden = 0;                      ///< neurons of each hidden layer of a perceptron; 0: a residual network
+  bool evaluates_rounds = false;           ///< evaluations follow rounds, because an epoch has few steps
 
   int64_t epoch_steps(int64_t workers) const { return images / workers / batch; }
   int64_t steps(int64_t workers) const { return iterations.value_or(epochs * epoch_steps(workers)); }
@@ -54,9 +65,10 @@ struct IstRun {
   int64_t seed = 1;
 };
 
-/// The tasks that the options ask for: the paper's perceptron on tones, and its residual network on CIFAR-10. --data
-/// chooses one of them; "shapes" gives the residual network too. Without --data: the perceptron, and with --data-dir
-/// also the residual network. --quick shortens them. Throws InputError with the option if one is invalid.
+/// The tasks that the options ask for: the paper's perceptrons on spoken words, a perceptron of their size on tones,
+/// and the paper's residual network on CIFAR-10. --data chooses one data set; "shapes" gives the residual network too.
+/// Without --data: tones, and with --data-dir also CIFAR-10. --quick shortens them. Throws InputError with the option
+/// if one is invalid.
 std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& options);
 
 /// The values of --workers, or `usual`. Throws InputError if one is below 2.
@@ -66,6 +78,13 @@ std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<i
 void refuse_seeds(const char* experiment, const ExperimentOptions& options);
 
 Run make_run(const IstTask& task, const IstRun& run);
+
+/// A short run that measures what one rank of `run` computes in a step, on one core and without the others: the whole
+/// perceptron, or by IST an n-th of its hidden neurons. Runs whose ranks compute the same have the same name.
+Run make_rank_run(const IstTask& task, const IstRun& run);
+/// Seconds of a step of `run`, a perceptron's, if each worker had a machine with one such core: the measured
+/// computation of a rank, and rank 0's payload at the link's rate. nullopt if either run has not finished.
+std::optional<double> own_machine_seconds(const Results& results, const IstTask& task, const IstRun& run);
 /// The result of a run; null if it has not finished.
 const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run);
 

@@ -64,8 +64,14 @@ struct RunResult {
   Numbers numbers = {};                 ///< result of a study
 };
 
-/// The training time until an evaluation first reached `score`; nullopt if none did.
-std::optional<double> seconds_to(const RunResult& result, double score);
+/// Where a curve crosses a score.
+struct Crossing {
+  double steps = 0, seconds = 0;
+};
+
+/// The point at which the score first reached `score`, on a straight line between the evaluation that found it and the
+/// one before. nullopt if no evaluation found it.
+std::optional<Crossing> crossing(const RunResult& result, double score);
 
 /// The results of the finished runs, by name.
 using Results = std::map<std::string, RunResult>;

@@ -139,9 +139,15 @@ std::optional<int64_t> read_step(const std::filesystem::path& log) {
   return event.is_null() ? std::nullopt : number(event, "step");
 }
 
-std::optional<double> seconds_to(const RunResult& result, double score) {
-  const auto reached = std::ranges::find_if(result.curve, [&](const auto& point) { return point.score >= score; });
-  return reached == result.curve.end() ? std::nullopt : std::optional(reached->seconds);
+std::optional<Crossing> crossing(const RunResult& result, double score) {
+  const auto after = std::ranges::find_if(result.curve, [&](const auto& point) { return point.score >= score; });
+  if (after == result.curve.end()) return std::nullopt;
+  const Crossing end = {static_cast<double>(after->step), after->seconds};
+  if (after == result.curve.begin()) return end;
+  const auto before = std::prev(after);
+  const double left = (after->score - score) / (after->score - before->score);
+  return Crossing{end.steps - left * static_cast<double>(after->step - before->step),
+                  end.seconds - left * (after->seconds - before->seconds)};
 }
 
 void write_numbers(const std::filesystem::path& path, const RunResult& result) {

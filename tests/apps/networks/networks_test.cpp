@@ -166,8 +166,9 @@ TEST(Networks, VariantsAreWhatTheirProgramsBuildSlow) {
     int64_t parameters;
   };
   const Row rows[] = {{"lenet", "train_lenet", 1'256'080},
-                      {"mlp", "train_mlp", 407'562},
-                      {"mlp4096", "train_mlp --data tones --hidden 4096", 16'928'803},
+                      {"mlp", "train_mlp", 407'552},
+                      {"mlp4096", "train_mlp --data tones --hidden 4096", 16'928'768},
+                      {"mlp3x8192", "train_mlp --data tones --layers 3 --hidden 8192", 100'982'784},
                       {"cifarnet", "train_cifarnet", 1'068'298},
                       {"resnet20", "train_resnet --depth 20", 269'722},
                       {"resnet56", "train_resnet --depth 56", 853'018},

@@ -4,7 +4,9 @@
 
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/core/error.h"
+#include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern::reproduce {
 namespace {
@@ -73,6 +75,36 @@ TEST(IstExperiments, TrainTheResidualNetworkWhereItsFilesAre) {
             "20");
 }
 
+/// Both of the paper's networks on two folders of words. Each rank's computation is measured once.
+TEST(IstExperiments, TrainOnSpokenWords) {
+  const TemporaryFolder folder;
+  for (const char* word : {"no", "yes"}) {
+    std::filesystem::create_directory(folder.path() / word);
+    write_file(folder.path() / word / "00176480_nohash_0.wav", "");
+  }
+  const ExperimentOptions options = {
+      .data = "speech-commands", .data_dir = folder.path().string(), .iterations = 8, .seeds = 2, .workers = {4}};
+  const auto runs = ist_table1().make(options)->runs();
+  ASSERT_EQ(runs.size(), 2 * 2 + 2 * 2 * 3) << "one rank's and all ranks': networks, parts or seeds, methods";
+  for (const char* layers : {"2", "3"}) {
+    const int64_t hidden = layers[0] == '2' ? 4096 : 8192;
+    std::vector<std::string> alone, together;
+    for (const auto& run : runs) {
+      if (flag(run, "--layers") != layers) continue;
+      EXPECT_EQ(run.program, "train_mlp");
+      EXPECT_EQ(run.places, (std::vector<std::string>{"--data-dir", options.data_dir}));
+      const std::string method = flag(run, "--method");
+      (method.empty() ? alone : together).push_back(flag(run, "--hidden"));
+      if (method.empty()) EXPECT_EQ(flag(run, "--threads"), "1");
+      EXPECT_EQ(flag(run, "--eval-every"), method.empty() ? "" : method == "data-parallel" ? "2" : "10");
+    }
+    EXPECT_EQ(alone, (std::vector{std::to_string(hidden), std::to_string(hidden / 4)}));
+    EXPECT_EQ(together, std::vector(6, std::to_string(hidden)));
+  }
+  const std::string text = ist_table3().make(options)->report({}).text;
+  EXPECT_NE(text.find("## MLP 4096-8192-8192-2 on Speech Commands"), std::string::npos) << text;
+}
+
 TEST(IstExperiments, RefuseWhatWouldChangeNothing) {
   const auto refusal = [](const ExperimentEntry& entry, const ExperimentOptions& options) {
     return message_of<InputError>([&] { entry.make(options); });
@@ -82,7 +114,8 @@ TEST(IstExperiments, RefuseWhatWouldChangeNothing) {
   EXPECT_EQ(refusal(ist_fig3(), {.seeds = 2}), "--seeds would change nothing: ist-fig3 shows one run of each kind");
   EXPECT_EQ(refusal(ist_fig4(), {.workers = {2, 4}}), "--workers: found 2 numbers, expected 1");
   EXPECT_EQ(refusal(ist_table1(), {.workers = {1}}), "--workers: found 1, expected 2 or more");
-  EXPECT_EQ(refusal(ist_table3(), {.data = "digits"}), "--data: found 'digits', expected cifar10|tones|shapes");
+  EXPECT_EQ(refusal(ist_table3(), {.data = "digits"}),
+            "--data: found 'digits', expected cifar10|tones|shapes|speech-commands");
 }
 
 TEST(IstExperiments, NameEachTasksLink) {
@@ -104,30 +137,36 @@ TEST(IstExperiments, MeasureEpochsAgainstOneWorkers) {
   // One worker takes 191 steps, and two take 95. A step takes 0.1 s, on a link of 125 MB/s.
   expect_line(text, "| 1 | SGD | – | – | 19.1 | 1 | 19.1 |");
   expect_line(text, "| 2 | DP | 12.50 | 25 | 19.0 | 1.01 | 19.1 |");
-  expect_line(text, "| 2 | IST 5 | 12.50 | 25 | 4.8 | 4.02 | 23.8 |");
+  expect_line(text, "| 2 | IST 5 | 12.50 | 25 | 4.8 | 4.02 | 14.3 |");
 }
 
 /// A run that reaches 63 % after 10 s and 80 % after 30 s, both times `pace`.
 RunResult learned(double pace) {
   RunResult result;
+  result.step_seconds = 0.1;
   result.curve = {{.step = 1, .seconds = 10 * pace, .score = 0.63, .loss = 1, .bytes_sent = 5},
                   {.step = 2, .seconds = 30 * pace, .score = 0.8, .loss = 0.5, .bytes_sent = 10}};
   return result;
 }
 RunResult learned_by(const std::string& method, int) {
-  return learned(method == "ist" ? 0.5 : method == "local-sgd" ? 2 : 4);
+  RunResult result = learned(method == "ist" ? 0.5 : method == "local-sgd" ? 2 : 4);
+  if (method == "data-parallel") result.bytes_sent_payload = 950 * int64_t{12'500'000};  // 0.1 s a step at 1 Gbit/s
+  return result;
 }
 
 TEST(IstExperiments, CompareTheTimeToAnAccuracy) {
   const auto table = ist_table1().make({.data = "tones", .workers = {2}});
   const std::string text = table->report(results_of(*table, learned_by)).text;
-  expect_line(text, "| 0.63 | 2 | data parallel | 40.0 | 8.00 | 118 | 3.37 |");
-  expect_line(text, "| 0.75 | 2 | local SGD | 60.0 | 4.00 | 444 | 1.92 |");
-  expect_line(table->report({}).text, "| 0.63 | 2 | IST | – | – | 35 |");
+  expect_line(text, "| 0.63 | 2 | data parallel | 1 | 40.0 | 8.00 | 0.2 | 2.00 | 118 | 3.37 |");
+  // 75 % is at 12/17 of the way from 63 to 80 %, in 950 steps.
+  expect_line(text, "| 0.75 | 2 | data parallel | 671 | 96.5 | 8.00 | 134.2 | 2.00 | 759 | 3.29 |");
+  expect_line(text, "| 0.75 | 2 | local SGD | 671 | 48.2 | 4.00 | 67.1 | 1.00 | 444 | 1.92 |");
+  expect_line(text, "| 0.77 | 2 | local SGD | 782 | 52.9 | 4.00 | 78.2 | 1.00 | – | – |");
+  expect_line(table->report({}).text, "| 0.63 | 2 | IST | – | – | – | – | – | 35 |");
 
   const auto figure = ist_fig4().make({.data = "tones", .iterations = 2});
   const Report report = figure->report(results_of(*figure, learned_by));
-  expect_line(report.text, "| data parallel | 120.0 | 15.0 | 8.0 | 10.6 |");
+  expect_line(report.text, "| data parallel | 105.9 | 13.2 | 8.0 | 10.6 |");
   expect_line(report.tables.at("curves.csv"), "\nmlp,ist,8,1,5,0.63,1,5\n");
 }
 

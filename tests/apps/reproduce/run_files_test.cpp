@@ -53,9 +53,12 @@ TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
   ASSERT_TRUE(result->time);
   EXPECT_EQ(result->time->total(), 10.0);
 
-  EXPECT_EQ(seconds_to(*result, 0.5), 6.0);
-  EXPECT_EQ(seconds_to(*result, 0.6), 10.5);
-  EXPECT_FALSE(seconds_to(*result, 0.8));
+  EXPECT_EQ(result->curve[0].score, 0.5);
+  EXPECT_EQ(crossing(*result, 0.5)->seconds, 6.0);
+  EXPECT_DOUBLE_EQ(crossing(*result, 0.6)->steps, 3 + 0.4 * 3) << "0.6 is 0.4 of the way from 0.5 to 0.75";
+  EXPECT_DOUBLE_EQ(crossing(*result, 0.6)->seconds, 6 + 0.4 * 4.5);
+  EXPECT_EQ(crossing(*result, 0.75)->steps, 6);
+  EXPECT_FALSE(crossing(*result, 0.8));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ void learn_digits(const std::string& codec, double expected) {
     model.initialize(1);
     Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     IndependentSubnets subnets(model, optimizer, c, model.subnet_plan(SubnetScope::fc),
-                               {.local_steps = 20, .exchange = SubnetExchange::peer, .codec = codec});
+                               {.local_steps = 20, .momentum = SubnetMomentum::travel, .codec = codec});
     const Sampler share = {.size = training.size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()};
     DataLoader loader(training, share, {.batch_size = 32, .threads = 0});
     int64_t step = 0;
