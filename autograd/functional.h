@@ -307,4 +307,20 @@ Variable l1(const Variable& x, const Tensor& target, LossReduction reduction = L
 Variable binary_cross_entropy_with_logits(const Variable& logits, const Tensor& targets,
                                           LossReduction reduction = LossReduction::mean);
 
+struct CtcOptions {
+  Tensor input_lengths = {};  ///< i64 [N] in [0, T]: the frames of each sequence; all T if undefined
+  Tensor label_lengths = {};  ///< i64 [N] in [0, S]: the labels of each sequence; all S if undefined
+  int64_t blank = 0;          ///< the class of a frame without a label
+  LossReduction reduction = LossReduction::mean;  ///< none: [N]
+  bool zero_infinity = false;                     ///< infinite losses and their gradients become 0
+};
+/// Connectionist temporal classification (Graves et al., 2006), as PyTorch's ctc_loss: -log of the probability that the
+/// frames of a sequence spell its labels. log_probabilities: [T, N, C], from log_softmax. labels: i64 [N, S] in [0, C),
+/// none of them the blank. The mean divides each loss by the number of its labels, at least 1, and then by N. A
+/// sequence that has fewer frames than labels, with one frame more between two equal labels, has an infinite loss and
+/// a gradient of NaN. The gradient by log_probabilities is that of the definition; PyTorch's has the gradient of
+/// log_softmax in it, so both agree on the gradient by the logits. The CPU checks labels and lengths. On CUDA, a
+/// sequence with one out of range gives NaN.
+Variable ctc_loss(const Variable& log_probabilities, const Tensor& labels, const CtcOptions& options = {});
+
 }  // namespace tern

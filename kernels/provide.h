@@ -7,6 +7,7 @@ namespace tern::reference {
 void provide_attention();
 void provide_codec();
 void provide_convolution();
+void provide_ctc();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
@@ -26,6 +27,7 @@ namespace tern::cpu {
 void provide_attention();
 void provide_codec();
 void provide_convolution();
+void provide_ctc();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
@@ -45,6 +47,7 @@ namespace tern::cuda {
 void provide_attention();
 void provide_codec();
 void provide_convolution();
+void provide_ctc();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();

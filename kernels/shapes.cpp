@@ -3,6 +3,7 @@
 #include "tern/core/error.h"
 #include "tern/kernels/attention.h"
 #include "tern/kernels/convolution.h"
+#include "tern/kernels/ctc.h"
 #include "tern/kernels/embedding.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/matmul.h"
@@ -105,6 +106,40 @@ void check_binary_target(const Tensor& x, const Tensor& target) {
         "binary_cross_entropy: logits ", x.dtype(), " ", x.shape(), " ", x.format(), ", targets ", target.dtype(), " ",
         target.shape(), " ", target.format(), ", expected targets of ", parameter_dtype(x.dtype()),
         " in the same shape and format");
+}
+
+void check_ctc_shapes(const Tensor& log_probabilities, const CtcTargets& targets) {
+  const Tensor& x = log_probabilities;
+  const auto& [labels, input_lengths, label_lengths, blank, zero_infinity] = targets;
+  check(x.rank() == 3 && is_floating(x.dtype()) && x.size(2) >= 1, "ctc_loss: log-probabilities ", x.dtype(),
+        " of shape ", x.shape(), ", expected f32, f64 or bf16 [T, N, C] with one class or more");
+  const int64_t batch = x.size(1), classes = x.size(2);
+  check(labels.rank() == 2 && labels.size(0) == batch && labels.dtype() == DType::i64, "ctc_loss: labels ",
+        labels.dtype(), " of shape ", labels.shape(), ", expected i64 [N, S] with N = ", batch);
+  const auto check_lengths = [&](const char* name, const Tensor& lengths) {
+    check(lengths.shape() == Shape{batch} && lengths.dtype() == DType::i64, "ctc_loss: ", name, ' ', lengths.dtype(),
+          " of shape ", lengths.shape(), ", expected i64 [", batch, "]");
+  };
+  check_lengths("input lengths", input_lengths);
+  check_lengths("label lengths", label_lengths);
+  check(blank >= 0 && blank < classes, "ctc_loss: blank ", blank, ", expected 0 to ", classes - 1, " for ", classes,
+        " classes");
+}
+
+void check_ctc_sequence(const Tensor& log_probabilities, const CtcTargets& targets, int64_t n) {
+  const int64_t frames = targets.input_lengths.data<int64_t>()[n], count = targets.label_lengths.data<int64_t>()[n],
+                most_frames = log_probabilities.size(0), most = targets.labels.size(1),
+                classes = log_probabilities.size(2);
+  check(frames >= 0 && frames <= most_frames, "ctc_loss: sequence ", n, " has input length ", frames,
+        ", expected 0 to ", most_frames);
+  check(count >= 0 && count <= most, "ctc_loss: sequence ", n, " has label length ", count, ", expected 0 to ", most);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t label = targets.labels.data<int64_t>()[n * most + i];
+    check(label >= 0 && label < classes, "ctc_loss: label ", i, " of sequence ", n, " is ", label, ", expected 0 to ",
+          classes - 1, " for ", classes, " classes");
+    check(label != targets.blank, "ctc_loss: label ", i, " of sequence ", n, " is ", label,
+          ", the blank, expected another class");
+  }
 }
 
 Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags) {

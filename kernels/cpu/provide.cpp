@@ -6,6 +6,7 @@ void provide_cpu_kernels() {
   cpu::provide_attention();
   cpu::provide_codec();
   cpu::provide_convolution();
+  cpu::provide_ctc();
   cpu::provide_dropout();
   cpu::provide_elementwise();
   cpu::provide_embedding();

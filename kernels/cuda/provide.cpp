@@ -6,6 +6,7 @@ void provide_cuda_kernels() {
   cuda::provide_attention();
   cuda::provide_codec();
   cuda::provide_convolution();
+  cuda::provide_ctc();
   cuda::provide_dropout();
   cuda::provide_elementwise();
   cuda::provide_embedding();

@@ -6,6 +6,7 @@ void provide_reference_kernels() {
   reference::provide_attention();
   reference::provide_codec();
   reference::provide_convolution();
+  reference::provide_ctc();
   reference::provide_dropout();
   reference::provide_elementwise();
   reference::provide_embedding();

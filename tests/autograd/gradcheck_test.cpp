@@ -409,6 +409,10 @@ const Tensor kSamples = Tensor::from<int64_t>({4}, std::vector<int64_t>{7, 3, 90
 const Tensor kWeights = Tensor::from<double>({5}, {0.5, 1, 2, 0.25, 3});
 const Tensor kLabels = Tensor::from<int64_t>({4}, std::vector<int64_t>{2, 0, 4, 2});
 
+const Tensor kCtcLabels = Tensor::from<int64_t>({3, 2}, std::vector<int64_t>{1, 2, 1, 1, 2, 1});
+const Tensor kInputLengths = Tensor::from<int64_t>({3}, std::vector<int64_t>{6, 3, 5});
+const Tensor kLabelLengths = Tensor::from<int64_t>({3}, std::vector<int64_t>{2, 2, 0});
+
 INSTANTIATE_TEST_SUITE_P(Dropout, Gradcheck,
                          testing::ValuesIn(std::vector<Case>{
                              {"dropout",
@@ -461,6 +465,16 @@ INSTANTIATE_TEST_SUITE_P(
            const Tensor targets = softmax(test::random_tensor({4, 5}, 50)).value();
            return cross_entropy(in[0], targets,
                                 {.smoothing = 0.1, .weights = kWeights, .reduction = LossReduction::sum});
+         }},
+        {"ctc_loss",
+         {{6, 3, 4}},
+         [](const Inputs& in) {
+           return ctc_loss(in[0], kCtcLabels, {.input_lengths = kInputLengths, .label_lengths = kLabelLengths});
+         }},
+        {"ctc_loss_none",
+         {{6, 3, 4}},
+         [](const Inputs& in) {
+           return ctc_loss(log_softmax(in[0]), kCtcLabels, {.blank = 3, .reduction = LossReduction::none});
          }}}),
     name_of);
 

@@ -1,4 +1,5 @@
 #include "tern/kernels/attention.h"
+#include "tern/kernels/ctc.h"
 #include "tern/kernels/recurrent.h"
 
 #include "tests/kernels/parity_cases.h"
@@ -21,6 +22,22 @@ const AttentionCase kAttentionCases[] = {
     {1, 1, 1, 1, 1},       {2, 5, 7, 3, 4},           {1, 65, 9, 33, 9},     {1, 2, 3, 256, 200},
     {2, 5, 5, 3, 4, true}, {1, 65, 12, 40, 40, true}, {1, 8, 5, 8, 8, true}, {1, 5, 8, 8, 64, true},
     {0, 3, 3, 2, 2},       {2, 0, 3, 2, 2},
+};
+
+struct CtcCase {
+  int64_t frames, classes, labels;
+  std::vector<int64_t> input_lengths, label_lengths;
+  uint32_t kinds = 0;  ///< of labels; all but the blank if 0
+  bool zero_infinity = false;
+};
+const CtcCase kCtcCases[] = {
+    {1, 2, 1, {1}, {1}},
+    {12, 5, 4, {12, 9, 7}, {4, 0, 3}},
+    {9, 3, 4, {9, 8, 7, 6, 0}, {4, 4, 4, 4, 0}, 1},  // labels that are all equal; the last two have no path, and no end
+    {3, 4, 3, {2, 3}, {3, 3}, 0, true},
+    {40, 33, 15, {40, 31}, {15, 12}},
+    {120, 9, 10, {120, 5}, {10, 0}},
+    {5, 4, 0, {5}, {0}},
 };
 
 void add_lstm_case(ParityTable& table, const LstmCase& c) {
@@ -60,11 +77,34 @@ void add_attention_case(ParityTable& table, const AttentionCase& c) {
                    }});
 }
 
+void add_ctc_case(ParityTable& table, const CtcCase& c) {
+  const auto batch = std::ssize(c.input_lengths);
+  const std::string name =
+      join({c.frames, " frames, ", batch, " sequences, ", c.labels, " labels", c.zero_infinity ? ", zeros" : ""});
+  table.push_back({&kernels::ctc_loss, name, [=](Run& run) {
+                     const auto blank = static_cast<uint32_t>(c.classes - 1);
+                     const Shape shape{c.frames, batch, c.classes};
+                     const Tensor log_probabilities = run.input(shape, -6, 0);
+                     const auto lengths = [&](const std::vector<int64_t>& values) {
+                       return Tensor::from({batch}, values).to(run.device());
+                     };
+                     const kernels::CtcTargets targets = {
+                         .labels = run.integers({batch, c.labels}, c.kinds == 0 ? blank : c.kinds),
+                         .input_lengths = lengths(c.input_lengths),
+                         .label_lengths = lengths(c.label_lengths),
+                         .blank = blank,
+                         .zero_infinity = c.zero_infinity};
+                     Tensor& losses = run.parameter_output({batch});
+                     run(kernels::ctc_loss, log_probabilities, targets, losses, run.parameter_output(shape));
+                   }});
+}
+
 }  // namespace
 
 void add_sequence_cases(ParityTable& table) {
   for (const LstmCase& c : kLstmCases) add_lstm_case(table, c);
   for (const AttentionCase& c : kAttentionCases) add_attention_case(table, c);
+  for (const CtcCase& c : kCtcCases) add_ctc_case(table, c);
 }
 
 }  // namespace tern::test
