@@ -19,6 +19,7 @@
 #include "tern/core/tensor.h"
 #include "tern/data/cifar10.h"
 #include "tern/data/dataset.h"
+#include "tern/data/extreme.h"
 #include "tern/data/generated.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/loader.h"

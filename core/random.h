@@ -20,6 +20,7 @@ enum class Purpose : uint8_t {
   tones = 8,
   requantize = 9,
   application = 10,  ///< data sets and tasks of an application
+  extreme = 11,
   test = 255
 };
 
