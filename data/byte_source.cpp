@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <initializer_list>
 
@@ -167,6 +168,13 @@ std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
   start.resize(file.read(start));
   if (is_gzip(start) || is_xz(start)) return open_source(path.string(), read_bytes(path));
   return std::make_unique<FileSource>(path);
+}
+
+std::vector<uint8_t> read_whole(ByteSource& source) {
+  std::vector<uint8_t> bytes;
+  std::array<uint8_t, 1 << 16> part;
+  while (const size_t count = source.read(part)) bytes.insert(bytes.end(), part.begin(), part.begin() + count);
+  return bytes;
 }
 
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {

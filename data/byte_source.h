@@ -33,6 +33,9 @@ std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path);
 /// Opens a file that is already in memory; unpacks it in the same way.
 std::unique_ptr<ByteSource> open_source(std::string name, std::vector<uint8_t> file);
 
+/// Reads what is left of a stream.
+std::vector<uint8_t> read_whole(ByteSource& source);
+
 /// Reads a whole file without unpacking it. Throws InputError, with the path, if the file cannot be read.
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
 

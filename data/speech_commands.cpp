@@ -12,6 +12,7 @@
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
 #include "tern/data/npy.h"
+#include "tern/data/text.h"
 #include "tern/data/wav.h"
 
 namespace tern {
@@ -55,23 +56,6 @@ fs::path find_array(const fs::path& folder) {
   return found.front();
 }
 
-std::string read_whole(ByteSource& source) {
-  std::string text;
-  std::array<uint8_t, 1 << 16> part;
-  while (const size_t count = source.read(part)) text.append(part.begin(), part.begin() + count);
-  return text;
-}
-
-std::vector<std::string_view> split_at(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 std::vector<std::string> words_of_manifest(const std::vector<SpeechClip>& clips) {
   std::vector<std::string> words;
   for (const SpeechClip& clip : clips) words.push_back(clip.word);
@@ -108,7 +92,7 @@ bool is_test_clip(const std::string& file) {
 }
 
 std::vector<SpeechClip> read_speech_manifest(ByteSource& source) {
-  const std::string text = read_whole(source);
+  const std::string text = read_text(source);
   std::vector<std::string_view> titles;
   std::vector<SpeechClip> clips;
   int64_t number = 0;
