@@ -3,29 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <vector>
+
+#include "tern/core/edit_distance.h"
 
 namespace tern {
-namespace {
-
-/// The Levenshtein distance: the least number of insertions, deletions and substitutions from `a` to `b`.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
 
 MessagePart::MessagePart(double number) : text_(fmt::format("{}", number)) {}
 

@@ -6,6 +6,7 @@
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
 #include "tern/networks/lenet.h"
+#include "tern/networks/lstm.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
 #include "tern/trainer/flags/words.h"
@@ -52,7 +53,7 @@ TrainSettings Variant::settings() const {
 }
 
 std::span<const Network* const> all() {
-  static const Network* const table[] = {&lenet(), &mlp(), &cifarnet(), &resnet(), &alexnet()};
+  static const Network* const table[] = {&lenet(), &mlp(), &cifarnet(), &resnet(), &alexnet(), &lstm()};
   return table;
 }
 
