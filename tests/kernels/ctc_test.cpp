@@ -11,14 +11,14 @@
 namespace tern::kernels {
 namespace {
 
-constexpr int64_t kFrames = 5, kClasses = 3;
+constexpr int64_t kPathFrames = 5, kPathClasses = 3;
 
 Tensor numbers(const std::vector<int64_t>& values) { return Tensor::from({std::ssize(values)}, values); }
 
-/// Targets for one sequence of kFrames frames. The blank is class 0.
+/// Targets for one sequence of kPathFrames frames. The blank is class 0.
 CtcTargets targets_of(const std::vector<int64_t>& labels) {
   return {.labels = numbers(labels).reshape({1, std::ssize(labels)}),
-          .input_lengths = numbers({kFrames}),
+          .input_lengths = numbers({kPathFrames}),
           .label_lengths = numbers({std::ssize(labels)})};
 }
 
@@ -32,22 +32,23 @@ std::vector<int64_t> labels_of(const std::vector<int64_t>& path) {
 
 struct Sums {
   double all = 0;
-  std::vector<double> through = std::vector<double>(kFrames * kClasses);  ///< [frame][class]
+  std::vector<double> through = std::vector<double>(kPathFrames * kPathClasses);  ///< [frame][class]
 };
 /// The definition: goes through all paths, and adds up those that become `labels`.
 Sums sums_over_paths(const std::vector<double>& log_probabilities, const std::vector<int64_t>& labels) {
   Sums sums;
-  const auto count = static_cast<int64_t>(std::pow(kClasses, kFrames));
+  const auto count = static_cast<int64_t>(std::pow(kPathClasses, kPathFrames));
   for (int64_t number = 0; number < count; ++number) {
     std::vector<int64_t> path;
     double probability = 1;
-    for (int64_t t = 0, rest = number; t < kFrames; ++t, rest /= kClasses) {
-      path.push_back(rest % kClasses);
-      probability *= std::exp(log_probabilities[static_cast<size_t>(t * kClasses + rest % kClasses)]);
+    for (int64_t t = 0, rest = number; t < kPathFrames; ++t, rest /= kPathClasses) {
+      path.push_back(rest % kPathClasses);
+      probability *= std::exp(log_probabilities[static_cast<size_t>(t * kPathClasses + rest % kPathClasses)]);
     }
     if (labels_of(path) != labels) continue;
     sums.all += probability;
-    for (size_t t = 0; t < path.size(); ++t) sums.through[t * kClasses + static_cast<size_t>(path[t])] += probability;
+    for (size_t t = 0; t < path.size(); ++t)
+      sums.through[t * kPathClasses + static_cast<size_t>(path[t])] += probability;
   }
   return sums;
 }
@@ -70,7 +71,7 @@ class Ctc : public testing::TestWithParam<Target> {
 };
 
 TEST_P(Ctc, IsTheSumOverAllPaths) {
-  const Tensor x = f64({kFrames, 1, kClasses}, kLogProbabilities).to(DType::f32);
+  const Tensor x = f64({kPathFrames, 1, kPathClasses}, kLogProbabilities).to(DType::f32);
   for (const std::vector<int64_t>& labels :
        {std::vector<int64_t>{}, {1}, {1, 2}, {2, 2}, {1, 1, 1}, {1, 2, 1, 2, 1}, {2, 1, 1}}) {
     SCOPED_TRACE(labels.size());
@@ -86,13 +87,13 @@ TEST_P(Ctc, IsTheSumOverAllPaths) {
 
 TEST_P(Ctc, IsInfiniteWithoutAPath) {
   CtcTargets targets = targets_of({1, 1, 2, 2});  // needs a blank in each pair, so 6 frames
-  run(f64({kFrames, 1, kClasses}, kLogProbabilities).to(DType::f32), targets);
+  run(f64({kPathFrames, 1, kPathClasses}, kLogProbabilities).to(DType::f32), targets);
   EXPECT_EQ(losses.item(), std::numeric_limits<float>::infinity());
   for (const double share : shares.to_vector<double>()) EXPECT_TRUE(std::isnan(share));
   targets.zero_infinity = true;
-  run(f64({kFrames, 1, kClasses}, kLogProbabilities).to(DType::f32), targets);
+  run(f64({kPathFrames, 1, kPathClasses}, kLogProbabilities).to(DType::f32), targets);
   EXPECT_EQ(losses.item(), 0);
-  expect_values(shares, Values(kFrames * kClasses, 0));
+  expect_values(shares, Values(kPathFrames * kPathClasses, 0));
 }
 
 TEST_P(Ctc, IsPreciseForLongSequences) {
@@ -108,14 +109,14 @@ TEST_P(Ctc, IsPreciseForLongSequences) {
 }
 
 TEST_P(Ctc, PassesNaN) {
-  Tensor x = Tensor::full({kFrames, 1, kClasses}, -1);
+  Tensor x = Tensor::full({kPathFrames, 1, kPathClasses}, -1);
   for (float& value : x.slice(2, 3).span<float>()) value = std::numeric_limits<float>::quiet_NaN();
   run(x, targets_of({1, 2}));
   EXPECT_TRUE(std::isnan(losses.item()));
 }
 
 TEST_P(Ctc, NamesWhatIsOutOfRange) {
-  const Tensor x = Tensor::full({kFrames, 1, kClasses}, -1);
+  const Tensor x = Tensor::full({kPathFrames, 1, kPathClasses}, -1);
   const auto message = [&](const CtcTargets& targets) { return message_of<Error>([&] { run(x, targets); }); };
   EXPECT_EQ(message(targets_of({1, 3})), "ctc_loss: label 1 of sequence 0 is 3, expected 0 to 2 for 3 classes");
   EXPECT_EQ(message(targets_of({0})), "ctc_loss: label 0 of sequence 0 is 0, the blank, expected another class");

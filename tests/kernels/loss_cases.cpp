@@ -6,7 +6,7 @@
 namespace tern::test {
 namespace {
 
-const Shape kShapes[] = {{1, 1}, {3, 10}, {5, 33}, {2, 3, 7}, {64, 10}, {2, 1000}, {9}};
+const Shape kRowShapes[] = {{1, 1}, {3, 10}, {5, 33}, {2, 3, 7}, {64, 10}, {2, 1000}, {9}};
 
 const Shape kBinaryShapes[] = {{}, {1}, {5, 33}, {2, 3, 4, 5}, {64, 103}, {3, 5000}};
 
@@ -20,7 +20,7 @@ const CrossEntropyCase kCrossEntropyCases[] = {{1, 2}, {3, 10}, {64, 10}, {5, 35
 
 void add_loss_cases(ParityTable& table) {
   using namespace kernels;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kRowShapes) {
     const std::string name = to_string(shape);
     for (const auto* kernel : {&softmax, &log_softmax})
       table.push_back({kernel, name, [=](Run& run) { run(*kernel, run.input(shape, -5, 90), run.output(shape)); }});
