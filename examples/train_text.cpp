@@ -15,6 +15,7 @@
 using namespace tern;
 
 constexpr int64_t kLength = 128, kCharacters = 256;  // characters are bytes
+constexpr int64_t kHeads = 4;                        // of the attention
 
 /// The text of all pages (*.md) of a folder, in pieces of kLength characters. The last tenth is for testing.
 class Text final : public Dataset {
@@ -82,7 +83,7 @@ struct Block final : Layer {
   };
   explicit Block(const Options& options)
       : before(add<LayerNorm>("before", {.shape = {options.width}})),
-        attention(add<MultiHeadAttention>("attention", {.features = options.width, .heads = 4, .causal = true})),
+        attention(add<MultiHeadAttention>("attention", {.features = options.width, .heads = kHeads, .causal = true})),
         between(add<LayerNorm>("between", {.shape = {options.width}})),
         up(add<Linear>("up", {.in = options.width, .out = 4 * options.width})),
         down(add<Linear>("down", {.in = 4 * options.width, .out = options.width})) {}
@@ -137,6 +138,8 @@ struct Prediction final : TaskFor<LanguageModel> {
 std::unique_ptr<Module> make_model(const ModelSpec& spec) {
   const int64_t width = spec.counts.at("width");
   if (spec.choices.at("model") == "lstm") return std::make_unique<LstmModel>(width);
+  check_input(width % kHeads == 0, "--width: found ", width, ", expected a multiple of ", kHeads,
+              ", the heads of the attention");
   return std::make_unique<AttentionModel>(width);
 }
 
