@@ -9,9 +9,18 @@ namespace {
 enum class ShortcutChoice : uint8_t { paper, a, b };
 constexpr Words<3> words_of(ShortcutChoice) { return {"paper", "A", "B"}; }
 
+/// --width: channels, as a part of the paper's.
+enum class WidthChoice : uint8_t { whole, half, quarter };
+constexpr Words<3> words_of(WidthChoice) { return {"1", "0.5", "0.25"}; }
+
 std::unique_ptr<Layer> make_resnet(const ModelSpec& spec) {
+  const int64_t depth = spec.counts.at("depth");
   ResNet::Options options{
-      .depth = spec.counts.at("depth"), .channels = spec.images.channels, .classes = spec.images.classes};
+      .depth = depth,
+      .width = ResNetStages::of_depth(depth).width >> static_cast<int>(spec.choice<WidthChoice>("width")),
+      .channels = spec.images.channels,
+      .classes = spec.images.classes,
+      .branch_divisor = spec.counts.at("branch-divisor")};
   options.stem = spec.choice<Stem>("stem");
   const auto shortcut = spec.choice<ShortcutChoice>("shortcut");
   if (shortcut == ShortcutChoice::a) options.shortcut = Shortcut::identity;
@@ -46,10 +55,15 @@ const Network& resnet() {
       .model = make_resnet,
       .choices = {choice_of<Stem>("stem", "First layers: 3x3, or 7x7 and pooling"),
                   choice_of<ShortcutChoice>(
-                      "shortcut", "Between stages: A pads with zeros, B projects; paper: A for 20 to 56 and 110")},
+                      "shortcut", "Between stages: A pads with zeros, B projects; paper: A for 20 to 56 and 110"),
+                  choice_of<WidthChoice>("width", "Channels of all layers, as a part of the paper's")},
       .counts = {{.flag = "depth",
                   .value = 20,
-                  .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"}},
+                  .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"},
+                 {.flag = "branch-divisor",
+                  .value = 1,
+                  .help =
+                      "Evaluations divide the branches of blocks by N; --ist-scope blocks: the workers, as ResIST"}},
       .recipe = {.defaults = {.data = "shapes",
                               .iterations = 64'000,
                               .batch_size = 128,

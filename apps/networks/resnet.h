@@ -24,6 +24,10 @@ enum class Shortcut : uint8_t {
 struct BlockOptions {
   int64_t in = 1, width = 1, stride = 1;  ///< `width`: channels of the 3×3 convolution
   Shortcut shortcut = Shortcut::projection;
+  int64_t branch_divisor = 1;  ///< see ResNet::Options
+
+  /// Whether the shortcut of a block with `out` output channels leaves x as it is.
+  bool passes_x(int64_t out) const { return stride == 1 && in == out; }
 };
 
 inline Conv2d::Options residual_convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1) {
@@ -54,7 +58,7 @@ struct ZeroPaddedShortcut final : Layer {
 
 /// Builds the shortcut of a block with `out` output channels. It stays empty if x passes unchanged.
 inline void build_shortcut(Sequential& shortcut, const BlockOptions& options, int64_t out) {
-  if (options.stride == 1 && options.in == out) return;
+  if (options.passes_x(out)) return;
   if (options.shortcut == Shortcut::identity) {
     shortcut.append<ZeroPaddedShortcut>({.channels = out, .stride = options.stride});
     return;
@@ -72,7 +76,15 @@ inline HiddenLayer inner_channels(const std::string& block, int first) {
   return channels;
 }
 
-/// Two 3×3 convolutions and a shortcut (He et al., 2016, figure 2). The second normalisation also adds the shortcut.
+/// The end of a block: relu(last(branch) + shortcut). An evaluation divides last(branch) by `divisor`.
+inline Variable join_branch(BatchNorm2d& last, const Variable& branch, const Variable& shortcut, int64_t divisor) {
+  if (divisor == 1 || last.training()) return last(branch, shortcut);
+  const auto d = static_cast<double>(divisor);
+  return last(branch, d * shortcut) / d;  // relu(d · z) = d · relu(z)
+}
+
+/// Two 3×3 convolutions and a shortcut (He et al., 2016, figure 2). The second normalisation also adds the shortcut. A
+/// block whose tensors have no rows is its shortcut: it is not part of this subnet.
 struct BasicBlock final : Layer {
   using Options = BlockOptions;
   static constexpr int64_t kExpansion = 1;  ///< output channels of the block, per channel of its width
@@ -81,19 +93,25 @@ struct BasicBlock final : Layer {
       : conv1(add<Conv2d>("conv1", residual_convolution(o.in, o.width, 3, o.stride))),
         bn1(add<BatchNorm2d>("bn1", {.features = o.width, .relu = true})),
         conv2(add<Conv2d>("conv2", residual_convolution(o.width, o.width, 3))),
-        bn2(add<BatchNorm2d>("bn2", {.features = o.width, .relu = true})) {
+        bn2(add<BatchNorm2d>("bn2", {.features = o.width, .relu = true})),
+        branch_divisor(o.passes_x(o.width) ? o.branch_divisor : 1) {
     build_shortcut(downsample, o, o.width);
   }
-  Variable forward(const Variable& x) override { return bn2(conv2(bn1(conv1(x))), downsample(x)); }
+  Variable forward(const Variable& x) override {
+    if (conv1.weight.value().size(0) == 0) return x;
+    return join_branch(bn2, conv2(bn1(conv1(x))), downsample(x), branch_divisor);
+  }
 
   Conv2d& conv1;
   BatchNorm2d& bn1;
   Conv2d& conv2;
   BatchNorm2d& bn2;
   Sequential& downsample = add<Sequential>("downsample");
+  const int64_t branch_divisor;
 };
 
-/// A 3×3 convolution between two 1×1 convolutions (figure 5). The 3×3 convolution has the stride, as in torchvision.
+/// A 3×3 convolution between two 1×1 convolutions (figure 5). The 3×3 convolution has the stride, as in torchvision. A
+/// block whose tensors have no rows is its shortcut.
 struct Bottleneck final : Layer {
   using Options = BlockOptions;
   static constexpr int64_t kExpansion = 4;
@@ -104,10 +122,14 @@ struct Bottleneck final : Layer {
         conv2(add<Conv2d>("conv2", residual_convolution(o.width, o.width, 3, o.stride))),
         bn2(add<BatchNorm2d>("bn2", {.features = o.width, .relu = true})),
         conv3(add<Conv2d>("conv3", residual_convolution(o.width, kExpansion * o.width, 1))),
-        bn3(add<BatchNorm2d>("bn3", {.features = kExpansion * o.width, .relu = true})) {
+        bn3(add<BatchNorm2d>("bn3", {.features = kExpansion * o.width, .relu = true})),
+        branch_divisor(o.passes_x(kExpansion * o.width) ? o.branch_divisor : 1) {
     build_shortcut(downsample, o, kExpansion * o.width);
   }
-  Variable forward(const Variable& x) override { return bn3(conv3(bn2(conv2(bn1(conv1(x))))), downsample(x)); }
+  Variable forward(const Variable& x) override {
+    if (conv1.weight.value().size(0) == 0) return x;
+    return join_branch(bn3, conv3(bn2(conv2(bn1(conv1(x))))), downsample(x), branch_divisor);
+  }
 
   Conv2d& conv1;
   BatchNorm2d& bn1;
@@ -116,6 +138,7 @@ struct Bottleneck final : Layer {
   Conv2d& conv3;
   BatchNorm2d& bn3;
   Sequential& downsample = add<Sequential>("downsample");
+  const int64_t branch_divisor;
 };
 
 /// The layers before the first block.
@@ -156,6 +179,9 @@ struct ResNet final : Layer, SubnetModel {
     int64_t classes = 10;
     Stem stem = Stem::cifar;
     std::optional<Shortcut> shortcut = {};  ///< unset: as in the paper, option A for three stages
+    /// In an evaluation, the branch of a block whose shortcut changes nothing counts 1/branch_divisor. This is for
+    /// subnets that have 1/branch_divisor of these blocks each (ResIST).
+    int64_t branch_divisor = 1;
   };
 
   explicit ResNet(const Options& options)
@@ -170,23 +196,41 @@ struct ResNet final : Layer, SubnetModel {
     return fc(flatten(global_average_pool2d(y)));
   }
 
-  /// The inner channels of every block. There is no hidden fully connected layer.
+  /// `filters`: the inner channels of every block. `blocks`: the blocks whose shortcut changes nothing. There is no
+  /// hidden fully connected layer.
   SubnetPlan subnet_plan(SubnetScope scope) const override {
     SubnetPlan plan;
-    if (scope != SubnetScope::filters) return plan;
     const int convolutions = stages.bottleneck ? 3 : 2;
-    for (size_t i = 0; i < stages.blocks.size(); ++i)
-      for (int64_t block = 0; block < stages.blocks[i]; ++block)
-        for (int first = 1; first < convolutions; ++first)
-          plan.layers.push_back(inner_channels(join({layer_name(i), ".", block}), first));
+    if (scope == SubnetScope::filters)
+      for (const auto& [name, passes_x] : blocks)
+        for (int first = 1; first < convolutions; ++first) plan.layers.push_back(inner_channels(name, first));
+    if (scope != SubnetScope::blocks) return plan;
+    HiddenLayer whole{"residual blocks", {}};
+    int64_t count = 0;
+    for (const auto& [name, passes_x] : blocks) {
+      if (!passes_x) continue;
+      for (int i = 1; i <= convolutions; ++i) {
+        whole.indices.push_back({.tensor = join({name, ".conv", i, ".weight"}), .neuron = count});
+        for (const char* tensor : {"weight", "bias", "running_mean", "running_var"})
+          whole.indices.push_back({.tensor = join({name, ".bn", i, ".", tensor}), .neuron = count});
+      }
+      ++count;
+    }
+    if (count > 0) plan.layers.push_back(std::move(whole));
     return plan;
   }
+
+  struct BlockName {
+    std::string name;
+    bool passes_x;  ///< whether the shortcut changes nothing
+  };
 
   const ResNetStages stages;
   Conv2d& conv1;
   BatchNorm2d& bn1;
   Sequential& maxpool = add<Sequential>("maxpool");  ///< empty with the CIFAR stem
   std::vector<Sequential*> layers;
+  std::vector<BlockName> blocks;
   Linear& fc;
 
  private:
@@ -195,8 +239,6 @@ struct ResNet final : Layer, SubnetModel {
     found.width = options.width.value_or(found.width);
     return found;
   }
-  static std::string layer_name(size_t i) { return join({"layer", i + 1}); }
-
   Conv2d::Options stem_convolution(const Options& options) const {
     const bool wide = options.stem == Stem::imagenet;
     return residual_convolution(options.channels, stages.width, wide ? 7 : 3, wide ? 2 : 1);
@@ -205,11 +247,14 @@ struct ResNet final : Layer, SubnetModel {
   /// Adds the stages to `layers`; returns the number of channels after the last one.
   int64_t add_layers(const Options& options);
 
-  /// Changes `block` to the options of the next block.
+  /// Adds a stage. Changes `block` to the options of the next block.
   template <class Block>
-  static void append_blocks(Sequential& layer, int64_t count, BlockOptions& block) {
+  void append_blocks(int64_t count, BlockOptions& block) {
+    const std::string name = join({"layer", layers.size() + 1});
+    Sequential& layer = *layers.emplace_back(&add<Sequential>(name));
     for (int64_t i = 0; i < count; ++i) {
       layer.append<Block>(block);
+      blocks.push_back({join({name, ".", i}), block.passes_x(Block::kExpansion * block.width)});
       block.in = Block::kExpansion * block.width;
       block.stride = 1;
     }
@@ -219,13 +264,15 @@ struct ResNet final : Layer, SubnetModel {
 inline int64_t ResNet::add_layers(const Options& options) {
   if (options.stem == Stem::imagenet) maxpool.append<MaxPool2d>({.window = 3, .stride = 2, .padding = 1});
   const Shortcut usual = stages.blocks.size() == 3 ? Shortcut::identity : Shortcut::projection;
-  BlockOptions block{.in = stages.width, .width = stages.width, .shortcut = options.shortcut.value_or(usual)};
+  BlockOptions block{.in = stages.width,
+                     .width = stages.width,
+                     .shortcut = options.shortcut.value_or(usual),
+                     .branch_divisor = options.branch_divisor};
   for (const int64_t count : stages.blocks) {
-    auto& layer = *layers.emplace_back(&add<Sequential>(layer_name(layers.size())));
     if (stages.bottleneck)
-      append_blocks<Bottleneck>(layer, count, block);
+      append_blocks<Bottleneck>(count, block);
     else
-      append_blocks<BasicBlock>(layer, count, block);
+      append_blocks<BasicBlock>(count, block);
     block.width *= 2;
     block.stride = 2;
   }

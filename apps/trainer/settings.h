@@ -56,7 +56,7 @@ enum class Precision : uint8_t { fp32, tf32, bf16 };
 constexpr Words<3> words_of(Precision) { return {"fp32", "tf32", "bf16"}; }
 
 constexpr Words<2> words_of(Fit) { return {"crop", "squash"}; }
-constexpr Words<2> words_of(SubnetScope) { return {"fc", "filters"}; }
+constexpr Words<3> words_of(SubnetScope) { return {"fc", "filters", "blocks"}; }
 constexpr Words<2> words_of(SubnetMomentum) { return {"travel", "drop"}; }
 constexpr Words<2> words_of(SubnetExchange) { return {"coordinator", "peer"}; }
 

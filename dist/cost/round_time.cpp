@@ -78,9 +78,14 @@ void add_elements(const TensorCut& cut, const Shape& whole, const SubnetCuts& cu
   const auto layer = static_cast<size_t>(cut.axes[static_cast<size_t>(cut.first_axis())].layer);
   for (int worker = 0; worker < ranks; ++worker) {
     const auto& neurons = parts[layer][static_cast<size_t>(worker)];
-    const int64_t each = subnet_shape(cut, whole, parts, worker).numel() / std::ssize(neurons);
+    const int64_t all = subnet_shape(cut, whole, parts, worker).numel(), each = all / std::ssize(neurons);
     for (int home = 0; home < ranks; ++home) {
       const auto [begin, end] = neurons_kept_by(home, ranks, cuts.widths()[layer], exchange);
+      if (cut.neuron) {
+        if (*cut.neuron >= begin && *cut.neuron < end)
+          elements[static_cast<size_t>(home)][static_cast<size_t>(worker)] += all;
+        continue;
+      }
       const auto here = std::ranges::lower_bound(neurons, end) - std::ranges::lower_bound(neurons, begin);
       elements[static_cast<size_t>(home)][static_cast<size_t>(worker)] += each * here;
     }

@@ -85,7 +85,7 @@ SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) {
   for (const auto& [name, indices] : plan.layers) {
     const auto layer = static_cast<int>(names_.size());
     int64_t neurons = -1;
-    for (const auto& [tensor, dimension, block] : indices) {
+    for (const auto& [tensor, dimension, block, neuron] : indices) {
       const Tensor* found = tensors.find(tensor);
       check(found != nullptr, "subnet plan, ", name, ": the model has no '", tensor, "'");
       check(found->dtype() == DType::f32 && found->format() == MemoryFormat::row_major, "subnet plan, ", name, ": '",
@@ -94,13 +94,22 @@ SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) {
             " of '", tensor, "' ", found->shape(), ", expected 0 or 1");
       check(block >= 1 && (dimension == 1 || block == 1) && found->size(dimension) % block == 0, "subnet plan, ", name,
             ": blocks of ", block, " along dimension ", dimension, " of '", tensor, "' ", found->shape());
+      TensorCut& cut = cuts_[tensor];
+      TensorCut::Axis& axis = cut.axes[static_cast<size_t>(dimension)];
+      check(axis.layer < 0 && !cut.neuron, "subnet plan, ", name, ": dimension ", dimension, " of '", tensor,
+            "' is cut twice");
+      axis = {layer, block};
+      if (neuron) {
+        check(dimension == 0 && *neuron >= 0 && cut.axes[1].layer < 0, "subnet plan, ", name, ": '", tensor,
+              "' belongs to neuron ", *neuron, " and is cut, too");
+        cut.neuron = neuron;
+        neurons = std::max(neurons, *neuron + 1);
+        continue;
+      }
       const int64_t here = found->size(dimension) / block;
       check(neurons < 0 || here == neurons, "subnet plan, ", name, ": '", tensor, "' ", found->shape(), " has ", here,
             " neurons along dimension ", dimension, ", '", indices.front().tensor, "' has ", neurons);
       neurons = here;
-      TensorCut::Axis& axis = cuts_[tensor].axes[static_cast<size_t>(dimension)];
-      check(axis.layer < 0, "subnet plan, ", name, ": dimension ", dimension, " of '", tensor, "' is cut twice");
-      axis = {layer, block};
     }
     check(neurons > 0, "subnet plan, ", name, ": no neurons");
     names_.push_back(name);
@@ -140,6 +149,11 @@ SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint3
 
 Shape subnet_shape(const TensorCut& cut, const Shape& whole, const SubnetParts& parts, int rank) {
   Shape shape = whole;
+  if (cut.neuron) {
+    const auto& part = parts[static_cast<size_t>(cut.axes[0].layer)][static_cast<size_t>(rank)];
+    if (!std::ranges::binary_search(part, *cut.neuron)) shape[0] = 0;
+    return shape;
+  }
   for (int axis = 0; axis < 2; ++axis) {
     const auto [layer, block] = cut.axes[static_cast<size_t>(axis)];
     if (layer < 0) continue;

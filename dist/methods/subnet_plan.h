@@ -33,16 +33,20 @@ void put(const Tensor& y, const TensorSlice& slice, const Tensor& x);
 enum class SubnetScope : uint8_t {
   fc,       ///< hidden neurons of fully connected layers (Yuan et al., "IST", section 3.1)
   filters,  ///< filters of convolutions; in residual blocks the inner channels (section 3.5)
+  blocks,   ///< whole residual blocks whose shortcut changes nothing (Dun et al., "ResIST")
 };
 
-/// A tensor whose indices along one dimension belong to the neurons of a hidden layer, in order.
+/// A tensor whose indices along one dimension belong to the neurons of a hidden layer, in order. Or a tensor that
+/// belongs to one neuron: then `neuron` is set. In the subnets of the other ranks it has no rows.
 struct NeuronIndex {
   std::string tensor;  ///< name of a parameter or buffer in the model
   int dimension = 0;   ///< 0 or 1
   int64_t block = 1;   ///< consecutive indices per neuron; above 1 only in dimension 1: H·W after a flatten
+  std::optional<int64_t> neuron = {};
 };
 
-/// Neurons or filters that are partitioned together, with every tensor that has an index for each of them.
+/// Neurons, filters or residual blocks that are partitioned together, with every tensor that has an index for each of
+/// them or belongs to one of them.
 struct HiddenLayer {
   std::string name;  ///< for messages
   std::vector<NeuronIndex> indices;
@@ -69,6 +73,7 @@ struct TensorCut {
     int64_t block = 1;
   };
   std::array<Axis, 2> axes;
+  std::optional<int64_t> neuron = {};  ///< of the layer of axes[0], if the tensor belongs to one neuron
   /// The axis that decides which rank keeps an element between rounds: the rows if they are cut, else the columns.
   int first_axis() const { return axes[0].layer >= 0 ? 0 : 1; }
 };

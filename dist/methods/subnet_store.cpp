@@ -82,6 +82,10 @@ TensorSlice SubnetStore::share_slice(const Kept& kept, int home) const {
   const int first = kept.cut.first_axis();
   const auto [layer, block] = kept.cut.axes[static_cast<size_t>(first)];
   const auto [begin, end] = neurons_at(home, layer);
+  if (const auto neuron = kept.cut.neuron) {
+    const bool here = *neuron >= begin && *neuron < end;
+    return {.rows = counted(0, here ? kept.whole[0] : 0), .columns = {}};
+  }
   TensorSlice slice;
   cut(slice, static_cast<size_t>(first), block, counted(begin, end));
   return slice;
@@ -99,6 +103,11 @@ SubnetStore::Meeting SubnetStore::meeting(const Kept& kept, const SubnetParts& p
   const auto [layer, block] = kept.cut.axes[first];
   const auto [begin, end] = neurons_at(home, layer);
   const Indices& part = part_of(layer);
+  if (const auto neuron = kept.cut.neuron) {
+    const bool both = *neuron >= begin && *neuron < end && std::ranges::binary_search(part, *neuron);
+    const TensorSlice rows = {.rows = counted(0, both ? kept.whole[0] : 0), .columns = {}};
+    return {rows, rows};
+  }
   const auto low = std::ranges::lower_bound(part, begin), high = std::ranges::lower_bound(part, end);
   Indices kept_here(low, high);
   for (int64_t& neuron : kept_here) neuron -= begin;

@@ -248,7 +248,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(!data_parallel, "--method data-parallel exchanges in every step"),
         s.local_steps);
-  visit(flag("ist-scope", "NAME", "ist: what is sliced, neurons between linear layers or filters of convolutions")
+  visit(flag("ist-scope", "NAME",
+             "ist: what is cut: neurons between linear layers, filters of convolutions, or whole residual blocks")
             .shapes_result()
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist"),

@@ -1,5 +1,7 @@
 #include "tern/trainer/run/recipe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -124,11 +126,14 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
               "--method ist: this model does not say how it is cut into subnets; expected a model that derives "
               "from SubnetModel (docs/extending.md, \"A network\")");
   const SubnetPlan plan = sliced->subnet_plan(s.ist_scope);
-  const bool fc = s.ist_scope == SubnetScope::fc;
-  check_input(!plan.layers.empty(), "--ist-scope ", s.ist_scope, ": this model has no ",
-              fc ? "neurons between linear layers" : "filters that can be sliced", "; expected ",
-              fc ? SubnetScope::filters : SubnetScope::fc);
-  return plan;
+  if (!plan.layers.empty()) return plan;
+  constexpr const char* kCut[] = {"neurons between linear layers", "filters that can be sliced",
+                                  "residual blocks whose shortcut changes nothing"};
+  std::vector<std::string> offered;
+  for (const auto scope : {SubnetScope::fc, SubnetScope::filters, SubnetScope::blocks})
+    if (!sliced->subnet_plan(scope).layers.empty()) offered.push_back(to_string(scope));
+  fail_input({"--ist-scope ", s.ist_scope, ": this model has no ", kCut[static_cast<size_t>(s.ist_scope)],
+              "; expected ", fmt::format("{}", fmt::join(offered, "|"))});
 }
 
 void check_freeze(const std::string& pattern, Module& model) {

@@ -168,7 +168,7 @@ TEST(Networks, VariantsAreWhatTheirProgramsBuildSlow) {
   const Row rows[] = {{"lenet", "train_lenet", 1'256'080},
                       {"mlp", "train_mlp", 407'552},
                       {"mlp4096", "train_mlp --data tones --hidden 4096", 16'928'768},
-                      {"mlp3x8192", "train_mlp --data tones --layers 3 --hidden 8192", 100'982'784},
+                      {"mlp3x8192", "train_mlp --data tones --hidden 8192 --layers 3", 100'982'784},
                       {"cifarnet", "train_cifarnet", 1'068'298},
                       {"resnet20", "train_resnet --depth 20", 269'722},
                       {"resnet56", "train_resnet --depth 56", 853'018},

@@ -46,6 +46,8 @@ const Case kCases[] = {
      SubnetScope::fc},
     {"ResNet", [] { return std::unique_ptr<Layer>(new networks::ResNet({.depth = 18, .width = 9})); },
      SubnetScope::filters},
+    {"ResNetBlocks", [] { return std::unique_ptr<Layer>(new networks::ResNet({.depth = 32, .width = 4})); },
+     SubnetScope::blocks},
 };
 
 class SubnetPlans : public testing::TestWithParam<Case> {
@@ -92,6 +94,10 @@ TEST_P(SubnetPlans, CutTensorsIntoPiecesThatMakeThemWholeAgain) {
       if (cut->axes[0].layer >= 0) slice.rows = parts[cut->axes[0].layer][rank];
       if (cut->axes[1].layer >= 0) slice.columns = parts[cut->axes[1].layer][rank];
       slice.block = cut->axes[1].block;
+      if (cut->neuron && !std::ranges::binary_search(*slice.rows, *cut->neuron))
+        slice.rows->clear();
+      else if (cut->neuron)
+        slice.rows.reset();
       const Tensor narrow = take(tensor, slice);
       EXPECT_EQ(narrow.shape(), subnet_shape(*cut, tensor.shape(), parts, rank)) << name;
       put(narrow, slice, merged);
@@ -170,6 +176,8 @@ TEST(SubnetCuts, NameWhatDoesNotFitTheModel) {
             "subnet plan, fc1: blocks of 48 along dimension 1 of 'fc1.weight' [500, 2450]");
   EXPECT_EQ(message({{"fc1.bias", 1}}), "subnet plan, fc1: dimension 1 of 'fc1.bias' [500], expected 0 or 1");
   EXPECT_EQ(message({{"fc1.bias", 0}, {"fc1.bias", 0}}), "subnet plan, fc1: dimension 0 of 'fc1.bias' is cut twice");
+  EXPECT_EQ(message({{.tensor = "fc1.weight", .dimension = 1}, {.tensor = "fc1.weight", .neuron = 0}}),
+            "subnet plan, fc1: 'fc1.weight' belongs to neuron 0 and is cut, too");
   EXPECT_EQ(message_of<Error>([&] { SubnetCuts(SubnetPlan{}, model); }), "subnet plan: no layers");
 }
 
