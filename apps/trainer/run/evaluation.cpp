@@ -24,11 +24,29 @@ std::string describe(const std::string& layer, Module& module) {
   return text;
 }
 
+/// The row of the batch that has the element `at` of its tensor `name`, in row-major order.
+int64_t row_of(const Batch& batch, const std::string& name, int64_t at) {
+  const std::string offsets = name.substr(0, name.rfind('.')) + ".offsets";
+  if (!name.ends_with(".values") || !batch.has(offsets)) return at / (batch[name].numel() / batch.size());
+  const auto ends = batch[offsets].to_vector<int64_t>();
+  return std::ranges::upper_bound(ends, at) - ends.begin() - 1;
+}
+
+/// Throws InputError, which begins with `found`, if a floating field of the batch has an element that is not finite.
+void check_finite_fields(const std::string& found, const DeviceBatch& batch) {
+  for (const auto& [name, tensor] : batch.on_device().tensors()) {
+    if (!is_floating(tensor.dtype())) continue;
+    const auto values = tensor.to_vector<double>();
+    const auto bad = std::ranges::find_if_not(values, [](double value) { return std::isfinite(value); });
+    if (bad == values.end()) continue;
+    fail_input({found, "; ", batch.sample_name(row_of(batch.on_device(), name, bad - values.begin())), ": field '",
+                name, "' has the value ", *bad, ", expected finite numbers"});
+  }
+}
+
 }  // namespace
 
 std::string first_not_finite(Module& model, const Task& task, const DeviceBatch& batch) {
-  for (const auto& [name, tensor] : batch.on_device().tensors())
-    if (is_floating(tensor.dtype()) && !all_finite(tensor)) return join({"the field '", name, "'"});
   std::string found;
   const auto modules = model.modules();
   for (const auto& [name, module] : modules)
@@ -48,8 +66,9 @@ std::string first_not_finite(Module& model, const Task& task, const DeviceBatch&
 
 void check_finite(double loss, const std::string& when, Module& model, const Task& task, const DeviceBatch& batch) {
   if (std::isfinite(loss)) return;
-  fail_input({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when,
-              "; the first value that is not finite is in ", first_not_finite(model, task, batch),
+  const std::string found = join({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when});
+  check_finite_fields(found, batch);
+  fail_input({found, "; the first value that is not finite is in ", first_not_finite(model, task, batch),
               "; a smaller --lr may help"});
 }
 

@@ -52,12 +52,11 @@ void calibrate(Module& model, const Task& task, DataLoader& loader, DType dtype,
 Device device_of(Module& model);
 
 /// Runs `model` forward on `batch` again to find the first value that is not finite. Returns "the output of layer
-/// 'fc1'", with that layer's parameter if it is the cause; "the field 'image'"; or "the loss" if every output is
-/// finite.
+/// 'fc1'", with that layer's parameter if it is the cause; or "the loss" if every output is finite.
 std::string first_not_finite(Module& model, const Task& task, const DeviceBatch& batch);
 
-/// Throws InputError with this diagnosis if `loss`, of `model` on `batch`, is not finite; `when` is part of the
-/// message: "at step 5".
+/// Throws InputError if `loss`, of `model` on `batch`, is not finite; `when` is part of the message: "at step 5". If a
+/// field of the batch is not finite, the message names its sample; otherwise it has the diagnosis above.
 void check_finite(double loss, const std::string& when, Module& model, const Task& task, const DeviceBatch& batch);
 /// Throws InputError with the first parameter or buffer of `model` that is not finite; `step` is part of the message.
 void check_finite_state(Module& model, int64_t step);

@@ -108,15 +108,31 @@ TEST(Task, AnEvaluationAddsUnequalBatches) {
   }
 }
 
-TEST(Task, NamesTheFieldThatIsNotFinite) {
+TEST(Task, NamesTheSampleAndFieldThatAreNotFinite) {
   NamedTensors points = LineTask::points(3);
   points.at("x").data<float>()[1] = NAN;
   const TensorDataset data(points);
-  DataLoader loader(data, {.size = 3}, {.batch_size = 3});
+  DataLoader loader(data, {.size = 3}, {.batch_size = 3, .name = "points, test"});
   const auto line = zero_line();
   EXPECT_EQ(
       message_of<InputError>([&] { evaluate(*line, LineTask(), loader, {}, "after step 5", [] { return false; }); }),
-      "the loss is nan after step 5; the first value that is not finite is in the field 'x'; a smaller --lr may help");
+      "the loss is nan after step 5; data set 'points, test', sample 1: field 'x' has the value nan, expected finite "
+      "numbers");
+}
+
+// Row 1 of the sparse field has no element, so its second element is of the third sample.
+TEST(Task, NamesTheSampleOfASparseValueThatIsNotFinite) {
+  const Batch batch(Tensor::from<int64_t>({3}, {40, 12, 7}),
+                    {{"words.indices", Tensor::from<int64_t>({2}, {0, 1})},
+                     {"words.offsets", Tensor::from<int64_t>({4}, {0, 1, 1, 2})},
+                     {"words.values", Tensor::from<float>({2}, {1, INFINITY})}});
+  const auto line = zero_line();
+  EXPECT_EQ(
+      message_of<InputError>([&] {
+        check_finite(INFINITY, "at step 5", *line, LineTask(), DeviceBatch(batch, batch, DType::f32, "own"));
+      }),
+      "the loss is infinite at step 5; data set 'own', sample 7: field 'words.values' has the value inf, expected "
+      "finite numbers");
 }
 
 TEST(Task, NamesTheSampleThatDoesNotFit) {
