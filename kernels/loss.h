@@ -16,17 +16,20 @@ inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx)> log
 /// A label that is no class. The message names row, label and classes.
 class LabelError : public Error {
  public:
-  LabelError(int64_t of, int64_t label, int64_t classes)
-      : Error(join({"cross_entropy: row ", of, " has label ", label, ", expected 0 to ", classes - 1, " for ", classes,
-                    " classes"})),
-        row(of),
-        reason(join({"label ", label, ", expected 0 to ", classes - 1, " for ", classes, " classes"})) {}
+  LabelError(const Tensor& labels, int64_t of, int64_t classes)
+      : LabelError(of, labels.numel(),
+                   join({"label ", labels.data<int64_t>()[of], ", expected 0 to ", classes - 1, " for ", classes,
+                         " classes"})) {}
 
-  int64_t row;
+  int64_t row, rows;   ///< the place of the label, and the number of labels
   std::string reason;  ///< the message without the row
+
+ private:
+  LabelError(int64_t of, int64_t in, const std::string& why)
+      : Error(join({"cross_entropy: row ", of, " has ", why})), row(of), rows(in), reason(why) {}
 };
-/// Throws LabelError unless the label is in [0, classes).
-void check_label(int64_t label, int64_t row, int64_t classes);
+/// Throws LabelError unless the label of this row is in [0, classes).
+void check_label(const Tensor& labels, int64_t row, int64_t classes);
 
 /// Mean over the rows of x [N, C] of the cross-entropy between softmax(x) and (1 - smoothing)·one_hot(label) +
 /// smoothing / C. labels: i64 [N] in [0, C). If a label is outside, the CPU throws and CUDA gives a NaN loss. `loss`

@@ -97,8 +97,9 @@ int64_t batch_norm_count(const Shape& x) {
   return count;
 }
 
-void check_label(int64_t label, int64_t row, int64_t classes) {
-  if (label < 0 || label >= classes) throw LabelError(row, label, classes);
+void check_label(const Tensor& labels, int64_t row, int64_t classes) {
+  const int64_t label = labels.data<int64_t>()[row];
+  if (label < 0 || label >= classes) throw LabelError(labels, row, classes);
 }
 
 void check_binary_target(const Tensor& x, const Tensor& target) {

@@ -68,6 +68,8 @@ class DeviceBatch {
   Variable input(std::string_view name, std::optional<DType> dtype = {}) const;
   /// The sample of a row, for messages: "data set 'digits, training', sample 12".
   std::string sample_name(int64_t row) const;
+  /// The name of the data set, for messages.
+  const std::string& data() const { return data_; }
   /// The samples' indices in the data set, on the device.
   const Tensor& indices() const { return on_device_.indices(); }
   const Batch& on_device() const { return on_device_; }

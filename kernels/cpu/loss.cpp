@@ -117,7 +117,7 @@ void log_softmax_backward(const Tensor& y, const Tensor& dy, Tensor& dx) {
 void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tensor& loss, Tensor& probabilities) {
   const int64_t rows = x.size(0), columns = x.size(1);
   const int64_t* label = labels.data<int64_t>();
-  for (int64_t row = 0; row < rows; ++row) kernels::check_label(label[row], row, columns);
+  for (int64_t row = 0; row < rows; ++row) kernels::check_label(labels, row, columns);
   const Tensor row_losses = Tensor::empty({rows});
   visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
     const T* in = x.data<T>();

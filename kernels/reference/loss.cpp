@@ -101,7 +101,7 @@ void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tens
     for (int64_t n = 0; n < rows; ++n) {
       const T* in = x.data<T>() + n * classes;
       const int64_t label = labels.data<int64_t>()[n];
-      kernels::check_label(label, n, classes);
+      kernels::check_label(labels, n, classes);
       const Wide total = log_sum_exp(in, classes);
       for (int64_t c = 0; c < classes; ++c) {
         const auto target = static_cast<Wide>(target_of(c, label, classes, smoothing));
@@ -191,7 +191,7 @@ void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels
     for (int64_t n = 0; n < rows; ++n) {
       const int64_t label = labels.data<int64_t>()[n];
       const bool counts = label != options.ignored;
-      if (counts) kernels::check_label(label, n, classes);
+      if (counts) kernels::check_label(labels, n, classes);
       for (int64_t c = 0; c < classes; ++c) {
         const auto share = counts ? weight[c] * (everywhere + (c == label ? extra : 0)) : wider_t<T>(0);
         targets.data<T>()[n * classes + c] = static_cast<T>(share);

@@ -82,8 +82,9 @@ Forward forward_pass(const Task& task, Module& model, const DeviceBatch& batch) 
   try {
     return task.forward(model, batch);
   } catch (const kernels::LabelError& error) {
-    if (error.row >= batch.size()) throw;  // the rows are not those of the batch
-    throw InputError(join({batch.sample_name(error.row), ": ", error.reason}));
+    // If there are other labels than one per sample, such as those of frames, the row does not tell the sample.
+    if (error.rows != batch.size()) fail_input({"data set '", batch.data(), "': ", error.what()});
+    fail_input({batch.sample_name(error.row), ": ", error.reason});
   }
 }
 

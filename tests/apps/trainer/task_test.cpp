@@ -287,7 +287,8 @@ TEST(Application, RefusesNothingInPlaceOfDataOrModels) {
             "train_line: `model` returned no model");
 }
 
-// Labels that are no class are the user's fault: the message names data set and sample.
+// Labels that are no class are the user's fault: the message names the data set, and the sample if there is one label
+// for each.
 TEST(ForwardPass, NamesTheSampleOfALabelThatIsNoClass) {
   struct Classifier final : Layer {
     Variable forward(const Variable& x) override { return x; }
@@ -300,12 +301,16 @@ TEST(ForwardPass, NamesTheSampleOfALabelThatIsNoClass) {
     }
     std::vector<Ratio> count(std::span<const Tensor>, const Batch&) const override { return {{1, 0}}; }
   };
-  const Batch batch(Tensor::from<int64_t>({2}, {40, 12}),
-                    {{"x", Tensor::zeros({2, 3})}, {"y", Tensor::from<int64_t>({2}, {2, 7})}});
   Classifier model;
-  EXPECT_EQ(message_of<InputError>(
-                [&] { forward_pass(Classification(), model, DeviceBatch(batch, batch, DType::f32, "own, training")); }),
+  const auto message = [&](const Tensor& x, const Tensor& y) {
+    const Batch batch(Tensor::from<int64_t>({2}, {40, 12}), {{"x", x}, {"y", y}});
+    return message_of<InputError>(
+        [&] { forward_pass(Classification(), model, DeviceBatch(batch, batch, DType::f32, "own, training")); });
+  };
+  EXPECT_EQ(message(Tensor::zeros({2, 3}), Tensor::from<int64_t>({2}, {2, 7})),
             "data set 'own, training', sample 12: label 7, expected 0 to 2 for 3 classes");
+  EXPECT_EQ(message(Tensor::zeros({2, 3, 2}), Tensor::from<int64_t>({2, 2}, {2, 7, 0, 0})),
+            "data set 'own, training': cross_entropy: row 1 has label 7, expected 0 to 2 for 3 classes");
 }
 
 TEST(Application, NamesTheFieldsThatDiffer) {
