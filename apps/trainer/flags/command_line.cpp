@@ -180,13 +180,15 @@ class CommandLine {
       if (flag.offered) add(flag, field);
     });
     app_.get_option("--data")->type_name(data_words());
-    for (const Choice& choice : application.choices) add_choice(choice);
-    for (const Count& count : application.counts)
-      add({"Model", count.flag.c_str(), "N", count.help.c_str()}, settings_.counts[count.flag] = count.value);
     app_.add_option("--config", config_, "Read flags from this file")->group(kProgram)->type_name("FILE");
     app_.add_flag("--print-config", print_config_, "Print the settings as such a file")->group(kProgram);
     app_.add_flag("--version", print_version_, "Print the versions of tern and what it uses")->group(kProgram);
     app_.set_help_flag("--help,-h", "Print this help")->group(kProgram);
+    for (const Choice& choice : application.choices) add_choice(choice);
+    for (const Count& count : application.counts) {
+      check_own(count.flag);
+      add({"Model", count.flag.c_str(), "N", count.help.c_str()}, settings_.counts[count.flag] = count.value);
+    }
   }
 
   Invocation read(int argc, const char* const* argv) {
@@ -298,7 +300,15 @@ class CommandLine {
     return listed(words);
   }
 
+  /// Checks the name of a flag of the application.
+  void check_own(const std::string& flag) const {
+    check(!flag.starts_with('-'), "the application's flag '", flag, "' has dashes, expected its name without them");
+    check(app_.get_option_no_throw("--" + flag) == nullptr, "the application has a flag --", flag,
+          ", but there is another flag of this name");
+  }
+
   void add_choice(const Choice& choice) {
+    check_own(choice.flag);
     std::string& field = settings_.choices[choice.flag] = choice.values.front();
     const std::vector<std::string_view> words(choice.values.begin(), choice.values.end());
     const auto read = [words, &field](const std::vector<std::string>& found) {

@@ -273,6 +273,11 @@ TEST(Application, RefusesAnOfferThatIsNotClear) {
   application = line_application();
   application.choices = {{.flag = "kind", .values = {}, .help = ""}};
   EXPECT_EQ(message(application), "the application's choice --kind has no values");
+  application.choices = {{.flag = "shuffle", .values = {"a"}, .help = ""}};
+  EXPECT_EQ(message(application), "the application has a flag --shuffle, but there is another flag of this name");
+  application.choices = {};
+  application.counts = {{.flag = "--hidden", .value = 1, .help = ""}};
+  EXPECT_EQ(message(application), "the application's flag '--hidden' has dashes, expected its name without them");
 }
 
 TEST(Application, RefusesNothingInPlaceOfDataOrModels) {
