@@ -96,11 +96,15 @@ std::vector<uint8_t> refuse_pictures(const Image&, const ImageSpec&) {
   fail_input({"this file is not a melody: --data tones has only generated spectrograms"});
 }
 
-/// "x: f32 [6], label: i64 []"
+/// "x: f32 [6], frames: sequence of f32 [12], label: i64 []"
 std::string described_fields(const Dataset& data) {
   std::string text;
-  for (const Field& field : data.fields())
-    text += join({text.empty() ? "" : ", ", field.name, ": ", field.dtype, " ", field.shape});
+  for (const Field& field : data.fields()) {
+    const char* kind = field.kind == FieldKind::sequence ? "sequence of "
+                       : field.kind == FieldKind::sparse ? "sparse "
+                                                         : "";
+    text += join({text.empty() ? "" : ", ", field.name, ": ", kind, field.dtype, " ", field.shape});
+  }
   return text;
 }
 
@@ -262,6 +266,7 @@ std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, cons
       data, Sampler{.size = data.size(), .shuffle = s.shuffle, .seed = static_cast<uint64_t>(s.seed)},
       LoaderOptions{.batch_size = samples_per_rank(s, team.size()),
                     .threads = 0,
+                    .name = s.data + ", training",
                     .transform = transform_for(s, data).for_evaluation()});
 }
 

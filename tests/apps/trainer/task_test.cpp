@@ -329,6 +329,22 @@ TEST(Application, NamesTheFieldsThatDiffer) {
   EXPECT_EQ(message_of<InputError>([&] { load_run_data(settings); }),
             "--data odd: the training set has the fields x: f32 [1], y: f32 [1], the test set x: f32 [1], y: f64 [1], "
             "expected the same");
+
+  struct OneField final : Dataset {
+    explicit OneField(FieldKind kind) : kind_(kind) {}
+    int64_t size() const override { return 1; }
+    std::vector<Field> fields() const override { return {{.name = "x", .shape = {9}, .kind = kind_}}; }
+    Sample sample(int64_t) const override { return {}; }
+    FieldKind kind_;
+  };
+  application.datasets = {{.name = "kinds", .load = [](const TrainSettings&, Split split) {
+                             return std::make_shared<OneField>(split == Split::test ? FieldKind::sparse
+                                                                                    : FieldKind::sequence);
+                           }}};
+  const TrainSettings kinds = read_words(application, {"--data", "kinds"}).settings;
+  EXPECT_EQ(message_of<InputError>([&] { load_run_data(kinds); }),
+            "--data kinds: the training set has the fields x: sequence of f32 [9], the test set x: sparse f32 [9], "
+            "expected the same");
 }
 
 TEST(Application, HasOnlyFlagsThatItsTaskCanUse) {
