@@ -32,8 +32,10 @@ TEST(Score, HasANameOfItsOwn) {
   };
   EXPECT_EQ(message({{.name = "accuracy"}, {.name = "phone error rate"}}), "");
   EXPECT_EQ(message({}), "the task has no scores, expected one or more");
-  for (const std::vector<Score>& scores :
-       {std::vector<Score>{{.name = "loss"}}, {{.name = ""}}, {{.name = "a b"}, {.name = "a_b"}}})
+  for (const std::vector<Score>& scores : {std::vector<Score>{{.name = "loss"}},
+                                           {{.name = "reached target"}},
+                                           {{.name = ""}},
+                                           {{.name = "a b"}, {.name = "a_b"}}})
     EXPECT_NE(message(scores).find("expected names that differ from each other"), std::string::npos);
 }
 
