@@ -32,8 +32,8 @@ TensorDataset::TensorDataset(NamedTensors tensors) : tensors_(std::move(tensors)
     check_input(tensor.defined() && tensor.rank() > 0, "tensor data set: '", name, "' has no rows, expected [N, ...]");
     check_input(tensor.device() == Device{}, "tensor data set: '", name, "' is on ", tensor.device(), ", expected on ",
                 Device{});
-    check_input(tensor.size(0) == first.size(0), "tensor data set: '", name, "' has ", tensor.size(0), " rows, '",
-                first_name, "' has ", first.size(0));
+    check_input(tensor.size(0) == first.size(0), "tensor data set: '", name, "' has ", tensor.size(0),
+                " rows, expected ", first.size(0), " as in '", first_name, "'");
     tensor = tensor.to(MemoryFormat::row_major);
   }
   size_ = first.size(0);

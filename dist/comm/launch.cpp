@@ -96,7 +96,8 @@ class Reader {
       check_input(host.has_value(), "MASTER_ADDR is not set, expected rank 0's address, or TERN_MASTER_ADDR");
       return *host;
     }
-    fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address: ", launcher.name, " does not give it"});
+    fail_input({"TERN_MASTER_ADDR is not set, expected rank 0's address",
+                &launcher == &kOwn ? "" : join({", which ", launcher.name, " does not give"})});
   }
 
   uint16_t port(const Launcher& launcher) const {

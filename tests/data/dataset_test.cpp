@@ -80,7 +80,8 @@ TEST(TensorDataset, RefusesTensorsWithoutCommonRows) {
     return message_of<InputError>([&] { TensorDataset{tensors}; });
   };
   EXPECT_EQ(message({}), "tensor data set: no tensors, expected one or more");
-  EXPECT_EQ(message({{"x", numbered({3, 2})}, {"y", numbered({2})}}), "tensor data set: 'y' has 2 rows, 'x' has 3");
+  EXPECT_EQ(message({{"x", numbered({3, 2})}, {"y", numbered({2})}}),
+            "tensor data set: 'y' has 2 rows, expected 3 as in 'x'");
   EXPECT_EQ(message({{"x", numbered({})}}), "tensor data set: 'x' has no rows, expected [N, ...]");
   EXPECT_EQ(message({{"x", Tensor()}}), "tensor data set: 'x' has no rows, expected [N, ...]");
 }

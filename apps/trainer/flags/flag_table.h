@@ -117,7 +117,9 @@ void visit_data_flags(Settings& s, Visit& visit) {
   const std::string resized = names_of(&DatasetEntry::resizes), cached = names_of(&DatasetEntry::caches);
   const bool any_resizes = !resized.empty(), any_folder = offers(&DatasetEntry::needs_folder);
   visit(flag("data", "NAME", "Data set").shapes_result().used_by(Use::model), s.data);
-  visit(flag("data-dir", "DIR", "Folder with the data set's files (images: or a list of files)")
+  visit(flag("data-dir", "DIR",
+             any_resizes ? "Folder with the data set's files (images: or a list of files)"
+                         : "Folder with the data set's files")
             .used_by(Use::model)
             .offered_if(any_folder)
             .needing(!dataset || dataset->needs_folder, "--data " + s.data + " reads no files"),

@@ -92,7 +92,12 @@ TEST(ClusterPlace, ReadsOpenMpiOnOneMachine) {
 TEST(ClusterPlace, NeedsTheMasterThatMpiDoesNotTell) {
   auto two_machines = kOpenMpi;
   two_machines["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
-  EXPECT_NE(message_of<InputError>([&] { place_in(two_machines); }).find("TERN_MASTER_ADDR"), std::string::npos);
+  EXPECT_EQ(message_of<InputError>([&] { place_in(two_machines); }),
+            "TERN_MASTER_ADDR is not set, expected rank 0's address, which Open MPI does not give");
+  EXPECT_EQ(message_of<InputError>([] {
+              place_in({{"TERN_RANK", "0"}, {"TERN_WORLD_SIZE", "2"}});
+            }),
+            "TERN_MASTER_ADDR is not set, expected rank 0's address");
   EXPECT_EQ(place_in(two_machines + Variables{{"TERN_MASTER_ADDR", "node1"}})->master.host, "node1");
 }
 
