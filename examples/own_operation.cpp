@@ -1,7 +1,6 @@
 #include <tern/kernels/elementwise.h>
 #include <tern/tern.h>
 #include <cstdio>
-#include "tern/kernels/elementwise.h"
 
 using namespace tern;
 
