@@ -39,7 +39,7 @@ std::optional<int64_t> number(const Json& event, const char* key) {
 }
 
 /// Collects steps and evaluations in the order of the log. If a resumed run repeats some, the later ones count.
-class Course {
+class RunEvents {
  public:
   void add(const Json& event) {
     const std::string kind = event.value("event", "");
@@ -125,11 +125,11 @@ std::optional<RunResult> read_result(const std::filesystem::path& log) {
                    .encode = done.at("encode_seconds"),
                    .wait = done.at("wait_seconds"),
                    .decode = done.at("decode_seconds")};
-  Course course;
+  RunEvents events;
   std::ifstream file(log);
   for (std::string line; std::getline(file, line);)
-    if (const Json event = Json::parse(line, nullptr, false); event.is_object()) course.add(event);
-  course.describe(result);
+    if (const Json event = Json::parse(line, nullptr, false); event.is_object()) events.add(event);
+  events.describe(result);
   result.score = done.at(result.score_key);
   return result;
 }

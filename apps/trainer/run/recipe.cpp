@@ -73,7 +73,7 @@ std::vector<int64_t> steps_of(const TrainSettings& s, int64_t total_steps) {
   return steps;
 }
 
-Schedule make_course(const TrainSettings& s, int64_t total_steps) {
+Schedule schedule_without_warmup(const TrainSettings& s, int64_t total_steps) {
   const int64_t steps = std::max<int64_t>(1, total_steps);
   switch (s.lr_schedule) {
     case LrSchedule::constant: break;
@@ -185,10 +185,10 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module&
 
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
   check_length(settings, total_steps);
-  Schedule course = make_course(settings, total_steps);
-  if (settings.warmup == 0) return course;
-  return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, settings.warmup, std::move(course))
-                                : warm_up(std::move(course), settings.warmup);
+  Schedule schedule = schedule_without_warmup(settings, total_steps);
+  if (settings.warmup == 0) return schedule;
+  return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, settings.warmup, std::move(schedule))
+                                : warm_up(std::move(schedule), settings.warmup);
 }
 
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,

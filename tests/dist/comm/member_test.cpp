@@ -177,8 +177,7 @@ TEST(Member, ThatIsSlowAtTheStartIsToldFromADeadOne) {
 }
 
 TEST(Member, ThatDiesAtTheStartIsNamedAtOnce) {
-  const std::pair<bool, const char*> table[] = {{false, "closed its connection"},
-                                                {true, "gave no sign of life for 0.5 s"}};
+  const std::pair<bool, const char*> table[] = {{false, "closed its connection"}, {true, "sent nothing for 0.5 s"}};
   for (const auto& [stays, cause] : table) {
     Listener listener{Address{}};
     const Address master = listener.address();

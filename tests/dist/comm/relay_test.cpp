@@ -111,8 +111,8 @@ TEST(Relayed, ASlowDataConnectionIsWaitedFor) {
 
 TEST(Relayed, AStalledNetworkIsSilence) {
   const auto errors = errors_after(Relay::Fault::stall, 0);
-  EXPECT_NE(errors[0].find("gave no sign of life for 0.5 s"), std::string::npos) << errors[0];
-  EXPECT_NE(errors[1].find("gave no sign of life for 0.5 s"), std::string::npos) << errors[1];
+  EXPECT_NE(errors[0].find("sent nothing for 0.5 s"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[1].find("sent nothing for 0.5 s"), std::string::npos) << errors[1];
 }
 
 }  // namespace

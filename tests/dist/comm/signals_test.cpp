@@ -49,7 +49,7 @@ TEST(Signals, AKilledRankIsNamedByAll) {
 }
 
 TEST(Signals, AStoppedRankIsNamedByAllOnceItHasBeenSilent) {
-  EXPECT_NE(errors_after(SIGSTOP)[0].find("gave no sign of life for 0.5 s"), std::string::npos);
+  EXPECT_NE(errors_after(SIGSTOP)[0].find("sent nothing for 0.5 s"), std::string::npos);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_F(TrainLenetSupervisor, AStoppedRankIsTheSameCauseToAllAndIsEnded) {
     const Outcome outcome = outcome_of_signal(rank, SIGSTOP, std::chrono::seconds(8));
     EXPECT_EQ(outcome.code, 3) << outcome.err;
     const std::string told = common_cause(outcome, rank);
-    EXPECT_NE(told.find("gave no sign of life for 1 s"), std::string::npos) << told;
+    EXPECT_NE(told.find("sent nothing for 1 s"), std::string::npos) << told;
     EXPECT_NE(outcome.err.find("is stopped: killing it"), std::string::npos) << outcome.err;
   }
 }
