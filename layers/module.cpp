@@ -134,10 +134,12 @@ std::vector<NamedParameter> Module::trained_parameters() {
 
 int64_t Module::parameter_count() {
   int64_t count = 0;
-  for (const auto& [name, parameter] : parameters()) {
-    check(parameter->value().defined(), "parameter_count: '", name, "' has no value yet; call initialize(seed) first");
-    count += parameter->value().numel();
-  }
+  visit_modules({}, [&](const std::string&, Module& module) {
+    for (const auto& own : module.parameters_) {
+      const Tensor& value = own->parameter.value();
+      count += value.defined() ? value.numel() : own->first_shape.numel();
+    }
+  });
   return count;
 }
 

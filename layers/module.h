@@ -76,7 +76,7 @@ class Module {
   void load_state(const StateDict& state);
   /// Copies the tensors that fit, as for a model with a new last layer. Throws InputError if none fits.
   PartialCopy load_matching_state(const StateDict& state);
-  /// The number of elements of all parameters.
+  /// The number of elements of all parameters. Before `initialize`, of those that it will make.
   int64_t parameter_count();
   void zero_gradients();
 

@@ -59,6 +59,7 @@ TEST(Module, MayTakeAnyInputsAndHaveNoOptions) {
 
 TEST(Module, NamesItsStateAsPyTorchDoes) {
   Network network;
+  EXPECT_EQ(network.parameter_count(), 12 + 6 + 9 + 8) << "before they have values";
   network.initialize(1);
   EXPECT_EQ(names(network.state()),
             (std::vector<std::string>{"blocks.0.weight", "blocks.0.bias", "blocks.2.weight", "blocks.2.bias",
