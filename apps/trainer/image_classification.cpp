@@ -58,20 +58,35 @@ Forward ImageClassification::loss(Layer& model, const DeviceBatch& batch) const 
   return {cross_entropy(logits, batch["label"], {.smoothing = model.training() ? label_smoothing_ : 0}), {logits}};
 }
 
-int64_t count_correct(const Tensor& logits, const Tensor& labels) {
+std::vector<Score> ImageClassification::scores() const {
+  return {{.name = top_ == 1 ? "accuracy" : fmt::format("top-{} accuracy", top_)}};
+}
+
+namespace {
+
+/// The classes whose value comes before the label's. NaN comes before nothing, and nothing before NaN, except by order.
+int64_t classes_before(const float* row, int64_t classes, int64_t label) {
+  const float own = row[label];
+  return std::count_if(row, row + label, [own](float value) { return !(value < own); }) +
+         std::count_if(row + label + 1, row + classes, [own](float value) { return value > own; });
+}
+
+}  // namespace
+
+int64_t count_correct(const Tensor& logits, const Tensor& labels, int64_t top) {
   const Tensor rows = logits.to(Device{}).to(DType::f32);
   const int64_t classes = rows.size(1);
   const float* row = rows.data<float>();
   int64_t correct = 0;
   for (const int64_t label : labels.span<int64_t>()) {
-    correct += std::max_element(row, row + classes) - row == label;
+    correct += classes_before(row, classes, label) < top;
     row += classes;
   }
   return correct;
 }
 
 std::vector<Ratio> ImageClassification::count(std::span<const Tensor> outputs, const Batch& batch) const {
-  return {{static_cast<double>(count_correct(outputs[0], batch["label"])), static_cast<double>(batch.size())}};
+  return {{static_cast<double>(count_correct(outputs[0], batch["label"], top_)), static_cast<double>(batch.size())}};
 }
 
 std::string ImageClassification::predict(Module& model, const TrainSettings& settings) const {

@@ -90,6 +90,7 @@ struct TrainSettings {
   int64_t eval_batch_size = 250;
   int64_t eval_every = 0;                   ///< steps; 0: after each epoch
   std::optional<double> target_score = {};  ///< of the task's first score, as people see it: in %, if it is a share
+  int64_t top = 1;
   bool shuffle = true;
   int64_t loader_threads = 1;
 

@@ -112,6 +112,8 @@ class Task {
   virtual std::string sample_noun() const { return "samples"; }
   /// Whether the loss uses --label-smoothing.
   virtual bool smooths_labels() const { return false; }
+  /// Whether the score uses --top.
+  virtual bool ranks_classes() const { return false; }
   /// Whether `predict` works.
   virtual bool predicts() const { return false; }
   /// The text that --predict FILE... prints. Throws InputError if a file is wrong.

@@ -152,6 +152,12 @@ void visit_data_flags(Settings& s, Visit& visit) {
         s.accumulate);
   visit(flag("eval-batch-size", "N", "Samples per evaluation step").used_by(Use::evaluation).in(kSamples),
         s.eval_batch_size);
+  visit(flag("top", "N", "A sample is right if its class is among the N most likely ones")
+            .agrees(Agreement::ranks)
+            .used_by(Use::evaluation)
+            .in(kFromOne)
+            .offered_if(task_of(s)->ranks_classes()),
+        s.top);
   visit(flag("shuffle", nullptr, "Visit the samples in a new order each epoch").shapes_result(), s.shuffle);
   visit(flag("loader-threads", "N", "Threads that prepare batches ahead; 0: none")
             .used_by(Use::evaluation)

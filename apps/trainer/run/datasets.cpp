@@ -188,7 +188,7 @@ bool needs_data_to_describe(const TrainSettings& settings) {
 }
 
 std::shared_ptr<const Task> task_of(const TrainSettings& settings) {
-  return settings.task ? settings.task : std::make_shared<ImageClassification>(settings.label_smoothing);
+  return settings.task ? settings.task : std::make_shared<ImageClassification>(settings.label_smoothing, settings.top);
 }
 
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
@@ -215,6 +215,9 @@ RunData load_run_data(const TrainSettings& settings) {
   const std::string training = described_fields(*data.training), test = described_fields(*data.test);
   check_input(training == test, "--data ", settings.data, ": the training set has the fields ", training,
               ", the test set ", test, ", expected the same");
+  const auto* const images = dynamic_cast<const ImageDataset*>(data.training.get());
+  check_input(settings.top == 1 || !images || settings.top < images->spec().classes, "--top: found ", settings.top,
+              ", expected fewer than the ", images ? images->spec().classes : 0, " classes of ", settings.data);
   if (settings.workers) data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
   return data;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tern/autograd/functional.h"
 #include "tern/layers/linear.h"
@@ -353,7 +354,7 @@ TEST(Application, HasOnlyFlagsThatItsTaskCanUse) {
   const Application application = line_application();
   const std::string help = read_words(application, {"--help"}).text;
   const std::string config = read_words(application, {"--print-config"}).text;
-  for (const char* flag : {"data-dir", "resize", "fit", "cache", "label-smoothing", "predict"}) {
+  for (const char* flag : {"data-dir", "resize", "fit", "cache", "top", "label-smoothing", "predict"}) {
     EXPECT_EQ(help.find(std::string("--") + flag + ' '), std::string::npos) << flag;
     EXPECT_EQ(config.find(std::string(flag) + '='), std::string::npos) << flag;
     EXPECT_NE(message_of<InputError>([&] {
@@ -403,6 +404,20 @@ TEST(ImageClassification, SmoothsLabelsInTrainingOnly) {
   model.set_training(false);
   EXPECT_EQ(task.forward(model, given).loss.value().item(), expected(0));
   EXPECT_EQ(task.count(task.forward(model, given).values(), batch)[0].value(), 0);
+}
+
+TEST(ImageClassification, CountsTheMostLikelyClasses) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor logits = Tensor::from<float>({4, 4}, std::vector<float>{3, 1, 2, 0,          // the label is second
+                                                                       1, 1, 1, 0,          // equal values: third
+                                                                       9, 8, 7, 9,          // second
+                                                                       kNan, 5, kNan, 6});  // third
+  const Tensor labels = Tensor::from<int64_t>({4}, std::vector<int64_t>{2, 2, 3, 2});
+  const int64_t expected[] = {0, 2, 4};
+  for (int64_t top = 1; top <= 3; ++top) EXPECT_EQ(count_correct(logits, labels, top), expected[top - 1]) << top;
+  EXPECT_EQ(count_correct(logits, Tensor::zeros({4}, {.dtype = DType::i64})), 4);
+  EXPECT_EQ(ImageClassification(0).scores()[0].name, "accuracy");
+  EXPECT_EQ(ImageClassification(0, 5).scores()[0].name, "top-5 accuracy");
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--local-batch-size", "0"}, "--local-batch-size: found 0, expected 1 or more"},
       {{"--local-batch-size", "9000000000000000000"}, "--local-batch-size: found 9000000000000000000, expected"},
       {{"--eval-batch-size", "0"}, "--eval-batch-size: found 0"},
+      {{"--top", "0"}, "--top: found 0, expected 1 or more"},
+      {{"--top", "10"}, "--top: found 10, expected fewer than the 10 classes of mnist"},
       {{"--histograms", "3"}, "--histograms would change nothing: it needs --log FILE or --tensorboard DIR"},
       {{"--histograms", "-1", "--log", "@log"}, "--histograms: found -1, expected 0 or more"},
       {{"--epochs", "-1"}, "--epochs: found -1"},

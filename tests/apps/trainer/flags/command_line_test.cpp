@@ -85,6 +85,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--batch-size",
                            "--local-batch-size",
                            "--eval-batch-size",
+                           "--top ",
                            "--optimizer",
                            "--lr ",
                            "--lr-schedule",
