@@ -10,6 +10,12 @@ Variable Sequential::forward(const Variable& x) {
   return y;
 }
 
+Variable Branches::forward(const Variable& x) {
+  std::vector<Variable> outputs;
+  for (Layer* branch : branches_) outputs.push_back((*branch)(x));
+  return concat(outputs, 1);
+}
+
 Variable Residual::forward(const Variable& x) {
   const Variable y = body(x), other = shortcut(x);
   return relu_ ? add_relu(y, other) : y + other;

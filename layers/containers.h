@@ -34,6 +34,31 @@ class Sequential final : public Layer {
   std::vector<Layer*> layers_;
 };
 
+/// Layers that all take x [N, C, ...]. It concatenates their outputs along the channels (Szegedy et al., "Going deeper
+/// with convolutions", 2015). Their names are "branch1", "branch2", ..., as in torchvision's Inception.
+class Branches final : public Layer {
+ public:
+  struct Options {};
+  explicit Branches(const Options& = {}) {}
+
+  /// Appends a branch and returns it: `append<Sequential>().append<MaxPool2d>(...).append<Conv2d>(...)`. A Sequential
+  /// without layers passes x.
+  template <std::derived_from<Layer> L>
+  L& append() {
+    return static_cast<L&>(*branches_.emplace_back(&add<L>(next_name())));
+  }
+  template <std::derived_from<Layer> L>
+  L& append(const typename L::Options& options) {
+    return static_cast<L&>(*branches_.emplace_back(&add<L>(next_name(), options)));
+  }
+  Variable forward(const Variable& x) override;
+
+ private:
+  std::string next_name() const { return "branch" + std::to_string(branches_.size() + 1); }
+
+  std::vector<Layer*> branches_;
+};
+
 /// body(x) + shortcut(x), then max(·, 0) with `relu` (He et al., 2016). A shortcut without layers is the identity.
 class Residual final : public Layer {
  public:

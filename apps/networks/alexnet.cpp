@@ -13,9 +13,7 @@ std::unique_ptr<Layer> make_alexnet(const ModelSpec& spec) {
   const AlexNetOptions options{.classes = spec.images.classes, .dropout = std::stod(spec.choices.at("dropout"))};
   if (spec.choice<Towers>("towers") == Towers::one) return std::make_unique<OneTowerAlexNet>(options);
   auto model = std::make_unique<AlexNet>(options);
-  for (const NamedModule& part : model->modules())
-    if (auto* norm = dynamic_cast<BatchNorm*>(part.module))
-      norm->set_momentum(std::stod(spec.choices.at("norm-momentum")));
+  set_norm_momentum(*model, spec);
   return model;
 }
 
@@ -36,9 +34,7 @@ const Network& alexnet() {
       .model = make_alexnet,
       .choices = {choice_of<Towers>("towers", "Krizhevsky's AlexNet of 2012, or of 2014"),
                   {.flag = "dropout", .values = {"0.5", "0.2"}, .help = "Ratio: the paper's for float, or for ternary"},
-                  {.flag = "norm-momentum",
-                   .values = {"0.0003", "0.01", "0.1"},
-                   .help = "Weight of a batch in the towers' running statistics: the authors', or for short runs"}},
+                  norm_momentum_choice()},
       .recipe = {.defaults = {.data = "shapes224",
                               .fit = Fit::squash,
                               .iterations = 370'000,

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include "tern/core/error.h"
+#include "tern/layers/normalization.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/networks/googlenet.h"
 #include "tern/networks/lenet.h"
 #include "tern/networks/lstm.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/networks/vgg.h"
 #include "tern/trainer/flags/words.h"
 
 namespace tern::networks {
@@ -21,6 +24,18 @@ std::vector<std::string> Preset::flags() const {
   for (const auto& [flag, value] : counts) words.insert(words.end(), {"--" + flag, std::to_string(value)});
   for (const auto& [flag, value] : choices) words.insert(words.end(), {"--" + flag, value});
   return words;
+}
+
+Choice norm_momentum_choice() {
+  return {.flag = "norm-momentum",
+          .values = {"0.0003", "0.01", "0.1"},
+          .help = "Weight of a batch in the running statistics: TernGrad's authors', or for short runs"};
+}
+
+void set_norm_momentum(Module& model, const ModelSpec& spec) {
+  for (const NamedModule& part : model.modules())
+    if (auto* norm = dynamic_cast<BatchNorm*>(part.module))
+      norm->set_momentum(std::stod(spec.choices.at("norm-momentum")));
 }
 
 Application Network::application() const {
@@ -53,7 +68,8 @@ TrainSettings Variant::settings() const {
 }
 
 std::span<const Network* const> all() {
-  static const Network* const table[] = {&lenet(), &mlp(), &cifarnet(), &resnet(), &alexnet(), &lstm()};
+  static const Network* const table[] = {&lenet(),   &mlp(), &cifarnet(),  &resnet(),
+                                         &alexnet(), &vgg(), &googlenet(), &lstm()};
   return table;
 }
 

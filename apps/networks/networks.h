@@ -32,6 +32,11 @@ struct Preset {
   std::vector<std::string> flags() const;
 };
 
+/// --norm-momentum: the momentum of batch normalisation in the networks that TernGrad trains on ImageNet.
+Choice norm_momentum_choice();
+/// Gives the value of --norm-momentum to every batch normalisation of the model.
+void set_norm_momentum(Module& model, const ModelSpec& spec);
+
 /// The description of a network. Its training program, the papers' tables and the advisor use it. Immutable.
 struct Network {
   std::string name;  ///< such as "resnet"; the program train_resnet trains it

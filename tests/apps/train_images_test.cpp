@@ -149,6 +149,33 @@ TEST_F(TrainImages, AlexNetSquashesThemSlow) {
   EXPECT_NE(run({"--print-config"}, TERN_TRAIN_ALEXNET).out.find("\nfit=\"squash\"\n"), std::string::npos);
 }
 
+TEST_F(TrainImages, VggTakesThemInEitherSizeSlow) {
+  struct Row {
+    std::vector<std::string> flags;
+    int64_t parameters;
+  };
+  const Row rows[] = {{{"--resize", "224"}, 128'810'058 - 8 * 4097},
+                      {{"--resize", "32", "--stem", "cifar", "--depth", "19"}, 20'554'826 - 8 * 513}};
+  for (const Row& row : rows) {
+    std::vector<std::string> flags = {"--batch-size", "2",          "--iterations", "2", "--threads", "1",
+                                      "--log",        place("log"), "--quiet"};
+    flags.insert(flags.end(), row.flags.begin(), row.flags.end());
+    const Outcome outcome = run(flags, TERN_TRAIN_VGG);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(log("start").at(0)["parameters"], row.parameters);
+    EXPECT_EQ(log("step").size(), 2u);
+  }
+}
+
+TEST_F(TrainImages, BnInceptionTakesRandomAreasOfThem) {
+  const Outcome outcome = run({"--variant", "bn-inception", "--resize", "48", "--batch-size", "4", "--iterations", "2",
+                               "--threads", "1", "--log", place("log"), "--quiet"},
+                              TERN_TRAIN_GOOGLENET);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(log("start").at(0)["parameters"], 10'270'474 - 8 * 1025);
+  EXPECT_EQ(log("step").size(), 2u);
+}
+
 TEST_F(TrainImages, SayWhatIsWrongWithThem) {
   const auto refused = [&](const std::vector<std::string>& words, const std::string& sentence) {
     const Outcome outcome = run(words);

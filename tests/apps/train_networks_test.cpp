@@ -44,6 +44,19 @@ TEST_F(TrainNetworks, AlexNetTrainsOnLargeShapesSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_ALEXNET, {"--batch-size", "2"}), 56'910'570);
 }
 
+TEST_F(TrainNetworks, GoogLeNetTrainsOnLargeShapesSlow) {
+  EXPECT_EQ(parameters(TERN_TRAIN_GOOGLENET, {"--batch-size", "2"}), 5'610'154);
+}
+
+TEST_F(TrainNetworks, BnInceptionHasNoDropout) {
+  const auto printed = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--variant", "bn-inception", "--print-config"});
+    return run(TERN_TRAIN_GOOGLENET, words).out;
+  };
+  EXPECT_NE(printed({}).find("\ndropout=\"0\"\n"), std::string::npos) << printed({});
+  EXPECT_NE(printed({"--dropout", "0.2"}).find("\ndropout=\"0.2\"\n"), std::string::npos);
+}
+
 TEST_F(TrainNetworks, TakeTheirPapersSettings) {
   const auto printed = [&](const char* program) { return run(program, {"--print-config"}).out; };
   for (const char* line : {"\niterations=300000\n", "\nbatch-size=128\n", "\noptimizer=\"adam\"\n", "\nlr=0.0002\n",
@@ -84,6 +97,9 @@ TEST_F(TrainNetworks, SayWhatDoesNotFit) {
   };
   refused(TERN_TRAIN_RESNET, {"--depth", "34"}, "ResNet: found depth 34, expected 18, 20, 32, 44, 50, 56, 110 or 152");
   refused(TERN_TRAIN_LENET, {"--data", "shapes"}, "LeNet: found images of 3x32x32, expected 1x28x28");
+  refused(TERN_TRAIN_VGG, {"--depth", "34"}, "--depth: found '34', expected A|12|16|19");
+  refused(TERN_TRAIN_VGG, {"--data", "digits"}, "VGG: found images of 28x28, expected 32x32 or larger");
+  refused(TERN_TRAIN_GOOGLENET, {"--data", "digits"}, "GoogLeNet: found images of 28x28, expected 32x32 or larger");
   refused(TERN_TRAIN_ALEXNET, {"--data", "shapes"}, "a crop of 224x224 does not fit into an image of 32x32");
   refused(TERN_TRAIN_RESNET, {"--data", "cifar10"}, "--data cifar10: needs --data-dir DIR");
   refused(TERN_TRAIN_RESNET, {"--data", "cifar10", "--data-dir", folder_.path().string()},

@@ -94,9 +94,9 @@ def times_of(run):
     return [milliseconds(run) for _ in range(repeats)]
 
 
-def tern_median(bench, name, threads):
+def tern_median(bench, case):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        subprocess.run([bench, "--filter", f"^operation/{name}/t{threads}$", "--rounds", "1", "--json", file.name],
+        subprocess.run([bench, "--filter", f"^{case}$", "--rounds", "1", "--json", file.name],
                        check=True, stdout=subprocess.DEVNULL)
         return json.load(open(file.name))[0]["median_ms"]
 
@@ -117,7 +117,7 @@ def main():
             runs = [form() for form in forms]
             own, others = [], [[] for _ in runs]
             for _ in range(options.turns):
-                own.append(tern_median(options.bench, name, threads))
+                own.append(tern_median(options.bench, f"operation/{name}/t{threads}"))
                 for run, times in zip(runs, others):
                     times.append(statistics.median(times_of(run)))
             ours, theirs = statistics.median(own), min(statistics.median(times) for times in others)

@@ -5,9 +5,11 @@
 #include "tern/autograd/functional.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/networks/googlenet.h"
 #include "tern/networks/lenet.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/networks/vgg.h"
 #include "tern/optim/sgd.h"
 #include "tests/bench/case.h"
 
@@ -78,6 +80,12 @@ void add_training_steps(std::vector<Case>& cases) {
   add_model<networks::ResNet>(cases, "resnet20", {{3, 32, 32}, 10}, {.depth = 20});
   add_model<networks::ResNet>(cases, "resnet18", {{3, 32, 32}, 10}, {.depth = 18});
   add_model<networks::OneTowerAlexNet>(cases, "alexnet224", {{3, 224, 224}, 1000, 32});
+  const Task photos = {{3, 224, 224}, 1000, 16};
+  add_model<networks::Vgg>(cases, "vgg_a", photos, {.norm = networks::VggNorm::convolutions});
+  add_model<networks::Vgg>(cases, "vgg19", photos, {.depth = networks::VggDepth::nineteen});
+  add_model<networks::GoogLeNet>(cases, "googlenet", photos);
+  add_model<networks::GoogLeNet>(cases, "bn_inception", photos,
+                                 {.variant = networks::InceptionVariant::bn_inception, .dropout = 0});
 }
 
 }  // namespace tern::bench

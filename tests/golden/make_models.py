@@ -157,6 +157,105 @@ class OneTowerAlexNet(nn.Module):
         return self.classifier(torch.flatten(self.features(x), 1))
 
 
+VGG_STAGES = {"A": (1, 1, 2, 2, 2), 12: (1, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+
+
+class Vgg(nn.Module):
+    """torchvision's VGG. `norm` is how many parts have batch normalisation: convolutions, then the classifier too."""
+
+    def __init__(self, depth, norm, filters, hidden, pixels=1, classes=10, dropout=0.0):
+        super().__init__()
+        layers, inputs, outputs = [], 3, filters
+        for count in VGG_STAGES[depth]:
+            for _ in range(count):
+                layers.append(nn.Conv2d(inputs, outputs, 3, padding=1, bias=norm == 0))
+                layers += [nn.BatchNorm2d(outputs), nn.ReLU()] if norm > 0 else [nn.ReLU()]
+                inputs = outputs
+            layers.append(nn.MaxPool2d(2))
+            outputs = min(2 * outputs, 8 * filters)
+        self.features = nn.Sequential(*layers)
+        layers, inputs = [], inputs * pixels
+        for _ in range(2):
+            layers.append(nn.Linear(inputs, hidden, bias=norm < 2))
+            layers += [nn.BatchNorm1d(hidden)] if norm == 2 else []
+            layers += [nn.ReLU(), nn.Dropout(dropout)]
+            inputs = hidden
+        layers.append(nn.Linear(hidden, classes, bias=norm < 2))
+        layers += [nn.BatchNorm1d(classes, affine=False)] if norm == 2 else []
+        self.classifier = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.features(x), 1))
+
+
+class BasicConv2d(nn.Module):
+    def __init__(self, inputs, outputs, kernel=1, stride=1):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+        self.bn = nn.BatchNorm2d(outputs, 1e-3)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+class Inception(nn.Module):
+    """torchvision's Inception, or a module of BN-Inception: with a second convolution in the third branch."""
+
+    def __init__(self, inputs, ones, threes, wide, pooled, pool, double=False, stride=1):
+        super().__init__()
+        branches = [BasicConv2d(inputs, ones)] if ones else []
+        branches.append(nn.Sequential(BasicConv2d(inputs, threes[0]), BasicConv2d(*threes, 3, stride)))
+        branches.append(nn.Sequential(BasicConv2d(inputs, wide[0])))
+        if double:
+            branches[-1].append(BasicConv2d(*wide, 3))
+        branches[-1].append(BasicConv2d(wide[1] if double else wide[0], wide[1], 3, stride))
+        branches.append(nn.Sequential(pool))
+        if pooled:
+            branches[-1].append(BasicConv2d(inputs, pooled))
+        for i, branch in enumerate(branches, 1):
+            setattr(self, f"branch{i}", branch)
+        self.outputs = ones + threes[1] + wide[1] + (pooled or inputs)
+
+    def forward(self, x):
+        return torch.cat([branch(x) for branch in self.children()], 1)
+
+
+GOOGLENET = [(64, (96, 128), (16, 32), 32), (128, (128, 192), (32, 96), 64), 3,
+             (192, (96, 208), (16, 48), 64), (160, (112, 224), (24, 64), 64), (128, (128, 256), (24, 64), 64),
+             (112, (144, 288), (32, 64), 64), (256, (160, 320), (32, 128), 128), 2,
+             (256, (160, 320), (32, 128), 128), (384, (192, 384), (48, 128), 128)]
+BN_INCEPTION = [(64, (64, 64), (64, 96), 32), (64, (64, 96), (64, 96), 64), (0, (128, 160), (64, 96), 0),
+                (224, (64, 96), (96, 128), 128), (192, (96, 128), (96, 128), 128), (160, (128, 160), (128, 160), 128),
+                (96, (128, 192), (160, 192), 128), (0, (128, 192), (192, 256), 0), (352, (192, 320), (160, 224), 128),
+                (352, (192, 320), (192, 224), 128)]
+
+
+class GoogLeNet(nn.Module):
+    def __init__(self, rows, classes=10, dropout=0.0):
+        super().__init__()
+        def max_pool(window):
+            return nn.MaxPool2d(window, 2, ceil_mode=True)
+
+        layers = [BasicConv2d(3, 64, 7, 2), max_pool(3), BasicConv2d(64, 64), BasicConv2d(64, 192, 3), max_pool(3)]
+        inputs, double = 192, rows is BN_INCEPTION
+        for row in rows:
+            if isinstance(row, int):
+                layers.append(max_pool(row))
+                continue
+            stride = 2 if row[3] == 0 else 1
+            pool = nn.MaxPool2d(3, stride, 1)
+            if double and stride == 1 and row is not rows[-1]:
+                pool = nn.AvgPool2d(3, 1, 1, count_include_pad=False)
+            layers.append(Inception(inputs, *row, pool, double, stride))
+            inputs = layers[-1].outputs
+        self.layers = nn.Sequential(*layers)
+        self.fc = nn.Linear(inputs, classes)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.fc(self.dropout(self.layers(x).mean((2, 3))))
+
+
 BASIC, BOTTLENECK = (3, 3), (1, 3, 1)
 MODELS = {
     "cifarnet": (CifarNet, 24),
@@ -166,6 +265,12 @@ MODELS = {
     "resnet50_imagenet": (lambda: ResNet(BOTTLENECK, 64, (3, 4, 6, 3), True, imagenet=True), 32),
     "alexnet": (AlexNet, 224),
     "alexnet_one_tower": (OneTowerAlexNet, 224),
+    "vgg_a": (lambda: Vgg("A", 1, 16, 96), 32),
+    "vgg12": (lambda: Vgg(12, 2, 16, 96), 32),
+    "vgg16": (lambda: Vgg(16, 1, 16, 96), 32),
+    "vgg19": (lambda: Vgg(19, 0, 16, 96), 32),
+    "googlenet": (lambda: GoogLeNet(GOOGLENET), 33),
+    "bn_inception": (lambda: GoogLeNet(BN_INCEPTION), 33),
 }
 
 

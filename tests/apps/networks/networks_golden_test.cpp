@@ -7,7 +7,9 @@
 #include "tern/core/safetensors.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/networks/googlenet.h"
 #include "tern/networks/resnet.h"
+#include "tern/networks/vgg.h"
 
 // The weights, the batch and the expected values come from make_models.py.
 
@@ -116,6 +118,50 @@ TEST(ModelsGoldenSlow, AlexNetOfOneTower) {
   networks::OneTowerAlexNet model({.classes = 10, .dropout = 0});
   model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
   expect_pytorch(model, "alexnet_one_tower", 224, DType::f32);
+}
+
+/// A VGG of a quarter of the filters for images of 32×32.
+networks::VggOptions narrow_vgg(networks::VggDepth depth, networks::VggNorm norm) {
+  return {.depth = depth,
+          .norm = norm,
+          .height = 32,
+          .width = 32,
+          .classes = 10,
+          .filters = 16,
+          .hidden = 96,
+          .dropout = 0};
+}
+
+TEST(ModelsGoldenSlow, VggAWithNormalisedConvolutions) {
+  networks::Vgg model(narrow_vgg(networks::VggDepth::a, networks::VggNorm::convolutions));
+  model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
+  expect_pytorch(model, "vgg_a", 32, DType::f64);
+}
+TEST(ModelsGoldenSlow, Vgg12WithNormalisedHiddenLayers) {
+  networks::Vgg model(narrow_vgg(networks::VggDepth::twelve, networks::VggNorm::all));
+  model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
+  expect_pytorch(model, "vgg12", 32, DType::f64);
+}
+TEST(ModelsGoldenSlow, Vgg16WithNormalisedConvolutions) {
+  networks::Vgg model(narrow_vgg(networks::VggDepth::sixteen, networks::VggNorm::convolutions));
+  model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
+  expect_pytorch(model, "vgg16", 32, DType::f64);
+}
+TEST(ModelsGoldenSlow, PlainVgg19) {
+  networks::Vgg model(narrow_vgg(networks::VggDepth::nineteen, networks::VggNorm::none));
+  model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
+  expect_pytorch(model, "vgg19", 32, DType::f32);
+}
+
+TEST(ModelsGoldenSlow, GoogLeNet) {
+  networks::GoogLeNet model({.classes = 10, .dropout = 0});
+  model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
+  expect_pytorch(model, "googlenet", 33, DType::f64);
+}
+TEST(ModelsGoldenSlow, BnInception) {
+  networks::GoogLeNet model({.variant = networks::InceptionVariant::bn_inception, .classes = 10, .dropout = 0});
+  model.begin_step({.samples = Tensor::zeros({kBatch}, {DType::i64})});
+  expect_pytorch(model, "bn_inception", 33, DType::f64);
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include "tern/core/error.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/networks/googlenet.h"
 #include "tern/networks/lenet.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/networks/vgg.h"
 #include "tern/trainer/flags/command_line.h"
 #include "tern/trainer/run/recipe.h"
 #include "tests/support/message_of.h"
@@ -84,10 +86,7 @@ TEST(Mlp, NormalisesBeforeEachReluWhereAsked) {
   for (const float value : hidden) EXPECT_TRUE(value >= 0 && value < 3) << value;
 }
 
-int64_t parameters_of(Module&& model) {
-  model.initialize(1);
-  return model.parameter_count();
-}
+int64_t parameters_of(Module&& model) { return model.parameter_count(); }
 
 TEST(CifarNet, HasTernGradsParametersAndDecaysTheWeightsOfItsHiddenLayers) {
   networks::CifarNet cifarnet({});
@@ -105,7 +104,7 @@ TEST(CifarNet, TakesImagesOfAnySizeAndColour) {
   EXPECT_EQ(cifarnet(Tensor::zeros({2, 1, 29, 18})).shape(), (Shape{2, 4}));
 }
 
-TEST(ResNet, HasTheParametersOfItsDepthSlow) {
+TEST(ResNet, HasTheParametersOfItsDepth) {
   using networks::ResNet, networks::Shortcut, networks::Stem;
   EXPECT_EQ(parameters_of(ResNet({.depth = 20})), 269'722);
   EXPECT_EQ(parameters_of(ResNet({.depth = 32})), 464'154);
@@ -144,9 +143,93 @@ TEST(ResNet, PadsItsShortcutsOnEitherSide) {
   EXPECT_EQ(shortcut(x).value().to_vector<float>(), (std::vector<float>{0, 1, 5, 0}));
 }
 
-TEST(AlexNet, HasTheParametersOfOneTowerOrTwoSlow) {
+TEST(AlexNet, HasTheParametersOfOneTowerOrTwo) {
   EXPECT_EQ(parameters_of(networks::OneTowerAlexNet({.classes = 1000})), 61'100'840);
   EXPECT_EQ(parameters_of(networks::AlexNet({.classes = 1001})), 60'970'697);
+}
+
+/// A narrow VGG for images of 32×32.
+networks::VggOptions small_vgg(networks::VggDepth depth, networks::VggNorm norm) {
+  return {
+      .depth = depth, .norm = norm, .height = 32, .width = 32, .classes = 10, .filters = 4, .hidden = 24, .dropout = 0};
+}
+
+TEST(Vgg, HasTheParametersOfItsDepth) {
+  using networks::Vgg, networks::VggDepth, networks::VggNorm;
+  // torchvision's vgg11, vgg16 and vgg19 have the same counts.
+  EXPECT_EQ(parameters_of(Vgg({.depth = VggDepth::a})), 132'863'336);
+  EXPECT_EQ(parameters_of(Vgg({.depth = VggDepth::sixteen})), 138'357'544);
+  EXPECT_EQ(parameters_of(Vgg({.depth = VggDepth::nineteen})), 143'667'240);
+  EXPECT_EQ(parameters_of(Vgg({.depth = VggDepth::twelve, .norm = VggNorm::all, .classes = 21'841})), 218'385'728);
+}
+
+TEST(Vgg, HasTorchvisionsNames) {
+  using networks::VggDepth, networks::VggNorm;
+  const auto names_of = [](VggNorm norm) {
+    networks::Vgg vgg(small_vgg(VggDepth::a, norm));
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : vgg.parameters()) names.push_back(name);
+    return names;
+  };
+  const auto plain = names_of(VggNorm::none), normalised = names_of(VggNorm::convolutions);
+  ASSERT_EQ(plain.size(), 22u);
+  EXPECT_EQ(plain[2], "features.3.weight");
+  EXPECT_EQ(plain[15], "features.18.bias");
+  EXPECT_EQ(plain[18], "classifier.3.weight");
+  EXPECT_EQ(plain[21], "classifier.6.bias");
+  ASSERT_EQ(normalised.size(), 30u);
+  EXPECT_EQ(normalised[3], "features.4.weight");
+  EXPECT_EQ(normalised[23], "features.26.bias");
+}
+
+TEST(Vgg, CutsItsHiddenLayersOrItsFilters) {
+  using networks::VggDepth, networks::VggNorm;
+  for (const VggNorm norm : {VggNorm::none, VggNorm::convolutions, VggNorm::all}) {
+    networks::Vgg vgg(small_vgg(VggDepth::twelve, norm));
+    vgg.initialize(1);
+    const SubnetCuts hidden(vgg.subnet_plan(SubnetScope::fc), vgg), filters(vgg.subnet_plan(SubnetScope::filters), vgg);
+    EXPECT_EQ(hidden.widths(), (std::vector<int64_t>{24, 24}));
+    EXPECT_EQ(filters.widths(), (std::vector<int64_t>{4, 8, 8, 16, 16, 32, 32, 32, 32}));
+    EXPECT_NE(hidden.find("classifier.0.weight"), nullptr);
+    EXPECT_EQ(hidden.find("features.0.weight"), nullptr);
+    EXPECT_NE(filters.find("classifier.0.weight"), nullptr);
+  }
+}
+
+TEST(Vgg, RefusesImagesThatItsPoolingsUseUp) {
+  EXPECT_EQ(message_of<InputError>([] { networks::Vgg vgg({.height = 32, .width = 31}); }),
+            "VGG: found images of 32x31, expected 32x32 or larger");
+}
+
+TEST(GoogLeNet, HasTheParametersOfItsVariant) {
+  using networks::GoogLeNet, networks::InceptionVariant;
+  EXPECT_EQ(parameters_of(GoogLeNet({})), 6'624'904);  // as torchvision's, without auxiliary classifiers
+  // The model of Caffe has a bias at each of its 10,016 convolutions' channels, too: 11,295,240.
+  EXPECT_EQ(parameters_of(GoogLeNet({.variant = InceptionVariant::bn_inception})), 11'295'240 - 10'016);
+}
+
+TEST(GoogLeNet, HasTorchvisionsNames) {
+  networks::GoogLeNet googlenet({});
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : googlenet.parameters()) names.push_back(name);
+  ASSERT_EQ(names.size(), 3 * 57 + 2u);
+  EXPECT_EQ(names[0], "conv1.conv.weight");
+  EXPECT_EQ(names[9], "inception3a.branch1.conv.weight");
+  EXPECT_EQ(names[13], "inception3a.branch2.0.bn.weight");
+  EXPECT_EQ(names[24], "inception3a.branch4.1.conv.weight");
+  EXPECT_EQ(names.back(), "fc.bias");
+  EXPECT_TRUE(googlenet.decays(names[9]));
+  EXPECT_FALSE(googlenet.decays(names[13]));
+  EXPECT_FALSE(googlenet.decays(names.back()));
+}
+
+TEST(GoogLeNet, TakesImagesWhoseSidesAreOdd) {
+  for (const auto variant : {networks::InceptionVariant::googlenet, networks::InceptionVariant::bn_inception}) {
+    networks::GoogLeNet model({.variant = variant, .channels = 1, .classes = 4, .dropout = 0});
+    model.initialize(1);
+    model.begin_step({.samples = Tensor::zeros({2}, {DType::i64})});
+    EXPECT_EQ(model(Tensor::full({2, 1, 37, 75}, 0.5)).shape(), (Shape{2, 4}));
+  }
 }
 
 TEST(ResNet, HasTorchvisionsNamesAndSizes) {
@@ -174,7 +257,13 @@ TEST(Networks, VariantsAreWhatTheirProgramsBuildSlow) {
                       {"resnet56", "train_resnet --depth 56", 853'018},
                       {"resnet110", "train_resnet --depth 110", 1'727'962},
                       {"resnet18", "train_resnet --depth 18", 11'173'962},
-                      {"alexnet", "train_alexnet --towers one", 57'044'810}};
+                      {"alexnet", "train_alexnet --towers one", 57'044'810},
+                      {"vgg-a", "train_vgg --depth A", 128'810'058},
+                      {"vgg12", "train_vgg --depth 12", 128'965'952},
+                      {"vgg16", "train_vgg --depth 16", 134'305'738},
+                      {"vgg19", "train_vgg --depth 19", 139'611'210},
+                      {"googlenet", "train_googlenet", 5'610'154},
+                      {"bn-inception", "train_googlenet --dropout 0 --variant bn-inception", 10'270'474}};
   ASSERT_EQ(networks::variants().size(), std::size(rows));
   for (size_t i = 0; i < std::size(rows); ++i) {
     const networks::Variant variant = networks::variants()[i];
