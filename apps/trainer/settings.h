@@ -127,6 +127,7 @@ struct TrainSettings {
   std::string keep_float = {};
   bool weight_decay_in_gradient = false;
   bool overlap = false;
+  int64_t stale = 0;
   int64_t check_every = 100;
 
   int64_t seed = 1;

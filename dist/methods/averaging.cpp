@@ -65,7 +65,10 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
       codec_(make_codec(options.codec, options.codecs)),
       floats_(make_codec("none")),
       messages_(fuse(tensors_, options.fusion)),
-      means_(tensors_.size()) {
+      means_(tensors_.size()),
+      stale_(options.stale) {
+  check_input(!options.overlap || !options.stale,
+              "averaging: overlap and stale contradict each other: stale messages travel during the whole next step");
   const std::string exchange =
       options.exchange.empty() ? default_exchange(*codec_, communicator.size()) : options.exchange;
   coded_exchange_ = make_exchange(exchange, *codec_, communicator);
@@ -109,8 +112,8 @@ void Averaging::start(const FusedMessage& message) {
   auto run = [this, &message, gradients = std::move(gradients)] {
     Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
     MeansToCome means = exchange.start(gradients);
-    finish_started();
-    started_ = [this, &message, means = std::move(means)] { keep(message, means()); };
+    if (!stale_) finish_started();
+    started_.push_back([this, &message, means = std::move(means)] { keep(message, means()); });
   };
   if (queue_)
     add(std::move(run));
@@ -132,7 +135,11 @@ void Averaging::keep(const FusedMessage& message, std::vector<Tensor> means) {
 }
 
 void Averaging::finish_started() {
-  if (started_) std::exchange(started_, {})();
+  while (!started_.empty()) {
+    const auto finish_message = std::move(started_.front());
+    started_.pop_front();
+    finish_message();
+  }
 }
 
 std::vector<Tensor> Averaging::finish() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,10 +48,12 @@ struct AveragingOptions {
   FusionOptions fusion = {};
   uint64_t seed = 0;     ///< seed of the codec's random numbers
   bool overlap = false;  ///< a separate thread sends each message as soon as it is complete
+  bool stale = false;    ///< all messages are under way from `give` until `finish`: the caller computes meanwhile
 };
 
 /// Turns the ranks' tensors into their means, message by message in a fixed order. Coded tensors use the codec's
 /// exchange; the others travel as floats around the ring. Each message is started before the previous one is finished.
+/// With `stale`, all messages are started before the first one is finished.
 /// One thread uses it. The caller owns the communicator, and nobody else uses it during a round.
 class Averaging {
  public:
@@ -77,6 +80,7 @@ class Averaging {
   void start(const FusedMessage& message);
   /// Runs `operation` in the queue's order. After an operation has thrown, the later ones do not run.
   void add(std::function<void()> operation);
+  /// Finishes the messages under way, in their order.
   void finish_started();
   void keep(const FusedMessage& message, std::vector<Tensor> means);
 
@@ -89,7 +93,8 @@ class Averaging {
   size_t next_message_ = 0;
   int64_t step_ = 0;
   std::vector<Tensor> given_, means_;
-  std::function<void()> started_;  // finishes the message under way
+  bool stale_;
+  std::deque<std::function<void()>> started_;  // each finishes a message under way
   std::vector<Work> works_;
   bool failed_ = false;  // only the queue's operations use it, in order
   double waited_ = 0;

@@ -6,6 +6,11 @@
 #include "tern/optim/optimizer.h"
 
 namespace tern {
+namespace {
+
+const std::string kMeanPrefix = "last mean.";
+
+}  // namespace
 
 DataParallel::DataParallel(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
     : DistributedOptimizer(model, local),
@@ -24,7 +29,7 @@ DataParallel::~DataParallel() {
 
 void DataParallel::begin_step(int64_t step) {
   step_ = step;
-  averaging_.begin(step);
+  if (!options_.averaging.stale) averaging_.begin(step);
 }
 
 void DataParallel::give(size_t i) {
@@ -41,21 +46,64 @@ void DataParallel::give(size_t i) {
   averaging_.give(i, gradient);
 }
 
+void DataParallel::give_all() {
+  for (size_t i = parameters_.size(); i-- > 0;) give(i);
+}
+
+void DataParallel::settle() {
+  if (std::exchange(under_way_, false)) means_ = averaging_.finish();
+}
+
+std::vector<Tensor> DataParallel::take_means() {
+  if (!options_.averaging.stale) {
+    if (!options_.averaging.overlap) give_all();
+    return averaging_.finish();
+  }
+  settle();
+  averaging_.begin(*step_);
+  give_all();
+  under_way_ = true;
+  return std::exchange(means_, {});
+}
+
 void DataParallel::step() {
   check(step_.has_value(), "data-parallel: step without begin_step");
-  if (!options_.averaging.overlap)
-    for (size_t i = parameters_.size(); i-- > 0;) give(i);
-  const std::vector<Tensor> means = averaging_.finish();
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  const std::vector<Tensor> means = take_means();
+  for (size_t i = 0; i < means.size(); ++i) {
     Parameter& parameter = *parameters_[i].parameter;
     parameter.set_gradient(means[i].to(parameter.value().device()));
   }
-  local_.step();
+  if (!means.empty()) local_.step();
   if (options_.check_every > 0 && *step_ % options_.check_every == 0)
     check_same_parameters(communicator_, parameters_, *step_);
   step_.reset();
 }
 
-void DataParallel::consolidate() { broadcast_buffers(communicator_, model_, 0); }
+void DataParallel::consolidate() {
+  settle();  // the bytes of every step are on the ledger before an evaluation
+  broadcast_buffers(communicator_, model_, 0);
+}
+
+StateDict DataParallel::state() {
+  settle();
+  StateDict state = averaging_.state();
+  for (size_t i = 0; i < means_.size(); ++i) state.add(kMeanPrefix + parameters_[i].name, means_[i].clone());
+  return state;
+}
+
+void DataParallel::load_state(const StateDict& state, int64_t /*steps*/) {
+  StateDict residuals, means, expected;
+  for (const auto& [name, tensor] : state) (name.starts_with(kMeanPrefix) ? means : residuals).add(name, tensor);
+  averaging_.load_state(residuals);
+  means_.clear();
+  if (means.size() == 0) return;
+  check_input(options_.averaging.stale, "data-parallel: found the means of a step that the next step uses, expected ",
+              "none without stale exchanges");
+  for (const auto& [name, parameter] : parameters_) {
+    means_.push_back(Tensor::empty(parameter->value().shape()));
+    expected.add(kMeanPrefix + name, means_.back());
+  }
+  copy_state(means, expected, "the last step's means");
+}
 
 }  // namespace tern

@@ -33,6 +33,7 @@ LocalSgd::LocalSgd(Module& model, Optimizer& local, Communicator& communicator, 
       averaging_(communicator, tensors_of(model), options.averaging) {
   check_input(options.local_steps > 0, "local-sgd: ", options.local_steps, " local steps, expected 1 or more");
   check_input(!options.averaging.overlap, "local-sgd: nothing is sent during backward that could overlap it");
+  check_input(!options.averaging.stale, "local-sgd: a round ends with its own exchange, not with the last round's");
 }
 
 void LocalSgd::begin_step(int64_t step) {

@@ -311,6 +311,12 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(data_parallel, "it belongs to --method data-parallel"),
         s.overlap);
+  visit(flag("stale", "N", "Steps by which the exchange that a step uses is older: 0 or 1")
+            .shapes_result()
+            .in({.low = 0, .high = 1, .tells_both = true})
+            .between_ranks(s)
+            .needing(data_parallel, "it belongs to --method data-parallel"),
+        s.stale);
   visit(flag("check-every", "N", "Steps between comparisons of the ranks' parameters; 0: none")
             .agrees(Agreement::ranks)
             .in(kNotNegative)

@@ -171,6 +171,8 @@ void validate(const TrainSettings& s) {
   check_input(!s.epochs || !s.iterations, "--epochs and --iterations contradict each other: give one");
   check_input(s.accumulate == 1 || !s.overlap,
               "--accumulate and --overlap contradict each other: gradients travel once they are added");
+  check_input(s.stale == 0 || !s.overlap,
+              "--stale and --overlap contradict each other: a stale exchange travels during the whole next step");
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");
   check_input(s.optimizer != UpdateRule::nesterov || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");

@@ -107,7 +107,8 @@ AveragingOptions averaging_options(const TrainSettings& s) {
           .exchange = s.exchange,
           .fusion = {.min_compress = s.min_compress, .keep_float = s.keep_float},
           .seed = static_cast<uint64_t>(s.seed),
-          .overlap = s.overlap};
+          .overlap = s.overlap,
+          .stale = s.stale == 1};
 }
 
 IndependentSubnets::Options subnet_options(const TrainSettings& s) {

@@ -88,6 +88,85 @@ TEST(DataParallel, GoesOnFromASavedResidual) {
   }
 }
 
+DataParallel::Options stale(const std::string& codec, const std::string& exchange = "",
+                            int64_t fusion_bytes = 1 << 20) {
+  DataParallel::Options options = with_codec(codec, fusion_bytes);
+  options.averaging.exchange = exchange;
+  options.averaging.stale = true;
+  return options;
+}
+
+/// SGD by hand whose step t uses the gradient of step t - 1; step 0 changes nothing.
+void delayed_step(const RankTraining& rank, int64_t step, std::vector<Tensor>& gradients) {
+  const SmallBatch batch = small_batch(step, 0, 24);
+  rank.local.zero_gradients();
+  cross_entropy(rank.model(Variable(batch.x)), batch.labels).backward();
+  const std::vector<Tensor> last = std::exchange(gradients, {});
+  for (const auto& [name, parameter] : rank.model.parameters()) gradients.push_back(parameter->gradient());
+  if (last.empty()) return;
+  for (size_t i = 0; i < last.size(); ++i) rank.model.parameters()[i].parameter->set_gradient(last[i]);
+  rank.local.step();
+}
+
+TEST(DataParallel, AStaleStepUsesTheMeansOfTheStepBefore) {
+  const auto by_hand = train_on_ranks(make_in_process(1), [](const RankTraining& rank) {
+    std::vector<Tensor> gradients;
+    for (int64_t step = 0; step < 10; ++step) delayed_step(rank, step, gradients);
+  })[0];
+  EXPECT_EQ(data_parallel(make_in_process(1), stale("none"))[0], by_hand);
+  for (const int ranks : {2, 3, 8}) {
+    const auto together = data_parallel(make_in_process(ranks), stale("none"))[0];
+    for (size_t i = 0; i < by_hand.size(); ++i) ASSERT_NEAR(together[i], by_hand[i], 1e-5) << ranks << " ranks";
+  }
+  EXPECT_EQ(data_parallel(make_in_process(2), stale("none"), 1), data_parallel(make_in_process(2), stale("none"), 0));
+}
+
+TEST(DataParallel, StaleStepsLeaveTheSameBitsOnAllRanksAndTransports) {
+  const std::pair<const char*, const char*> table[] = {{"none", "ring"},
+                                                       {"bf16", "ring"},
+                                                       {"ternary", "allgather"},
+                                                       {"ternary", "server"},
+                                                       {"ternary", "ternary-ring"},
+                                                       {"qsgd", "reduce-scatter"},
+                                                       {"qsgd:code=entropy", "allgather"},
+                                                       {"error-feedback:topk:ratio=0.1", "allgather"}};
+  for (const auto& [codec, exchange] : table) {
+    SCOPED_TRACE(std::string(codec) + ", " + exchange);
+    const Results expected = data_parallel(make_in_process(3), stale(codec, exchange));
+    EXPECT_EQ(expected, Results(3, expected[0]));
+    EXPECT_EQ(data_parallel(make_in_process(3), stale(codec, exchange, 200)), expected);
+    EXPECT_EQ(data_parallel(make_tcp_job(3, {}), stale(codec, exchange, 200)), expected);
+    DataParallel::Options fresh = stale(codec, exchange);
+    fresh.averaging.stale = false;
+    EXPECT_NE(data_parallel(make_in_process(3), fresh), expected);
+  }
+}
+
+TEST(DataParallel, GoesOnFromSavedMeans) {
+  for (const char* codec : {"none", "qsgd", "onebit"}) {
+    SCOPED_TRACE(codec);
+    const Results undisturbed = data_parallel(make_in_process(2), stale(codec));
+    const Results resumed = train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
+      StateDict state;
+      {
+        DataParallel before(rank.model, rank.local, rank.communicator, stale(codec));
+        rank.steps(before, 0, 4);
+        before.consolidate();
+        state = before.state();
+        EXPECT_EQ(state.size(), std::string(codec) == "onebit" ? 8u : 4u);
+      }
+      DataParallel after(rank.model, rank.local, rank.communicator, stale(codec));
+      after.load_state(state, 4);
+      rank.steps(after, 4, 10);
+      DataParallel fresh(rank.model, rank.local, rank.communicator, with_codec(codec));
+      EXPECT_EQ(
+          message_of<InputError>([&] { fresh.load_state(state, 4); }),
+          "data-parallel: found the means of a step that the next step uses, expected none without stale exchanges");
+    });
+    EXPECT_EQ(resumed, undisturbed);
+  }
+}
+
 TEST(DataParallel, LeavesSmallAndNamedTensorsInFloat) {
   // `first` has 33·20 + 33 parameters, `last` 5·33 + 5.
   const auto payload = [](const FusionOptions& fusion) {
@@ -191,6 +270,8 @@ TEST(DataParallel, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message({.codec = "qsgd", .exchange = "ring"}).substr(0, 41), "exchange ring takes none, fp16 and bf16, ");
   EXPECT_EQ(message({.fusion = {.keep_float = "fc*"}}),
             "keep-float 'fc*' matches none of the model's parameters; the last is 'last.bias'");
+  EXPECT_EQ(message({.overlap = true, .stale = true}),
+            "averaging: overlap and stale contradict each other: stale messages travel during the whole next step");
 }
 
 TEST(DataParallel, EndsAtTheFirstBrokenGradient) {

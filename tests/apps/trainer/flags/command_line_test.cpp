@@ -117,6 +117,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--keep-float",
                            "--weight-decay-in-gradient",
                            "--overlap",
+                           "--stale",
                            "--check-every",
                            "--link",
                            "--dead-after",

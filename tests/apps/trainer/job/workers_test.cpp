@@ -41,6 +41,7 @@ TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
       {},
       {"--codec", "ternary"},
       {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"},
+      {"--codec", "error-feedback:qsgd:bits=4", "--stale", "1"},
       {"--method", "local-sgd", "--local-steps", "3", "--codec", "ternary"},
       {"--method", "ist", "--local-steps", "3"},
       {"--method", "ist", "--local-steps", "3", "--exchange", "peer", "--codec", "fp16", "--ist-scope", "filters"}};
@@ -185,6 +186,9 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "2", "--method", "local-sgd", "--ema-decay", "0.9"}, "--ema-decay and --method local-sgd"},
       {{"--workers", "2", "--method", "ist", "--exchange", "ring"}, "expected coordinator|peer"},
       {{"--workers", "2", "--method", "local-sgd", "--overlap"}, "it belongs to --method data-parallel"},
+      {{"--workers", "2", "--method", "ist", "--stale", "1"}, "it belongs to --method data-parallel"},
+      {{"--workers", "2", "--stale", "1", "--overlap"}, "--stale and --overlap contradict each other"},
+      {{"--workers", "2", "--stale", "2"}, "--stale: found 2, expected 0 to 1"},
       {{"--codec", "ternary"}, "--codec would change nothing: it needs --workers N"},
       {{"--workers", "2", "--transport", "socket", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
       {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
