@@ -47,11 +47,14 @@ void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket)
 void check_quantize(const char* operation, std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
   check_bucket(operation, bucket);
   check_levels(operation, levels);
-  for (const auto& [g, units, codes, key] : message) {
+  for (const auto& [g, units, codes, key, clips] : message) {
     const Device device = placement(message).device();
     check_gradient(operation, g, device);
     check_part(operation, "units", units, DType::f32, {bucket_count(g.numel(), bucket)}, device);
     check_part(operation, "codes", codes, DType::u8, {code_bytes(g.numel(), code_bits(levels))}, device);
+    check(clips.defined() == message.front().clips.defined(), operation,
+          ": some gradients of the message have clips, expected all or none");
+    if (clips.defined()) check_part(operation, "clips", clips, DType::f32, {bucket_count(g.numel(), bucket)}, device);
   }
 }
 

@@ -43,6 +43,7 @@ struct CodedGradient {
   Tensor units;  ///< f32 [buckets]
   Tensor codes;  ///< u8 [code_bytes(n, code_bits(levels))]
   RandomKey key;
+  Tensor clips = {};  ///< f32 [buckets]; `quantize` first clips elements to ± this; undefined: it does not
 };
 /// A gradient in the messages of several ranks.
 struct DecodedGradient {
@@ -71,8 +72,9 @@ inline constinit Kernel<void(std::span<const MeasuredGradient>, int64_t bucket)>
     "gradient_statistics"};
 
 /// codes = each element divided by the unit of its bucket, clipped to [-levels, levels] and rounded at random to a
-/// neighbouring integer. The expectation of code · unit is the element clipped to ±levels·unit. Units must be finite
-/// and not negative; units below 2^-110 count as 0. `key` gives the random numbers, in the layout of
+/// neighbouring integer. The expectation of code · unit is the element clipped to ±levels·unit, and to ±clips before if
+/// there are clips. All gradients of a message have clips, or none. Units must be finite and not negative; units below
+/// 2^-110 count as 0. `key` gives the random numbers, in the layout of
 /// codec_arithmetic.h.
 inline constinit Kernel<void(std::span<const CodedGradient>, int64_t bucket, int64_t levels)> quantize{"quantize"};
 

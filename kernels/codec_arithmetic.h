@@ -41,6 +41,12 @@ constexpr uint32_t codec_further_draw(const RandomStream& stream, uint64_t eleme
 inline constexpr float kSmallestUnit = 0x1p-110f;
 constexpr float codec_factor(float unit) { return unit < kSmallestUnit ? 0.0f : 65536.0f / unit; }
 
+/// x clipped to ±most. NaN stays NaN.
+constexpr float codec_clipped(float x, float most) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), sign = bits & 0x80000000u;
+  return std::bit_cast<float>(bits ^ sign) > most ? std::bit_cast<float>(std::bit_cast<uint32_t>(most) | sign) : x;
+}
+
 /// min(|x| · factor, limit): |x| in units, as 16.16 fixed point with the float's further fraction bits. `limit` =
 /// 65536·levels. NaN gives `limit`.
 constexpr float codec_scaled(float x, float factor, float limit) {

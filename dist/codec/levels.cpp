@@ -107,6 +107,15 @@ struct PlanesToBe {
           .copy(bytes.raw_data(), bytes.device(), units.raw_data(), units.device(), static_cast<size_t>(unit_bytes));
   }
 
+  void clip(const Tensor& clips) {
+    int64_t unit = 0;
+    for (kernels::CodedGradient& gradient : coded) {
+      const int64_t next_unit = unit + gradient.units.numel();
+      gradient.clips = clips.slice(unit, next_unit);
+      unit = next_unit;
+    }
+  }
+
   Tensor bytes, units;
   int64_t unit_bytes;
   std::vector<kernels::CodedGradient> coded;
@@ -163,10 +172,11 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
   add_levels(values, units, bucket, sum);
 }
 
-Tensor Planes::encode(const FusedGradients& message, const Tensor& units, bool shared) const {
-  const PlanesToBe made(*this, message, !shared);
+Tensor Planes::encode(const FusedGradients& message, const Tensor& units, bool shared, const Tensor& clips) const {
+  PlanesToBe made(*this, message, !shared);
   made.units.copy_from(units);
   made.put_units();
+  if (clips.defined()) made.clip(clips.to(made.units.device()));
   kernels::quantize(made.coded, bucket, levels);
   return made.bytes;
 }

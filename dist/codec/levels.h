@@ -35,7 +35,8 @@ struct Planes {
   int64_t bucket = 0, levels = 1;
 
   /// Encodes with these units: f32 [units of all gradients] on the CPU. If `shared`, the message leaves the units out.
-  Tensor encode(const FusedGradients& message, const Tensor& units, bool shared) const;
+  /// If `clips` is defined, gradients are first clipped to ± these, as many as the units.
+  Tensor encode(const FusedGradients& message, const Tensor& units, bool shared, const Tensor& clips = {}) const;
   /// Encodes with a unit of norm / levels in each bucket. Throws InputError if a unit is not finite.
   Tensor encode(const FusedGradients& message, kernels::BucketNorm norm) const;
   /// See MessageCodec::decode_add.

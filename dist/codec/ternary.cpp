@@ -11,14 +11,18 @@
 namespace tern {
 namespace {
 
-constexpr const char* kModes[] = {"paper", "reference"};
+/// What a gradient is clipped to: the scaler that it is coded by, min(max|g|, clip·σ) or clip·σ; or, also if ranks
+/// share a larger scaler, this rank's own min(max|g|, clip·σ).
+enum class ClipMode : uint8_t { paper, reference, own };
+constexpr const char* kModes[] = {"paper", "reference", "own"};
 constexpr const char* kShares[] = {"auto", "on", "off"};
 constexpr const char* kPacks[] = {"2bit", "5trit", "entropy"};
 constexpr Packing kTernaryPackings[] = {Packing::fixed, Packing::trits, Packing::entropy};
 
 struct TernarySettings {
   double clip = 2.5;
-  int mode = 0, share = 0, pack = 0;
+  ClipMode mode = ClipMode::paper;
+  int share = 0, pack = 0;
   int64_t bucket = 0;
 };
 
@@ -29,7 +33,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kTernaryPackings[settings.pack]) {}
 
   std::string spec() const override {
-    return join({"ternary:clip=", settings_.clip, ",clip-mode=", kModes[settings_.mode],
+    return join({"ternary:clip=", settings_.clip, ",clip-mode=", kModes[static_cast<int>(settings_.mode)],
                  ",share=", kShares[settings_.share], ",bucket=", settings_.bucket, ",pack=", kPacks[settings_.pack]});
   }
   CodecTraits traits() const override {
@@ -58,10 +62,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
                     std::vector<std::byte>& bytes) const override {
-    const kernels::CodedGradient coded = {
-        gradient, scalers, Tensor::empty({kernels::code_bytes(gradient.numel(), 2)}, {.dtype = DType::u8}), tag.key};
-    kernels::quantize({&coded, 1}, settings_.bucket, 1);
-    append_packed(packing_, coded.codes, gradient.numel(), 1, bytes);
+    append_codes(tag, gradient, scalers, clips({{tag, gradient}}), bytes);
   }
   void add_codes(std::span<const std::byte> codes, const Tensor& scalers, Tensor& sum) const override {
     add_packed(packing_, codes, scalers, settings_.bucket, 1, sum);
@@ -80,7 +81,8 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     return scalers;
   }
   Tensor encode(const FusedGradients& message, const Tensor& shared) const override {
-    return planes().encode(message, shared.defined() ? shared : scalers(message), shared.defined());
+    if (!shared.defined()) return planes().encode(message, scalers(message), false);
+    return planes().encode(message, shared, true, clips(message));
   }
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
     planes().decode_add(messages, shared, sums);
@@ -104,7 +106,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     const Tensor scaler = scalers(tag, gradient);
     append_values<float>(bytes, scaler.span<float>());
-    append_codes(tag, gradient, scaler, bytes);
+    append_codes(tag, gradient, scaler, {}, bytes);
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     ByteReader reader(message);
@@ -116,13 +118,25 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
 
  private:
   Planes planes() const { return {settings_.bucket, 1}; }
+  /// The rank's own limits, if scalers may be other ranks'; otherwise undefined, because scalers clip too.
+  Tensor clips(const FusedGradients& message) const {
+    return settings_.mode == ClipMode::own ? scalers(message) : Tensor();
+  }
+  void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers, const Tensor& clips,
+                    std::vector<std::byte>& bytes) const {
+    const kernels::CodedGradient coded = {
+        gradient, scalers, Tensor::empty({kernels::code_bytes(gradient.numel(), 2)}, {.dtype = DType::u8}), tag.key,
+        clips};
+    kernels::quantize({&coded, 1}, settings_.bucket, 1);
+    append_packed(packing_, coded.codes, gradient.numel(), 1, bytes);
+  }
   /// Does not clip if the bucket has one value, because the deviation of one value is 0.
   float scaler(double largest, double sum, double squares, int64_t count) const {
     if (settings_.clip == 0 || count == 1) return static_cast<float>(largest);
     const double mean = sum / static_cast<double>(count);
     const double variance = std::max(0.0, squares / static_cast<double>(count) - mean * mean);
     const double limit = settings_.clip * std::sqrt(variance);
-    return static_cast<float>(settings_.mode == 0 ? std::min(largest, limit) : limit);
+    return static_cast<float>(settings_.mode == ClipMode::reference ? limit : std::min(largest, limit));
   }
 
   TernarySettings settings_;
@@ -132,7 +146,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
 std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
   TernarySettings settings;
   settings.clip = options.number("clip", settings.clip, 0, 1e6);
-  settings.mode = options.choice("clip-mode", settings.mode, kModes);
+  settings.mode = static_cast<ClipMode>(options.choice("clip-mode", 0, kModes));
   settings.share = options.choice("share", settings.share, kShares);
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
   settings.pack = options.choice("pack", settings.pack, kPacks);
@@ -144,7 +158,8 @@ std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
 
 constinit const CodecEntry ternary_entry = {
     "ternary",
-    "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference (S = min(max|g|, clip·σ) | clip·σ)\n"
+    "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference|own (S = min(max|g|, clip·σ) |\n"
+    "              clip·σ | as paper, and a gradient is clipped by its own rank's S if ranks share scalers)\n"
     "              share=auto|on|off (one scaler for all ranks)  bucket=0 (elements a scaler; 0: a tensor)\n"
     "              pack=2bit|5trit|entropy",
     "2 | 1.6 | about 1.2 for Gaussian gradients; and 32 a scaler", "unbiased for the clipped gradient", make_ternary};

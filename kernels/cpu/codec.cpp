@@ -65,6 +65,8 @@ class BucketValues {
   float values_[kCodecChunk] = {};
 };
 
+float as_it_is(float value) { return value; }
+
 /// Calls copy(word, byte, size) for each piece of the planes of `count` elements: `size` bytes that are at word offset
 /// `word` in the planes and at byte offset `byte` in the coded bytes. The planes of a short last group are cut to whole
 /// bytes.
@@ -132,12 +134,15 @@ class Quantizer {
         keys_(draw_keys(stream_)),
         x_(gradient.g.data<float>()),
         units_(gradient.units.data<float>()),
+        clips_(gradient.clips.defined() ? gradient.clips.data<float>() : nullptr),
         bytes_(gradient.codes.data<uint8_t>()) {}
 
   int64_t chunks() const { return (n_ + kCodecChunk - 1) / kCodecChunk; }
 
   void operator()(int64_t begin, int64_t end) const {
     BucketValues factors_of(units_, width_, codec_factor);
+    BucketValues clips_of(clips_, width_, as_it_is);
+    float clipped[kCodecChunk];
     uint32_t planes[kMostPlanes];
     const simd::CodecLoops& loop = *simd::kernels().codec;
     for (int64_t chunk = begin; chunk < end; ++chunk) {
@@ -145,6 +150,10 @@ class Quantizer {
       const float* factors = factors_of(first, count);
       const float* x = x_ + first;
       for (int64_t i = 0; i < kCodecChunk; i += 16) __builtin_prefetch(x + kAhead + i);
+      if (clips_ != nullptr) {
+        std::transform(x, x + count, clips_of(first, count), clipped, codec_clipped);
+        x = clipped;
+      }
       uint32_t undecided[kCodecChunk / kCodecGroup];
       if (count == kCodecChunk) {
         loop.quantize(keys_, static_cast<uint32_t>(chunk * kCodecGroup), x, factors, limit_, bits_, planes, undecided);
@@ -155,7 +164,7 @@ class Quantizer {
       for (int64_t group = 0; group < kCodecChunk / kCodecGroup; ++group)
         for (uint32_t left = undecided[group]; left != 0; left &= left - 1) {
           const int64_t i = group * kCodecGroup + std::countr_zero(left);
-          if (i < count) quantize_element(first + i, factors[i], planes + group * bits_);
+          if (i < count) quantize_element(first + i, x[i], factors[i], planes + group * bits_);
         }
       uint8_t* target = bytes_ + code_bytes(first, bits_);
       for_each_plane(count, bits_, [&](int64_t word, int64_t byte, int64_t size) {
@@ -166,11 +175,11 @@ class Quantizer {
 
  private:
   /// Computes the code of one element with all its random bits and puts it into the planes of its group.
-  void quantize_element(int64_t e, float factor, uint32_t* planes) const {
+  void quantize_element(int64_t e, float x, float factor, uint32_t* planes) const {
     const auto element = static_cast<uint64_t>(e);
-    const uint32_t level = codec_level(codec_scaled(x_[e], factor, limit_), codec_draw(stream_, element),
+    const uint32_t level = codec_level(codec_scaled(x, factor, limit_), codec_draw(stream_, element),
                                        [&] { return codec_further_draw(stream_, element); });
-    const uint32_t code = codec_code(x_[e], level);
+    const uint32_t code = codec_code(x, level);
     const auto lane = static_cast<int>(e % kCodecGroup);
     for (int bit = 0; bit < bits_; ++bit) planes[bit] = (planes[bit] & ~(1u << lane)) | (code >> bit & 1u) << lane;
   }
@@ -180,7 +189,7 @@ class Quantizer {
   float limit_;
   RandomStream stream_;
   simd::DrawKeys keys_;
-  const float *x_, *units_;
+  const float *x_, *units_, *clips_;
   uint8_t* bytes_;
 };
 
@@ -217,7 +226,7 @@ void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t le
 void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
   check_quantize("norm_quantize", message, bucket, levels);
   for (const CodedGradient& gradient : message) {
-    const auto& [g, units, codes, key] = gradient;
+    const auto& [g, units, codes, key, clips] = gradient;
     const int64_t width = bucket_width(g.numel(), bucket);
     if (width <= kStatisticsRun) {
       norm_quantize_in_blocks(gradient, norm, width, levels);
@@ -264,8 +273,7 @@ void add_all(const Rows& rows, int64_t bucket, int bits, const Tensor& sum) {
   const int64_t n = sum.numel(), width = bucket_width(n, bucket);
   float* y = sum.data<float>();
   parallel_for(0, (n + kCodecChunk - 1) / kCodecChunk, kChunksPerThread, [&](int64_t begin, int64_t end) {
-    const auto as_it_is = [](float unit) { return unit; };
-    std::vector<BucketValues<decltype(as_it_is)>> units_of;
+    std::vector<BucketValues<decltype(&as_it_is)>> units_of;
     for (int64_t i = 0; i < rows.count; ++i)
       units_of.emplace_back(rows.units + i * rows.units_between, width, as_it_is);
     for (int64_t chunk = begin; chunk < end; ++chunk) {

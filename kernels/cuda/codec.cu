@@ -28,6 +28,7 @@ struct Coded {
   int64_t numel;
   BucketWidth bucket;
   RandomKey key;
+  const float* clips;
 };
 
 /// This lane's element of each group of a tile; zeros beyond the end.
@@ -48,14 +49,22 @@ __device__ float pick(const float (&x)[kTileGroups], int i) {
 
 /// Units that the caller gives.
 struct GivenUnits {
+  static constexpr bool kClips = false;
+
   __device__ auto operator()(const Coded& of, int64_t, const TileElements&) const {
     return [units = of.units](int64_t bucket) { return units[bucket]; };
   }
 };
 
+/// Units and clips that the caller gives.
+struct GivenUnitsAndClips : GivenUnits {
+  static constexpr bool kClips = true;
+};
+
 /// Units of buckets that lie completely in one tile, computed from the elements in registers. Lane k gets the unit of
 /// bucket k of the tile.
 struct OwnUnits {
+  static constexpr bool kClips = false;
   BucketNorm norm;
   int64_t levels;
 
@@ -95,7 +104,14 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
   const Coded& of = place.entry;
   const int64_t first = (place.block * kTilesPerBlock + threadIdx.x / kWarp) * kTile;
   if (first >= of.numel) return;
-  const TileElements tile(of.g, first, of.numel);
+  TileElements tile(of.g, first, of.numel);
+  if constexpr (Units::kClips) {
+    float clips[kTileGroups];
+    spread(
+        of.bucket, first, of.numel, [&](int64_t bucket) { return of.clips[bucket]; }, clips);
+#pragma unroll
+    for (int j = 0; j < kTileGroups; ++j) tile.x[j] = kernels::codec_clipped(tile.x[j], clips[j]);
+  }
   const auto unit = units(of, first, tile);
   float factors[kTileGroups];
   spread(
@@ -137,10 +153,11 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
 
 std::vector<Coded> entries_of(std::span<const CodedGradient> message, int64_t bucket) {
   std::vector<Coded> entries;
-  for (const auto& [g, unit, codes, key] : message)
+  for (const auto& [g, unit, codes, key, clips] : message)
     if (g.numel() != 0)
       entries.push_back({g.data<float>(), unit.data<float>(), codes.data<uint8_t>(), g.numel(),
-                         BucketWidth(bucket == 0 ? g.numel() : bucket), key});
+                         BucketWidth(bucket == 0 ? g.numel() : bucket), key,
+                         clips.defined() ? clips.data<float>() : nullptr});
   return entries;
 }
 
@@ -161,7 +178,10 @@ void run(const char* operation, std::span<const CodedGradient> message, int64_t 
 
 void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
   kernels::check_quantize("quantize", message, bucket, levels);
-  run("quantize", message, bucket, levels, GivenUnits{});
+  if (!message.empty() && message.front().clips.defined())
+    run("quantize", message, bucket, levels, GivenUnitsAndClips{});
+  else
+    run("quantize", message, bucket, levels, GivenUnits{});
 }
 
 void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
@@ -169,7 +189,7 @@ void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int6
   if (bucket >= kWarp && kTile % bucket == 0)
     return run("norm_quantize", message, bucket, levels, OwnUnits{norm, levels});
   std::vector<BucketSums> sums;
-  for (const auto& [g, units, codes, key] : message)
+  for (const auto& [g, units, codes, key, clips] : message)
     if (g.numel() != 0)
       sums.push_back({g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, nullptr, units.data<float>()});
   sum_buckets("norm_quantize", kernels::placement(message).device(), sums, norm, levels);

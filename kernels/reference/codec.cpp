@@ -56,7 +56,8 @@ void encode(const CodedGradient& gradient, int64_t bucket, int64_t levels) {
   const auto bytes = gradient.codes.span<uint8_t>();
   std::ranges::fill(bytes, uint8_t{0});
   for (int64_t e = 0; e < n; ++e) {
-    const float x = gradient.g.data<float>()[e];
+    float x = gradient.g.data<float>()[e];
+    if (gradient.clips.defined()) x = codec_clipped(x, gradient.clips.data<float>()[e / width]);
     const auto element = static_cast<uint64_t>(e);
     const float scaled =
         codec_scaled(x, codec_factor(gradient.units.data<float>()[e / width]), 65536.0f * static_cast<float>(levels));

@@ -87,9 +87,12 @@ void run_statistics(Run& run, const CodecCase& c, float unlike) {
   run(gradient_statistics, message, c.bucket);
 }
 
-void run_quantize(Run& run, const CodecCase& c) {
+void run_quantize(Run& run, const CodecCase& c, bool clips) {
   const Tensor& codes = run.output_as(DType::u8, {1 + code_bytes_of(c)});
-  run(quantize, coded(run, c, units(run, units_of(c), c.levels), codes), c.bucket, c.levels);
+  std::vector<CodedGradient> message = coded(run, c, units(run, units_of(c), c.levels), codes);
+  for (CodedGradient& gradient : message)
+    if (clips) gradient.clips = run.parameter({gradient.units.numel()}, 0.1, 1.6).to(DType::f32);
+  run(quantize, message, c.bucket, c.levels);
 }
 
 /// The codes are compared only if `unlike` is finite, because then the units are finite.
@@ -140,7 +143,8 @@ void add_codec_cases(ParityTable& table) {
   for (const CodecCase& c : kCodecCases) {
     for (const float unlike : {0.0f, -kInfinity})
       table.push_back({&gradient_statistics, c.name, [=](Run& run) { run_statistics(run, c, unlike); }, exact});
-    table.push_back({&quantize, c.name, [=](Run& run) { run_quantize(run, c); }, exact});
+    for (const bool clips : {false, true})
+      table.push_back({&quantize, c.name, [=](Run& run) { run_quantize(run, c, clips); }, exact});
     for (const BucketNorm norm : {BucketNorm::l2, BucketNorm::max})
       for (const float unlike : {0.0f, kInfinity, kNaN})
         table.push_back({&norm_quantize, c.name, [=](Run& run) { run_norm_quantize(run, c, norm, unlike); }, exact});

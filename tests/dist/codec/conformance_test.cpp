@@ -16,6 +16,7 @@ namespace {
 const char* const kVariants[] = {
     "ternary:clip=0,pack=5trit",
     "ternary:clip=2.5,clip-mode=reference,pack=entropy,bucket=100",
+    "ternary:clip-mode=own,share=on,bucket=100",
     "qsgd:bits=2,bucket=128,norm=max,code=elias",
     "qsgd:levels=32,bucket=0,code=entropy",
     "qsgd:bits=16,norm=max",

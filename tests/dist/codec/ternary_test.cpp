@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "tern/core/error.h"
+#include "tern/kernels/elementwise.h"
 #include "tests/dist/codec/codec_support.h"
 
 namespace tern::test {
@@ -135,6 +137,72 @@ TEST(Ternary, RanksDrawIndependently) {
   }
   for (float& x : mean.span<float>()) x /= kRanks;
   EXPECT_NEAR(squared_distance(mean, g) / one, 0.125, 0.01);
+}
+
+/// The means, over draws of codes with a shared scaler, of the decoded gradient and of its squared length.
+struct Moments {
+  Tensor mean;
+  double second = 0;
+};
+Moments moments_of(const std::string& spec, const Tensor& g, const Tensor& shared, uint32_t draws) {
+  const auto codec = make_codec(spec);
+  Moments found = {Tensor::zeros(g.shape())};
+  for (uint32_t step = 0; step < draws; ++step) {
+    std::vector<std::byte> codes;
+    codec->scaled()->append_codes(tag(0, step), g, shared, codes);
+    Tensor once = Tensor::zeros(g.shape());
+    codec->scaled()->add_codes(codes, shared, once);
+    found.second += squared_norm(once) / draws;
+    kernels::accumulate(once, found.mean);
+  }
+  kernels::scale(found.mean, 1.0 / draws, found.mean);
+  return found;
+}
+
+// Each rank clips at its own limit L, then codes by the shared S: E g̃ = c and E‖g̃‖² = S‖c‖₁, with c the gradient
+// clipped to ±L. S is twice L here. The bound is Bernstein's, as above. `telling` elements would break it without the
+// rank's own clipping.
+TEST(Ternary, ClipsAtItsOwnLimitBeforeItCodesByTheSharedScaler) {
+  constexpr int64_t n = 4000;
+  constexpr uint32_t kDraws = 4000;
+  const Tensor g = gaussian({n});
+  for (const char* pack : {"", ",pack=5trit"})
+    for (const int64_t bucket : {int64_t{0}, int64_t{1000}}) {
+      const std::string spec = join({"ternary:share=on,clip-mode=own,bucket=", bucket, pack});
+      const Tensor limits = scalers_of(spec, g);
+      Tensor shared = limits.clone();
+      EXPECT_EQ(limits.to_vector<float>(), scalers_of(join({"ternary:bucket=", bucket}), g).to_vector<float>());
+      kernels::scale(limits, 2, shared);
+      const Moments found = moments_of(spec, g, shared, kDraws);
+      double moment = 0;
+      int telling = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t b = bucket == 0 ? 0 : i / bucket;
+        const double limit = limits.data<float>()[b], scaler = shared.data<float>()[b], x = g.data<float>()[i];
+        const double expected = std::clamp(x, -limit, limit), p = std::abs(expected) / scaler;
+        moment += scaler * std::abs(expected);
+        const double bound = scaler * (std::sqrt(42.8 * p * (1 - p) / kDraws) + 14.3 / kDraws);
+        telling += std::abs(x - expected) > 2 * bound;
+        ASSERT_LE(std::abs(found.mean.data<float>()[i] - expected), bound) << spec << ", element " << i;
+      }
+      EXPECT_GT(telling, 0);
+      EXPECT_NEAR(found.second / moment, 1, 0.0025) << spec;
+    }
+}
+
+TEST(Ternary, CodesWholeMessagesByOwnLimitsAsSingleTensors) {
+  const auto codec = make_codec("ternary:clip=1,share=on,clip-mode=own");
+  const FusedGradients message = {{tag(0), gaussian({700})}, {tag(1), gaussian({33})}};
+  const Tensor shared = Tensor::from({2}, std::vector<float>{5, 4});
+  std::vector<std::byte> one_by_one;
+  for (int64_t i = 0; i < 2; ++i)
+    codec->scaled()->append_codes(message[i].tag, message[i].gradient, shared.slice(i, i + 1), one_by_one);
+  const Tensor whole = codec->messages()->encode(message, shared);
+  const auto bytes = std::as_bytes(whole.span<uint8_t>());
+  EXPECT_TRUE(std::ranges::equal(bytes, one_by_one));
+  EXPECT_FALSE(std::ranges::equal(
+      bytes,
+      std::as_bytes(make_codec("ternary:clip=1,share=on")->messages()->encode(message, shared).span<uint8_t>())));
 }
 
 TEST(Ternary, SumsCodesOfSeveralRanksAsIntegers) {
