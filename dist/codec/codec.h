@@ -34,6 +34,9 @@ struct CodecTraits {
   CodecPromise promise = CodecPromise::unbiased;
   double bits = 32;        ///< per element, without scalers and headers; the most if the code size varies
   bool fixed_size = true;  ///< every message of a tensor has exactly `most_bytes`
+  /// Each row of a tensor (all weights of an output unit) is coded by itself. So rows [a, b) of a tensor decode to the
+  /// same values if they travel as a tensor of their own. A vector is one row.
+  bool by_rows = false;
 };
 
 /// One rank's gradient of a tensor: f32, row-major.
@@ -46,6 +49,7 @@ struct TaggedGradient {
 /// numbers.
 using FusedGradients = std::vector<TaggedGradient>;
 
+class FeedbackCodec;
 class MessageCodec;
 class ScaledCodec;
 
@@ -76,6 +80,9 @@ class GradientCodec {
   /// The codec of whole messages, on any device; null if the codec has no such form. Then gradients are coded one by
   /// one on the CPU.
   virtual const MessageCodec* messages() const { return nullptr; }
+
+  /// The codec with its residuals apart; null if the codec has no error feedback.
+  virtual FeedbackCodec* feedback() { return nullptr; }
 
   /// What the codec keeps from step to step, by tensor; empty if it keeps nothing. Save it, and load it into an equal
   /// codec.
@@ -118,6 +125,20 @@ class ScaledCodec {
   virtual int64_t granule() const = 0;
   /// The same codes for sums of decoded gradients: the largest magnitude sets the scaler, and nothing is clipped.
   virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
+};
+
+/// A codec with error feedback, for exchanges that encode a tensor in several parts.
+class FeedbackCodec {
+ public:
+  virtual ~FeedbackCodec() = default;
+  /// The codec without feedback, which encodes the parts.
+  virtual GradientCodec& inner() = 0;
+  /// gradient + the residual of its tensor: a new tensor.
+  virtual Tensor corrected(const GradientTag& tag, const Tensor& gradient) const = 0;
+  /// Keeps the residual: what the parts that were sent leave out of `corrected`.
+  virtual void keep(const GradientTag& tag, Tensor residual) = 0;
+  /// The same codec, with residuals of its own.
+  virtual std::unique_ptr<GradientCodec> fresh() const = 0;
 };
 
 /// A codec of fixed size that encodes and decodes whole messages, all tensors at once, on the gradients' device (the

@@ -10,9 +10,9 @@ namespace tern {
 namespace {
 
 /// Adds error feedback to a codec: encodes gradient + residual, then keeps what the message leaves out as the residual.
-class ErrorFeedback final : public GradientCodec {
+class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
  public:
-  ErrorFeedback(std::string prefix, std::unique_ptr<GradientCodec> inner)
+  ErrorFeedback(std::string prefix, std::shared_ptr<GradientCodec> inner)
       : prefix_(std::move(prefix)),
         inner_(std::move(inner)),
         scales_(inner_->traits().promise == CodecPromise::unbiased) {}
@@ -27,6 +27,22 @@ class ErrorFeedback final : public GradientCodec {
     return inner_->most_bytes(shape) + (scales_ && shape.numel() != 0 ? 4 : 0);
   }
 
+  FeedbackCodec* feedback() override { return this; }
+  GradientCodec& inner() override { return *inner_; }
+  Tensor corrected(const GradientTag& tag, const Tensor& gradient) const override {
+    Tensor whole = gradient.clone();
+    const auto residual = residuals_.find(tag.name);
+    if (residual == residuals_.end()) return whole;
+    const Tensor& found = residual->second;
+    check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
+                "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
+                ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
+    kernels::accumulate(found, whole);
+    return whole;
+  }
+  void keep(const GradientTag& tag, Tensor residual) override { residuals_[tag.name] = std::move(residual); }
+  std::unique_ptr<GradientCodec> fresh() const override { return std::make_unique<ErrorFeedback>(prefix_, inner_); }
+
   StateDict state() const override {
     StateDict state;
     for (const auto& [name, residual] : residuals_) state.add(name, residual.clone());
@@ -39,22 +55,14 @@ class ErrorFeedback final : public GradientCodec {
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    Tensor whole = gradient.clone();
-    const auto residual = residuals_.find(tag.name);
-    if (residual != residuals_.end()) {
-      const Tensor& found = residual->second;
-      check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
-                  "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
-                  ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
-      kernels::accumulate(found, whole);
-    }
+    Tensor whole = corrected(tag, gradient);
     const size_t begin = bytes.size();
     if (scales_) append_value(bytes, static_cast<float>(1 / (1 + inner_->omega(tag, whole))));
     inner_->encode(tag, whole, bytes);
     Tensor sent = Tensor::zeros(gradient.shape());
     add(std::span(bytes).subspan(begin), sent);
     kernels::subtract(whole, sent, whole);
-    residuals_[tag.name] = whole;
+    keep(tag, std::move(whole));
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     if (!scales_) return add_checked(*inner_, message, sum);
@@ -69,7 +77,7 @@ class ErrorFeedback final : public GradientCodec {
 
  private:
   std::string prefix_;
-  std::unique_ptr<GradientCodec> inner_;
+  std::shared_ptr<GradientCodec> inner_;  // keeps nothing, so that copies share it
   bool scales_;
   std::map<std::string, Tensor> residuals_;
 };

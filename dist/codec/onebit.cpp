@@ -15,7 +15,7 @@ namespace {
 class OneBit final : public GradientCodec {
  public:
   std::string spec() const override { return "onebit"; }
-  CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 1}; }
+  CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 1, .by_rows = true}; }
   int64_t most_bytes(const Shape& shape) const override {
     return shape.numel() == 0 ? 0 : 8 * columns(shape) + (shape.numel() + 7) / 8;
   }

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "tern/dist/comm/bytes.h"
 #include "tern/kernels/codec.h"
 #include "tern/kernels/elementwise.h"
 
@@ -71,6 +70,13 @@ ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTens
   return {.wire = all_reduce_load(4 * scalers, ranks)};
 }
 
+Tensor tensor_of(std::span<const std::byte> bytes) {
+  return Tensor::from<uint8_t>({static_cast<int64_t>(bytes.size())},
+                               {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+ByteReader reader_of(const Tensor& bytes) { return ByteReader(std::as_bytes(bytes.span<uint8_t>())); }
+
 CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers) {
   if (codec.messages() != nullptr) {
     const Tensor bytes = codec.messages()->encode(message, scalers.whole);
@@ -87,8 +93,7 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
       codec.scaled()->append_codes(tag, gradient, scalers.parts[i], bytes);
     coded.lengths.push_back(static_cast<int64_t>(bytes.size() - begin));
   }
-  coded.bytes = Tensor::empty({static_cast<int64_t>(bytes.size())}, {.dtype = DType::u8});
-  if (!bytes.empty()) std::memcpy(coded.bytes.raw_data(), bytes.data(), bytes.size());
+  coded.bytes = tensor_of(bytes);
   return coded;
 }
 
@@ -96,7 +101,7 @@ void decode_add_all(const GradientCodec& codec, const FusedGradients& message, c
                     const CodedMessage& coded, FlatTensors& sums) {
   if (codec.messages() != nullptr)
     return codec.messages()->decode_add(coded.bytes.reshape({1, coded.bytes.numel()}), scalers.whole, sums.parts);
-  ByteReader reader(std::as_bytes(coded.bytes.span<uint8_t>()));
+  ByteReader reader = reader_of(coded.bytes);
   for (size_t i = 0; i < message.size(); ++i) {
     const auto bytes = reader.take(static_cast<size_t>(coded.lengths[i]));
     if (scalers.parts.empty())

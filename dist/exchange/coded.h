@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tern/dist/comm/bytes.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/plan.h"
 
@@ -24,6 +25,11 @@ FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& mes
 
 /// Plans the all-reduce of `shared_scalers`.
 ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks);
+
+/// u8 [bytes], a copy.
+Tensor tensor_of(std::span<const std::byte> bytes);
+/// Reads the bytes of a u8 tensor, which must outlive the reader.
+ByteReader reader_of(const Tensor& bytes);
 
 /// The coded tensors of one rank's message, one after the other.
 struct CodedMessage {

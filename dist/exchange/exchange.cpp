@@ -36,6 +36,11 @@ MeansToCome Exchange::start(FusedGradients message) {
   return begin(std::move(message));
 }
 
+void Exchange::load_state(const StateDict& state) {
+  check_input(state.size() == 0, "exchange: found state of '", state.size() == 0 ? "" : state.begin()->first,
+              "', expected none, because the exchange keeps nothing");
+}
+
 void Exchange::wait(const Work& work) {
   const Stopwatch waiting(times_.wait);
   work.wait();

@@ -44,6 +44,10 @@ class Exchange {
   /// exchange and codec can run on the gradients' device, they do; otherwise the gradients are copied to the CPU.
   /// Throws the codec's errors and PeerErrors.
   MeansToCome start(FusedGradients message);
+  /// What the exchange keeps from step to step, by tensor; empty if it keeps nothing. Each rank has its own. Save it,
+  /// and load it into an equal exchange. Throws InputError that says what does not fit.
+  virtual StateDict state() const { return {}; }
+  virtual void load_state(const StateDict& state);
   /// Times since construction, of `start` and of the calls that finish messages.
   const ExchangeTimes& times() const { return times_; }
 

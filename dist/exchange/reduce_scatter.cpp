@@ -5,24 +5,11 @@
 #include "tern/dist/comm/bytes.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/exchange.h"
+#include "tern/dist/exchange/shards.h"
 #include "tern/dist/exchange/table.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {
-
-/// Elements [begin, end) of a flattened tensor of a message.
-struct Slice {
-  size_t tensor;
-  int64_t begin, end;
-
-  int64_t count() const { return end - begin; }
-};
-/// The elements that one rank averages: at most one slice of each tensor.
-using Shard = std::vector<Slice>;
-
-/// Cuts a message, whose tensors have `counts` elements, into one shard per rank. Shards are equal in elements, except
-/// that tensors are cut only at multiples of `granule`.
-std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule);
 
 /// Encodes and decodes slices of coded tensors. A slice holds the scalers of its buckets, unless all ranks share
 /// scalers, then its codes. A bucket is a tensor, or a multiple of the granule.
@@ -47,23 +34,6 @@ class SliceCodec {
 
   const ScaledCodec& codec_;
 };
-
-std::vector<Shard> cut_into_shards(const std::vector<int64_t>& counts, int ranks, int64_t granule) {
-  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-  std::vector<Shard> shards(static_cast<size_t>(ranks));
-  int64_t before = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    const int64_t count = counts[i];
-    const auto cut = [&](int64_t rank) {
-      const int64_t within = total * rank / ranks - before;
-      return within >= count ? count : std::max<int64_t>(0, within) / granule * granule;
-    };
-    for (int rank = 0; rank < ranks; ++rank)
-      if (cut(rank) < cut(rank + 1)) shards[static_cast<size_t>(rank)].push_back({i, cut(rank), cut(rank + 1)});
-    before += count;
-  }
-  return shards;
-}
 
 SliceCodec::Buckets SliceCodec::buckets(const Slice& slice) const {
   const int64_t width = codec_.bucket();
@@ -103,13 +73,6 @@ void SliceCodec::add(const Slice& slice, const Tensor& shared, ByteReader& bytes
 
 namespace {
 
-Tensor tensor_of(const std::vector<std::byte>& bytes) {
-  return Tensor::from<uint8_t>({static_cast<int64_t>(bytes.size())},
-                               {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-}
-
-ByteReader reader_of(const Tensor& bytes) { return ByteReader(std::as_bytes(bytes.span<uint8_t>())); }
-
 /// Rank r receives shard r of every rank's codes, averages it, and encodes the mean again, with the largest magnitude
 /// as scaler. Then it sends the coded mean to all ranks.
 class ReduceScatter final : public Exchange {
@@ -122,9 +85,9 @@ class ReduceScatter final : public Exchange {
     const auto n = static_cast<size_t>(communicator_.size()), me = static_cast<size_t>(communicator_.rank());
     Run run = {std::move(message), {}, {}};
     if (slices_.shares()) run.scalers = shared_scalers(codec_, run.message, communicator_, times_).parts;
-    std::vector<int64_t> elements;
-    for (const auto& [tag, gradient] : run.message) elements.push_back(gradient.numel());
-    run.shards = cut_into_shards(elements, communicator_.size(), codec_.scaled()->granule());
+    std::vector<CutTensor> tensors;
+    for (const auto& [tag, gradient] : run.message) tensors.push_back({gradient.numel(), codec_.scaled()->granule()});
+    run.shards = cut_into_shards(tensors, communicator_.size());
     std::vector<int64_t> sends(n);
     for (size_t r = 0; r < n; ++r)
       for (const Slice& slice : run.shards[r]) sends[r] += slices_.bytes(slice);
@@ -204,18 +167,26 @@ class ReduceScatter final : public Exchange {
   std::unique_ptr<GradientCodec> again_;
 };
 
+bool sends_rows(const GradientCodec& codec) {
+  const CodecTraits traits = codec.traits();
+  return traits.by_rows && traits.promise == CodecPromise::feedback;
+}
+
 bool can_be_cut(const GradientCodec& codec) {
+  if (sends_rows(codec)) return true;
   const ScaledCodec* const scaled = codec.scaled();
   return scaled != nullptr && scaled->granule() != 0 && scaled->bucket() % scaled->granule() == 0;
 }
 
 /// Counts each shard's bytes: first the codes with their scalers, then the means that are encoded again.
 ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+  if (sends_rows(codec)) return plan_reduce_scatter_of_rows(codec, message, ranks);
   const SliceCodec slices(*codec.scaled());
   const auto again = codec.scaled()->for_sums();
-  std::vector<int64_t> elements, codes, means;
-  for (const CodedTensor& tensor : message) elements.push_back(tensor.shape.numel());
-  for (const Shard& shard : cut_into_shards(elements, ranks, codec.scaled()->granule())) {
+  std::vector<CutTensor> tensors;
+  std::vector<int64_t> codes, means;
+  for (const CodedTensor& tensor : message) tensors.push_back({tensor.shape.numel(), codec.scaled()->granule()});
+  for (const Shard& shard : cut_into_shards(tensors, ranks)) {
     codes.push_back(0);
     means.push_back(0);
     for (const Slice& slice : shard) {
@@ -223,7 +194,7 @@ ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const Cod
       means.back() += again->most_bytes({slice.count()});
     }
   }
-  const auto n = static_cast<double>(std::accumulate(elements.begin(), elements.end(), int64_t{0}));
+  const auto n = static_cast<double>(elements_of(message));
   ExchangePlan plan;
   if (slices.shares()) plan.phases.push_back(plan_scalers(codec, message, ranks));
   plan.under_way = plan.phases.size();
@@ -236,10 +207,13 @@ ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const Cod
 
 constinit const ExchangeEntry reduce_scatter_entry = {
     "reduce-scatter",
-    "ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a multiple of 32 (5trit: 5)",
+    "ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a multiple of 32 (5trit: 5); and onebit",
     "2(N-1)/N · n·b/8",
     can_be_cut,
-    make_exchange_of<ReduceScatter>,
+    [](GradientCodec& codec, Communicator& communicator) -> std::unique_ptr<Exchange> {
+      if (sends_rows(codec)) return make_reduce_scatter_of_rows(codec, communicator);
+      return std::make_unique<ReduceScatter>(codec, communicator);
+    },
     plan_reduce_scatter};
 
 }  // namespace tern

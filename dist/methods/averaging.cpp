@@ -9,6 +9,9 @@
 namespace tern {
 namespace {
 
+/// Before the name of a tensor of which the exchange keeps this rank's part.
+const std::string kShardPrefix = "shard.";
+
 bool matches(const AveragedTensor& tensor, const std::string& pattern) {
   return !pattern.empty() && name_matches(tensor.name, pattern);
 }
@@ -155,14 +158,25 @@ std::vector<Tensor> Averaging::finish() {
   return std::exchange(means_, std::vector<Tensor>(tensors_.size()));
 }
 
+StateDict Averaging::state() const {
+  StateDict state = codec_->state();
+  for (const auto& [name, tensor] : coded_exchange_->state()) state.add(kShardPrefix + name, tensor);
+  return state;
+}
+
 void Averaging::load_state(const StateDict& state) {
+  StateDict own, shard;
   for (const auto& [name, tensor] : state) {
-    const auto known = std::ranges::find(tensors_, name, &AveragedTensor::name);
+    const bool of_shard = name.starts_with(kShardPrefix);
+    const std::string whole = of_shard ? name.substr(kShardPrefix.size()) : name;
+    const auto known = std::ranges::find(tensors_, whole, &AveragedTensor::name);
     check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model does not have");
-    check_input(known->elements == tensor.numel(), "the codec's state of '", name, "' has ", tensor.numel(),
-                " elements, the model's ", known->elements);
+    check_input(known->elements == tensor.numel() || (of_shard && tensor.numel() < known->elements),
+                "the codec's state of '", name, "' has ", tensor.numel(), " elements, the model's ", known->elements);
+    (of_shard ? shard : own).add(whole, tensor);
   }
-  codec_->load_state(state);
+  codec_->load_state(own);
+  coded_exchange_->load_state(shard);
 }
 
 ExchangeTimes Averaging::times() const {

@@ -69,8 +69,8 @@ class Averaging {
   /// a tensor was not given.
   std::vector<Tensor> finish();
 
-  /// What the codec keeps for each tensor on this rank.
-  StateDict state() const { return codec_->state(); }
+  /// What codec and exchange keep for each tensor on this rank.
+  StateDict state() const;
   void load_state(const StateDict& state);
   /// Times since construction. With overlap, only the time in `finish` counts, as waiting.
   ExchangeTimes times() const;

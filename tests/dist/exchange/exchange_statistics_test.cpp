@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "tern/kernels/elementwise.h"
 #include "tests/dist/exchange/exchange_support.h"
 
 namespace tern::test {
@@ -57,6 +59,41 @@ TEST(ExchangeStatistics, RequantisationIsUnbiasedAndHasItsSecondMoment) {
   }
   EXPECT_NEAR(along / squared_norm(mean), 1, 0.02);
   EXPECT_NEAR(squared_norm(found) / absolute, 1, 0.02);  // the largest magnitude of every shard is 1
+}
+
+/// How far the sum of the means of all steps is from the sum of the true means, as an RMS over the elements, after each
+/// of `marks` steps. If `forget`, the owner of a shard drops its residual after each step.
+std::vector<double> drift(int ranks, bool forget, const std::vector<uint32_t>& marks) {
+  const Shape shape = {24, 50};
+  std::vector<double> drifts;
+  const auto errors = with_communicators(make_in_process(ranks), [&](Communicator& c) {
+    const auto codec = make_codec("onebit");
+    const auto way = make_exchange("reduce-scatter", *codec, c);
+    Tensor difference = Tensor::zeros(shape);
+    for (uint32_t step = 0; step < marks.back(); ++step) {
+      const Tensor mean = way->start(gradients_of(c.rank(), {shape}, step))()[0];
+      if (forget) way->load_state({});
+      kernels::accumulate(mean, difference);
+      for (int rank = 0; rank < ranks; ++rank) {
+        Tensor gradient = gradients_of(rank, {shape}, step)[0].gradient;
+        kernels::scale(gradient, -1.0 / ranks, gradient);
+        kernels::accumulate(gradient, difference);
+      }
+      if (c.rank() == 0 && std::ranges::find(marks, step + 1) != marks.end())
+        drifts.push_back(std::sqrt(squared_norm(difference) / static_cast<double>(shape.numel())));
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(static_cast<size_t>(ranks)));
+  return drifts;
+}
+
+// 1-bit SGD's second stage. With a residual of its own, what the owner of a shard leaves out of a mean comes later, so
+// that the error of all steps together stays that of a few steps. Without it, it grows as the square root of the steps.
+TEST(ExchangeStatistics, AShardsOwnResidualBoundsTheErrorOfManySteps) {
+  const std::vector<double> kept = drift(4, false, {25, 400}), forgotten = drift(4, true, {25, 400});
+  EXPECT_LT(kept[1], 1.5 * kept[0]);
+  EXPECT_GT(forgotten[1], 3 * forgotten[0]);
+  EXPECT_GT(forgotten[1], 4 * kept[1]);
 }
 
 }  // namespace

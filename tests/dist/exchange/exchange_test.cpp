@@ -32,6 +32,7 @@ const Pair kPairs[] = {
     {"reduce-scatter", "ternary"},
     {"reduce-scatter", "ternary:share=on,bucket=160,pack=5trit"},
     {"reduce-scatter", "qsgd:bucket=64"},
+    {"reduce-scatter", "onebit"},
     {"server", "none"},
     {"server", "ternary"},
     {"server", "ternary:share=off"},
@@ -122,7 +123,8 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
       "ternary:clip=2.5,clip-mode=paper,share=off,bucket=0,pack=entropy; expected allgather, server for this codec");
   EXPECT_EQ(message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
             "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
-            "multiple of 32 (5trit: 5), not qsgd:bits=4,bucket=100,norm=max,code=fixed; expected allgather, server for "
+            "multiple of 32 (5trit: 5); and onebit, not qsgd:bits=4,bucket=100,norm=max,code=fixed; expected "
+            "allgather, server for "
             "this codec");
   EXPECT_EQ(message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
             "no exchange 'rign'; there are ring, allgather, reduce-scatter, server, ternary-ring");
@@ -132,7 +134,7 @@ TEST(ExchangeGrid, IsInTheHelp) {
   const std::string help = exchange_help();
   for (const std::string& name : exchange_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
   for (const char* row : {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk\n",
-                          "reduce-scatter  -        -        -        yes      yes      -        -        -\n",
+                          "reduce-scatter  -        -        -        yes      yes      yes      -        -\n",
                           "Exchanges for error-feedback:CODEC: allgather, server\n"})
     EXPECT_NE(help.find(row), std::string::npos) << help;
 }
@@ -147,6 +149,8 @@ TEST(DefaultExchange, MovesLeast) {
   EXPECT_EQ(of("qsgd:bits=4", 16), "reduce-scatter");
   EXPECT_EQ(of("qsgd:bits=4,code=elias", 16), "allgather");
   EXPECT_EQ(of("error-feedback:topk", 64), "allgather");
+  EXPECT_EQ(of("onebit", 63), "allgather");
+  EXPECT_EQ(of("onebit", 64), "reduce-scatter");
 }
 
 }  // namespace

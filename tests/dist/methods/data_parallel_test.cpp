@@ -132,13 +132,14 @@ TEST(DataParallel, StaleStepsLeaveTheSameBitsOnAllRanksAndTransports) {
                                                        {"error-feedback:topk:ratio=0.1", "allgather"}};
   for (const auto& [codec, exchange] : table) {
     SCOPED_TRACE(std::string(codec) + ", " + exchange);
-    const Results expected = data_parallel(make_in_process(3), stale(codec, exchange));
-    EXPECT_EQ(expected, Results(3, expected[0]));
-    EXPECT_EQ(data_parallel(make_in_process(3), stale(codec, exchange, 200)), expected);
-    EXPECT_EQ(data_parallel(make_tcp_job(3, {}), stale(codec, exchange, 200)), expected);
-    DataParallel::Options fresh = stale(codec, exchange);
-    fresh.averaging.stale = false;
-    EXPECT_NE(data_parallel(make_in_process(3), fresh), expected);
+    for (const int64_t fusion_bytes : {1 << 20, 200}) {  // one message; two messages under way at once
+      DataParallel::Options options = stale(codec, exchange, fusion_bytes);
+      const Results expected = data_parallel(make_in_process(3), options);
+      EXPECT_EQ(expected, Results(3, expected[0]));
+      EXPECT_EQ(data_parallel(make_tcp_job(3, {}), options), expected);
+      options.averaging.stale = false;
+      EXPECT_NE(data_parallel(make_in_process(3), options), expected);
+    }
   }
 }
 
@@ -164,6 +165,31 @@ TEST(DataParallel, GoesOnFromSavedMeans) {
           "data-parallel: found the means of a step that the next step uses, expected none without stale exchanges");
     });
     EXPECT_EQ(resumed, undisturbed);
+  }
+}
+
+TEST(DataParallel, GoesOnFromTheResidualsOfBothStagesOfOneBit) {
+  DataParallel::Options options = with_codec("onebit");
+  options.averaging.exchange = "reduce-scatter";
+  const Results undisturbed = data_parallel(make_in_process(3), options);
+  EXPECT_EQ(undisturbed, Results(3, undisturbed[0]));
+  for (const bool keeps : {true, false}) {
+    const Results resumed = train_on_ranks(make_in_process(3), [&](const RankTraining& rank) {
+      StateDict state;
+      {
+        DataParallel before(rank.model, rank.local, rank.communicator, options);
+        rank.steps(before, 0, 4);
+        for (const auto& [name, tensor] : before.state())
+          if (keeps || !name.starts_with("shard.")) state.add(name, tensor);
+      }
+      DataParallel after(rank.model, rank.local, rank.communicator, options);
+      after.load_state(state, 4);
+      rank.steps(after, 4, 10);
+      DataParallel gathers(rank.model, rank.local, rank.communicator, with_codec("onebit"));
+      const std::string message = message_of<InputError>([&] { gathers.load_state(state, 4); });
+      EXPECT_EQ(message.ends_with("expected none, because the exchange keeps nothing"), keeps) << message;
+    });
+    EXPECT_EQ(resumed == undisturbed, keeps);
   }
 }
 

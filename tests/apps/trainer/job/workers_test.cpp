@@ -42,6 +42,7 @@ TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
       {"--codec", "ternary"},
       {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"},
       {"--codec", "error-feedback:qsgd:bits=4", "--stale", "1"},
+      {"--codec", "onebit", "--exchange", "reduce-scatter", "--stale", "1"},
       {"--method", "local-sgd", "--local-steps", "3", "--codec", "ternary"},
       {"--method", "ist", "--local-steps", "3"},
       {"--method", "ist", "--local-steps", "3", "--exchange", "peer", "--codec", "fp16", "--ist-scope", "filters"}};

@@ -1,0 +1,24 @@
+#include "tern/dist/exchange/shards.h"
+
+#include <algorithm>
+
+namespace tern {
+
+std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks) {
+  int64_t total = 0, before = 0;
+  for (const CutTensor& tensor : tensors) total += tensor.count;
+  std::vector<Shard> shards(static_cast<size_t>(ranks));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto [count, granule] = tensors[i];
+    const auto cut = [&](int64_t rank) {
+      const int64_t within = total * rank / ranks - before;
+      return within >= count ? count : std::max<int64_t>(0, within) / granule * granule;
+    };
+    for (int rank = 0; rank < ranks; ++rank)
+      if (cut(rank) < cut(rank + 1)) shards[static_cast<size_t>(rank)].push_back({i, cut(rank), cut(rank + 1)});
+    before += count;
+  }
+  return shards;
+}
+
+}  // namespace tern
