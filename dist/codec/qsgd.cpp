@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kNorms[] = {"l2", "max"};
 constexpr const char* kCodes[] = {"fixed", "elias", "entropy"};
+constexpr const char* kAligns[] = {"none", "field"};
 constexpr Packing kCodePackings[] = {Packing::fixed, Packing::elias, Packing::entropy};
 
 /// One of the `bits` is the sign.
@@ -21,7 +22,11 @@ int64_t levels_of(int64_t bits) { return (int64_t{1} << (bits - 1)) - 1; }
 struct QsgdSettings {
   int64_t levels = 7, bucket = 512;
   int norm = static_cast<int>(kernels::BucketNorm::max), code = 0;
+  bool by_fields = false;
 };
+
+/// The elements of a receptive field: all weights of one output unit. A vector has no fields.
+int64_t field_of(const Shape& shape) { return shape.rank() < 2 ? 1 : shape.numel() / std::max<int64_t>(1, shape[0]); }
 
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4). Each bucket becomes whole numbers of the unit norm / levels,
 /// rounded at random. A message holds the units of the buckets, then the codes.
@@ -34,14 +39,15 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
     const int bits = kernels::code_bits(levels);
     const bool by_bits = levels == levels_of(bits);
     return join({"qsgd:", by_bits ? "bits=" : "levels=", by_bits ? bits : levels, ",bucket=", settings_.bucket,
-                 ",norm=", kNorms[settings_.norm], ",code=", kCodes[settings_.code]});
+                 ",norm=", kNorms[settings_.norm], ",code=", kCodes[settings_.code],
+                 ",align=", kAligns[settings_.by_fields]});
   }
   CodecTraits traits() const override {
     return {.bits = static_cast<double>(kernels::code_bits(settings_.levels)), .fixed_size = is_fixed_size(packing_)};
   }
   int64_t most_bytes(const Shape& shape) const override {
     const int64_t n = shape.numel();
-    return n == 0 ? 0 : 4 * kernels::bucket_count(n, settings_.bucket) + code_bytes(n);
+    return n == 0 ? 0 : 4 * kernels::bucket_count(n, width_of(shape)) + code_bytes(n);
   }
 
   /// With l2: Lemma 3.1 (ii) for the bucket length. With max: the variance of this gradient itself, because the lemma
@@ -50,15 +56,19 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     if (norm() == kernels::BucketNorm::max) return relative_variance(scalers(tag, gradient), gradient);
     const auto n = static_cast<double>(gradient.numel());
-    const double length = settings_.bucket == 0 ? n : std::min(n, static_cast<double>(settings_.bucket));
+    const int64_t width = width_of(gradient.shape());
+    const double length = width == 0 ? n : std::min(n, static_cast<double>(width));
     const auto s = static_cast<double>(settings_.levels);
     return std::min(length / (s * s), std::sqrt(length) / s);
   }
 
-  const ScaledCodec* scaled() const override { return this; }
-  const MessageCodec* messages() const override { return packing_ == Packing::fixed ? this : nullptr; }
+  /// Codes of several tensors are cut, summed and fused by one bucket for all of them, so not if fields set it.
+  const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
+  const MessageCodec* messages() const override {
+    return packing_ == Packing::fixed && !settings_.by_fields ? this : nullptr;
+  }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
-    const Tensor units = scalers(FusedGradients{{tag, gradient}});
+    const Tensor units = units_of(finite_statistics(tag, gradient, width_of(gradient.shape())));
     check_finite(tag, units.span<float>());
     return units;
   }
@@ -72,14 +82,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
     add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
   }
   Tensor scalers(const FusedGradients& message) const override {
-    const Tensor statistics = finite_statistics(message, settings_.bucket);
-    const Tensor units = Tensor::empty({statistics.size(0)});
-    const auto* row = statistics.data<double>();
-    for (float& unit : units.span<float>()) {
-      unit = kernels::codec_unit(norm(), row[0], row[2], settings_.levels);
-      row += 3;
-    }
-    return units;
+    return units_of(finite_statistics(message, settings_.bucket));
   }
   Tensor encode(const FusedGradients& message, const Tensor& shared) const override {
     return shared.defined() ? planes().encode(message, shared, true) : planes().encode(message, norm());
@@ -100,29 +103,46 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    const int64_t n = gradient.numel(), levels = settings_.levels;
-    const kernels::CodedGradient coded = {gradient, Tensor::empty({kernels::bucket_count(n, settings_.bucket)}),
-                                          empty_codes(n), tag.key};
-    kernels::norm_quantize({&coded, 1}, norm(), settings_.bucket, levels);
+    const int64_t n = gradient.numel(), levels = settings_.levels, width = width_of(gradient.shape());
+    const kernels::CodedGradient coded = {gradient, Tensor::empty({kernels::bucket_count(n, width)}), empty_codes(n),
+                                          tag.key};
+    kernels::norm_quantize({&coded, 1}, norm(), width, levels);
     check_finite(tag, coded.units.span<float>());
     append_values<float>(bytes, coded.units.span<float>());
     append_packed(packing_, coded.codes, n, levels, bytes);
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     ByteReader reader(message);
-    const Tensor units = Tensor::empty({kernels::bucket_count(sum.numel(), settings_.bucket)});
+    const int64_t width = width_of(sum.shape());
+    const Tensor units = Tensor::empty({kernels::bucket_count(sum.numel(), width)});
     reader.values(units.span<float>());
     check_scalers(units.span<float>());
-    add_codes(reader.rest(), units, sum);
+    add_packed(packing_, reader.rest(), units, width, settings_.levels, sum);
   }
 
  private:
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   Planes planes() const { return {settings_.bucket, settings_.levels}; }
+  /// Elements of a tensor's buckets. With fields: as many whole fields as fit, at least one, so that no field is split.
+  int64_t width_of(const Shape& shape) const {
+    if (!settings_.by_fields) return settings_.bucket;
+    const int64_t field = std::max<int64_t>(1, field_of(shape));
+    return std::max(field, settings_.bucket / field * field);
+  }
+  Tensor units_of(const Tensor& statistics) const {
+    const Tensor units = Tensor::empty({statistics.size(0)});
+    const auto* row = statistics.data<double>();
+    for (float& unit : units.span<float>()) {
+      unit = kernels::codec_unit(norm(), row[0], row[2], settings_.levels);
+      row += 3;
+    }
+    return units;
+  }
   /// Σ unit²·f(1 - f) / |g|², with f the fraction of |g| / unit (eq. 4).
   double relative_variance(const Tensor& units, const Tensor& gradient) const {
     auto rest = gradient.span<float>();
-    const size_t width = settings_.bucket == 0 ? rest.size() : static_cast<size_t>(settings_.bucket);
+    const int64_t elements = width_of(gradient.shape());
+    const size_t width = elements == 0 ? rest.size() : static_cast<size_t>(elements);
     double variance = 0, squares = 0;
     for (const double unit : units.span<float>()) {
       const auto bucket = rest.first(std::min(width, rest.size()));
@@ -159,7 +179,10 @@ std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {
   const bool is_fixed = kCodePackings[settings.code] == Packing::fixed;
   settings.norm =
       options.choice("norm", static_cast<int>(is_fixed ? kernels::BucketNorm::max : kernels::BucketNorm::l2), kNorms);
+  settings.by_fields = options.choice("align", 0, kAligns) == 1;
   options.finish();
+  check_input(!settings.by_fields || settings.bucket > 0,
+              "codec qsgd: align=field with bucket=0, which is the whole tensor; expected a bucket of 1 or more");
   return std::make_unique<Qsgd>(settings);
 }
 
@@ -169,7 +192,8 @@ constinit const CodecEntry qsgd_entry = {
     "qsgd",
     "bits=4 (2 to 16, the sign inside: levels = 2^(bits-1) - 1) or levels=7 (to 32767)\n"
     "              bucket=512 (elements a norm; 0: a tensor)  code=fixed|elias|entropy\n"
-    "              norm=max|l2 (max with code=fixed, otherwise l2)",
+    "              norm=max|l2 (max with code=fixed, otherwise l2)\n"
+    "              align=none|field (a bucket has whole receptive fields, as many as fit, at least one)",
     "bits; elias and entropy less, by the gradient (4 bits, 512, l2: about 1.1 with entropy); and 32 a bucket",
     "unbiased; variance at most min(bucket/levels², √bucket/levels)·|g|² with l2 (Lemma 3.1),\n"
     "              (√(1 + bucket/levels²) - 1)/2·|g|² with max",

@@ -21,6 +21,8 @@ const char* const kVariants[] = {
     "qsgd:levels=32,bucket=0,code=entropy",
     "qsgd:bits=16,norm=max",
     "qsgd:bits=4,norm=l2",
+    "qsgd:bucket=300,align=field",
+    "qsgd:bucket=300,align=field,code=entropy",
     "topk:ratio=0.1",
     "randk:ratio=0.1",
     "error-feedback:ternary:pack=5trit",

@@ -5,6 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tests/dist/codec/codec_support.h"
+#include "tests/support/message_of.h"
 
 namespace tern::test {
 namespace {
@@ -203,6 +204,28 @@ TEST(Qsgd, KeepsLemmaThreeOnNormsBeyondAndBelowF32) {
   const Tensor tiny = Tensor::full({512}, 1e-38);
   for (const float x : through(*codec, tiny).to_vector<float>()) EXPECT_EQ(x, 0) << "units below 2^-110 count as zero";
   EXPECT_THROW(encoded(*codec, Tensor::full({512}, 3e38)), Error);
+}
+
+// Section 5: "no receptive field is split across two buckets". A field is the weights of one output unit.
+TEST(Qsgd, FillsBucketsWithWholeFields) {
+  struct Row {
+    Shape shape;
+    int64_t width;
+  };
+  for (const auto& [shape, width] :
+       {Row{{7, 2, 3, 3}, 36}, Row{{5, 50}, 50}, Row{{5, 20}, 40}, Row{{100}, 40}, Row{{0, 3}, 40}})
+    for (const char* rest : {"", ",norm=l2", ",code=entropy"}) {
+      const Tensor g = gaussian(shape);
+      const auto fields = make_codec(join({"qsgd:bucket=40,align=field", rest}));
+      const auto plain = make_codec(join({"qsgd:bucket=", width, rest}));
+      EXPECT_EQ(fields->most_bytes(shape), plain->most_bytes(shape)) << to_string(shape);
+      EXPECT_EQ(encoded(*fields, g), encoded(*plain, g)) << to_string(shape) << rest;
+      EXPECT_EQ(through(*fields, g).to_vector<float>(), through(*plain, g).to_vector<float>()) << to_string(shape);
+      EXPECT_EQ(fields->omega(tag(), g), plain->omega(tag(), g)) << to_string(shape);
+    }
+  EXPECT_EQ(make_codec("qsgd:align=field")->scaled(), nullptr);
+  EXPECT_EQ(message_of<InputError>([] { make_codec("qsgd:bucket=0,align=field"); }),
+            "codec qsgd: align=field with bucket=0, which is the whole tensor; expected a bucket of 1 or more");
 }
 
 }  // namespace

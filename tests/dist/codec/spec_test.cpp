@@ -15,12 +15,12 @@ std::string refusal(const std::string& spec) {
 
 TEST(CodecSpec, FillsInTheDefaults) {
   EXPECT_EQ(make_codec("ternary")->spec(), "ternary:clip=2.5,clip-mode=paper,share=auto,bucket=0,pack=2bit");
-  EXPECT_EQ(make_codec("qsgd")->spec(), "qsgd:bits=4,bucket=512,norm=max,code=fixed");
+  EXPECT_EQ(make_codec("qsgd")->spec(), "qsgd:bits=4,bucket=512,norm=max,code=fixed,align=none");
   EXPECT_EQ(make_codec("qsgd:bits=2,bucket=128,norm=max,code=elias")->spec(),
-            "qsgd:bits=2,bucket=128,norm=max,code=elias");
-  EXPECT_EQ(make_codec("qsgd:levels=5")->spec(), "qsgd:levels=5,bucket=512,norm=max,code=fixed");
-  EXPECT_EQ(make_codec("qsgd:code=entropy")->spec(), "qsgd:bits=4,bucket=512,norm=l2,code=entropy");
-  EXPECT_EQ(make_codec("qsgd:code=elias")->spec(), "qsgd:bits=4,bucket=512,norm=l2,code=elias");
+            "qsgd:bits=2,bucket=128,norm=max,code=elias,align=none");
+  EXPECT_EQ(make_codec("qsgd:levels=5")->spec(), "qsgd:levels=5,bucket=512,norm=max,code=fixed,align=none");
+  EXPECT_EQ(make_codec("qsgd:code=entropy")->spec(), "qsgd:bits=4,bucket=512,norm=l2,code=entropy,align=none");
+  EXPECT_EQ(make_codec("qsgd:code=elias")->spec(), "qsgd:bits=4,bucket=512,norm=l2,code=elias,align=none");
   EXPECT_EQ(make_codec("error-feedback:topk:ratio=0.1")->spec(), "error-feedback:topk:ratio=0.1");
   EXPECT_EQ(make_codec("none")->spec(), "none");
 }

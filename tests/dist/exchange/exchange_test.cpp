@@ -121,11 +121,12 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
       message_of<InputError>([] { check_exchange("ternary-ring", *make_codec("ternary:share=off,pack=entropy")); }),
       "exchange ternary-ring takes ternary with share=auto or on, not "
       "ternary:clip=2.5,clip-mode=paper,share=off,bucket=0,pack=entropy; expected allgather, server for this codec");
-  EXPECT_EQ(message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
-            "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
-            "multiple of 32 (5trit: 5); and onebit, not qsgd:bits=4,bucket=100,norm=max,code=fixed; expected "
-            "allgather, server for "
-            "this codec");
+  EXPECT_EQ(
+      message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
+      "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
+      "multiple of 32 (5trit: 5); and onebit, not qsgd:bits=4,bucket=100,norm=max,code=fixed,align=none; expected "
+      "allgather, server for "
+      "this codec");
   EXPECT_EQ(message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
             "no exchange 'rign'; there are ring, allgather, reduce-scatter, server, ternary-ring");
 }
