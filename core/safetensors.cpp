@@ -389,6 +389,16 @@ std::string read_header(Source& source) {
   return text;
 }
 
+/// The tensor of `into` that the entry fits, or a new one.
+Tensor place_for(const SafetensorsEntry& entry, const StateDict& into) {
+  const Tensor* found = into.find(entry.name);
+  const bool fits = found != nullptr && found->shape() == entry.shape && found->dtype() == entry.dtype &&
+                    found->device() == Device{} && found->format() == MemoryFormat::row_major;
+  if (!fits) return Tensor::empty(entry.shape, {.dtype = entry.dtype});
+  found->mark_written();
+  return *found;
+}
+
 uint32_t checksum_of_header(std::string text) {
   const uint64_t length = text.size();
   if (text.size() >= detail::kChecksumPrefix.size() + detail::kChecksumBlank.size())
@@ -419,7 +429,15 @@ std::string write_safetensors(const std::filesystem::path& path, const StateDict
   return digits;
 }
 
-SafetensorsFile read_safetensors(const std::filesystem::path& path) {
+Metadata read_safetensors_metadata(const std::filesystem::path& path) {
+  Source source(path);
+  const std::string text = read_header(source);
+  Metadata metadata = detail::parse_header(text, source.remaining(), source.file()).metadata;
+  metadata.erase(std::string(detail::kChecksumName));
+  return metadata;
+}
+
+SafetensorsFile read_safetensors(const std::filesystem::path& path, const StateDict& into) {
   Source source(path);
   const std::string text = read_header(source);
   SafetensorsHeader header = detail::parse_header(text, source.remaining(), source.file());
@@ -427,7 +445,7 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   std::vector<Tensor> tensors(header.entries.size());
   uint32_t checksum = checksum_of_header(text);
   for (const auto* entry : detail::in_data_order(header)) {
-    const Tensor tensor = Tensor::empty(entry->shape, {.dtype = entry->dtype});
+    const Tensor tensor = place_for(*entry, into);
     std::vector<uint16_t> halves(entry->half ? static_cast<size_t>(tensor.numel()) : 0);
     const std::span<std::byte> bytes = entry->half ? std::as_writable_bytes(std::span(halves)) : bytes_of(tensor);
     source.read(bytes);

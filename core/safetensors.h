@@ -27,7 +27,11 @@ std::string write_safetensors(const std::filesystem::path& path, const StateDict
 /// Reads a file from tern or any other writer. Supports F32, F64, F16 (as f32), BF16, I64 and U8, and at most 8
 /// dimensions. Checks every length against the size of the file before it allocates. Throws InputError if the file is
 /// missing, truncated, longer than its header says or malformed, or if its checksum is wrong. The message names the
-/// file, the offset, what was found and what was expected.
-SafetensorsFile read_safetensors(const std::filesystem::path& path);
+/// file, the offset, what was found and what was expected. A tensor of the name, element type and shape of one of
+/// `into`, row-major on the CPU, is read into its memory, so that a model is loaded without a second copy of it. After
+/// an error these tensors have any values.
+SafetensorsFile read_safetensors(const std::filesystem::path& path, const StateDict& into = {});
+/// Reads only the metadata, without the entry of the checksum, which is not checked.
+Metadata read_safetensors_metadata(const std::filesystem::path& path);
 
 }  // namespace tern

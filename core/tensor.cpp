@@ -192,6 +192,7 @@ void Tensor::copy_from(const Tensor& source) const {
   check(source.shape_ == shape_, "copy: source has shape ", source.shape_, ", target ", shape_);
   mark_written();
   if (source.dtype_ == dtype_ && source.format_ == format_) {
+    if (source.storage_ == storage_ && source.byte_offset_ == byte_offset_) return;
     const Device here = device(), there = source.device();
     auto& backend = device_backend(here.type == DeviceType::cpu ? there : here);
     backend.copy(raw_data(), here, source.raw_data(), there, bytes());

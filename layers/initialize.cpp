@@ -11,13 +11,13 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 13;
 
-/// tensor[i] = draw(i) for every element.
+/// tensor[i] = draw(place of i in the whole tensor) for every element.
 template <class Draw>
-void fill_each(const Tensor& tensor, const Draw& draw) {
-  visit_floating(tensor.dtype(), "initialize", [&]<class T>(T) {
-    T* out = tensor.data<T>();
-    parallel_for(0, tensor.numel(), kGrain, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) out[i] = static_cast<T>(draw(static_cast<uint64_t>(i)));
+void fill_each(const TensorPart& tensor, const Draw& draw) {
+  visit_floating(tensor.values.dtype(), "initialize", [&]<class T>(T) {
+    T* out = tensor.values.data<T>();
+    parallel_for(0, tensor.values.numel(), kGrain, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) out[i] = static_cast<T>(draw(tensor.place(i)));
     });
   });
 }
@@ -40,28 +40,28 @@ double xavier_variance(const Shape& shape, double gain) {
   return gain * gain * 2 / (in + out);
 }
 
-void fill_uniform(const Tensor& tensor, const RandomStream& random, double low, double high) {
+void fill_uniform(const TensorPart& tensor, const RandomStream& random, double low, double high) {
   fill_each(tensor, [&](uint64_t i) { return static_cast<float>(low + (high - low) * random.uniform(i)); });
 }
-void fill_uniform(const Tensor& tensor, const RandomStream& random, double variance) {
+void fill_uniform(const TensorPart& tensor, const RandomStream& random, double variance) {
   const double bound = std::sqrt(3 * variance);
   fill_uniform(tensor, random, -bound, bound);
 }
-void fill_normal(const Tensor& tensor, const RandomStream& random, double deviation, double mean) {
+void fill_normal(const TensorPart& tensor, const RandomStream& random, double deviation, double mean) {
   fill_each(tensor, [&](uint64_t i) { return static_cast<float>(mean + deviation * random.normal(i)); });
 }
 
 }  // namespace
 
 Initializer constant(double value) {
-  return [=](const Tensor& tensor, const RandomStream&) { tensor.fill(value); };
+  return [=](const TensorPart& tensor, const RandomStream&) { tensor.values.fill(value); };
 }
 Initializer normal(double deviation, double mean) {
-  return [=](const Tensor& tensor, const RandomStream& random) { fill_normal(tensor, random, deviation, mean); };
+  return [=](const TensorPart& tensor, const RandomStream& random) { fill_normal(tensor, random, deviation, mean); };
 }
 Initializer truncated_normal(double deviation, double mean) {
-  return [=](const Tensor& tensor, const RandomStream& random) {
-    const auto count = static_cast<uint64_t>(tensor.numel());
+  return [=](const TensorPart& tensor, const RandomStream& random) {
+    const auto count = static_cast<uint64_t>(tensor.whole.numel());
     fill_each(tensor, [&](uint64_t i) {
       float draw = random.normal(i);
       for (uint64_t again = i + count; std::abs(draw) > 2; again += count) draw = random.normal(again);
@@ -70,32 +70,32 @@ Initializer truncated_normal(double deviation, double mean) {
   };
 }
 Initializer uniform(double low, double high) {
-  return [=](const Tensor& tensor, const RandomStream& random) { fill_uniform(tensor, random, low, high); };
+  return [=](const TensorPart& tensor, const RandomStream& random) { fill_uniform(tensor, random, low, high); };
 }
 Initializer xavier_uniform(double gain) {
-  return [=](const Tensor& tensor, const RandomStream& random) {
-    fill_uniform(tensor, random, xavier_variance(tensor.shape(), gain));
+  return [=](const TensorPart& tensor, const RandomStream& random) {
+    fill_uniform(tensor, random, xavier_variance(tensor.whole, gain));
   };
 }
 Initializer xavier_normal(double gain) {
-  return [=](const Tensor& tensor, const RandomStream& random) {
-    fill_normal(tensor, random, std::sqrt(xavier_variance(tensor.shape(), gain)), 0);
+  return [=](const TensorPart& tensor, const RandomStream& random) {
+    fill_normal(tensor, random, std::sqrt(xavier_variance(tensor.whole, gain)), 0);
   };
 }
 Initializer kaiming_uniform(const KaimingOptions& options) {
-  return [=](const Tensor& tensor, const RandomStream& random) {
-    fill_uniform(tensor, random, kaiming_variance(tensor.shape(), options));
+  return [=](const TensorPart& tensor, const RandomStream& random) {
+    fill_uniform(tensor, random, kaiming_variance(tensor.whole, options));
   };
 }
 Initializer kaiming_normal(const KaimingOptions& options) {
-  return [=](const Tensor& tensor, const RandomStream& random) {
-    fill_normal(tensor, random, std::sqrt(kaiming_variance(tensor.shape(), options)), 0);
+  return [=](const TensorPart& tensor, const RandomStream& random) {
+    fill_normal(tensor, random, std::sqrt(kaiming_variance(tensor.whole, options)), 0);
   };
 }
 
 Initializer dirac(int64_t groups) {
-  return [=](const Tensor& tensor, const RandomStream&) {
-    const Shape& shape = tensor.shape();
+  return [=](const TensorPart& tensor, const RandomStream&) {
+    const Shape& shape = tensor.whole;
     check(shape.rank() == 4 && groups >= 1 && shape[0] % groups == 0, "dirac: shape ", shape, " in ", groups,
           " groups, expected [out, in, kh, kw] with `out` divided by the groups");
     const int64_t outputs = shape[0] / groups, window = shape[2] * shape[3];

@@ -12,6 +12,13 @@ Linear::Linear(const Options& options)
                         : nullptr),
       relu_(options.relu) {}
 
-Variable Linear::forward(const Variable& x) { return linear(x, weight.variable(), variable_of(bias), {.relu = relu_}); }
+Variable Linear::forward(const Variable& x) {
+  if (!sum_) return linear(x, weight.variable(), variable_of(bias), {.relu = relu_});
+  const NoGradient no_gradient;
+  Variable y = linear(x, weight.variable(), {});
+  sum_(y.value());
+  if (bias != nullptr) y = y + convert(bias->variable(), y.value().dtype());
+  return relu_ ? relu(y) : y;
+}
 
 }  // namespace tern

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "tern/autograd/functional.h"
 #include "tern/layers/initialize.h"
 #include "tern/layers/module.h"
@@ -8,7 +10,7 @@ namespace tern {
 
 /// Takes x [N, in] and gives x · weightᵀ + bias [N, out], as torch.nn.Linear does. If `relu` is set, applies max(·, 0)
 /// to the result.
-class Linear final : public Layer {
+class Linear final : public Layer, public InputParallel {
  public:
   struct Options {
     int64_t in = 1, out = 1;
@@ -19,11 +21,14 @@ class Linear final : public Layer {
   };
   explicit Linear(const Options& options);
   Variable forward(const Variable& x) override;
+  /// For evaluation: the result has no gradient.
+  void add_over_ranks(SumOverRanks sum) override { sum_ = std::move(sum); }
 
   Parameter& weight;
   Parameter* const bias;  ///< null if there is none
 
  private:
+  SumOverRanks sum_;
   bool relu_;
 };
 

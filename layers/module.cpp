@@ -1,5 +1,7 @@
 #include "tern/layers/module.h"
 
+#include <algorithm>
+
 #include "tern/core/error.h"
 
 namespace tern {
@@ -10,6 +12,23 @@ std::string under(const std::string& path, const std::string& name) {
 }
 
 }  // namespace
+
+Shape TensorRange::shape_in(const Shape& whole) const {
+  check(dimension >= 0 && dimension < whole.rank() && 0 <= begin && begin <= end && end <= whole[dimension],
+        "range of ", whole, ": ", begin, " to ", end, " of dimension ", dimension);
+  Shape shape = whole;
+  shape[dimension] = end - begin;
+  return shape;
+}
+
+TensorPart::TensorPart(const Tensor& part, const Shape& of, const TensorRange& range) : values(part), whole(of) {
+  check(values.shape() == range.shape_in(whole), "part of a tensor: values of shape ", values.shape(), ", expected ",
+        range.shape_in(whole));
+  const int64_t inner = whole.numel_from(range.dimension + 1);
+  run = std::max<int64_t>(1, (range.end - range.begin) * inner);
+  stride = whole[range.dimension] * inner;
+  start = range.begin * inner;
+}
 
 template <class Visit>
 void Module::visit_modules(const std::string& path, const Visit& visit) {
@@ -43,17 +62,22 @@ Tensor& Module::add_counter(std::string name) {
   return buffers_.emplace_back(std::make_unique<OwnBuffer>(OwnBuffer{std::move(name), {}, 0, true, {}}))->tensor;
 }
 
-void Module::initialize(uint64_t seed, DType dtype, Device device) {
+void Module::initialize(uint64_t seed, DType dtype, Device device, const RangeOf& range_of) {
   check(dtype == DType::f32 || dtype == DType::f64, "initialize: parameters of ", dtype, ", expected f32 or f64");
   uint32_t number = 0;
-  visit_modules({}, [&](const std::string&, Module& module) {
+  visit_modules({}, [&](const std::string& path, Module& module) {
+    const auto range = [&](const std::string& name) { return range_of ? range_of(under(path, name)) : std::nullopt; };
     for (const auto& own : module.parameters_) {
-      Tensor value = Tensor::empty(own->first_shape, {dtype});
-      own->initializer(value, RandomStream({.seed = seed, .purpose = Purpose::initialize, .tensor = number++}));
+      const RandomStream random({.seed = seed, .purpose = Purpose::initialize, .tensor = number++});
+      const auto kept = range(own->name);
+      const Tensor value = Tensor::empty(kept ? kept->shape_in(own->first_shape) : own->first_shape, {dtype});
+      own->initializer(kept ? TensorPart(value, own->first_shape, *kept) : TensorPart(value), random);
       own->parameter.set_value(value.to(device));
     }
     for (const auto& own : module.buffers_) {
-      own->tensor = Tensor::full(own->first_shape, own->value, {own->counter ? DType::i64 : dtype});
+      const auto kept = range(own->name);
+      own->tensor = Tensor::full(kept ? kept->shape_in(own->first_shape) : own->first_shape, own->value,
+                                 {own->counter ? DType::i64 : dtype});
       if (!own->counter) own->tensor = own->tensor.to(device);
     }
   });
@@ -88,6 +112,16 @@ std::vector<NamedBuffer> Module::buffers() {
     for (const auto& own : module.buffers_) found.push_back({under(path, own->name), &own->tensor});
   });
   return found;
+}
+
+std::vector<NamedShape> Module::whole_shapes() {
+  std::vector<NamedShape> parameters, buffers;
+  visit_modules({}, [&](const std::string& path, Module& module) {
+    for (const auto& own : module.parameters_) parameters.push_back({under(path, own->name), own->first_shape});
+    for (const auto& own : module.buffers_) buffers.push_back({under(path, own->name), own->first_shape});
+  });
+  parameters.insert(parameters.end(), buffers.begin(), buffers.end());
+  return parameters;
 }
 
 std::vector<NamedModule> Module::modules() {

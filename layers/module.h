@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,8 +15,34 @@
 
 namespace tern {
 
-/// Fills a new tensor. Each parameter has a random stream of its own.
-using Initializer = std::function<void(const Tensor& tensor, const RandomStream& random)>;
+/// Indices [begin, end) of one dimension of a tensor.
+struct TensorRange {
+  int dimension = 0;
+  int64_t begin = 0, end = 0;
+
+  Shape shape_in(const Shape& whole) const;
+};
+
+/// A tensor with the elements of a range of a whole tensor, which may be absent. A plain value.
+struct TensorPart {
+  TensorPart(const Tensor& tensor) : values(tensor), whole(tensor.shape()) {}
+  /// The shape of `part` is `range.shape_in(of)`.
+  TensorPart(const Tensor& part, const Shape& of, const TensorRange& range);
+
+  /// The index in the whole tensor, row-major, of element i of `values`.
+  uint64_t place(int64_t i) const { return static_cast<uint64_t>(i / run * stride + start + i % run); }
+
+  Tensor values;
+  Shape whole;                             ///< shape of the whole tensor
+  int64_t run = 1, stride = 1, start = 0;  ///< `run` elements in a row, every `stride` of the whole, from `start`
+};
+
+/// Fills a new tensor, or the part of it that a rank keeps: an element has the same value in both. Each parameter has a
+/// random stream of its own.
+using Initializer = std::function<void(const TensorPart& tensor, const RandomStream& random)>;
+
+/// The range of a parameter or buffer that a rank keeps, by its name; nothing for a tensor that it keeps whole.
+using RangeOf = std::function<std::optional<TensorRange>(std::string_view name)>;
 
 /// What random layers need to know of a training step. `samples` are the global indices of the batch, i64 [N].
 struct StepContext {
@@ -29,6 +56,10 @@ class Module;
 struct NamedBuffer {
   std::string name;  ///< path from the root module, as a NamedParameter's
   Tensor* buffer;
+};
+struct NamedShape {
+  std::string name;
+  Shape shape;
 };
 struct NamedModule {
   std::string name;  ///< "" for the root
@@ -54,8 +85,9 @@ class Module {
   void on_output(std::function<void(const Variable& y)> hook) { on_output_ = std::move(hook); }
 
   /// Draws the first value of every parameter, in `dtype` (f32 or f64), and sets every buffer. The random streams have
-  /// `seed`, and numbers in the order of `parameters()`. Call it once, before the first forward.
-  void initialize(uint64_t seed, DType dtype = DType::f32, Device device = {});
+  /// `seed`, and numbers in the order of `parameters()`. Call it once, before the first forward. With `range_of`, the
+  /// module gets narrower tensors: the ranges of the same values, and never the whole.
+  void initialize(uint64_t seed, DType dtype = DType::f32, Device device = {}, const RangeOf& range_of = {});
 
   /// Training (the default) or evaluation, for this module and all below.
   void set_training(bool training);
@@ -67,6 +99,8 @@ class Module {
   /// In the order of construction, depth first. Own parameters come before those of submodules.
   std::vector<NamedParameter> parameters();
   std::vector<NamedBuffer> buffers();
+  /// The shapes of parameters, then of buffers, as the module was made. They need no values.
+  std::vector<NamedShape> whole_shapes();
   /// This module and all below, parents first.
   std::vector<NamedModule> modules();
   /// Parameters, then buffers, under PyTorch's names. They share storage with the model.
@@ -159,6 +193,18 @@ class Layer : public Module {
   Variable operator()(const Variable& x) {
     return run([&] { return forward(x); });
   }
+};
+
+/// The interface of a layer that ranks can compute together, each with some of its inputs and their weights (in tensor
+/// parallelism, a row-parallel layer). What follows the products, such as a bias, is applied after the sum over ranks.
+class InputParallel {
+ public:
+  /// Adds up a tensor of products over all ranks, in place.
+  using SumOverRanks = std::function<void(const Tensor& products)>;
+
+  virtual ~InputParallel() = default;
+  /// From now on, `forward` calls `sum` for its products. An empty `sum` ends that: the layer has all of its inputs.
+  virtual void add_over_ranks(SumOverRanks sum) = 0;
 };
 
 /// While one lives, a module and all below are in evaluation mode. Then they go back to the mode of the module.

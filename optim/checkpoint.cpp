@@ -52,6 +52,12 @@ std::vector<Found> scan(const fs::path& folder) {
   return found;
 }
 
+std::vector<Found> scan_some(const fs::path& folder) {
+  auto found = scan(folder);
+  check_input(!found.empty(), folder.string(), ": no checkpoint (", kPrefix, "*", kSuffix, ") found there");
+  return found;
+}
+
 void remove_older(const fs::path& folder, int64_t step, size_t kept) {
   std::error_code ignored;
   size_t seen = 0;
@@ -168,11 +174,10 @@ std::optional<fs::path> latest_checkpoint(const fs::path& folder) {
   return found.empty() ? std::nullopt : std::optional(found.front().file);
 }
 
-Checkpoint load_checkpoint(const fs::path& folder) {
-  const auto found = scan(folder);
-  check_input(!found.empty(), folder.string(), ": no checkpoint (", kPrefix, "*", kSuffix, ") found there");
+Checkpoint load_checkpoint(const fs::path& folder, const StateDict& into) {
+  const auto found = scan_some(folder);
   try {
-    return read_checkpoint(found.front().file);
+    return read_checkpoint(found.front().file, into);
   } catch (const InputError& error) {
     const auto good = std::find_if(found.begin() + 1, found.end(), is_whole);
     check_input(good != found.end(), error.what(), "; no other checkpoint in ", folder.string(), " is whole");
@@ -186,11 +191,12 @@ bool is_checkpoint(const SafetensorsFile& file) {
   return format != file.metadata.end() && (format->second == kFormat || format->second == kFormatBefore);
 }
 
-Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
+namespace {
+
+/// What the metadata say. Takes some of them.
+Checkpoint to_place(SafetensorsFile& read, const fs::path& file) {
   Fields fields(read.metadata, file);
   if (!is_checkpoint(read)) fields.fail("format", fields.text("format"), join({"'", kFormat, "'"}));
-  check_input(!read.checksum.empty(), file.string(), ": __metadata__ 'crc32c': not found, expected a checksum");
-
   Checkpoint checkpoint{.file = file, .checksum = read.checksum};
   if (fields.text("format") == kFormat) take_place(fields, checkpoint);
   fields.number("step", checkpoint.step);
@@ -204,6 +210,14 @@ Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
     if (name.starts_with(kContract)) checkpoint.contract[name.substr(kContract.size())] = value;
     if (name.starts_with(kNote)) checkpoint.notes[name.substr(kNote.size())] = value;
   }
+  return checkpoint;
+}
+
+}  // namespace
+
+Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
+  Checkpoint checkpoint = to_place(read, file);
+  check_input(!read.checksum.empty(), file.string(), ": __metadata__ 'crc32c': not found, expected a checksum");
   for (const auto& [name, tensor] : read.tensors) {
     const size_t slash = name.find('/');
     check_input(slash != std::string::npos, file.string(), ": tensor '", name, "' is in no section");
@@ -212,16 +226,39 @@ Checkpoint to_checkpoint(SafetensorsFile read, const fs::path& file) {
   return checkpoint;
 }
 
-Checkpoint read_checkpoint(const fs::path& file) {
-  SafetensorsFile read = read_safetensors(file);
-  const auto format = read.metadata.find("format");
-  check_input(format == read.metadata.end() || format->second != kFormatBefore, file.string(),
+namespace {
+
+/// Throws InputError if the format is the earlier one, from which no run can continue.
+void check_format(const Metadata& metadata, const fs::path& file) {
+  const auto format = metadata.find("format");
+  check_input(format == metadata.end() || format->second != kFormatBefore, file.string(),
               ": __metadata__ 'format': found '", kFormatBefore, "', expected '", kFormat,
               "': an earlier tern wrote it, and a run cannot go on from it; its parameters can be read (--init)");
+}
+
+void check_name(const Checkpoint& checkpoint) {
+  const auto named = step_in(checkpoint.file);
+  check_input(!named || *named == checkpoint.step, checkpoint.file.string(), ": __metadata__ 'step': found '",
+              checkpoint.step, "', expected '", named.value_or(0), "' as in the file's name");
+}
+
+}  // namespace
+
+Checkpoint read_checkpoint(const fs::path& file, const StateDict& into) {
+  SafetensorsFile read = read_safetensors(file, into);
+  check_format(read.metadata, file);
   Checkpoint checkpoint = to_checkpoint(std::move(read), file);
-  const auto named = step_in(file);
-  check_input(!named || *named == checkpoint.step, file.string(), ": __metadata__ 'step': found '", checkpoint.step,
-              "', expected '", named.value_or(0), "' as in the file's name");
+  check_name(checkpoint);
+  return checkpoint;
+}
+
+Checkpoint load_checkpoint_place(const fs::path& folder) {
+  const fs::path file = scan_some(folder).front().file;
+  SafetensorsFile read;
+  read.metadata = read_safetensors_metadata(file);
+  check_format(read.metadata, file);
+  Checkpoint checkpoint = to_place(read, file);
+  check_name(checkpoint);
   return checkpoint;
 }
 

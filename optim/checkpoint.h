@@ -60,8 +60,9 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& folder, const Check
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
 /// Reads the latest checkpoint. Throws InputError if there is none, or if the latest one is invalid (see
-/// read_checkpoint). In the second case the message also names the newest earlier checkpoint that is valid.
-Checkpoint load_checkpoint(const std::filesystem::path& folder);
+/// read_checkpoint). In the second case the message also names the newest earlier checkpoint that is valid. Reads into
+/// the memory of `into`, as read_safetensors does.
+Checkpoint load_checkpoint(const std::filesystem::path& folder, const StateDict& into = {});
 
 /// Whether the contents of a file are a checkpoint, in this format or the earlier one, which has no run id.
 bool is_checkpoint(const SafetensorsFile& file);
@@ -69,7 +70,11 @@ bool is_checkpoint(const SafetensorsFile& file);
 /// the file, the field of its metadata, what was found and what was expected.
 Checkpoint to_checkpoint(SafetensorsFile read, const std::filesystem::path& file);
 /// Reads one file of this format, so that a run can continue from it. Throws InputError if the file is not valid, if it
-/// has the earlier format, or if its step differs from the step in its name.
-Checkpoint read_checkpoint(const std::filesystem::path& file);
+/// has the earlier format, or if its step differs from the step in its name. Reads into the memory of `into`, as
+/// read_safetensors does.
+Checkpoint read_checkpoint(const std::filesystem::path& file, const StateDict& into = {});
+/// Reads everything of the latest checkpoint except its tensors; its checksum is not checked. Throws InputError if
+/// there is none.
+Checkpoint load_checkpoint_place(const std::filesystem::path& folder);
 
 }  // namespace tern

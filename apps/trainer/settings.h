@@ -47,6 +47,10 @@ constexpr Words<3> words_of(TrainingMethod) { return {"data-parallel", "local-sg
 enum class SubnetEvaluation : uint8_t { calibrated, batch };
 constexpr Words<2> words_of(SubnetEvaluation) { return {"calibrated", "batch"}; }
 
+/// --ist-store: whether each rank has the whole model to evaluate and save it, or never more than a slice.
+enum class ModelStore : uint8_t { whole, sharded };
+constexpr Words<2> words_of(ModelStore) { return {"whole", "sharded"}; }
+
 /// --convolution
 enum class ConvolutionChoice : uint8_t { automatic, direct };
 constexpr Words<2> words_of(ConvolutionChoice) { return {"auto", "direct"}; }
@@ -120,6 +124,7 @@ struct TrainSettings {
   SubnetScope ist_scope = SubnetScope::fc;
   SubnetMomentum ist_momentum = SubnetMomentum::drop;
   SubnetEvaluation ist_eval = SubnetEvaluation::calibrated;
+  ModelStore ist_store = ModelStore::whole;
   std::optional<int64_t> calibrate_batches = {};
   std::string codec = kFloats;
   std::string exchange = {};  ///< empty: see default_exchange

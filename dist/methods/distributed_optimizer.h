@@ -27,6 +27,14 @@ class DistributedOptimizer {
   /// saving. At the next `begin_step`, training continues as if nobody had called it.
   virtual void consolidate() {}
 
+  /// Whether each rank keeps a slice of the model, even after `consolidate`. Then the model on each rank is one part of
+  /// the whole model. All ranks together compute the outputs: each runs its part on the same batches, in the same
+  /// order.
+  virtual bool sharded() const { return false; }
+  /// Brings a sharded model into the form in which it is saved: rank r has the r-th part of consecutive neurons. Call
+  /// it after `consolidate`, on every rank. At the next `begin_step`, training continues as if nobody had called it.
+  virtual void bring_home() {}
+
   /// Whether every rank has the same model and local optimizer after each step. If so, the values of one rank are
   /// enough.
   virtual bool replicated() const { return true; }

@@ -22,8 +22,6 @@ std::unique_ptr<GradientCodec> download_format(const std::string& name) {
   return name == "none" ? nullptr : make_codec(name);
 }
 
-bool averages(const Tensor& tensor) { return is_floating(tensor.dtype()); }
-
 }  // namespace
 
 IndependentSubnets::IndependentSubnets(Module& model, Optimizer& local, Communicator& communicator,
@@ -83,7 +81,7 @@ void IndependentSubnets::end_round() {
                  .codec = codec_.get(),
                  .seed = options_.seed,
                  .step = static_cast<uint32_t>(step_)});
-  install(average_of_the_rest(Account::payload));
+  install(average_of_uncut(model_, cuts_, communicator_, Account::payload, wait_));
   parts_ = {};
   received_ = {};
   check_after_round(communicator_, shared_, step_, options_.local_steps, options_.check_every);
@@ -97,7 +95,7 @@ void IndependentSubnets::consolidate() {
     subnet_ = everything();
     SubnetStore ended = store_.clone();
     ended.upload(parts_, subnet_, {.account = Account::overhead});
-    const StateDict rest = average_of_the_rest(Account::overhead);
+    const StateDict rest = average_of_uncut(model_, cuts_, communicator_, Account::overhead, wait_);
     install(ended.gather());
     install(rest);
   }
@@ -135,42 +133,6 @@ void IndependentSubnets::install(const StateDict& values) {
     else if (name.starts_with(kStepState))
       tensor.copy_from(counts.at(name));
   }
-}
-
-StateDict IndependentSubnets::average_of_the_rest(Account account) {
-  StateDict rest;
-  int64_t elements = 0;
-  std::vector<int64_t> counters;
-  for (const auto& [name, tensor] : model_.state()) {
-    if (cuts_.find(name) != nullptr) continue;
-    rest.add(name, tensor.clone());
-    if (averages(tensor))
-      elements += tensor.numel();
-    else
-      counters.push_back(static_cast<int64_t>(tensor.item()));
-  }
-  const auto count = static_cast<int64_t>(counters.size());
-  Tensor sum = Tensor::empty({elements}), most = Tensor::from<int64_t>({count}, counters);
-  float* at = sum.data<float>();
-  for (const auto& [name, tensor] : rest)
-    if (averages(tensor)) at = std::ranges::copy(tensor.span<float>(), at).out;
-  const Work first = communicator_.all_reduce(sum, Reduction::sum, account),
-             second = communicator_.all_reduce(most, Reduction::max, account);
-  {
-    const Stopwatch wait(wait_);
-    first.wait();
-    second.wait();
-  }
-  const auto ranks = static_cast<float>(communicator_.size());
-  const float* total = sum.data<float>();
-  const int64_t* counter = most.data<int64_t>();
-  for (const auto& [name, tensor] : rest) {
-    if (averages(tensor))
-      for (float& value : tensor.span<float>()) value = *total++ / ranks;
-    else
-      tensor.fill(static_cast<double>(*counter++));
-  }
-  return rest;
 }
 
 ExchangeTimes IndependentSubnets::times() const { return store_.times() + ExchangeTimes{.wait = wait_}; }

@@ -64,7 +64,6 @@ class IndependentSubnets final : public DistributedOptimizer {
   /// Model and optimizer state. Shares storage with both.
   StateDict everything();
   void install(const StateDict& values);
-  StateDict average_of_the_rest(Account account);
 
   Options options_;
   Communicator& communicator_;

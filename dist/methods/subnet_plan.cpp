@@ -41,6 +41,12 @@ void check_indices(const std::vector<int64_t>& indices, int64_t extent, const Sh
     check(index >= 0 && index < extent, "slice of ", whole, ": index ", index, " of ", extent);
 }
 
+std::vector<NamedShape> shapes_of(Module& model) {
+  std::vector<NamedShape> shapes;
+  for (const auto& [name, tensor] : model.state()) shapes.push_back({name, tensor.shape()});
+  return shapes;
+}
+
 std::vector<int64_t> random_permutation(int64_t count, const RandomStream& random) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
@@ -80,20 +86,28 @@ void put(const Tensor& y, const TensorSlice& slice, const Tensor& x) {
   x.mark_written();
 }
 
-SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) {
+SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) : SubnetCuts(plan, shapes_of(model)) {
   const StateDict tensors = model.state();
+  for (const auto& [name, indices] : plan.layers)
+    for (const auto& [tensor, dimension, block, neuron] : indices)
+      if (const Tensor& found = tensors.at(tensor);
+          found.dtype() != DType::f32 || found.format() != MemoryFormat::row_major)
+        fail({"subnet plan, ", name, ": '", tensor, "' is ", found.dtype(), ", ", found.format(),
+              ", expected f32, row_major"});
+}
+
+SubnetCuts::SubnetCuts(const SubnetPlan& plan, const std::vector<NamedShape>& tensors) {
   for (const auto& [name, indices] : plan.layers) {
     const auto layer = static_cast<int>(names_.size());
     int64_t neurons = -1;
     for (const auto& [tensor, dimension, block, neuron] : indices) {
-      const Tensor* found = tensors.find(tensor);
-      check(found != nullptr, "subnet plan, ", name, ": the model has no '", tensor, "'");
-      check(found->dtype() == DType::f32 && found->format() == MemoryFormat::row_major, "subnet plan, ", name, ": '",
-            tensor, "' is ", found->dtype(), ", ", found->format(), ", expected f32, row_major");
-      check(dimension >= 0 && dimension < std::min(2, found->rank()), "subnet plan, ", name, ": dimension ", dimension,
-            " of '", tensor, "' ", found->shape(), ", expected 0 or 1");
-      check(block >= 1 && (dimension == 1 || block == 1) && found->size(dimension) % block == 0, "subnet plan, ", name,
-            ": blocks of ", block, " along dimension ", dimension, " of '", tensor, "' ", found->shape());
+      const auto found = std::ranges::find(tensors, tensor, &NamedShape::name);
+      check(found != tensors.end(), "subnet plan, ", name, ": the model has no '", tensor, "'");
+      const Shape& shape = found->shape;
+      check(dimension >= 0 && dimension < std::min(2, shape.rank()), "subnet plan, ", name, ": dimension ", dimension,
+            " of '", tensor, "' ", shape, ", expected 0 or 1");
+      check(block >= 1 && (dimension == 1 || block == 1) && shape[dimension] % block == 0, "subnet plan, ", name,
+            ": blocks of ", block, " along dimension ", dimension, " of '", tensor, "' ", shape);
       TensorCut& cut = cuts_[tensor];
       TensorCut::Axis& axis = cut.axes[static_cast<size_t>(dimension)];
       check(axis.layer < 0 && !cut.neuron, "subnet plan, ", name, ": dimension ", dimension, " of '", tensor,
@@ -106,8 +120,8 @@ SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) {
         neurons = std::max(neurons, *neuron + 1);
         continue;
       }
-      const int64_t here = found->size(dimension) / block;
-      check(neurons < 0 || here == neurons, "subnet plan, ", name, ": '", tensor, "' ", found->shape(), " has ", here,
+      const int64_t here = shape[dimension] / block;
+      check(neurons < 0 || here == neurons, "subnet plan, ", name, ": '", tensor, "' ", shape, " has ", here,
             " neurons along dimension ", dimension, ", '", indices.front().tensor, "' has ", neurons);
       neurons = here;
     }
@@ -126,6 +140,13 @@ const TensorCut* SubnetCuts::find(std::string_view tensor) const {
   }
   const auto cut = cuts_.find(tensor);
   return cut == cuts_.end() ? nullptr : &cut->second;
+}
+
+bool SubnetCuts::cuts_once() const {
+  return std::ranges::all_of(cuts_, [](const auto& entry) {
+    const TensorCut& cut = entry.second;
+    return !cut.neuron && (cut.axes[0].layer < 0 || cut.axes[1].layer < 0);
+  });
 }
 
 SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint32_t round) {

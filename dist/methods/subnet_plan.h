@@ -87,10 +87,14 @@ class SubnetCuts {
   /// Throws Error that names the layer and the tensor that does not fit: it is absent, cut twice, or has another number
   /// of neurons.
   SubnetCuts(const SubnetPlan& plan, Module& model);
+  /// From the shapes of the whole model's tensors.
+  SubnetCuts(const SubnetPlan& plan, const std::vector<NamedShape>& tensors);
 
   /// Returns null for a tensor that all ranks have whole. An optimizer's state is cut like its parameter, except its
   /// step count.
   const TensorCut* find(std::string_view tensor) const;
+  /// Whether every cut tensor has indices for all neurons of a layer, along one dimension.
+  bool cuts_once() const;
   const std::vector<std::string>& names() const { return names_; }
   /// Neurons of each layer.
   const std::vector<int64_t>& widths() const { return widths_; }

@@ -57,6 +57,26 @@ TEST(Initialize, DrawsWithTheMomentsOfItsDistribution) {
   }
 }
 
+// A rank that keeps a part of a tensor draws that part of the whole tensor's values.
+TEST(Initialize, DrawsThePartsOfTheWholeTensor) {
+  const Shape shape{6, 5, 3, 3};
+  const RandomStream random({.seed = 1, .purpose = Purpose::initialize});
+  for (const Initializer& initializer :
+       {constant(2), normal(0.3, 1), truncated_normal(0.3), uniform(-1, 3), xavier_uniform(), xavier_normal(2),
+        kaiming_uniform(), kaiming_normal({.fan = Fan::out}), default_bias(shape), dirac()}) {
+    const Tensor whole = Tensor::empty(shape);
+    initializer(whole, random);
+    for (const TensorRange& range : {TensorRange{0, 2, 5}, TensorRange{1, 1, 4}, TensorRange{1, 0, 5}}) {
+      const Tensor part = Tensor::empty(range.shape_in(shape));
+      initializer({part, shape, range}, random);
+      const int64_t outers = range.dimension == 0 ? 1 : 6, inner = shape.numel_from(range.dimension + 1);
+      for (int64_t outer = 0, i = 0; outer < outers; ++outer)
+        for (int64_t at = range.begin * inner; at < range.end * inner; ++at, ++i)
+          ASSERT_EQ(part.data<float>()[i], whole.data<float>()[outer * shape[range.dimension] * inner + at]);
+    }
+  }
+}
+
 TEST(Initialize, FillsWithAConstant) {
   const Tensor bias = Tensor::empty({3}, {DType::f64});
   constant(0.1)(bias, RandomStream({}));

@@ -267,6 +267,13 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(ist, "it belongs to --method ist"),
         s.ist_momentum);
+  visit(flag("ist-store", "NAME",
+             "ist: a rank has the whole model to evaluate and save it, or never more than a slice; sharded: networks "
+             "with one hidden layer")
+            .shapes_result()
+            .between_ranks(s)
+            .needing(ist, "it belongs to --method ist"),
+        s.ist_store);
   visit(flag("ist-eval", "NAME",
              "ist: the whole model's batch-norm statistics, from training batches or each test batch's own")
             .agrees(Agreement::ranks)

@@ -100,8 +100,23 @@ void check_exchange_of(const TrainSettings& s) {
               listed(words_of(SubnetExchange{})), " with --method ist");
 }
 
+void validate_store(const TrainSettings& s) {
+  if (s.method != TrainingMethod::ist || s.ist_store != ModelStore::sharded) return;
+  constexpr const char* kFlag = "with --ist-store sharded";
+  check_input(*s.workers >= 2, "--workers: found ", *s.workers, ", expected 2 or more ", kFlag,
+              ", because each keeps a slice");
+  check_input(s.exchange.empty() || s.exchange == to_string(SubnetExchange::peer), "--exchange: found ", s.exchange,
+              ", expected peer ", kFlag, ", because no rank holds the whole model");
+  check_input(s.codec == kFloats, "--codec: found ", s.codec, ", expected ", kFloats, " ", kFlag,
+              ", because a rank keeps no second copy to code changes against");
+  check_input(s.device == kCpu, "--device: found ", s.device, ", expected ", kCpu, " ", kFlag);
+  check_input(!s.init_partial, "--init-partial and --ist-store sharded contradict each other: a rank reads its slices");
+  check_input(s.freeze.empty(), "--freeze and --ist-store sharded contradict each other: all neurons train");
+}
+
 void validate_workers(const TrainSettings& s) {
   if (!s.workers) return;
+  validate_store(s);
   samples_per_rank(s, static_cast<int>(*s.workers));
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "tern/core/atomic_file.h"
@@ -23,13 +24,17 @@
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
 #include "tern/trainer/job/machine.h"
+#include "tern/trainer/run/shards.h"
 
 namespace tern::trainer {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kSeconds = "seconds";
 constexpr const char* kSentPayload = "bytes sent, payload";
 constexpr const char* kSentOverhead = "bytes sent, overhead";
+constexpr const char* kCheckpointIndex = "model.safetensors.index.json";
 constexpr const char* kAveragePrefix = "average.";
 // One more than rank 0 keeps. If rank 0's newest is missing, the two before it are still whole.
 constexpr size_t kKeptOfRank = 3;
@@ -122,10 +127,41 @@ struct AveragedModel {
   }
 };
 
-std::string checksum(Module& model) {
+/// The model as a rank has it in its checkpoint.
+StateDict model_section(const RunParts& parts, int rank) {
+  return parts.cuts ? shard_of(parts.model, *parts.cuts, rank) : parts.model.state();
+}
+
+/// Loads a rank's section of a model.
+struct SectionOf {
+  const RunParts& parts;
+  int rank;
+  void load_state(const StateDict& state) { copy_state(state, model_section(parts, rank), "the model"); }
+};
+
+/// The tensors of a rank's part of a checkpoint that are read into the memory of a sharded model, by their names there.
+StateDict places_of(const RunParts& parts, int rank) {
+  StateDict places;
+  if (parts.cuts == nullptr) return places;
+  for (const auto& [name, tensor] : model_section(parts, rank)) places.add(kCheckpointedModel + name, tensor);
+  for (const auto& [name, tensor] : parts.optimizer.state()) places.add("optimizer/" + name, tensor);
+  return places;
+}
+
+/// The index of the slices in the files of a checkpoint.
+void write_checkpoint_index(const std::string& folder, const std::string& file, const RunParts& parts, int ranks) {
+  const auto file_of = [&](int rank) {
+    return fs::relative(checkpoint_folder(folder, rank) / file, folder).generic_string();
+  };
+  write_shard_index(fs::path(folder) / kCheckpointIndex,
+                    index_of(parts.model, *parts.cuts, ranks, file_of, kCheckpointedModel));
+}
+
+std::string checksum(Module& model, const SubnetCuts* cuts) {
   uint32_t crc = 0;
   for (const auto& [name, tensor] : model.state())
-    crc = crc32c({static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()}, crc);
+    if (cuts == nullptr || cuts->find(name) == nullptr)
+      crc = crc32c({static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()}, crc);
   return fmt::format("{:08x}", crc);
 }
 
@@ -171,7 +207,7 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
   checkpoint.notes = {{kSeconds, fmt::format("{}", place.seconds)},
                       {kSentPayload, fmt::format("{}", place.sent_payload)},
                       {kSentOverhead, fmt::format("{}", place.sent_overhead)}};
-  if (team.leads()) checkpoint.sections.emplace_back("model", parts.model.state());
+  if (team.leads() || parts.cuts) checkpoint.sections.emplace_back("model", model_section(parts, team.rank()));
   if (team.leads() || !parts.method.replicated()) {
     checkpoint.sections.emplace_back("optimizer", parts.optimizer.state());
     if (parts.average) checkpoint.sections.emplace_back("average", parts.average->state());
@@ -188,24 +224,28 @@ void write_run(const std::string& folder, const RunStart& run, const RunPlace& p
   for (size_t at = 0; at < checksums.size(); at += kChecksumDigits)
     checkpoint.parts.push_back(checksums.substr(at, kChecksumDigits));
   const Pulse::Work writing(pulse);
-  save_checkpoint(folder, checkpoint);
+  const auto saved = save_checkpoint(folder, checkpoint);
+  if (parts.cuts) write_checkpoint_index(folder, saved.file.filename(), parts, team.size());
 }
 
 RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts& parts, const Team& team) {
-  const Checkpoint first = load_checkpoint(folder);
+  const bool reads_first = team.leads() || !parts.cuts;
+  const Checkpoint first = reads_first ? load_checkpoint(folder, places_of(parts, 0)) : load_checkpoint_place(folder);
   check_part(first, run, 0, team.size());
   check_input(first.step <= run.total_steps, "--resume: ", first.file.string(), " is at step ", first.step,
               ", this run ends at step ", run.total_steps);
   Checkpoint other;
   if (!team.leads()) {
-    other = read_checkpoint(checkpoint_folder(folder, team.rank()) / first.file.filename());
+    other =
+        read_checkpoint(checkpoint_folder(folder, team.rank()) / first.file.filename(), places_of(parts, team.rank()));
     check_part(other, run, team.rank(), team.size());
     check_together(other, first);
   }
   const Checkpoint& own = team.leads() ? first : other;
   const Checkpoint& trained = parts.method.replicated() ? first : own;
-  check_counts(first, "model", std::numeric_limits<int64_t>::max());
-  first.restore("model", parts.model);
+  const Checkpoint& kept = parts.cuts ? own : first;
+  check_counts(kept, "model", std::numeric_limits<int64_t>::max());
+  kept.restore("model", SectionOf{parts, team.rank()});
   check_counts(trained, "optimizer", first.step);
   trained.restore("optimizer", parts.optimizer);
   if (parts.average) {
@@ -221,13 +261,15 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
 }
 
 void load_evaluated_model(const std::string& folder, Module& model) {
+  if (const fs::path index = fs::path(folder) / kCheckpointIndex; fs::exists(index))
+    return model.load_state(join_shards(index, kCheckpointedModel));
   const Checkpoint checkpoint = load_checkpoint(folder);
   checkpoint.restore("model", model);
   const auto is_average = [](const auto& section) { return section.first == "average"; };
   if (std::ranges::any_of(checkpoint.sections, is_average)) checkpoint.restore("average", AveragedModel{model});
 }
 
-Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint) {
+Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint, const SubnetCuts* cuts) {
   const TrainSettings& s = run.settings;
   Contract contract = {versions().front()};
   for (const auto& [name, value] : run_identity(run))
@@ -239,9 +281,11 @@ Contract run_contract(const RunStart& run, Module& model, const std::string& dat
   });
   contract.emplace_back("checkpoint", write_value(!s.checkpoint.empty()));  // the paths may differ
   contract.emplace_back("training data", data_fingerprint);
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, shape] : model.whole_shapes()) shapes[name] = shape;
   for (const auto& [name, parameter] : model.parameters())
-    contract.emplace_back(name, join({parameter->value().shape(), " ", parameter->value().dtype()}));
-  if (run.first_step == 0) contract.emplace_back("first values", checksum(model));
+    contract.emplace_back(name, join({shapes.at(name), " ", parameter->value().dtype()}));
+  if (run.first_step == 0) contract.emplace_back("first values", checksum(model, cuts));
   return contract;
 }
 

@@ -7,6 +7,7 @@
 #include "tern/core/safetensors.h"
 #include "tern/dist/comm/contract.h"
 #include "tern/dist/methods/distributed_optimizer.h"
+#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/module.h"
 #include "tern/optim/average.h"
 #include "tern/optim/optimizer.h"
@@ -30,6 +31,7 @@ struct RunParts {
   Optimizer& optimizer;
   DistributedOptimizer& method;
   ParameterAverage* average = nullptr;
+  const SubnetCuts* cuts = nullptr;  ///< of a sharded model, whose neurons are at home in checkpoints; else null
 };
 
 /// A random id for a new run, the same on every rank.
@@ -46,7 +48,8 @@ void check_no_run(const std::string& folder);
 std::filesystem::path checkpoint_folder(const std::string& folder, int rank);
 
 /// Writes a checkpoint. Every rank of a run must call it. Rank 0 writes its file last, after all others have written
-/// theirs. Its file makes the checkpoint valid and has the checksums of the other files. Do not call it for a step that
+/// theirs. Its file makes the checkpoint valid and has the checksums of the other files. If the model is sharded, each
+/// rank writes its slice of the model, and rank 0 also an index of the slices. Do not call it for a step that
 /// already has a whole checkpoint, because files of two writings do not match. `pulse` shows that the rank works while
 /// it writes.
 void write_run(const std::string& folder, const RunStart& run, const RunPlace& place, const RunParts& parts,
@@ -62,7 +65,9 @@ void load_evaluated_model(const std::string& folder, Module& model);
 
 /// What all ranks of a run must agree on: tern's version, every setting that changes the losses or the exchange, the
 /// number of threads, the data, and the model's parameters.
-Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint);
+/// `cuts` are those of a sharded model, of which ranks do not have the same values.
+Contract run_contract(const RunStart& run, Module& model, const std::string& data_fingerprint,
+                      const SubnetCuts* cuts = nullptr);
 
 /// Keeps other runs from writing into the same checkpoint folder. It locks the folder; the lock ends with the process
 /// at the latest. File systems that do not lock folders, such as NFS, give no protection.

@@ -14,7 +14,10 @@ namespace tern::trainer {
 namespace {
 
 bool all_finite(const Tensor& tensor) {
-  return std::ranges::all_of(tensor.to_vector<float>(), [](float value) { return std::isfinite(value); });
+  const auto finite = [](float value) { return std::isfinite(value); };
+  const bool here = tensor.dtype() == DType::f32 && tensor.device() == Device{};  // then read it without a copy
+  return here ? std::ranges::all_of(tensor.span<float>(), finite)
+              : std::ranges::all_of(tensor.to_vector<float>(), finite);
 }
 
 std::string describe(const std::string& layer, Module& module) {

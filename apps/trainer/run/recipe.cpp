@@ -11,6 +11,7 @@
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/dist/methods/local_sgd.h"
+#include "tern/dist/methods/sharded_subnets.h"
 #include "tern/kernels/libraries.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/checkpoint.h"
@@ -19,6 +20,7 @@
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/flags/words.h"
 #include "tern/trainer/run/datasets.h"
+#include "tern/trainer/run/shards.h"
 
 namespace tern::trainer {
 namespace {
@@ -137,6 +139,24 @@ SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
               "; expected ", fmt::format("{}", fmt::join(offered, "|"))});
 }
 
+/// Reads --init with `load`, and adds flag and file to the messages of its InputErrors.
+template <class Load>
+void as_init(const std::string& file, const Load& load) {
+  try {
+    load();
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    throw InputError("--init: " + (text.starts_with(file) ? text : file + ": " + text));
+  }
+}
+
+/// The tensors of the file of --init: a model, its slices, or a checkpoint.
+StateDict initial_state(const std::string& init) {
+  if (is_shard_index(init)) return join_shards(init, kCheckpointedModel);
+  const SafetensorsFile file = read_safetensors(init);
+  return is_checkpoint(file) ? to_checkpoint(file, init).section("model") : file.tensors;
+}
+
 void check_freeze(const std::string& pattern, Module& model) {
   as_flag([&] { model.freeze(pattern); });
   check_input(!model.trained_parameters().empty(), "--freeze '", pattern,
@@ -145,8 +165,8 @@ void check_freeze(const std::string& pattern, Module& model) {
 
 }  // namespace
 
-std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings, const Dataset* data,
-                                   PartialCopy* copied) {
+std::unique_ptr<Module> build_model(const Application& application, const TrainSettings& settings,
+                                    const Dataset* data) {
   ModelSpec spec = {.choices = settings.choices, .counts = settings.counts};
   if (data) spec.fields = data->fields();
   ImageSpec images = describe_dataset(settings).spec;
@@ -155,23 +175,54 @@ std::unique_ptr<Module> make_model(const Application& application, const TrainSe
   check(application.model != nullptr, application.name, " has no `model`");
   auto model = application.model(spec);
   check(model != nullptr, application.name, ": `model` returned no model");
-  model->initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
-  if (!settings.freeze.empty()) check_freeze(settings.freeze, *model);
-  if (settings.init.empty()) return model;
-  try {
-    const SafetensorsFile file = read_safetensors(settings.init);
-    const StateDict state = is_checkpoint(file) ? to_checkpoint(file, settings.init).section("model") : file.tensors;
+  return model;
+}
+
+void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copied) {
+  model.initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
+  if (!settings.freeze.empty()) check_freeze(settings.freeze, model);
+  if (settings.init.empty()) return;
+  as_init(settings.init, [&] {
+    const StateDict state = initial_state(settings.init);
     if (settings.init_partial) {
-      const PartialCopy copy = model->load_matching_state(state);
+      const PartialCopy copy = model.load_matching_state(state);
       if (copied != nullptr) *copied = copy;
     } else {
-      model->load_state(state);
+      model.load_state(state);
     }
-  } catch (const InputError& error) {
-    const std::string text = error.what();
-    throw InputError("--init: " + (text.starts_with(settings.init) ? text : settings.init + ": " + text));
-  }
+  });
+}
+
+std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings, const Dataset* data,
+                                   PartialCopy* copied) {
+  auto model = build_model(application, settings, data);
+  fill_model(settings, *model, copied);
   return model;
+}
+
+bool is_sharded(const TrainSettings& settings) {
+  return settings.workers && settings.method == TrainingMethod::ist && settings.ist_store == ModelStore::sharded;
+}
+
+SubnetCuts sharded_cuts(const TrainSettings& settings, Module& model) {
+  SubnetCuts cuts(plan_of(model, settings), model.whole_shapes());
+  try {
+    check_sharded_cuts(cuts);
+  } catch (const InputError& error) {
+    throw InputError(std::string("--ist-store sharded: ") + error.what());
+  }
+  return cuts;
+}
+
+void fill_slice(const TrainSettings& settings, Module& model, const SubnetCuts& cuts, const Team& team) {
+  model.initialize(static_cast<uint64_t>(settings.seed), DType::f32, {}, home_ranges(cuts, team.rank(), team.size()));
+  if (settings.init.empty()) return;
+  as_init(settings.init, [&] {
+    check_input(is_shard_index(settings.init), settings.init,
+                ": found one file of a whole model, expected the index of a model in slices (.index.json), because no "
+                "rank may read the whole");
+    read_shard(settings.init, model, cuts, team);
+  });
 }
 
 DType activation_dtype(const TrainSettings& settings) {
@@ -193,13 +244,19 @@ Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
 }
 
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
-                                                  Communicator* communicator) {
+                                                  Communicator* communicator, const SubnetCuts* cuts) {
   if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
   if (s.method == TrainingMethod::local_sgd)
     return std::make_unique<LocalSgd>(
         model, local, *communicator,
         LocalSgd::Options{
             .local_steps = s.local_steps, .averaging = averaging_options(s), .check_every = s.check_every});
+  if (cuts != nullptr)
+    return std::make_unique<ShardedSubnets>(model, local, *communicator, *cuts,
+                                            ShardedSubnets::Options{.local_steps = s.local_steps,
+                                                                    .seed = static_cast<uint64_t>(s.seed),
+                                                                    .momentum = s.ist_momentum,
+                                                                    .check_every = s.check_every});
   if (s.method == TrainingMethod::ist)
     return std::make_unique<IndependentSubnets>(model, local, *communicator, plan_of(model, s), subnet_options(s));
   return std::make_unique<DataParallel>(

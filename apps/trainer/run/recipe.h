@@ -6,10 +6,12 @@
 #include "tern/core/dtype.h"
 #include "tern/dist/comm/communicator.h"
 #include "tern/dist/methods/distributed_optimizer.h"
+#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/module.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/schedule.h"
 #include "tern/trainer/application.h"
+#include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
 
 namespace tern::trainer {
@@ -19,6 +21,18 @@ namespace tern::trainer {
 /// --init-partial, `copied` receives what was taken from it.
 std::unique_ptr<Module> make_model(const Application& application, const TrainSettings& settings,
                                    const Dataset* data = nullptr, PartialCopy* copied = nullptr);
+
+/// The application's model for the chosen data set, without values; `data` as in make_model.
+std::unique_ptr<Module> build_model(const Application& application, const TrainSettings& settings, const Dataset* data);
+/// Gives the parts of a built model the values that make_model gives.
+void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copied = nullptr);
+
+/// Whether no rank holds the whole model: --ist-store sharded.
+bool is_sharded(const TrainSettings& settings);
+/// The cuts of a built model that is sharded. Throws InputError if it cannot be sharded.
+SubnetCuts sharded_cuts(const TrainSettings& settings, Module& model);
+/// Gives a built model the values of this rank's slice, from the seed or from --init.
+void fill_slice(const TrainSettings& settings, Module& model, const SubnetCuts& cuts, const Team& team);
 
 /// The dtype of activations for --precision.
 DType activation_dtype(const TrainSettings& settings);
@@ -31,7 +45,8 @@ Schedule make_schedule(const TrainSettings& settings, int64_t total_steps);
 
 /// Makes the distributed method of --method around a rank's optimizer `local`. Without a communicator, the rank trains
 /// alone. Model, optimizer and communicator must outlive it. Throws InputError if the model cannot be trained by it.
+/// `cuts` are those of a sharded model; otherwise null.
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& settings, Module& model, Optimizer& local,
-                                                  Communicator* communicator);
+                                                  Communicator* communicator, const SubnetCuts* cuts = nullptr);
 
 }  // namespace tern::trainer

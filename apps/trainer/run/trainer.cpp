@@ -18,7 +18,9 @@
 #include "tern/trainer/run/checkpoint.h"
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/evaluation.h"
+#include "tern/trainer/run/memory.h"
 #include "tern/trainer/run/recipe.h"
+#include "tern/trainer/run/shards.h"
 
 namespace tern::trainer {
 namespace {
@@ -64,14 +66,14 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
-      model_(make_model(application, settings, resources.data.training.get(), &copied_)) {
-  for (const auto& named : model_->trained_parameters()) parameters_ += named.parameter->value().numel();
+      model_(build_model(application, settings, resources.data.training.get())) {
+  fill();
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
   set_ = ResidentSet::make(training, transform_for(settings, training), device);
   loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
   feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), set_.get());
-  test_loader_ = make_test_loader(settings, *resources_.data.test, team_);
+  test_loader_ = make_test_loader(settings, *resources_.data.test, cuts_ ? Team(nullptr) : team_);
   if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training, team_);
   if (!settings_.iterations && !settings_.epochs) settings_.epochs = 1;
@@ -93,19 +95,36 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       if (average_) average_->issue_update();
       return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
     });
-  method_ = make_method(settings, *model_, *optimizer_, resources_.communicator);
+  method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
   if (resources_.communicator) {
-    Contract contract = run_contract(describe(), *model_, resources_.data.fingerprint);
+    Contract contract = run_contract(describe(), *model_, resources_.data.fingerprint, cuts_ ? &*cuts_ : nullptr);
     if (settings.resume) contract.emplace_back("run", run_);
     compare_contracts(*resources_.communicator, contract);
   }
   if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);
 }
 
+/// Gives the model, or this rank's slice of it, its first values.
+void Trainer::fill() {
+  if (is_sharded(settings_)) cuts_ = sharded_cuts(settings_, *model_);
+  check_memory(settings_, *model_, cuts_ ? &*cuts_ : nullptr, memory_limit());
+  if (cuts_)
+    fill_slice(settings_, *model_, *cuts_, team_);
+  else
+    fill_model(settings_, *model_, &copied_);
+  const auto shapes = model_->whole_shapes();
+  for (const auto& named : model_->trained_parameters())
+    parameters_ += std::ranges::find(shapes, named.name, &NamedShape::name)->shape.numel();
+}
+
 RunParts Trainer::parts() {
-  return {.model = *model_, .optimizer = *optimizer_, .method = *method_, .average = average_.get()};
+  return {.model = *model_,
+          .optimizer = *optimizer_,
+          .method = *method_,
+          .average = average_.get(),
+          .cuts = cuts_ ? &*cuts_ : nullptr};
 }
 
 void Trainer::restore() {
@@ -120,6 +139,7 @@ void Trainer::write_checkpoint() {
   // Files of two writings do not match, and a rank may be lost between them. So do not write a step twice.
   if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
   gather_model();
+  method_->bring_home();
   check_finite_state(*model_, steps_);
   const Traffic sent = sent_in_all();
   const RunPlace place = {.run = run_,
@@ -311,7 +331,7 @@ HistogramReport Trainer::count_values() const {
   return report;
 }
 
-/// Makes the whole model available on every rank, for evaluation and saving.
+/// Makes the whole model available on every rank, or on all ranks together, for evaluation and saving.
 void Trainer::gather_model() {
   double seconds = 0;
   {
@@ -325,17 +345,22 @@ void Trainer::gather_model() {
   calibrate(*model_, *task_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
 }
 
-/// Each rank evaluates its share of the test samples.
+/// Each rank evaluates its share of the test samples, or all ranks together evaluate all of them.
 void Trainer::evaluate_model() {
   gather_model();
+  const auto stopped = [this] {
+    const bool here = resources_.interrupt.interrupted();
+    return cuts_ ? team_.sum({here ? 1.0 : 0.0}).front() > 0 : here;  // together, they stop at the same batch
+  };
   if (average_) average_->swap();
   const auto own = evaluate(
       *model_, *task_, *test_loader_,
       {.dtype = activation_dtype(settings_),
        .batch_statistics = settings_.method == TrainingMethod::ist && settings_.ist_eval == SubnetEvaluation::batch},
-      join({"after step ", steps_}), [this] { return resources_.interrupt.interrupted(); });
+      join({"after step ", steps_}), stopped);
   if (average_) average_->swap();
-  const Evaluation share = own.value_or(Evaluation{.scores = std::vector<Ratio>(scores_.size())});
+  const Evaluation none = {.scores = std::vector<Ratio>(scores_.size())};
+  const Evaluation share = own && (!cuts_ || team_.leads()) ? *own : none;
   const size_t unread = resources_.data.training->unread().size() + resources_.data.test->unread().size();
   std::vector<double> numbers = {static_cast<double>(share.samples), share.loss_sum, own ? 0.0 : 1.0,
                                  static_cast<double>(unread)};
@@ -377,7 +402,14 @@ bool Trainer::checkpoint_due() const {
 }
 
 void Trainer::save_model() {
-  if (settings_.save.empty() || !team_.leads()) return;
+  if (settings_.save.empty()) return;
+  if (cuts_) {
+    method_->bring_home();
+    check_finite_state(*model_, steps_);
+    const Pulse::Work writing(resources_.pulse);
+    return write_shards(settings_.save, *model_, *cuts_, team_);
+  }
+  if (!team_.leads()) return;
   if (average_) average_->swap();
   check_finite_state(*model_, steps_);
   const Pulse::Work writing(resources_.pulse);

@@ -52,6 +52,7 @@ class Trainer {
 
  private:
   RunParts parts();
+  void fill();
   void restore();
   RunStart describe() const;
   /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and the two
@@ -109,6 +110,7 @@ class Trainer {
   std::vector<Score> scores_;  ///< of task_
   PartialCopy copied_;         ///< what --init-partial took
   std::unique_ptr<Module> model_;
+  std::optional<SubnetCuts> cuts_;  ///< of a sharded model
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay

@@ -1,0 +1,112 @@
+#include "tern/trainer/run/memory.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tern/core/error.h"
+#include "tern/dist/comm/in_process.h"
+
+namespace tern::trainer {
+namespace {
+
+/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest.
+constexpr double kShareOfSlice = 0.75;
+
+std::string gigabytes(int64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); }
+
+/// The address space that this process has taken.
+int64_t taken_address_space() {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+/// The memory that processes can take without swapping; nothing if the system does not tell.
+std::optional<int64_t> available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name; file >> name;) {
+    int64_t kilobytes = 0;
+    if (name == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
+    file.ignore(256, '\n');
+  }
+  return {};
+}
+
+int64_t states_of(UpdateRule rule) {
+  switch (rule) {
+    case UpdateRule::sgd: return 0;
+    case UpdateRule::momentum:
+    case UpdateRule::nesterov: return 1;
+    case UpdateRule::adam:
+    case UpdateRule::adamw: return 2;
+  }
+  return 0;
+}
+
+/// The model's only hidden layer as cuts; nothing if it has none or several.
+std::optional<SubnetCuts> only_layer(Module& model) {
+  const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
+  const SubnetPlan plan = sliced ? sliced->subnet_plan(SubnetScope::fc) : SubnetPlan();
+  if (plan.layers.size() != 1) return {};
+  return SubnetCuts(plan, model.whole_shapes());
+}
+
+/// " ... would fit", if a sharded model would.
+std::string advice(const TrainSettings& settings, Module& model, const MemoryLimit& limit) {
+  const auto cuts = only_layer(model);
+  if (!cuts) return "";
+  const auto room = static_cast<int64_t>(kShareOfSlice * static_cast<double>(limit.bytes));
+  const auto most = static_cast<int>(std::min<int64_t>(kMaxRanks, cuts->widths().front()));
+  for (int ranks = 2; ranks <= most; ++ranks) {
+    const int64_t slice = least_bytes(settings, model, &*cuts, ranks);
+    if (slice > room) continue;
+    return join({"; --method ist --ist-store sharded --transport socket would fit from --workers ", ranks,
+                 " on: each worker then keeps ", gigabytes(slice)});
+  }
+  return "";
+}
+
+}  // namespace
+
+MemoryLimit memory_limit() {
+  MemoryLimit limit = {.bytes = available_memory().value_or(INT64_MAX), .source = "free on this machine"};
+  rlimit space = {};
+  if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return limit;
+  const int64_t left = static_cast<int64_t>(space.rlim_cur) - taken_address_space();
+  return left < limit.bytes ? MemoryLimit{left, "left of this process's address space (ulimit -v)"} : limit;
+}
+
+int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks) {
+  const size_t parameters = model.parameters().size();
+  const auto shapes = model.whole_shapes();
+  int64_t elements = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const bool cut = cuts != nullptr && cuts->find(shapes[i].name) != nullptr;
+    const int64_t copies = i < parameters ? 1 + states_of(settings.optimizer) : 1;
+    elements += shapes[i].shape.numel() / (cut ? ranks : 1) * copies;
+  }
+  return elements * static_cast<int64_t>(sizeof(float));
+}
+
+void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, const MemoryLimit& limit) {
+  if (settings.device != kCpu) return;
+  const auto ranks = static_cast<int>(settings.workers.value_or(1));
+  const bool threads = settings.transport.value_or(RankTransport::inproc) == RankTransport::inproc;
+  const int here = threads ? ranks : 1;  // ranks of this process
+  const int64_t needed = here * least_bytes(settings, model, cuts, ranks);
+  if (needed <= limit.bytes) return;
+  int64_t parameters = 0;
+  const auto shapes = model.whole_shapes();
+  for (size_t i = 0; i < model.parameters().size(); ++i) parameters += shapes[i].shape.numel();
+  fail_input({"the model does not fit: its ", parameters, " parameters",
+              states_of(settings.optimizer) > 0 ? " and the optimizer's state" : "",
+              here > 1 ? join({", for ", here, " workers in one process,"}) : std::string(), " need ",
+              cuts ? "" : "at least ", gigabytes(needed), cuts ? " for a slice" : "", ", ", gigabytes(limit.bytes),
+              " are ", limit.source, advice(settings, model, limit)});
+}
+
+}  // namespace tern::trainer

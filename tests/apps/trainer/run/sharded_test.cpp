@@ -1,0 +1,236 @@
+#include <nlohmann/json.hpp>
+
+#include "tern/core/safetensors.h"
+#include "tern/networks/mlp.h"
+#include "tern/trainer/run/memory.h"
+#include "tern/trainer/run/shards.h"
+#include "tests/apps/train_lenet.h"
+#include "tests/support/message_of.h"
+
+namespace tern {
+namespace {
+
+using trainer::join_shards;
+using trainer::read_shard_index;
+
+/// Runs of train_mlp in which no rank holds the whole model.
+class Sharded : public testing::Test {
+ protected:
+  using Flags = std::vector<std::string>;
+
+  std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  Outcome run(const Flags& more) const {
+    Flags words = {TERN_TRAIN_MLP};
+    for (const Flags& flag : std::vector<Flags>{{"--hidden", "37"},
+                                                {"--batch-size", "16"},
+                                                {"--workers", "4"},
+                                                {"--method", "ist"},
+                                                {"--local-steps", "3"},
+                                                {"--threads", "1"},
+                                                {"--calibrate-batches", "2"}})
+      if (!std::ranges::count(more, flag.front())) words.insert(words.end(), flag.begin(), flag.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  }
+  /// The losses of the steps of a run that succeeds, and last the loss of the evaluation at its end.
+  std::vector<double> losses(Flags more) const {
+    more.insert(more.end(), {"--quiet", "--log", place("log")});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<double> found;
+    std::ifstream log(place("log"));
+    nlohmann::json event;
+    for (std::string line; std::getline(log, line);) {
+      event = nlohmann::json::parse(line);
+      if (event["event"] == "step") found.push_back(event["loss"]);
+    }
+    found.push_back(event["loss"]);
+    return found;
+  }
+  static Flags with(Flags flags, const Flags& more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+
+  const Flags sharded_ = {"--ist-store", "sharded"};
+  TemporaryFolder folder_;
+};
+
+void expect_equal_parameters(const StateDict& found, const StateDict& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, tensor] : expected) {
+    const auto values = found.at(name).to_vector<float>(), wanted = tensor.to_vector<float>();
+    // Statistics come from a product of another width, whose sums may have another order.
+    if (name.find("running") == std::string::npos) {
+      EXPECT_EQ(values, wanted) << name;
+    } else {
+      for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(values[i], wanted[i], 1e-4 * (1 + std::abs(wanted[i])));
+    }
+  }
+}
+
+// The steps are those of a run whose ranks can have the whole model, bit for bit. In an evaluation, the sums over
+// neurons have another order.
+TEST_F(Sharded, TrainsLikeTheUnshardedRun) {
+  for (const Flags& form : {Flags{"--norm", "all"}, Flags{"--norm", "hidden", "--ist-momentum", "travel"},
+                            Flags{"--norm", "none", "--optimizer", "adam", "--ist-momentum", "travel"}}) {
+    const Flags flags = with(form, {"--iterations", "8"});
+    const auto expected = losses(with(flags, {"--save", place("whole")}));
+    const StateDict whole = read_safetensors(place("whole")).tensors;
+    for (const char* transport : {"inproc", "socket"}) {
+      const auto found =
+          losses(with(with(flags, sharded_), {"--transport", transport, "--save", place("model.safetensors")}));
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], expected[i]) << transport << ", step " << i + 1;
+      EXPECT_NEAR(found.back(), expected.back(), 1e-4);
+      expect_equal_parameters(join_shards(place("model.safetensors.index.json")), whole);
+    }
+  }
+}
+
+TEST_F(Sharded, GoesOnFromItsCheckpoints) {
+  const Flags flags =
+      with(sharded_, {"--norm", "hidden", "--ist-momentum", "travel", "--save", place("a.safetensors")});
+  const auto whole = losses(with(flags, {"--iterations", "9"}));
+  const StateDict expected = join_shards(place("a.safetensors.index.json"));
+  for (const char* stop : {"4", "6"}) {  // within a round and between two
+    const Flags kept = with(flags, {"--checkpoint", place(std::string("run") + stop), "--transport", "socket"});
+    losses(with(kept, {"--iterations", stop}));
+    const auto rest = losses(with(kept, {"--iterations", "9", "--resume"}));
+    EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), whole.rbegin())) << stop;
+    const StateDict found = join_shards(place("a.safetensors.index.json"));
+    for (const auto& [name, tensor] : expected)
+      EXPECT_EQ(found.at(name).to_vector<double>(), tensor.to_vector<double>()) << name;
+    // The index in the checkpoint leads to the same model.
+    const StateDict kept_there =
+        join_shards(place(std::string("run") + stop + "/model.safetensors.index.json"), "model/");
+    for (const auto& [name, tensor] : expected)
+      EXPECT_EQ(kept_there.at(name).to_vector<double>(), tensor.to_vector<double>()) << name;
+  }
+  const Outcome fewer = run({"--ist-store", "sharded", "--norm", "hidden", "--ist-momentum", "travel", "--checkpoint",
+                             place("run4"), "--resume", "--workers", "2", "--iterations", "9"});
+  EXPECT_EQ(fewer.code, 2);
+}
+
+TEST_F(Sharded, WritesAFileForEachRankAndAnIndex) {
+  ASSERT_EQ(
+      run(with(sharded_, {"--norm", "hidden", "--iterations", "0", "--save", place("m.safetensors"), "--quiet"})).code,
+      0);
+  EXPECT_FALSE(std::filesystem::exists(place("m.safetensors")));
+  const auto first = read_safetensors(place("m-00001-of-00004.safetensors")).tensors,
+             last = read_safetensors(place("m-00004-of-00004.safetensors")).tensors;
+  EXPECT_EQ(first.at("layers.0.weight.slice.0").shape(), (Shape{9, 784}));
+  EXPECT_EQ(last.at("layers.0.weight.slice.3").shape(), (Shape{10, 784}));
+  EXPECT_EQ(last.at("layers.2.weight.slice.3").shape(), (Shape{10, 10}));
+  EXPECT_EQ(first.at("layers.2.bias").shape(), (Shape{10}));
+  EXPECT_EQ(last.find("layers.2.bias"), nullptr);
+  const auto index = read_shard_index(place("m.safetensors.index.json"));
+  EXPECT_EQ(index.slices, 4);
+  EXPECT_EQ(index.total_size, 4 * (784 * 37 + 4 * 37 + 37 * 10 + 10) + 8);
+  EXPECT_EQ(index.cut.at("layers.0.weight"), 0);
+  EXPECT_EQ(index.cut.at("layers.2.weight"), 1);
+  EXPECT_EQ(index.files.at("layers.2.bias"), "m-00001-of-00004.safetensors");
+
+  // They are the first values of the whole model.
+  networks::Mlp model({.widths = {784, 37, 10}, .norm = networks::MlpNorm::hidden});
+  model.initialize(1);
+  const StateDict found = join_shards(place("m.safetensors.index.json"));
+  for (const auto& [name, parameter] : model.parameters())
+    EXPECT_EQ(found.at(name).to_vector<double>(), parameter->value().to_vector<double>()) << name;
+}
+
+TEST_F(Sharded, StartsFromSlices) {
+  const Flags flags = {"--iterations", "4"};
+  ASSERT_EQ(run(with(sharded_, {"--seed", "3", "--iterations", "2", "--save", place("m.safetensors"), "--quiet"})).code,
+            0);
+  const std::string index = place("m.safetensors.index.json");
+  const auto from_slices = losses(with(with(flags, sharded_), {"--init", index})),
+             of_whole = losses(with(flags, {"--init", index}));
+  EXPECT_EQ(from_slices.front(), of_whole.front());
+  EXPECT_NE(from_slices.front(), losses(flags).front());
+  const Outcome evaluated =
+      run_program({TERN_TRAIN_MLP, "--hidden", "37", "--eval-only", "--init", index, "--threads", "1"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+
+  const Outcome fewer = run(with(sharded_, {"--init", index, "--workers", "2"}));
+  EXPECT_EQ(fewer.code, 2);
+  EXPECT_NE(fewer.err.find("a model in 4 slices, expected 2, as this run has ranks"), std::string::npos) << fewer.err;
+  write_safetensors(place("whole"), join_shards(index));
+  const Outcome whole = run(with(sharded_, {"--init", place("whole")}));
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_NE(whole.err.find("found one file of a whole model"), std::string::npos) << whole.err;
+}
+
+TEST_F(Sharded, RefusesWhatDoesNotFit) {
+  for (const auto& [flags, message] : std::vector<std::pair<Flags, std::string>>{
+           {{"--layers", "3"}, "--ist-store sharded: sharded subnets: the model has 2 hidden layers"},
+           {{"--workers", "1"}, "--workers: found 1, expected 2 or more with --ist-store sharded"},
+           {{"--exchange", "coordinator"}, "--exchange: found coordinator, expected peer"},
+           {{"--codec", "fp16"}, "--codec: found fp16, expected none"},
+           {{"--freeze", "layers.0*"}, "--freeze and --ist-store sharded contradict each other"},
+           {{"--method", "local-sgd", "--calibrate-batches", "1"},
+            "--ist-store would change nothing: it belongs to --method ist"}}) {
+    const Outcome outcome = run(with(sharded_, flags));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
+  const auto refused = [](const std::string& flags) {
+    const Outcome outcome =
+        run_program({"/bin/sh", "-c", "ulimit -v 4194304; exec " + std::string(TERN_TRAIN_MLP) + " " + flags});
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    return outcome.err;
+  };
+  const std::string hidden = "--threads 1 --hidden 1000000 --data tones ";
+  const std::string alone = refused(hidden + "--optimizer sgd");
+  EXPECT_NE(alone.find("the model does not fit: its 4133000000 parameters need at least 16.54 GB"), std::string::npos)
+      << alone;
+  EXPECT_NE(alone.find("left of this process's address space"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("--method ist --ist-store sharded --transport socket would fit from --workers "),
+            std::string::npos)
+      << alone;
+  const std::string deep = refused(hidden + "--layers 3");
+  EXPECT_EQ(deep.find("would fit"), std::string::npos) << deep;
+}
+
+TEST(Memory, CountsWhatAModelNeedsAtLeast) {
+  networks::Mlp model({.widths = {100, 40, 10}});
+  const int64_t cut = 100 * 40 + 2 * 40 + 40 * 10, buffers = 2 * 40 + 1 + 2 * 10 + 1;
+  TrainSettings settings = {.optimizer = UpdateRule::adam};
+  EXPECT_EQ(trainer::least_bytes(settings, model, nullptr, 1), 4 * (3 * cut + buffers));
+  settings.optimizer = UpdateRule::sgd;
+  const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model.whole_shapes());
+  EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (cut / 4 + 2 * 10 + 1 + 2 * 10 + 1));
+  trainer::check_memory(settings, model, nullptr, {.bytes = 4 * (cut + buffers), .source = "free"});
+  const std::string message = message_of<InputError>(
+      [&] { trainer::check_memory(settings, model, nullptr, {.bytes = 14'000, .source = "free"}); });
+  EXPECT_EQ(message,
+            "the model does not fit: its 4480 parameters need at least 0.00 GB, 0.00 GB are free; --method ist "
+            "--ist-store sharded --transport socket would fit from --workers 2 on: each worker then keeps 0.00 GB");
+}
+
+TEST(ShardIndex, SaysWhatIsWrongInAFile) {
+  TemporaryFolder folder;
+  const std::string file = (folder.path() / "m.index.json").string();
+  for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
+           {"[", "found no JSON object"},
+           {R"({"metadata": {}})", "weight_map: found null, expected the files of tensors"},
+           {R"({"metadata": {}, "weight_map": {"a": 3}})", "weight_map 'a': found 3, expected the name of a file"},
+           {R"({"metadata": {"cut": {"a": 2}, "slices": 1}, "weight_map": {"a": "f"}})",
+            "metadata 'cut' 'a': found 2, expected 0 or 1"},
+           {R"({"metadata": {"cut": {"a": 0}, "slices": 0}, "weight_map": {"a": "f"}})",
+            "metadata 'slices': found 0, expected 1 to 64"},
+           {R"({"metadata": {"cut": {"a": 0}, "slices": 2}, "weight_map": {"a.slice.0": "f"}})",
+            "weight_map: 'a.slice.1' not found, expected 2 slices"}}) {
+    write_file(file, text);
+    const std::string found = message_of<InputError>([&] { read_shard_index(file); });
+    EXPECT_NE(found.find(file + ": "), std::string::npos) << found;
+    EXPECT_NE(found.find(message), std::string::npos) << found;
+  }
+}
+
+}  // namespace
+}  // namespace tern
