@@ -59,6 +59,7 @@
 #include "tern/layers/embedding.h"
 #include "tern/layers/initialize.h"
 #include "tern/layers/linear.h"
+#include "tern/layers/linear_cross_entropy.h"
 #include "tern/layers/lstm.h"
 #include "tern/layers/module.h"
 #include "tern/layers/normalization.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -244,7 +246,12 @@ Variable embedding(const Tensor& indices, const Variable& weight);
 /// offsets: i64 [N + 1], from 0 to `elements`, never decreasing. values: f32 [elements], or undefined if all are 1. The
 /// result is [N, features] in the dtype of `weight`, with zeros in rows without elements. Only `weight` gets a
 /// gradient. The CPU checks indices and offsets. On CUDA, a row with an index outside is NaN.
-Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight);
+///
+/// With `RowsOfGradient::touched`, as with PyTorch's sparse=True, a `weight` that is a leaf gets the same gradient
+/// without the rows that have no element, which are zero (`RowGradient`). It is summed in the same order.
+enum class RowsOfGradient : uint8_t { all, touched };
+Variable embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor& values, const Variable& weight,
+                       RowsOfGradient rows = RowsOfGradient::all);
 
 struct AttentionOptions {
   std::optional<double> scale = {};  ///< of the scores; 1/√D if not given
@@ -322,5 +329,27 @@ struct CtcOptions {
 /// log_softmax in it, so both agree on the gradient by the logits. The CPU checks labels and lengths. On CUDA, a
 /// sequence with one out of range gives NaN.
 Variable ctc_loss(const Variable& log_probabilities, const Tensor& labels, const CtcOptions& options = {});
+
+struct LinearCrossEntropyOptions {
+  int64_t top = 0;       ///< how many of the best classes of each row to return
+  int64_t chunk = 8192;  ///< classes whose logits are in memory at once
+  /// Called with the logits of each chunk, [N, classes of the chunk], before they are used. It may change them, as a
+  /// sum over ranks does. The result then has no gradient.
+  std::function<void(const Tensor& logits)> complete = {};
+};
+struct LinearCrossEntropyOutput {
+  Variable loss;  ///< of shape []
+  Tensor top;     ///< i64 [N, top]: classes by falling logit, the lower class first if logits are equal; -1: no class
+};
+/// The softmax cross-entropy of logits x · weightᵀ over very many classes, of which a row may have several as labels:
+/// the mean over the rows of -1/k · Σ log softmax(logits)[label] over the row's k labels. A row without labels has loss
+/// 0. x: [N, in]; weight: [classes, in]. The labels are a sparse matrix in CSR form: those of row n are labels[e] for e
+/// in [offsets[n], offsets[n + 1]), i64 in [0, classes); a label that comes twice counts twice.
+///
+/// Forward and backward compute the logits by chunks of classes, so no tensor [N, classes] is stored. The backward
+/// computes each chunk again. It can give the gradient of `weight` chunk by chunk, so that no second tensor [classes,
+/// in] is stored either: see Parameter::on_rows. The CPU checks labels and offsets.
+LinearCrossEntropyOutput linear_cross_entropy(const Variable& x, const Variable& weight, const Tensor& labels,
+                                              const Tensor& offsets, const LinearCrossEntropyOptions& options = {});
 
 }  // namespace tern

@@ -21,10 +21,15 @@ class Parameter {
     value_ = std::move(value);
     zero_gradient();
   }
-  /// Undefined before the first `backward` after `zero_gradient`.
-  const Tensor& gradient() const { return slot_->gradient; }
-  void set_gradient(Tensor gradient) { slot_->gradient = std::move(gradient); }
-  void zero_gradient() { slot_->gradient = {}; }
+  /// Undefined before the first `backward` after `zero_gradient`. A gradient by rows becomes a dense one.
+  const Tensor& gradient() const { return slot_->whole_gradient(value_.shape()); }
+  /// The gradient if all operations that use this parameter gave it by rows; undefined otherwise.
+  const RowGradient& row_gradient() const { return slot_->rows; }
+  void set_gradient(Tensor gradient) {
+    slot_->gradient = std::move(gradient);
+    slot_->rows = {};
+  }
+  void zero_gradient() { set_gradient({}); }
 
   /// Training does not change a frozen parameter: it gets no gradient.
   void freeze() {
@@ -37,6 +42,10 @@ class Parameter {
   Variable variable() const { return frozen_ ? Variable(value_) : Variable(value_, slot_); }
   /// `hook` runs inside `backward` as soon as this gradient is complete, so that communication overlaps the rest.
   void on_gradient_ready(std::function<void()> hook) { slot_->on_gradient_ready = std::move(hook); }
+  /// From now on, an operation that can give its gradient by blocks of rows (`linear_cross_entropy`) gives it to `take`
+  /// inside `backward`, if no other operation uses this parameter. `gradient` then stays undefined, so the whole
+  /// gradient is never in memory. `take` may write to the rows of the value that it gets. An empty `take` ends this.
+  void on_rows(TakeRows take) { slot_->take_rows = std::move(take); }
 
  private:
   Tensor value_;

@@ -29,6 +29,7 @@ class Reached {
   ~Reached() {
     for (const auto& slot : slots_) {
       slot->pending = 0;
+      slot->given = false;
       if (!slot->producer) continue;
       // Left over if an operation threw. The next backward must not add to it.
       slot->gradient = {};
@@ -48,7 +49,7 @@ class Reached {
 };
 
 void add_contribution(GradientSlot& slot, Tensor contribution) {
-  if (!slot.gradient.defined()) {
+  if (slot.whole_gradient(contribution.shape()); !slot.gradient.defined()) {
     slot.gradient = std::move(contribution);
     return;
   }
@@ -81,7 +82,7 @@ Variable Variable::leaf(Tensor value) { return {std::move(value), std::make_shar
 
 const Tensor& Variable::gradient() const {
   check(slot_ != nullptr, "gradient: this value is a constant, expected one that requires a gradient");
-  return slot_->gradient;
+  return slot_->whole_gradient(value_.shape());
 }
 
 void Variable::backward() const {
@@ -121,10 +122,12 @@ void Variable::backward(Tensor gradient) const {
       const auto& [slot_of_input, shape, dtype] = inputs[i];
       if (!slot_of_input) continue;
       const Tensor& found = gradients[i];
-      check(found.defined(), "backward: an operation returned no gradient for input ", i, ", which needs one");
-      check(found.shape() == shape && found.dtype() == dtype, "backward: an operation returned a gradient of ",
-            found.dtype(), " ", found.shape(), " for input ", i, ", which is ", dtype, " ", shape);
-      add_contribution(*slot_of_input, std::move(gradients[i]));
+      const bool given = std::exchange(slot_of_input->given, false);
+      check(given || found.defined(), "backward: an operation returned no gradient for input ", i, ", which needs one");
+      check(given || (found.shape() == shape && found.dtype() == dtype),
+            "backward: an operation returned a gradient of ", found.dtype(), " ", found.shape(), " for input ", i,
+            ", which is ", dtype, " ", shape);
+      if (!given) add_contribution(*slot_of_input, std::move(gradients[i]));
       if (--slot_of_input->pending == 0) ready.push_back(slot_of_input);
     }
   }

@@ -10,18 +10,46 @@ namespace tern {
 
 class Node;
 
+/// A gradient [rows of the value, features] that is zero in all rows but a few.
+struct RowGradient {
+  Tensor rows = {};    ///< i64 [k], ascending, no row twice
+  Tensor values = {};  ///< [k, features], in the dtype of the value
+
+  bool defined() const { return rows.defined(); }
+  /// All rows of a gradient of this shape.
+  Tensor dense(const Shape& shape) const;
+};
+/// The sum, row by row. A row of both is a's plus b's.
+RowGradient operator+(const RowGradient& a, const RowGradient& b);
+
+/// Takes rows [first, first + k) of a gradient, in the order of the rows. `values` [k, features] is good during the
+/// call.
+using TakeRows = std::function<void(int64_t first, const Tensor& values)>;
+
 /// The place at which the contributions to the gradient of one value are added. The Variables of that value and the
 /// nodes that take it as input share it. It does not hold the value, so nodes keep alive only what they saved.
 struct GradientSlot {
   GradientSlot() = default;
   ~GradientSlot();  ///< not recursive: frees a graph of any depth with a constant stack
 
+  /// Adds a contribution by rows, for the operation whose `backward` returns no gradient for this leaf.
+  void give_rows(const RowGradient& contribution);
+  /// Whether the running operation may give its contribution to `take_rows`: it is the only one.
+  bool takes_rows() const { return take_rows && pending == 1 && !gradient.defined() && !rows.defined(); }
+  /// The same as `give_rows`, for `take_rows`. Call it once, with the last rows.
+  void gave_all_rows() { given = true; }
+  /// `gradient`, after it took the place of `rows`.
+  const Tensor& whole_gradient(const Shape& shape);
+
   Tensor gradient;                          ///< undefined until the first contribution
+  RowGradient rows;                         ///< leaves: stands for `gradient` if all contributions came by rows
+  TakeRows take_rows;                       ///< leaves: if set, operations may give it a gradient instead
   std::shared_ptr<Node> producer;           ///< null for a leaf
   size_t output = 0;                        ///< which of the producer's outputs this is
   std::function<void()> on_gradient_ready;  ///< leaves: called in `backward` after the last contribution
   int pending = 0;                          ///< contributions still to come in the running `backward`
   bool consumed = false;                    ///< `backward` has run and freed the producer
+  bool given = false;                       ///< the running operation has given its contribution by rows
 };
 
 /// A value on the tape: a tensor and, if a gradient is needed, the slot for it. A cheap handle: copies share both. One

@@ -31,4 +31,8 @@ inline constinit Kernel<void(const Tensor& weight, const Bags&, Tensor& y)> embe
 inline constinit Kernel<void(const Tensor& dy, const Bags&, Tensor& dw)> embedding_bag_backward{
     "embedding_bag_backward"};
 
+/// w[rows[i], :] = values[i, :]. values: [k, features], in the dtype of w [columns, features]; rows: i64 [k] in [0,
+/// columns), no row twice. The CPU throws if a row is outside. On CUDA, such a row is left out.
+inline constinit Kernel<void(const Tensor& values, const Tensor& rows, Tensor& w)> put_rows{"put_rows"};
+
 }  // namespace tern::kernels

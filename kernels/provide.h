@@ -20,6 +20,7 @@ void provide_pooling();
 void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
+void provide_softmax_chunk();
 void provide_update();
 }  // namespace tern::reference
 
@@ -40,6 +41,7 @@ void provide_pooling();
 void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
+void provide_softmax_chunk();
 void provide_update();
 }  // namespace tern::cpu
 
@@ -60,6 +62,7 @@ void provide_pooling();
 void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
+void provide_softmax_chunk();
 void provide_update();
 }  // namespace tern::cuda
 

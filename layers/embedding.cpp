@@ -17,11 +17,13 @@ Embedding::Embedding(const Options& options)
     : weight(add_parameter("weight", {options.rows, options.features}, normal(1))) {}
 
 EmbeddingBag::EmbeddingBag(const Options& options)
-    : weight(add_parameter("weight", {options.columns, options.features}, as_linear(options))),
-      bias(options.bias ? &add_parameter("bias", {options.features}, as_linear(options)) : nullptr) {}
+    : weight(add_parameter("weight", {options.columns, options.features},
+                           options.weight_initializer ? options.weight_initializer : as_linear(options))),
+      bias(options.bias ? &add_parameter("bias", {options.features}, as_linear(options)) : nullptr),
+      rows_(options.rows) {}
 
 Variable EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets, const Tensor& values) {
-  const Variable y = embedding_bag(indices, offsets, values, weight.variable());
+  const Variable y = embedding_bag(indices, offsets, values, weight.variable(), rows_);
   return bias != nullptr ? y + bias->variable() : y;
 }
 

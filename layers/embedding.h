@@ -32,6 +32,8 @@ class EmbeddingBag final : public Module {
   struct Options {
     int64_t columns = 1, features = 1;
     bool bias = true;
+    RowsOfGradient rows = RowsOfGradient::all;  ///< of the gradient of `weight`; see `embedding_bag`
+    Initializer weight_initializer = {};        ///< empty: Linear's
   };
   explicit EmbeddingBag(const Options& options);
 
@@ -45,6 +47,9 @@ class EmbeddingBag final : public Module {
 
   Parameter& weight;
   Parameter* const bias;  ///< null if there is none
+
+ private:
+  RowsOfGradient rows_;
 };
 
 }  // namespace tern

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "tern/core/error.h"
+#include "tern/kernels/embedding.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/update.h"
 
@@ -38,6 +40,18 @@ std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& 
 
 using kernels::ParameterUpdate;
 
+namespace {
+
+/// A copy of some rows of a matrix; undefined if it is.
+Tensor rows_of(const Tensor& matrix, const Tensor& rows) {
+  if (!matrix.defined()) return {};
+  Tensor copy = Tensor::empty({rows.numel(), matrix.size(1)}, matrix.options());
+  kernels::embedding_bag(matrix, {.indices = rows, .offsets = {}, .values = {}}, copy);
+  return copy;
+}
+
+}  // namespace
+
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
                      std::vector<std::string> state_names, bool counts_steps)
     : state_names_(std::move(state_names)), counts_steps_(counts_steps) {
@@ -70,6 +84,7 @@ void Optimizer::set_clip_norm(double max_norm) {
 }
 
 void Optimizer::zero_gradients() {
+  squared_norm_of_blocks_ = 0;
   for (auto& group : groups_)
     for (auto& slot : group.slots) slot.named.parameter->zero_gradient();
 }
@@ -86,8 +101,25 @@ void Optimizer::begin_step() {
   }
 }
 
+struct Optimizer::RowUpdate {
+  const Slot& slot;
+  Tensor rows;
+  ParameterUpdate copies;
+
+  /// Writes the updated copies back.
+  void put() const {
+    const auto put_back = [&](const Tensor& copy, Tensor whole) {
+      if (copy.defined()) kernels::put_rows(copy, rows, whole);
+    };
+    put_back(copies.w, slot.named.parameter->value());
+    put_back(copies.first, slot.state[0]);
+    put_back(copies.second, slot.state[1]);
+  }
+};
+
 void Optimizer::issue_step() {
-  const auto updates = gather();
+  std::vector<RowUpdate> rows;
+  const auto updates = gather(rows);
   measure_norm(updates);
   const Tensor scale = gradient_scale();
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -95,15 +127,52 @@ void Optimizer::issue_step() {
     update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, groups_[i].momentum, scale});
     for (const ParameterUpdate& update : updates[i]) update.w.mark_written();
   }
+  for (const RowUpdate& update : rows) update.put();
 }
 
-std::vector<std::vector<ParameterUpdate>> Optimizer::gather() {
+void Optimizer::update_in_backward() {
+  check_input(by_blocks(), "optimizer: this rule does not update a parameter by blocks of rows, expected sgd");
+  check_input(clip_norm_ == 0, "optimizer: gradients are clipped at ", clip_norm_,
+              ", expected no clipping if backward updates parameters");
+  for (auto& group : groups_)
+    for (auto& slot : group.slots)
+      slot.named.parameter->on_rows(
+          [this, &group, &slot](int64_t first, const Tensor& gradient) { update_block(group, slot, first, gradient); });
+}
+
+void Optimizer::update_block(Group& group, Slot& slot, int64_t first, const Tensor& gradient) {
+  begin_step();
+  prepare_state(slot);
+  const auto block = [&](const Tensor& whole) {
+    return whole.defined() ? whole.slice(first, first + gradient.size(0)) : Tensor();
+  };
+  const ParameterUpdate own[] = {{.w = block(slot.named.parameter->value()),
+                                  .g = gradient,
+                                  .first = block(slot.state[0]),
+                                  .second = block(slot.state[1])}};
+  if (measures_norm_) {
+    Tensor squared = Tensor::empty({}, {.dtype = DType::f64, .device = gradient.device()});
+    kernels::squared_norm(own, squared);
+    squared_norm_of_blocks_ += squared.item();
+  }
+  update(own, {step_lr_.tensor(), group.lr_scale, group.weight_decay, group.momentum, {}});
+  own[0].w.mark_written();
+}
+
+std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdate>& rows) {
   std::vector<std::vector<ParameterUpdate>> updates(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
     for (auto& slot : groups_[i].slots) {
       const auto& parameter = *slot.named.parameter;
-      if (!parameter.gradient().defined()) continue;
       const Tensor& w = parameter.value();
+      if (const RowGradient& gradient = parameter.row_gradient(); gradient.defined()) {
+        prepare_state(slot);
+        updates[i].push_back({rows_of(w, gradient.rows), gradient.values, rows_of(slot.state[0], gradient.rows),
+                              rows_of(slot.state[1], gradient.rows), slot.steps});
+        rows.push_back({slot, gradient.rows, updates[i].back()});
+        continue;
+      }
+      if (!parameter.gradient().defined()) continue;
       check(parameter.gradient().shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ",
             parameter.gradient().shape(), ", the parameter ", w.shape());
       prepare_state(slot);
@@ -122,11 +191,17 @@ void Optimizer::prepare_state(Slot& slot) const {
 
 void Optimizer::measure_norm(const std::vector<std::vector<ParameterUpdate>>& updates) {
   squared_norm_ = {};
+  const double of_blocks = std::exchange(squared_norm_of_blocks_, 0);
   std::vector<ParameterUpdate> all;
   for (const auto& group : updates) all.insert(all.end(), group.begin(), group.end());
-  if ((clip_norm_ == 0 && !measures_norm_) || all.empty()) return;
-  squared_norm_ = Tensor::empty({}, {.dtype = DType::f64, .device = all.front().w.device()});
-  kernels::squared_norm(all, squared_norm_);
+  if (clip_norm_ == 0 && !measures_norm_) return;
+  if (!all.empty()) {
+    squared_norm_ = Tensor::empty({}, {.dtype = DType::f64, .device = all.front().w.device()});
+    kernels::squared_norm(all, squared_norm_);
+  }
+  if (of_blocks == 0) return;
+  const double of_rest = squared_norm_.defined() ? squared_norm_.item() : 0;
+  squared_norm_ = Tensor::full({}, of_rest + of_blocks, {.dtype = DType::f64}).to(step_lr_.tensor().device());
 }
 
 Tensor Optimizer::gradient_scale() const {

@@ -69,6 +69,10 @@ std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& 
 /// Base of the optimizers. Holds groups of parameters, which it does not own, and the state of each parameter. One
 /// `step` makes one fused update call per group. If a gradient is undefined, the parameter and its state do not change,
 /// as in PyTorch. If a parameter has a new shape, its state starts again from zero. Used by one thread at a time.
+///
+/// A gradient by rows (`Parameter::row_gradient`) updates only these rows of the parameter and of its state: momentum,
+/// moments and weight decay of the other rows wait, as in torch.optim.SparseAdam. Adam counts one step for the whole
+/// parameter. The rows get the bits that they would get from the same gradient with all rows.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -83,6 +87,14 @@ class Optimizer {
   /// recording can then run again after each `begin_step`.
   void issue_step();
   void zero_gradients();
+
+  /// From now on, an operation that gives a gradient by blocks of rows updates them inside `backward`
+  /// (`Parameter::on_rows`), with the bits of `step`, and the whole gradient is never in memory. Set the learning rate
+  /// before `backward`, and call `backward` once for each `step`. Throws InputError if the rule is not `by_blocks` or
+  /// if gradients are clipped, because a norm needs the whole gradient. The optimizer must outlive the parameters' use.
+  void update_in_backward();
+  /// Whether the rule can update a parameter block by block.
+  virtual bool by_blocks() const { return false; }
 
   double learning_rate() const { return lr_; }
   /// Sets the learning rate. Throws if it is negative or not finite. Schedules call this before each step.
@@ -130,9 +142,14 @@ class Optimizer {
     std::optional<double> momentum;
   };
 
+  /// An update of copies of a parameter's rows.
+  struct RowUpdate;
+
   void prepare_state(Slot& slot) const;
-  /// Parameters with a gradient, one list per group.
-  std::vector<std::vector<kernels::ParameterUpdate>> gather();
+  /// Parameters with a gradient, one list per group. Copies the rows that have a gradient by rows, into `rows` too.
+  std::vector<std::vector<kernels::ParameterUpdate>> gather(std::vector<RowUpdate>& rows);
+  /// Updates rows [first, first + k) of a parameter, inside `backward`.
+  void update_block(Group& group, Slot& slot, int64_t first, const Tensor& gradient);
   /// Sets squared_norm_ if it is needed.
   void measure_norm(const std::vector<std::vector<kernels::ParameterUpdate>>& updates);
   /// The factor of the gradients, as in SgdSettings. Undefined if clipping is off.
@@ -146,6 +163,7 @@ class Optimizer {
   double clip_norm_ = 0;
   bool measures_norm_ = false;
   Tensor squared_norm_;
+  double squared_norm_of_blocks_ = 0;  ///< of the gradients that `backward` has used up since the last step
 };
 
 }  // namespace tern

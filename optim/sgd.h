@@ -18,6 +18,7 @@ class Sgd final : public Optimizer {
 
   Sgd(std::vector<NamedParameter> parameters, const Options& options);
   Sgd(const std::vector<ParameterGroup>& groups, const Options& options);
+  bool by_blocks() const override { return true; }
 
  private:
   void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;

@@ -119,11 +119,27 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
   });
 }
 
+void put_rows(const Tensor& values, const Tensor& rows, Tensor& w) {
+  kernels::check_bag_elements({.indices = rows, .offsets = {}, .values = {}}, w.size(0));
+  const auto* row = rows.data<int64_t>();
+  visit_fast(w.dtype(), "put_rows", [&]<class T>(T) {
+    const int64_t features = w.size(1);
+    const T* from = values.data<T>();
+    T* to = w.data<T>();
+    parallel_vectorized(rows.numel(), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, features)),
+                        [=](int64_t first, int64_t last) {
+                          for (int64_t i = first; i < last; ++i)
+                            std::copy_n(from + i * features, features, to + row[i] * features);
+                        });
+  });
+}
+
 }  // namespace
 
 void provide_embedding() {
   kernels::embedding_bag.provide(Target::cpu, embedding_bag);
   kernels::embedding_bag_backward.provide(Target::cpu, embedding_bag_backward);
+  kernels::put_rows.provide(Target::cpu, put_rows);
 }
 
 }  // namespace tern::cpu

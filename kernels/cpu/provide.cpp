@@ -19,6 +19,7 @@ void provide_cpu_kernels() {
   cpu::provide_recurrent();
   cpu::provide_reduction();
   cpu::provide_short_float();
+  cpu::provide_softmax_chunk();
   cpu::provide_update();
 }
 

@@ -115,11 +115,29 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
   if (dw.dtype() != DType::f32) kernels::convert.on(Target::cuda)(sums, dw);
 }
 
+template <class T>
+__global__ void scatter_rows(const T* values, const int64_t* rows, int64_t count, int64_t columns, int64_t features,
+                             T* w) {
+  for (int64_t i = global_thread(); i < count * features; i += global_threads()) {
+    const int64_t n = i / features, row = rows[n];
+    if (row >= 0 && row < columns) w[row * features + (i - n * features)] = values[i];
+  }
+}
+
+void put_rows(const Tensor& values, const Tensor& rows, Tensor& w) {
+  if (values.numel() == 0) return;
+  visit_fast(w.dtype(), "put_rows", [&]<class T>(T) {
+    launch("put_rows", w.device(), grid_over(values.numel()), scatter_rows<T>, static_cast<const T*>(values.data<T>()),
+           static_cast<const int64_t*>(rows.data<int64_t>()), rows.numel(), w.size(0), w.size(1), w.data<T>());
+  });
+}
+
 }  // namespace
 
 void provide_embedding() {
   kernels::embedding_bag.provide(Target::cuda, embedding_bag);
   kernels::embedding_bag_backward.provide(Target::cuda, embedding_bag_backward);
+  kernels::put_rows.provide(Target::cuda, put_rows);
 }
 
 }  // namespace tern::cuda

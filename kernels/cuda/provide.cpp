@@ -19,6 +19,7 @@ void provide_cuda_kernels() {
   cuda::provide_recurrent();
   cuda::provide_reduction();
   cuda::provide_short_float();
+  cuda::provide_softmax_chunk();
   cuda::provide_update();
 }
 

@@ -1,5 +1,7 @@
 #include "tern/kernels/embedding.h"
 
+#include <algorithm>
+
 #include "tern/core/visit.h"
 #include "tern/kernels/provide.h"
 
@@ -53,11 +55,21 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
   });
 }
 
+void put_rows(const Tensor& values, const Tensor& rows, Tensor& w) {
+  kernels::check_bag_elements({.indices = rows, .offsets = {}, .values = {}}, w.size(0));
+  visit_floating(w.dtype(), "put_rows", [&]<class T>(T) {
+    const int64_t features = w.size(1);
+    for (int64_t i = 0; i < rows.numel(); ++i)
+      std::copy_n(values.data<T>() + i * features, features, w.data<T>() + rows.data<int64_t>()[i] * features);
+  });
+}
+
 }  // namespace
 
 void provide_embedding() {
   kernels::embedding_bag.provide(Target::reference, embedding_bag);
   kernels::embedding_bag_backward.provide(Target::reference, embedding_bag_backward);
+  kernels::put_rows.provide(Target::reference, put_rows);
 }
 
 }  // namespace tern::reference

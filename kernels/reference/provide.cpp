@@ -19,6 +19,7 @@ void provide_reference_kernels() {
   reference::provide_recurrent();
   reference::provide_reduction();
   reference::provide_short_float();
+  reference::provide_softmax_chunk();
   reference::provide_update();
 }
 

@@ -496,5 +496,18 @@ INSTANTIATE_TEST_SUITE_P(Embedding, Gradcheck,
                               }}}),
                          name_of);
 
+// Four rows with 2, 0, 1 and 3 labels among seven classes, in chunks of three.
+INSTANTIATE_TEST_SUITE_P(Labels, Gradcheck,
+                         testing::ValuesIn(std::vector<Case>{
+                             {"linear_cross_entropy",
+                              {{4, 5}, {7, 5}},
+                              [](const Inputs& in) {
+                                const Tensor labels =
+                                                 Tensor::from<int64_t>({6}, std::vector<int64_t>{1, 6, 0, 3, 3, 5}),
+                                             offsets = Tensor::from<int64_t>({5}, std::vector<int64_t>{0, 2, 2, 3, 6});
+                                return linear_cross_entropy(in[0], in[1], labels, offsets, {.chunk = 3}).loss;
+                              }}}),
+                         name_of);
+
 }  // namespace
 }  // namespace tern

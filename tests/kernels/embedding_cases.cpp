@@ -66,6 +66,14 @@ void add_embedding_cases(ParityTable& table) {
                      const Bags bags = lookups_of(run, 40, 9);
                      run(embedding_bag_backward, run.input({40, 33}), bags, run.output({9, 33}));
                    }});
+  for (const auto& [rows, features] : {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {5, 33}, {70, 640}})
+    table.push_back({&put_rows, to_string(Shape{rows, features}), [=, rows = rows, features = features](Run& run) {
+                       std::vector<int64_t> places;
+                       for (int64_t i = 0; i < rows; ++i) places.push_back(2 * i + 1);
+                       const Tensor row = Tensor::from({rows}, places).to(run.device());
+                       Tensor& w = run.changed(run.input({2 * rows + 1, features}));
+                       run(put_rows, run.input({rows, features}), row, w);
+                     }});
 }
 
 }  // namespace tern::test

@@ -13,6 +13,7 @@ void add_convolution_cases(ParityTable& table);
 void add_pooling_cases(ParityTable& table);
 void add_normalization_cases(ParityTable& table);
 void add_loss_cases(ParityTable& table);
+void add_softmax_chunk_cases(ParityTable& table);
 void add_embedding_cases(ParityTable& table);
 void add_sequence_cases(ParityTable& table);
 void add_layout_cases(ParityTable& table);

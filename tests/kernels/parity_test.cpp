@@ -10,9 +10,10 @@ namespace tern::test {
 const ParityTable& parity_table() {
   static const ParityTable table = [] {
     ParityTable rows;
-    for (const auto add : {add_elementwise_cases, add_reduction_cases, add_matmul_cases, add_convolution_cases,
-                           add_pooling_cases, add_normalization_cases, add_loss_cases, add_embedding_cases,
-                           add_sequence_cases, add_layout_cases, add_update_cases, add_codec_cases})
+    for (const auto add :
+         {add_elementwise_cases, add_reduction_cases, add_matmul_cases, add_convolution_cases, add_pooling_cases,
+          add_normalization_cases, add_loss_cases, add_softmax_chunk_cases, add_embedding_cases, add_sequence_cases,
+          add_layout_cases, add_update_cases, add_codec_cases})
       add(rows);
     return rows;
   }();
