@@ -16,7 +16,7 @@ namespace tern {
 
 /// What someone says in an utterance: a line "TWO SIX (cen7-fash-b)".
 struct Transcript {
-  std::vector<std::string> words;  ///< without the marks <s>, </s> and <sil>
+  std::vector<std::string> words;  ///< without the marks "<s>", "</s>" and "<sil>"
   std::string utterance;           ///< "cen7-fash-b"
   int64_t line = 0;                ///< its number, from 1 on
 };
