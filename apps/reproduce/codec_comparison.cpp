@@ -19,13 +19,13 @@ using namespace trainer;
 bool is_float(const ComparedCodec& codec) { return std::string_view(codec.spec) == "none"; }
 
 std::vector<double> percent_of(const std::vector<const RunResult*>& results) {
-  std::vector<double> accuracies;
-  for (const RunResult* result : results) accuracies.push_back(100 * result->score);
-  return accuracies;
+  std::vector<double> scores;
+  for (const RunResult* result : results) scores.push_back(100 * result->score);
+  return scores;
 }
 
 /// The range of all lines; at least one percentage point.
-std::pair<double, double> accuracy_range(const Chart& chart) {
+std::pair<double, double> score_range(const Chart& chart) {
   const auto found = extent(chart.series);
   if (!found) return {0, 100};
   const auto [low, high] = *found;
@@ -97,7 +97,9 @@ std::optional<double> CodecComparison::elements(const Results& results) const {
 }
 
 std::string CodecComparison::table(const Results& results) const {
-  std::vector<std::vector<std::string>> rows = {{"gradients", "`--codec`", "accuracy, %", "the paper's", "difference",
+  const bool same_score = plan_.papers_score.empty();
+  const std::string papers = same_score ? "the paper's" : "the paper's " + plan_.papers_score + ", %";
+  std::vector<std::vector<std::string>> rows = {{"gradients", "`--codec`", plan_.score + ", %", papers, "difference",
                                                  "float − it, points", "the paper's", "bits per element",
                                                  "MB sent by a worker in a step", "training, s"}};
   const std::vector<double> floats = percent_of(results_of(plan_.codecs.front(), results));
@@ -111,11 +113,11 @@ std::string CodecComparison::table(const Results& results) const {
     if (codec.paper && plan_.codecs.front().paper && !is_float(codec))
       rows.back()[6] = fmt::format("{:+.2f}", *plan_.codecs.front().paper - *codec.paper);
     if (found.empty()) continue;
-    const Sample accuracy = summarize(percent_of(found));
-    rows.back()[2] = mean_cell(accuracy);
-    if (codec.paper) rows.back()[4] = fmt::format("{:+.2f}", accuracy.mean - *codec.paper);
+    const Sample score = summarize(percent_of(found));
+    rows.back()[2] = mean_cell(score);
+    if (codec.paper && same_score) rows.back()[4] = fmt::format("{:+.2f}", score.mean - *codec.paper);
     if (!floats.empty() && !is_float(codec))
-      rows.back()[5] = fmt::format("{:+.2f}", summarize(floats).mean - accuracy.mean);
+      rows.back()[5] = fmt::format("{:+.2f}", summarize(floats).mean - score.mean);
     const double payload =
         static_cast<double>(found.front()->bytes_sent_payload.value_or(0)) / static_cast<double>(plan_.iterations);
     if (elements)
@@ -130,7 +132,7 @@ std::string CodecComparison::table(const Results& results) const {
 
 std::string CodecComparison::figure(const Results& results) const {
   Chart loss = {.title = "Training loss", .x_label = "step", .series = {}, .y_scale = Scale::logarithmic},
-        accuracy = {.title = "Test accuracy", .x_label = "step", .series = {}, .y_suffix = " %"},
+        scores = {.title = "Test " + plan_.score, .x_label = "step", .series = {}, .y_suffix = " %"},
         sent = {.title = "Training loss", .x_label = "MB sent by a worker", .series = {}};
   sent.y_scale = Scale::logarithmic;
   for (size_t i = 0; i < plan_.codecs.size(); ++i) {
@@ -149,14 +151,14 @@ std::string CodecComparison::figure(const Results& results) const {
     series.markers = true;
     for (const CurvePoint& point : found.front()->curve)
       series.points.emplace_back(static_cast<double>(point.step), 100 * point.score);
-    accuracy.series.push_back(series);
+    scores.series.push_back(series);
   }
   const auto last = static_cast<double>(plan_.iterations);
-  const auto evaluated = extent(accuracy.series, &Point::first);
-  accuracy.x_range = {evaluated && evaluated->first < last ? evaluated->first : 0, last};
-  accuracy.y_range = accuracy_range(accuracy);
+  const auto evaluated = extent(scores.series, &Point::first);
+  scores.x_range = {evaluated && evaluated->first < last ? evaluated->first : 0, last};
+  scores.y_range = score_range(scores);
   for (int power = -2; power <= 6; ++power) sent.x_ticks.emplace_back(power, tick_label(std::pow(10, power)));
-  const Chart charts[] = {loss, accuracy, sent};
+  const Chart charts[] = {loss, scores, sent};
   return draw_charts(
       plan_.title, fmt::format("{} · {} workers · {} steps · seed 1", plan_.data.name, plan_.workers, plan_.iterations),
       charts);

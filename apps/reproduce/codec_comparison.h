@@ -15,7 +15,7 @@ struct ComparedCodec {
   const char* name;                  ///< part of the names of runs
   const char* label;                 ///< in tables and figures
   const char* spec;                  ///< value of --codec; "none" for a plan's first, the baseline
-  std::optional<double> paper = {};  ///< accuracy in the paper, percent
+  std::optional<double> paper = {};  ///< score in the paper, percent
 };
 inline constexpr ComparedCodec kFloat = {.name = "float", .label = "float", .spec = "none"};
 
@@ -31,9 +31,11 @@ struct CodecComparisonPlan {
   std::vector<ComparedCodec> codecs;
   int64_t min_compress = 0;  ///< smaller tensors are sent as floats
   int64_t workers = 2, iterations = 1, seeds = 1, checkpoint_every = 500;
+  std::string score = "accuracy";  ///< what the runs are scored by, in percent
+  std::string papers_score = {};   ///< the paper's, if it is another: then no difference from it is shown
 };
 
-/// Compares accuracies, bytes and curves of a plan's runs. Floats use the ring exchange, codes use allgather.
+/// Compares scores, bytes and curves of a plan's runs. Floats use the ring exchange, codes use allgather.
 class CodecComparison final : public Experiment {
  public:
   explicit CodecComparison(CodecComparisonPlan plan) : plan_(std::move(plan)) {}

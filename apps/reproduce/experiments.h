@@ -27,7 +27,9 @@ ExperimentEntry terngrad_table2();
 
 ExperimentEntry qsgd_fig1();
 ExperimentEntry qsgd_fig2();
+ExperimentEntry qsgd_fig3();
 ExperimentEntry qsgd_table1();
+ExperimentEntry qsgd_table1_lstm();
 ExperimentEntry qsgd_lemma31();
 ExperimentEntry qsgd_thm32();
 ExperimentEntry qsgd_thm36();

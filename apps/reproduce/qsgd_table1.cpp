@@ -29,7 +29,7 @@ std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
   setting +=
       "\n\ntern does not run the other rows of Table 1 yet. AlexNet (59.50 → 60.05 %), ResNet-152 (77.0 → 76.74 %) and "
       "ResNet-50 (74.68 → 74.76 %) need ImageNet. BN-Inception and VGG19 are not built; the paper has only their "
-      "speeds. The LSTM on AN4 (81.13 → 81.15 %) needs the network and a reader of the data. Compare the table's "
+      "speeds. The LSTM on AN4 is qsgd-table1-lstm. Compare the table's "
       "speed-ups with qsgd-fig2.";
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = fmt::format("QSGD, Table 1: ResNet-{} on {}", depth, data.name),

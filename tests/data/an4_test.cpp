@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "tern/core/error.h"
-#include "tests/data/mfc_bytes.h"
+#include "tests/data/an4_corpus.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -16,33 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Cepstra of `frames` frames that differ everywhere.
-std::vector<float> cepstra(int64_t frames, int64_t seed) {
-  std::vector<float> numbers;
-  for (int64_t t = 0; t < frames; ++t)
-    for (int64_t k = 0; k < An4::kCepstra; ++k)
-      numbers.push_back(static_cast<float>((t * t + seed * k + 3 * k) % 17) - 8);
-  return numbers;
-}
-
-Bytes text(const std::string& text) { return {text.begin(), text.end()}; }
-
-/// The files of a small corpus: two utterances for training, one for testing.
-std::vector<std::pair<std::string, Bytes>> corpus() {
-  return {{"an4/etc/an4.dic", text("GO  G OW\nGO(2)  G AH\nNO  N OW\n")},
-          {"an4/etc/an4_train.fileids", text("an4_clstk/a/one\nan4_clstk/b/two\n")},
-          {"an4/etc/an4_train.transcription", text("GO NO (one)\nNO (two)\n")},
-          {"an4/etc/an4_test.fileids", text("an4test_clstk/c/three\n")},
-          {"an4/etc/an4_test.transcription", text("GO (three)\n")},
-          {"an4/feat/an4_clstk/a/one.mfc", mfc(cepstra(20, 1))},
-          {"an4/feat/an4_clstk/b/two.mfc", mfc(cepstra(7, 2))},
-          {"an4/feat/an4test_clstk/c/three.mfc", mfc(cepstra(9, 5))}};
-}
-
 class SmallCorpus : public testing::Test {
  protected:
   void SetUp() override {
-    for (const auto& [path, bytes] : corpus()) put(path, bytes);
+    for (const auto& [path, bytes] : an4_corpus()) put(path, bytes);
   }
   void put(const std::string& path, const Bytes& bytes) {
     fs::create_directories((folder_.path() / path).parent_path());
@@ -118,7 +95,7 @@ TEST_F(SmallCorpus, TheTestSetIsNormalisedByTheTrainingSet) {
 
 TEST_F(SmallCorpus, IsReadFromAnArchiveToo) {
   const TemporaryFolder other;
-  write(other.path() / "an4_mfcc.tar.xz", xz(tar(corpus())));
+  write(other.path() / "an4_mfcc.tar.xz", xz(tar(an4_corpus())));
   for (const fs::path& where : {other.path(), other.path() / "an4_mfcc.tar.xz", folder_.path() / "an4"}) {
     const An4 packed(where, Split::test, 3), plain(folder_.path(), Split::test, 3);
     ASSERT_EQ(packed.size(), 1);
@@ -132,10 +109,10 @@ TEST_F(SmallCorpus, WhatIsMissingOrDamagedIsNamed) {
   EXPECT_EQ(message(Split::test, 8),
             "an4: utterance 'an4_clstk/a/one' has 3 stacks of frames for 4 phones, expected 4 "
             "or more: a smaller stride gives more");
-  put("an4/etc/an4_train.transcription", text("GO NO (one)\nNAY (two)\n"));
+  put("an4/etc/an4_train.transcription", text_bytes("GO NO (one)\nNAY (two)\n"));
   EXPECT_EQ(message(), place("an4/etc/an4_train.transcription") +
                            ": line 2: found the word 'NAY', expected a word of etc/an4.dic");
-  put("an4/etc/an4_train.transcription", text("GO NO (one)\n"));
+  put("an4/etc/an4_train.transcription", text_bytes("GO NO (one)\n"));
   EXPECT_EQ(message(), place("an4/etc/an4_train.fileids") +
                            ": line 2: found utterance 'two', which has no transcript in " +
                            place("an4/etc/an4_train.transcription") + ", expected one");
@@ -159,7 +136,7 @@ TEST(An4Places, WithoutACorpusAreNamed) {
                                         ".tgz), expected the corpus or one archive");
   EXPECT_EQ(message("/no/such"), "an4: /no/such does not exist");
   const fs::path archive = folder.path() / "x.tar";
-  write(archive, tar({{"an4/README", text("x")}}));
+  write(archive, tar({{"an4/README", text_bytes("x")}}));
   EXPECT_EQ(message(archive), archive.string() + ": found no file etc/an4.dic, expected one");
 }
 

@@ -19,6 +19,7 @@ ExperimentOptions drawn_data(const std::string& name) {
   options.quick = true;
   if (name == "qsgd-1bit" || name == "qsgd-perceptron") options.data = "digits";
   if (name == "qsgd-table1") options.data = "shapes";
+  if (name == "qsgd-table1-lstm" || name == "qsgd-fig3") options.data_dir = "an4";  // only runs read it
   return options;
 }
 
@@ -127,6 +128,51 @@ TEST(ReproduceQsgd, ComparesCodecsWithFloatAndThePaper) {
       std::string::npos)
       << text;
   EXPECT_NE(text.find("The paper's numbers are ResNet-110's"), std::string::npos);
+}
+
+/// Results of the LSTM's runs: error rates, which are better if they are lower, and their course in minutes.
+Results lstm_results(const Experiment& experiment) {
+  Results results;
+  for (const Run& run : experiment.runs()) {
+    const bool floats = run.name.starts_with("float");
+    RunResult& result = results[run.name];
+    result.score_key = "phone_error_rate";
+    result.score = floats ? 0.30 : 0.315;
+    result.seconds = floats ? 600 : 300;
+    result.step_seconds = floats ? 0.8 : 0.2;
+    result.bytes_sent_payload = floats ? 40'000'000 : 5'000'000;
+    result.losses.assign(static_cast<size_t>(run.steps), 1.5);
+    for (int64_t part = 0; part <= 4; ++part)
+      result.curve.push_back({.step = run.steps * part / 4,
+                              .seconds = result.seconds * static_cast<double>(part) / 4,
+                              .score = 1 - (1 - result.score) * static_cast<double>(part) / 4});
+  }
+  return results;
+}
+
+TEST(ReproduceQsgd, SetsTheLstmsPhoneErrorsBesideThePapersAccuracy) {
+  const auto experiment = make("qsgd-table1-lstm", drawn_data("qsgd-table1-lstm"));
+  const auto runs = experiment->runs();
+  ASSERT_EQ(runs.size(), 2u * 2 + 2 * 2);  // codecs for seeds, and behind links
+  EXPECT_EQ(runs.back().program, "train_lstm");
+  const std::string text = experiment->report(lstm_results(*experiment)).text;
+  EXPECT_EQ(count(text, "phone error rate, %"), 1) << text;
+  EXPECT_EQ(count(text, "the paper's accuracy of frames, %"), 1) << text;
+  EXPECT_EQ(count(text, "30.00 ± 0.00"), 1) << text;
+  EXPECT_EQ(count(text, "-1.50"), 1) << text;  // float − 4 bit
+  EXPECT_EQ(count(text, "0.80"), 2) << text;   // s a step, behind both links
+  EXPECT_EQ(count(text, "4.00"), 2) << text;
+}
+
+TEST(ReproduceQsgd, TellsWhenTheLstmsErrorFallsToALevel) {
+  const auto experiment = make("qsgd-fig3", drawn_data("qsgd-fig3"));
+  ASSERT_EQ(experiment->runs().size(), 2u);
+  const Report report = experiment->report(lstm_results(*experiment));
+  // From 1 to 0.3 in 10 minutes: 0.7 after 4.3. From 1 to 0.315 in 5 minutes: after 2.2.
+  EXPECT_EQ(count(report.text, "|             4.3 |"), 1) << report.text;
+  EXPECT_EQ(count(report.text, "|             2.2 |"), 1) << report.text;
+  EXPECT_EQ(count(report.text, "ImageNet"), 1);
+  EXPECT_EQ(count(report.figures.at("error.svg"), "<svg"), 1);
 }
 
 TEST(ReproduceQsgd, SplitsAnEpochInComputationAndCommunication) {

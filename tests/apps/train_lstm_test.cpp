@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/data/an4_corpus.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern {
+namespace {
+
+/// Runs train_lstm on a corpus of three utterances.
+class TrainLstm : public testing::Test {
+ protected:
+  TrainLstm() { write(folder_.path() / "an4.tar.xz", xz(tar(an4_corpus()))); }
+
+  Outcome run(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {TERN_TRAIN_LSTM,
+                                      "--data-dir",
+                                      folder_.path().string(),
+                                      "--hidden",
+                                      "16",
+                                      "--projection",
+                                      "8",
+                                      "--layers",
+                                      "1",
+                                      "--batch-size",
+                                      "2",
+                                      "--iterations",
+                                      "30",
+                                      "--lr",
+                                      "0.02",
+                                      "--threads",
+                                      "1",
+                                      "--quiet",
+                                      "--log",
+                                      log()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  }
+  std::string log() const { return (folder_.path() / "log").string(); }
+  std::vector<nlohmann::json> events(const std::string& kind) const {
+    std::vector<nlohmann::json> found;
+    std::ifstream file(log());
+    for (std::string line; std::getline(file, line);)
+      if (auto each = nlohmann::json::parse(line); each["event"] == kind) found.push_back(std::move(each));
+    return found;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainLstm, LearnsPhonesAndReportsTheirErrors) {
+  const Outcome outcome = run({});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto steps = events("step"), evaluations = events("eval");
+  ASSERT_EQ(steps.size(), 30u);
+  EXPECT_LT(steps.back()["loss"], 0.5 * steps.front()["loss"].get<double>());
+  const double errors = evaluations.back()["phone_error_rate"];
+  EXPECT_GE(errors, 0);
+  EXPECT_EQ(events("start")[0]["scores"][0]["higher_is_better"], false);
+}
+
+TEST_F(TrainLstm, TrainsWithQuantizedGradientsOfTwoWorkers) {
+  const Outcome outcome = run({"--workers", "2", "--codec", "qsgd:bits=4,bucket=512,norm=max", "--beam", "4"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LT(events("step").back()["loss"], events("step").front()["loss"]);
+}
+
+TEST_F(TrainLstm, SaysWhatDoesNotFit) {
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& sentence) {
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+  };
+  refused({"--projection", "16"}, "--projection: found 16, expected less than --hidden 16");
+  refused({"--stride", "9"}, "has 3 stacks of frames for 4 phones, expected 4 or more: a smaller stride gives more");
+  refused({"--data-dir", "/no/such"}, "an4: /no/such does not exist");
+}
+
+}  // namespace
+}  // namespace tern
