@@ -35,7 +35,7 @@ class Corpus {
     if (!archive_) return open_source(root_ / path);
     const auto file = files_.find(path);
     check_input(file != files_.end(), archive_->string(), ": found no file ", escaped(path), ", expected one");
-    return open_source(archive_->string() + ": " + path, file->second);
+    return open_source(join({archive_->string(), ": ", path}), file->second);
   }
 
  private:
@@ -53,7 +53,7 @@ class Corpus {
     archive_ = archive;
     TarArchive members(open_source(archive));
     while (const auto member = members.next()) {
-      const std::string path = "/" + member->name().substr(archive.string().size() + 2);  // behind "FILE: "
+      const std::string path = join({"/", member->name().substr(archive.string().size() + 2)});  // behind "FILE: "
       for (const char* folder : {"/etc/", "/feat/"})
         if (const size_t at = path.find(folder); at != std::string::npos)
           files_.emplace(path.substr(at + 1), read_whole(*member));
@@ -69,13 +69,13 @@ class Corpus {
 class Script {
  public:
   Script(const Corpus& corpus, Split split) : name_(split == Split::train ? "train" : "test") {
-    const auto transcripts = corpus.open("etc/an4_" + name_ + ".transcription");
+    const auto transcripts = corpus.open(join({"etc/an4_", name_, ".transcription"}));
     transcripts_name_ = transcripts->name();
     for (Transcript& transcript : read_transcripts(*transcripts)) {
       std::string utterance = transcript.utterance;
       transcripts_.emplace(std::move(utterance), std::move(transcript));
     }
-    const auto list = corpus.open("etc/an4_" + name_ + ".fileids");
+    const auto list = corpus.open(join({"etc/an4_", name_, ".fileids"}));
     const std::string text = read_text(*list);
     int64_t number = 0;
     for (const std::string_view line : split_at(text, '\n')) {
@@ -154,7 +154,7 @@ struct Statistics {
 };
 
 Tensor read_numbers(const Corpus& corpus, const std::string& path) {
-  const auto file = corpus.open("feat/" + path + ".mfc");
+  const auto file = corpus.open(join({"feat/", path, ".mfc"}));
   return an4_numbers(parse_mfc(read_whole(*file), file->name(), An4::kCepstra));
 }
 
