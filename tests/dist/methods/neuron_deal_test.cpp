@@ -10,7 +10,7 @@ namespace tern::test {
 namespace {
 
 /// A tensor that has indices of neurons along a dimension.
-struct Case {
+struct NeuronCase {
   const char* name;
   Shape whole;  ///< with 7 neurons
   int dimension;
@@ -18,7 +18,7 @@ struct Case {
 };
 
 /// The part of a whole whose element i is i.
-Tensor part(const Case& c, const std::vector<int64_t>& neurons) {
+Tensor part(const NeuronCase& c, const std::vector<int64_t>& neurons) {
   Shape shape = c.whole;
   shape[c.dimension] = std::ssize(neurons) * c.block;
   const int64_t inner = c.whole.numel_from(c.dimension + 1) * c.block, outer = c.whole.numel() / (7 * inner);
@@ -33,9 +33,10 @@ Tensor part(const Case& c, const std::vector<int64_t>& neurons) {
 TEST(NeuronDeal, GivesEachRankTheElementsOfItsNeurons) {
   const NeuronLists from = {{0, 1}, {2, 3}, {4, 5, 6}}, to = {{3, 6}, {0, 2}, {1, 4, 5}};
   // The last two are larger than a piece, so that they travel in several.
-  for (const Case& c : {Case{"bias", {7}, 0, 1}, Case{"rows", {7, 5, 2}, 0, 1}, Case{"columns", {4, 7}, 1, 1},
-                        Case{"blocks", {3, 7 * 6}, 1, 6}, Case{"filters", {2, 7, 3, 3}, 1, 1},
-                        Case{"wide", {7, 1'600'000}, 0, 1}, Case{"tall", {1'600'000, 7}, 1, 1}})
+  for (const NeuronCase& c :
+       {NeuronCase{"bias", {7}, 0, 1}, NeuronCase{"rows", {7, 5, 2}, 0, 1}, NeuronCase{"columns", {4, 7}, 1, 1},
+        NeuronCase{"blocks", {3, 7 * 6}, 1, 6}, NeuronCase{"filters", {2, 7, 3, 3}, 1, 1},
+        NeuronCase{"wide", {7, 1'600'000}, 0, 1}, NeuronCase{"tall", {1'600'000, 7}, 1, 1}})
     on_all(3, [&](Communicator& communicator) {
       const auto rank = static_cast<size_t>(communicator.rank());
       const Tensor x = part(c, from[rank]);
