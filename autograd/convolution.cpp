@@ -84,8 +84,6 @@ struct ConvTranspose2d {
   }
 
   Shape output_shape(const Shape& x_shape, const Shape& w_shape) const {
-    check(x_shape.rank() == 4 && w_shape.rank() == 4 && x_shape[1] == w_shape[0], "conv_transpose2d: input ", x_shape,
-          " and weight ", w_shape, ", expected [N, C, H, W] and [C, O/groups, kh, kw]");
     const auto extent = [](int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                            int64_t more) {
       return (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 + more;
@@ -105,6 +103,7 @@ Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias,
                      int64_t groups, const Fused& fused) {
   const Shape& kernel = w.shape();
   check(kernel.rank() == 4, "conv2d_same: weight ", kernel, ", expected 4 dimensions");
+  kernels::check_conv_geometry("conv2d_same", kernel, {.dilation = dilation, .groups = groups});
   const Extent2 total{dilation.h * (kernel[2] - 1), dilation.w * (kernel[3] - 1)};
   if (total.h % 2 == 0 && total.w % 2 == 0)
     return conv2d(x, w, bias, {.padding = {total.h / 2, total.w / 2}, .dilation = dilation, .groups = groups}, fused);
@@ -120,6 +119,10 @@ namespace {
 /// conv_transpose2d of a batch without a bias.
 Variable transposed(const Variable& x, const Variable& w, const ConvGeometry& geometry, const Extent2& added) {
   const auto& [stride, padding, dilation, groups] = geometry;
+  const Shape &image = x.shape(), &weight = w.shape();
+  check(image.rank() == 4 && weight.rank() == 4 && image[1] == weight[0] && weight[2] >= 1 && weight[3] >= 1,
+        "conv_transpose2d: input ", image, " and weight ", weight, ", expected [N, C, H, W] and [C, O/groups, kh, kw]");
+  kernels::check_conv_geometry("conv_transpose2d", weight, geometry);
   const Extent2 below = {std::max(stride.h, dilation.h), std::max(stride.w, dilation.w)};
   check(added.h >= 0 && added.w >= 0 && added.h < below.h && added.w < below.w, "conv_transpose2d: ", added.h,
         " rows and ", added.w, " columns are added, expected 0 or more, and fewer than the stride or the dilation");
@@ -129,8 +132,8 @@ Variable transposed(const Variable& x, const Variable& w, const ConvGeometry& ge
   const Variable whole =
       transposed(x, w, {.stride = stride, .padding = 0, .dilation = dilation, .groups = groups}, Extent2(0));
   const int64_t h = whole.shape()[2] - 2 * padding.h + added.h, width = whole.shape()[3] - 2 * padding.w + added.w;
-  check(h >= 1 && width >= 1, "conv_transpose2d: input ", x.shape(), " and weight ", w.shape(), " give ", h,
-        " rows and ", width, " columns, expected 1 or more");
+  check(h >= 1 && width >= 1, "conv_transpose2d: input ", image, " and weight ", weight, " give ", h, " rows and ",
+        width, " columns, expected 1 or more");
   const Variable longer = pad(whole, {{}, {}, {0, added.h}, {0, added.w}});
   return slice(slice(longer, 2, padding.h, padding.h + h), 3, padding.w, padding.w + width);
 }

@@ -189,7 +189,7 @@ struct Pad {
       offsets[static_cast<size_t>(i)] = before;
       shape[i] += before + after;
     }
-    Tensor y = filled(shape, value, x.options());
+    Tensor y = filled(Shape(std::span(shape.begin(), shape.end())), value, x.options());
     kernels::insert(x, offsets, y);
     return y;
   }
@@ -347,6 +347,9 @@ Variable pad(const Variable& x, const std::vector<Padding>& padding, double valu
   for (size_t i = 0; i < around.size() && fits; ++i) {
     const int64_t extent = x.shape()[static_cast<int>(i)];
     auto& [before, after] = around[i];
+    constexpr int64_t kMost = int64_t{1} << 48;  // the elements of the largest tensor
+    check(std::min(before, after) >= -kMost && std::max(before, after) <= kMost, "pad: ", before, " and ", after,
+          " around dimension ", i, " of ", x.shape(), ", expected -2^48 to 2^48");
     if (before >= 0 && after >= 0) continue;
     const int64_t begin = std::max<int64_t>(0, -before), end = extent - std::max<int64_t>(0, -after);
     check(begin <= end, "pad: ", before, " and ", after, " around dimension ", i, " of ", x.shape(),

@@ -16,7 +16,7 @@ struct MaxPool {
   Tensor forward(const Tensor& x) {
     x_shape = x.shape();
     TensorOptions options = x.options();
-    Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry), options);
+    Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry, "max_pool2d"), options);
     options.dtype = kernels::place_dtype(geometry);
     Tensor places = Tensor::empty(y.shape(), options);
     kernels::max_pool2d(x, geometry, y, places);
@@ -36,7 +36,7 @@ struct AveragePool {
 
   Tensor forward(const Tensor& x) {
     x_shape = x.shape();
-    Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry), x.options());
+    Tensor y = Tensor::empty(kernels::pool2d_output_shape(x_shape, geometry, "average_pool2d"), x.options());
     kernels::average_pool2d(x, geometry, y);
     return y;
   }
@@ -71,15 +71,16 @@ Variable adaptive_average_pool2d(const Variable& x, const Extent2& size) {
   // Windows of different sizes: a product with the matrix of their weights on either side.
   const DType dtype = x.value().dtype(), wide = parameter_dtype(dtype);
   const auto weights = [&](int64_t extent, int64_t windows) {
-    std::vector<double> values(static_cast<size_t>(extent * windows));
+    const Tensor values = Tensor::zeros({extent, windows}, {DType::f64});
     for (int64_t i = 0; i < windows; ++i) {
       const int64_t begin = i * extent / windows, end = ((i + 1) * extent + windows - 1) / windows;
       for (int64_t j = begin; j < end; ++j)
-        values[static_cast<size_t>(j * windows + i)] = 1 / static_cast<double>(end - begin);
+        values.data<double>()[j * windows + i] = 1 / static_cast<double>(end - begin);
     }
-    return Variable(Tensor::from({extent, windows}, values).to(wide).to(x.value().device()));
+    return Variable(values.to(wide).to(x.value().device()));
   };
   const int64_t planes = shape.numel() / (h * w);
+  const Shape between{planes, size.h, size.w};  // refuses sizes that no tensor has
   Variable y = matmul(reshape(convert(x, wide), {planes, h, w}), weights(w, size.w));
   y = transpose(matmul(transpose(y, 1, 2), weights(h, size.h)), 1, 2);
   Shape result = shape;

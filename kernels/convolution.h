@@ -8,6 +8,9 @@ namespace tern::kernels {
 /// Returns [N, O, H', W'] for x [N, C, H, W] and w [O, C/groups, kh, kw]. Throws an error that says what does not fit.
 /// N may be 0; the other extents of the result are at least 1.
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry);
+/// Throws an error that begins with `operation` unless strides and dilations are from 1 to 2^31, paddings from 0 to
+/// 2^31, and the groups divide the first extent of w [O, C/groups, kh, kw].
+void check_conv_geometry(const char* operation, const Shape& w, const ConvGeometry& geometry);
 
 /// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share format and dtype (f32, f64 or bf16). w is in the
 /// order O, I, H, W, row-major. w and bias [O] have `parameter_dtype`; bias may be undefined. CUDA also takes w in the

@@ -5,8 +5,8 @@
 
 namespace tern::kernels {
 
-/// Returns [N, C, H', W']. Throws an error that says what does not fit.
-Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry);
+/// Returns [N, C, H', W']. Throws an error that begins with `operation` and says what does not fit.
+Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry, const char* operation = "pool2d");
 
 /// The dtype of `where` for such windows: u8, or i64 if they have more than 255 elements.
 inline DType place_dtype(const PoolGeometry& geometry) {

@@ -16,6 +16,8 @@
 namespace tern::kernels {
 namespace {
 
+constexpr int64_t kMostGeometry = int64_t{1} << 31;  // of a stride, dilation or padding: products of them stay exact
+
 int64_t output_extent(int64_t input, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
   const int64_t room = input + 2 * padding - (dilation * (kernel - 1) + 1);
   return room < 0 ? 0 : room / stride + 1;
@@ -41,7 +43,7 @@ Shape matmul_output_shape(const Shape& a, const Shape& b, const MatmulOptions& o
   Shape y = a;
   y[-2] = rows(a, options.transpose_a);
   y[-1] = rows(b, !options.transpose_b);
-  return y;
+  return Shape(std::span(y.begin(), y.end()));  // checks the number of elements
 }
 
 Shape linear_output_shape(const Shape& x, const Shape& w) {
@@ -50,16 +52,24 @@ Shape linear_output_shape(const Shape& x, const Shape& w) {
   return {x[0], w[0]};
 }
 
+void check_conv_geometry(const char* operation, const Shape& w, const ConvGeometry& geometry) {
+  const auto& [stride, padding, dilation, groups] = geometry;
+  const auto within = [](int64_t least, const Extent2& found) {
+    return std::min(found.h, found.w) >= least && std::max(found.h, found.w) <= kMostGeometry;
+  };
+  check(within(1, stride) && within(1, dilation) && within(0, padding), operation, ": stride ", stride.h, "x", stride.w,
+        ", padding ", padding.h, "x", padding.w, ", dilation ", dilation.h, "x", dilation.w,
+        ", expected strides and dilations from 1 and padding from 0, up to 2^31");
+  check(groups >= 1 && w[0] % groups == 0, operation, ": weight ", w, " in ", groups,
+        groups == 1 ? " group" : " groups", ", expected a number that divides ", w[0]);
+}
+
 Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& geometry) {
   const auto& [stride, padding, dilation, groups] = geometry;
   check(x.rank() == 4 && w.rank() == 4, "conv2d: input ", x, " and weight ", w, ", expected 4 dimensions each");
   check(x[1] >= 1 && w[0] >= 1, "conv2d: input ", x, " and weight ", w,
         ", expected at least one channel on both sides");
-  check(stride.h >= 1 && stride.w >= 1 && dilation.h >= 1 && dilation.w >= 1 && padding.h >= 0 && padding.w >= 0,
-        "conv2d: stride ", stride.h, "x", stride.w, ", padding ", padding.h, "x", padding.w, ", dilation ", dilation.h,
-        "x", dilation.w, "; strides and dilations start at 1, padding at 0");
-  check(groups >= 1 && w[0] % groups == 0, "conv2d: weight ", w, " in ", groups,
-        " groups; the output channels do not divide by them");
+  check_conv_geometry("conv2d", w, geometry);
   check(x[1] == w[1] * groups, "conv2d: input ", x, " has ", x[1], " channels, weight ", w, " in ", groups,
         groups == 1 ? " group" : " groups", " expects ", w[1] * groups);
   const int64_t h = output_extent(x[2], w[2], stride.h, padding.h, dilation.h);
@@ -69,17 +79,20 @@ Shape conv2d_output_shape(const Shape& x, const Shape& w, const ConvGeometry& ge
   return {x[0], w[0], h, width};
 }
 
-Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry) {
+Shape pool2d_output_shape(const Shape& x, const PoolGeometry& geometry, const char* operation) {
   const auto& [window, stride, padding, ceil_mode, count_include_pad] = geometry;
-  check(x.rank() == 4, "pool2d: input ", x, ", expected 4 dimensions");
-  check(window.h >= 1 && window.w >= 1 && stride.h >= 1 && stride.w >= 1, "pool2d: window ", window.h, "x", window.w,
-        ", stride ", stride.h, "x", stride.w, "; both start at 1");
-  check(0 <= padding.h && 2 * padding.h <= window.h && 0 <= padding.w && 2 * padding.w <= window.w, "pool2d: padding ",
-        padding.h, "x", padding.w, " for window ", window.h, "x", window.w, ", expected 0 to half the window");
+  check(x.rank() == 4, operation, ": input ", x, ", expected 4 dimensions");
+  check(std::min({window.h, window.w, stride.h, stride.w}) >= 1 &&
+            std::max({window.h, stride.h, stride.w}) < kMostGeometry && window.w <= (kMostGeometry - 1) / window.h,
+        operation, ": window ", window.h, "x", window.w, ", stride ", stride.h, "x", stride.w,
+        ", expected 1 or more, and a window of fewer than 2^31 elements");
+  check(0 <= padding.h && 2 * padding.h <= window.h && 0 <= padding.w && 2 * padding.w <= window.w, operation,
+        ": padding ", padding.h, "x", padding.w, " for window ", window.h, "x", window.w,
+        ", expected 0 to half the window");
   const int64_t h = pooled_extent(x[2], window.h, stride.h, padding.h, ceil_mode);
   const int64_t w = pooled_extent(x[3], window.w, stride.w, padding.w, ceil_mode);
-  check(h >= 1 && w >= 1, "pool2d: window ", window.h, "x", window.w, " does not fit into input ", x, " with padding ",
-        padding.h, "x", padding.w);
+  check(h >= 1 && w >= 1, operation, ": window ", window.h, "x", window.w, " does not fit into input ", x,
+        " with padding ", padding.h, "x", padding.w);
   return {x[0], x[1], h, w};
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
@@ -177,6 +179,48 @@ TEST(Errors, NameTheOperationAndBothShapes) {
        "them"},
   };
   for (const auto& [call, sentence] : table) EXPECT_EQ(message_of<Error>(call), sentence);
+}
+
+// Their sums or products would overflow.
+TEST(Errors, NumbersFarTooLargeAreRefused) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  const Variable x = zeros({1, 2, 4, 4}), w = zeros({2, 2, 3, 3});
+  const std::string limits = ", expected strides and dilations from 1 and padding from 0, up to 2^31";
+  const std::string huge = std::to_string(kHuge) + "x" + std::to_string(kHuge);
+  EXPECT_EQ(message_of<Error>([&] { conv2d(x, w, {}, {.padding = kHuge}); }),
+            "conv2d: stride 1x1, padding " + huge + ", dilation 1x1" + limits);
+  EXPECT_EQ(message_of<Error>([&] { conv2d_same(x, w, {}, kHuge); }),
+            "conv2d_same: stride 1x1, padding 0x0, dilation " + huge + limits);
+  EXPECT_EQ(message_of<Error>([&] {
+              pad(zeros({2, 3}), {{kHuge, kHuge}, {0, 0}});
+            }),
+            "pad: " + std::to_string(kHuge) + " and " + std::to_string(kHuge) +
+                " around dimension 0 of [2, 3], expected -2^48 to 2^48");
+  EXPECT_NE(message_of<Error>([&] { adaptive_average_pool2d(x, kHuge); }), "");
+  EXPECT_EQ(message_of<Error>([&] {
+              matmul(zeros({int64_t{1} << 40, 0}), zeros({0, int64_t{1} << 40}));
+            }),
+            "shape: [1099511627776, 1099511627776] has more than 2^48 elements");
+}
+
+TEST(Errors, TransposedConvolutionChecksItsGeometry) {
+  const Variable x = zeros({1, 4, 8, 8}), w = zeros({4, 4, 3, 3});
+  const std::string limits = ", expected strides and dilations from 1 and padding from 0, up to 2^31";
+  const auto message = [&](const ConvGeometry& geometry) {
+    return message_of<Error>([&] { conv_transpose2d(x, w, {}, geometry); });
+  };
+  EXPECT_EQ(message({.groups = 3}),
+            "conv_transpose2d: weight [4, 4, 3, 3] in 3 groups, expected a number that divides 4");
+  EXPECT_EQ(message({.groups = 0}),
+            "conv_transpose2d: weight [4, 4, 3, 3] in 0 groups, expected a number that divides 4");
+  EXPECT_EQ(message({.stride = 0}), "conv_transpose2d: stride 0x0, padding 0x0, dilation 1x1" + limits);
+  EXPECT_EQ(message({.padding = -1}), "conv_transpose2d: stride 1x1, padding -1x-1, dilation 1x1" + limits);
+  EXPECT_EQ(message({.dilation = 0}), "conv_transpose2d: stride 1x1, padding 0x0, dilation 0x0" + limits);
+  EXPECT_EQ(message_of<Error>([&] {
+              conv_transpose2d(x, zeros({4, 4, 0, 3}), {});
+            }),
+            "conv_transpose2d: input [1, 4, 8, 8] and weight [4, 4, 0, 3], expected [N, C, H, W] and [C, O/groups, kh, "
+            "kw]");
 }
 
 }  // namespace

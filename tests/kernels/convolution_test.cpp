@@ -47,7 +47,7 @@ TEST(Conv2d, NamesBothShapes) {
   EXPECT_EQ(message({2, 3, 8, 8}, {4, 5, 3, 3}, {}),
             "conv2d: input [2, 3, 8, 8] has 3 channels, weight [4, 5, 3, 3] in 1 group expects 5");
   EXPECT_EQ(message({2, 4, 8, 8}, {5, 2, 3, 3}, {.groups = 2}),
-            "conv2d: weight [5, 2, 3, 3] in 2 groups; the output channels do not divide by them");
+            "conv2d: weight [5, 2, 3, 3] in 2 groups, expected a number that divides 5");
   EXPECT_EQ(message({2, 3, 4, 4}, {4, 3, 5, 5}, {}),
             "conv2d: weight [4, 3, 5, 5] with dilation 1x1 does not fit into input [2, 3, 4, 4] with padding 0x0");
   EXPECT_EQ(message({3, 4, 4}, {4, 3, 5, 5}, {}),
@@ -55,8 +55,10 @@ TEST(Conv2d, NamesBothShapes) {
   const std::string empty = ", expected at least one channel on both sides";
   EXPECT_EQ(message({2, 0, 8, 8}, {4, 0, 3, 3}, {}), "conv2d: input [2, 0, 8, 8] and weight [4, 0, 3, 3]" + empty);
   EXPECT_EQ(message({2, 3, 8, 8}, {0, 3, 3, 3}, {}), "conv2d: input [2, 3, 8, 8] and weight [0, 3, 3, 3]" + empty);
-  EXPECT_EQ(message({2, 3, 8, 8}, {4, 3, 3, 3}, {.stride = 0}),
-            "conv2d: stride 0x0, padding 0x0, dilation 1x1; strides and dilations start at 1, padding at 0");
+  EXPECT_EQ(
+      message({2, 3, 8, 8}, {4, 3, 3, 3}, {.stride = 0}),
+      "conv2d: stride 0x0, padding 0x0, dilation 1x1, expected strides and dilations from 1 and padding from 0, up "
+      "to 2^31");
 }
 
 }  // namespace

@@ -68,6 +68,12 @@ TEST(Pool2d, FindsTheOutputShapeAsPyTorchDoes) {
               pool2d_output_shape({2, 3, 4, 4}, {.window = 3, .padding = 2});
             }),
             "pool2d: padding 2x2 for window 3x3, expected 0 to half the window");
+  constexpr int64_t kLong = int64_t{1} << 30;
+  EXPECT_EQ(
+      message_of<Error>([] {
+        pool2d_output_shape({2, 3, 4, 4}, {.window = {kLong, 2}, .padding = {kLong / 2, 0}}, "max_pool2d");
+      }),
+      "max_pool2d: window 1073741824x2, stride 2x2, expected 1 or more, and a window of fewer than 2^31 elements");
 }
 
 }  // namespace
