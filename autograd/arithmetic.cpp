@@ -10,6 +10,7 @@ namespace {
 using BinaryKernel = Kernel<void(const Tensor&, const Tensor&, Tensor&)>;
 
 Tensor run(const BinaryKernel& kernel, const Tensor& a, const Tensor& b) {
+  check(a.defined() && b.defined(), kernel.name(), ": an operand is undefined, expected a tensor");
   check(a.dtype() == b.dtype(), kernel.name(), ": elements are ", a.dtype(), " in ", a.shape(), " and ", b.dtype(),
         " in ", b.shape(), ", expected one dtype");
   const Shape shape = broadcast(a.shape(), b.shape(), kernel.name());
@@ -110,7 +111,8 @@ struct Select {
   Shape a_shape, b_shape;
 
   Tensor forward(const Tensor& a, const Tensor& b) {
-    check(mask.dtype() == DType::u8, "select: mask of ", mask.dtype(), ", expected u8");
+    check(mask.get().defined() && mask.dtype() == DType::u8, "select: mask of ",
+          mask.get().defined() ? to_string(mask.dtype()) : "no tensor", ", expected u8");
     check(a.dtype() == b.dtype(), "select: elements are ", a.dtype(), " in ", a.shape(), " and ", b.dtype(), " in ",
           b.shape(), ", expected one dtype");
     a_shape = a.shape();
@@ -164,6 +166,7 @@ Variable subtract(const Variable& a, const Variable& b) { return apply(Subtract{
 Variable multiply(const Variable& a, const Variable& b) { return apply(Multiply{}, a, b); }
 Variable divide(const Variable& a, const Variable& b) { return apply(Divide{}, a, b); }
 Variable number(double value, const Variable& like) {
+  check(like.defined(), "number: `like` is undefined, expected a tensor");
   return filled({}, value, {like.value().dtype(), like.value().device()});
 }
 Variable maximum(const Variable& a, const Variable& b) {

@@ -74,7 +74,7 @@ struct Split {
 
   std::vector<Tensor> forward(const Tensor& x) {
     x_shape = x.shape();
-    dimension = x_shape.normalize(dimension);
+    dimension = place_of("split", x_shape, dimension);
     int64_t total = 0;
     for (const int64_t extent : extents) {
       check(extent >= 0, "split: an extent of ", extent, ", expected 0 or more");
@@ -113,7 +113,7 @@ struct Concat {
   Tensor forward(std::span<const Tensor> inputs) {
     check(!inputs.empty(), "concat: no inputs");
     const Tensor& like = inputs.front();
-    dimension = like.shape().normalize(dimension);
+    dimension = place_of("concat", like.shape(), dimension);
     Shape total = like.shape();
     total[dimension] = 0;
     for (const Tensor& x : inputs) {
@@ -154,7 +154,7 @@ struct Slice {
 
   Tensor forward(const Tensor& x) {
     x_shape = x.shape();
-    dimension = x_shape.normalize(dimension);
+    dimension = place_of("slice", x_shape, dimension);
     check(0 <= begin && begin <= end && end <= x_shape[dimension], "slice: indices ", begin, " to ", end,
           " of dimension ", dimension, " of shape ", x_shape);
     offsets[static_cast<size_t>(dimension)] = begin;
@@ -262,6 +262,11 @@ Tensor filled(const Shape& shape, double value, const TensorOptions& options) {
   kernels::fill(tensor, value);
   return tensor;
 }
+int place_of(const char* operation, const Shape& shape, int dimension) {
+  check(-shape.rank() <= dimension && dimension < shape.rank(), operation, ": dimension ", dimension, " of ", shape,
+        " does not exist");
+  return shape.normalize(dimension);
+}
 Variable with_a_batch(const Variable& x, const std::function<Variable(const Variable&)>& f) {
   return x.shape().rank() == 3 ? squeeze(f(unsqueeze(x, 0)), 0) : f(x);
 }
@@ -271,7 +276,7 @@ Variable with_a_dimension(const Variable& x, const std::function<Variable(const 
 Variable squeeze(const Variable& x, int dimension) {
   if (x.shape().rank() == 0 && (dimension == 0 || dimension == -1)) return x;
   std::vector<int64_t> extents(x.shape().begin(), x.shape().end());
-  const int place = x.shape().normalize(dimension);
+  const int place = place_of("squeeze", x.shape(), dimension);
   check(x.shape()[place] == 1, "squeeze: dimension ", place, " of ", x.shape(), " has extent ", x.shape()[place],
         ", expected 1");
   extents.erase(extents.begin() + place);
@@ -296,7 +301,7 @@ Variable permute(const Variable& x, const std::vector<int>& order) {
   std::vector<bool> taken(static_cast<size_t>(shape.rank()));
   bool fits = order.size() == taken.size();
   for (size_t i = 0; i < order.size() && fits; ++i) {
-    const auto place = static_cast<size_t>(places[i] = shape.normalize(order[i]));
+    const auto place = static_cast<size_t>(places[i] = place_of("permute", shape, order[i]));
     fits = !taken[place];
     taken[place] = true;
   }
@@ -305,7 +310,9 @@ Variable permute(const Variable& x, const std::vector<int>& order) {
 }
 Variable transpose(const Variable& x, int first, int second) {
   return with_a_dimension(x, [=](const Variable& tensor) {
-    const auto place = [&](int dimension) { return static_cast<size_t>(tensor.shape().normalize(dimension)); };
+    const auto place = [&](int dimension) {
+      return static_cast<size_t>(place_of("transpose", tensor.shape(), dimension));
+    };
     kernels::Order order = kernels::kInOrder;
     std::swap(order[place(first)], order[place(second)]);
     return apply(Permute{order}, tensor);

@@ -167,6 +167,13 @@ concept TakesGradients = requires(const Operation& operation, Gradients dys, con
   operation.backward(std::move(dys), needs);
 };
 
+/// Every operation needs its first input.
+template <class Operation>
+void check_first(const Operation& operation, const Variable& first, const auto&...) {
+  if (!first.defined()) [[unlikely]]
+    fail({name_of(operation), ": the first argument is undefined, expected a tensor"});
+}
+
 /// Variables for what `forward` returned: one for a Tensor, an array for an array, a vector for a vector.
 template <class Operation>
 Variable record_outputs(Operation operation, std::span<const Variable> inputs, Tensor y) {
@@ -193,6 +200,9 @@ std::vector<Variable> record_outputs(Operation operation, std::span<const Variab
 /// A tensor with this value in every element. A GPU writes it by itself, so a recorded step may contain it.
 Tensor filled(const Shape& shape, double value, const TensorOptions& options);
 
+/// The index of `dimension` from the first one on. Throws an error that begins with `operation` if `shape` lacks it.
+int place_of(const char* operation, const Shape& shape, int dimension);
+
 /// f(x). If x has rank 3, one image [C, H, W] without its batch: f of the batch, and one image as result.
 Variable with_a_batch(const Variable& x, const std::function<Variable(const Variable&)>& f);
 
@@ -214,6 +224,7 @@ Variable with_a_dimension(const Variable& x, const std::function<Variable(const 
 /// Errors name the operation by its type, or by `std::string name() const` if it has one.
 template <class Operation, class... Inputs>
 auto apply(Operation operation, const Inputs&... inputs) {
+  detail::check_first(operation, inputs...);
   auto y = operation.forward(inputs.value()...);
   const Variable variables[] = {inputs...};
   return detail::record_outputs(std::move(operation), variables, std::move(y));

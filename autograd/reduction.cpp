@@ -14,7 +14,7 @@ namespace {
 std::vector<bool> which_are_reduced(const char* operation, const Shape& shape, const std::vector<int>& dimensions) {
   std::vector<bool> reduced(static_cast<size_t>(shape.rank()), dimensions.empty());
   for (const int dimension : dimensions) {
-    const auto place = static_cast<size_t>(shape.normalize(dimension));
+    const auto place = static_cast<size_t>(place_of(operation, shape, dimension));
     check(!reduced[place], operation, ": dimension ", place, " of ", shape, " is given twice");
     reduced[place] = true;
   }

@@ -158,15 +158,17 @@ void check_ctc_sequence(const Tensor& log_probabilities, const CtcTargets& targe
 
 Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags) {
   const auto& [indices, offsets, values] = bags;
-  check(weight.rank() == 2 && is_floating(weight.dtype()), "embedding_bag: weight ", weight.dtype(), " of shape ",
-        weight.shape(), ", expected f32, f64 or bf16 [columns, features]");
+  const bool bag = offsets.defined();
+  check(weight.rank() == 2 && is_floating(weight.dtype()), bag ? "embedding_bag" : "embedding", ": weight ",
+        weight.dtype(), " of shape ", weight.shape(), ", expected f32, f64 or bf16 [", bag ? "columns" : "rows",
+        ", features]");
   const auto check_vector = [](const char* name, const Tensor& tensor) {
     check(tensor.defined() && tensor.rank() == 1 && tensor.dtype() == DType::i64, "embedding_bag: ", name, ' ',
           tensor.defined() ? to_string(tensor.dtype()) : "undefined", " of shape ", tensor.shape(), ", expected i64 [",
           name[0] == 'i' ? "elements" : "N + 1", "]");
   };
   check_vector("indices", indices);
-  if (offsets.defined()) {
+  if (bag) {
     check_vector("offsets", offsets);
     check(offsets.numel() >= 1, "embedding_bag: offsets of shape [0], expected [N + 1]");
   }

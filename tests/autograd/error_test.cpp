@@ -23,6 +23,32 @@ struct WrongCall {
 
 TEST(Errors, NameTheOperationAndBothShapes) {
   const std::vector<WrongCall> table{
+      {[] { exp({}); }, "exp: the first argument is undefined, expected a tensor"},
+      {[] { zeros({2}) + Variable(); }, "add: an operand is undefined, expected a tensor"},
+      {[] { 2 / Variable(); }, "number: `like` is undefined, expected a tensor"},
+      {[] { select({}, zeros({2}), zeros({2})); }, "select: mask of no tensor, expected u8"},
+      {[] {
+         max(zeros({2, 3}), {2});
+       },
+       "max: dimension 2 of [2, 3] does not exist"},
+      {[] {
+         split(zeros({2, 3}), {3}, -3);
+       },
+       "split: dimension -3 of [2, 3] does not exist"},
+      {[] {
+         squeeze(zeros({2, 3}), 5);
+       },
+       "squeeze: dimension 5 of [2, 3] does not exist"},
+      {[] {
+         transpose(zeros({2, 3}), 0, 2);
+       },
+       "transpose: dimension 2 of [2, 3] does not exist"},
+      {[] { embedding(integers({0}), zeros({3})); },
+       "embedding: weight f32 of shape [3], expected f32, f64 or bf16 [rows, features]"},
+      {[] {
+         max_pool2d(zeros({1, 1, 2, 2}), {.window = 3});
+       },
+       "max_pool2d: window 3x3 does not fit into input [1, 1, 2, 2] with padding 0x0"},
       {[] {
          zeros({2, 3}) + zeros({4});
        },

@@ -119,7 +119,7 @@ TEST(Shapes, ANumberHasOneDimensionForReductions) {
   expect_same(log_softmax(x), Variable(f64({}, {0})));
   sum(x, {0}).backward();
   expect_values(x.gradient(), {1});
-  EXPECT_EQ(message_of<Error>([&] { sum(x, {1}); }), "shape: dimension 1 of [1] does not exist");
+  EXPECT_EQ(message_of<Error>([&] { sum(x, {1}); }), "sum: dimension 1 of [1] does not exist");
 }
 
 TEST(Shapes, DropoutMayDropEverything) {
