@@ -200,6 +200,9 @@ ImageSpec Transform::output(const ImageSpec& input) const {
   const bool saturates = saturation_low != 1 || saturation_high != 1;
   check_input(!saturates || (input.channels == 3 && !standardize), "transform: saturation of ", input.channels,
               " channels", standardize ? " that are standardized" : "", ", expected 3 that are normalized");
+  check_input(contrast_low <= contrast_high && saturation_low <= saturation_high, "transform: contrast from ",
+              contrast_low, " to ", contrast_high, ", saturation from ", saturation_low, " to ", saturation_high,
+              ", expected each from low to high");
   check_input(cutout >= 0, "transform: cutout ", cutout, ", expected 0 or more");
   return output;
 }

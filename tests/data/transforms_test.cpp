@@ -251,6 +251,8 @@ TEST(Transform, RefusesWhatDoesNotFit) {
   EXPECT_THROW((Transform{.saturation_low = 0.5f}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.saturation_high = 2, .standardize = true}.output(kColour)), InputError);
   EXPECT_THROW((Transform{.cutout = -1}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.contrast_low = 1.2f}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.contrast_high = std::nanf("")}.output(kGray)), InputError);
 }
 
 }  // namespace
