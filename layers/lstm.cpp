@@ -13,7 +13,7 @@ Lstm::Lstm(const Options& options) {
             options.projection < options.hidden,
         "Lstm: in ", options.in, ", hidden ", options.hidden, ", layers ", options.layers, ", projection ",
         options.projection, ", expected 1 or more, and a projection from 0 to below hidden");
-  const double bound = 1 / std::sqrt(static_cast<double>(options.hidden));
+  const double bound = options.range > 0 ? options.range : 1 / std::sqrt(static_cast<double>(options.hidden));
   const int64_t gates = 4 * options.hidden, outputs = options.projection > 0 ? options.projection : options.hidden;
   for (int64_t level = 0; level < options.layers; ++level) {
     const auto add = [&, suffix = "_l" + std::to_string(level)](bool wanted, const char* name, const Shape& shape) {

@@ -9,7 +9,7 @@ namespace tern {
 
 /// Layers of LSTM one above the other, over sequences [T, N, in], as torch.nn.LSTM in one direction. Parameters have
 /// its names, such as weight_ih_l0; "weight_peephole_l0" [3, hidden] is tern's. Gives [T, N, projection], or [T, N,
-/// hidden] without a projection. First values: uniform in ±1/√hidden.
+/// hidden] without a projection. First values: uniform in ±range.
 class Lstm final : public Layer {
  public:
   struct Options {
@@ -18,6 +18,7 @@ class Lstm final : public Layer {
     int64_t layers = 1;
     bool bias = true;
     bool peepholes = false;
+    double range = 0;  ///< of the first values; 0: 1/√hidden, as PyTorch's
   };
   explicit Lstm(const Options& options);
 

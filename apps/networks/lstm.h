@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "tern/autograd/functional.h"
@@ -12,6 +13,8 @@ namespace tern::networks {
 
 /// A network that hears phones: layers of LSTM with peepholes and projections (Sak, Senior and Beaufays, 2014), and a
 /// linear layer. QSGD's network for AN4, from CNTK's example, has 3 layers of 1024 cells that are projected to 512.
+/// First values: as there, uniform in ±0.05 for 1024 cells; else ±1.6/√cells, so that as much of a signal passes a
+/// layer.
 struct SpeechLstm final : Module {
   struct Options {
     int64_t in = An4::kFeatures, hidden = 1024, projection = 512, layers = 3;
@@ -22,7 +25,8 @@ struct SpeechLstm final : Module {
                                 .hidden = options.hidden,
                                 .projection = options.projection,
                                 .layers = options.layers,
-                                .peepholes = true})),
+                                .peepholes = true,
+                                .range = 1.6 / std::sqrt(static_cast<double>(options.hidden))})),
         out(add<Linear>("out", {.in = options.projection, .out = options.classes})) {}
 
   /// Logits [T, N, classes] of frames [N, T, in], of which sequence n has lengths[n], i64 [N] on the CPU.
