@@ -47,6 +47,10 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
   add_value_option(app, "--out", "DIR", command.folder,
                    "Folder of the results [results/NAME, with --quick results/NAME-quick]");
+  add_value_option(
+      app, "--kept", "DIR", command.kept,
+      "Folder of small files, one for each finished run. A run that has one is not repeated, so a table can "
+      "go on without its other files, on another machine");
   add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
   add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ only in their random numbers");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");

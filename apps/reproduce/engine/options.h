@@ -22,6 +22,7 @@ struct ReproduceCommand {
   std::string name;  ///< name of the experiment
   ExperimentOptions options;
   std::string folder;  ///< folder for the results
+  std::string kept;    ///< folder of the small files of `keep_result`; empty: none
   std::string line;    ///< the command line, quoted for a shell
   std::string text;    ///< if not empty: only print this
 };

@@ -45,10 +45,25 @@ Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand&
       runs_(runs_of(*experiment_, command)),
       folder_(command.folder) {
   lock();
-  for (const Run& run : runs_) {
-    folders_.emplace_back(folder_ / "runs" / run.name, run);
-    if (const auto result = folders_.back().result()) results_[run.name] = *result;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    folders_.emplace_back(folder_ / "runs" / runs_[i].name, runs_[i]);
+    if (const auto result = folders_[i].result()) {
+      results_[runs_[i].name] = *result;
+      keep(i);
+    } else if (!command_.kept.empty()) {
+      if (const auto kept = kept_result(kept_file(i), runs_[i])) results_[runs_[i].name] = *kept;
+    }
   }
+}
+
+std::filesystem::path Reproduction::kept_file(size_t number) const {
+  return std::filesystem::path(command_.kept) / (runs_[number].name + ".json");
+}
+
+void Reproduction::keep(size_t number) const {
+  if (command_.kept.empty()) return;
+  std::filesystem::create_directories(command_.kept);
+  keep_result(kept_file(number), runs_[number], results_.at(runs_[number].name));
 }
 
 Reproduction::~Reproduction() { ::close(lock_); }
@@ -107,6 +122,7 @@ void Reproduction::compute(size_t number) {
     show(fmt::format("{}: step {} of {}", title(number), step, run.steps));
   });
   results_[run.name] = folders_[number].result().value();
+  keep(number);
   say(fmt::format("{}: {:.0f} s", title(number), results_[run.name].seconds));
 }
 
@@ -124,6 +140,7 @@ void Reproduction::train(size_t number) {
   const auto result = folder.result();
   if (result) {
     results_[run.name] = *result;
+    keep(number);
     folder.tidy();
     say(fmt::format("{}: {:.2f} %, {:.0f} s", title(number), 100 * result->score, result->seconds));
   }

@@ -28,6 +28,9 @@ class Reproduction {
 
  private:
   void lock();
+  std::filesystem::path kept_file(size_t number) const;
+  /// Keeps the result of a finished run if --kept asks for it.
+  void keep(size_t number) const;
   void train(size_t number);
   void compute(size_t number);
   std::string title(size_t number) const;

@@ -111,6 +111,29 @@ uint32_t sum_of(const Json& kept) {
   return crc32c(std::as_bytes(std::span(text)));
 }
 
+/// Writes `kept` with its checksum.
+void write_summed(const std::filesystem::path& path, Json kept) {
+  kept[kSum] = sum_of(kept);
+  write_text(path, kept.dump() + '\n');
+}
+
+/// What write_summed wrote; null if the file is missing, damaged, or another one.
+Json read_summed(const std::filesystem::path& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return {};
+  std::ifstream file(path);
+  Json kept = Json::parse(file, nullptr, false);
+  if (!kept.is_object() || !kept.contains(kSum)) return {};
+  const Json sum = kept[kSum];
+  kept.erase(kSum);
+  return sum == sum_of(kept) ? kept : Json();
+}
+
+/// JSON has no NaN; a loss that is none is null.
+double real(const Json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
+
+std::string command_of(const Run& run) { return run.program + ' ' + shell_command(run.flags); }
+
 }  // namespace
 
 std::optional<RunResult> read_result(const std::filesystem::path& log) {
@@ -154,26 +177,60 @@ void write_numbers(const std::filesystem::path& path, const RunResult& result) {
   for (const auto& [name, list] : result.numbers)
     check(std::ranges::all_of(list, [](double x) { return std::isfinite(x); }), path.string(), ": '", name,
           "' has NaN or infinite numbers");
-  Json kept = {{"seconds", result.seconds}, {"numbers", result.numbers}};
-  kept[kSum] = sum_of(kept);
-  write_text(path, kept.dump() + '\n');
+  write_summed(path, {{"seconds", result.seconds}, {"numbers", result.numbers}});
 }
 
 std::optional<RunResult> read_numbers(const std::filesystem::path& path) {
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path, unknown)) return std::nullopt;
+  const Json kept = read_summed(path);
+  if (kept.is_null()) return std::nullopt;
   try {
-    std::ifstream file(path);
-    Json kept = Json::parse(file);
-    const Json sum = kept.at(kSum);
-    kept.erase(kSum);
-    if (sum != sum_of(kept)) return std::nullopt;
-    RunResult result;
-    result.seconds = kept.at("seconds");
-    result.numbers = kept.at("numbers").get<Numbers>();
-    return result;
+    return RunResult{.seconds = kept.at("seconds"), .numbers = kept.at("numbers").get<Numbers>()};
   } catch (const Json::exception&) {
     return std::nullopt;
+  }
+}
+
+void keep_result(const std::filesystem::path& path, const Run& run, const RunResult& result) {
+  Json kept = {{"run", command_of(run)},        {"score", result.score},     {"loss", result.loss},
+               {"score_key", result.score_key}, {"seconds", result.seconds}, {"step_seconds", result.step_seconds},
+               {"numbers", result.numbers},     {"curve", Json::array()}};
+  if (result.bytes_sent_payload) kept["bytes_sent_payload"] = *result.bytes_sent_payload;
+  if (result.bytes_sent_overhead) kept["bytes_sent_overhead"] = *result.bytes_sent_overhead;
+  if (result.time) kept["time"] = {result.time->compute, result.time->encode, result.time->wait, result.time->decode};
+  for (const CurvePoint& point : result.curve)
+    kept["curve"].push_back({point.step, point.seconds, point.score, point.loss, point.bytes_sent});
+  write_summed(path, kept);
+}
+
+std::optional<RunResult> kept_result(const std::filesystem::path& path, const Run& run) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const Json kept = read_summed(path);
+  check_input(!kept.is_null(), path.string(),
+              ": is damaged, expected the kept result of a run; remove it to repeat it");
+  try {
+    const std::string found = kept.at("run"), expected = command_of(run);
+    check_input(found == expected, path.string(), ": keeps the result of ", found, ", expected of ", expected);
+    RunResult result = {.score = real(kept.at("score")),
+                        .loss = real(kept.at("loss")),
+                        .score_key = kept.at("score_key"),
+                        .seconds = kept.at("seconds"),
+                        .bytes_sent_payload = number(kept, "bytes_sent_payload"),
+                        .bytes_sent_overhead = number(kept, "bytes_sent_overhead"),
+                        .step_seconds = kept.at("step_seconds"),
+                        .numbers = kept.at("numbers").get<Numbers>()};
+    if (kept.contains("time")) {
+      const Json& time = kept["time"];
+      result.time = {.compute = time.at(0), .encode = time.at(1), .wait = time.at(2), .decode = time.at(3)};
+    }
+    for (const Json& point : kept.at("curve"))
+      result.curve.push_back({.step = point.at(0),
+                              .seconds = point.at(1),
+                              .score = real(point.at(2)),
+                              .loss = real(point.at(3)),
+                              .bytes_sent = point.at(4)});
+    return result;
+  } catch (const Json::exception&) {
+    throw InputError(path.string() + ": is no kept result of a run of this version");
   }
 }
 

@@ -117,6 +117,25 @@ TEST_F(Reproduce, WritesWhatTheLogsSay) {
   EXPECT_NE(read_file(results_ / "accuracy.svg").find("(a) momentum SGD"), std::string::npos);
 }
 
+TEST_F(Reproduce, GoesOnFromKeptResultsWithoutTheirRuns) {
+  const fs::path kept = results_ / "kept", first = results_ / "first", second = results_ / "second";
+  const auto in = [&](const fs::path& out) {
+    return words({programs_ / "reproduce", "terngrad-fig3", "--data", "digits", "--workers", "4", "--iterations", "700",
+                  "--kept", kept, "--out", out},
+                 {});
+  };
+  ASSERT_EQ(run_program(in(first)).code, 0);
+  const auto made = calls().size();
+  EXPECT_EQ(made, 4U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(kept), fs::directory_iterator()), 4);
+  fs::remove(kept / "vanilla-ternary-4-workers-700-steps-seed-1.json");
+  const Outcome again = run_program(in(second));
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(calls().size(), made + 1);
+  EXPECT_EQ(lines_of(first / "runs.csv"), lines_of(second / "runs.csv"));
+  EXPECT_TRUE(fs::exists(kept / "vanilla-ternary-4-workers-700-steps-seed-1.json"));
+}
+
 TEST_F(Reproduce, SaysWhereATableLiesBeyondThePapers) {
   const Outcome outcome = run_program({programs_ / "reproduce", "terngrad-fig3", "--data", "digits", "--out", results_,
                                        "--workers", "64", "--seeds", "7", "--iterations", "10000"});

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "tern/core/error.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern::reproduce {
@@ -59,6 +63,45 @@ TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
   EXPECT_DOUBLE_EQ(crossing(*result, 0.6)->seconds, 6 + 0.4 * 4.5);
   EXPECT_EQ(crossing(*result, 0.75)->steps, 6);
   EXPECT_FALSE(crossing(*result, 0.8));
+}
+
+TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
+  const TemporaryFolder folder;
+  const auto log = folder.path() / "log.jsonl", kept = folder.path() / "run.json";
+  const Run run = {.name = "run", .program = "train_mlp", .flags = {"--lr", "0.1"}};
+  EXPECT_FALSE(kept_result(kept, run));
+  write_file(log, std::string(kLog) + kDone);
+  RunResult result = read_result(log).value();
+  result.curve[0].loss = std::nan("");
+  keep_result(kept, run, result);
+  const auto found = kept_result(kept, run);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->losses.empty());
+  EXPECT_EQ(found->score, 0.75);
+  EXPECT_EQ(found->loss, 0.875);
+  EXPECT_EQ(found->score_key, "accuracy");
+  EXPECT_EQ(found->seconds, 10.5);
+  EXPECT_EQ(found->step_seconds, 1.5);
+  EXPECT_EQ(found->bytes_sent_payload, 600);
+  EXPECT_EQ(found->bytes_sent_overhead, 30);
+  ASSERT_TRUE(found->time);
+  EXPECT_EQ(found->time->wait, 2.0);
+  ASSERT_EQ(found->curve.size(), 2U);
+  EXPECT_TRUE(std::isnan(found->curve[0].loss));
+  EXPECT_EQ(found->curve[1].step, 6);
+  EXPECT_EQ(found->curve[1].seconds, 10.5);
+  EXPECT_EQ(found->curve[1].score, 0.75);
+  EXPECT_EQ(found->curve[1].bytes_sent, 630);
+
+  Run other = run;
+  other.flags.back() = "0.2";
+  EXPECT_EQ(message_of<InputError>([&] { kept_result(kept, other); }),
+            kept.string() + ": keeps the result of train_mlp --lr 0.1, expected of train_mlp --lr 0.2");
+  std::string text = read_file(kept);
+  text[text.find("0.75")] = '1';
+  write_file(kept, text);
+  EXPECT_EQ(message_of<InputError>([&] { kept_result(kept, run); }),
+            kept.string() + ": is damaged, expected the kept result of a run; remove it to repeat it");
 }
 
 }  // namespace
