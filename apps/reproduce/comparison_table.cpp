@@ -85,7 +85,7 @@ bool ComparisonTable::is_shortened() const {
 std::string ComparisonTable::figure(const Results& results) const {
   std::vector<Chart> charts;
   for (const auto& group : content_.groups) {
-    Chart chart = {.title = group.title + ": test accuracy", .x_label = "step", .series = {}};
+    Chart chart = {.title = join({group.title, ": test ", content_.score}), .x_label = "step", .series = {}};
     for (size_t i = 0; i < group.rows.size(); ++i)
       if (const auto found = results.find(seed_name(group.rows[i], 1)); found != results.end())
         chart.series.push_back(make_series(group.rows[i], found->second, kPalette[i % std::size(kPalette)]));
@@ -98,7 +98,7 @@ std::string ComparisonTable::figure(const Results& results) const {
 Report ComparisonTable::report(const Results& results) const {
   std::vector<std::vector<std::string>> table(1);
   for (const auto& [column, value] : content_.groups.front().rows.front().run.columns) table[0].push_back(column);
-  table[0].insert(table[0].end(), {"steps", "accuracy, %", "the paper's, %", "ours − the paper's",
+  table[0].insert(table[0].end(), {"steps", content_.score + ", %", "the paper's, %", "ours − the paper's",
                                    "lost to the first row", "the paper's loss", "MB a step, rank 0"});
   for (const auto& group : content_.groups)
     for (const auto& row : group.rows) table.push_back(cells(group, row, results));

@@ -31,6 +31,7 @@ class ComparisonTable final : public Experiment {
     std::string heading;  ///< heading of the figure
     std::string setting;  ///< Markdown: how all rows are trained
     int64_t seeds = 1;
+    std::string score = "accuracy";  ///< what the percentages are
     bool papers_data = true;  ///< same data as the paper; false: leave out the differences from the paper's accuracies
     std::vector<ComparisonGroup> groups;
   };

@@ -24,11 +24,13 @@ ExperimentEntry terngrad_fig4();
 ExperimentEntry terngrad_fig5();
 ExperimentEntry terngrad_table1();
 ExperimentEntry terngrad_table2();
+ExperimentEntry terngrad_table3();
 
 ExperimentEntry qsgd_fig1();
 ExperimentEntry qsgd_fig2();
 ExperimentEntry qsgd_fig3();
 ExperimentEntry qsgd_table1();
+ExperimentEntry qsgd_table1_speed();
 ExperimentEntry qsgd_table1_lstm();
 ExperimentEntry qsgd_lemma31();
 ExperimentEntry qsgd_thm32();

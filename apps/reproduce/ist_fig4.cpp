@@ -53,7 +53,7 @@ class IstFigure4 final : public Experiment {
     std::vector<Chart> charts;
     for (size_t i = 0; i < tasks_.size(); ++i) {
       text += fmt::format("\n## {}, {} workers\n\n{}", tasks_[i].title, workers_[i], table(i, results));
-      if (tasks_[i].scope == SubnetScope::fc) text += '\n' + speedups(i, results);
+      if (tasks_[i].hidden > 0) text += '\n' + speedups(i, results);
       charts.push_back(chart(i, results));
       for (const IstMethod& method : ist_methods())
         if (const RunResult* result = find_result(results, tasks_[i], run_of(i, method)))

@@ -33,8 +33,10 @@ const PaperRow kPaperRows[] = {
     {kSpeech3, 0.75, {{{{4534, 9340, 14886}, {2032, 4107, 6539}, {812, 664, 1161}}}}},
     {kSpeech3, 0.77, {}},
     {kResNet18, 0.85, {{{{21775, 13689, 6890}, {18769, 12744, 7020}, {15093, 7852, 5241}}}}},
-    {kResNet18, 0.90, {{{{54002, 38430, 17853}, {36891, 22198, 12157}, {33345, 16798, 13425}}}}}};
-/// Accuracies that a shortened residual network reaches; the paper has none to compare with.
+    {kResNet18, 0.90, {{{{54002, 38430, 17853}, {36891, 22198, 12157}, {33345, 16798, 13425}}}}},
+    {kVgg12, 0.20, {{{{108040, 278542, 504805}, {6900, 14698, 30441}, {3629, 4379, 5954}}}}},
+    {kVgg12, 0.26, {{{{225911, 393279, 637188}, {15053, 22055, 39439}, {6189, 7711, 10622}}}}}};
+/// Accuracies that a shortened convolutional network reaches; the paper has none to compare with.
 constexpr double kShortLevels[] = {0.3, 0.4};
 constexpr size_t kIst = 2;  ///< in ist_methods()
 
@@ -51,8 +53,7 @@ class IstTable1 final : public Experiment {
       : tasks_(ist_tasks("ist-table1", options)), seeds_(options.seeds.value_or(1)) {
     const std::vector<int64_t> all(std::begin(kPaperWorkers), std::end(kPaperWorkers));
     for (const IstTask& task : tasks_)
-      workers_.push_back(
-          ist_workers(options, options.quick && task.scope != SubnetScope::fc ? std::vector<int64_t>{2} : all));
+      workers_.push_back(ist_workers(options, options.quick && task.hidden == 0 ? std::vector<int64_t>{2} : all));
   }
 
   std::vector<Run> runs() const override {
@@ -98,7 +99,7 @@ class IstTable1 final : public Experiment {
   }
 
   static std::vector<double> levels(const IstTask& task) {
-    if (task.scope != SubnetScope::fc && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
+    if (task.hidden == 0 && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
     std::vector<double> found;
     for (const PaperRow& row : kPaperRows)
       if (row.network == task.paper) found.push_back(row.accuracy);

@@ -11,6 +11,7 @@
 #include "tern/dist/comm/link.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/networks/vgg.h"
 #include "tern/trainer/report/chart.h"
 #include "tern/trainer/run/datasets.h"
 
@@ -84,6 +85,29 @@ IstTask residual_network(const ExperimentOptions& options, const DataChoice& dat
   return task;
 }
 
+/// The paper's convolutional network whose hidden layers IST partitions (section 3.5). The paper gives neither its
+/// batch, nor its rate, nor its length.
+IstTask vgg12(const ExperimentOptions& options, const DataChoice& data) {
+  constexpr int64_t kPaperClasses = 21'841, kTop = 10, kVggBatch = 32;
+  const TrainSettings settings = {.data = data.name, .data_dir = data.folder};
+  const int64_t classes = describe_dataset(settings).spec.classes;
+  const int64_t top = classes > kTop ? kTop : 1;
+  return {.name = "vgg12",
+          .title = fmt::format("VGG12 on pictures of {} classes{}", classes,
+                               top == 1 ? "" : fmt::format(", top-{} accuracy", top)),
+          .paper = kVgg12,
+          .program = networks::vgg().program(),
+          .flags = {"--data", data.name, "--depth", "12", "--lr", "0.01", "--top", std::to_string(top)},
+          .places = data.places(),
+          .scope = SubnetScope::fc,
+          .rate = "1gbit",
+          .images = load_split(settings, Split::train)->size(),
+          .batch = kVggBatch,
+          .epochs = options.quick ? 2 : 40,
+          .iterations = options.iterations,
+          .shortened = options.quick || classes != kPaperClasses};
+}
+
 std::string run_name(const IstTask& task, const IstRun& run) {
   std::string name = task.name;
   name += run.method ? fmt::format("-{}-{}-workers", run.method->name(), run.workers) : "-alone";
@@ -106,9 +130,11 @@ std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& 
   std::vector<IstTask> tasks;
   if (options.data == "tones" || options.data.empty()) tasks.push_back(tones_perceptron(options));
   if (options.data.empty() && !files) return tasks;
-  const DataChoice data = choose_data(experiment, options, {"cifar10", "tones", "shapes", "speech-commands"});
+  const DataChoice data = choose_data(experiment, options, {"cifar10", "tones", "shapes", "speech-commands", "images"});
   if (data.name == "speech-commands")
     for (const int64_t layers : {2, 3}) tasks.push_back(speech_perceptron(options, data, layers));
+  else if (data.name == "images")
+    tasks.push_back(vgg12(options, data));
   else if (data.name != "tones")
     tasks.push_back(residual_network(options, data));
   return tasks;

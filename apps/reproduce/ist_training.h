@@ -13,12 +13,13 @@ namespace tern::reproduce {
 
 // IstTask::paper of the networks in the paper's tables.
 inline constexpr const char *kSpeech2 = "Google Speech 2 layer, of spoken words",
-                            *kSpeech3 = "Google Speech 3 layer, of spoken words", *kResNet18 = "CIFAR10 Resnet18";
+                            *kSpeech3 = "Google Speech 3 layer, of spoken words", *kResNet18 = "CIFAR10 Resnet18",
+                            *kVgg12 = "Full ImageNet VGG12";
 
 /// ExperimentEntry::data of the experiments with these tasks.
 inline constexpr const char* kIstData =
     "tones, drawn, and with --data-dir CIFAR-10: ./dev data cifar10; or --data speech-commands --data-dir DIR, the "
-    "paper's";
+    "paper's; or for VGG12 --data images --data-dir DIR: the paper's is all of ImageNet, with 21,841 classes";
 
 /// A network and a data set for the comparison of methods in IST's section 4. Each worker has its own batches, so with
 /// n workers an epoch takes 1/n of one worker's steps. The learning rate is that of one worker.
@@ -36,7 +37,7 @@ struct IstTask {
   int64_t epochs;                          ///< epochs of a full run
   std::optional<int64_t> iterations = {};  ///< number of steps, instead of `epochs`
   bool shortened = false;                  ///< the paper has no such network, or trains it longer
-  int64_t hidden = 0;                      ///< neurons of each hidden layer of a perceptron; 0: a residual network
+  int64_t hidden = 0;                      ///< neurons of each hidden layer of a perceptron; 0: a convolutional network
   bool evaluates_rounds = false;           ///< evaluations follow rounds, because an epoch has few steps
 
   int64_t epoch_steps(int64_t workers) const { return images / workers / batch; }
@@ -66,9 +67,9 @@ struct IstRun {
 };
 
 /// The tasks that the options ask for: the paper's perceptrons on spoken words, a perceptron of their size on tones,
-/// and the paper's residual network on CIFAR-10. --data chooses one data set; "shapes" gives the residual network too.
-/// Without --data: tones, and with --data-dir also CIFAR-10. --quick shortens them. Throws InputError with the option
-/// if one is invalid.
+/// the paper's residual network on CIFAR-10, and VGG12 on pictures. --data chooses one data set; "shapes" gives the
+/// residual network too. Without --data: tones, and with --data-dir also CIFAR-10. --quick shortens them. Throws
+/// InputError with the option if one is invalid.
 std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& options);
 
 /// The values of --workers, or `usual`. Throws InputError if one is below 2.

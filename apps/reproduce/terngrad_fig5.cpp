@@ -8,6 +8,9 @@
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/gpu_cluster.h"
+#include "tern/networks/alexnet.h"
+#include "tern/networks/googlenet.h"
+#include "tern/networks/vgg.h"
 #include "tern/trainer/report/chart.h"
 
 namespace tern::reproduce {
@@ -44,18 +47,22 @@ constexpr Cluster kClusters[] = {
 /// A network of Figure 5, with the duration of its step on a GTX 1080.
 struct Network {
   const char* name;
-  double parameters;
+  int64_t (*parameters)();
   double images;  ///< per GPU and step, as in the paper
   double seconds;
 
-  double bytes() const { return 4 * parameters; }
+  double bytes() const { return 4 * static_cast<double>(parameters()); }
 };
+constexpr int64_t kClasses = 1001;  ///< of the authors' code: ImageNet's, and one for the background
 /// Forward and backward pass in TensorFlow on a Titan X (soumith/convnet-benchmarks: 81 ms for 128 images, 445 ms for
 /// 128, 540 ms for 64). Scaled to the paper's batches and to a GTX 1080, which is 1.125 times as fast
 /// (jcjohnson/cnn-benchmarks).
-constexpr Network kNetworks[] = {{"AlexNet", 60.97e6, 128, 0.081 / 1.125},
-                                 {"GoogLeNet", 7.0e6, 64, 0.445 / 2 / 1.125},
-                                 {"VggNet-A", 132.86e6, 32, 0.540 / 2 / 1.125}};
+constexpr Network kNetworks[] = {
+    {"AlexNet", [] { return networks::AlexNet({.classes = kClasses}).parameter_count(); }, 128, 0.081 / 1.125},
+    {"GoogLeNet", [] { return networks::GoogLeNet({.classes = kClasses}).parameter_count(); }, 64, 0.445 / 2 / 1.125},
+    {"VggNet-A",
+     [] { return networks::Vgg({.norm = networks::VggNorm::convolutions, .classes = kClasses}).parameter_count(); }, 32,
+     0.540 / 2 / 1.125}};
 
 GpuCluster with_gpus(GpuCluster hardware, int64_t gpus) {
   hardware.gpus = std::min(gpus, kGpusOfNode);

@@ -44,7 +44,7 @@ const std::map<std::string, Prefixes> kHouse = {
      {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/",
       "apps/advise/"}},
     {"apps/reproduce",
-     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/",
+     {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/", "apps/advise/",
       "apps/reproduce/"}},
     {"apps",
      {"core/", "kernels/=", "autograd/", "layers/", "optim/", "data/", "dist/", "trainer/", "networks/", "apps/",

@@ -6,6 +6,7 @@
 #include "tern/core/error.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
+#include "tests/support/pictures.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern::reproduce {
@@ -41,6 +42,27 @@ void expect_line(const std::string& text, const std::string& line) {
   narrow.erase(std::unique(narrow.begin(), narrow.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
                narrow.end());
   EXPECT_NE(narrow.find(line), std::string::npos) << line << "\nis not in\n" << narrow;
+}
+
+TEST(IstExperiments, TrainVgg12OnAFolderOfPictures) {
+  TemporaryFolder folder;
+  for (int i = 0; i < 24; ++i) {
+    const auto place = folder.path() / (i % 2 == 0 ? "even" : "odd") / (std::to_string(100 + i) + ".png");
+    std::filesystem::create_directories(place.parent_path());
+    write_file(place, png_bytes(test_picture(40, 40, i)));
+  }
+  const auto table =
+      ist_table1().make({.data = "images", .data_dir = folder.path().string(), .iterations = 8, .workers = {4}});
+  const auto runs = table->runs();
+  ASSERT_EQ(runs.size(), 3u);
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.program, "train_vgg");
+    EXPECT_EQ(flag(run, "--depth"), "12");
+    EXPECT_EQ(flag(run, "--top"), "1") << "of two classes";
+    EXPECT_EQ(run.places, (std::vector<std::string>{"--data-dir", folder.path().string()}));
+  }
+  EXPECT_EQ(flag(run_by(runs, "ist"), "--ist-scope"), "fc");
+  expect_line(table->report({}).text, "## VGG12 on pictures of 2 classes");
 }
 
 TEST(IstExperiments, GiveEveryWorkerAnEqualBatch) {
@@ -115,7 +137,7 @@ TEST(IstExperiments, RefuseWhatWouldChangeNothing) {
   EXPECT_EQ(refusal(ist_fig4(), {.workers = {2, 4}}), "--workers: found 2 numbers, expected 1");
   EXPECT_EQ(refusal(ist_table1(), {.workers = {1}}), "--workers: found 1, expected 2 or more");
   EXPECT_EQ(refusal(ist_table3(), {.data = "digits"}),
-            "--data: found 'digits', expected cifar10|tones|shapes|speech-commands");
+            "--data: found 'digits', expected cifar10|tones|shapes|speech-commands|images");
 }
 
 TEST(IstExperiments, NameEachTasksLink) {

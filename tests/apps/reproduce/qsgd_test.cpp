@@ -60,6 +60,25 @@ TEST(ReproduceQsgd, DrawsTheLevelsOfFigure1) {
   EXPECT_EQ(count(report.figures.at("levels.svg"), "<svg"), 1);
 }
 
+TEST(ReproduceQsgd, ShowsForecastSpeedUpsBesideThePapers) {
+  const auto experiment = make("qsgd-table1-speed", drawn_data("qsgd-table1-speed"));
+  Results results;
+  for (const auto& run : experiment->runs()) {
+    const double code_seconds = run.name == "vgg19-1gbit" ? 2 : 4;
+    results[run.name].numbers = {{"compute", {1}},
+                                 {"float_seconds", {5, 6, 8}},
+                                 {"code_seconds", {4, 4, code_seconds}},
+                                 {"coding", {0.1, 0.1, 0.1}},
+                                 {"float_bytes", {1e6, 2e6, 3e6}},
+                                 {"code_bytes", {1e5, 2e5, 3e5}}};
+  }
+  ASSERT_EQ(results.size(), 4);
+  const Report report = experiment->report(results);
+  EXPECT_EQ(count(report.text, "|     2.00 |                1.16 |"), 2) << report.text;
+  EXPECT_EQ(count(report.text, "|     4.00 |                2.25 |"), 1);
+  EXPECT_EQ(count(report.text, "|     1.25 |                   – |"), 4);
+}
+
 TEST(ReproduceQsgd, MeasuresLemma31) {
   const auto experiment = make("qsgd-lemma3.1", drawn_data("qsgd-lemma3.1"));
   const Results results = computed(*experiment, "-n-1024");

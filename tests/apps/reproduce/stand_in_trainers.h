@@ -68,7 +68,7 @@ class StandInTrainers : public testing::Test {
   StandInTrainers() {
     fs::create_directory(programs_);
     fs::copy_file(TERN_REPRODUCE, programs_ / "reproduce");
-    for (const char* program : {"train_lenet", "train_cifarnet", "train_alexnet"}) {
+    for (const char* program : {"train_lenet", "train_cifarnet", "train_alexnet", "train_googlenet"}) {
       write_file(programs_ / program, kTrainer);
       fs::permissions(programs_ / program, fs::perms::owner_all);
     }

@@ -57,6 +57,19 @@ TEST_F(ReproduceTernGrad, Table2TakesAFolderOfImages) {
       << "images that ImageNet's are no measure of";
 }
 
+TEST_F(ReproduceTernGrad, Table3HasTheSettingsOfEachRow) {
+  const Outcome outcome = reproduce({"terngrad-table3", "--data", "shapes224", "--iterations", "3"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(calls().size(), 6);
+  EXPECT_EQ(containing(calls(), "--weight-decay 4e-05 --dropout 0.2 --ema-decay 0.9999 --top 5"), 3);
+  EXPECT_EQ(containing(calls(), "--weight-decay 1e-05 --dropout 0.08"), 2);
+  EXPECT_EQ(containing(calls(), "--codec ternary --exchange server --keep-float fc.* --min-compress 9217"), 3);
+  EXPECT_EQ(containing(calls(), "--batch-size 512 --iterations 3 --lr 0.1 "), 2);
+  const auto page = lines_of(results_ / "README.md");
+  EXPECT_EQ(containing(page, "top-5 accuracy, %"), 1);
+  EXPECT_EQ(containing(page, "|          86.47 |"), 1) << outcome.out;
+}
+
 TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"terngrad-fig2", "--data", "shapes", "--workers", "2,4"}, "--workers: found 2 numbers, expected one"},
@@ -67,6 +80,10 @@ TEST_F(ReproduceTernGrad, RefusesWhatCannotBe) {
       {{"terngrad-table1", "--data", "shapes", "--workers", "4"}, "--workers: found 4, expected 2, 16 or both"},
       {{"terngrad-table2", "--data", "images"}, "terngrad-table2 needs --data-dir DIR with the files of images"},
       {{"terngrad-table2", "--data", "cifar10"}, "--data: found 'cifar10', expected shapes224|images"},
+      {{"terngrad-table3"},
+       "terngrad-table3 needs --data-dir DIR with the files of images, or, to try it, --data shapes224"},
+      {{"terngrad-table3", "--data", "shapes224", "--workers", "3"}, "--workers: found 3, expected some of 2, 4 and 8"},
+      {{"qsgd-table1-speed", "--workers", "3"}, "--workers would change nothing: qsgd-table1-speed trains no network"},
       {{"terngrad-table2", "--workers", "16"}, "--workers: found 16, expected some of 2, 4 and 8"},
   };
   for (const auto& [flags, sentence] : rows) {
