@@ -27,19 +27,18 @@ LstmSetting::LstmSetting(const char* experiment, const ExperimentOptions& option
 std::string LstmSetting::sentences() const {
   return fmt::format(
       "{} on AN4 with CTC over phones, {} workers, total batch {} utterances, {} passes of {} steps. Batches hold "
-      "utterances of similar length, and gradients go back through whole utterances. Adam, learning rate 0.001 along a "
+      "utterances of similar length, and gradients go back through whole utterances. Adam, learning rate {} along a "
       "cosine, gradients scaled down to a norm of 5. Codes have 4 bits, and buckets of 512 scaled by their maximum. "
       "Matrices of fewer than 10,000 elements travel as floats.{}",
-      quick ? "A small LSTM, 3 layers of 256 cells projected to 128,"
-            : "3 layers of LSTM, 1024 cells projected to 512,",
-      workers, kBatch, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass,
+      quick ? "A small LSTM, 1 layer of 128 cells projected to 64," : "3 layers of LSTM, 1024 cells projected to 512,",
+      workers, kBatch, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass, quick ? 0.003 : 0.001,
       quick ? " **This is the short form: a smaller network, and few passes.**" : "");
 }
 
 CodecComparisonPlan LstmSetting::plan(const std::string& title, const std::string& more_setting,
                                       const std::vector<std::string>& more) const {
   std::vector<std::string> flags = {"--batch-size", std::to_string(kBatch)};
-  if (quick) flags.insert(flags.end(), {"--hidden", "256", "--projection", "128"});
+  if (quick) flags.insert(flags.end(), {"--layers", "1", "--hidden", "128", "--projection", "64", "--lr", "0.003"});
   flags.insert(flags.end(), more.begin(), more.end());
   return {
       .title = title,
