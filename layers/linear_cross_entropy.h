@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "tern/autograd/functional.h"
 #include "tern/layers/module.h"
@@ -14,7 +15,7 @@ namespace tern {
 /// equation (2), which is also that of inverted dropout: the logits of the whole model then are the mean of those of
 /// the subnets, and not their sum. Batch normalisation of the logits would do the same, but its mean would take from
 /// each class how frequent it is, which is most of what a rare class can be known by.
-class LinearCrossEntropy final : public Module {
+class LinearCrossEntropy final : public Module, public InputParallel {
  public:
   struct Options {
     int64_t in = 1, classes = 1;
@@ -27,12 +28,16 @@ class LinearCrossEntropy final : public Module {
     return run([&] { return forward(x, labels, offsets, top); });
   }
 
+  /// For evaluation: the result has no gradient. The ranks together have all inputs, so the factor is 1.
+  void add_over_ranks(SumOverRanks sum) override { sum_ = std::move(sum); }
+
   Parameter& weight;
 
  private:
   LinearCrossEntropyOutput forward(const Variable& x, const Tensor& labels, const Tensor& offsets, int64_t top);
 
   Options options_;
+  SumOverRanks sum_;
 };
 
 }  // namespace tern

@@ -6,6 +6,7 @@
 #include "tern/layers/normalization.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
+#include "tern/networks/extreme.h"
 #include "tern/networks/googlenet.h"
 #include "tern/networks/lenet.h"
 #include "tern/networks/lstm.h"
@@ -68,8 +69,8 @@ TrainSettings Variant::settings() const {
 }
 
 std::span<const Network* const> all() {
-  static const Network* const table[] = {&lenet(),   &mlp(), &cifarnet(),  &resnet(),
-                                         &alexnet(), &vgg(), &googlenet(), &lstm()};
+  static const Network* const table[] = {&lenet(), &mlp(),       &cifarnet(), &resnet(), &alexnet(),
+                                         &vgg(),   &googlenet(), &lstm(),     &extreme()};
   return table;
 }
 

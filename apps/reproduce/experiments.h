@@ -42,6 +42,7 @@ ExperimentEntry ist_fig2();
 ExperimentEntry ist_fig3();
 ExperimentEntry ist_fig4();
 ExperimentEntry ist_table1();
+ExperimentEntry ist_table2();
 ExperimentEntry ist_table3();
 
 }  // namespace tern::reproduce

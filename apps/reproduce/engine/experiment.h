@@ -55,6 +55,7 @@ struct TimeShares {
 struct RunResult {
   double score = 0, loss = 0;  ///< of the last evaluation; the task's first score, such as an accuracy in 0 to 1
   std::string score_key = "accuracy";                              ///< its name in the log
+  std::map<std::string, double> scores = {};                       ///< of the last evaluation, by names in the log
   double seconds = 0;                                              ///< training time, or time of the study
   std::optional<int64_t> bytes_sent_payload, bytes_sent_overhead;  ///< by rank 0, if there were workers
   std::vector<CurvePoint> curve = {};

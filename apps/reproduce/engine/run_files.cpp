@@ -43,14 +43,19 @@ class RunEvents {
  public:
   void add(const Json& event) {
     const std::string kind = event.value("event", "");
-    if (kind == "start" && event.contains("scores")) score_key_ = Score{.name = event["scores"].at(0).at("name")}.key();
+    if (kind == "start" && event.contains("scores")) {
+      keys_.clear();
+      for (const Json& score : event["scores"]) keys_.push_back(Score{.name = score.at("name")}.key());
+    }
     if (kind == "step") add_step(event);
     if (kind == "eval") add_evaluation(event);
   }
 
+  const std::vector<std::string>& score_keys() const { return keys_; }
+
   void describe(RunResult& result) const {
     result.curve = curve_;
-    result.score_key = score_key_;
+    result.score_key = keys_.front();
     std::vector<double> durations;
     double before = 0;
     for (const Step& step : steps_) {
@@ -87,7 +92,7 @@ class RunEvents {
     const Step done = steps_.empty() ? Step() : steps_.back();
     curve_.push_back({.step = number,
                       .seconds = done.seconds,
-                      .score = event.value(score_key_, 0.0),
+                      .score = event.value(keys_.front(), 0.0),
                       .loss = event.value("loss", 0.0),
                       .bytes_sent = done.bytes});
   }
@@ -100,7 +105,7 @@ class RunEvents {
 
   std::vector<Step> steps_;
   std::vector<CurvePoint> curve_;
-  std::string score_key_ = RunResult().score_key;
+  std::vector<std::string> keys_ = {RunResult().score_key};  ///< of the scores
 };
 
 constexpr const char* kSum = "crc32c";
@@ -153,7 +158,8 @@ std::optional<RunResult> read_result(const std::filesystem::path& log) {
   for (std::string line; std::getline(file, line);)
     if (const Json event = Json::parse(line, nullptr, false); event.is_object()) events.add(event);
   events.describe(result);
-  result.score = done.at(result.score_key);
+  for (const std::string& key : events.score_keys()) result.scores[key] = done.at(key);
+  result.score = result.scores.at(result.score_key);
   return result;
 }
 
@@ -193,7 +199,7 @@ std::optional<RunResult> read_numbers(const std::filesystem::path& path) {
 void keep_result(const std::filesystem::path& path, const Run& run, const RunResult& result) {
   Json kept = {{"run", command_of(run)},        {"score", result.score},     {"loss", result.loss},
                {"score_key", result.score_key}, {"seconds", result.seconds}, {"step_seconds", result.step_seconds},
-               {"numbers", result.numbers},     {"curve", Json::array()}};
+               {"numbers", result.numbers},     {"curve", Json::array()},    {"scores", result.scores}};
   if (result.bytes_sent_payload) kept["bytes_sent_payload"] = *result.bytes_sent_payload;
   if (result.bytes_sent_overhead) kept["bytes_sent_overhead"] = *result.bytes_sent_overhead;
   if (result.time) kept["time"] = {result.time->compute, result.time->encode, result.time->wait, result.time->decode};
@@ -213,6 +219,7 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
     RunResult result = {.score = real(kept.at("score")),
                         .loss = real(kept.at("loss")),
                         .score_key = kept.at("score_key"),
+                        .scores = kept.value("scores", std::map<std::string, double>()),
                         .seconds = kept.at("seconds"),
                         .bytes_sent_payload = number(kept, "bytes_sent_payload"),
                         .bytes_sent_overhead = number(kept, "bytes_sent_overhead"),

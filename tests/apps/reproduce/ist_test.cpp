@@ -202,5 +202,52 @@ TEST(IstExperiments, CompareFinalAccuracies) {
   expect_line(table->report(results).text, "| 2 | IST | 10 | 83.50 ± 0.71 | +2.00 | 81.53 |");
 }
 
+TEST(IstTable2, TrainsThePapersWidthsOnDrawnDataOrFiles) {
+  const auto runs = ist_table2().make({.seeds = 1})->runs();
+  std::vector<std::string> widths;
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.program, "train_extreme");
+    EXPECT_EQ(flag(run, "--inputs") + " " + flag(run, "--labels"), "13591 67009");
+    EXPECT_EQ(flag(run, "--workers"), "4");
+    widths.push_back(flag(run, "--method") + " " + flag(run, "--hidden"));
+  }
+  EXPECT_EQ(flag(runs[0], "--lr") + " " + flag(runs[1], "--lr") + " " + flag(runs[5], "--lr"), "0.3 0.075 0.015");
+  EXPECT_EQ(widths,
+            (std::vector<std::string>{"data-parallel 512", "ist 512", "ist 1024", "ist 1536", "ist 2048", "ist 2560"}));
+  const TemporaryFolder folder;
+  write_file(folder.path() / "train.txt", "1 1 1\n0 0:1\n");
+  const auto own = ist_table2().make({.data_dir = folder.path().string(), .iterations = 5, .workers = {8}})->runs();
+  EXPECT_EQ(flag(own.front(), "--data"), "extreme-file");
+  EXPECT_EQ(flag(own.front(), "--inputs"), "");
+  EXPECT_EQ(own.front().places, (std::vector<std::string>{"--data-dir", folder.path().string()}));
+}
+
+TEST(IstTable2, ShowsPrecisionsBesideThePapers) {
+  const auto experiment = ist_table2().make({.seeds = 2});
+  Results results;
+  for (const auto& run : experiment->runs()) {
+    if (flag(run, "--hidden") == "2560") continue;
+    const double score = std::stod(flag(run, "--hidden")) / 10'000 + 0.01 * std::stod(flag(run, "--seed"));
+    results[run.name].scores = {
+        {"precision_at_1", score}, {"precision_at_3", score / 2}, {"precision_at_5", score / 4}};
+  }
+  const std::string text = experiment->report(results).text;
+  expect_line(text, "| data parallel | 512 | 6.62 ± 0.71 | 3.31 ± 0.35 | 1.66 ± 0.18 | 38.61 | 34.54 | 31.64 |");
+  expect_line(text, "| IST | 2560 | – | – | – | 43.84 | 39.44 | 36.58 |");
+  EXPECT_NE(experiment->report(results).figures.at("precision.svg").find("P@5"), std::string::npos);
+}
+
+TEST(IstTable2, RefusesWhatWouldChangeNothing) {
+  const auto refusal = [](const ExperimentOptions& options) {
+    return message_of<InputError>([&] { ist_table2().make(options); });
+  };
+  EXPECT_EQ(refusal({.data = "digits"}), "--data: found 'digits', expected extreme|extreme-file");
+  EXPECT_EQ(refusal({.data = "extreme-file"}),
+            "ist-table2 needs --data-dir DIR with the files of extreme-file, or, to try it, --data extreme");
+  EXPECT_EQ(refusal({.data = "extreme", .data_dir = "x"}),
+            "--data-dir would change nothing: --data extreme reads no files");
+  EXPECT_EQ(refusal({.workers = {2, 4}}), "--workers: found 2 numbers, expected 1");
+}
+
 }  // namespace
 }  // namespace tern::reproduce
