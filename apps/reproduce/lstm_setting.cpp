@@ -8,8 +8,8 @@
 namespace tern::reproduce {
 namespace {
 
-constexpr int64_t kBatch = 16, kUtterances = 948;
-constexpr int64_t kStepsOfPass = kUtterances / kBatch;
+constexpr int64_t kUtterancesOfStep = 16, kUtterances = 948;
+constexpr int64_t kStepsOfPass = kUtterances / kUtterancesOfStep;
 constexpr int64_t kQuickPasses = 10;
 
 }  // namespace
@@ -19,7 +19,7 @@ LstmSetting::LstmSetting(const char* experiment, const ExperimentOptions& option
   check_input(options.data.empty() || options.data == data.name, "--data: found '", options.data, "', expected an4");
   check_input(!data.folder.empty(), experiment, " needs --data-dir DIR with the corpus AN4 as cepstra, or its archive");
   const int64_t passes = quick ? kQuickPasses : networks::lstm().recipe.defaults.epochs.value();
-  workers = choose_workers(options, 2, kBatch);
+  workers = choose_workers(options, 2, kUtterancesOfStep);
   iterations = options.iterations.value_or(passes * kStepsOfPass);
   seeds = options.seeds.value_or(usual_seeds);
 }
@@ -31,13 +31,13 @@ std::string LstmSetting::sentences() const {
       "cosine, gradients scaled down to a norm of 5. Codes have 4 bits, and buckets of 512 scaled by their maximum. "
       "Matrices of fewer than 10,000 elements travel as floats.{}",
       quick ? "A small LSTM, 1 layer of 128 cells projected to 64," : "3 layers of LSTM, 1024 cells projected to 512,",
-      workers, kBatch, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass, quick ? 0.003 : 0.001,
+      workers, kUtterancesOfStep, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass, quick ? 0.003 : 0.001,
       quick ? " **This is the short form: a smaller network, and few passes.**" : "");
 }
 
 CodecComparisonPlan LstmSetting::plan(const std::string& title, const std::string& more_setting,
                                       const std::vector<std::string>& more) const {
-  std::vector<std::string> flags = {"--batch-size", std::to_string(kBatch)};
+  std::vector<std::string> flags = {"--batch-size", std::to_string(kUtterancesOfStep)};
   if (quick) flags.insert(flags.end(), {"--layers", "1", "--hidden", "128", "--projection", "64", "--lr", "0.003"});
   flags.insert(flags.end(), more.begin(), more.end());
   return {

@@ -5,15 +5,12 @@
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tests/support/message_of.h"
+#include "tests/support/values.h"
 
 namespace tern {
 namespace {
 
 Variable zeros(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, {dtype}); }
-
-Tensor integers(const std::vector<int64_t>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, values);
-}
 
 /// A wrong call and the error message that it must give.
 struct WrongCall {

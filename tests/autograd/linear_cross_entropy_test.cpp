@@ -12,8 +12,6 @@
 namespace tern {
 namespace {
 
-Tensor integers(const std::vector<int64_t>& numbers) { return Tensor::from({std::ssize(numbers)}, numbers); }
-
 /// Three rows with 2, 0 and 1 labels among eleven classes.
 const Tensor kLabels = integers({4, 10, 0}), kOffsets = integers({0, 2, 2, 3});
 

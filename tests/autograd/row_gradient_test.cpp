@@ -11,8 +11,6 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-Tensor integers(const Numbers& numbers) { return Tensor::from({std::ssize(numbers)}, numbers); }
-
 /// Three rows over eight columns: columns 5 and 2 come twice, 0, 3, 4 and 7 never.
 const Tensor kColumns = integers({5, 2, 6, 5, 1, 2}), kStarts = integers({0, 3, 3, 6});
 

@@ -13,9 +13,6 @@
 namespace tern::kernels {
 namespace {
 
-Tensor integers(const std::vector<int64_t>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, values);
-}
 Tensor floats(const std::vector<float>& values) { return Tensor::from({static_cast<int64_t>(values.size())}, values); }
 
 TEST(EmbeddingBag, MultipliesASparseMatrix) {

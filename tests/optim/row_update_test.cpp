@@ -8,13 +8,12 @@
 #include "tern/optim/adam.h"
 #include "tern/optim/sgd.h"
 #include "tests/support/message_of.h"
+#include "tests/support/values.h"
 
 namespace tern {
 namespace {
 
 using Floats = std::vector<float>;
-
-Tensor integers(const std::vector<int64_t>& numbers) { return Tensor::from({std::ssize(numbers)}, numbers); }
 
 /// A parameter [4, 2] with the value row + 1 in each row.
 struct Rows {

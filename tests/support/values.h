@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "tern/core/tensor.h"
@@ -13,6 +14,8 @@ using Values = std::vector<double>;
 /// A tensor of f64, which runs on the reference kernels.
 inline Tensor f64(const Shape& shape, const Values& values) { return Tensor::from(shape, values); }
 inline Tensor empty_f64(const Shape& shape) { return Tensor::empty(shape, {.dtype = DType::f64}); }
+/// A vector of i64.
+inline Tensor integers(const std::vector<int64_t>& numbers) { return Tensor::from({std::ssize(numbers)}, numbers); }
 
 /// Expects these elements, in row-major order, within `tolerance`.
 inline void expect_values(const Tensor& found, const Values& expected, double tolerance = 1e-12) {
