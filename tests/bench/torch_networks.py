@@ -52,7 +52,7 @@ def main():
     parser.add_argument("networks", nargs="*", metavar="NETWORK", default=list(NETWORKS))
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", default="1,2")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     print(f"PyTorch {torch.__version__}, {options.turns} turns, medians in ms\n")
     print(f"{'network':<14} {'threads':>7} {'tern':>9} {'PyTorch':>9} {'ratio':>6}  PyTorch's formats")
     for name in options.networks:
