@@ -69,14 +69,18 @@ TEST_F(TrainLstm, TrainsWithQuantizedGradientsOfTwoWorkers) {
 }
 
 TEST_F(TrainLstm, SaysWhatDoesNotFit) {
-  const auto refused = [&](const std::vector<std::string>& more, const std::string& sentence) {
-    const Outcome outcome = run(more);
+  const auto refused = [](const std::string& place, const std::vector<std::string>& more, const std::string& sentence) {
+    std::vector<std::string> words = {TERN_TRAIN_LSTM, "--data-dir", place, "--hidden", "16", "--batch-size", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_program(words);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
   };
-  refused({"--projection", "16"}, "--projection: found 16, expected less than --hidden 16");
-  refused({"--stride", "9"}, "has 3 stacks of frames for 4 phones, expected 4 or more: a smaller stride gives more");
-  refused({"--data-dir", "/no/such"}, "an4: /no/such does not exist");
+  const std::string place = folder_.path().string();
+  refused(place, {"--projection", "16"}, "--projection: found 16, expected less than --hidden 16");
+  refused(place, {"--projection", "8", "--stride", "9"},
+          "has 3 stacks of frames for 4 phones, expected 4 or more: a smaller stride gives more");
+  refused("/no/such", {"--projection", "8"}, "an4: /no/such does not exist");
 }
 
 }  // namespace
