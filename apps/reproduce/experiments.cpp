@@ -23,6 +23,7 @@ std::vector<ExperimentEntry> experiments() {
       terngrad_table1(),
       terngrad_table2(),
       terngrad_table3(),
+      terngrad_thm1(),
       // Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NIPS 2017.
       qsgd_fig1(),
       qsgd_fig2(),
@@ -35,6 +36,7 @@ std::vector<ExperimentEntry> experiments() {
        .lacks = "needs ImageNet, and days on one GPU"},
       qsgd_table1_speed(),
       qsgd_table1_lstm(),
+      qsgd_fields(),
       qsgd_lemma31(),
       qsgd_thm32(),
       qsgd_thm36(),
@@ -51,6 +53,7 @@ std::vector<ExperimentEntry> experiments() {
       ist_table1(),
       ist_table2(),
       ist_table3(),
+      ist_properties(),
   };
 }
 

@@ -25,6 +25,7 @@ ExperimentEntry terngrad_fig5();
 ExperimentEntry terngrad_table1();
 ExperimentEntry terngrad_table2();
 ExperimentEntry terngrad_table3();
+ExperimentEntry terngrad_thm1();
 
 ExperimentEntry qsgd_fig1();
 ExperimentEntry qsgd_fig2();
@@ -32,6 +33,7 @@ ExperimentEntry qsgd_fig3();
 ExperimentEntry qsgd_table1();
 ExperimentEntry qsgd_table1_speed();
 ExperimentEntry qsgd_table1_lstm();
+ExperimentEntry qsgd_fields();
 ExperimentEntry qsgd_lemma31();
 ExperimentEntry qsgd_thm32();
 ExperimentEntry qsgd_thm36();
@@ -44,5 +46,6 @@ ExperimentEntry ist_fig4();
 ExperimentEntry ist_table1();
 ExperimentEntry ist_table2();
 ExperimentEntry ist_table3();
+ExperimentEntry ist_properties();
 
 }  // namespace tern::reproduce
