@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
+#include "tern/apps/reproduce/measured_steps.h"
 #include "tern/core/error.h"
 #include "tern/dist/cost/gpu_cluster.h"
 #include "tern/networks/alexnet.h"
@@ -44,12 +46,14 @@ constexpr Cluster kClusters[] = {
      10.6 / 8.9},
 };
 
-/// A network of Figure 5, with the duration of its step on a GTX 1080.
+/// A network of Figure 5, with the duration of its step on one GPU.
 struct Network {
   const char* name;
+  const char* key;  ///< its name in a file of measured steps
   int64_t (*parameters)();
-  double images;  ///< per GPU and step, as in the paper
-  double seconds;
+  double images;                 ///< per GPU and step, as in the paper or as measured
+  double seconds;                ///< on a GTX 1080, or as measured
+  std::string measured_by = {};  ///< "tern-graph, bf16", if the step was measured; else empty
 
   double bytes() const { return 4 * static_cast<double>(parameters()); }
 };
@@ -57,12 +61,27 @@ constexpr int64_t kClasses = 1001;  ///< of the authors' code: ImageNet's, and o
 /// Forward and backward pass in TensorFlow on a Titan X (soumith/convnet-benchmarks: 81 ms for 128 images, 445 ms for
 /// 128, 540 ms for 64). Scaled to the paper's batches and to a GTX 1080, which is 1.125 times as fast
 /// (jcjohnson/cnn-benchmarks).
-constexpr Network kNetworks[] = {
-    {"AlexNet", [] { return networks::AlexNet({.classes = kClasses}).parameter_count(); }, 128, 0.081 / 1.125},
-    {"GoogLeNet", [] { return networks::GoogLeNet({.classes = kClasses}).parameter_count(); }, 64, 0.445 / 2 / 1.125},
-    {"VggNet-A",
-     [] { return networks::Vgg({.norm = networks::VggNorm::convolutions, .classes = kClasses}).parameter_count(); }, 32,
-     0.540 / 2 / 1.125}};
+std::vector<Network> published_networks() {
+  return {
+      {"AlexNet", "alexnet", [] { return networks::AlexNet({.classes = kClasses}).parameter_count(); }, 128,
+       0.081 / 1.125},
+      {"GoogLeNet", "googlenet", [] { return networks::GoogLeNet({.classes = kClasses}).parameter_count(); }, 64,
+       0.445 / 2 / 1.125},
+      {"VggNet-A", "vgg-a",
+       [] { return networks::Vgg({.norm = networks::VggNorm::convolutions, .classes = kClasses}).parameter_count(); },
+       32, 0.540 / 2 / 1.125}};
+}
+
+/// Takes the steps of the networks that were measured.
+void take_measured(const MeasuredSteps& measured, std::vector<Network>& networks) {
+  for (Network& network : networks) {
+    const MeasuredStep* const step = measured.fastest(network.key);
+    if (step == nullptr) continue;
+    network.images = static_cast<double>(step->images);
+    network.seconds = step->seconds;
+    network.measured_by = join({step->way, ", ", step->math});
+  }
+}
 
 GpuCluster with_gpus(GpuCluster hardware, int64_t gpus) {
   hardware.gpus = std::min(gpus, kGpusOfNode);
@@ -82,18 +101,20 @@ Throughput throughput(const GpuCluster& hardware, const ProfiledStep& step) {
 }
 
 Throughput throughput(const Cluster& cluster, const Network& network, int64_t gpus) {
-  return throughput(
-      with_gpus(cluster.hardware, gpus),
-      {.seconds = network.seconds / cluster.speed, .images = network.images, .gradient_bytes = network.bytes()});
+  const double speed = network.measured_by.empty() ? cluster.speed : 1;  // a measured GPU is in both clusters
+  return throughput(with_gpus(cluster.hardware, gpus),
+                    {.seconds = network.seconds / speed, .images = network.images, .gradient_bytes = network.bytes()});
 }
 
-std::string table(const Cluster& cluster) {
+using Networks = std::vector<Network>;
+
+std::string table(const Cluster& cluster, const Networks& networks) {
   std::vector<std::vector<std::string>> rows = {{"GPUs"}};
-  for (const Network& network : kNetworks)
+  for (const Network& network : networks)
     for (const char* kind : {"float32", "TernGrad", "gain"}) rows.front().push_back(join({network.name, ", ", kind}));
   for (int64_t gpus = 1; gpus <= kMostGpus; gpus *= 2) {
     std::vector<std::string>& row = rows.emplace_back(std::vector{std::to_string(gpus)});
-    for (const Network& network : kNetworks) {
+    for (const Network& network : networks) {
       const Throughput found = throughput(cluster, network, gpus);
       row.push_back(fmt::format("{:.0f}", found.floats));
       row.push_back(fmt::format("{:.0f}", found.ternary));
@@ -103,10 +124,10 @@ std::string table(const Cluster& cluster) {
   return markdown_table(rows);
 }
 
-std::string csv() {
+std::string csv(const Networks& networks) {
   std::string text = "cluster,network,gpus,gradients,images_per_second\n";
   for (const Cluster& cluster : kClusters)
-    for (const Network& network : kNetworks)
+    for (const Network& network : networks)
       for (int64_t gpus = 1; gpus <= kMostGpus; gpus *= 2) {
         const auto [floats, ternary, growing] = throughput(cluster, network, gpus);
         for (const auto& [kind, value] : {std::pair{"float32", floats}, {"ternary", ternary}, {"growing", growing}})
@@ -115,9 +136,9 @@ std::string csv() {
   return text;
 }
 
-std::string figure(const Cluster& cluster) {
+std::string figure(const Cluster& cluster, const Networks& networks) {
   std::vector<Chart> charts;
-  for (const Network& network : kNetworks) {
+  for (const Network& network : networks) {
     Series lines[] = {{.label = "float32", .color = kBlue, .points = {}, .markers = true},
                       {.label = "TernGrad", .color = kOrange, .points = {}, .markers = true},
                       {.label = "TernGrad, sums of growing levels", .color = kOrange, .points = {}, .opacity = 0.45}};
@@ -147,15 +168,15 @@ struct Claim {
   double gain() const { return here.ternary / here.floats; }
 };
 
-std::vector<Claim> claims() {
-  return {{"AlexNet, 8 GPUs, 1 Gbit/s", 3.04, throughput(kClusters[0], kNetworks[0], 8)},
-          {"VggNet-A, 128 nodes, 100 Gbit/s", 2, throughput(kClusters[1], kNetworks[2], kMostGpus)}};
+std::vector<Claim> claims(const Networks& networks) {
+  return {{"AlexNet, 8 GPUs, 1 Gbit/s", 3.04, throughput(kClusters[0], networks[0], 8)},
+          {"VggNet-A, 128 nodes, 100 Gbit/s", 2, throughput(kClusters[1], networks[2], kMostGpus)}};
 }
 
-std::string claims_table() {
+std::string claims_table(const Networks& networks) {
   std::vector<std::vector<std::string>> rows = {
       {"gain of TernGrad", "the paper's", "here", "difference", "with growing levels", "difference"}};
-  for (const Claim& claim : claims()) {
+  for (const Claim& claim : claims(networks)) {
     const double growing = claim.here.growing / claim.here.floats;
     rows.push_back({claim.text, fmt::format("{:g}", claim.paper), fmt::format("{:.2f}", claim.gain()),
                     fmt::format("{:+.2f}", claim.gain() - claim.paper), fmt::format("{:.2f}", growing),
@@ -164,13 +185,13 @@ std::string claims_table() {
   return markdown_table(rows);
 }
 
-std::string sensitivity() {
+std::string sensitivity(const Networks& networks) {
   std::vector<std::vector<std::string>> rows = {{"T(1, 1, 128), s", "gain of TernGrad"}};
   GpuCluster hardware = with_gpus(kClusters[0].hardware, 8);
   hardware.network_latency = 0;
   for (const double seconds : {0.1, 0.2, 0.4, 0.8}) {
     const Throughput found =
-        throughput(hardware, {.seconds = seconds, .images = 128, .gradient_bytes = kNetworks[0].bytes()});
+        throughput(hardware, {.seconds = seconds, .images = 128, .gradient_bytes = networks[0].bytes()});
     rows.push_back({fmt::format("{:g}", seconds), fmt::format("{:.2f}", found.ternary / found.floats)});
   }
   return markdown_table(rows);
@@ -178,31 +199,56 @@ std::string sensitivity() {
 
 class TernGradFigure5 final : public Experiment {
  public:
+  /// `steps` is a file of measured steps; empty: the published ones.
+  explicit TernGradFigure5(const std::string& steps) : networks_(published_networks()) {
+    if (steps.empty()) return;
+    const MeasuredSteps measured = read_measured_steps(steps);
+    take_measured(measured, networks_);
+    device_ = measured.device;
+    std::string keys;
+    for (const Network& network : networks_) keys += (keys.empty() ? "" : ", ") + std::string(network.key);
+    check_input(std::ranges::any_of(networks_, [](const Network& network) { return !network.measured_by.empty(); }),
+                "--steps: ", steps, " has none of ", keys, "; its first row is of ", measured.steps.front().network);
+  }
+
   std::vector<Run> runs() const override { return {}; }
   Report report(const Results&) const override {
     std::string text =
         "This figure is computed, not measured. So is the paper's own figure. Both use the paper's performance model "
         "(Appendix B, equation 30, weak scaling), which sums gradients pair by pair. The paper prints neither "
         "bandwidths nor profiled times. These are assumed here:\n\n- (a) 10 GB/s between GPUs, 125 MB/s and 50 µs "
-        "between nodes; (b) 20 GB/s, 12.5 GB/s and 2 µs.\n- A step of one GTX 1080: ";
-    for (const Network& network : kNetworks)
-      text += fmt::format("{}{} {:.0f} ms ({:.0f} images, {:.0f} MB of gradients)", &network == kNetworks ? "" : ", ",
-                          network.name, 1e3 * network.seconds, network.images, network.bytes() / 1e6);
+        "between nodes; (b) 20 GB/s, 12.5 GB/s and 2 µs.\n- A step of one GPU: ";
+    for (const Network& network : networks_)
+      text += fmt::format("{}{} {:.4g} ms ({:.0f} images, {:.0f} MB of gradients, {})",
+                          &network == &networks_.front() ? "" : ", ", network.name, 1e3 * network.seconds,
+                          network.images, network.bytes() / 1e6,
+                          network.measured_by.empty() ? "published" : "measured: " + network.measured_by);
+    if (!device_.empty())
+      text += fmt::format(". The measured steps are from `--steps`, on {}; that GPU is in both clusters", device_);
     text += fmt::format(
-        ". Public benchmarks of 2016 had these times for TensorFlow (soumith/convnet-benchmarks, "
-        "jcjohnson/cnn-benchmarks). A P100 counts as {:.2f} times as fast, the ratio of the peak speeds.\n- TernGrad "
+        ". Public benchmarks of 2016 had the published times for TensorFlow, here for a GTX 1080 "
+        "(soumith/convnet-benchmarks, jcjohnson/cnn-benchmarks). A P100 counts as {:.2f} times as fast, the ratio of "
+        "the "
+        "peak speeds.\n- TernGrad "
         "has 2 bits for each element that has 32 as a float, as in the paper. Sums of k ternary gradients need more, "
         "⌈log2(2k + 1)⌉ bits; the pale lines show this. Coding takes no time here.\n\n**The gains are not the "
         "paper's**: AlexNet's on 8 GPUs is {:.1f} times as high (VggNet-A's \"about 2\" counts as 2).\n\n{}",
-        kClusters[1].speed, claims().front().gain() / claims().front().paper, claims_table());
-    text += "\nThe gain depends most on how long a GPU computes. For AlexNet on 8 GPUs of (a):\n\n" + sensitivity();
-    Report report = {.text = std::move(text), .figures = {}, .tables = {{"throughput.csv", csv()}}};
+        kClusters[1].speed, claims(networks_).front().gain() / claims(networks_).front().paper,
+        claims_table(networks_));
+    text += "\nThe gain depends most on how long a GPU computes. For AlexNet on 8 GPUs of (a):\n\n" +
+            sensitivity(networks_);
+    Report report = {.text = std::move(text), .figures = {}, .tables = {{"throughput.csv", csv(networks_)}}};
     for (const Cluster& cluster : kClusters) {
-      report.text += fmt::format("\n## ({}) {}\n\nImages a second:\n\n{}", cluster.panel, cluster.name, table(cluster));
-      report.figures[cluster.file] = figure(cluster);
+      report.text +=
+          fmt::format("\n## ({}) {}\n\nImages a second:\n\n{}", cluster.panel, cluster.name, table(cluster, networks_));
+      report.figures[cluster.file] = figure(cluster, networks_);
     }
     return report;
   }
+
+ private:
+  Networks networks_;
+  std::string device_;
 };
 
 std::unique_ptr<Experiment> make_experiment(const ExperimentOptions& options) {
@@ -211,7 +257,7 @@ std::unique_ptr<Experiment> make_experiment(const ExperimentOptions& options) {
   check_input(plain,
               "terngrad-fig5 is computed: --data, --data-dir, --iterations, --seeds and --workers would change "
               "nothing");
-  return std::make_unique<TernGradFigure5>();
+  return std::make_unique<TernGradFigure5>(options.steps);
 }
 
 }  // namespace
@@ -221,6 +267,7 @@ ExperimentEntry terngrad_fig5() {
           .title = "TernGrad, Figure 5: training throughput on two clusters, up to 512 GPUs",
           .data = "none",
           .time = "a moment",
+          .takes_steps = true,
           .make = make_experiment};
 }
 

@@ -105,6 +105,7 @@ struct ExperimentEntry {
   const char* data;            ///< the data that it needs
   const char* time = "";       ///< duration, in full and with --quick
   const char* device = "CPU";  ///< device that it needs
+  bool takes_steps = false;    ///< computes from the training steps of --steps
   /// Makes the experiment. Throws InputError with the option if one is invalid. Null if tern cannot run it yet.
   std::unique_ptr<Experiment> (*make)(const ExperimentOptions& options) = nullptr;
   const char* lacks = "";  ///< what is missing, if `make` is null

@@ -54,6 +54,8 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
   add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ only in their random numbers");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");
+  add_value_option(app, "--steps", "FILE", options.steps,
+                   "terngrad-fig5: training steps that tests/gpu/steps measured, in place of published ones");
   if (const auto text = parse_words(app, argc, argv, version_text("reproduce"))) {
     command.text = *text;
     return command;

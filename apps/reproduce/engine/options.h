@@ -15,6 +15,7 @@ struct ExperimentOptions {
   bool quick = false;
   std::optional<int64_t> iterations = {}, seeds = {};
   std::vector<int64_t> workers = {};
+  std::string steps = {};  ///< file of measured training steps; empty: none
 };
 
 /// The parsed command line of `reproduce`.

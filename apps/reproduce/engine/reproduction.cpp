@@ -24,6 +24,12 @@ using namespace trainer;
 
 std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs == 1 ? "" : "s"); }
 
+std::unique_ptr<Experiment> make(const ExperimentEntry& entry, const ExperimentOptions& options) {
+  check_input(entry.takes_steps || options.steps.empty(), "--steps would change nothing: ", entry.name,
+              " is not computed from training steps");
+  return entry.make(options);
+}
+
 /// The runs of `experiment` on the chosen device.
 std::vector<Run> runs_of(const Experiment& experiment, const ReproduceCommand& command) {
   std::vector<Run> runs = experiment.runs();
@@ -41,7 +47,7 @@ Reproduction::Reproduction(const ExperimentEntry& entry, const ReproduceCommand&
     : entry_(entry),
       command_(command),
       console_(console),
-      experiment_(entry.make(command.options)),
+      experiment_(make(entry, command.options)),
       runs_(runs_of(*experiment_, command)),
       folder_(command.folder) {
   lock();

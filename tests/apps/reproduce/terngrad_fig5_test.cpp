@@ -29,6 +29,50 @@ TEST(TernGradFigure5, WritesItsPageItsPlotsAndItsNumbers) {
     EXPECT_NE(page.find(text), std::string::npos) << page;
 }
 
+TEST(TernGradFigure5, ComputesFromMeasuredSteps) {
+  const TemporaryFolder folder;
+  const auto steps = (folder.path() / "tern.rows").string(), out = (folder.path() / "figure").string();
+  write_file(steps,
+             "# NVIDIA X1\n# network  batch math  way                     ms   images/s\n"
+             "alexnet      256 bf16  tern-one-by-one    50.0000       5120\n"
+             "alexnet      256 bf16  tern-graph         40.0000       6400\n"
+             "resnet18      64 bf16  tern-graph          5.0000      12800\n");
+  const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig5", "--steps", steps, "--out", out});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = read_file(out + "/README.md"), numbers = read_file(out + "/throughput.csv");
+  // One GPU: 256 images in 40 ms, in both clusters. GoogLeNet's step is the published one.
+  for (const char* line :
+       {"a,AlexNet,1,float32,6400.0\n", "b,AlexNet,1,float32,6400.0\n", "a,GoogLeNet,1,float32,323.6\n"})
+    EXPECT_NE(numbers.find(line), std::string::npos) << line << numbers;
+  for (const char* text : {"AlexNet 40 ms (256 images, 244 MB of gradients, measured: tern-graph, bf16)",
+                           "GoogLeNet 197.8 ms (64 images, ", "on NVIDIA X1; that GPU"})
+    EXPECT_NE(page.find(text), std::string::npos) << page;
+}
+
+TEST(TernGradFigure5, NamesTheLineOfAFileOfStepsThatItCannotRead) {
+  const TemporaryFolder folder;
+  const auto steps = (folder.path() / "tern.rows").string(), out = (folder.path() / "figure").string();
+  const auto refusal = [&](const std::string& text, const std::string& table = "terngrad-fig5") {
+    write_file(steps, text);
+    const Outcome outcome = run_program({TERN_REPRODUCE, table, "--steps", steps, "--out", out});
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  for (const char* row :
+       {"alexnet 256 bf16 tern-graph x", "alexnet 256 bf16 tern-graph -1", "alexnet 0 bf16 w 1", "alexnet"})
+    EXPECT_NE(refusal(std::string("# X\n") + row + "\n")
+                  .find("tern.rows, line 2: found '" + std::string(row) +
+                        "', expected network, images, precision, way and milli"),
+              std::string::npos)
+        << row;
+  EXPECT_NE(refusal("# X\n").find("has no row of a step"), std::string::npos);
+  EXPECT_NE(
+      refusal("lenet 64 fp32 tern-graph 1\n").find("has none of alexnet, googlenet, vgg-a; its first row is of lenet"),
+      std::string::npos);
+  EXPECT_NE(refusal("alexnet 64 fp32 w 1\n", "qsgd-fig1").find("--steps would change nothing: qsgd-fig1"),
+            std::string::npos);
+}
+
 TEST(TernGradFigure5, RefusesFlagsThatChangeNothing) {
   const Outcome outcome = run_program({TERN_REPRODUCE, "terngrad-fig5", "--workers", "2,4"});
   EXPECT_EQ(outcome.code, 2);
