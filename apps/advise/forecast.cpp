@@ -27,11 +27,11 @@ bool fits(const std::string& exchange, const std::string& codec) {
   }
 }
 
-/// Neurons of the narrowest hidden fully connected layer; 0 if there is none.
-int64_t narrowest_layer(Module& model) {
+/// Neurons, or filters, of the narrowest layer that can be cut; 0 if there is none.
+int64_t narrowest_layer(Module& model, SubnetScope scope) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
   if (sliced == nullptr) return 0;
-  const SubnetPlan plan = sliced->subnet_plan(SubnetScope::fc);
+  const SubnetPlan plan = sliced->subnet_plan(scope);
   return plan.layers.empty() ? 0 : std::ranges::min(SubnetCuts(plan, model).widths());
 }
 
@@ -65,7 +65,7 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
     std::vector<Shape> members;
     for (const size_t i : message.members) members.push_back(shapes[i]);
     round.messages.push_back(
-        {plan_exchange(exchange, *coder, coded_tensors(*coder, members), workers), codec, exchange});
+        {plan_exchange(exchange, *coder, coded_tensors(*coder, members), workers), codec, exchange, message.members});
   }
   return round;
 }
@@ -86,25 +86,40 @@ std::vector<Way> Forecaster::ways(int workers) {
   std::vector<Way> all;
   for (const char* codec : kCodecs)
     for (const std::string& exchange : exchange_names())
-      if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange});
+      for (const bool overlap : {false, true})
+        if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange, overlap});
   for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
     all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
-  if (narrowest_layer(workbench_.model()) >= workers)
-    all.push_back({TrainingMethod::ist, kFloats, to_string(IndependentSubnets::Options().exchange)});
+  for (const SubnetScope scope : {SubnetScope::fc, SubnetScope::filters})
+    if (narrowest_layer(workbench_.model(), scope) >= workers)
+      all.push_back({TrainingMethod::ist, kFloats, to_string(IndependentSubnets::Options().exchange), false, scope});
   return all;
 }
 
 Forecast Forecaster::forecast(const Way& way, int workers) {
   if (way.method == TrainingMethod::ist) return subnets(way, workers);
   const PlannedRound planned = plan_round(workbench_.model(), way, workers);
-  std::vector<PlannedMessage> messages;
-  for (const auto& [plan, codec, exchange] : planned.messages) messages.push_back({plan, measured(codec, exchange)});
   const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
-  Forecast forecast = {way, measured_.compute, round_time(messages, link_) / steps, planned.sent(workers) / steps};
+  Forecast forecast = {way, measured_.compute, round(way, planned) / steps, planned.sent(workers) / steps};
   if (way.averages_every_step()) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
   return forecast;
+}
+
+ExchangeTimes Forecaster::round(const Way& way, const PlannedRound& planned) {
+  std::vector<PlannedMessage> messages;
+  for (const auto& message : planned.messages)
+    messages.push_back({message.plan, measured(message.codec, message.exchange)});
+  if (!way.overlap) return round_time(messages, link_);
+  if (!ready_) ready_ = workbench_.ready_seconds();
+  OverlappedStep step = {.compute = measured_.compute, .ready = {}, .threads = workbench_.options().threads};
+  double ready = 0;  // a message also waits for those before it
+  for (const auto& message : planned.messages) {
+    for (const size_t i : message.members) ready = std::max(ready, ready_->at(i));
+    step.ready.push_back(std::min(ready, step.compute));
+  }
+  return overlapped_round_time(messages, link_, step);
 }
 
 CodecCost Forecaster::measured(const std::string& codec, const std::string& exchange) {
@@ -115,13 +130,13 @@ CodecCost Forecaster::measured(const std::string& codec, const std::string& exch
 
 Forecast Forecaster::subnets(const Way& way, int workers) {
   Module& model = workbench_.model();
-  const SubnetCuts cuts(dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc), model);
-  if (!slicing_) slicing_ = workbench_.slicing();
-  const auto compute = subnet_compute_.try_emplace(workers, -1).first;
-  if (compute->second < 0) compute->second = workbench_.subnet_step_seconds(workers);
+  const SubnetCuts cuts(dynamic_cast<SubnetModel&>(model).subnet_plan(way.scope), model);
+  if (!slicing_.contains(way.scope)) slicing_[way.scope] = workbench_.slicing(way.scope);
+  const auto compute = subnet_compute_.try_emplace({way.scope, workers}, -1).first;
+  if (compute->second < 0) compute->second = workbench_.subnet_step_seconds(workers, way.scope);
   const auto steps = static_cast<double>(local_steps_);
   const ExchangePlan plan = plan_subnet_round(cuts, model.state(), {}, {.ranks = workers});
-  const PlannedMessage message = {plan, *slicing_};
+  const PlannedMessage message = {plan, slicing_.at(way.scope)};
   return {way, compute->second, round_time({&message, 1}, link_) / steps,
           static_cast<double>(plan.sent()) / workers / steps};
 }

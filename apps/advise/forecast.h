@@ -15,10 +15,13 @@
 
 namespace tern::advise {
 
-/// A way to train together; the fields are the values of the flags --method, --codec and --exchange.
+/// A way to train together; the fields are the values of the flags --method, --codec, --exchange, --overlap and
+/// --ist-scope.
 struct Way {
   TrainingMethod method = TrainingMethod::data_parallel;
   std::string codec = kFloats, exchange = {};
+  bool overlap = false;
+  SubnetScope scope = SubnetScope::fc;  ///< of independent subnets
 
   bool averages_every_step() const { return method == TrainingMethod::data_parallel; }
   bool sends_floats() const { return codec == kFloats; }
@@ -42,6 +45,7 @@ struct PlannedRound {
   struct Message {
     ExchangePlan plan;
     std::string codec, exchange;
+    std::vector<size_t> members;  ///< the parameters, by their index in the model; local SGD's buffers follow them
   };
   std::vector<Message> messages;
 
@@ -75,6 +79,7 @@ class Forecaster {
  private:
   CodecCost measured(const std::string& codec, const std::string& exchange);
   Forecast subnets(const Way& way, int workers);
+  ExchangeTimes round(const Way& way, const PlannedRound& planned);
 
   Workbench& workbench_;
   int64_t local_steps_;
@@ -82,8 +87,9 @@ class Forecaster {
   LinkCost link_;
   std::optional<double> change_;
   std::map<std::pair<std::string, std::string>, CodecCost> codecs_;
-  std::optional<CodecCost> slicing_;
-  std::map<int, double> subnet_compute_;
+  std::optional<std::vector<double>> ready_;
+  std::map<SubnetScope, CodecCost> slicing_;
+  std::map<std::pair<SubnetScope, int>, double> subnet_compute_;
 };
 
 /// Given one way's forecasts, one from each pass, returns the one with the median `seconds`, so that its times add up

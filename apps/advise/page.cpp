@@ -37,14 +37,20 @@ std::string range_text(const std::vector<double>& seconds) {
   return fmt::format("{:.2f} to {:.2f}", milliseconds(least), milliseconds(most));
 }
 
+std::string method_name(const Way& way) {
+  return to_string(way.method) + std::string(way.scope == SubnetScope::filters ? " filters" : "");
+}
+
+std::string exchange_name(const Way& way) { return way.overlap ? way.exchange + " --overlap" : way.exchange; }
+
 std::string name_of(const Way& way) {
-  return fmt::format("{} {} by {}", to_string(way.method), way.codec, way.exchange);
+  return fmt::format("{} {} by {}", method_name(way), way.codec, exchange_name(way));
 }
 
 std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
-  std::string text = fmt::format("  {:<14} {:<12} {:<15} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
-                                 "method", "codec", "exchange", "step ms", "of the passes", "images/s", "MB sent",
-                                 "compute", "encode", "network", "decode");
+  std::string text = fmt::format("  {:<14} {:<12} {:<15} {:<8} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
+                                 "method", "codec", "exchange", "overlap", "step ms", "of the passes", "images/s",
+                                 "MB sent", "compute", "encode", "network", "decode");
   const Forecast& best = forecasts.front();
   bool any_tied = false;
   for (const Forecast& forecast : forecasts) {
@@ -52,11 +58,11 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
     any_tied = any_tied || tied;
     const auto& [encode, wait, decode] = forecast.exchange;
     text += fmt::format(
-        "{} {:<14} {:<12} {:<15} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
-        tied ? '=' : ' ', to_string(forecast.way.method), forecast.way.codec, forecast.way.exchange,
-        milliseconds(forecast.seconds()), range_text(forecast.passes), static_cast<double>(images) / forecast.seconds(),
-        forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
-        milliseconds(decode));
+        "{} {:<14} {:<12} {:<15} {:<8} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+        tied ? '=' : ' ', method_name(forecast.way), forecast.way.codec, forecast.way.exchange,
+        forecast.way.overlap ? "yes" : "-", milliseconds(forecast.seconds()), range_text(forecast.passes),
+        static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6, milliseconds(forecast.compute),
+        milliseconds(encode), milliseconds(wait), milliseconds(decode));
   }
   return any_tied ? text + "=: within the noise of the first, at least as fast in one of the passes\n" : text;
 }
@@ -86,7 +92,7 @@ std::string verdict(const std::vector<Forecast>& forecasts) {
         milliseconds(floats->seconds()), range_text(floats->passes), name_of(codes->way),
         milliseconds(codes->seconds()), range_text(codes->passes));
   return fmt::format("Compression pays: {} makes a step {:.1f} times as fast as float gradients by {}.\n",
-                     name_of(codes->way), gain, floats->way.exchange);
+                     name_of(codes->way), gain, exchange_name(floats->way));
 }
 
 std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
@@ -100,7 +106,8 @@ std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
     any_tied = any_tied || tied;
     text += fmt::format("{:>7} {:>10.0f} {:>10.0f} {}{:>5.2f}  {} by {}, floats by {}\n", workers,
                         images * workers / floats.seconds(), images * workers / codes.seconds(), tied ? '=' : ' ',
-                        floats.seconds() / codes.seconds(), codes.way.codec, codes.way.exchange, floats.way.exchange);
+                        floats.seconds() / codes.seconds(), codes.way.codec, exchange_name(codes.way),
+                        exchange_name(floats.way));
   }
   return any_tied ? text + "=: within the noise\n" : text;
 }
@@ -136,7 +143,9 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
     if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model
   }
   if (!way.sends_floats()) text += " --codec " + way.codec;
-  return text + " --exchange " + way.exchange;
+  if (way.scope == SubnetScope::filters) text += " --ist-scope filters";
+  text += " --exchange " + way.exchange;
+  return way.overlap ? text + " --overlap" : text;
 }
 
 std::string advice_page(const networks::Variant& variant, const AdviceOptions& options,
@@ -157,13 +166,15 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
   if (options.workers > kMaxRanks)
     text += fmt::format("(a job has {} ranks at most today; these times are for more ranks)\n", kMaxRanks);
   text += scale_table(scale, static_cast<double>(images));
-  return text + fmt::format(
-                    "\nAssumed: each worker is as fast as what was measured here. It has a full-duplex cable of that "
-                    "rate to a switch, and the\nswitch is never a limit. Workers send gradients after the whole "
-                    "backward pass (no --overlap). MB sent are the mean over\nthe workers. local-sgd and ist "
-                    "synchronise every {} steps, and the time of a step includes its share of this. Their\naccuracy "
-                    "may differ from data-parallel; no time here shows this.\n",
-                    options.local_steps);
+  return text +
+         fmt::format(
+             "\nAssumed: each worker is as fast as what was measured here. It has a full-duplex cable of that "
+             "rate to a switch, and the\nswitch is never a limit. With overlap, one more thread codes "
+             "and sends gradients while the backward pass goes on,\non the same cores; the network column is then "
+             "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd and ist "
+             "synchronise every {} steps, and the time of a step includes its share of this. Their\naccuracy "
+             "may differ from data-parallel; no time here shows this.\n",
+             options.local_steps);
 }
 
 }  // namespace tern::advise

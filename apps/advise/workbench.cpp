@@ -1,6 +1,7 @@
 #include "tern/apps/advise/workbench.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "tern/apps/advise/measure.h"
 #include "tern/autograd/functional.h"
@@ -53,11 +54,36 @@ class Noise final : public ImageDataset {
   std::vector<uint8_t> pixels_;
 };
 
-SubnetPlan fc_plan(Module& model) { return dynamic_cast<SubnetModel&>(model).subnet_plan(SubnetScope::fc); }
+SubnetPlan plan_of(Module& model, SubnetScope scope) { return dynamic_cast<SubnetModel&>(model).subnet_plan(scope); }
+
+/// Seconds since a begin, for each parameter: the last time that its gradient was complete.
+class ReadyTimes {
+ public:
+  explicit ReadyTimes(const std::vector<NamedParameter>& parameters)
+      : parameters_(parameters), seconds_(parameters.size()) {
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      parameters_[i].parameter->on_gradient_ready([this, i] {
+        seconds_[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+      });
+  }
+  ~ReadyTimes() {
+    for (const auto& [name, parameter] : parameters_) parameter->on_gradient_ready({});
+  }
+  ReadyTimes(const ReadyTimes&) = delete;
+  ReadyTimes& operator=(const ReadyTimes&) = delete;
+
+  void begin() { begin_ = std::chrono::steady_clock::now(); }
+  const std::vector<double>& seconds() const { return seconds_; }
+
+ private:
+  std::vector<NamedParameter> parameters_;
+  std::vector<double> seconds_;
+  std::chrono::steady_clock::time_point begin_;
+};
 
 /// Replaces the model's tensors by ones of the shapes of rank 0's subnet.
-void narrow(Module& model, int workers) {
-  const SubnetCuts cuts(fc_plan(model), model);
+void narrow(Module& model, int workers, SubnetScope scope) {
+  const SubnetCuts cuts(plan_of(model, scope), model);
   const SubnetParts parts = draw_subnets(cuts, workers, 1, 0);
   const auto narrowed = [&](const std::string& name, const Tensor& tensor) {
     const TensorCut* const cut = cuts.find(name);
@@ -83,11 +109,15 @@ double Workbench::step_seconds() {
   return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
 }
 
-double Workbench::subnet_step_seconds(int workers) {
+std::vector<double> Workbench::ready_seconds() {
+  return train(models_, DataParallel::Options{.check_every = 0}, options_.seconds).ready;
+}
+
+double Workbench::subnet_step_seconds(int workers, SubnetScope scope) {
   std::vector<std::unique_ptr<Module>> subnets;
   for (int rank = 0; rank < options_.ranks; ++rank) {
     subnets.push_back(initialized());
-    narrow(*subnets.back(), workers);
+    narrow(*subnets.back(), workers, scope);
   }
   return train(subnets, {}, options_.seconds).compute;
 }
@@ -104,9 +134,11 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
     loader.start({});
     std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, *optimizer);
     if (together) method = std::make_unique<DataParallel>(mine, *optimizer, c, *together);
+    ReadyTimes ready(mine.parameters());
     int64_t step = 0;
     const auto times = measure(c, budget, [&]() -> std::vector<double> {
       const ExchangeTimes before = method->times();
+      ready.begin();
       const double seconds = seconds_of([&] {
         const auto batch = loader.next();
         method->begin_step(step);
@@ -118,9 +150,11 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
         method->step();
       });
       const ExchangeTimes spent = method->times() - before;
-      return {seconds - spent.total(), spent.encode, spent.decode};
+      std::vector<double> found = {seconds - spent.total(), spent.encode, spent.decode};
+      found.insert(found.end(), ready.seconds().begin(), ready.seconds().end());
+      return found;
     });
-    if (c.rank() == 0) result = {times[0], times[1], times[2]};
+    if (c.rank() == 0) result = {times[0], times[1], times[2], {times.begin() + 3, times.end()}};
   });
   return result;
 }
@@ -154,13 +188,13 @@ CodecCost Workbench::codec(const std::string& codec, const std::string& exchange
   return {times.encode / plan.encoded(), times.decode / plan.decoded()};
 }
 
-CodecCost Workbench::slicing() {
+CodecCost Workbench::slicing(SubnetScope scope) {
   constexpr int kRanks = 2;
   CodecCost cost;
   side_by_side(kRanks, options_.threads, [&](Communicator& c) {
     const auto mine = initialized();
     const auto optimizer = make_optimizer(settings_, *mine);
-    IndependentSubnets subnets(*mine, *optimizer, c, fc_plan(*mine),
+    IndependentSubnets subnets(*mine, *optimizer, c, plan_of(*mine, scope),
                                {.local_steps = 1, .exchange = SubnetExchange::coordinator, .check_every = 0});
     int64_t step = 0;
     const auto times = measure(c, options_.seconds, [&]() -> std::vector<double> {
@@ -175,7 +209,7 @@ CodecCost Workbench::slicing() {
     if (c.rank() == 0) cost = {times[0], times[1]};
   });
   const auto whole = initialized();
-  const SubnetCuts cuts(fc_plan(*whole), *whole);
+  const SubnetCuts cuts(plan_of(*whole, scope), *whole);
   const ExchangePlan plan = plan_subnet_round(cuts, whole->state(), {}, {SubnetExchange::coordinator, kRanks});
   return {cost.encode / plan.phases[0].encoded, cost.decode / plan.phases[1].decoded};
 }

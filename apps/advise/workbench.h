@@ -31,18 +31,21 @@ class Workbench {
 
   /// Time of a step of the network without the exchange: batch, forward, backward, update.
   double step_seconds();
-  /// The same for rank 0's subnet among `workers`.
-  double subnet_step_seconds(int workers);
+  /// For each parameter, the time from the begin of such a step until backward has its gradient.
+  std::vector<double> ready_seconds();
+  /// Time of a step of rank 0's subnet among `workers`.
+  double subnet_step_seconds(int workers, SubnetScope scope);
   /// Time of what local SGD does at each synchronisation besides the exchange: copies the model and subtracts twice.
   double change_seconds();
   /// Encode and decode time per element in an exchange.
   CodecCost codec(const std::string& codec, const std::string& exchange);
   /// Time per element to cut out and to insert the slices of independent subnets. Measured with two ranks.
-  CodecCost slicing();
+  CodecCost slicing(SubnetScope scope);
 
  private:
   struct StepTimes {
     double compute = 0, encode = 0, decode = 0;
+    std::vector<double> ready;  ///< of each parameter
   };
   /// Measures exchanges between computations, so that the caches are in the same state as in a real job.
   StepTimes train(const std::vector<std::unique_ptr<Module>>& models,

@@ -1,6 +1,9 @@
 #include "tern/dist/cost/round_time.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "tern/core/error.h"
 
 namespace tern {
 namespace {
@@ -11,6 +14,10 @@ class Timeline {
   explicit Timeline(const LinkCost& link) : link_(link) {}
 
   const ExchangeTimes& spent() const { return spent_; }
+  double now() const { return now_; }
+
+  /// The rank has nothing to do before this time.
+  void idle_until(double time) { now_ = std::max(now_, time); }
 
   /// Runs all phases before `under_way` and sends that phase's bytes. Returns the time at which they have arrived.
   double start(const PlannedMessage& message) {
@@ -64,6 +71,28 @@ ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCos
   }
   if (before != nullptr) timeline.finish(*before, come);
   return timeline.spent();
+}
+
+ExchangeTimes overlapped_round_time(std::span<const PlannedMessage> messages, const LinkCost& link,
+                                    const OverlappedStep& step) {
+  check(messages.size() == step.ready.size(), "overlapped_round_time: ", messages.size(), " messages, expected ",
+        step.ready.size(), ", the times at which they are ready");
+  Timeline timeline(link);
+  std::optional<PlannedMessage> before;
+  double come = 0;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    PlannedMessage message = messages[i];
+    message.cost.encode *= step.threads;
+    message.cost.decode *= step.threads;
+    timeline.idle_until(step.ready[i]);
+    const double comes = timeline.start(message);
+    if (before) timeline.finish(*before, come);
+    before = std::move(message);
+    come = comes;
+  }
+  if (before) timeline.finish(*before, come);
+  const double coding = (timeline.spent().encode + timeline.spent().decode) / step.threads;
+  return {.wait = std::max({0.0, timeline.now() - step.compute, coding})};
 }
 
 namespace {

@@ -27,6 +27,18 @@ struct PlannedMessage {
 /// operation after the other.
 ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCost& link);
 
+/// How a rank computes while a separate thread codes and sends (`AveragingOptions::overlap`).
+struct OverlappedStep {
+  double compute = 0;         ///< seconds of the rank's own computation
+  std::vector<double> ready;  ///< for each message, seconds from the step's begin to its last gradient, rising
+  int threads = 1;            ///< threads that compute; `CodecCost` is measured with as many
+};
+/// The seconds by which a round that overlaps the backward pass makes a step longer, as waiting. One thread codes all
+/// messages, each as soon as it is ready, and `threads` threads compute. So a step takes at least the time at which the
+/// last message is decoded, and at least the time of all work, computation and coding, on `threads` cores.
+ExchangeTimes overlapped_round_time(std::span<const PlannedMessage> messages, const LinkCost& link,
+                                    const OverlappedStep& step);
+
 /// The traffic of a round of independent subnets.
 struct SubnetRound {
   SubnetExchange exchange = SubnetExchange::peer;

@@ -64,7 +64,8 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
     EXPECT_TRUE(std::regex_search(
         outcome.out,
         std::regex("\n +" + std::string(workers) +
-                   " +[0-9]+ +[0-9]+  +[1-9][0-9]*\\.[0-9]+  (ternary|qsgd:bits=4) by [a-z-]+, floats by [a-z-]+\n")))
+                   " +[0-9]+ +[0-9]+  +[1-9][0-9]*\\.[0-9]+  (ternary|qsgd:bits=4) by [a-z-]+( --overlap)?, floats by "
+                   "[a-z-]+( --overlap)?\n")))
         << workers << " in\n"
         << outcome.out;
 }
@@ -126,6 +127,12 @@ TEST(AdvicePage, NamesACommandThatIsTaken) {
             "--exchange ring");
   EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::data_parallel, "ternary", "allgather"}),
             "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather");
+  EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::data_parallel, "ternary", "allgather", true}),
+            "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather --overlap");
+  EXPECT_EQ(training_command(find_model("resnet20"), options,
+                             {TrainingMethod::ist, kFloats, "peer", false, SubnetScope::filters}),
+            "./dev run train_resnet --depth 20 --batch-size 64 --workers 2 --method ist --local-steps 10 --ist-scope "
+            "filters --exchange peer");
 }
 
 TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
@@ -134,7 +141,7 @@ TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
   EXPECT_EQ(apart.find("=: "), std::string::npos) << "a legend of a sign that no row bears, in\n" << apart;
   expect_in(tied, "\n=: within the noise of the first, at least as fast in one of the passes\n");
   expect_in(tied, "\n  data-parallel  ternary ");
-  expect_in(tied, "\n= data-parallel  none         ring                14.00  12.90 to 15.10 ");
+  expect_in(tied, "\n= data-parallel  none         ring            -            14.00  12.90 to 15.10 ");
   expect_in(
       tied,
       "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tern/core/error.h"
 #include "tern/dist/cost/gpu_cluster.h"
 #include "tern/dist/cost/round_time.h"
 
@@ -104,6 +105,24 @@ TEST(RoundTime, SendsWhatAMessageNeedsFirst) {
   // and then its own 16 s.
   const std::vector<PlannedMessage> two(2, shared);
   expect_times(round_time(two, {.hop = 1, .byte = 0.5}), {4, 4 + 20 + 11, 10});
+}
+
+// The rank computes for 40 s. The message is ready at 10 s, coded at 12 s, on the cable until 28 s and decoded at 33 s,
+// so the step ends with the computation, but for the work of coding: 40 s and 7 s on one core, or on two.
+TEST(OverlappedRoundTime, HidesTheCableBehindTheComputation) {
+  const std::vector<PlannedMessage> one(1, message(2, 30, 5));
+  const LinkCost link = {.hop = 1, .byte = 0.5};
+  EXPECT_DOUBLE_EQ(overlapped_round_time(one, link, {.compute = 40, .ready = {10}}).total(), 7);
+  // On two cores, the one thread takes 14 s to code: 10 + 4 + 16 + 10 = 40 s.
+  EXPECT_DOUBLE_EQ(overlapped_round_time(one, link, {.compute = 40, .ready = {10}, .threads = 2}).total(), 7);
+}
+
+// The second message is ready at 38 s, coded at 40 s, there at 56 s and decoded at 61 s: 21 s after the computation.
+TEST(OverlappedRoundTime, WaitsForTheLastMessage) {
+  const std::vector<PlannedMessage> two(2, message(2, 30, 5));
+  const ExchangeTimes found = overlapped_round_time(two, {.hop = 1, .byte = 0.5}, {.compute = 40, .ready = {10, 38}});
+  expect_times(found, {0, 21, 0});
+  EXPECT_THROW(overlapped_round_time(two, {}, {.compute = 40, .ready = {10}}), Error);
 }
 
 }  // namespace
