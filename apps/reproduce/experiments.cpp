@@ -24,6 +24,8 @@ std::vector<ExperimentEntry> experiments() {
       terngrad_table2(),
       terngrad_table3(),
       terngrad_thm1(),
+      terngrad_clip_lenet(),
+      terngrad_clip_cifarnet(),
       // Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NIPS 2017.
       qsgd_fig1(),
       qsgd_fig2(),

@@ -26,6 +26,8 @@ ExperimentEntry terngrad_table1();
 ExperimentEntry terngrad_table2();
 ExperimentEntry terngrad_table3();
 ExperimentEntry terngrad_thm1();
+ExperimentEntry terngrad_clip_lenet();
+ExperimentEntry terngrad_clip_cifarnet();
 
 ExperimentEntry qsgd_fig1();
 ExperimentEntry qsgd_fig2();
