@@ -18,17 +18,17 @@ namespace {
 using namespace trainer;
 
 /// A row of the paper's table: precision at 1, 3 and 5. 8 GPUs.
-struct PaperRow {
+struct PaperPrecision {
   TrainingMethod method;
   int64_t dimension;
   std::array<double, 3> precision;
 };
-constexpr PaperRow kPaperRows[] = {{TrainingMethod::data_parallel, 512, {0.3861, 0.3454, 0.3164}},
-                                   {TrainingMethod::ist, 512, {0.3962, 0.3604, 0.3313}},
-                                   {TrainingMethod::ist, 1024, {0.4089, 0.3685, 0.3392}},
-                                   {TrainingMethod::ist, 1536, {0.4320, 0.3907, 0.3614}},
-                                   {TrainingMethod::ist, 2048, {0.4365, 0.3936, 0.3637}},
-                                   {TrainingMethod::ist, 2560, {0.4384, 0.3944, 0.3658}}};
+constexpr PaperPrecision kPaperPrecisions[] = {{TrainingMethod::data_parallel, 512, {0.3861, 0.3454, 0.3164}},
+                                               {TrainingMethod::ist, 512, {0.3962, 0.3604, 0.3313}},
+                                               {TrainingMethod::ist, 1024, {0.4089, 0.3685, 0.3392}},
+                                               {TrainingMethod::ist, 1536, {0.4320, 0.3907, 0.3614}},
+                                               {TrainingMethod::ist, 2048, {0.4365, 0.3936, 0.3637}},
+                                               {TrainingMethod::ist, 2560, {0.4384, 0.3944, 0.3658}}};
 constexpr std::array<const char*, 3> kScoreKeys = {"precision_at_1", "precision_at_3", "precision_at_5"};
 
 constexpr int64_t kUsualWorkers = 4, kBatch = 64, kLocalSteps = 10, kEpochs = 20;
@@ -68,14 +68,14 @@ class IstTable2 final : public Experiment {
   std::vector<Run> runs() const override {
     std::vector<Run> all;
     for (int64_t seed = 1; seed <= seeds_; ++seed)
-      for (const PaperRow& row : kPaperRows) all.push_back(run_of(row, seed));
+      for (const PaperPrecision& row : kPaperPrecisions) all.push_back(run_of(row, seed));
     return all;
   }
 
   Report report(const Results& results) const override {
     std::vector<std::vector<std::string>> rows = {
         {"method", "dimension", "P@1, %", "P@3, %", "P@5, %", "the paper's P@1", "P@3", "P@5"}};
-    for (const PaperRow& row : kPaperRows) {
+    for (const PaperPrecision& row : kPaperPrecisions) {
       std::vector<std::string> cells = {name_of(row.method), std::to_string(width(row))};
       for (size_t k = 0; k < kScoreKeys.size(); ++k) cells.push_back(mean_cell(precision(row, k, results)));
       for (const double paper : row.precision) cells.push_back(fmt::format("{:.2f}", 100 * paper));
@@ -89,16 +89,16 @@ class IstTable2 final : public Experiment {
 
  private:
   static std::string name_of(TrainingMethod method) { return method == TrainingMethod::ist ? "IST" : "data parallel"; }
-  int64_t width(const PaperRow& row) const { return quick_ ? row.dimension / kQuick : row.dimension; }
+  int64_t width(const PaperPrecision& row) const { return quick_ ? row.dimension / kQuick : row.dimension; }
   int64_t steps() const { return iterations_.value_or(kEpochs * std::max<int64_t>(1, samples_ / (kBatch * workers_))); }
 
   /// A step changes the logits in proportion to the number of neurons, and in a subnet to the number of workers too.
-  double rate(const PaperRow& row) const {
+  double rate(const PaperPrecision& row) const {
     const double own = kRate * kRateWidth / static_cast<double>(width(row));
     return row.method == TrainingMethod::ist ? own / static_cast<double>(workers_) : own;
   }
 
-  Run run_of(const PaperRow& row, int64_t seed) const {
+  Run run_of(const PaperPrecision& row, int64_t seed) const {
     const std::string method = to_string(row.method), hidden = std::to_string(width(row));
     Run run = {.name = fmt::format("{}-{}-{}-workers-seed-{}", method, hidden, workers_, seed),
                .program = networks::extreme().program(),
@@ -119,7 +119,7 @@ class IstTable2 final : public Experiment {
     return run;
   }
 
-  Sample precision(const PaperRow& row, size_t k, const Results& results) const {
+  Sample precision(const PaperPrecision& row, size_t k, const Results& results) const {
     std::vector<double> found;
     for (int64_t seed = 1; seed <= seeds_; ++seed)
       if (const auto result = results.find(run_of(row, seed).name); result != results.end())
@@ -150,7 +150,7 @@ class IstTable2 final : public Experiment {
       Series line = {
           .label = fmt::format("P@{}", 2 * k + 1), .color = std::string(kColors[k]), .points = {}, .markers = true};
       Series dots = {.label = "", .color = std::string(kColors[k]), .points = {}, .width = 0, .markers = true};
-      for (const PaperRow& row : kPaperRows) {
+      for (const PaperPrecision& row : kPaperPrecisions) {
         const Sample found = precision(row, k, results);
         if (found.count == 0) continue;
         (row.method == TrainingMethod::ist ? line : dots)
