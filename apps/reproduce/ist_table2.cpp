@@ -31,7 +31,7 @@ constexpr PaperPrecision kPaperPrecisions[] = {{TrainingMethod::data_parallel, 5
                                                {TrainingMethod::ist, 2560, {0.4384, 0.3944, 0.3658}}};
 constexpr std::array<const char*, 3> kScoreKeys = {"precision_at_1", "precision_at_3", "precision_at_5"};
 
-constexpr int64_t kUsualWorkers = 4, kBatch = 64, kLocalSteps = 10, kEpochs = 20;
+constexpr int64_t kUsualWorkers = 4, kBatchOfRank = 64, kLocalSteps = 10, kEpochs = 20;
 constexpr double kRate = 0.3, kRateWidth = 512;
 /// Drawn data: Amazon-670k's inputs and labels, divided by ten, and by a hundred with --quick.
 constexpr int64_t kInputs = 13'591, kLabels = 67'009, kSamples = 20'000, kQuick = 10;
@@ -90,7 +90,9 @@ class IstTable2 final : public Experiment {
  private:
   static std::string name_of(TrainingMethod method) { return method == TrainingMethod::ist ? "IST" : "data parallel"; }
   int64_t width(const PaperPrecision& row) const { return quick_ ? row.dimension / kQuick : row.dimension; }
-  int64_t steps() const { return iterations_.value_or(kEpochs * std::max<int64_t>(1, samples_ / (kBatch * workers_))); }
+  int64_t steps() const {
+    return iterations_.value_or(kEpochs * std::max<int64_t>(1, samples_ / (kBatchOfRank * workers_)));
+  }
 
   /// A step changes the logits in proportion to the number of neurons, and in a subnet to the number of workers too.
   double rate(const PaperPrecision& row) const {
@@ -112,7 +114,8 @@ class IstTable2 final : public Experiment {
     const auto add = [&](std::initializer_list<std::string> words) {
       run.flags.insert(run.flags.end(), words.begin(), words.end());
     };
-    add({"--hidden", hidden, "--local-batch-size", std::to_string(kBatch), "--iterations", std::to_string(steps())});
+    add({"--hidden", hidden, "--local-batch-size", std::to_string(kBatchOfRank), "--iterations",
+         std::to_string(steps())});
     add({"--optimizer", "sgd", "--lr", fmt::format("{:.6g}", rate(row))});
     add({"--seed", std::to_string(seed), "--workers", std::to_string(workers_), "--method", method});
     if (row.method == TrainingMethod::ist) add({"--local-steps", std::to_string(kLocalSteps)});
@@ -134,7 +137,7 @@ class IstTable2 final : public Experiment {
         "with the number of workers too. Test samples are evaluated with the whole model. {}The paper's numbers are of "
         "Amazon-670k on 8 GPUs. There, data parallel fails from dimension "
         "1024 on, because the model does not fit.\n",
-        places_.empty() ? "drawn samples" : "the files", samples_, workers_, kBatch, steps(), kLocalSteps, kRate,
+        places_.empty() ? "drawn samples" : "the files", samples_, workers_, kBatchOfRank, steps(), kLocalSteps, kRate,
         static_cast<int64_t>(kRateWidth),
         places_.empty() ? "**Not the paper's data**: drawn samples of the same form, with fewer inputs and labels. "
                         : "");

@@ -32,7 +32,7 @@ std::vector<int64_t> rising_steps(int64_t last);
 /// h = ‖w − w*‖² before and h' after a ternary step. Both sides are divided by γ².
 struct LemmaPoint {
   double distance = 0;  ///< ‖w − w*‖²
-  Sample left;          ///< one value for each draw: the mean over all examples
+  Sample left = {};     ///< one value for each draw: the mean over all examples
   double right = 0;     ///< E{max |g| · ‖g‖₁}, over all examples
 };
 /// The expectation over the examples is exact; that over the codes is a mean of `draws`.

@@ -12,9 +12,9 @@ namespace tern::reproduce {
 /// subnet, times 1/ξ, and is 0 elsewhere; ξ is the share of the elements (IST, Yuan et al., 2019, compressed iterates).
 struct MaskSample {
   std::string tensor;
-  double share = 0;  ///< ξ
-  Sample along;      ///< ⟨M(x), x⟩ / ‖x‖²: 1 if unbiased (Property 1)
-  Sample variance;   ///< ‖M(x) − x‖² / ‖x‖²: (1 − ξ)/ξ (Property 2)
+  double share = 0;      ///< ξ
+  Sample along = {};     ///< ⟨M(x), x⟩ / ‖x‖²: 1 if unbiased (Property 1)
+  Sample variance = {};  ///< ‖M(x) − x‖² / ‖x‖²: (1 − ξ)/ξ (Property 2)
   /// ‖mean of M(x) − x‖² over its expectation for unbiased draws of the expected variance: about 1 if unbiased.
   double mean_error = 0;
   int64_t most = 0;   ///< the most workers that have an element in one round

@@ -228,7 +228,8 @@ class TernGradFigure5 final : public Experiment {
     text += fmt::format(
         ". Public benchmarks of 2016 had the published times for TensorFlow, here for a GTX 1080 "
         "(soumith/convnet-benchmarks, jcjohnson/cnn-benchmarks). A P100 counts as {:.2f} times as fast, the ratio of "
-        "the peak speeds.\n- TernGrad has 2 bits for each element that has 32 as a float, as in the paper. Sums of k ternary gradients need more, "
+        "the peak speeds.\n- TernGrad has 2 bits for each element that has 32 as a float, as in the paper. Sums of k "
+        "ternary gradients need more, "
         "⌈log2(2k + 1)⌉ bits; the pale lines show this. Coding takes no time here.\n\n**The gains are not the "
         "paper's**: AlexNet's on 8 GPUs is {:.1f} times as high (VggNet-A's \"about 2\" counts as 2).\n\n{}",
         kClusters[1].speed, claims(networks_).front().gain() / claims(networks_).front().paper,

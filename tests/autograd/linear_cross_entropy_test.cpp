@@ -13,10 +13,10 @@ namespace tern {
 namespace {
 
 /// Three rows with 2, 0 and 1 labels among eleven classes.
-const Tensor kLabels = integers({4, 10, 0}), kOffsets = integers({0, 2, 2, 3});
+const Tensor kLabelsOfRows = integers({4, 10, 0}), kOffsetsOfRows = integers({0, 2, 2, 3});
 
 LinearCrossEntropyOutput loss_of(const Variable& x, const Variable& weight, int64_t chunk) {
-  return linear_cross_entropy(x, weight, kLabels, kOffsets, {.top = 5, .chunk = chunk});
+  return linear_cross_entropy(x, weight, kLabelsOfRows, kOffsetsOfRows, {.top = 5, .chunk = chunk});
 }
 
 TEST(LinearCrossEntropy, IsTheMeanOverRowsOfTheMeanOverLabels) {
@@ -91,11 +91,11 @@ TEST(LinearCrossEntropy, RowsOfManyRanksAddUp) {
     first += logits.size(1);
   };
   const auto found =
-      linear_cross_entropy(input, matrix, kLabels, kOffsets, {.top = 1, .chunk = 4, .complete = complete});
+      linear_cross_entropy(input, matrix, kLabelsOfRows, kOffsetsOfRows, {.top = 1, .chunk = 4, .complete = complete});
   const auto logits = (linear(input, matrix, {}) + Variable(others)).value();
   const Tensor unit = Tensor::zeros({11, 11}, {.dtype = DType::f64});
   for (int64_t i = 0; i < 11; ++i) unit.data<double>()[12 * i] = 1;
-  const auto expected = linear_cross_entropy(logits, unit, kLabels, kOffsets, {.top = 1});
+  const auto expected = linear_cross_entropy(logits, unit, kLabelsOfRows, kOffsetsOfRows, {.top = 1});
   EXPECT_NEAR(found.loss.value().item(), expected.loss.value().item(), 1e-12);
   EXPECT_EQ(found.top.to_vector<int64_t>(), expected.top.to_vector<int64_t>());
 }
@@ -116,13 +116,14 @@ TEST(LinearCrossEntropy, SaysWhatDoesNotFit) {
   const auto message = [&](const Tensor& labels, const Tensor& offsets) {
     return message_of<Error>([&] { linear_cross_entropy(x, weight, labels, offsets); });
   };
-  EXPECT_EQ(message(kLabels, kOffsets), "");
-  EXPECT_EQ(message(kLabels, integers({0, 3})),
+  EXPECT_EQ(message(kLabelsOfRows, kOffsetsOfRows), "");
+  EXPECT_EQ(message(kLabelsOfRows, integers({0, 3})),
             "linear_cross_entropy: labels i64 of shape [3], offsets i64 of shape [2], expected i64 [labels] and i64 "
             "[4]");
-  EXPECT_EQ(message(kLabels, integers({0, 2, 1, 3})),
+  EXPECT_EQ(message(kLabelsOfRows, integers({0, 2, 1, 3})),
             "linear_cross_entropy: offsets from 0 to 3, expected from 0 to 3, the number of labels, never falling");
-  EXPECT_EQ(message(integers({4, 11, 0}), kOffsets), "linear_cross_entropy: label 11, expected 0 to 10 for 11 classes");
+  EXPECT_EQ(message(integers({4, 11, 0}), kOffsetsOfRows),
+            "linear_cross_entropy: label 11, expected 0 to 10 for 11 classes");
   EXPECT_EQ(message_of<Error>([&] {
               linear_cross_entropy(Tensor::zeros({0, 4}), weight, integers({}), integers({0}));
             }),

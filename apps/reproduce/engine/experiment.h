@@ -22,10 +22,10 @@ using StudyProgress = std::function<void(int64_t step)>;
 /// A unit of work for a table: a training run of a program, or a study in this process. It is done once, and its result
 /// is kept in a folder with its name. A value.
 struct Run {
-  std::string name;                 ///< "momentum-ternary-4-workers-seed-1"
-  std::string program = {};         ///< a program in this program's folder: "train_lenet"; empty for a study
-  std::vector<std::string> flags;   ///< all that affects the result; of a study, {"n=1024", "seed=1"}
-  std::vector<std::string> places;  ///< flags that give the folder of the data
+  std::string name;                      ///< "momentum-ternary-4-workers-seed-1"
+  std::string program = {};              ///< a program in this program's folder: "train_lenet"; empty for a study
+  std::vector<std::string> flags;        ///< all that affects the result; of a study, {"n=1024", "seed=1"}
+  std::vector<std::string> places = {};  ///< flags that give the folder of the data
   int64_t steps = 0;
   std::vector<std::pair<std::string, std::string>> columns = {};  ///< cells that identify it: {"workers", "4"}, ...
   int64_t checkpoint_every = 500;                                 ///< in steps: from a few seconds to a minute of work
@@ -54,10 +54,10 @@ struct TimeShares {
 /// The result of a run, from its log.
 struct RunResult {
   double score = 0, loss = 0;  ///< of the last evaluation; the task's first score, such as an accuracy in 0 to 1
-  std::string score_key = "accuracy";                              ///< its name in the log
-  std::map<std::string, double> scores = {};                       ///< of the last evaluation, by names in the log
-  double seconds = 0;                                              ///< training time, or time of the study
-  std::optional<int64_t> bytes_sent_payload, bytes_sent_overhead;  ///< by rank 0, if there were workers
+  std::string score_key = "accuracy";         ///< its name in the log
+  std::map<std::string, double> scores = {};  ///< of the last evaluation, by names in the log
+  double seconds = 0;                         ///< training time, or time of the study
+  std::optional<int64_t> bytes_sent_payload = {}, bytes_sent_overhead = {};  ///< by rank 0, if there were workers
   std::vector<CurvePoint> curve = {};
   std::vector<double> losses = {};      ///< training loss of each step
   double step_seconds = 0;              ///< duration of the median step

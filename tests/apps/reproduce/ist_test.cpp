@@ -117,7 +117,9 @@ TEST(IstExperiments, TrainOnSpokenWords) {
       EXPECT_EQ(run.places, (std::vector<std::string>{"--data-dir", options.data_dir}));
       const std::string method = flag(run, "--method");
       (method.empty() ? alone : together).push_back(flag(run, "--hidden"));
-      if (method.empty()) EXPECT_EQ(flag(run, "--threads"), "1");
+      if (method.empty()) {
+        EXPECT_EQ(flag(run, "--threads"), "1");
+      }
       EXPECT_EQ(flag(run, "--eval-every"), method.empty() ? "" : method == "data-parallel" ? "2" : "10");
     }
     EXPECT_EQ(alone, (std::vector{std::to_string(hidden), std::to_string(hidden / 4)}));

@@ -68,7 +68,7 @@ TEST(RunLog, TellsTheCourseOfARunThatWasResumed) {
 TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   const TemporaryFolder folder;
   const auto log = folder.path() / "log.jsonl", kept = folder.path() / "run.json";
-  const Run run = {.name = "run", .program = "train_mlp", .flags = {"--lr", "0.1"}};
+  const reproduce::Run run = {.name = "run", .program = "train_mlp", .flags = {"--lr", "0.1"}};
   EXPECT_FALSE(kept_result(kept, run));
   write_file(log, std::string(kLog) + kDone);
   RunResult result = read_result(log).value();
@@ -93,7 +93,7 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   EXPECT_EQ(found->curve[1].score, 0.75);
   EXPECT_EQ(found->curve[1].bytes_sent, 630);
 
-  Run other = run;
+  reproduce::Run other = run;
   other.flags.back() = "0.2";
   EXPECT_EQ(message_of<InputError>([&] { kept_result(kept, other); }),
             kept.string() + ": keeps the result of train_mlp --lr 0.1, expected of train_mlp --lr 0.2");
