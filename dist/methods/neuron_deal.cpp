@@ -44,6 +44,14 @@ void in_steps(int64_t extent, int64_t most, const Body& body) {
   for (int64_t begin = 0; begin < extent; begin += most) body(begin, std::min(most, extent - begin));
 }
 
+/// Most runs of a tensor that is cut by its last dimension have one element.
+inline void copy_run(const float* from, int64_t count, float* to) {
+  if (count == 1)
+    *to = *from;
+  else
+    std::copy_n(from, count, to);
+}
+
 }  // namespace
 
 /// A tensor seen as [outer, neurons, inner], and the part of outer and inner that travels at once.
@@ -55,13 +63,16 @@ struct NeuronDeal::Piece {
   /// tensor, and in a message of these neurons alone.
   template <class Copy>
   void visit(const std::vector<int64_t>& places, const Copy& copy) const {
-    const int64_t count = std::ssize(places);
-    parallel_for(0, outers * count, std::max<int64_t>(1, kElementsPerThread / inners),
+    const int64_t count = std::ssize(places), grain = std::max<int64_t>(1, kElementsPerThread / inners);
+    const auto row = [&](int64_t outer, int64_t first, int64_t last) {
+      const int64_t at = (first_outer + outer) * neurons, of = outer * count;
+      for (int64_t i = first; i < last; ++i)
+        copy((at + places[static_cast<size_t>(i)]) * inner + first_inner, (of + i) * inners);
+    };
+    if (outers == 1) return parallel_for(0, count, grain, [&](int64_t first, int64_t last) { row(0, first, last); });
+    parallel_for(0, outers, std::max<int64_t>(1, grain / std::max<int64_t>(1, count)),
                  [&](int64_t first, int64_t last) {
-                   for (int64_t run = first; run < last; ++run) {
-                     const int64_t outer = first_outer + run / count, place = places[static_cast<size_t>(run % count)];
-                     copy((outer * neurons + place) * inner + first_inner, run * inners);
-                   }
+                   for (int64_t outer = first; outer < last; ++outer) row(outer, 0, count);
                  });
   }
 };
@@ -123,10 +134,10 @@ void NeuronDeal::exchange(const Tensor& x, const Piece& piece, Account account) 
       message += std::ssize(list) * width;
     }
   };
-  each(leaving_, sent_.data<float>(), [&](const float* at, float* of) { std::copy_n(at, piece.inners, of); });
+  each(leaving_, sent_.data<float>(), [&](const float* at, float* of) { copy_run(at, piece.inners, of); });
   Tensor arrived = received_.slice(0, elements);
   communicator_.all_to_all(sent_.slice(0, elements), counts(leaving_), arrived, counts(arriving_), account).wait();
-  each(arriving_, received_.data<float>(), [&](float* at, const float* of) { std::copy_n(of, piece.inners, at); });
+  each(arriving_, received_.data<float>(), [&](float* at, const float* of) { copy_run(of, piece.inners, at); });
 }
 
 }  // namespace tern
