@@ -55,13 +55,11 @@ class IstProperties final : public Experiment {
   Report report(const Results& results) const override {
     std::string text = fmt::format(
         "A perceptron 32-64-64-8 is dealt out to n workers in {} rounds, by the partition that `--method ist` uses. "
-        "M(x) "
-        "keeps the elements of a tensor x that are in the first worker's subnet, times 1/ξ; the others are 0. ξ is "
-        "their "
-        "share: 1/n of a tensor with one hidden dimension, 1/n² of one with two. Property 1 is E M(x) = x: ⟨M(x), x⟩ / "
-        "‖x‖² is 1, and ‖mean − x‖², divided by what the variance leaves after so many rounds, is about 1. Property 2 "
-        "is E "
-        "‖M(x) − x‖² = (1 − ξ)/ξ ‖x‖². The last column says how many workers train an element in a round.\n\n",
+        "M(x) keeps the elements of a tensor x that are in the first worker's subnet, times 1/ξ; the others are 0. ξ "
+        "is their share: 1/n of a tensor with one hidden dimension, 1/n² of one with two. Property 1 is E M(x) = x: "
+        "⟨M(x), x⟩ / ‖x‖² is 1, and ‖mean − x‖², divided by what the variance leaves after so many rounds, is about "
+        "1. Property 2 is E ‖M(x) − x‖² = (1 − ξ)/ξ ‖x‖². The last column says how many workers train an element in a "
+        "round.\n\n",
         rounds_);
     std::vector<std::vector<std::string>> rows = {
         {"n", "tensor", "ξ", "(1) along x", "(1) ‖mean − x‖²", "(2) variance", "(1 − ξ)/ξ", "workers of an element"}};

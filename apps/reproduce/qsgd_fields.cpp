@@ -163,15 +163,11 @@ class QsgdFields final : public Experiment {
   Report report(const Results& results) const override {
     std::string text = fmt::format(
         "ResNet-20 is trained on {} with floats, by `train_resnet`'s recipe. In the first, the middle and the last of "
-        "{} "
-        "steps, tern's codec codes the gradient of every filter bank and matrix {} times. With `align=none` a bucket "
-        "is "
-        "that many consecutive values. With `align=field` it has whole receptive fields: all weights of an output "
-        "unit. "
-        "It has as many as fit, at least one. ResNet-20's fields have 27 to 576 weights, so a bucket of 128 becomes up "
-        "to 4.5 times as long. Bits are for one element, scales included. The variance is ‖Q(g) − g‖² / ‖g‖². The "
-        "paper "
-        "prints no number for this.\n",
+        "{} steps, tern's codec codes the gradient of every filter bank and matrix {} times. With `align=none` a "
+        "bucket is that many consecutive values. With `align=field` it has whole receptive fields: all weights of an "
+        "output unit. It has as many as fit, at least one. ResNet-20's fields have 27 to 576 weights, so a bucket of "
+        "128 becomes up to 4.5 times as long. Bits are for one element, scales included. The variance is ‖Q(g) − g‖² "
+        "/ ‖g‖². The paper prints no number for this.\n",
         data_.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**", iterations_,
         draws_);
     const auto found = results.find(kFieldRun);

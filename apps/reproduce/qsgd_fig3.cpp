@@ -27,10 +27,9 @@ class QsgdFigure3 final : public Experiment {
   Report report(const Results& results) const override {
     const std::string text = fmt::format(
         "Figure 3b. {} The workers are threads of one machine behind `--link {}`, and share its cores. The paper's "
-        "error is "
-        "that of frames; this is that of phones.\n\nFigures 3a (AlexNet) and 3c (ResNet-50) need ImageNet, which tern "
-        "does "
-        "not have: `train_alexnet` and `train_resnet --data images --data-dir DIR` train both networks on it.\n\n{}",
+        "error is that of frames; this is that of phones.\n\nFigures 3a (AlexNet) and 3c (ResNet-50) need ImageNet, "
+        "which tern does not have: `train_alexnet` and `train_resnet --data images --data-dir DIR` train both "
+        "networks on it.\n\n{}",
         setting_.sentences(), kLink, table(results));
     return {.text = text, .figures = {{"error.svg", figure(results)}}};
   }

@@ -27,10 +27,9 @@ class QsgdTable1Lstm final : public Experiment {
   Report report(const Results& results) const override {
     Report report = training_.report(results);
     report.text += fmt::format(
-        "\n## Time of a step\n\nEach is the median of {} steps behind `--link`. The workers are threads of one machine "
-        "and "
-        "share its cores, so a step computes for {} workers in turn. Nothing overlaps; the paper uses double "
-        "buffering.\n\n{}",
+        "\n## Time of a step\n\nEach is the median of {} steps behind `--link`. The workers are threads of one "
+        "machine and share its cores, so a step computes for {} workers in turn. Nothing overlaps; the paper uses "
+        "double buffering.\n\n{}",
         timed_steps(), setting_.workers, times(results));
     return report;
   }
@@ -43,9 +42,8 @@ class QsgdTable1Lstm final : public Experiment {
                                     {"100 Mbit/s", "rate=100mbit,latency=0.1ms"}};
   static constexpr const char* kPaper =
       "\n\nThe paper trains on labels of every frame, which the corpus does not have, and gives the accuracy of "
-      "frames: "
-      "81.13 % with floats and 81.15 % with 4 bits, 2 times faster on 2 GPUs. So only the loss to the float row is "
-      "comparable.";
+      "frames: 81.13 % with floats and 81.15 % with 4 bits, 2 times faster on 2 GPUs. So only the loss to the float "
+      "row is comparable.";
 
   int64_t timed_steps() const { return setting_.quick ? 5 : 10; }
 

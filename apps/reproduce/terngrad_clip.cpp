@@ -19,10 +19,8 @@ const std::vector<ComparedCodec> kClipModes = {
 
 constexpr const char* kModes =
     " Workers share their scalers (eq. 4): S is the largest of all workers' 2.5 σ. With `clip-mode=paper` a gradient "
-    "is "
-    "clipped at S. With `clip-mode=own` each worker clips at its own 2.5 σ first. The paper does not say which of the "
-    "two "
-    "it ran, and prints no number that tells them apart.";
+    "is clipped at S. With `clip-mode=own` each worker clips at its own 2.5 σ first. The paper does not say which of "
+    "the two it ran, and prints no number that tells them apart.";
 
 std::unique_ptr<Experiment> make_lenet(const ExperimentOptions& options) {
   const DataChoice data = choose_data("terngrad-clip-lenet", options, {"mnist", "digits"});

@@ -67,11 +67,9 @@ std::string googlenet_setting(const GoogLeNetForm& form) {
   std::string text = fmt::format(
       "GoogLeNet with batch norm and without auxiliary classifiers, on {}. Inputs are 224×224: random areas of 8 to "
       "100 % of the picture, mirrored, with random brightness, saturation and contrast; for the test, the middle of "
-      "the "
-      "picture. Momentum is 0.9; the learning rate falls along a polynomial of power 0.5 (section 4.2). Each worker "
-      "has "
-      "its own batch statistics. TernGrad clips at 2.5 σ. It leaves the last layer, and tensors of fewer than 9,217 "
-      "elements, in float, as the authors' code does.",
+      "the picture. Momentum is 0.9; the learning rate falls along a polynomial of power 0.5 (section 4.2). Each "
+      "worker has its own batch statistics. TernGrad clips at 2.5 σ. It leaves the last layer, and tensors of fewer "
+      "than 9,217 elements, in float, as the authors' code does.",
       form.data.name == "shapes224" ? "generated shapes, **not the paper's ImageNet**"
                                     : "the images of a folder (the paper's are ImageNet's)");
   if (form.brief)

@@ -127,22 +127,18 @@ class TernGradTheorem1 final : public Experiment {
   Report report(const Results& results) const override {
     std::string text = fmt::format(
         "Each step draws one example and codes its gradient with tern's codec: w ← w − γ Q(∇f_i(w)), with γ = 2/(ℓ (t "
-        "+ "
-        "{})). So Σ γ is infinite and Σ γ² is not (Assumption 2). ℓ is the strong convexity. Theorem 1 covers "
-        "`ternary`, "
-        "which is unbiased: `--codec ternary:clip=0`. It does not cover the other two. Clipping at 2.5 σ, the default, "
-        "is a bias, and so is rounding to the nearest of −s, 0, s. Almost sure convergence means that every seed's "
-        "distance goes to 0. The paper prints no measurement.\n",
+        "+ {})). So Σ γ is infinite and Σ γ² is not (Assumption 2). ℓ is the strong convexity. Theorem 1 covers "
+        "`ternary`, which is unbiased: `--codec ternary:clip=0`. It does not cover the other two. Clipping at 2.5 σ, "
+        "the default, is a bias, and so is rounding to the nearest of −s, 0, s. Almost sure convergence means that "
+        "every seed's distance goes to 0. The paper prints no measurement.\n",
         kOffset);
     for (const Problem& problem : kProblems)
       text += fmt::format("\n## {}\n\n‖w − w*‖², start = 1; the largest of {} seeds:\n\n{}", problem.title, seeds_,
                           distance_table(problem, results));
     text += fmt::format(
         "\n## Lemma 1\n\nEquation (25) says E{{h' − h}} + 2γ (w − w*)ᵀ∇C(w) = γ² E{{s ‖g‖₁}}, with h = ‖w − w*‖² "
-        "before a "
-        "step and h' after it. This gives Lemma 1's condition if Assumption 3 bounds the right side by A + B h. Both "
-        "sides "
-        "over γ², with all examples and {} draws of the codes:\n\n{}",
+        "before a step and h' after it. This gives Lemma 1's condition if Assumption 3 bounds the right side by A + B "
+        "h. Both sides over γ², with all examples and {} draws of the codes:\n\n{}",
         draws_, lemma_table(results));
     return {.text = text, .figures = {{"distance.svg", figure(results)}}};
   }

@@ -18,7 +18,7 @@ ExperimentOptions drawn_data(const std::string& name) {
   ExperimentOptions options;
   options.quick = true;
   if (name == "qsgd-1bit" || name == "qsgd-perceptron") options.data = "digits";
-  if (name == "qsgd-table1") options.data = "shapes";
+  if (name == "qsgd-table1" || name == "qsgd-fields") options.data = "shapes";
   if (name == "qsgd-table1-lstm" || name == "qsgd-fig3") options.data_dir = "an4";  // only runs read it
   return options;
 }
