@@ -9,7 +9,7 @@ std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks
   for (const CutTensor& tensor : tensors) total += tensor.count;
   std::vector<Shard> shards(static_cast<size_t>(ranks));
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const auto [count, granule] = tensors[i];
+    const int64_t count = tensors[i].count, granule = tensors[i].granule;
     const auto cut = [&](int64_t rank) {
       const int64_t within = total * rank / ranks - before;
       return within >= count ? count : std::max<int64_t>(0, within) / granule * granule;
