@@ -37,6 +37,7 @@ class IstFigure3 final : public Experiment {
         workers_(ist_workers(options, options.quick ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{2, 4, 8})),
         steps_(options.iterations.value_or(options.quick ? 20 : 40)) {
     refuse_seeds("ist-fig3", options);
+    for (IstTask& task : tasks_) task.waits = true, task.evaluates_rounds = false;
   }
 
   std::vector<Run> runs() const override {

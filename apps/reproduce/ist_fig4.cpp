@@ -43,12 +43,18 @@ class IstFigure4 final : public Experiment {
   std::vector<Run> runs() const override {
     std::vector<Run> all;
     for (size_t i = 0; i < tasks_.size(); ++i)
-      for (const IstMethod& method : ist_methods()) all.push_back(make_run(tasks_[i], run_of(i, method)));
+      for (const IstMethod& method : ist_methods()) {
+        const IstRun run = run_of(i, method);
+        Run rank = make_rank_run(tasks_[i], run);
+        if (!tasks_[i].waits && std::ranges::find(all, rank.name, &Run::name) == all.end())
+          all.push_back(std::move(rank));
+        all.push_back(make_run(tasks_[i], run));
+      }
     return all;
   }
 
   Report report(const Results& results) const override {
-    std::string text = ist_setting(tasks_);
+    std::string text = ist_setting(tasks_) + ist_rounds(tasks_);
     std::string csv = "task,method,workers,step,seconds,accuracy,loss,bytes_sent\n";
     std::vector<Chart> charts;
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -57,9 +63,11 @@ class IstFigure4 final : public Experiment {
       charts.push_back(chart(i, results));
       for (const IstMethod& method : ist_methods())
         if (const RunResult* result = find_result(results, tasks_[i], run_of(i, method)))
-          for (const CurvePoint& point : result->curve)
+          for (const CurvePoint& point : result->curve) {
+            const auto at = seconds(i, method, point, results);
             csv += fmt::format("{},{},{},{},{},{},{},{}\n", tasks_[i].name, method.name(), workers_[i], point.step,
-                               point.seconds, point.score, point.loss, point.bytes_sent);
+                               at ? fmt::format("{:.6g}", *at) : "", point.score, point.loss, point.bytes_sent);
+          }
     }
     return {
         .text = text,
@@ -70,7 +78,15 @@ class IstFigure4 final : public Experiment {
 
  private:
   IstRun run_of(size_t task, const IstMethod& method) const {
-    return {.method = &method, .workers = workers_[task], .steps = tasks_[task].steps(workers_[task])};
+    return {.method = &method,
+            .workers = workers_[task],
+            .steps = tasks_[task].steps(workers_[task]),
+            .local_steps = tasks_[task].local_steps};
+  }
+
+  std::optional<double> seconds(size_t task, const IstMethod& method, const CurvePoint& point,
+                                const Results& results) const {
+    return seconds_at(results, tasks_[task], run_of(task, method), {static_cast<double>(point.step), point.seconds});
   }
 
   std::string table(size_t task, const Results& results) const {
@@ -80,31 +96,30 @@ class IstFigure4 final : public Experiment {
       const RunResult* result = find_result(results, tasks_[task], run);
       if (!result) continue;
       const CurvePoint& end = result->curve.back();
-      rows.push_back({method.title, std::to_string(run.steps), fmt::format("{:.1f}", end.seconds),
+      rows.push_back({method.title, std::to_string(run.steps), cell(seconds(task, method, end, results), 1),
                       fmt::format("{:.1f}", static_cast<double>(end.bytes_sent) / 1e6),
                       fmt::format("{:.2f}", 100 * end.score)});
     }
     return markdown_table(rows);
   }
 
-  static std::optional<double> seconds_to(const RunResult& result) {
-    const auto found = crossing(result, kLevel);
-    return found ? std::optional(found->seconds) : std::nullopt;
+  std::optional<double> seconds_to_level(size_t task, const IstMethod& method, const Results& results) const {
+    const IstRun run = run_of(task, method);
+    const RunResult* result = find_result(results, tasks_[task], run);
+    const auto found = result ? crossing(*result, kLevel) : std::nullopt;
+    return found ? seconds_at(results, tasks_[task], run, *found) : std::nullopt;
   }
 
   /// The speed-ups of IST in reaching the accuracy of the paper's text.
   std::string speedups(size_t task, const Results& results) const {
     std::vector<std::vector<std::string>> rows = {
         {fmt::format("to {:.0f} %", 100 * kLevel), "seconds", "IST's", "times as fast", "the paper's"}};
-    const RunResult* ist = find_result(results, tasks_[task], run_of(task, ist_methods()[2]));
+    const auto fast = seconds_to_level(task, ist_methods()[2], results);
     for (const auto& [network, slower, paper] : kPaperSpeedups)
       for (const IstMethod& method : ist_methods()) {
         if (network != tasks_[task].paper || method.method != slower) continue;
-        const RunResult* other = find_result(results, tasks_[task], run_of(task, method));
-        std::optional<double> slow, fast, times;
-        if (other) slow = seconds_to(*other);
-        if (ist) fast = seconds_to(*ist);
-        if (slow && fast) times = *slow / *fast;
+        const auto slow = seconds_to_level(task, method, results);
+        const auto times = slow && fast ? std::optional(*slow / *fast) : std::nullopt;
         rows.push_back({method.title, cell(slow, 1), cell(fast, 1), cell(times, 1), fmt::format("{:.1f}", paper)});
       }
     return markdown_table(rows);
@@ -112,13 +127,14 @@ class IstFigure4 final : public Experiment {
 
   Chart chart(size_t task, const Results& results) const {
     Chart chart = {.title = fmt::format("{}, {} workers", tasks_[task].title, workers_[task]),
-                   .x_label = "seconds",
+                   .x_label = tasks_[task].waits ? "seconds" : "seconds on own machines",
                    .series = {},
                    .y_suffix = " %"};
     for (const IstMethod& method : ist_methods()) {
       Series line = {.label = method.title, .color = method.color, .points = {}, .markers = true};
       if (const RunResult* result = find_result(results, tasks_[task], run_of(task, method)))
-        for (const CurvePoint& point : result->curve) line.points.emplace_back(point.seconds, 100 * point.score);
+        for (const CurvePoint& point : result->curve)
+          if (const auto x = seconds(task, method, point, results)) line.points.emplace_back(*x, 100 * point.score);
       chart.series.push_back(line);
     }
     if (const auto seconds = extent(chart.series, &Point::first)) chart.x_range = {0, 1.02 * seconds->second};

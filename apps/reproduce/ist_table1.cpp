@@ -51,9 +51,9 @@ class IstTable1 final : public Experiment {
  public:
   explicit IstTable1(const ExperimentOptions& options)
       : tasks_(ist_tasks("ist-table1", options)), seeds_(options.seeds.value_or(1)) {
-    const std::vector<int64_t> all(std::begin(kPaperWorkers), std::end(kPaperWorkers));
     for (const IstTask& task : tasks_)
-      workers_.push_back(ist_workers(options, options.quick && task.hidden == 0 ? std::vector<int64_t>{2} : all));
+      workers_.push_back(
+          ist_workers(options, options.quick && task.hidden == 0 ? std::vector<int64_t>{2} : task.usual_workers));
   }
 
   std::vector<Run> runs() const override {
@@ -62,19 +62,22 @@ class IstTable1 final : public Experiment {
     const auto add = [&](Run run) {
       if (names.insert(run.name).second) all.push_back(std::move(run));
     };
-    for (int64_t seed = 1; seed <= seeds_; ++seed)
-      for (size_t i = 0; i < tasks_.size(); ++i)
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      const IstTask& task = tasks_[i];
+      if (task.hidden > 0)
         for (const int64_t workers : workers_[i])
-          for (const IstMethod& method : ist_methods()) {
-            const IstRun run = run_of(tasks_[i], method, workers, seed);
-            if (tasks_[i].hidden > 0) add(make_rank_run(tasks_[i], run));
-            add(make_run(tasks_[i], run));
-          }
+          for (const IstMethod& method : ist_methods()) add(make_rank_run(task, run_of(task, &method, workers, 1)));
+      for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed)
+        for (const int64_t workers : workers_[i])
+          for (const IstMethod& method : ist_methods()) add(make_run(task, run_of(task, &method, workers, seed)));
+      for (int64_t seed = 1; shows_one_worker(task) && seed <= task.seeds(seeds_); ++seed)
+        add(make_run(task, run_of(task, nullptr, 1, seed)));
+    }
     return all;
   }
 
   Report report(const Results& results) const override {
-    std::string text = ist_setting(tasks_);
+    std::string text = ist_setting(tasks_) + ist_rounds(tasks_);
     text += fmt::format(
         "\nThe columns tell when training first has the accuracy: a point on the line between two evaluations. Numbers "
         "are means of {} seed{}. *Seconds here* are those of training on this machine, without evaluations. *Own "
@@ -94,8 +97,15 @@ class IstTable1 final : public Experiment {
   }
 
  private:
-  static IstRun run_of(const IstTask& task, const IstMethod& method, int64_t workers, int64_t seed) {
-    return {.method = &method, .workers = workers, .steps = task.steps(workers), .seed = seed};
+  static bool shows_one_worker(const IstTask& task) { return !task.waits; }
+
+  /// Without a method: one worker alone.
+  static IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed) {
+    return {.method = method,
+            .workers = workers,
+            .steps = task.steps(workers),
+            .local_steps = task.local_steps,
+            .seed = seed};
   }
 
   static std::vector<double> levels(const IstTask& task) {
@@ -116,11 +126,11 @@ class IstTable1 final : public Experiment {
   }
 
   /// nullopt if no seed has finished, or if one of them never had the accuracy.
-  std::optional<Reached> reached(const IstTask& task, double accuracy, size_t method, int64_t workers,
+  std::optional<Reached> reached(const IstTask& task, double accuracy, const IstMethod* method, int64_t workers,
                                  const Results& results) const {
     std::vector<double> steps, seconds, own;
-    for (int64_t seed = 1; seed <= seeds_; ++seed) {
-      const IstRun run = run_of(task, ist_methods()[method], workers, seed);
+    for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed) {
+      const IstRun run = run_of(task, method, workers, seed);
       const RunResult* result = find_result(results, task, run);
       if (!result) continue;
       const auto found = crossing(*result, accuracy);
@@ -145,11 +155,16 @@ class IstTable1 final : public Experiment {
       return from ? std::optional<double>((*from).*member) : std::nullopt;
     };
     const auto own = [](const std::optional<Reached>& from) { return from ? from->own_seconds : std::nullopt; };
-    for (const double accuracy : levels(task))
+    for (const double accuracy : levels(task)) {
+      if (shows_one_worker(task)) {
+        const auto alone = reached(task, accuracy, nullptr, 1, results);
+        rows.push_back({fmt::format("{:.2f}", accuracy), "1", "SGD", cell(get(alone, &Reached::steps), 0),
+                        cell(get(alone, &Reached::seconds), 1), "–", cell(own(alone), 1), "–", "–", "–"});
+      }
       for (const int64_t workers : all_workers) {
-        const auto ist = reached(task, accuracy, kIst, workers, results);
+        const auto ist = reached(task, accuracy, &ist_methods()[kIst], workers, results);
         for (size_t method = 0; method <= kIst; ++method) {
-          const auto mine = reached(task, accuracy, method, workers, results);
+          const auto mine = reached(task, accuracy, &ist_methods()[method], workers, results);
           const auto seconds = get(mine, &Reached::seconds);
           const auto paper = paper_seconds(task, accuracy, method, workers);
           rows.push_back({fmt::format("{:.2f}", accuracy), std::to_string(workers), ist_methods()[method].title,
@@ -159,6 +174,7 @@ class IstTable1 final : public Experiment {
                           cell(ratio(paper, paper_seconds(task, accuracy, kIst, workers)), 2)});
         }
       }
+    }
     return markdown_table(rows);
   }
 
@@ -175,7 +191,7 @@ class IstTable1 final : public Experiment {
       const IstMethod& shown = ist_methods()[method];
       Series line = {.label = shown.title, .color = shown.color, .points = {}, .markers = true};
       for (size_t i = 0; i < workers.size(); ++i) {
-        const auto found = reached(task, accuracy, method, workers[i], results);
+        const auto found = reached(task, accuracy, &shown, workers[i], results);
         if (!found || (task.hidden > 0 && !found->own_seconds)) continue;
         const double seconds = found->own_seconds.value_or(found->seconds);
         line.points.emplace_back(static_cast<double>(i), seconds);

@@ -31,8 +31,8 @@ class IstTable3 final : public Experiment {
 
   std::vector<Run> runs() const override {
     std::vector<Run> all;
-    for (int64_t seed = 1; seed <= seeds_; ++seed)
-      for (const IstTask& task : tasks_)
+    for (const IstTask& task : tasks_)
+      for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed)
         for (const int64_t workers : workers_)
           for (const IstMethod& method : ist_methods())
             all.push_back(make_run(task, run_of(task, method, workers, seed)));
@@ -40,7 +40,7 @@ class IstTable3 final : public Experiment {
   }
 
   Report report(const Results& results) const override {
-    std::string text = ist_setting(tasks_);
+    std::string text = ist_setting(tasks_) + ist_rounds(tasks_);
     std::vector<Chart> charts;
     for (const IstTask& task : tasks_) {
       text += fmt::format("\n## {}\n\n{}", task.title, table(task, results));
@@ -53,14 +53,18 @@ class IstTable3 final : public Experiment {
 
  private:
   static IstRun run_of(const IstTask& task, const IstMethod& method, int64_t workers, int64_t seed) {
-    return {.method = &method, .workers = workers, .steps = task.steps(workers), .seed = seed};
+    return {.method = &method,
+            .workers = workers,
+            .steps = task.steps(workers),
+            .local_steps = task.local_steps,
+            .seed = seed};
   }
 
   /// Accuracies in percent, of the seeds that have finished.
   std::vector<double> accuracies(const IstTask& task, const IstMethod& method, int64_t workers,
                                  const Results& results) const {
     std::vector<double> found;
-    for (int64_t seed = 1; seed <= seeds_; ++seed)
+    for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed)
       if (const RunResult* result = find_result(results, task, run_of(task, method, workers, seed)))
         found.push_back(100 * result->score);
     return found;

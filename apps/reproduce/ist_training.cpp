@@ -22,8 +22,7 @@ using namespace trainer;
 
 constexpr int64_t kIstBatch = 128;  ///< batch of each worker, as in the authors' code
 constexpr const char* kLatency = "0.1ms";
-constexpr int64_t kCalibrated = 20;  ///< batches for batch-norm statistics
-constexpr int64_t kRankSteps = 30;   ///< of a run that measures a rank's computation
+constexpr int64_t kRankSteps = 30;  ///< of a run that measures a rank's computation
 
 /// A network of the paper's two-layer size, trained on melodies: 4,096 numbers, 35 classes.
 IstTask tones_perceptron(const ExperimentOptions& options) {
@@ -53,7 +52,7 @@ IstTask speech_perceptron(const ExperimentOptions& options, const DataChoice& da
                                hidden, describe_dataset(settings).spec.classes),
           .paper = layers == 2 ? kSpeech2 : kSpeech3,
           .program = networks::mlp().program(),
-          .flags = {"--data", data.name, "--layers", std::to_string(layers), "--optimizer", "sgd", "--lr", "0.05"},
+          .flags = {"--data", data.name, "--layers", std::to_string(layers), "--optimizer", "sgd", "--lr", "0.1"},
           .places = data.places(),
           .scope = SubnetScope::fc,
           .rate = "1gbit",
@@ -63,7 +62,12 @@ IstTask speech_perceptron(const ExperimentOptions& options, const DataChoice& da
           .iterations = options.iterations,
           .shortened = options.quick,
           .hidden = hidden,
-          .evaluates_rounds = true};
+          .evaluates_rounds = true,
+          .waits = false,
+          .local_steps = 20,
+          .calibrated = 4,
+          .usual_workers = layers == 2 ? std::vector<int64_t>{2, 4, 8} : std::vector<int64_t>{2, 4},
+          .one_seed = layers == 3};
 }
 
 IstTask residual_network(const ExperimentOptions& options, const DataChoice& data) {
@@ -171,19 +175,20 @@ Run make_run(const IstTask& task, const IstRun& run) {
   if (task.hidden > 0) add({"--hidden", std::to_string(task.hidden)});
   add({"--local-batch-size", std::to_string(task.batch)});
   add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
-  if (!together) return made;
-  add({"--workers", std::to_string(run.workers), "--transport", "inproc"});
-  add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency), "--method", method});
-  add({"--calibrate-batches", std::to_string(kCalibrated)});
-  if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
-  if (run.method->method == TrainingMethod::ist) add({"--ist-scope", to_string(task.scope)});
   if (task.evaluates_rounds)
     add({"--eval-every", std::to_string(shares ? std::max<int64_t>(1, run.local_steps / 4) : run.local_steps)});
+  if (together || task.evaluates_rounds) add({"--calibrate-batches", std::to_string(task.calibrated)});
+  if (!together) return made;
+  add({"--workers", std::to_string(run.workers), "--transport", "inproc", "--method", method});
+  if (task.waits) add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency)});
+  if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
+  if (run.method->method == TrainingMethod::ist) add({"--ist-scope", to_string(task.scope)});
   return made;
 }
 
 Run make_rank_run(const IstTask& task, const IstRun& run) {
-  const int64_t hidden = run.method->method == TrainingMethod::ist ? task.hidden / run.workers : task.hidden;
+  const bool ist = run.method && run.method->method == TrainingMethod::ist;
+  const int64_t hidden = ist ? task.hidden / run.workers : task.hidden;
   Run made = {
       .name = fmt::format("{}-one-rank-{}-neurons", task.name, hidden),
       .program = task.program,
@@ -208,6 +213,13 @@ std::optional<double> own_machine_seconds(const Results& results, const IstTask&
   return rank->second.step_seconds + bytes / parse_link("rate=" + task.rate).bytes_per_second;
 }
 
+std::optional<double> seconds_at(const Results& results, const IstTask& task, const IstRun& run,
+                                 const Crossing& point) {
+  if (task.waits) return point.seconds;
+  const auto step = own_machine_seconds(results, task, run);
+  return step ? std::optional(*step * point.steps) : std::nullopt;
+}
+
 const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run) {
   const auto found = results.find(run_name(task, run));
   return found == results.end() ? nullptr : &found->second;
@@ -226,17 +238,30 @@ std::string ist_links(const std::vector<IstTask>& tasks) {
 
 std::string ist_setting(const std::vector<IstTask>& tasks) {
   std::string text;
-  for (const IstTask& task : tasks)
-    text += fmt::format("- {} (the paper's: {}): batch of {} for each worker, link of {} and {}{}.\n", task.title,
-                        task.paper, task.batch, task.rate, kLatency,
-                        !task.shortened ? "" : "; **not the paper's size, length or data**");
+  for (const IstTask& task : tasks) {
+    text += fmt::format("- {} (the paper's: {}): batch of {} for each worker, {} training examples, ", task.title,
+                        task.paper, task.batch, task.images);
+    text += task.iterations ? fmt::format("{} steps", *task.iterations) : fmt::format("{} epochs", task.epochs);
+    text += fmt::format(", `{}`, link of {}", fmt::join(task.flags, " "), task.rate);
+    text += task.waits ? fmt::format(" and {}", kLatency) : ", for which no message waits here";
+    text += fmt::format(", batch-norm statistics of {} training batches{}.\n", task.calibrated,
+                        task.shortened ? "; **not the paper's size, length or data**" : "");
+  }
   return text + fmt::format(
-                    "\nWorkers are threads of one machine and share its {} cores. Messages between them wait as long "
-                    "as on such a link. So computation takes longer here than if each worker had a machine of its own. "
-                    "All methods and all numbers of workers have the same learning rate. Every method is evaluated "
-                    "with batch-norm statistics of {} training batches, as section 3.3 describes it for IST. Running "
+                    "\nWorkers are threads of one machine and share its {} cores. So computation takes longer here "
+                    "than if each worker had a machine of its own. Unless a network's line says otherwise, messages "
+                    "between them wait as long as on such a link. All "
+                    "methods and all numbers of workers have the same learning rate. Every method is evaluated with "
+                    "batch-norm statistics of training batches, as section 3.3 describes it for IST. Running "
                     "statistics would lag behind, and more so if an epoch has fewer steps.\n",
-                    std::thread::hardware_concurrency(), kCalibrated);
+                    std::thread::hardware_concurrency());
+}
+
+std::string ist_rounds(const std::vector<IstTask>& tasks) {
+  std::string text = "\nLocal SGD and IST exchange after";
+  for (const IstTask& task : tasks)
+    text += fmt::format("{} {} steps of {}", &task == &tasks.front() ? "" : ",", task.local_steps, task.title);
+  return text + ".\n";
 }
 
 }  // namespace tern::reproduce

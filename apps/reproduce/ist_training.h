@@ -39,9 +39,15 @@ struct IstTask {
   bool shortened = false;                  ///< the paper has no such network, or trains it longer
   int64_t hidden = 0;                      ///< neurons of each hidden layer of a perceptron; 0: a convolutional network
   bool evaluates_rounds = false;           ///< evaluations follow rounds, because an epoch has few steps
+  bool waits = true;  ///< messages wait as long as on the link; if not, own_machine_seconds alone counts its time
+  int64_t local_steps = 10;                        ///< J of local SGD and IST, unless a figure compares several
+  int64_t calibrated = 20;                         ///< batches for batch-norm statistics
+  std::vector<int64_t> usual_workers = {2, 4, 8};  ///< without --workers
+  bool one_seed = false;                           ///< even with --seeds, because a run takes long
 
   int64_t epoch_steps(int64_t workers) const { return images / workers / batch; }
   int64_t steps(int64_t workers) const { return iterations.value_or(epochs * epoch_steps(workers)); }
+  int64_t seeds(int64_t asked) const { return one_seed ? 1 : asked; }
 };
 
 /// A method of distributed training.
@@ -62,7 +68,7 @@ struct IstRun {
   const IstMethod* method = nullptr;  ///< null: one worker alone
   int64_t workers = 1;
   int64_t steps = 0;
-  int64_t local_steps = 10;  ///< J, for methods with local steps
+  int64_t local_steps = 1;  ///< J, for methods with local steps
   int64_t seed = 1;
 };
 
@@ -86,6 +92,9 @@ Run make_rank_run(const IstTask& task, const IstRun& run);
 /// Seconds of a step of `run`, a perceptron's, if each worker had a machine with one such core: the measured
 /// computation of a rank, and rank 0's payload at the link's rate. nullopt if either run has not finished.
 std::optional<double> own_machine_seconds(const Results& results, const IstTask& task, const IstRun& run);
+/// Seconds of training until a point of `run`'s curve. If messages do not wait, they are those on own machines; nullopt
+/// if these are not known.
+std::optional<double> seconds_at(const Results& results, const IstTask& task, const IstRun& run, const Crossing& point);
 /// The result of a run; null if it has not finished.
 const RunResult* find_result(const Results& results, const IstTask& task, const IstRun& run);
 
@@ -97,5 +106,7 @@ std::string ist_links(const std::vector<IstTask>& tasks);
 
 /// Text for a page: how the tasks are trained and timed.
 std::string ist_setting(const std::vector<IstTask>& tasks);
+/// Text for a page: the tasks' IstTask::local_steps.
+std::string ist_rounds(const std::vector<IstTask>& tasks);
 
 }  // namespace tern::reproduce
