@@ -70,6 +70,12 @@ ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTens
   return {.wire = all_reduce_load(4 * scalers, ranks)};
 }
 
+void append_coded_mean(GradientCodec& codec, GradientTag tag, int ranks, Tensor& sum, std::vector<std::byte>& bytes) {
+  kernels::scale(sum, 1.0 / ranks, sum);
+  tag.key.purpose = Purpose::requantize;
+  codec.encode(tag, sum, bytes);
+}
+
 Tensor tensor_of(std::span<const std::byte> bytes) {
   return Tensor::from<uint8_t>({static_cast<int64_t>(bytes.size())},
                                {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});

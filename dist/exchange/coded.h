@@ -31,6 +31,10 @@ Tensor tensor_of(std::span<const std::byte> bytes);
 /// Reads the bytes of a u8 tensor, which must outlive the reader.
 ByteReader reader_of(const Tensor& bytes);
 
+/// Turns `sum` into the mean of `ranks` ranks, and appends its code. The codec's random numbers are those of
+/// Purpose::requantize, so they differ from those of the rank's own gradient `tag`.
+void append_coded_mean(GradientCodec& codec, GradientTag tag, int ranks, Tensor& sum, std::vector<std::byte>& bytes);
+
 /// The coded tensors of one rank's message, one after the other.
 struct CodedMessage {
   Tensor bytes;                  ///< u8

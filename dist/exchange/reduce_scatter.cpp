@@ -7,7 +7,6 @@
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/shards.h"
 #include "tern/dist/exchange/table.h"
-#include "tern/kernels/elementwise.h"
 
 namespace tern {
 
@@ -135,12 +134,8 @@ class ReduceScatter final : public Exchange {
     }
     const Stopwatch encoding(times_.encode);
     std::vector<std::byte> bytes;
-    for (size_t k = 0; k < shard.size(); ++k) {
-      kernels::scale(sums[k], 1.0 / communicator_.size(), sums[k]);
-      GradientTag tag = run.message[shard[k].tensor].tag;
-      tag.key.purpose = Purpose::requantize;
-      again_->encode(tag, sums[k], bytes);
-    }
+    for (size_t k = 0; k < shard.size(); ++k)
+      append_coded_mean(*again_, run.message[shard[k].tensor].tag, communicator_.size(), sums[k], bytes);
     return tensor_of(bytes);
   }
 
