@@ -324,10 +324,11 @@ struct CtcOptions {
 /// Connectionist temporal classification (Graves et al., 2006), as PyTorch's ctc_loss: -log of the probability that the
 /// frames of a sequence spell its labels. log_probabilities: [T, N, C], from log_softmax. labels: i64 [N, S] in [0, C),
 /// none of them the blank. The mean divides each loss by the number of its labels, at least 1, and then by N. A
-/// sequence that has fewer frames than labels, with one frame more between two equal labels, has an infinite loss and
-/// a gradient of NaN. The gradient by log_probabilities is that of the definition; PyTorch's has the gradient of
-/// log_softmax in it, so both agree on the gradient by the logits. The CPU checks labels and lengths. On CUDA, a
-/// sequence with one out of range gives NaN.
+/// sequence needs a frame for each label, and one more between two equal labels. With fewer, its loss is infinite and
+/// its gradient NaN, unless `zero_infinity`. The gradient with respect to log_probabilities is that of the definition;
+/// PyTorch's has the gradient of log_softmax in it. The gradient with respect to the logits is the same in both. All
+/// tensors except the lengths are on one device. The CPU checks labels and lengths. On CUDA, a sequence with one out of
+/// range gives NaN.
 Variable ctc_loss(const Variable& log_probabilities, const Tensor& labels, const CtcOptions& options = {});
 
 struct LinearCrossEntropyOptions {
@@ -344,7 +345,8 @@ struct LinearCrossEntropyOutput {
 /// The softmax cross-entropy of logits x · weightᵀ over very many classes, of which a row may have several as labels:
 /// the mean over the rows of -1/k · Σ log softmax(logits)[label] over the row's k labels. A row without labels has loss
 /// 0. x: [N, in]; weight: [classes, in]. The labels are a sparse matrix in CSR form: those of row n are labels[e] for e
-/// in [offsets[n], offsets[n + 1]), i64 in [0, classes); a label that comes twice counts twice.
+/// in [offsets[n], offsets[n + 1]), i64 in [0, classes); a label that comes twice counts twice. All
+/// tensors are on one device.
 ///
 /// Forward and backward compute the logits by chunks of classes, so no tensor [N, classes] is stored. The backward
 /// computes each chunk again. It can give the gradient of `weight` chunk by chunk, so that no second tensor [classes,

@@ -100,18 +100,11 @@ struct LinearCrossEntropy {
           " of shape ", offsets.shape(), ", expected i64 [labels] and i64 [", input.size(0) + 1, "]");
     check(options.chunk >= 1 && options.top >= 0, "linear_cross_entropy: chunks of ", options.chunk,
           " classes and the best ", options.top, ", expected 1 or more and 0 or more");
-    if (input.device() == Device{}) check_labels(matrix.size(0));
-  }
-
-  void check_labels(int64_t classes) const {
-    const auto label = labels.get().span<int64_t>(), offset = offsets.get().span<int64_t>();
-    const auto count = std::ssize(label);
-    check(offset.front() == 0 && offset.back() == count && std::ranges::is_sorted(offset),
-          "linear_cross_entropy: offsets from ", offset.front(), " to ", offset.back(), ", expected from 0 to ", count,
-          ", the number of labels, never falling");
-    const auto outside = std::ranges::find_if(label, [=](int64_t one) { return one < 0 || one >= classes; });
-    check(outside == label.end(), "linear_cross_entropy: label ", outside == label.end() ? 0 : *outside,
-          ", expected 0 to ", classes - 1, " for ", classes, " classes");
+    const Device device = input.device(), labels_on = labels.options().device, offsets_on = offsets.options().device;
+    check(matrix.device() == device && labels_on == device && offsets_on == device, "linear_cross_entropy: labels on ",
+          labels_on, ", offsets on ", offsets_on, ", weight on ", matrix.device(), ", input on ", device,
+          ", expected one device");
+    if (device == Device{}) kernels::check_bag_elements("linear_cross_entropy", bags(), matrix.size(0));
   }
 };
 

@@ -51,7 +51,9 @@ struct Sum {
   Tensor forward(const Tensor& x) {
     x_shape = x.shape();
     x_options = x.options();
-    const std::vector<bool> summed = which_are_reduced(mean ? "mean" : "sum", x_shape, dimensions);
+    const char* const operation = mean ? "mean" : "sum";
+    check(is_floating(x.dtype()), operation, ": elements are ", x.dtype(), ", expected f32, f64 or bf16");
+    const std::vector<bool> summed = which_are_reduced(operation, x_shape, dimensions);
     const int64_t count = reduced_count(x_shape, summed);
     kept = reduced_shape(x_shape, summed, true);
     check(!mean || count != 0, "mean: input of shape ", x.shape(),

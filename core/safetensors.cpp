@@ -367,11 +367,12 @@ class Source {
 void check_no_pickle(const std::string& file, std::string_view start) {
   const bool zip = start.starts_with("PK\3\4"), pickle = start.starts_with("\x80\2") && start.back() != '\0';
   if (!zip && !pickle) return;
-  fail_input({file,
-              ": a file of torch.save, expected a safetensors file. Convert it: python3 -c \"import sys, torch; from "
-              "safetensors.torch import save_file; save_file({k: v.contiguous() for k, v in torch.load(sys.argv[1], "
-              "map_location='cpu').items()}, sys.argv[2])\" ",
-              file, " ", std::filesystem::path(file).replace_extension("safetensors").string()});
+  fail_input(
+      {file, zip ? ": a zip archive" : ": a pickle",
+       ", as torch.save writes it, expected a safetensors file. Convert it: python3 -c \"import sys, torch; from "
+       "safetensors.torch import save_file; save_file({k: v.contiguous() for k, v in torch.load(sys.argv[1], "
+       "map_location='cpu').items()}, sys.argv[2])\" ",
+       file, " ", std::filesystem::path(file).replace_extension("safetensors").string()});
 }
 
 std::string read_header(Source& source) {

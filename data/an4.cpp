@@ -40,13 +40,9 @@ class Corpus {
 
  private:
   static fs::path archive_in(const fs::path& folder) {
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(folder))
-      for (const char* ending : {".tar", ".tar.gz", ".tar.xz", ".tgz"})
-        if (entry.path().string().ends_with(ending)) found.push_back(entry.path());
-    check_input(found.size() == 1, "an4: ", folder.string(), " has no folder etc or an4/etc, and ", found.size(),
-                " archives (.tar, .tar.gz, .tar.xz or .tgz), expected the corpus or one archive");
-    return found.front();
+    return find_one_file(folder, {".tar", ".tar.gz", ".tar.xz", ".tgz"},
+                         join({"an4: ", folder.string(), " has no folder etc or an4/etc, and "}),
+                         " archives (.tar, .tar.gz, .tar.xz or .tgz), expected the corpus or one archive");
   }
 
   void unpack(const fs::path& archive) {

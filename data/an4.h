@@ -15,9 +15,10 @@ namespace tern {
 /// word in the corpus's dictionary.
 ///
 /// The frames are the inputs of the LSTM of CNTK's example AN4, which QSGD trains. Of each frame, the cepstra c0 to
-/// c10, their first and their second differences count: 33 numbers. A difference is HTK's: Σ_θ θ·(c[t+θ] - c[t-θ]) / 10
-/// over θ = 1, 2. Each of the 33 numbers has mean 0 and variance 1 over the training set. Frame t of a sample is the
-/// stack of the 11 frames around frame stride·t. Beyond its ends, an utterance has copies of its first and last frame.
+/// c10, their first and their second differences are used: 33 numbers. A difference is HTK's: Σ_θ θ·(c[t+θ] - c[t-θ]) /
+/// 10 over θ = 1, 2. Each of the 33 numbers has mean 0 and variance 1 over the training set. Frame t of a sample is the
+/// stack of the 11 frames around frame stride·t. Copies of the first frame stand before an utterance, and copies of the
+/// last frame after it.
 class An4 final : public Dataset {
  public:
   static constexpr int64_t kCepstra = 13, kKept = 11;  ///< of a frame, in the file and here

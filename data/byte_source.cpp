@@ -189,6 +189,18 @@ std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   return file;
 }
 
+std::filesystem::path find_one_file(const std::filesystem::path& folder, const std::vector<std::string>& endings,
+                                    const std::string& before, const std::string& after) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (std::ranges::any_of(endings, [&](const std::string& ending) { return name.ends_with(ending); }))
+      found.push_back(entry.path());
+  }
+  check_input(found.size() == 1, before, found.size(), after);
+  return found.front();
+}
+
 std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file) {
   return std::make_unique<GzipSource>(std::move(name), std::move(file));
 }

@@ -39,6 +39,11 @@ std::vector<uint8_t> read_whole(ByteSource& source);
 /// Reads a whole file without unpacking it. Throws InputError, with the path, if the file cannot be read.
 std::vector<uint8_t> read_bytes(const std::filesystem::path& path);
 
+/// The one file in `folder` whose name ends in one of `endings`. Throws InputError if there is none or more than one.
+/// The message is `before`, the number of such files, and `after`.
+std::filesystem::path find_one_file(const std::filesystem::path& folder, const std::vector<std::string>& endings,
+                                    const std::string& before, const std::string& after);
+
 /// Unpack `file` and verify its checksums.
 std::unique_ptr<ByteSource> gzip_source(std::string name, std::vector<uint8_t> file);
 std::unique_ptr<ByteSource> xz_source(std::string name, std::vector<uint8_t> file);

@@ -20,7 +20,8 @@ constexpr uint32_t kMostOtherLabels = 8, kOwnFeatures = 12, kOtherFeatures = 12;
 /// Streams of `Purpose::extreme`. A sample's stream is the number of its split.
 constexpr uint32_t kLabelStream = 2;
 
-/// A value below n. Its octave, the values with equally many bits, is uniform, and so is the value in its octave.
+/// A value below n. Its octave, the values with equally many bits, is uniform, and so is the value in its octave. The
+/// last octave ends at n, so it may have fewer values, which are then likelier than their neighbours.
 int64_t draw_power_law(Chance& chance, int64_t n) {
   const int octaves = std::bit_width(static_cast<uint64_t>(n - 1)) + 1;
   const auto octave = chance.below(static_cast<uint32_t>(octaves));

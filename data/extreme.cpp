@@ -161,16 +161,11 @@ Sample ExtremeFile::sample(int64_t index) const {
 }
 
 std::filesystem::path find_extreme_file(const std::filesystem::path& folder, Split split) {
-  namespace fs = std::filesystem;
-  check_input(fs::is_directory(folder), "extreme-file: ", folder.string(), " is not a folder");
+  check_input(std::filesystem::is_directory(folder), "extreme-file: ", folder.string(), " is not a folder");
   const std::string ending = split == Split::train ? "train.txt" : "test.txt";
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder))
-    for (const char* packing : {"", ".gz", ".xz"})
-      if (entry.path().filename().string().ends_with(ending + packing)) found.push_back(entry.path());
-  check_input(found.size() == 1, "extreme-file: ", folder.string(), " has ", found.size(), " files whose names end in ",
-              ending, ", ", ending, ".gz or ", ending, ".xz, expected one");
-  return found.front();
+  return find_one_file(
+      folder, {ending, ending + ".gz", ending + ".xz"}, join({"extreme-file: ", folder.string(), " has "}),
+      join({" files whose names end in ", ending, ", ", ending, ".gz or ", ending, ".xz, expected one"}));
 }
 
 }  // namespace tern

@@ -44,12 +44,12 @@ class ExtremeFile final : public Dataset {
 /// InputError unless there is exactly one.
 std::filesystem::path find_extreme_file(const std::filesystem::path& folder, Split split);
 
-/// Generated samples of the same form. Features and labels have power laws: of the values in each octave [2^k, 2^(k +
-/// 1)), one is as likely as all values of another octave together. A sample has a main label and up to eight others,
-/// which follow from the main label. Each label has twelve features of its own; a sample has most of them for each of
-/// its labels, among others that say nothing. So the labels can be learnt from the features. Values have the norm 1 in
-/// each sample. A sample is a pure function of the options and its index, with the same bytes on every machine. Nothing
-/// is kept in memory.
+/// Generated samples of the same form. Features and labels have power laws. The octave [2^k, 2^(k+1)) of a value is
+/// uniform, and so is the value in its octave. The last octave may have fewer values, so these are likelier than their
+/// neighbours. A sample has a main label and up to eight others, which follow from the main label. Each label has up to
+/// twelve features of its own; a sample has most of them for each of its labels, among others that say nothing. So the
+/// labels can be learnt from the features. Values have the norm 1 in each sample. A sample is a pure function of the
+/// options and its index, with the same bytes on every machine. Nothing is kept in memory.
 class DrawnExtreme final : public Dataset {
  public:
   struct Options {

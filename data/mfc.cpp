@@ -1,5 +1,7 @@
 #include "tern/data/mfc.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 
@@ -8,7 +10,8 @@
 namespace tern {
 namespace {
 
-constexpr size_t kNumber = 4;  ///< bytes of a number
+constexpr size_t kNumber = 4;          ///< bytes of a number
+constexpr float kMostCepstrum = 1e6f;  ///< far above cepstra, and small enough for sums of squares
 
 uint32_t big_endian(std::span<const uint8_t> file, size_t at) {
   uint32_t number = 0;
@@ -32,8 +35,8 @@ Tensor parse_mfc(std::span<const uint8_t> file, const std::string& name, int64_t
   for (size_t i = 0; i < numbers.size(); ++i) {
     const size_t at = kNumber * (i + 1);
     numbers[i] = std::bit_cast<float>(big_endian(file, at));
-    check_input(std::isfinite(numbers[i]), name, ": byte ", at, ": found ", double{numbers[i]},
-                ", expected a finite number");
+    if (!(std::abs(numbers[i]) <= kMostCepstrum))  // also for NaN
+      fail_input({name, ": byte ", at, ": found ", fmt::format("{}", numbers[i]), ", expected a number within ±1e6"});
   }
   return frames;
 }

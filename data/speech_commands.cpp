@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFeatures = MelSpectrogram::kBands * MelSpectrogram::kFrames;
 constexpr uint8_t kMostCode = 63;  ///< of u8 features
-constexpr const char* kPackings[] = {"", ".gz", ".xz"};
 
 /// The folders with a word's clips, in order.
 std::vector<fs::path> word_folders(const fs::path& folder) {
@@ -39,21 +38,16 @@ std::vector<fs::path> word_folders(const fs::path& folder) {
 /// The manifest in `folder`; an empty path if there is none.
 fs::path find_manifest(const fs::path& folder) {
   check_input(fs::is_directory(folder), "speech-commands: ", folder.string(), " is not a folder");
-  for (const char* packing : kPackings)
+  for (const char* packing : {"", ".gz", ".xz"})
     if (const auto path = folder / join({"manifest.csv", packing}); fs::is_regular_file(path)) return path;
   return {};
 }
 
 /// The array beside a manifest.
 fs::path find_array(const fs::path& folder) {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder))
-    for (const char* packing : kPackings)
-      if (entry.path().string().ends_with(join({".npy", packing}))) found.push_back(entry.path());
-  std::ranges::sort(found);
-  check_input(found.size() == 1, "speech-commands: ", folder.string(), " has a manifest and ", found.size(),
-              " arrays (.npy, .npy.gz or .npy.xz), expected one");
-  return found.front();
+  return find_one_file(folder, {".npy", ".npy.gz", ".npy.xz"},
+                       join({"speech-commands: ", folder.string(), " has a manifest and "}),
+                       " arrays (.npy, .npy.gz or .npy.xz), expected one");
 }
 
 std::vector<std::string> words_of_manifest(const std::vector<SpeechClip>& clips) {

@@ -17,8 +17,11 @@ struct Bags {
 /// Returns [N, features] for weight [columns, features]. Throws an error that names what was found unless shapes,
 /// dtypes and devices fit. Reads no element.
 Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags);
-/// Throws an error that names the first offset or index that is not as `Bags` says. The tensors are on the CPU.
-void check_bag_elements(const Bags& bags, int64_t columns);
+/// The name of the operation in errors: "embedding" if row n is element n alone.
+inline const char* embedding_name(const Bags& bags) { return bags.offsets.defined() ? "embedding_bag" : "embedding"; }
+/// Throws an error of `operation` that names the first offset or index that is not as `Bags` says. The tensors are on
+/// the CPU.
+void check_bag_elements(const char* operation, const Bags& bags, int64_t columns);
 
 /// y[n, :] = Σ values[e] · weight[indices[e], :] over the elements e of row n, in their order. weight: [columns,
 /// features]; y: [N, features] in the dtype of weight. The CPU calls `check_bag_elements`. On CUDA, a row with an index

@@ -136,6 +136,9 @@ void check_ctc_shapes(const Tensor& log_probabilities, const CtcTargets& targets
   };
   check_lengths("input lengths", input_lengths);
   check_lengths("label lengths", label_lengths);
+  check(labels.device() == x.device() && input_lengths.device() == x.device() && label_lengths.device() == x.device(),
+        "ctc_loss: labels on ", labels.device(), ", input lengths on ", input_lengths.device(), ", label lengths on ",
+        label_lengths.device(), ", log-probabilities on ", x.device(), ", expected one device");
   check(blank >= 0 && blank < classes, "ctc_loss: blank ", blank, ", expected 0 to ", classes - 1, " for ", classes,
         " classes");
 }
@@ -159,9 +162,8 @@ void check_ctc_sequence(const Tensor& log_probabilities, const CtcTargets& targe
 Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags) {
   const auto& [indices, offsets, values] = bags;
   const bool bag = offsets.defined();
-  check(weight.rank() == 2 && is_floating(weight.dtype()), bag ? "embedding_bag" : "embedding", ": weight ",
-        weight.dtype(), " of shape ", weight.shape(), ", expected f32, f64 or bf16 [", bag ? "columns" : "rows",
-        ", features]");
+  check(weight.rank() == 2 && is_floating(weight.dtype()), embedding_name(bags), ": weight ", weight.dtype(),
+        " of shape ", weight.shape(), ", expected f32, f64 or bf16 [", bag ? "columns" : "rows", ", features]");
   const auto check_vector = [](const char* name, const Tensor& tensor) {
     check(tensor.defined() && tensor.rank() == 1 && tensor.dtype() == DType::i64, "embedding_bag: ", name, ' ',
           tensor.defined() ? to_string(tensor.dtype()) : "undefined", " of shape ", tensor.shape(), ", expected i64 [",
@@ -183,22 +185,21 @@ Shape embedding_bag_output_shape(const Tensor& weight, const Bags& bags) {
   return {bags.rows(), weight.size(1)};
 }
 
-void check_bag_elements(const Bags& bags, int64_t columns) {
+void check_bag_elements(const char* operation, const Bags& bags, int64_t columns) {
   const auto indices = bags.indices.span<int64_t>();
   const auto elements = static_cast<int64_t>(indices.size());
   if (bags.offsets.defined()) {
     const auto offsets = bags.offsets.span<int64_t>();
-    check(offsets.front() == 0 && offsets.back() == elements, "embedding_bag: offsets from ", offsets.front(), " to ",
+    check(offsets.front() == 0 && offsets.back() == elements, operation, ": offsets from ", offsets.front(), " to ",
           offsets.back(), ", expected from 0 to ", elements, ", the number of indices");
     const auto falls = std::ranges::is_sorted_until(offsets);
-    check(falls == offsets.end(), "embedding_bag: offset ", falls - offsets.begin(), " falls to ",
+    check(falls == offsets.end(), operation, ": offset ", falls - offsets.begin(), " falls to ",
           falls == offsets.end() ? 0 : *falls, ", expected no less than the one before");
   }
   const auto outside = std::ranges::find_if(indices, [=](int64_t index) { return index < 0 || index >= columns; });
-  const bool bag = bags.offsets.defined();
-  check(outside == indices.end(), bag ? "embedding_bag: element " : "embedding: element ", outside - indices.begin(),
-        " has index ", outside == indices.end() ? 0 : *outside, ", expected 0 to ", columns - 1, " for ", columns,
-        bag ? " columns" : " rows");
+  check(outside == indices.end(), operation, ": element ", outside - indices.begin(), " has index ",
+        outside == indices.end() ? 0 : *outside, ", expected 0 to ", columns - 1, " for ", columns,
+        bags.offsets.defined() ? " columns" : " rows");
 }
 
 Shape attention_output_shape(const Tensor& q, const Tensor& k, const Tensor& v) {

@@ -12,7 +12,8 @@
 namespace tern::kernels {
 
 /// Takes a chunk into the running numbers of each row, all [N]: `maximum` of the logits, `sum` of exp(logit - maximum),
-/// and `hits`, the sum of the logits of the row's labels. At first they are -∞, 0 and 0.
+/// and `hits`, the sum of the logits of the row's labels. At first they are -∞, 0 and 0. A logit of -∞ adds nothing to
+/// `sum`, also in a row that has no other yet.
 inline constinit Kernel<void(const Tensor& z, const Bags& labels, int64_t first, Tensor& maximum, Tensor& sum,
                              Tensor& hits)>
     softmax_chunk{"softmax_chunk"};

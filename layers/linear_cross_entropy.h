@@ -13,8 +13,8 @@ namespace tern {
 ///
 /// A narrower weight, as a subnet has it, multiplies its inputs by in / (its own inputs). This is the factor of IST's
 /// equation (2), which is also that of inverted dropout: the logits of the whole model then are the mean of those of
-/// the subnets, and not their sum. Batch normalisation of the logits would do the same, but its mean would take from
-/// each class how frequent it is, which is most of what a rare class can be known by.
+/// the subnets, and not their sum. Batch normalisation of the logits would do the same, but it would subtract each
+/// class's mean, and so hide how frequent the class is. For a rare class this is most of what the network knows.
 class LinearCrossEntropy final : public Module, public InputParallel {
  public:
   struct Options {

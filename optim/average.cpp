@@ -19,6 +19,7 @@ void ParameterAverage::update() {
 }
 
 void ParameterAverage::begin_update() {
+  check_swapped_out("updated");
   if (parameters_.empty()) return;
   auto& t = *updates_.data<int64_t>();
   const double warm = (1.0 + static_cast<double>(t)) / (10.0 + static_cast<double>(t));
@@ -27,12 +28,16 @@ void ParameterAverage::begin_update() {
 }
 
 void ParameterAverage::issue_update() {
-  check(!swapped_, "average: updated while swapped in, expected to be swapped out first");
+  check_swapped_out("updated");
   std::vector<kernels::ParameterUpdate> updates;
   updates.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i)
     updates.push_back({.w = parameters_[i].parameter->value(), .g = {}, .first = averages_[i], .second = {}});
   if (!updates.empty()) kernels::average_update(updates, step_decay_.tensor());
+}
+
+void ParameterAverage::check_swapped_out(const char* found) const {
+  check(!swapped_, "average: ", found, " while swapped in, expected to be swapped out first");
 }
 
 void ParameterAverage::swap() {
@@ -45,7 +50,7 @@ void ParameterAverage::swap() {
 }
 
 StateDict ParameterAverage::state() {
-  check(!swapped_, "average: state taken while swapped in, expected to be swapped out first");
+  check_swapped_out("state taken");
   StateDict state;
   for (size_t i = 0; i < parameters_.size(); ++i) state.add("average." + parameters_[i].name, averages_[i]);
   state.add("updates", updates_);

@@ -18,7 +18,7 @@ class ParameterAverage {
   ParameterAverage(std::vector<NamedParameter> parameters, double decay);
 
   /// Call `update` after each optimizer step. It calls `begin_update`, then `issue_update`. `issue_update` can be
-  /// recorded, as Optimizer::issue_step can. `update` and `issue_update` throw if the averages are swapped in.
+  /// recorded, as Optimizer::issue_step can. All three throw if the averages are swapped in.
   void update();
   void begin_update();
   void issue_update();
@@ -31,6 +31,8 @@ class ParameterAverage {
   void load_state(const StateDict& state);
 
  private:
+  void check_swapped_out(const char* found) const;
+
   std::vector<NamedParameter> parameters_;
   std::vector<Tensor> averages_;
   double decay_;

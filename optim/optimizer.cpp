@@ -50,6 +50,12 @@ Tensor rows_of(const Tensor& matrix, const Tensor& rows) {
   return copy;
 }
 
+/// A norm needs the whole gradient.
+void check_not_clipped(double max_norm) {
+  check_input(max_norm == 0, "optimizer: gradients are clipped at ", max_norm,
+              ", expected no clipping if backward updates parameters");
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
@@ -80,6 +86,7 @@ void Optimizer::set_learning_rate(double lr) {
 
 void Optimizer::set_clip_norm(double max_norm) {
   check(max_norm >= 0 && std::isfinite(max_norm), "optimizer: clip norm ", max_norm, ", expected 0 or more");
+  if (updates_in_backward_) check_not_clipped(max_norm);
   clip_norm_ = max_norm;
 }
 
@@ -132,8 +139,8 @@ void Optimizer::issue_step() {
 
 void Optimizer::update_in_backward() {
   check_input(by_blocks(), "optimizer: this rule does not update a parameter by blocks of rows, expected sgd");
-  check_input(clip_norm_ == 0, "optimizer: gradients are clipped at ", clip_norm_,
-              ", expected no clipping if backward updates parameters");
+  check_not_clipped(clip_norm_);
+  updates_in_backward_ = true;
   for (auto& group : groups_)
     for (auto& slot : group.slots)
       slot.named.parameter->on_rows(

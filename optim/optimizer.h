@@ -101,7 +101,7 @@ class Optimizer {
   void set_learning_rate(double lr);
   /// If the global 2-norm of all gradients is above `max_norm`, multiplies all gradients by max_norm / (norm + 1e-6)
   /// inside the update, as torch.nn.utils.clip_grad_norm_ does. 0 turns clipping off. Throws if `max_norm` is negative
-  /// or not finite.
+  /// or not finite, and InputError if it is not 0 after `update_in_backward`.
   void set_clip_norm(double max_norm);
   /// Whether each step also measures the 2-norm of all gradients together. At first it does not.
   void measure_gradient_norm(bool measure) { measures_norm_ = measure; }
@@ -161,6 +161,7 @@ class Optimizer {
   double lr_ = 0;
   StepNumber step_lr_;
   double clip_norm_ = 0;
+  bool updates_in_backward_ = false;
   bool measures_norm_ = false;
   Tensor squared_norm_;
   double squared_norm_of_blocks_ = 0;  ///< of the gradients that `backward` has used up since the last step

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
+
+#include "tern/core/log_add.h"
 
 namespace tern::networks {
 namespace {
@@ -11,18 +14,14 @@ namespace {
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 const double kLeast = std::log(1e-4);  ///< of a class that extends a beginning
 
-double log_add(double a, double b) {
-  if (a == kImpossible) return b;
-  if (b == kImpossible) return a;
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
-}
-
 using Labels = std::vector<int64_t>;
 
 /// log of the probabilities of the paths of a beginning: of those that end with a blank, and with its last label.
 struct Paths {
   double blank = kImpossible, label = kImpossible;
   double total() const { return log_add(blank, label); }
+  /// `total` for comparisons: NaN is the least.
+  double rank() const { return std::isnan(total()) ? kImpossible : total(); }
 };
 using Beam = std::map<Labels, Paths>;
 
@@ -47,14 +46,15 @@ Beam extended(const Beam& before, std::span<const float> frame, int64_t blank) {
   return after;
 }
 
-/// Keeps the `count` likeliest beginnings.
+/// Keeps the `count` likeliest beginnings; of equal ones, the first.
 void prune(Beam& beam, int64_t count) {
   if (std::ssize(beam) <= count) return;
-  std::vector<double> totals;
-  for (const auto& [labels, paths] : beam) totals.push_back(paths.total());
-  std::nth_element(totals.begin(), totals.begin() + count - 1, totals.end(), std::greater<>());
-  const double least = totals[static_cast<size_t>(count - 1)];
-  std::erase_if(beam, [=](const auto& entry) { return entry.second.total() < least; });
+  std::vector<std::pair<double, int64_t>> order;  // the best comes first
+  for (const auto& [labels, paths] : beam) order.emplace_back(-paths.rank(), std::ssize(order));
+  std::nth_element(order.begin(), order.begin() + count - 1, order.end());
+  const auto last = order[static_cast<size_t>(count - 1)];
+  int64_t place = 0;
+  std::erase_if(beam, [&](const auto& entry) { return std::pair(-entry.second.rank(), place++) > last; });
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ std::vector<int64_t> beam_search(const CtcFrames& output, int64_t beam) {
     kept = extended(kept, output.frame(t), output.blank);
     prune(kept, beam);
   }
-  return std::ranges::max_element(kept, {}, [](const auto& entry) { return entry.second.total(); })->first;
+  return std::ranges::max_element(kept, {}, [](const auto& entry) { return entry.second.rank(); })->first;
 }
 
 }  // namespace tern::networks

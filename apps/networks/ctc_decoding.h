@@ -20,9 +20,9 @@ struct CtcFrames {
 std::vector<int64_t> best_path(const CtcFrames& output);
 
 /// Likely labels by prefix search with a beam: keeps the `beam` likeliest beginnings after each frame (Graves and
-/// Jaitly, 2014, algorithm 1, without a language model). A beginning has the probability of all its paths, so the
-/// result is often likelier than that of the best path. A class with a probability below 1e-4 in a frame extends no
-/// beginning there.
+/// Jaitly, 2014, algorithm 1, without a language model). Of equal ones it keeps the first in lexicographic order; NaN
+/// is the least likely. A beginning has the probability of all its paths, so the result is often likelier than that of
+/// the best path. A class with a probability below 1e-4 in a frame extends no beginning there.
 std::vector<int64_t> beam_search(const CtcFrames& output, int64_t beam);
 
 }  // namespace tern::networks

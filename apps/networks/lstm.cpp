@@ -69,7 +69,7 @@ const Network& lstm() {
                  {.flag = "stride", .value = 3, .help = "Keep every so many frames of 10 ms; each is a stack of 11"},
                  {.flag = "beam",
                   .value = 1,
-                  .help = "Beginnings that the search of an evaluation keeps; 1: best path"}},
+                  .help = "Beginnings that the search for a score keeps, in training too; 1: best path"}},
       .recipe = {.defaults = {.data = "an4",
                               .epochs = 60,
                               .batch_size = 16,

@@ -40,10 +40,11 @@ struct SpeechLstm final : Module {
 
 /// Phones of utterances by connectionist temporal classification: the loss of a batch is the mean over its utterances
 /// of each loss divided by its number of phones. The score is the phone error rate: the insertions, deletions and
-/// substitutions from the phones that the network hears to those of the transcripts, for each phone of the transcripts.
+/// substitutions from the phones that the network hears to those of the transcripts, divided by the number of phones in
+/// the transcripts.
 class SpeechRecognition final : public TaskFor<SpeechLstm> {
  public:
-  /// Evaluations search with a beam; 1 takes the best path.
+  /// `count` searches with a beam, for evaluations and for the scores of training steps. 1 takes the best path.
   explicit SpeechRecognition(int64_t beam = 1) : beam_(beam) {}
 
   std::vector<DatasetEntry> datasets() const override;

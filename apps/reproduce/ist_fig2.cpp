@@ -226,7 +226,7 @@ Report IstFigure2::report(const Results& results) const {
       "last matrix twice. The exact form counts them once.{}\n\nThe counted numbers come from the ledgers of as many "
       "in-process workers, which train this network. They are half of the payload that all workers receive, because "
       "the other half goes the other way (in a ring the second half, with IST the uploads). tern moves (n−1)/n of the "
-      "formulas: in a ring a machine already has its own share, and with IST rank 0 keeps the model and trains a "
+      "exact sums: in a ring a machine already has its own share, and with IST rank 0 keeps the model and trains a "
       "subnet itself.\n\n## Million floats a step, all machines\n\n{}\n## GFLOP a step, all machines\n\nThis counts "
       "four operations for each weight and example, as the paper does. Training takes six. Data-parallel machines "
       "share one batch. With IST each machine has its own batch.\n\n{}",

@@ -38,7 +38,6 @@ const PaperRow kPaperRows[] = {
     {kVgg12, 0.26, {{{{225911, 393279, 637188}, {15053, 22055, 39439}, {6189, 7711, 10622}}}}}};
 /// Accuracies that a shortened convolutional network reaches; the paper has none to compare with.
 constexpr double kShortLevels[] = {0.3, 0.4};
-constexpr size_t kIst = 2;  ///< in ist_methods()
 
 /// How a method first reached an accuracy: means over the seeds.
 struct Reached {
@@ -80,15 +79,16 @@ class IstTable1 final : public Experiment {
     std::string text = ist_setting(tasks_) + ist_rounds(tasks_);
     text += fmt::format(
         "\nThe columns tell when training first has the accuracy: a point on the line between two evaluations. Numbers "
-        "are means of {} seed{}. *Seconds here* are those of training on this machine, without evaluations. *Own "
-        "machines* is the time if each worker had a machine with one core: the computation of one rank's step, "
-        "measured alone, and the time of rank 0's payload on its cable. The columns \"÷ IST's\" have the number "
+        "are means over the seeds that have finished; \"–\" says that one of them never has the accuracy. *Seconds "
+        "here* are those of training on this machine, without evaluations. {} The columns \"÷ IST's\" have the number "
         "before, divided by IST's. The paper's machines and networks are different, so compare these ratios, not the "
         "seconds.\n",
-        seeds_, seeds_ == 1 ? "" : "s");
+        kOwnMachines);
     std::vector<Chart> charts;
     for (size_t i = 0; i < tasks_.size(); ++i) {
-      text += fmt::format("\n## {}\n\n{}", tasks_[i].title, table(tasks_[i], workers_[i], results));
+      const int64_t seeds = tasks_[i].seeds(seeds_);
+      text += fmt::format("\n## {}\n\nSeeds: {}.\n\n{}", tasks_[i].title,
+                          seeds == 1 ? "1" : fmt::format("1 to {}", seeds), table(tasks_[i], workers_[i], results));
       charts.push_back(chart(tasks_[i], workers_[i], results));
     }
     return {.text = text,

@@ -177,8 +177,8 @@ Run make_run(const IstTask& task, const IstRun& run) {
   add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
   if (task.evaluates_rounds)
     add({"--eval-every", std::to_string(shares ? std::max<int64_t>(1, run.local_steps / 4) : run.local_steps)});
-  if (together || task.evaluates_rounds) add({"--calibrate-batches", std::to_string(task.calibrated)});
   if (!together) return made;
+  add({"--calibrate-batches", std::to_string(task.calibrated)});
   add({"--workers", std::to_string(run.workers), "--transport", "inproc", "--method", method});
   if (task.waits) add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency)});
   if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
@@ -205,12 +205,16 @@ Run make_rank_run(const IstTask& task, const IstRun& run) {
   return made;
 }
 
+double link_seconds(const IstTask& task, const RunResult& result, const IstRun& run) {
+  const double bytes = static_cast<double>(result.bytes_sent_payload.value_or(0)) / static_cast<double>(run.steps);
+  return bytes / parse_link("rate=" + task.rate).bytes_per_second;
+}
+
 std::optional<double> own_machine_seconds(const Results& results, const IstTask& task, const IstRun& run) {
   const auto rank = results.find(make_rank_run(task, run).name);
   const RunResult* whole = find_result(results, task, run);
   if (rank == results.end() || !whole) return std::nullopt;
-  const double bytes = static_cast<double>(whole->bytes_sent_payload.value_or(0)) / static_cast<double>(run.steps);
-  return rank->second.step_seconds + bytes / parse_link("rate=" + task.rate).bytes_per_second;
+  return rank->second.step_seconds + link_seconds(task, *whole, run);
 }
 
 std::optional<double> seconds_at(const Results& results, const IstTask& task, const IstRun& run,
@@ -253,7 +257,8 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
                     "between them wait as long as on such a link. All "
                     "methods and all numbers of workers have the same learning rate. Every method is evaluated with "
                     "batch-norm statistics of training batches, as section 3.3 describes it for IST. Running "
-                    "statistics would lag behind, and more so if an epoch has fewer steps.\n",
+                    "statistics would lag behind, and more so if an epoch has fewer steps; only one worker alone uses "
+                    "them.\n",
                     std::thread::hardware_concurrency());
 }
 

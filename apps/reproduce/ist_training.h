@@ -39,7 +39,8 @@ struct IstTask {
   bool shortened = false;                  ///< the paper has no such network, or trains it longer
   int64_t hidden = 0;                      ///< neurons of each hidden layer of a perceptron; 0: a convolutional network
   bool evaluates_rounds = false;           ///< evaluations follow rounds, because an epoch has few steps
-  bool waits = true;  ///< messages wait as long as on the link; if not, own_machine_seconds alone counts its time
+  /// Whether messages wait here as long as on the link. If they do not, only `own_machine_seconds` counts its time.
+  bool waits = true;
   int64_t local_steps = 10;                        ///< J of local SGD and IST, unless a figure compares several
   int64_t calibrated = 20;                         ///< batches for batch-norm statistics
   std::vector<int64_t> usual_workers = {2, 4, 8};  ///< without --workers
@@ -62,6 +63,7 @@ struct IstMethod {
 
 /// Data parallel, local SGD and IST, in this order.
 std::span<const IstMethod> ist_methods();
+inline constexpr size_t kIst = 2;  ///< IST in `ist_methods`
 
 /// One run of a task.
 struct IstRun {
@@ -89,6 +91,8 @@ Run make_run(const IstTask& task, const IstRun& run);
 /// A short run that measures what one rank of `run` computes in a step, on one core and without the others: the whole
 /// perceptron, or by IST an n-th of its hidden neurons. Runs whose ranks compute the same have the same name.
 Run make_rank_run(const IstTask& task, const IstRun& run);
+/// Seconds that rank 0's payload of a mean step of `run` takes on the link.
+double link_seconds(const IstTask& task, const RunResult& result, const IstRun& run);
 /// Seconds of a step of `run`, a perceptron's, if each worker had a machine with one such core: the measured
 /// computation of a rank, and rank 0's payload at the link's rate. nullopt if either run has not finished.
 std::optional<double> own_machine_seconds(const Results& results, const IstTask& task, const IstRun& run);
@@ -108,5 +112,9 @@ std::string ist_links(const std::vector<IstTask>& tasks);
 std::string ist_setting(const std::vector<IstTask>& tasks);
 /// Text for a page: the tasks' IstTask::local_steps.
 std::string ist_rounds(const std::vector<IstTask>& tasks);
+/// Text for a page: what `own_machine_seconds` is.
+inline constexpr const char* kOwnMachines =
+    "*Own machines* is the time if each worker had a machine with one core: the computation of one rank's step, "
+    "measured alone, and the time of rank 0's payload on its cable.";
 
 }  // namespace tern::reproduce

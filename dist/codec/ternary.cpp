@@ -11,8 +11,8 @@
 namespace tern {
 namespace {
 
-/// What a gradient is clipped to: the scaler that it is coded by, min(max|g|, clip·σ) or clip·σ; or, also if ranks
-/// share a larger scaler, this rank's own min(max|g|, clip·σ).
+/// What a gradient is clipped to. `paper`: the scaler that codes it, min(max|g|, clip·σ). `reference`: the same, with
+/// the scaler clip·σ. `own`: min(max|g|, clip·σ) of its own rank, even if ranks share a larger scaler.
 enum class ClipMode : uint8_t { paper, reference, own };
 constexpr const char* kModes[] = {"paper", "reference", "own"};
 constexpr const char* kShares[] = {"auto", "on", "off"};
@@ -158,8 +158,8 @@ std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
 
 constinit const CodecEntry ternary_entry = {
     "ternary",
-    "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference|own (S = min(max|g|, clip·σ) |\n"
-    "              clip·σ | as paper, and a gradient is clipped by its own rank's S if ranks share scalers)\n"
+    "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference|own (paper: S = min(max|g|, clip·σ);\n"
+    "              reference: S = clip·σ; own: as paper, but each rank clips at its own S if ranks share one)\n"
     "              share=auto|on|off (one scaler for all ranks)  bucket=0 (elements a scaler; 0: a tensor)\n"
     "              pack=2bit|5trit|entropy",
     "2 | 1.6 | about 1.2 for Gaussian gradients; and 32 a scaler", "unbiased for the clipped gradient", make_ternary};

@@ -25,8 +25,9 @@ enum class SubnetMomentum : uint8_t {
 /// return. The tensors that are not cut (parameters and buffers) are averaged in f32. Nothing is rescaled: batch
 /// normalisation replaces the factor of equation (2), as in section 3.3. All ranks begin with the same model.
 ///
-/// `consolidate` makes the model the whole model, as if the round ended there. The next step continues with the
-/// subnets, so that an evaluation changes no later loss. Take a checkpoint after it, on every rank.
+/// `consolidate` makes the model the whole model, as if the round ended there; it sends f32, whatever the codec. The
+/// next step continues with the subnets, so that an evaluation changes no later loss. Take a checkpoint after it, on
+/// every rank.
 class IndependentSubnets final : public DistributedOptimizer {
  public:
   struct Options {

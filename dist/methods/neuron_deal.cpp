@@ -79,9 +79,10 @@ struct NeuronDeal::Piece {
 
 NeuronLists home_neurons(int64_t neurons, int ranks) {
   NeuronLists lists(static_cast<size_t>(ranks));
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    for (int64_t neuron = rank * neurons / ranks; neuron < (rank + 1) * neurons / ranks; ++neuron)
-      lists[static_cast<size_t>(rank)].push_back(neuron);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto [begin, end] = neuron_range(rank, ranks, neurons);
+    for (int64_t neuron = begin; neuron < end; ++neuron) lists[static_cast<size_t>(rank)].push_back(neuron);
+  }
   return lists;
 }
 

@@ -12,7 +12,7 @@ namespace tern {
 /// Which neurons of a hidden layer each rank has: [rank], ascending. Every neuron is in one list.
 using NeuronLists = std::vector<std::vector<int64_t>>;
 
-/// Rank r has neurons ⌊r·m/n⌋ to ⌊(r+1)·m/n⌋ of m, as in SubnetExchange::peer.
+/// Each rank has the neurons of `neuron_range`, as with SubnetExchange::peer.
 NeuronLists home_neurons(int64_t neurons, int ranks);
 
 /// Moves the neurons of a hidden layer from the ranks that have them to the ranks that shall have them, within the

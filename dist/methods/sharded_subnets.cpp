@@ -36,13 +36,12 @@ std::vector<InputParallel*> layers_behind(Module& model, const SubnetCuts& cuts)
 }  // namespace
 
 RangeOf home_ranges(const SubnetCuts& cuts, int rank, int ranks) {
-  const int64_t neurons = cuts.widths().front();
-  const int64_t begin = rank * neurons / ranks, end = (rank + 1) * neurons / ranks;
-  return [&cuts, begin, end](std::string_view name) -> std::optional<TensorRange> {
+  return [&cuts,
+          own = neuron_range(rank, ranks, cuts.widths().front())](std::string_view name) -> std::optional<TensorRange> {
     const TensorCut* cut = cuts.find(name);
     if (cut == nullptr) return {};
     const auto [dimension, block] = axis_of(*cut);
-    return TensorRange{dimension, begin * block, end * block};
+    return TensorRange{dimension, own.begin * block, own.end * block};
   };
 }
 

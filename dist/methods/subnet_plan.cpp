@@ -149,6 +149,10 @@ bool SubnetCuts::cuts_once() const {
   });
 }
 
+NeuronRange neuron_range(int64_t rank, int64_t ranks, int64_t neurons) {
+  return {rank * neurons / ranks, (rank + 1) * neurons / ranks};
+}
+
 SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint32_t round) {
   SubnetParts parts;
   for (size_t layer = 0; layer < cuts.widths().size(); ++layer) {
@@ -159,9 +163,9 @@ SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint3
         {.seed = seed, .purpose = Purpose::subnet, .step = round, .tensor = static_cast<uint32_t>(layer)});
     const std::vector<int64_t> order = random_permutation(neurons, random);
     auto& of_ranks = parts.emplace_back();
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      auto& part =
-          of_ranks.emplace_back(order.begin() + rank * neurons / ranks, order.begin() + (rank + 1) * neurons / ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const NeuronRange own = neuron_range(rank, ranks, neurons);
+      auto& part = of_ranks.emplace_back(order.begin() + own.begin, order.begin() + own.end);
       std::ranges::sort(part);  // so that a single rank trains the model in its own order
     }
   }

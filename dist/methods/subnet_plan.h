@@ -105,10 +105,17 @@ class SubnetCuts {
   std::map<std::string, TensorCut, std::less<>> cuts_;
 };
 
+/// Neurons or places [begin, end) of a layer.
+struct NeuronRange {
+  int64_t begin = 0, end = 0;
+};
+/// Rank r's range of m: ⌊r·m/n⌋ to ⌊(r+1)·m/n⌋ for n ranks.
+NeuronRange neuron_range(int64_t rank, int64_t ranks, int64_t neurons);
+
 /// The neurons of each layer that each rank trains: parts[layer][rank], ascending.
 using SubnetParts = std::vector<std::vector<std::vector<int64_t>>>;
 
-/// Rank r gets places ⌊r·m/n⌋ to ⌊(r+1)·m/n⌋ of one random permutation of a layer's m neurons. Seed, round and layer
+/// Each rank gets the places of `neuron_range` in one random permutation of a layer's neurons. Seed, round and layer
 /// determine the permutation. Throws InputError if a layer has fewer neurons than there are ranks.
 SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint32_t round);
 

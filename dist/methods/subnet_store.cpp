@@ -69,12 +69,12 @@ void SubnetStore::keep(const StateDict& whole, const std::set<std::string>& para
   }
 }
 
-std::pair<int64_t, int64_t> neurons_kept_by(int home, int ranks, int64_t neurons, SubnetExchange exchange) {
+NeuronRange neurons_kept_by(int home, int ranks, int64_t neurons, SubnetExchange exchange) {
   if (exchange == SubnetExchange::coordinator) return {0, home == 0 ? neurons : 0};
-  return {home * neurons / ranks, (home + 1) * neurons / ranks};
+  return neuron_range(home, ranks, neurons);
 }
 
-std::pair<int64_t, int64_t> SubnetStore::neurons_at(int home, int layer) const {
+NeuronRange SubnetStore::neurons_at(int home, int layer) const {
   return neurons_kept_by(home, communicator_->size(), cuts_->widths()[static_cast<size_t>(layer)], exchange_);
 }
 

@@ -20,7 +20,7 @@ enum class SubnetExchange : uint8_t {
 };
 
 /// The range of a layer's neurons that rank `home` of `ranks` keeps between rounds, of `neurons`.
-std::pair<int64_t, int64_t> neurons_kept_by(int home, int ranks, int64_t neurons, SubnetExchange exchange);
+NeuronRange neurons_kept_by(int home, int ranks, int64_t neurons, SubnetExchange exchange);
 
 /// How trained tensors return to the ranks that keep them.
 struct SubnetUpload {
@@ -75,7 +75,7 @@ class SubnetStore {
     std::vector<std::span<const std::byte>> from;
   };
 
-  std::pair<int64_t, int64_t> neurons_at(int home, int layer) const;
+  NeuronRange neurons_at(int home, int layer) const;
   Shape share_shape(const Kept& kept, int home) const;
   TensorSlice share_slice(const Kept& kept, int home) const;
   Meeting meeting(const Kept& kept, const SubnetParts& parts, int home, int worker) const;

@@ -75,7 +75,7 @@ double forward(const Sequence<T>& of) {
     gather(of, t);
     float* alpha = of.alpha(t);
     if (t == 0) {
-      for (int64_t s = 0; s < states; ++s) alpha[s] = s <= 1 ? emissions[s] : kImpossible;
+      for (int64_t s = 0; s < states; ++s) alpha[s] = (s <= 1 ? 0.0f : kImpossible) + emissions[s];
     } else {
       const float* before = of.alpha(t - 1);
 #pragma omp simd

@@ -42,7 +42,7 @@ void sum_scaled_rows(const T* from, const int64_t* rows, const float* factors, i
 }
 
 void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
-  kernels::check_bag_elements(bags, weight.size(0));
+  kernels::check_bag_elements(kernels::embedding_name(bags), bags, weight.size(0));
   const int64_t rows = y.size(0), features = y.size(1), strips = (features + kFeaturesAtOnce - 1) / kFeaturesAtOnce;
   const auto* index = bags.indices.data<int64_t>();
   const Offsets offset(bags);
@@ -95,7 +95,7 @@ Columns by_columns(const Bags& bags, int64_t columns) {
 // A thread takes whole columns, with as many columns and elements together as any other thread.
 void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
   const int64_t columns = dw.size(0), features = dw.size(1);
-  kernels::check_bag_elements(bags, columns);
+  kernels::check_bag_elements(kernels::embedding_name(bags), bags, columns);
   const Columns sorted = by_columns(bags, columns);
   const auto *start = sorted.starts.data<int64_t>(), *rows = sorted.rows.data<int64_t>();
   const float* factors = sorted.values.defined() ? sorted.values.data<float>() : nullptr;
@@ -120,7 +120,7 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
 }
 
 void put_rows(const Tensor& values, const Tensor& rows, Tensor& w) {
-  kernels::check_bag_elements({.indices = rows, .offsets = {}, .values = {}}, w.size(0));
+  kernels::check_bag_elements("put_rows", {.indices = rows, .offsets = {}, .values = {}}, w.size(0));
   const auto* row = rows.data<int64_t>();
   visit_fast(w.dtype(), "put_rows", [&]<class T>(T) {
     const int64_t features = w.size(1);

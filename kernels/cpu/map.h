@@ -6,10 +6,11 @@
 
 namespace tern::cpu {
 
-/// As `visit_floating`, for f32 and bf16, the dtypes of the fast kernels.
+/// As `visit_floating`, for f32 and bf16, the dtypes of the fast kernels. The reference computes f64.
 template <class Function>
 decltype(auto) visit_fast(DType dtype, const char* operation, Function&& function) {
-  check(dtype == DType::f32 || dtype == DType::bf16, operation, ": elements are ", dtype, ", expected f32 or bf16");
+  check(dtype == DType::f32 || dtype == DType::bf16, operation, ": elements are ", dtype,
+        ", expected f32, f64 or bf16");
   if (dtype == DType::bf16) return function(BFloat16{});
   return function(float{});
 }

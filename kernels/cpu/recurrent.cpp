@@ -8,7 +8,7 @@ namespace tern::cpu {
 namespace {
 
 float sigmoid_of(float x) { return 1.0f / (1.0f + exponential(-x)); }
-/// Its absolute error is below 3e-7; near 0 it has the relative error of 1 - 1.
+/// Its absolute error is below 3e-7; near 0 digits cancel, so its relative error is large.
 float tanh_of(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
 
 /// The peepholes of gates i, f and o, or zeros.

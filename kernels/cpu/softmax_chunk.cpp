@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
@@ -30,14 +31,15 @@ void softmax_chunk(const Tensor& z, const Bags& labels, int64_t first, Tensor& m
     for_each_chunk_row(z, [=](int64_t row) {
       const T* from = in + row * columns;
       const float before = largest[row];
-      float shift = before;
-#pragma omp simd reduction(max : shift)
-      for (int64_t j = 0; j < columns; ++j) shift = std::max(shift, load(from + j));
+      float most = before;
+#pragma omp simd reduction(max : most)
+      for (int64_t j = 0; j < columns; ++j) most = std::max(most, load(from + j));
+      const float shift = std::max(most, std::numeric_limits<float>::lowest());  // -∞ - -∞ is NaN
       float added = 0;
 #pragma omp simd reduction(+ : added)
       for (int64_t j = 0; j < columns; ++j) added += exponential(load(from + j) - shift);
-      total[row] = (shift > before ? total[row] * std::exp(before - shift) : total[row]) + added;
-      largest[row] = shift;
+      total[row] = (most > before ? total[row] * std::exp(before - most) : total[row]) + added;
+      largest[row] = most;
       for (int64_t e = offset[row]; e < offset[row + 1]; ++e)
         if (first <= label[e] && label[e] < first + columns) hit[row] += load(from + (label[e] - first));
     });

@@ -36,12 +36,13 @@ struct SoftmaxChunk {
   __device__ void operator()(const Row<Group>& row) const {
     const T* in = z + row.begin();
     const float before = row.exists ? maximum[row.number] : 0;
-    const float shift = row.fold(before, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    const float most = row.fold(before, Maximum{}, [&](int64_t c) { return float(in[c]); });
+    const float shift = most == -INFINITY ? 0 : most;
     const float added = row.fold(0, Sum{}, [&](int64_t c) { return expf(float(in[c]) - shift); });
     if (!row.exists || threadIdx.x % Group != 0) return;
     const float total = sum[row.number];
-    sum[row.number] = (shift > before ? total * expf(before - shift) : total) + added;
-    maximum[row.number] = shift;
+    sum[row.number] = (most > before ? total * expf(before - most) : total) + added;
+    maximum[row.number] = most;
     for (int64_t e = labels.begin(row.number); e < labels.end(row.number); ++e) {
       const int64_t c = labels.label[e] - first;
       if (c >= 0 && c < row.columns) hits[row.number] += float(in[c]);
@@ -72,7 +73,7 @@ struct SoftmaxChunkBackward {
   }
 };
 
-/// Finds the best class after the last one, as often as there are places, and stops if it is not among the best so far.
+/// Finds the best class after the last one, as often as there are places.
 template <class T>
 struct TopClasses {
   const T* z;

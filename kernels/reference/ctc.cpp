@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "tern/core/log_add.h"
 #include "tern/core/visit.h"
 #include "tern/kernels/provide.h"
 
@@ -12,13 +13,6 @@ namespace tern::reference {
 namespace {
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
-
-/// log(exp(a) + exp(b))
-double log_add(double a, double b) {
-  if (a == kImpossible) return b;
-  if (b == kImpossible) return a;
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
-}
 
 /// One sequence: its states, and the logarithms of their probabilities in each frame.
 struct Lattice {

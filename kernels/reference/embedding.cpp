@@ -28,7 +28,7 @@ void round_to(const Tensor& sums, Tensor& to) {
 }
 
 void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
-  kernels::check_bag_elements(bags, weight.size(0));
+  kernels::check_bag_elements(kernels::embedding_name(bags), bags, weight.size(0));
   visit_floating(weight.dtype(), "embedding_bag", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const int64_t features = weight.size(1);
@@ -42,7 +42,7 @@ void embedding_bag(const Tensor& weight, const Bags& bags, Tensor& y) {
 }
 
 void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
-  kernels::check_bag_elements(bags, dw.size(0));
+  kernels::check_bag_elements(kernels::embedding_name(bags), bags, dw.size(0));
   visit_floating(dy.dtype(), "embedding_bag_backward", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const int64_t features = dw.size(1);
@@ -56,7 +56,7 @@ void embedding_bag_backward(const Tensor& dy, const Bags& bags, Tensor& dw) {
 }
 
 void put_rows(const Tensor& values, const Tensor& rows, Tensor& w) {
-  kernels::check_bag_elements({.indices = rows, .offsets = {}, .values = {}}, w.size(0));
+  kernels::check_bag_elements("put_rows", {.indices = rows, .offsets = {}, .values = {}}, w.size(0));
   visit_floating(w.dtype(), "put_rows", [&]<class T>(T) {
     const int64_t features = w.size(1);
     for (int64_t i = 0; i < rows.numel(); ++i)

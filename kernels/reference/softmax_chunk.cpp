@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "tern/core/visit.h"
@@ -27,7 +28,8 @@ void softmax_chunk(const Tensor& z, const Bags& labels, int64_t first, Tensor& m
       const Wide before = largest;
       for (int64_t c = 0; c < columns; ++c) largest = std::max(largest, Wide(in[c]));
       if (largest > before) total *= std::exp(before - largest);
-      for (int64_t c = 0; c < columns; ++c) total += std::exp(in[c] - largest);
+      const Wide shift = largest == -std::numeric_limits<Wide>::infinity() ? Wide(0) : largest;
+      for (int64_t c = 0; c < columns; ++c) total += std::exp(in[c] - shift);
       for (const int64_t label : labels_of_row(labels, n))
         if (first <= label && label < first + columns) hits.data<Wide>()[n] += in[label - first];
     }

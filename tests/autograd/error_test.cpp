@@ -25,6 +25,10 @@ TEST(Errors, NameTheOperationAndBothShapes) {
       {[] { 2 / Variable(); }, "number: `like` is undefined, expected a tensor"},
       {[] { select({}, zeros({2}), zeros({2})); }, "select: mask of no tensor, expected u8"},
       {[] {
+         mean(integers({1, 2}));
+       },
+       "mean: elements are i64, expected f32, f64 or bf16"},
+      {[] {
          max(zeros({2, 3}), {2});
        },
        "max: dimension 2 of [2, 3] does not exist"},

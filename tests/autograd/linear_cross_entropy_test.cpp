@@ -5,6 +5,7 @@
 #include "tern/autograd/functional.h"
 #include "tern/autograd/parameter.h"
 #include "tern/core/error.h"
+#include "tests/support/cuda.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
@@ -121,14 +122,25 @@ TEST(LinearCrossEntropy, SaysWhatDoesNotFit) {
             "linear_cross_entropy: labels i64 of shape [3], offsets i64 of shape [2], expected i64 [labels] and i64 "
             "[4]");
   EXPECT_EQ(message(kLabelsOfRows, integers({0, 2, 1, 3})),
-            "linear_cross_entropy: offsets from 0 to 3, expected from 0 to 3, the number of labels, never falling");
+            "linear_cross_entropy: offset 2 falls to 1, expected no less than the one before");
+  EXPECT_EQ(message(kLabelsOfRows, integers({0, 2, 2, 4})),
+            "linear_cross_entropy: offsets from 0 to 4, expected from 0 to 3, the number of indices");
   EXPECT_EQ(message(integers({4, 11, 0}), kOffsetsOfRows),
-            "linear_cross_entropy: label 11, expected 0 to 10 for 11 classes");
+            "linear_cross_entropy: element 1 has index 11, expected 0 to 10 for 11 columns");
   EXPECT_EQ(message_of<Error>([&] {
               linear_cross_entropy(Tensor::zeros({0, 4}), weight, integers({}), integers({0}));
             }),
             "linear_cross_entropy: input of shape [0, 4], weight of shape [11, 4], expected one row and one class or "
             "more");
+}
+
+TEST(LinearCrossEntropy, ExpectsOneDevice) {
+  if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  const Tensor x = Tensor::zeros({3, 4}), weight = Tensor::zeros({11, 4});
+  EXPECT_EQ(message_of<Error>([&] {
+              linear_cross_entropy(x, weight, kLabelsOfRows.to(Device{DeviceType::cuda, 0}), kOffsetsOfRows);
+            }),
+            "linear_cross_entropy: labels on cuda:0, offsets on cpu, weight on cpu, input on cpu, expected one device");
 }
 
 }  // namespace

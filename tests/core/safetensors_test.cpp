@@ -238,12 +238,12 @@ TEST(Safetensors, ReadsHalvesAsFloats) {
 TEST(Safetensors, SaysHowToConvertAFileOfTorchSave) {
   const TemporaryFolder folder;
   const std::string place = (folder.path() / "m.pt").string();
-  for (const std::string& start :
-       {std::string("PK\3\4\0\0\x8\x8\0\0", 10), std::string("\x80\2\x8a\nl\xfc\x9c\x46\xf9", 9)}) {
+  for (const auto& [start, kind] : {std::pair{std::string("PK\3\4\0\0\x8\x8\0\0", 10), "zip archive"},
+                                    {std::string("\x80\2\x8a\nl\xfc\x9c\x46\xf9", 9), "pickle"}}) {
     write_file(place, start + std::string(100, 'x'));
     const std::string message = message_of<InputError>([&] { read_safetensors(place); });
-    EXPECT_TRUE(
-        message.starts_with(place + ": a file of torch.save, expected a safetensors file. Convert it: python3 -c"))
+    EXPECT_TRUE(message.starts_with(place + ": a " + kind +
+                                    ", as torch.save writes it, expected a safetensors file. Convert it: python3 -c"))
         << message;
     EXPECT_TRUE(message.ends_with(place + " " + (folder.path() / "m.safetensors").string())) << message;
   }

@@ -6,6 +6,7 @@
 #include "tern/data/tar.h"
 #include "tests/data/packed_bytes.h"
 #include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern {
 namespace {
@@ -35,6 +36,17 @@ TEST(ByteSource, UnpacksByContentInPortionsOfAnySize) {
       EXPECT_GE(source->most_bytes(), bytes.size());
       EXPECT_EQ(read_all(*source, portion), bytes);
     }
+}
+
+TEST(FindOneFile, CountsTheFilesWithOneOfTheEndings) {
+  const TemporaryFolder folder;
+  const auto find = [&] { return find_one_file(folder.path(), {".a", ".a.gz"}, "found ", " files"); };
+  EXPECT_EQ(message_of<InputError>(find), "found 0 files");
+  write(folder.path() / "x.a", numbers(1));
+  write(folder.path() / "x.b", numbers(1));
+  EXPECT_EQ(find(), folder.path() / "x.a");
+  write(folder.path() / "y.a.gz", numbers(1));
+  EXPECT_EQ(message_of<InputError>(find), "found 2 files");
 }
 
 TEST(ByteSource, ItsBoundHoldsForWhatPacksBest) {

@@ -36,7 +36,11 @@ TEST(Mfc, ADamagedOneIsNamed) {
   EXPECT_EQ(message({255, 255, 255, 255}),
             "x.mfc: byte 0: found a count of -1 numbers, expected 0: the file has 0 bytes behind it");
   EXPECT_EQ(message(mfc({1, std::numeric_limits<float>::infinity(), 3})),
-            "x.mfc: byte 8: found inf, expected a finite number");
+            "x.mfc: byte 8: found inf, expected a number within ±1e6");
+  EXPECT_EQ(message(mfc({std::numeric_limits<float>::quiet_NaN(), 2, 3})),
+            "x.mfc: byte 4: found nan, expected a number within ±1e6");
+  EXPECT_EQ(message(mfc({1, 2, -3e38f})), "x.mfc: byte 12: found -3e+38, expected a number within ±1e6");
+  EXPECT_EQ(message(mfc({1, 2, -1e6f})), "");
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ LEFT_OUT = None
 
 APP = r"^\./dev run (?:--cuda )?"
 RULES = [  # what happens, the commands
+    (FLAGS_ONLY, APP + r"train_extreme .*--labels 670091"),  # needs 8 GB
     (AS_PRINTED, APP + r"train_\w+ .*--iterations (100|\d\d?)\b"),
     (AS_PRINTED, APP + r"train_\w+ .*--(eval-only|print-config|help|version)\b"),
     (AS_PRINTED, APP + r"reproduce list"),
@@ -31,6 +32,7 @@ RULES = [  # what happens, the commands
     (LEFT_OUT, r"train_lenet --rank"),  # needs other machines
     (LEFT_OUT, r"two_ranks|TERN_WORLD_SIZE|^(own_codec|train_regression)"),  # examples/ runs these
     (LEFT_OUT, r"^(git|cmake|\./dev (test|data)|tests/gpu/run\.sh)\b"),  # builds, downloads, or needs a GPU
+    (LEFT_OUT, r"^ulimit"),  # each command has a shell of its own
 ]
 LEAST = {AS_PRINTED: 8, FLAGS_ONLY: 8, BRIEFLY: 1}  # commands on all pages
 

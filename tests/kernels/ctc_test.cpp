@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
 
@@ -113,6 +114,11 @@ TEST_P(Ctc, PassesNaN) {
   for (float& value : x.slice(2, 3).span<float>()) value = std::numeric_limits<float>::quiet_NaN();
   run(x, targets_of({1, 2}));
   EXPECT_TRUE(std::isnan(losses.item()));
+  // No path has the second label in the first frame.
+  Tensor first = Tensor::full({kPathFrames, 1, kPathClasses}, -1);
+  first.data<float>()[2] = std::numeric_limits<float>::quiet_NaN();
+  run(first, targets_of({1, 2}));
+  EXPECT_TRUE(std::isnan(losses.item()));
 }
 
 TEST_P(Ctc, NamesWhatIsOutOfRange) {
@@ -131,6 +137,17 @@ TEST_P(Ctc, NamesWhatIsOutOfRange) {
   targets = targets_of({1, 2});
   targets.blank = 3;
   EXPECT_EQ(message(targets), "ctc_loss: blank 3, expected 0 to 2 for 3 classes");
+}
+
+TEST(CtcShapes, AreOnOneDevice) {
+  if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  const Tensor x = Tensor::full({kPathFrames, 1, kPathClasses}, -1);
+  CtcTargets targets = targets_of({1, 2});
+  targets.input_lengths = targets.input_lengths.to(Device{DeviceType::cuda, 0});
+  EXPECT_EQ(
+      message_of<Error>([&] { check_ctc_shapes(x, targets); }),
+      "ctc_loss: labels on cpu, input lengths on cuda:0, label lengths on cpu, log-probabilities on cpu, expected "
+      "one device");
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Ctc, testing::Values(Target::reference, Target::cpu),

@@ -74,15 +74,16 @@ void add_softmax_chunk_cases(ParityTable& table) {
   using namespace kernels;
   for (const ChunkCase& c : kChunkCases) add_case(table, c);
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  table.push_back({&softmax_chunk, "the first chunk, with impossible classes", [=](Run& run) {
-                     const Tensor z = run.given({2, 3}, {1, -infinity, 2, 0, 500, -400});
-                     const auto of = [&](const std::vector<float>& values) -> Tensor& {
-                       return run.changed(run.given({2}, values).to(parameter_dtype(z.dtype())));
-                     };
-                     const Bags labels = labels_of(run, {.counts = {1, 1}, .columns = 3, .classes = 1, .first = 0});
-                     Tensor &maximum = of({-infinity, -infinity}), &sum = of({0, 0});
-                     run(softmax_chunk, z, labels, 0, maximum, sum, of({0, 0}));
-                   }});
+  table.push_back(
+      {&softmax_chunk, "the first chunk, with impossible classes", [=](Run& run) {
+         const Tensor z = run.given({3, 3}, {1, -infinity, 2, 0, 500, -400, -infinity, -infinity, -infinity});
+         const auto of = [&](const std::vector<float>& values) -> Tensor& {
+           return run.changed(run.given({3}, values).to(parameter_dtype(z.dtype())));
+         };
+         const Bags labels = labels_of(run, {.counts = {1, 1, 1}, .columns = 3, .classes = 1, .first = 0});
+         Tensor &maximum = of({-infinity, -infinity, -infinity}), &sum = of({0, 0, 0});
+         run(softmax_chunk, z, labels, 0, maximum, sum, of({0, 0, 0}));
+       }});
   table.push_back(
       {&top_classes, "equal logits, NaN and impossible classes", [=](Run& run) {
          const Tensor z = run.given({2, 6}, {2, 3, 3, nan, 2, -infinity, nan, -infinity, 1, 1, 1, 1});

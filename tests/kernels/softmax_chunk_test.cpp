@@ -31,6 +31,25 @@ TEST(SoftmaxChunk, ChunksGiveTheLossOfAllClasses) {
   expect_values(dz, {1.0 / 8 - 0.5, 2.0 / 8, 1.0 / 3, 1.0 / 3 - 1});
 }
 
+TEST(SoftmaxChunk, AFirstChunkOfImpossibleClassesAddsNothing) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), log2 = std::log(2.0);
+  const Bags labels = {integers({2, 2}), integers({0, 1, 2}), {}};
+  for (const Target on : {Target::reference, Target::cpu}) {
+    if (!softmax_chunk.has(on)) continue;
+    SCOPED_TRACE(to_string(on));
+    const auto f32 = [](const Shape& shape, const Values& values) { return f64(shape, values).to(DType::f32); };
+    Tensor maximum = f32({2}, {kLeast, kLeast}), sum = f32({2}, {0, 0}), hits = f32({2}, {0, 0});
+    softmax_chunk.on(on)(f32({2, 2}, {kLeast, kLeast, kLeast, nan}), labels, 0, maximum, sum, hits);
+    EXPECT_EQ(maximum.to_vector<double>()[0], kLeast);
+    EXPECT_EQ(sum.to_vector<double>()[0], 0);
+    EXPECT_TRUE(std::isnan(sum.to_vector<double>()[1]));
+    softmax_chunk.on(on)(f32({2, 2}, {log2, 0, 1, 2}), labels, 2, maximum, sum, hits);
+    EXPECT_NEAR(maximum.to_vector<double>()[0], log2, 1e-6);
+    EXPECT_NEAR(sum.to_vector<double>()[0], 1.5, 1e-6);
+    EXPECT_TRUE(std::isnan(sum.to_vector<double>()[1]));
+  }
+}
+
 TEST(TopClasses, KeepsTheBestOfAllChunksInOrder) {
   Tensor values = f64({1, 3}, {kLeast, kLeast, kLeast}), classes = Tensor::full({1, 3}, -1, {.dtype = DType::i64});
   top_classes(f64({1, 2}, {1, 5}), 0, values, classes);

@@ -33,8 +33,11 @@ TEST(ParameterAverage, SwapsInAndOut) {
   average.swap();
   EXPECT_EQ(model.values(), first);
   EXPECT_THROW(average.update(), Error);
+  EXPECT_THROW(average.begin_update(), Error);
+  EXPECT_THROW(average.issue_update(), Error);
   EXPECT_THROW(average.state(), Error);
   average.swap();
+  EXPECT_EQ(average.state().at("updates").item(), 0);
   EXPECT_EQ(model.values(), trained);
   EXPECT_EQ(model.b.value().raw_data(), changed.raw_data());
 }

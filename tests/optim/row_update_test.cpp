@@ -143,6 +143,11 @@ TEST(UpdateInBackward, SaysWhatItCannotDo) {
   sgd.set_clip_norm(1);
   EXPECT_EQ(message_of<InputError>([&] { sgd.update_in_backward(); }),
             "optimizer: gradients are clipped at 1, expected no clipping if backward updates parameters");
+  Sgd later(rows.named(), {});
+  later.update_in_backward();
+  later.set_clip_norm(0);
+  EXPECT_EQ(message_of<InputError>([&] { later.set_clip_norm(1); }),
+            "optimizer: gradients are clipped at 1, expected no clipping if backward updates parameters");
 }
 
 }  // namespace

@@ -318,7 +318,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(data_parallel, "it belongs to --method data-parallel"),
         s.overlap);
-  visit(flag("stale", "N", "Steps by which the exchange that a step uses is older: 0 or 1")
+  visit(flag("stale", "N", "0: a step uses its own exchange; 1: it uses that of the step before")
             .shapes_result()
             .in({.low = 0, .high = 1, .tells_both = true})
             .between_ranks(s)

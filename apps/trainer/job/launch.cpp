@@ -95,7 +95,14 @@ void train_threads(const Application& application, const TrainSettings& settings
   run_rank_threads(static_cast<int>(*settings.workers), static_cast<int>(settings.threads),
                    [&](std::unique_ptr<Transport> transport) {
                      TransportCommunicator communicator(shaped(settings, std::move(transport)));
-                     Trainer(application, settings, {data, interrupt, console.out, &communicator}).train();
+                     const int ranks = communicator.size();
+                     Trainer(application, settings,
+                             {.data = data,
+                              .interrupt = interrupt,
+                              .out = console.out,
+                              .communicator = &communicator,
+                              .here = {.of_process = ranks, .of_machine = ranks}})
+                         .train();
                    });
 }
 
@@ -157,8 +164,13 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   const auto pulses = inherited_pulses(place);
   try {
     Trainer(application, settings,
-            {load_run_data(settings), *interrupt, console.out, job.communicator.get(),
-             place.supervised ? "" : told_by(place, settings), pulses ? pulses->of(place.rank) : Pulse()})
+            {load_run_data(settings),
+             *interrupt,
+             console.out,
+             job.communicator.get(),
+             place.supervised ? "" : told_by(place, settings),
+             pulses ? pulses->of(place.rank) : Pulse(),
+             {.of_machine = place.local_size}})
         .train();
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;

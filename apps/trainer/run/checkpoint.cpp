@@ -253,6 +253,8 @@ RunPlace read_run(const std::string& folder, const RunStart& run, const RunParts
     trained.restore("average", *parts.average);
   }
   if (run.settings.workers) own.restore("method", MethodAfter{parts.method, first.step});
+  // A rank that is killed leaves a checkpoint whose index is that of the one before.
+  if (parts.cuts && team.leads()) write_checkpoint_index(folder, first.file.filename(), parts, team.size());
   return {.run = first.run,
           .steps = first.step,
           .seconds = noted<double>(first, kSeconds),

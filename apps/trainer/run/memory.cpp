@@ -59,25 +59,32 @@ std::optional<SubnetCuts> only_layer(Module& model) {
 std::string advice(const TrainSettings& settings, Module& model, const MemoryLimit& limit) {
   const auto cuts = only_layer(model);
   if (!cuts) return "";
+  // A worker then has the limit for itself.
   const auto room = static_cast<int64_t>(kShareOfSlice * static_cast<double>(limit.bytes));
   const auto most = static_cast<int>(std::min<int64_t>(kMaxRanks, cuts->widths().front()));
   for (int ranks = 2; ranks <= most; ++ranks) {
     const int64_t slice = least_bytes(settings, model, &*cuts, ranks);
     if (slice > room) continue;
     return join({"; --method ist --ist-store sharded --transport socket would fit from --workers ", ranks,
-                 " on: each worker then keeps ", gigabytes(slice)});
+                 limit.of_machine ? " on, each on a machine of its own" : " on", ": each worker then keeps ",
+                 gigabytes(slice)});
   }
   return "";
 }
 
 }  // namespace
 
-MemoryLimit memory_limit() {
-  MemoryLimit limit = {.bytes = available_memory().value_or(INT64_MAX), .source = "free on this machine"};
+MemoryLimit memory_limit(const RanksHere& here) {
+  MemoryLimit limit = {
+      .bytes = available_memory().value_or(INT64_MAX), .ranks = here.of_machine, .source = "free on this machine"};
   rlimit space = {};
   if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return limit;
   const int64_t left = static_cast<int64_t>(space.rlim_cur) - taken_address_space();
-  return left < limit.bytes ? MemoryLimit{left, "left of this process's address space (ulimit -v)"} : limit;
+  if (left / here.of_process >= limit.bytes / limit.ranks) return limit;
+  return {.bytes = left,
+          .ranks = here.of_process,
+          .source = "left of this process's address space (ulimit -v)",
+          .of_machine = false};
 }
 
 int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks) {
@@ -92,21 +99,23 @@ int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCu
   return elements * static_cast<int64_t>(sizeof(float));
 }
 
-void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, const MemoryLimit& limit) {
+void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks,
+                  const MemoryLimit& limit) {
   if (settings.device != kCpu) return;
-  const auto ranks = static_cast<int>(settings.workers.value_or(1));
-  const bool threads = settings.transport.value_or(RankTransport::inproc) == RankTransport::inproc;
-  const int here = threads ? ranks : 1;  // ranks of this process
-  const int64_t needed = here * least_bytes(settings, model, cuts, ranks);
+  const int64_t needed = limit.ranks * least_bytes(settings, model, cuts, ranks);
   if (needed <= limit.bytes) return;
   int64_t parameters = 0;
   const auto shapes = model.whole_shapes();
   for (size_t i = 0; i < model.parameters().size(); ++i) parameters += shapes[i].shape.numel();
+  const bool several = limit.ranks > 1;
   fail_input({"the model does not fit: its ", parameters, " parameters",
               states_of(settings.optimizer) > 0 ? " and the optimizer's state" : "",
-              here > 1 ? join({", for ", here, " workers in one process,"}) : std::string(), " need ",
-              cuts ? "" : "at least ", gigabytes(needed), cuts ? " for a slice" : "", ", ", gigabytes(limit.bytes),
-              " are ", limit.source, advice(settings, model, limit)});
+              several ? join({", for ", limit.ranks, " workers on this machine,"}) : std::string(), " need ",
+              cuts ? "" : "at least ", gigabytes(needed),
+              !cuts     ? ""
+              : several ? " for their slices"
+                        : " for a slice",
+              ", ", gigabytes(limit.bytes), " are ", limit.source, advice(settings, model, limit)});
 }
 
 }  // namespace tern::trainer

@@ -10,21 +10,31 @@
 
 namespace tern::trainer {
 
-/// Memory that a process can still take, in bytes.
+/// Ranks that take memory from the same place as this rank, with this rank.
+struct RanksHere {
+  int of_process = 1, of_machine = 1;
+};
+
+/// Memory that can still be taken.
 struct MemoryLimit {
   int64_t bytes = 0;
-  std::string source;  ///< "its limit of address space (ulimit -v)"
+  int ranks = 1;            ///< that share it
+  std::string source = {};  ///< "free on this machine"
+  bool of_machine = true;   ///< false: of this process
 };
-/// The tightest limit of this process: its address space, or the memory that is free on this machine.
-MemoryLimit memory_limit();
+/// The limit that leaves the least to each rank: this process's address space, or the memory that is free on this
+/// machine.
+MemoryLimit memory_limit(const RanksHere& here);
 
 /// Bytes that the parameters, buffers and the optimizer's state of a built model need at least, of one rank if the
 /// model is sharded among `ranks`. Gradients and activations come on top.
 int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks);
 
-/// Throws InputError if a built model cannot fit into `limit`. The message tells what it needs, what is there, and, if
-/// the model has one hidden layer, for how many workers it would fit as a sharded model. `cuts` are those of a sharded
-/// model; else null.
-void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, const MemoryLimit& limit);
+/// Throws InputError if a built model cannot fit into `limit`, which all ranks that share it must measure before one of
+/// them fills its model. The message tells what the model needs, what is there, and, if the model has one hidden layer,
+/// for how many workers it would fit as a sharded model. `cuts` are those of a model that is sharded among `ranks`;
+/// else null.
+void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks,
+                  const MemoryLimit& limit);
 
 }  // namespace tern::trainer

@@ -147,33 +147,36 @@ ShardIndex read_shard_index(const fs::path& file) { return IndexReader(file).rea
 
 void write_shards(const fs::path& file, Module& model, const SubnetCuts& cuts, const Team& team) {
   const auto file_of = [&](int rank) { return shard_file(file, rank, team.size()); };
+  const fs::path index = file.string() + std::string(kIndexEnd);
+  if (team.leads()) fs::remove(index);
+  team.barrier();  // no index names files of two models
   StateDict written;
   for (const auto& [name, tensor] : shard_of(model, cuts, team.rank()))
     if (team.leads() || model.state().find(name) == nullptr) written.add(name, tensor);  // only slices get new names
   write_safetensors(file.parent_path() / file_of(team.rank()), written, {{"format", "pt"}});
   team.barrier();  // the index comes last, so that its files are whole
-  if (team.leads())
-    write_shard_index(file.string() + std::string(kIndexEnd), index_of(model, cuts, team.size(), file_of));
+  if (team.leads()) write_shard_index(index, index_of(model, cuts, team.size(), file_of));
 }
 
 void read_shard(const fs::path& file, Module& model, const SubnetCuts& cuts, const Team& team) {
   const ShardIndex index = read_shard_index(file);
   check_input(index.slices == team.size(), file.string(), ": a model in ", index.slices, " slices, expected ",
               team.size(), ", as this run has ranks");
+  const bool kept =
+      std::ranges::any_of(index.files, [](const auto& entry) { return entry.first.starts_with(kCheckpointedModel); });
+  const std::string prefix = kept ? kCheckpointedModel : "";
   const StateDict wanted = shard_of(model, cuts, team.rank());
-  std::set<std::string> files;
+  std::map<std::string, StateDict> places;  // the wanted tensors, by file and by their names there
   for (const auto& [name, tensor] : wanted) {
-    const auto found = index.files.find(name);
-    check_input(found != index.files.end(), file.string(), ": weight_map: '", name,
-                "' not found, expected it: the "
-                "model has a tensor of shape ",
-                tensor.shape());
-    files.insert(found->second);
+    const auto in = index.files.find(prefix + name);
+    check_input(in != index.files.end(), file.string(), ": weight_map: '", prefix, name,
+                "' not found, expected it: the model has a tensor of shape ", tensor.shape());
+    places[in->second].add(prefix + name, tensor);
   }
   StateDict found;
-  for (const std::string& name : files)
-    for (const auto& [tensor, value] : read_safetensors(file.parent_path() / name, wanted).tensors)
-      if (wanted.find(tensor) != nullptr) found.add(tensor, value);
+  for (const auto& [name, own] : places)
+    for (const auto& [tensor, value] : read_safetensors(file.parent_path() / name, own).tensors)
+      if (own.find(tensor) != nullptr) found.add(tensor.substr(prefix.size()), value);
   copy_state(found, wanted, "the model");
 }
 

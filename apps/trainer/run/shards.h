@@ -20,7 +20,7 @@ namespace tern::trainer {
 /// model, whose neurons are at home.
 StateDict shard_of(Module& model, const SubnetCuts& cuts, int rank);
 
-/// As the index file says where tensors are.
+/// What an index file holds: the files of the tensors.
 struct ShardIndex {
   std::map<std::string, std::string> files;  ///< by the name of a tensor or slice; relative to the index
   std::map<std::string, int64_t> cut;        ///< dimension along which slices are joined, by the tensor's name
@@ -42,8 +42,8 @@ ShardIndex read_shard_index(const std::filesystem::path& file);
 
 /// --save FILE: each rank writes FILE's name with "-0000R-of-0000N", and rank 0 then the index FILE.index.json.
 void write_shards(const std::filesystem::path& file, Module& model, const SubnetCuts& cuts, const Team& team);
-/// Loads the slices of one rank of a sharded model, straight into the model's memory. Throws InputError if the index is
-/// that of another number of ranks or another model.
+/// Loads the slices of one rank of a sharded model, straight into the model's memory. The index is that of --save or of
+/// a checkpoint. Throws InputError if it is that of another number of ranks or another model.
 void read_shard(const std::filesystem::path& index, Module& model, const SubnetCuts& cuts, const Team& team);
 /// The whole tensors, without `prefix`.
 StateDict join_shards(const std::filesystem::path& index, const std::string& prefix = {});

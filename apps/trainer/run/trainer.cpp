@@ -10,7 +10,6 @@
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
-#include "tern/core/stopwatch.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/machine.h"
@@ -116,7 +115,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
 /// Gives the model, or this rank's slice of it, its first values.
 void Trainer::fill() {
   if (is_sharded(settings_)) cuts_ = sharded_cuts(settings_, *model_);
-  check_memory(settings_, *model_, cuts_ ? &*cuts_ : nullptr, memory_limit());
+  check_memory(settings_, *model_, cuts_ ? &*cuts_ : nullptr, team_.size(), memory_limit(resources_.here));
+  team_.barrier();  // no rank takes memory before all have measured what is free
   if (cuts_)
     fill_slice(settings_, *model_, *cuts_, team_);
   else
@@ -146,7 +146,7 @@ void Trainer::write_checkpoint() {
   // Files of two writings do not match, and a rank may be lost between them. So do not write a step twice.
   if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
   gather_model();
-  method_->bring_home();
+  count_exchange(&DistributedOptimizer::bring_home);
   check_finite_state(*model_, steps_);
   const Traffic sent = sent_in_all();
   const RunPlace place = {.run = run_,
@@ -338,14 +338,16 @@ HistogramReport Trainer::count_values() const {
   return report;
 }
 
+/// Calls a function of the method outside of a step. What the method counts as time of exchanges is time of training.
+void Trainer::count_exchange(void (DistributedOptimizer::*function)()) {
+  const double before = method_->times().total();
+  (*method_.*function)();
+  seconds_ += method_->times().total() - before;
+}
+
 /// Makes the whole model available on every rank, or on all ranks together, for evaluation and saving.
 void Trainer::gather_model() {
-  double seconds = 0;
-  {
-    const Stopwatch watch(seconds);
-    method_->consolidate();
-  }
-  if (!method_->replicated()) seconds_ += seconds;  // the method's times include it too
+  count_exchange(&DistributedOptimizer::consolidate);
   resources_.pulse.beat();
   if (!calibration_loader_) return;
   const Pulse::Work calibrating(resources_.pulse);
@@ -411,7 +413,7 @@ bool Trainer::checkpoint_due() const {
 void Trainer::save_model() {
   if (settings_.save.empty()) return;
   if (cuts_) {
-    method_->bring_home();
+    count_exchange(&DistributedOptimizer::bring_home);
     check_finite_state(*model_, steps_);
     const Pulse::Work writing(resources_.pulse);
     return write_shards(settings_.save, *model_, *cuts_, team_);

@@ -20,6 +20,7 @@
 #include "tern/trainer/run/datasets.h"
 #include "tern/trainer/run/evaluation.h"
 #include "tern/trainer/run/interrupt.h"
+#include "tern/trainer/run/memory.h"
 #include "tern/trainer/run/step_graph.h"
 #include "tern/trainer/run/team.h"
 #include "tern/trainer/settings.h"
@@ -35,6 +36,7 @@ struct RankResources {
   Communicator* communicator = nullptr;  ///< null: the rank trains alone
   std::string launcher = {};             ///< the source of the rank's place
   Pulse pulse = {};                      ///< shows the rank's progress to a supervisor
+  RanksHere here = {};                   ///< with which it shares memory
 };
 
 /// One rank's part in a training run: the model, its share of the data, its optimizer, and the number of steps done.
@@ -79,6 +81,7 @@ class Trainer {
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
   bool finishes_later(bool stop) const;
   StepReport finish(IssuedStep step);
+  void count_exchange(void (DistributedOptimizer::*function)());
   void gather_model();
   void evaluate_model();
   void write_checkpoint();

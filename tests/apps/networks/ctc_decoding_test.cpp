@@ -37,6 +37,19 @@ TEST(BeamSearch, FindsLabelsThatAreLikelierThanTheBestPath) {
   EXPECT_EQ(beam_search(output.frames(), 4), Labels{0});
 }
 
+TEST(BeamSearch, KeepsNoMoreThanItsBeam) {
+  // After the first frame, labels 0 and 1 are equal. The first stays, although 1 would have 0.38 in the end.
+  const Output output(2, 3, {0.4, 0.4, 0.2, 0.05, 0.9, 0.05});
+  EXPECT_EQ(beam_search(output.frames(), 1), (Labels{0, 1}));
+  EXPECT_EQ(beam_search(output.frames(), 2), Labels{1});
+}
+
+TEST(BeamSearch, TakesNaNAsTheLeast) {
+  const Output output(2, 3, {std::nan(""), 0.7, 0.3, 0.05, 0.05, 0.9});
+  EXPECT_EQ(beam_search(output.frames(), 1), Labels{1});
+  EXPECT_EQ(beam_search(output.frames(), 100), Labels{1});
+}
+
 /// The labels with the greatest sum over all paths.
 Labels likeliest(const Output& output) {
   std::map<Labels, double> sums;

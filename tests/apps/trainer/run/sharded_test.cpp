@@ -149,6 +149,10 @@ TEST_F(Sharded, StartsFromSlices) {
              of_whole = losses(with(flags, {"--init", index}));
   EXPECT_EQ(from_slices.front(), of_whole.front());
   EXPECT_NE(from_slices.front(), losses(flags).front());
+  // The slices of a checkpoint have the same names behind "model/".
+  ASSERT_EQ(run(with(sharded_, {"--seed", "3", "--iterations", "2", "--checkpoint", place("kept"), "--quiet"})).code,
+            0);
+  EXPECT_EQ(losses(with(with(flags, sharded_), {"--init", place("kept/model.safetensors.index.json")})), from_slices);
   const Outcome evaluated =
       run_program({TERN_TRAIN_MLP, "--hidden", "37", "--eval-only", "--init", index, "--threads", "1"});
   EXPECT_EQ(evaluated.code, 0) << evaluated.err;
@@ -206,12 +210,20 @@ TEST(Memory, CountsWhatAModelNeedsAtLeast) {
   settings.optimizer = UpdateRule::sgd;
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model.whole_shapes());
   EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (cut / 4 + 2 * 10 + 1 + 2 * 10 + 1));
-  trainer::check_memory(settings, model, nullptr, {.bytes = 4 * (cut + buffers), .source = "free"});
-  const std::string message = message_of<InputError>(
-      [&] { trainer::check_memory(settings, model, nullptr, {.bytes = 14'000, .source = "free"}); });
-  EXPECT_EQ(message,
-            "the model does not fit: its 4480 parameters need at least 0.00 GB, 0.00 GB are free; --method ist "
+  trainer::check_memory(settings, model, nullptr, 1, {.bytes = 4 * (cut + buffers), .source = "free"});
+  const auto refusal = [&](const SubnetCuts* of, const trainer::MemoryLimit& limit) {
+    return message_of<InputError>([&] { trainer::check_memory(settings, model, of, 4, limit); });
+  };
+  EXPECT_EQ(refusal(nullptr, {.bytes = 14'000, .source = "left", .of_machine = false}),
+            "the model does not fit: its 4480 parameters need at least 0.00 GB, 0.00 GB are left; --method ist "
             "--ist-store sharded --transport socket would fit from --workers 2 on: each worker then keeps 0.00 GB");
+  // Two ranks share what is free. A slice of each fits if the other's does too.
+  trainer::check_memory(settings, model, &cuts, 4, {.bytes = 10'000, .ranks = 2, .source = "free"});
+  EXPECT_EQ(
+      refusal(&cuts, {.bytes = 9'000, .ranks = 2, .source = "free"}),
+      "the model does not fit: its 4480 parameters, for 2 workers on this machine, need 0.00 GB for their slices, "
+      "0.00 GB are free; --method ist --ist-store sharded --transport socket would fit from --workers 3 on, each "
+      "on a machine of its own: each worker then keeps 0.00 GB");
 }
 
 TEST(ShardIndex, SaysWhatIsWrongInAFile) {
