@@ -180,10 +180,10 @@ class IstTable1 final : public Experiment {
 
   Chart chart(const IstTask& task, const std::vector<int64_t>& workers, const Results& results) const {
     const double accuracy = levels(task).back();
-    Chart chart = {.title = fmt::format("{}: {} to {:.0f} %", task.title,
-                                        task.hidden > 0 ? "seconds on own machines" : "seconds here", 100 * accuracy),
-                   .x_label = "workers",
-                   .series = {}};
+    Chart chart = {.title = fmt::format("{}, to {:.0f} %", task.title, 100 * accuracy),
+                   .x_label = task.hidden > 0 ? "workers on own machines" : "workers here",
+                   .series = {},
+                   .y_suffix = " s"};
     double most = 1;
     for (size_t i = 0; i < workers.size(); ++i)
       chart.x_ticks.emplace_back(static_cast<double>(i), std::to_string(workers[i]));
