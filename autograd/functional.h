@@ -345,8 +345,8 @@ struct LinearCrossEntropyOutput {
 /// The softmax cross-entropy of logits x · weightᵀ over very many classes, of which a row may have several as labels:
 /// the mean over the rows of -1/k · Σ log softmax(logits)[label] over the row's k labels. A row without labels has loss
 /// 0. x: [N, in]; weight: [classes, in]. The labels are a sparse matrix in CSR form: those of row n are labels[e] for e
-/// in [offsets[n], offsets[n + 1]), i64 in [0, classes); a label that comes twice counts twice. All
-/// tensors are on one device.
+/// in [offsets[n], offsets[n + 1]), i64 in [0, classes); a label that comes twice counts twice. All tensors
+/// are on one device.
 ///
 /// Forward and backward compute the logits by chunks of classes, so no tensor [N, classes] is stored. The backward
 /// computes each chunk again. It can give the gradient of `weight` chunk by chunk, so that no second tensor [classes,

@@ -62,11 +62,11 @@ class IstFigure3 final : public Experiment {
         "worker's SGD. \"local 5\" and \"IST 5\" exchange every 5 steps.\n\n{}\n*Measured* is the time that the run "
         "took here. *Modelled* is the time if each worker had a machine of its own like this one. It is the sum of two "
         "times. The first is one worker's time for as many steps. With IST a step of a perceptron takes as much less "
-        "as "
-        "a subnet's step does, measured alone on one core; that of a residual network takes an n-th, because a subnet "
+        "as a subnet's step does, measured alone on one core; that of a residual network takes an n-th, because a "
+        "subnet "
         "has nearly an n-th of the operations. VGG12's convolutions stay whole in each subnet, so there is no number. "
-        "The second is the time of rank 0's payload on its cable, at the link's rate. The "
-        "paper prints no numbers for its Figure 3.\n",
+        "The second is the time of rank 0's payload on its cable, at the link's rate. The paper prints no numbers for "
+        "its Figure 3.\n",
         steps_, ist_setting(tasks_));
     std::vector<Chart> charts;
     for (const IstTask& task : tasks_) {

@@ -45,7 +45,7 @@ class IstFigure4 final : public Experiment {
     std::vector<Run> all;
     for (size_t i = 0; i < tasks_.size(); ++i)
       for (const IstMethod& method : ist_methods()) {
-        const IstRun run = run_of(i, method);
+        const IstRun run = run_by(i, method);
         Run rank = make_rank_run(tasks_[i], run);
         if (!tasks_[i].waits && std::ranges::find(all, rank.name, &Run::name) == all.end())
           all.push_back(std::move(rank));
@@ -66,7 +66,7 @@ class IstFigure4 final : public Experiment {
       if (tasks_[i].hidden > 0) text += '\n' + speedups(i, results);
       charts.push_back(chart(i, results));
       for (const IstMethod& method : ist_methods())
-        if (const RunResult* result = find_result(results, tasks_[i], run_of(i, method)))
+        if (const RunResult* result = find_result(results, tasks_[i], run_by(i, method)))
           for (const CurvePoint& point : result->curve) {
             const auto at = seconds(i, method, point, results);
             csv += fmt::format("{},{},{},{},{},{},{},{}\n", tasks_[i].name, method.name(), workers_[i], point.step,
@@ -81,24 +81,19 @@ class IstFigure4 final : public Experiment {
   }
 
  private:
-  IstRun run_of(size_t task, const IstMethod& method) const {
-    return {.method = &method,
-            .workers = workers_[task],
-            .steps = tasks_[task].steps(workers_[task]),
-            .local_steps = tasks_[task].local_steps};
-  }
+  IstRun run_by(size_t task, const IstMethod& method) const { return run_of(tasks_[task], &method, workers_[task]); }
 
   std::string seconds_name(size_t task) const { return tasks_[task].waits ? "seconds" : "seconds on own machines"; }
   std::optional<double> seconds(size_t task, const IstMethod& method, const CurvePoint& point,
                                 const Results& results) const {
-    return seconds_at(results, tasks_[task], run_of(task, method), {static_cast<double>(point.step), point.seconds});
+    return seconds_at(results, tasks_[task], run_by(task, method), {static_cast<double>(point.step), point.seconds});
   }
 
   std::string table(size_t task, const Results& results) const {
     std::vector<std::vector<std::string>> rows = {
         {"method", "steps", seconds_name(task), "MB sent by rank 0", "accuracy, %"}};
     for (const IstMethod& method : ist_methods()) {
-      const IstRun run = run_of(task, method);
+      const IstRun run = run_by(task, method);
       const RunResult* result = find_result(results, tasks_[task], run);
       if (!result) continue;
       const CurvePoint& end = result->curve.back();
@@ -110,7 +105,7 @@ class IstFigure4 final : public Experiment {
   }
 
   std::optional<double> seconds_to_level(size_t task, const IstMethod& method, const Results& results) const {
-    const IstRun run = run_of(task, method);
+    const IstRun run = run_by(task, method);
     const RunResult* result = find_result(results, tasks_[task], run);
     const auto found = result ? crossing(*result, kLevel) : std::nullopt;
     return found ? seconds_at(results, tasks_[task], run, *found) : std::nullopt;
@@ -138,7 +133,7 @@ class IstFigure4 final : public Experiment {
                    .y_suffix = " %"};
     for (const IstMethod& method : ist_methods()) {
       Series line = {.label = method.title, .color = method.color, .points = {}, .markers = true};
-      if (const RunResult* result = find_result(results, tasks_[task], run_of(task, method)))
+      if (const RunResult* result = find_result(results, tasks_[task], run_by(task, method)))
         for (const CurvePoint& point : result->curve)
           if (const auto x = seconds(task, method, point, results)) line.points.emplace_back(*x, 100 * point.score);
       chart.series.push_back(line);

@@ -99,15 +99,6 @@ class IstTable1 final : public Experiment {
  private:
   static bool shows_one_worker(const IstTask& task) { return !task.waits; }
 
-  /// Without a method: one worker alone.
-  static IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed) {
-    return {.method = method,
-            .workers = workers,
-            .steps = task.steps(workers),
-            .local_steps = task.local_steps,
-            .seed = seed};
-  }
-
   static std::vector<double> levels(const IstTask& task) {
     if (task.hidden == 0 && task.shortened) return {std::begin(kShortLevels), std::end(kShortLevels)};
     std::vector<double> found;

@@ -35,7 +35,7 @@ class IstTable3 final : public Experiment {
       for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed)
         for (const int64_t workers : workers_)
           for (const IstMethod& method : ist_methods())
-            all.push_back(make_run(task, run_of(task, method, workers, seed)));
+            all.push_back(make_run(task, run_of(task, &method, workers, seed)));
     return all;
   }
 
@@ -52,20 +52,12 @@ class IstTable3 final : public Experiment {
   }
 
  private:
-  static IstRun run_of(const IstTask& task, const IstMethod& method, int64_t workers, int64_t seed) {
-    return {.method = &method,
-            .workers = workers,
-            .steps = task.steps(workers),
-            .local_steps = task.local_steps,
-            .seed = seed};
-  }
-
   /// Accuracies in percent, of the seeds that have finished.
   std::vector<double> accuracies(const IstTask& task, const IstMethod& method, int64_t workers,
                                  const Results& results) const {
     std::vector<double> found;
     for (int64_t seed = 1; seed <= task.seeds(seeds_); ++seed)
-      if (const RunResult* result = find_result(results, task, run_of(task, method, workers, seed)))
+      if (const RunResult* result = find_result(results, task, run_of(task, &method, workers, seed)))
         found.push_back(100 * result->score);
     return found;
   }

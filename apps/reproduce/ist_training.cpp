@@ -155,6 +155,14 @@ void refuse_seeds(const char* experiment, const ExperimentOptions& options) {
   check_input(!options.seeds, "--seeds would change nothing: ", experiment, " shows one run of each kind");
 }
 
+IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed) {
+  return {.method = method,
+          .workers = workers,
+          .steps = task.steps(workers),
+          .local_steps = task.local_steps,
+          .seed = seed};
+}
+
 Run make_run(const IstTask& task, const IstRun& run) {
   const bool together = run.method != nullptr;
   const std::string method = together ? run.method->name() : "sgd";
@@ -254,8 +262,8 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
   return text + fmt::format(
                     "\nWorkers are threads of one machine and share its {} cores. So computation takes longer here "
                     "than if each worker had a machine of its own. Unless a network's line says otherwise, messages "
-                    "between them wait as long as on such a link. All "
-                    "methods and all numbers of workers have the same learning rate. Every method is evaluated with "
+                    "between them wait as long as on such a link. All methods and all numbers of workers have the same "
+                    "learning rate. Every method is evaluated with "
                     "batch-norm statistics of training batches, as section 3.3 describes it for IST. Running "
                     "statistics would lag behind, and more so if an epoch has fewer steps; only one worker alone uses "
                     "them.\n",

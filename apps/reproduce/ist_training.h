@@ -86,6 +86,9 @@ std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<i
 /// Throws InputError if --seeds is given, because `experiment` shows one run of each kind.
 void refuse_seeds(const char* experiment, const ExperimentOptions& options);
 
+/// A run of a task's whole length with its own J. Without a method: one worker alone.
+IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed = 1);
+
 Run make_run(const IstTask& task, const IstRun& run);
 
 /// A short run that measures what one rank of `run` computes in a step, on one core and without the others: the whole
