@@ -32,7 +32,7 @@ std::vector<std::pair<double, double>> block_means(std::span<const double> value
 std::string mean_cell(const Sample& sample) {
   if (sample.count == 0) return "–";
   const std::string mean = fmt::format("{:.2f}", sample.mean);
-  return sample.count > 1 ? mean + fmt::format(" ± {:.2f}", sample.deviation) : mean;
+  return sample.count > 1 ? mean + fmt::format(" ± {:.2f}", sample.standard_error()) : mean;
 }
 
 std::string accuracy_cell(const std::vector<double>& values, int64_t seeds) {

@@ -30,11 +30,10 @@ std::vector<std::pair<double, double>> block_means(std::span<const double> value
 
 // Cells for a table of accuracies, in percent; "–" if no run has finished.
 
-/// The mean; with the standard deviation if there are several values.
+/// The mean; with its standard error if there are several values.
 std::string mean_cell(const Sample& sample);
 
-/// The mean, with the standard deviation if there are several values. If some of the `seeds` are missing, also their
-/// number.
+/// `mean_cell` of the values; if some of the `seeds` are missing, also their number.
 std::string accuracy_cell(const std::vector<double>& values, int64_t seeds);
 
 /// `first` − `second`, with the standard error of a difference of independent means. Neither may be empty.

@@ -79,7 +79,7 @@ using Results = std::map<std::string, RunResult>;
 
 /// The comparison of the finished runs with the paper.
 struct Report {
-  std::string text;                                ///< Markdown
+  std::string text;                                ///< Markdown; a number after " ± " is a standard error
   std::map<std::string, std::string> figures;      ///< SVG by file name
   std::map<std::string, std::string> tables = {};  ///< CSV by file name, in addition to the table of the runs
 };

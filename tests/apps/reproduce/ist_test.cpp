@@ -245,7 +245,7 @@ TEST(IstExperiments, CompareFinalAccuracies) {
     result.score = (method == "ist" ? 0.82 : 0.8) + 0.01 * seed;
     return result;
   });
-  expect_line(table->report(results).text, "| 2 | IST | 10 | 83.50 ± 0.71 | +2.00 | 81.53 |");
+  expect_line(table->report(results).text, "| 2 | IST | 10 | 83.50 ± 0.50 | +2.00 | 81.53 |");
 }
 
 TEST(IstTable2, TrainsThePapersWidthsOnDrawnDataOrFiles) {
@@ -278,7 +278,7 @@ TEST(IstTable2, ShowsPrecisionsBesideThePapers) {
         {"precision_at_1", score}, {"precision_at_3", score / 2}, {"precision_at_5", score / 4}};
   }
   const std::string text = experiment->report(results).text;
-  expect_line(text, "| data parallel | 512 | 6.62 ± 0.71 | 3.31 ± 0.35 | 1.66 ± 0.18 | 38.61 | 34.54 | 31.64 |");
+  expect_line(text, "| data parallel | 512 | 6.62 ± 0.50 | 3.31 ± 0.25 | 1.66 ± 0.12 | 38.61 | 34.54 | 31.64 |");
   expect_line(text, "| IST | 2560 | – | – | – | 43.84 | 39.44 | 36.58 |");
   EXPECT_NE(experiment->report(results).figures.at("precision.svg").find("P@5"), std::string::npos);
 }
