@@ -46,4 +46,7 @@ std::string to_string(const Shape& shape);
 /// `operation` if the shapes do not broadcast.
 Shape broadcast(const Shape& a, const Shape& b, const char* operation);
 
+/// The index in [0, extent) whose element lies at `i`, counted from the first element, in the mirrored row.
+constexpr int64_t mirrored(int64_t i, int64_t extent) { return i < 0 ? -i : i < extent ? i : 2 * (extent - 1) - i; }
+
 }  // namespace tern

@@ -113,6 +113,21 @@ std::vector<uint8_t> resized_area(const ImageSpec& input, const ImageSpec& size,
   return resized;
 }
 
+/// The crop of `pixels` [H, W, C] whose outside is their mirror image.
+std::vector<uint8_t> mirrored_crop(const ImageSpec& input, const ImageSpec& size, int64_t pad,
+                                   const Augmentation& augmentation, std::span<const uint8_t> pixels) {
+  std::vector<uint8_t> crop(static_cast<size_t>(size.numel()));
+  uint8_t* to = crop.data();
+  for (int64_t y = 0; y < size.height; ++y) {
+    const int64_t row = mirrored(y + augmentation.top - pad, input.height);
+    for (int64_t x = 0; x < size.width; ++x, to += input.channels) {
+      const int64_t column = mirrored(x + augmentation.left - pad, input.width);
+      std::copy_n(pixels.data() + (row * input.width + column) * input.channels, input.channels, to);
+    }
+  }
+  return crop;
+}
+
 /// Changes the saturation of normalised pixels [h, w, 3].
 void saturate(const Transform& transform, double saturation, std::span<float> image) {
   double mean[3], deviation[3];
@@ -173,7 +188,7 @@ void with_channels(int64_t channels, Body&& body) {
 
 Transform Transform::for_evaluation() const {
   Transform plain = *this;
-  plain.random_crop = plain.random_area = plain.random_flip = false;
+  plain.random_crop = plain.random_area = plain.random_flip = plain.alternating_flip = false;
   plain.brightness = 0;
   plain.contrast_low = plain.contrast_high = plain.saturation_low = plain.saturation_high = 1;
   plain.cutout = 0;
@@ -203,6 +218,9 @@ ImageSpec Transform::output(const ImageSpec& input) const {
   check_input(contrast_low <= contrast_high && saturation_low <= saturation_high, "transform: contrast from ",
               contrast_low, " to ", contrast_high, ", saturation from ", saturation_low, " to ", saturation_high,
               ", expected each from low to high");
+  check_input(!mirror_pad || pad < std::min(input.height, input.width), "transform: a mirrored pad of ", pad,
+              ", expected less than the image's ", input.height, "x", input.width);
+  check_input(!random_flip || !alternating_flip, "transform: random and alternating flips, expected one of them");
   check_input(cutout >= 0, "transform: cutout ", cutout, ", expected 0 or more");
   return output;
 }
@@ -230,6 +248,10 @@ Augmentation Transform::draw(const ImageSpec& input, uint64_t seed, int64_t epoc
     augmentation.cut_top = first(6, size.height);
     augmentation.cut_left = first(7, size.width);
   }
+  if (alternating_flip) {
+    const RandomStream of_image({.seed = seed, .purpose = Purpose::augment, .owner = static_cast<uint32_t>(index)});
+    augmentation.flip = (of_image.below(2, 2) == 1) != (epoch % 2 == 1);
+  }
   if (random_area) draw_area(input, least_area, random, augmentation);
   return augmentation;
 }
@@ -239,12 +261,17 @@ void Transform::apply(const ImageSpec& input, const Augmentation& augmentation, 
   const ImageSpec size = output(input);
   check(std::ssize(pixels) == input.numel() && std::ssize(image) == size.numel(), "transform: ", pixels.size(),
         " pixels to ", image.size(), " values, expected ", input.numel(), " to ", size.numel());
-  if (augmentation.area_height > 0) {
-    Transform whole = *this;
-    whole.random_area = false;
-    Augmentation rest = augmentation;
-    rest.top = rest.left = rest.area_height = rest.area_width = 0;
-    return whole.apply(size, rest, resized_area(input, size, augmentation, pixels), image);
+  const bool resizes = augmentation.area_height > 0;
+  if (resizes || (mirror_pad && pad > 0)) {  // first the crop, then the rest
+    Transform rest = *this;
+    rest.random_area = rest.mirror_pad = false;
+    rest.pad = 0;
+    Augmentation other = augmentation;
+    other.top = other.left = other.area_height = other.area_width = 0;
+    return rest.apply(size, other,
+                      resizes ? resized_area(input, size, augmentation, pixels)
+                              : mirrored_crop(input, size, pad, augmentation, pixels),
+                      image);
   }
   const Covered inside = covered(input, size, pad, augmentation);
   const auto source = [&](int64_t y) {

@@ -26,7 +26,8 @@ struct Augmentation {
 /// saturation, then normalize or standardize, then cut, in this order. `draw` makes the random choices and `apply` uses
 /// them; both are pure functions.
 struct Transform {
-  int64_t pad = 0;          ///< black pixels added on each side
+  int64_t pad = 0;          ///< pixels added on each side
+  bool mirror_pad = false;  ///< false: they are black; true: a mirror image, which does not repeat the edge
   int64_t crop_height = 0;  ///< 0: the height of the example
   int64_t crop_width = 0;
   bool random_crop = false;  ///< false: crop at the centre
@@ -35,8 +36,11 @@ struct Transform {
   bool random_area = false;
   float least_area = 0.08f;
   bool random_flip = false;  ///< mirror left and right, with probability 1/2
-  float brightness = 0;      ///< largest change in either direction, as a fraction of full scale
-  float contrast_low = 1;    ///< the contrast is uniform in [contrast_low, contrast_high]
+  /// Mirrors every other image in an epoch, and the others in the next (Jordan, "94 % on CIFAR-10 in 3.29 seconds on a
+  /// single GPU", 2024). An image's first choice is random.
+  bool alternating_flip = false;
+  float brightness = 0;    ///< largest change in either direction, as a fraction of full scale
+  float contrast_low = 1;  ///< the contrast is uniform in [contrast_low, contrast_high]
   float contrast_high = 1;
   float saturation_low = 1;  ///< likewise; needs three channels: red, green and blue
   float saturation_high = 1;

@@ -33,8 +33,6 @@ inline constinit Kernel<void(const Tensor& x, const Border&, Tensor& y)> reflect
 /// dx = the sums of dy over the copies of each element.
 inline constinit Kernel<void(const Tensor& dy, const Border&, Tensor& dx)> reflection_pad_backward{
     "reflection_pad_backward"};
-/// The index in [0, extent) whose element lies at `i`, counted from the first element, in the mirrored row.
-constexpr int64_t mirrored(int64_t i, int64_t extent) { return i < 0 ? -i : i < extent ? i : 2 * (extent - 1) - i; }
 
 /// Sets every element of x to `value`.
 inline constinit Kernel<void(Tensor& x, double value)> fill{"fill"};

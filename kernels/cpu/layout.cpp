@@ -122,7 +122,7 @@ void reflection_pad(const Tensor& x, const kernels::Border& border, Tensor& y) {
     const int64_t grain = std::max<int64_t>(1, kGrain / columns);
     parallel_for(0, y.numel() / columns, grain, [=](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        const T* from = in + (i / rows * h + kernels::mirrored(i % rows - top, h)) * w;
+        const T* from = in + (i / rows * h + mirrored(i % rows - top, h)) * w;
         T* to = out + i * columns;
         for (int64_t j = 0; j < left; ++j) to[j] = from[left - j];
         std::copy_n(from, w, to + left);

@@ -175,8 +175,8 @@ template <class T>
 __global__ void reflect_kernel(const T* x, Frame frame, int64_t count, T* y) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) {
     const int64_t row = i / frame.columns, plane = row / frame.rows;
-    const int64_t h = kernels::mirrored(row - plane * frame.rows - frame.top, frame.h),
-                  w = kernels::mirrored(i - row * frame.columns - frame.left, frame.w);
+    const int64_t h = mirrored(row - plane * frame.rows - frame.top, frame.h),
+                  w = mirrored(i - row * frame.columns - frame.left, frame.w);
     y[i] = x[(plane * frame.h + h) * frame.w + w];
   }
 }

@@ -16,7 +16,7 @@ constexpr int kChannels = kernels::kMostImageChannels;
 
 struct ImagePlan {
   int height, width, out_height, out_width, channels, pad, cutout;
-  bool standardize;
+  bool mirror_pad, standardize;
   double mean[kChannels], deviation[kChannels];  ///< for a full scale of 1
 };
 
@@ -25,7 +25,7 @@ struct Affine {
   double scale, shift;
 };
 
-/// The crop of one image, for reading bytes. Padding reads as 0.
+/// The crop of one image, for reading bytes. Padding reads as 0, or as the mirror image.
 struct Crop {
   /// Element `at` of the output, in storage order.
   __device__ int operator()(int at) const {
@@ -33,7 +33,11 @@ struct Crop {
     const int y = pixel / plan.out_width, place = pixel % plan.out_width;
     const int x = flip ? plan.out_width - 1 - place : place;
     if (area_height > 0) return resized(y, x, c);
-    const int row = y + top, column = x + left;
+    int row = y + top, column = x + left;
+    if (plan.mirror_pad) {
+      row = static_cast<int>(mirrored(row, plan.height));
+      column = static_cast<int>(mirrored(column, plan.width));
+    }
     const bool inside = 0 <= row && row < plan.height && 0 <= column && column < plan.width;
     return inside ? image[(row * plan.width + column) * plan.channels + c] : 0;
   }
@@ -172,6 +176,7 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
                        .channels = static_cast<int>(channels),
                        .pad = static_cast<int>(map.pad),
                        .cutout = static_cast<int>(map.cutout),
+                       .mirror_pad = map.mirror_pad,
                        .standardize = map.standardize,
                        .mean = {},
                        .deviation = {}};

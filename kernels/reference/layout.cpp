@@ -53,7 +53,7 @@ void for_each_reflected(const Tensor& whole, const Tensor& padded, const kernels
   for (int64_t plane = 0; plane < whole.numel() / (h * w); ++plane)
     for (int64_t i = 0; i < padded_h; ++i)
       for (int64_t j = 0; j < padded_w; ++j)
-        visit((plane * h + kernels::mirrored(i - border.top, h)) * w + kernels::mirrored(j - border.left, w),
+        visit((plane * h + mirrored(i - border.top, h)) * w + mirrored(j - border.left, w),
               (plane * padded_h + i) * padded_w + j);
 }
 

@@ -66,6 +66,28 @@ TEST(Transform, PadsWithBlack) {
               {0, 0, 0, 0, 0, 0, 0, 51, 102, 0, 0, 153, 204, 255, 0, 0, 0, 0, 0, 0});
 }
 
+// The pixels are 0, 51, 102 above 153, 204, 255.
+TEST(Transform, PadsWithTheMirrorImage) {
+  Transform transform = raw();
+  transform.pad = 1;
+  transform.mirror_pad = true;
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 0, .left = 0}), {204, 153, 204, 51, 0, 51});
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 2, .left = 2}), {204, 255, 204, 51, 102, 51});
+  expect_near(apply(transform, kGray, kGrayPixels, {.top = 1, .left = 0, .flip = true}), {51, 0, 51, 204, 153, 204});
+}
+
+TEST(Transform, FlipsEachImageInEveryOtherEpoch) {
+  const Transform transform{.alternating_flip = true};
+  int first = 0;
+  for (int64_t index = 0; index < 400; ++index) {
+    const bool flip = transform.draw(kGray, 1, 0, index).flip;
+    first += flip;
+    for (int64_t epoch = 1; epoch < 5; ++epoch)
+      EXPECT_EQ(transform.draw(kGray, 1, epoch, index).flip, flip != (epoch % 2 == 1));
+  }
+  EXPECT_NEAR(first, 200, 5 * 10);
+}
+
 TEST(Transform, BrightensInFractionsOfFullScale) {
   expect_near(apply(raw(), kGray, kGrayPixels, {.brightness = 0.2f}), {51, 102, 153, 204, 255, 306});
 }
@@ -227,7 +249,7 @@ TEST(Transform, LeavesNothingToChanceInEvaluation) {
   const Transform training{.crop_height = 1,
                            .crop_width = 1,
                            .random_crop = true,
-                           .random_flip = true,
+                           .alternating_flip = true,
                            .brightness = 1,
                            .contrast_low = 0,
                            .contrast_high = 2,
@@ -243,6 +265,8 @@ TEST(Transform, LeavesNothingToChanceInEvaluation) {
 TEST(Transform, RefusesWhatDoesNotFit) {
   EXPECT_THROW((Transform{.crop_height = 3}.output(kGray)), InputError);
   EXPECT_EQ((Transform{.pad = 1, .crop_height = 3}.output(kGray).height), 3);
+  EXPECT_THROW((Transform{.pad = 2, .mirror_pad = true}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.random_flip = true, .alternating_flip = true}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.mean = {0, 0}}.output(kColour)), InputError);
   EXPECT_THROW((Transform{.deviation = {0}}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.pad = 1, .random_area = true}.output(kGray)), InputError);
