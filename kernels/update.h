@@ -28,7 +28,6 @@ inline const Tensor& placement(std::span<const ParameterUpdate> updates) {
 /// written.
 struct SgdSettings {
   Tensor lr = {};
-  double lr_scale = 1;  ///< factor of lr in all of the above
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
@@ -40,7 +39,6 @@ inline constinit Kernel<void(std::span<const ParameterUpdate>, const SgdSettings
 /// step).
 struct AdamSettings {
   Tensor lr = {};
-  double lr_scale = 1;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
@@ -48,6 +46,19 @@ struct AdamSettings {
   Tensor gradient_scale = {};
 };
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const AdamSettings&)> adam_update{"adam_update"};
+
+/// v ← momentum·v + gradient_scale·g. w becomes the direction v, or gradient_scale·g + momentum·v with nesterov.
+struct MomentumSettings {
+  double momentum = 0;
+  bool nesterov = false;
+  Tensor gradient_scale = {};
+};
+inline constinit Kernel<void(std::span<const ParameterUpdate>, const MomentumSettings&)> momentum_direction{
+    "momentum_direction"};
+
+inline constexpr double kLeastNorm = 1e-7;
+/// x ← x · norm / (√squared_norm + kLeastNorm), with squared_norm [f64, rank 0] that of x.
+inline constinit Kernel<void(Tensor& x, const Tensor& squared_norm, double norm)> set_norm{"set_norm"};
 
 /// first ← decay·first + (1 - decay)·w: an exponential moving average of parameters.
 inline constinit Kernel<void(std::span<const ParameterUpdate>, const Tensor& decay)> average_update{"average_update"};

@@ -19,10 +19,8 @@ class Adam final : public Optimizer {
   Adam(std::vector<NamedParameter> parameters, const Options& options);
   Adam(const std::vector<ParameterGroup>& groups, const Options& options);
 
- private:
-  void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;
-
-  Options options_;
+  /// The rule alone, for groups of another optimizer, which gives it the learning rate and the weight decay.
+  static std::shared_ptr<const StepRule> rule(const Options& options);
 };
 
 }  // namespace tern

@@ -1,5 +1,6 @@
 #include "tern/optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -22,9 +23,7 @@ void StepNumber::set(double value, Device device) {
 std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& parameters,
                                              std::span<const GroupRule> rules) {
   std::vector<ParameterGroup> groups;
-  for (const GroupRule& rule : rules)
-    groups.push_back(
-        {.parameters = {}, .lr_scale = rule.lr_scale, .weight_decay = rule.weight_decay, .momentum = rule.momentum});
+  for (const GroupRule& rule : rules) groups.push_back({.parameters = {}, .settings = rule.settings});
   groups.emplace_back();
   for (const NamedParameter& named : parameters) {
     size_t place = 0;
@@ -59,29 +58,49 @@ void check_not_clipped(double max_norm) {
 }  // namespace
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
-                     std::vector<std::string> state_names, bool counts_steps)
-    : state_names_(std::move(state_names)), counts_steps_(counts_steps) {
-  set_learning_rate(lr);
+                     std::shared_ptr<const StepRule> rule) {
   std::set<std::string> names;
   std::set<const Parameter*> parameters;
   for (auto& group : groups) {
-    const double decay = group.weight_decay.value_or(weight_decay);
+    if (!group.settings.rule) group.settings.rule = rule;
+    if (!group.settings.weight_decay) group.settings.weight_decay = weight_decay;
+    const double decay = *group.settings.weight_decay, lr_scale = group.settings.lr_scale;
     check(decay >= 0 && std::isfinite(decay), "optimizer: weight decay ", decay, ", expected 0 or more");
-    check(group.lr_scale >= 0 && std::isfinite(group.lr_scale), "optimizer: learning rate scale ", group.lr_scale,
+    check(lr_scale >= 0 && std::isfinite(lr_scale), "optimizer: learning rate scale ", lr_scale,
           ", expected 0 or more");
-    Group& added = groups_.emplace_back(Group{{}, group.lr_scale, decay, group.momentum});
-    for (auto& named : group.parameters) {
+    for (const auto& named : group.parameters) {
       check(named.parameter != nullptr, "optimizer: parameter '", named.name, "' is null");
       const bool is_new = names.insert(named.name).second && parameters.insert(named.parameter).second;
       check(is_new, "optimizer: parameter '", named.name, "' is there twice");
-      added.slots.push_back({std::move(named), {}, {}});
     }
+    group.settings.rule->check_group(group);
+    Group& added = groups_.emplace_back(Group{
+        .slots = {}, .settings = group.settings, .state_names = group.settings.rule->state_names(group.settings)});
+    for (auto& named : group.parameters) added.slots.push_back({std::move(named), {}, {}});
   }
+  set_learning_rate(lr);
+}
+
+bool Optimizer::by_blocks() const {
+  return std::ranges::all_of(groups_, [](const Group& group) { return group.settings.rule->by_blocks(); });
 }
 
 void Optimizer::set_learning_rate(double lr) {
   check(lr >= 0 && std::isfinite(lr), "optimizer: learning rate ", lr, ", expected 0 or more");
   lr_ = lr;
+  for (Group& group : groups_) group.lr = lr * group.settings.lr_scale;
+}
+
+void Optimizer::set_learning_rate(size_t group, double lr) {
+  check(group < groups_.size(), "optimizer: group ", group, ", expected less than ", groups_.size());
+  check(lr >= 0 && std::isfinite(lr), "optimizer: learning rate ", lr, ", expected 0 or more");
+  groups_[group].lr = lr;
+}
+
+std::optional<Device> Optimizer::device() const {
+  for (const Group& group : groups_)
+    if (!group.slots.empty()) return group.slots.front().named.parameter->value().device();
+  return std::nullopt;
 }
 
 void Optimizer::set_clip_norm(double max_norm) {
@@ -102,10 +121,9 @@ void Optimizer::step() {
 }
 
 void Optimizer::begin_step() {
-  for (const auto& group : groups_) {
-    if (group.slots.empty()) continue;
-    return step_lr_.set(lr_, group.slots.front().named.parameter->value().device());
-  }
+  const auto place = device();
+  for (Group& group : groups_)
+    if (!group.slots.empty()) group.step_lr.set(group.lr, *place);
 }
 
 struct Optimizer::RowUpdate {
@@ -131,14 +149,14 @@ void Optimizer::issue_step() {
   const Tensor scale = gradient_scale();
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (updates[i].empty()) continue;
-    update(updates[i], {step_lr_.tensor(), groups_[i].lr_scale, groups_[i].weight_decay, groups_[i].momentum, scale});
+    groups_[i].settings.rule->update(updates[i], groups_[i].step(scale));
     for (const ParameterUpdate& update : updates[i]) update.w.mark_written();
   }
   for (const RowUpdate& update : rows) update.put();
 }
 
 void Optimizer::update_in_backward() {
-  check_input(by_blocks(), "optimizer: this rule does not update a parameter by blocks of rows, expected sgd");
+  check_input(by_blocks(), "optimizer: a rule does not update parameters by blocks of rows, expected sgd");
   check_not_clipped(clip_norm_);
   updates_in_backward_ = true;
   for (auto& group : groups_)
@@ -149,7 +167,7 @@ void Optimizer::update_in_backward() {
 
 void Optimizer::update_block(Group& group, Slot& slot, int64_t first, const Tensor& gradient) {
   begin_step();
-  prepare_state(slot);
+  prepare_state(group, slot);
   const auto block = [&](const Tensor& whole) {
     return whole.defined() ? whole.slice(first, first + gradient.size(0)) : Tensor();
   };
@@ -162,18 +180,20 @@ void Optimizer::update_block(Group& group, Slot& slot, int64_t first, const Tens
     kernels::squared_norm(own, squared);
     squared_norm_of_blocks_ += squared.item();
   }
-  update(own, {step_lr_.tensor(), group.lr_scale, group.weight_decay, group.momentum, {}});
+  group.settings.rule->update(own, group.step({}));
   own[0].w.mark_written();
 }
 
 std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdate>& rows) {
   std::vector<std::vector<ParameterUpdate>> updates(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
+    const Group& group = groups_[i];
     for (auto& slot : groups_[i].slots) {
       const auto& parameter = *slot.named.parameter;
       const Tensor& w = parameter.value();
-      if (const RowGradient& gradient = parameter.row_gradient(); gradient.defined()) {
-        prepare_state(slot);
+      const RowGradient& gradient = parameter.row_gradient();
+      if (gradient.defined() && group.settings.rule->by_rows()) {
+        prepare_state(group, slot);
         updates[i].push_back({rows_of(w, gradient.rows), gradient.values, rows_of(slot.state[0], gradient.rows),
                               rows_of(slot.state[1], gradient.rows), slot.steps});
         rows.push_back({slot, gradient.rows, updates[i].back()});
@@ -182,18 +202,18 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
       if (!parameter.gradient().defined()) continue;
       check(parameter.gradient().shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ",
             parameter.gradient().shape(), ", the parameter ", w.shape());
-      prepare_state(slot);
+      prepare_state(group, slot);
       updates[i].push_back({w, parameter.gradient().to(w.format()), slot.state[0], slot.state[1], slot.steps});
     }
   }
   return updates;
 }
 
-void Optimizer::prepare_state(Slot& slot) const {
+void Optimizer::prepare_state(const Group& group, Slot& slot) {
   const Tensor& w = slot.named.parameter->value();
-  if (state_names_.empty() || (slot.state[0].defined() && slot.state[0].shape() == w.shape())) return;
-  for (size_t k = 0; k < state_names_.size(); ++k) slot.state[k] = Tensor::zeros_like(w);
-  if (counts_steps_) slot.steps = Tensor::zeros({}, {.dtype = DType::i64, .device = w.device()});
+  if (group.state_names.empty() || (slot.state[0].defined() && slot.state[0].shape() == w.shape())) return;
+  for (size_t k = 0; k < group.state_names.size(); ++k) slot.state[k] = Tensor::zeros_like(w);
+  if (group.settings.rule->counts_steps()) slot.steps = Tensor::zeros({}, {.dtype = DType::i64, .device = w.device()});
 }
 
 void Optimizer::measure_norm(const std::vector<std::vector<ParameterUpdate>>& updates) {
@@ -208,7 +228,7 @@ void Optimizer::measure_norm(const std::vector<std::vector<ParameterUpdate>>& up
   }
   if (of_blocks == 0) return;
   const double of_rest = squared_norm_.defined() ? squared_norm_.item() : 0;
-  squared_norm_ = Tensor::full({}, of_rest + of_blocks, {.dtype = DType::f64}).to(step_lr_.tensor().device());
+  squared_norm_ = Tensor::full({}, of_rest + of_blocks, {.dtype = DType::f64}).to(device().value_or(Device()));
 }
 
 Tensor Optimizer::gradient_scale() const {
@@ -219,17 +239,17 @@ Tensor Optimizer::gradient_scale() const {
 }
 
 StateDict Optimizer::state() {
+  constexpr size_t kMostStates = 2;
   StateDict state;
-  const auto add = [&](std::string_view kind, auto tensor_of) {
-    for (auto& group : groups_)
-      for (auto& slot : group.slots) {
-        prepare_state(slot);
-        state.add(join({kind, ".", slot.named.name}), tensor_of(slot));
+  for (size_t k = 0; k <= kMostStates; ++k)
+    for (Group& group : groups_)
+      for (Slot& slot : group.slots) {
+        prepare_state(group, slot);
+        if (k < group.state_names.size())
+          state.add(join({group.state_names[k], ".", slot.named.name}), slot.state[k]);
+        else if (k == kMostStates && group.settings.rule->counts_steps())
+          state.add(join({kStepState, ".", slot.named.name}), slot.steps);
       }
-  };
-  for (size_t k = 0; k < state_names_.size(); ++k)
-    add(state_names_[k], [k](const Slot& slot) { return slot.state[k]; });
-  if (counts_steps_) add(kStepState, [](const Slot& slot) { return slot.steps; });
   return state;
 }
 
@@ -241,11 +261,13 @@ void Optimizer::load_state(const StateDict& state) {
     given.add(std::move(name), tensor);
   };
   for (const auto& [name, tensor] : state) {
-    if (counts_steps_ && name == kStepState)
-      for (const auto& group : groups_)
-        for (const auto& slot : group.slots) add(join({kStepState, ".", slot.named.name}), tensor);
-    else
+    if (name != kStepState) {
       add(name, tensor);
+      continue;
+    }
+    for (const Group& group : groups_)
+      if (group.settings.rule->counts_steps())
+        for (const Slot& slot : group.slots) add(join({kStepState, ".", slot.named.name}), tensor);
   }
   copy_state(given, this->state(), "the optimizer");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,33 +49,68 @@ class StepNumber {
 /// The state "step.<parameter>": i64 [], the number of updates of the parameter.
 inline constexpr std::string_view kStepState = "step";
 
+class StepRule;
+
+/// Settings that a group of parameters has of its own. Those that are unset are the optimizer's.
+struct GroupSettings {
+  double lr_scale = 1;  ///< factor of the optimizer's learning rate
+  std::optional<double> weight_decay = {}, momentum = {};
+  std::shared_ptr<const StepRule> rule = {};
+};
+
 /// Parameters that share the same settings.
 struct ParameterGroup {
   std::vector<NamedParameter> parameters;
-  double lr_scale = 1;                                     ///< factor of the optimizer's learning rate
-  std::optional<double> weight_decay = {}, momentum = {};  ///< if unset, the optimizer's own applies
+  GroupSettings settings = {};
+};
+
+/// How parameters change with their gradients, and the state that each has for it. Immutable.
+class StepRule {
+ public:
+  /// The numbers of a step.
+  struct Step {
+    Tensor lr;  ///< as in kernels::SgdSettings
+    double weight_decay = 0;
+    std::optional<double> momentum = {};  ///< the group's; unset: the rule's own
+    Tensor gradient_scale = {};           ///< as in kernels::SgdSettings
+  };
+
+  virtual ~StepRule() = default;
+  /// Throws Error if the rule cannot update these parameters with these settings.
+  virtual void check_group(const ParameterGroup& group) const = 0;
+  /// The names of a parameter's states, zero to two, in the order `first`, `second` of ParameterUpdate.
+  virtual std::vector<std::string> state_names(const GroupSettings& settings) const = 0;
+  /// Whether each parameter also has `steps`, named `kStepState`.
+  virtual bool counts_steps() const { return false; }
+  /// Whether the rule can update some rows of a parameter from a gradient by rows.
+  virtual bool by_rows() const { return true; }
+  /// Whether a parameter can be updated block by block, with the same bits.
+  virtual bool by_blocks() const { return false; }
+  virtual void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const = 0;
 };
 
 /// Settings for the parameters whose names match a pattern, as `name_matches` reads it.
 struct GroupRule {
   std::string pattern;
-  double lr_scale = 1;
-  std::optional<double> weight_decay = {}, momentum = {};
+  GroupSettings settings = {};
 };
 /// One group for each rule, and a last one for the rest. A parameter belongs to the first rule that it matches. Throws
 /// InputError if no parameter belongs to a rule.
 std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& parameters,
                                              std::span<const GroupRule> rules);
 
-/// Base of the optimizers. Holds groups of parameters, which it does not own, and the state of each parameter. One
-/// `step` makes one fused update call per group. If a gradient is undefined, the parameter and its state do not change,
-/// as in PyTorch. If a parameter has a new shape, its state starts again from zero. Used by one thread at a time.
+/// Updates parameters by a rule, or by several: each group can have its own. Holds the groups of parameters, which it
+/// does not own, and the state of each parameter. One `step` makes one fused update per group. If a gradient is
+/// undefined, the parameter and its state do not change, as in PyTorch. If a parameter has a new shape, its state
+/// starts again from zero. Used by one thread at a time.
 ///
 /// A gradient by rows (`Parameter::row_gradient`) updates only these rows of the parameter and of its state: momentum,
 /// moments and weight decay of the other rows wait, as in torch.optim.SparseAdam. Adam counts one step for the whole
 /// parameter. The rows get the bits that they would get from the same gradient with all rows.
 class Optimizer {
  public:
+  /// `rule` is that of the groups without one of their own.
+  Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::shared_ptr<const StepRule> rule);
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -90,15 +126,18 @@ class Optimizer {
 
   /// From now on, an operation that gives a gradient by blocks of rows updates them inside `backward`
   /// (`Parameter::on_rows`), with the bits of `step`, and the whole gradient is never in memory. Set the learning rate
-  /// before `backward`, and call `backward` once for each `step`. Throws InputError if the rule is not `by_blocks` or
+  /// before `backward`, and call `backward` once for each `step`. Throws InputError if a rule is not `by_blocks` or
   /// if gradients are clipped, because a norm needs the whole gradient. The optimizer must outlive the parameters' use.
   void update_in_backward();
-  /// Whether the rule can update a parameter block by block.
-  virtual bool by_blocks() const { return false; }
+  /// Whether the rules of all groups can update a parameter block by block.
+  bool by_blocks() const;
 
   double learning_rate() const { return lr_; }
-  /// Sets the learning rate. Throws if it is negative or not finite. Schedules call this before each step.
+  /// Sets the learning rate of all groups: `lr` times the group's lr_scale. Throws if it is negative or not finite.
+  /// Schedules call this before each step.
   void set_learning_rate(double lr);
+  /// Sets the rate of one group, until the next call for all of them. `group` counts the constructor's, from 0.
+  void set_learning_rate(size_t group, double lr);
   /// If the global 2-norm of all gradients is above `max_norm`, multiplies all gradients by max_norm / (norm + 1e-6)
   /// inside the update, as torch.nn.utils.clip_grad_norm_ does. 0 turns clipping off. Throws if `max_norm` is negative
   /// or not finite, and InputError if it is not 0 after `update_in_backward`.
@@ -117,20 +156,6 @@ class Optimizer {
   /// counts of all parameters.
   void load_state(const StateDict& state);
 
- protected:
-  /// `state_names`: the states per parameter, zero to two names, in the order `first`, `second` of ParameterUpdate.
-  /// `counts_steps`: if set, each parameter also has `steps`, named `kStepState`.
-  Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::vector<std::string> state_names,
-            bool counts_steps = false);
-
-  struct GroupSettings {
-    Tensor lr;  ///< as in SgdSettings
-    double lr_scale, weight_decay;
-    std::optional<double> momentum;
-    Tensor gradient_scale;
-  };
-  virtual void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) = 0;
-
  private:
   struct Slot {
     NamedParameter named;
@@ -138,14 +163,22 @@ class Optimizer {
   };
   struct Group {
     std::vector<Slot> slots;
-    double lr_scale, weight_decay;
-    std::optional<double> momentum;
+    GroupSettings settings;  // all set, except perhaps the momentum
+    std::vector<std::string> state_names;
+    double lr = 0;
+    StepNumber step_lr = {};
+
+    StepRule::Step step(const Tensor& gradient_scale) const {
+      return {step_lr.tensor(), *settings.weight_decay, settings.momentum, gradient_scale};
+    }
   };
 
   /// An update of copies of a parameter's rows.
   struct RowUpdate;
 
-  void prepare_state(Slot& slot) const;
+  static void prepare_state(const Group& group, Slot& slot);
+  /// The device of the parameters; nullopt if there are none.
+  std::optional<Device> device() const;
   /// Parameters with a gradient, one list per group. Copies the rows that have a gradient by rows, into `rows` too.
   std::vector<std::vector<kernels::ParameterUpdate>> gather(std::vector<RowUpdate>& rows);
   /// Updates rows [first, first + k) of a parameter, inside `backward`.
@@ -156,10 +189,7 @@ class Optimizer {
   Tensor gradient_scale() const;
 
   std::vector<Group> groups_;
-  std::vector<std::string> state_names_;
-  bool counts_steps_;
   double lr_ = 0;
-  StepNumber step_lr_;
   double clip_norm_ = 0;
   bool updates_in_backward_ = false;
   bool measures_norm_ = false;

@@ -18,12 +18,9 @@ class Sgd final : public Optimizer {
 
   Sgd(std::vector<NamedParameter> parameters, const Options& options);
   Sgd(const std::vector<ParameterGroup>& groups, const Options& options);
-  bool by_blocks() const override { return true; }
 
- private:
-  void update(std::span<const kernels::ParameterUpdate> updates, const GroupSettings& settings) override;
-
-  Options options_;
+  /// The rule alone, for groups of another optimizer, which gives it the learning rate and the weight decay.
+  static std::shared_ptr<const StepRule> rule(const Options& options);
 };
 
 }  // namespace tern

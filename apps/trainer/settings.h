@@ -28,8 +28,12 @@ template <size_t kCount>
 using Words = std::array<std::string_view, kCount>;
 
 /// --optimizer
-enum class UpdateRule : uint8_t { sgd, momentum, nesterov, adam, adamw };
-constexpr Words<5> words_of(UpdateRule) { return {"sgd", "momentum", "nesterov", "adam", "adamw"}; }
+enum class UpdateRule : uint8_t { sgd, momentum, nesterov, adam, adamw, muon };
+constexpr Words<6> words_of(UpdateRule) { return {"sgd", "momentum", "nesterov", "adam", "adamw", "muon"}; }
+
+constexpr bool has_momentum(UpdateRule rule) {
+  return rule == UpdateRule::momentum || rule == UpdateRule::nesterov || rule == UpdateRule::muon;
+}
 
 /// --lr-schedule
 enum class LrSchedule : uint8_t { constant, poly, step, cosine };
@@ -108,6 +112,9 @@ struct TrainSettings {
   double warmup_lr = 0;
   std::vector<std::string> group = {};  ///< as `parse_group` reads them
   double momentum = 0.9;
+  int64_t muon_iterations = 5;
+  bool muon_normalize = false;
+  double others_lr = 3e-4;
   double weight_decay = 0;
   double ema_decay = 0;
   double label_smoothing = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tern/kernels/cpu/map.h"
+#include "tern/kernels/elementwise.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cpu {
@@ -34,9 +35,8 @@ void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
 }
 
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
-  const auto lr = static_cast<float>(settings.lr_scale * number(settings.lr)),
-             momentum = static_cast<float>(settings.momentum), decay = static_cast<float>(settings.weight_decay),
-             scale = number_or_1(settings.gradient_scale);
+  const auto lr = static_cast<float>(number(settings.lr)), momentum = static_cast<float>(settings.momentum),
+             decay = static_cast<float>(settings.weight_decay), scale = number_or_1(settings.gradient_scale);
   const bool nesterov = settings.nesterov;
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
     float* w = update.w.data<float>();
@@ -63,7 +63,7 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
 
 void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSettings& settings) {
   for (const auto& update : updates) ++*update.steps.data<int64_t>();
-  const double lr = settings.lr_scale * number(settings.lr);
+  const double lr = number(settings.lr);
   const auto beta1 = static_cast<float>(settings.beta1), beta2 = static_cast<float>(settings.beta2),
              rest1 = static_cast<float>(1 - settings.beta1), rest2 = static_cast<float>(1 - settings.beta2),
              epsilon = static_cast<float>(settings.epsilon), scale = number_or_1(settings.gradient_scale),
@@ -85,6 +85,27 @@ void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSe
       }
     });
   });
+}
+
+void momentum_direction(std::span<const ParameterUpdate> updates, const kernels::MomentumSettings& settings) {
+  const auto momentum = static_cast<float>(settings.momentum), scale = number_or_1(settings.gradient_scale);
+  const bool nesterov = settings.nesterov;
+  for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
+    float *direction = update.w.data<float>(), *v = update.first.data<float>();
+    const float* g = update.g.data<float>();
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) {
+        const float velocity = momentum * v[i] + scale * g[i];
+        v[i] = velocity;
+        direction[i] = nesterov ? scale * g[i] + momentum * velocity : velocity;
+      }
+    });
+  });
+}
+
+void set_norm(Tensor& x, const Tensor& squared_norm, double norm) {
+  kernels::scale(x, norm / (std::sqrt(number(squared_norm)) + kernels::kLeastNorm), x);
 }
 
 void average_update(std::span<const ParameterUpdate> updates, const Tensor& decay) {
@@ -139,6 +160,8 @@ void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
 void provide_update() {
   kernels::sgd_update.provide(Target::cpu, sgd_update);
   kernels::adam_update.provide(Target::cpu, adam_update);
+  kernels::momentum_direction.provide(Target::cpu, momentum_direction);
+  kernels::set_norm.provide(Target::cpu, set_norm);
   kernels::average_update.provide(Target::cpu, average_update);
   kernels::squared_norm.provide(Target::cpu, squared_norm);
   kernels::clip_scale.provide(Target::cpu, clip_scale);

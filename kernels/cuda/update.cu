@@ -122,18 +122,24 @@ void update_all(const char* operation, std::span<const kernels::ParameterUpdate>
 
 using kernels::ParameterUpdate;
 
+/// A number in device memory, or 1.
+struct Factor {
+  const double* number;
+
+  explicit Factor(const Tensor& tensor) : number(tensor.defined() ? tensor.data<double>() : nullptr) {}
+  __device__ float value() const { return number ? static_cast<float>(*number) : 1; }
+};
+
 /// The learning rate and the gradient scale of the step, in device memory.
 struct Pace {
-  const double *lr, *gradient_scale;
-  double lr_scale;
+  const double* lr;
+  Factor gradient_scale;
 
   template <class Settings>
   explicit Pace(const Settings& settings)
-      : lr(settings.lr.template data<double>()),
-        gradient_scale(settings.gradient_scale.defined() ? settings.gradient_scale.template data<double>() : nullptr),
-        lr_scale(settings.lr_scale) {}
-  __device__ double rate() const { return lr_scale * *lr; }
-  __device__ float scale() const { return gradient_scale ? static_cast<float>(*gradient_scale) : 1; }
+      : lr(settings.lr.template data<double>()), gradient_scale(settings.gradient_scale) {}
+  __device__ double rate() const { return *lr; }
+  __device__ float scale() const { return gradient_scale.value(); }
 };
 
 struct SgdRule {
@@ -182,6 +188,29 @@ struct MakeAdam {
             .keep = static_cast<float>(decoupled ? 1 - lr * decay : 1)};
   }
 };
+
+/// The direction takes the place of w.
+struct MomentumRule {
+  float momentum, scale;
+  bool nesterov;
+  __device__ void operator()(float& direction, float g, float& velocity, float&) const {
+    velocity = momentum * velocity + scale * g;
+    direction = nesterov ? scale * g + momentum * velocity : velocity;
+  }
+};
+struct MakeMomentum {
+  float momentum;
+  Factor gradient_scale;
+  bool nesterov;
+  __device__ MomentumRule operator()(const ParameterTable::Entry&) const {
+    return {momentum, gradient_scale.value(), nesterov};
+  }
+};
+
+__global__ void set_norm_kernel(const double* squared_norm, double norm, float* x, int64_t count) {
+  const auto factor = static_cast<float>(norm / (sqrt(*squared_norm) + kernels::kLeastNorm));
+  for (int64_t i = global_thread(); i < count; i += global_threads()) x[i] *= factor;
+}
 
 /// The average takes the place of w, and w takes the place of g.
 struct AverageRule {
@@ -242,6 +271,16 @@ void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSe
                       .decoupled = settings.decoupled});
 }
 
+void momentum_direction(std::span<const ParameterUpdate> updates, const kernels::MomentumSettings& settings) {
+  update_all("momentum_direction", updates,
+             MakeMomentum{static_cast<float>(settings.momentum), Factor(settings.gradient_scale), settings.nesterov});
+}
+
+void set_norm(Tensor& x, const Tensor& squared_norm, double norm) {
+  launch("set_norm", x.device(), grid_over(x.numel()), set_norm_kernel,
+         static_cast<const double*>(squared_norm.data<double>()), norm, x.data<float>(), x.numel());
+}
+
 void average_update(std::span<const ParameterUpdate> updates, const Tensor& decay) {
   std::vector<ParameterUpdate> used;
   for (const auto& update : updates) used.push_back({update.first, update.w, {}, {}});
@@ -271,6 +310,8 @@ void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
 void provide_update() {
   kernels::sgd_update.provide(Target::cuda, sgd_update);
   kernels::adam_update.provide(Target::cuda, adam_update);
+  kernels::momentum_direction.provide(Target::cuda, momentum_direction);
+  kernels::set_norm.provide(Target::cuda, set_norm);
   kernels::average_update.provide(Target::cuda, average_update);
   kernels::squared_norm.provide(Target::cuda, squared_norm);
   kernels::clip_scale.provide(Target::cuda, clip_scale);

@@ -13,7 +13,7 @@ double number(const Tensor& tensor) { return *tensor.data<double>(); }
 double number_or_1(const Tensor& tensor) { return tensor.defined() ? number(tensor) : 1; }
 
 void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels::SgdSettings& settings) {
-  const double lr = settings.lr_scale * number(settings.lr), scale = number_or_1(settings.gradient_scale);
+  const double lr = number(settings.lr), scale = number_or_1(settings.gradient_scale);
   for (const auto& update : updates)
     visit_floating(update.w.dtype(), "sgd_update", [&]<class T>(T) {
       T* w = update.w.data<T>();
@@ -33,7 +33,7 @@ void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels
 }
 
 void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernels::AdamSettings& s) {
-  const double lr = s.lr_scale * number(s.lr), scale = number_or_1(s.gradient_scale);
+  const double lr = number(s.lr), scale = number_or_1(s.gradient_scale);
   const double shrink = s.decoupled ? 1 - lr * s.weight_decay : 1;
   for (const auto& update : updates) {
     const auto steps = static_cast<double>(++*update.steps.data<int64_t>());
@@ -51,6 +51,27 @@ void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernel
       }
     });
   }
+}
+
+void momentum_direction(std::span<const kernels::ParameterUpdate> updates, const kernels::MomentumSettings& settings) {
+  const double scale = number_or_1(settings.gradient_scale);
+  for (const auto& update : updates)
+    visit_floating(update.g.dtype(), "momentum_direction", [&]<class T>(T) {
+      T *direction = update.w.data<T>(), *velocity = update.first.data<T>();
+      const T* gradient = update.g.data<T>();
+      for (int64_t i = 0; i < update.g.numel(); ++i) {
+        const double g = scale * gradient[i], v = settings.momentum * velocity[i] + g;
+        velocity[i] = static_cast<T>(v);
+        direction[i] = static_cast<T>(settings.nesterov ? g + settings.momentum * v : v);
+      }
+    });
+}
+
+void set_norm(Tensor& x, const Tensor& squared_norm, double norm) {
+  const double factor = norm / (std::sqrt(number(squared_norm)) + kernels::kLeastNorm);
+  visit_floating(x.dtype(), "set_norm", [&]<class T>(T) {
+    for (T& element : x.span<T>()) element = static_cast<T>(factor * element);
+  });
 }
 
 void average_update(std::span<const kernels::ParameterUpdate> updates, const Tensor& decay) {
@@ -81,6 +102,8 @@ void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
 void provide_update() {
   kernels::sgd_update.provide(Target::reference, sgd_update);
   kernels::adam_update.provide(Target::reference, adam_update);
+  kernels::momentum_direction.provide(Target::reference, momentum_direction);
+  kernels::set_norm.provide(Target::reference, set_norm);
   kernels::average_update.provide(Target::reference, average_update);
   kernels::squared_norm.provide(Target::reference, squared_norm);
   kernels::clip_scale.provide(Target::reference, clip_scale);

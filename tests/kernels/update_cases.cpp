@@ -36,7 +36,7 @@ struct SgdCase {
 const SgdCase kSgdCases[] = {
     {"plain", 0.1, {}},
     {"momentum", 0.1, {.momentum = 0.9}},
-    {"momentum, weight decay", 0.2, {.lr_scale = 0.5, .momentum = 0.9, .weight_decay = 5e-4}},
+    {"momentum, weight decay", 0.1, {.momentum = 0.9, .weight_decay = 5e-4}},
     {"nesterov, weight decay, clipped", 0.1, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}, 0.5},
 };
 
@@ -49,7 +49,7 @@ struct AdamCase {
 const AdamCase kAdamCases[] = {
     {"first step", 0, {}},
     {"weight decay, clipped", 6, {.weight_decay = 0.1}, 0.5},
-    {"decoupled", 99, {.lr_scale = 2, .weight_decay = 0.1, .decoupled = true}},
+    {"decoupled", 99, {.weight_decay = 0.1, .decoupled = true}},
 };
 
 }  // namespace
@@ -76,6 +76,20 @@ void add_update_cases(ParityTable& table) {
                        run(adam_update, Span(updates(run, c.steps)), settings);
                      },
                      plain});
+  for (const bool nesterov : {false, true})
+    table.push_back({&momentum_direction, nesterov ? "nesterov, clipped" : "plain",
+                     [=](Run& run) {
+                       MomentumSettings settings = {.momentum = 0.9, .nesterov = nesterov};
+                       if (nesterov) settings.gradient_scale = number(run, 0.5);
+                       run(momentum_direction, Span(updates(run)), settings);
+                     },
+                     plain});
+  table.push_back({&set_norm, "norm 2",
+                   [](Run& run) {
+                     Tensor x = run.changed(run.parameter({300, 7}));
+                     run(set_norm, x, number(run, 9), 2.0);
+                   },
+                   plain});
   table.push_back({&average_update, "decay 0.9",
                    [](Run& run) { run(average_update, Span(updates(run)), number(run, 0.9)); }, plain});
   for (const double max_norm : {0.5, 5.0})

@@ -21,12 +21,12 @@ TEST(SgdUpdate, FollowsPyTorchsForm) {
   sgd_update(plain, {.lr = number(0.1), .gradient_scale = number(0.5)});
   expect_values(plain[0].w, {0.9});
   const Updates momentum{one(1, 2, 3)};
-  sgd_update(momentum, {.lr = number(0.2), .lr_scale = 0.5, .momentum = 0.9, .weight_decay = 0.5});
+  sgd_update(momentum, {.lr = number(0.1), .momentum = 0.9, .weight_decay = 0.5});
   expect_values(momentum[0].first, {0.9 * 3 + 2.5});
   expect_values(momentum[0].w, {1 - 0.1 * 5.2});
   expect_values(momentum[0].g, {2});
   const Updates nesterov{one(1, 2, 3)};
-  sgd_update(nesterov, {.lr = number(0.2), .lr_scale = 0.5, .momentum = 0.9, .weight_decay = 0.5, .nesterov = true});
+  sgd_update(nesterov, {.lr = number(0.1), .momentum = 0.9, .weight_decay = 0.5, .nesterov = true});
   expect_values(nesterov[0].w, {1 - 0.1 * (2.5 + 0.9 * 5.2)});
 }
 

@@ -28,8 +28,9 @@ Make make(typename Kind::Options options, double clip_norm = 0) {
 }
 
 std::unique_ptr<Optimizer> make_groups(TwoParameters& model) {
-  const std::vector<ParameterGroup> groups = {{.parameters = {{"a", &model.a}}},
-                                              {.parameters = {{"b", &model.b}}, .lr_scale = 0.5, .weight_decay = 0}};
+  const std::vector<ParameterGroup> groups = {
+      {.parameters = {{"a", &model.a}}},
+      {.parameters = {{"b", &model.b}}, .settings = {.lr_scale = 0.5, .weight_decay = 0}}};
   return std::make_unique<Sgd>(groups, Sgd::Options{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05});
 }
 
@@ -109,8 +110,9 @@ TEST(Optimizer, GoesOnFromItsStateBitForBit) {
 // A group's own settings give what an optimizer with these settings gives.
 TEST(Optimizer, GroupsHaveMomentumRateAndDecayOfTheirOwn) {
   TwoParameters model, first, second;
-  const std::vector<GroupRule> rules = {{.pattern = "b*", .lr_scale = 0.25, .weight_decay = 0.5, .momentum = 0.75},
-                                        {.pattern = "*", .momentum = 0}};
+  const std::vector<GroupRule> rules = {
+      {.pattern = "b*", .settings = {.lr_scale = 0.25, .weight_decay = 0.5, .momentum = 0.75}},
+      {.pattern = "*", .settings = {.momentum = 0}}};
   Sgd grouped(group_parameters(model.parameters(), rules), {.lr = 0.125, .momentum = 0.5, .weight_decay = 0.25});
   Sgd of_b(second.parameters(), {.lr = 0.125 * 0.25, .momentum = 0.75, .weight_decay = 0.5});
   Sgd of_a(first.parameters(), {.lr = 0.125, .weight_decay = 0.25});
@@ -121,20 +123,35 @@ TEST(Optimizer, GroupsHaveMomentumRateAndDecayOfTheirOwn) {
   EXPECT_EQ(model.b.value().to_vector<double>(), second.b.value().to_vector<double>());
 }
 
+TEST(Optimizer, SetsTheRateOfOneGroupUntilTheNextOfAll) {
+  TwoParameters model, still;
+  const std::vector<ParameterGroup> groups = {{.parameters = {{"a", &model.a}}}, {.parameters = {{"b", &model.b}}}};
+  Sgd sgd(groups, {.lr = 0.5});
+  sgd.set_learning_rate(1, 0);
+  take_steps(model, sgd, 0, 1);
+  EXPECT_EQ(model.b.value().to_vector<double>(), still.b.value().to_vector<double>());
+  EXPECT_NE(model.a.value().to_vector<double>(), still.a.value().to_vector<double>());
+  sgd.set_learning_rate(0.5);
+  take_steps(model, sgd, 1, 2);
+  EXPECT_NE(model.b.value().to_vector<double>(), still.b.value().to_vector<double>());
+  EXPECT_EQ(message_of<Error>([&] { sgd.set_learning_rate(2, 0.5); }), "optimizer: group 2, expected less than 2");
+}
+
 TEST(Optimizer, GroupsTakeEachParameterOnceAndLeaveTheRest) {
   TwoParameters model;
-  const std::vector<GroupRule> rules = {{.pattern = "[a]", .lr_scale = 2}};
+  const std::vector<GroupRule> rules = {{.pattern = "[a]", .settings = {.lr_scale = 2}}};
   const auto groups = group_parameters(model.parameters(), rules);
   ASSERT_EQ(groups.size(), 2);
   EXPECT_EQ(groups[0].parameters.at(0).name, "a");
-  EXPECT_EQ(groups[0].lr_scale, 2);
+  EXPECT_EQ(groups[0].settings.lr_scale, 2);
   EXPECT_EQ(groups[1].parameters.at(0).name, "b");
-  EXPECT_EQ(groups[1].lr_scale, 1);
+  EXPECT_EQ(groups[1].settings.lr_scale, 1);
   const std::vector<GroupRule> shadowed = {{.pattern = "*"}, {.pattern = "b"}};
   EXPECT_EQ(message_of<InputError>([&] { group_parameters(model.parameters(), shadowed); }),
             "group 'b' has no parameters: no name matches, or an earlier group has them; the model's last is 'b'");
-  EXPECT_EQ(message_of<Error>(
-                [&] { Adam(std::vector<ParameterGroup>{{.parameters = model.parameters(), .momentum = 0.5}}, {}); }),
+  EXPECT_EQ(message_of<Error>([&] {
+              Adam(std::vector<ParameterGroup>{{.parameters = model.parameters(), .settings = {.momentum = 0.5}}}, {});
+            }),
             "adam: a group has momentum 0.5, expected none");
 }
 

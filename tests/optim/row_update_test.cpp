@@ -138,7 +138,7 @@ TEST(UpdateInBackward, SaysWhatItCannotDo) {
   Rows rows;
   Adam adam(rows.named(), {});
   EXPECT_EQ(message_of<InputError>([&] { adam.update_in_backward(); }),
-            "optimizer: this rule does not update a parameter by blocks of rows, expected sgd");
+            "optimizer: a rule does not update parameters by blocks of rows, expected sgd");
   Sgd sgd(rows.named(), {});
   sgd.set_clip_norm(1);
   EXPECT_EQ(message_of<InputError>([&] { sgd.update_in_backward(); }),

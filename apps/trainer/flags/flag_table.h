@@ -169,7 +169,7 @@ template <class Settings, class Visit>
 void visit_training_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Training"};
   constexpr Range kSteps = {.low = 0, .high = kMostSteps};
-  const bool has_momentum = s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov;
+  const bool muon = s.optimizer == UpdateRule::muon;
   visit(flag("epochs", "N",
              s.epochs || s.iterations ? "Passes over the training samples"
                                       : "Passes over the training samples; 1 unless --iterations is given")
@@ -207,18 +207,33 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kNotNegative)
             .needing(s.warmup != 0, "it needs --warmup"),
         s.warmup_lr);
-  visit(flag("momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v")
+  visit(flag("momentum", "X", "momentum, nesterov and muon: v <- X v + g, w <- w - lr v")
             .shapes_result()
             .in(kShare)
-            .needing(has_momentum, "--optimizer " + to_string(s.optimizer) + " has none"),
+            .needing(has_momentum(s.optimizer), "--optimizer " + to_string(s.optimizer) + " has none"),
         s.momentum);
+  visit(flag("muon-iterations", "N", "muon: iterations that make a step orthogonal")
+            .shapes_result()
+            .in({.low = 1, .high = 100})
+            .needing(muon, "it belongs to --optimizer muon"),
+        s.muon_iterations);
+  visit(flag("muon-normalize", nullptr, "muon: give rows of a matrix a mean square norm of 1 before each step")
+            .shapes_result()
+            .needing(muon, "it belongs to --optimizer muon"),
+        s.muon_normalize);
+  visit(flag("others-lr", "X", "muon: learning rate of adamw for vectors, embeddings and the last matrix")
+            .shapes_result()
+            .in(kPositive)
+            .needing(muon, "it belongs to --optimizer muon"),
+        s.others_lr);
   visit(flag("weight-decay", "X",
-             "X w is added to the gradient of each parameter w that the model lets decay (adamw: decoupled)")
+             "X w is added to the gradient of each parameter w that the model lets decay (adamw, muon: decoupled)")
             .shapes_result()
             .in(kNotNegative),
         s.weight_decay);
   visit(flag("group", "SPEC...",
-             "Other settings for parameters whose names match: '*.bias:lr=0.02,momentum=0.8,weight-decay=0'")
+             "Other settings for parameters whose names match: '*.bias:lr=0.02,momentum=0.8,weight-decay=0'; also "
+             "rule=NAME, and until=X: the schedule ends at this step, or share of the run")
             .shapes_result(),
         s.group);
   visit(

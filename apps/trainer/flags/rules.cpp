@@ -142,11 +142,12 @@ std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
   return unmet == flag.needs.end() ? "" : unmet->otherwise;
 }
 
-GroupRule parse_group(std::string_view spec, const TrainSettings& s) {
+GroupSpec parse_group(std::string_view spec, const TrainSettings& s) {
   const size_t colon = spec.find(':');
   check_input(colon != std::string_view::npos && colon > 0 && colon + 1 < spec.size(), "found '", spec,
               "', expected PATTERN:NAME=X,...");
-  GroupRule rule = {.pattern = std::string(spec.substr(0, colon))};
+  GroupSpec read = {.group = {.pattern = std::string(spec.substr(0, colon))}};
+  GroupSettings& group = read.group.settings;
   std::set<std::string> given;
   for (std::string_view rest = spec.substr(colon + 1); !rest.empty();) {
     const std::string part(rest.substr(0, rest.find(',')));
@@ -159,23 +160,35 @@ GroupRule parse_group(std::string_view spec, const TrainSettings& s) {
       check_input(contains(range, value), "found ", value, ", expected ", described(range));
       return value;
     };
-    check_part(join({"'", rule.pattern, "', ", name}).c_str(), [&] {
+    check_part(join({"'", read.group.pattern, "', ", name}).c_str(), [&] {
       check_input(given.insert(name).second, "given twice, expected once");
       if (name == "lr") {
-        rule.lr_scale = number(kPositive) / s.lr;
+        read.lr = number(kPositive);
+        group.lr_scale = *read.lr / s.lr;
       } else if (name == "momentum") {
-        check_input(s.optimizer == UpdateRule::momentum || s.optimizer == UpdateRule::nesterov, "--optimizer ",
-                    s.optimizer, " has none");
-        rule.momentum = number(kShare);
+        group.momentum = number(kShare);
       } else if (name == "weight-decay") {
         check_input(!s.weight_decay_in_gradient, "--weight-decay-in-gradient takes one for all parameters");
-        rule.weight_decay = number(kNotNegative);
+        group.weight_decay = number(kNotNegative);
+      } else if (name == "rule") {
+        read_value({text}, read.rule);
+      } else if (name == "until") {
+        check_input(s.lr_schedule == LrSchedule::poly || s.lr_schedule == LrSchedule::cosine, "--lr-schedule ",
+                    s.lr_schedule, " does not end");
+        read.until = number(kPositive);
+        check_input(*read.until < 1 || *read.until == std::floor(*read.until), "found ", *read.until,
+                    ", expected a whole number of steps, or a share of the run, below 1");
       } else {
-        fail_input({"unknown, expected lr, momentum or weight-decay"});
+        fail_input({"unknown, expected lr, momentum, weight-decay, rule or until"});
       }
     });
   }
-  return rule;
+  const UpdateRule rule = read.rule.value_or(s.optimizer);
+  check_input(!group.momentum || has_momentum(rule), "'", read.group.pattern,
+              "', momentum: ", read.rule ? "rule " : "--optimizer ", rule, " has none");
+  check_input(rule != UpdateRule::nesterov || group.momentum.value_or(s.momentum) > 0, "'", read.group.pattern,
+              "', rule: nesterov needs a momentum above 0");
+  return read;
 }
 
 void validate(const TrainSettings& s) {

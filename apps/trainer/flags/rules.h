@@ -16,9 +16,17 @@ namespace tern::trainer {
 /// Checks ranges and conflicts of all settings. Throws InputError with the first flag that is wrong.
 void validate(const TrainSettings& settings);
 
-/// Reads "PATTERN:NAME=X,...". The names are lr, momentum and weight-decay. Throws InputError if the text is wrong, or
-/// if the settings do not use a name.
-GroupRule parse_group(std::string_view spec, const TrainSettings& settings);
+/// A value of --group.
+struct GroupSpec {
+  GroupRule group;                      ///< without its rule
+  std::optional<double> lr = {};        ///< unset: that of --lr, or for adamw beside muon --others-lr
+  std::optional<UpdateRule> rule = {};  ///< unset: that of --optimizer
+  std::optional<double> until = {};     ///< where its schedule ends: a step, or below 1 a share of the run
+};
+
+/// Reads "PATTERN:NAME=X,...". The names are lr, momentum, weight-decay, rule and until. Throws InputError if the text
+/// is wrong, or if the settings do not use a name.
+GroupSpec parse_group(std::string_view spec, const TrainSettings& settings);
 
 /// The reason why `flag` of `settings` has no effect; empty if it has one.
 std::string reason_without_effect(const Flag& flag, const TrainSettings& settings);

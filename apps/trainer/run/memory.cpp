@@ -40,7 +40,8 @@ int64_t states_of(UpdateRule rule) {
   switch (rule) {
     case UpdateRule::sgd: return 0;
     case UpdateRule::momentum:
-    case UpdateRule::nesterov: return 1;
+    case UpdateRule::nesterov:
+    case UpdateRule::muon: return 1;
     case UpdateRule::adam:
     case UpdateRule::adamw: return 2;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -13,8 +14,10 @@
 #include "tern/dist/methods/local_sgd.h"
 #include "tern/dist/methods/sharded_subnets.h"
 #include "tern/kernels/libraries.h"
+#include "tern/layers/embedding.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/checkpoint.h"
+#include "tern/optim/muon.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/sgd.h"
 #include "tern/trainer/flags/rules.h"
@@ -35,43 +38,109 @@ auto as_flag(const F& f) {
   }
 }
 
-/// The groups of --group and a group of the rest. From each without a weight decay of its own, the parameters that the
-/// model does not let decay go to a second group.
-std::vector<ParameterGroup> groups_of(const TrainSettings& s, Module& model) {
+std::shared_ptr<const StepRule> rule_of(UpdateRule rule, const TrainSettings& s) {
+  switch (rule) {
+    case UpdateRule::adam: return Adam::rule({});
+    case UpdateRule::adamw: return Adam::rule({.decoupled = true});
+    case UpdateRule::muon:
+      return Muon::rule({.momentum = s.momentum,
+                         .iterations = static_cast<int>(s.muon_iterations),
+                         .arithmetic = activation_dtype(s),
+                         .normalizes_weights = s.muon_normalize});
+    case UpdateRule::sgd: return Sgd::rule({});
+    case UpdateRule::momentum:
+    case UpdateRule::nesterov: break;
+  }
+  return Sgd::rule({.momentum = s.momentum, .nesterov = rule == UpdateRule::nesterov});
+}
+
+/// A group of the optimizer. Its learning rate ends at `until`, as in GroupSpec.
+struct Group {
+  ParameterGroup group;
+  std::optional<double> until = {};
+};
+
+/// Moves the parameters for which `leaves` is true from `group` to a second group with the same settings.
+template <class Leaves>
+ParameterGroup split(ParameterGroup& group, const Leaves& leaves) {
+  ParameterGroup second = group;
+  std::erase_if(group.parameters, leaves);
+  std::erase_if(second.parameters, [&](const NamedParameter& named) { return !leaves(named); });
+  return second;
+}
+
+/// The parameters that Muon is not for: vectors, embeddings and the last matrix.
+std::set<const Parameter*> others_of(Module& model) {
+  std::set<const Parameter*> others;
+  for (const NamedModule& named : model.modules()) {
+    if (const auto* rows = dynamic_cast<const Embedding*>(named.module)) others.insert(&rows->weight);
+    if (const auto* bag = dynamic_cast<const EmbeddingBag*>(named.module)) others.insert(&bag->weight);
+  }
+  const Parameter* last = nullptr;
+  for (const NamedParameter& named : model.trained_parameters()) {
+    if (named.parameter->value().rank() < 2)
+      others.insert(named.parameter);
+    else
+      last = named.parameter;
+  }
+  others.insert(last);
+  return others;
+}
+
+void check_matrices(const std::string& pattern, const ParameterGroup& group) {
+  for (const NamedParameter& named : group.parameters)
+    check_input(named.parameter->value().rank() >= 2, "--group: '", pattern, "', rule: muon is for matrices, found '",
+                named.name, "' ", named.parameter->value().shape());
+}
+
+/// The groups of --group and a group of the rest. From each without a rule of its own, those that Muon is not for go to
+/// a second group. From each without a weight decay of its own, so do the parameters that the model does not let decay.
+std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
+  std::vector<GroupSpec> specs;
   std::vector<GroupRule> rules;
-  for (const std::string& spec : s.group) rules.push_back(parse_group(spec, s));
-  std::vector<ParameterGroup> groups;
-  for (ParameterGroup& group : as_flag([&] { return group_parameters(model.trained_parameters(), rules); })) {
-    ParameterGroup kept = group;
-    if (!group.weight_decay)
-      std::erase_if(group.parameters, [&](const auto& named) { return !decays(model, named.name); });
-    groups.push_back(group);
-    if (group.weight_decay) continue;
-    std::erase_if(kept.parameters, [&](const auto& named) { return decays(model, named.name); });
-    kept.weight_decay = 0;
-    groups.push_back(std::move(kept));
+  for (const std::string& text : s.group) {
+    specs.push_back(parse_group(text, s));
+    rules.push_back(specs.back().group);
+    if (!specs.back().rule) continue;
+    TrainSettings own = s;
+    own.momentum = rules.back().settings.momentum.value_or(s.momentum);
+    rules.back().settings.rule = rule_of(*specs.back().rule, own);
+  }
+  specs.emplace_back();  // of the rest
+  const auto others = others_of(model);
+  std::vector<ParameterGroup> whole = as_flag([&] { return group_parameters(model.trained_parameters(), rules); });
+  std::vector<Group> groups;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (specs[i].rule == UpdateRule::muon) check_matrices(specs[i].group.pattern, whole[i]);
+    std::vector<ParameterGroup> parts = {std::move(whole[i])};
+    if (s.optimizer == UpdateRule::muon && !parts[0].settings.rule) {
+      parts.push_back(split(parts[0], [&](const NamedParameter& named) { return others.contains(named.parameter); }));
+      parts[1].settings.rule = rule_of(UpdateRule::adamw, s);
+      parts[1].settings.momentum.reset();
+      if (!specs[i].lr) parts[1].settings.lr_scale = s.others_lr / s.lr;
+    }
+    for (ParameterGroup& part : parts) {
+      std::optional<ParameterGroup> kept;
+      if (!part.settings.weight_decay) {
+        kept = split(part, [&](const NamedParameter& named) { return !decays(model, named.name); });
+        kept->settings.weight_decay = 0;
+      }
+      groups.push_back({std::move(part), specs[i].until});
+      if (kept) groups.push_back({std::move(*kept), specs[i].until});
+    }
   }
   return groups;
 }
 
-std::unique_ptr<Optimizer> make_rule(const TrainSettings& s, Module& model) {
-  const double weight_decay = s.weight_decay_in_gradient ? 0 : s.weight_decay;
-  if (s.optimizer == UpdateRule::adam || s.optimizer == UpdateRule::adamw)
-    return std::make_unique<Adam>(
-        groups_of(s, model),
-        Adam::Options{.lr = s.lr, .weight_decay = weight_decay, .decoupled = s.optimizer == UpdateRule::adamw});
-  return std::make_unique<Sgd>(groups_of(s, model),
-                               Sgd::Options{.lr = s.lr,
-                                            .momentum = s.optimizer == UpdateRule::sgd ? 0 : s.momentum,
-                                            .weight_decay = weight_decay,
-                                            .nesterov = s.optimizer == UpdateRule::nesterov});
+/// The step at `at`, which below 1 is a share of the run and is rounded up.
+int64_t step_at(double at, int64_t total_steps) {
+  return static_cast<int64_t>(at < 1 ? std::ceil(at * static_cast<double>(total_steps)) : at);
 }
 
-/// The steps at which the rate changes. Values below 1 are fractions of the run and are rounded up.
+/// The steps at which the rate changes.
 std::vector<int64_t> steps_of(const TrainSettings& s, int64_t total_steps) {
   std::vector<int64_t> steps;
-  for (const double at : s.lr_steps)
-    steps.push_back(static_cast<int64_t>(at < 1 ? std::ceil(at * static_cast<double>(total_steps)) : at));
+  for (const double at : s.lr_steps) steps.push_back(step_at(at, total_steps));
   return steps;
 }
 
@@ -230,7 +299,11 @@ DType activation_dtype(const TrainSettings& settings) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module& model) {
-  auto optimizer = make_rule(settings, model);
+  std::vector<ParameterGroup> groups;
+  for (Group& group : groups_of(settings, model)) groups.push_back(std::move(group.group));
+  const double weight_decay = settings.weight_decay_in_gradient ? 0 : settings.weight_decay;
+  auto optimizer =
+      std::make_unique<Optimizer>(std::move(groups), settings.lr, weight_decay, rule_of(settings.optimizer, settings));
   optimizer->set_clip_norm(settings.clip_norm);
   return optimizer;
 }
@@ -241,6 +314,21 @@ Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
   if (settings.warmup == 0) return schedule;
   return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, settings.warmup, std::move(schedule))
                                 : warm_up(std::move(schedule), settings.warmup);
+}
+
+std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, Module& model, int64_t total_steps) {
+  std::map<size_t, Schedule> schedules;
+  const std::vector<Group> groups = groups_of(settings, model);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].until) continue;
+    const int64_t end = step_at(*groups[i].until, total_steps);
+    check_input(end <= total_steps, "--group: found until=", end, ", expected at most the run's ", total_steps,
+                " steps");
+    TrainSettings own = settings;
+    own.lr *= groups[i].group.settings.lr_scale;
+    schedules.emplace(i, make_schedule(own, end));
+  }
+  return schedules;
 }
 
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,10 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module&
 
 /// The learning-rate schedule for a run of `total_steps`. Throws InputError if --warmup or --lr-steps exceed them.
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps);
+
+/// The schedules of the optimizer's groups whose rate ends before the run (--group PATTERN:until=X), by their number in
+/// make_optimizer's optimizer.
+std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, Module& model, int64_t total_steps);
 
 /// Makes the distributed method of --method around a rank's optimizer `local`. Without a communicator, the rank trains
 /// alone. Model, optimizer and communicator must outlive it. Throws InputError if the model cannot be trained by it.

@@ -89,6 +89,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (updates_in_backward(settings, *optimizer_, resources_.communicator != nullptr)) optimizer_->update_in_backward();
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
+  group_schedules_ = make_group_schedules(settings, *model_, total_steps_);
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
   norms_ = std::make_unique<StepOutputs>(device);
@@ -200,6 +201,7 @@ void Trainer::train_step() {
   method_->begin_step(steps_);
   optimizer_->zero_gradients();
   optimizer_->set_learning_rate(lr);
+  for (const auto& [group, schedule] : group_schedules_) optimizer_->set_learning_rate(group, schedule(steps_));
   const bool stop = resources_.interrupt.interrupted();
   std::vector<double> before;
   for (int64_t i = 1; i < settings_.accumulate; ++i) {

@@ -118,6 +118,7 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> method_;
   std::unique_ptr<ParameterAverage> average_;  ///< null without --ema-decay
   Schedule schedule_;
+  std::map<size_t, Schedule> group_schedules_;  // of the optimizer's groups that have one of their own
   std::unique_ptr<StepOutputs> outputs_, norms_;
   std::unique_ptr<StepGraph> graph_;                  ///< null if steps are not recorded
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile

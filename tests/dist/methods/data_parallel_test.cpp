@@ -238,7 +238,7 @@ TEST(DataParallel, DecaysInTheGradientWhatTheModelLetsDecay) {
     rank.steps(optimizer, 0, 10);
   });
   const auto alone = train_on_ranks<Net>(make_in_process(1), [](const RankTraining& rank) {
-    std::vector<ParameterGroup> groups = {{.parameters = {}, .weight_decay = 0.1}, {}};
+    std::vector<ParameterGroup> groups = {{.parameters = {}, .settings = {.weight_decay = 0.1}}, {}};
     for (const auto& named : rank.model.parameters())
       groups[named.name.ends_with("weight") ? 0 : 1].parameters.push_back(named);
     Sgd local(groups, {.lr = kSmallSgd.lr, .momentum = kSmallSgd.momentum});

@@ -41,7 +41,7 @@ TEST(Flags, ReadBackWhatTheyWrite) {
   EXPECT_EQ(write_value(settings.transport), "\"nccl\"");
   EXPECT_EQ(write_value(std::optional<RankTransport>()), "");
   EXPECT_EQ(message_of<InputError>([&] { read_value({"adamx"}, settings.optimizer); }),
-            "found 'adamx', expected sgd|momentum|nesterov|adam|adamw");
+            "found 'adamx', expected sgd|momentum|nesterov|adam|adamw|muon");
 }
 
 TEST(Flags, ActWhereWhatTheyNeedIsGiven) {

@@ -57,6 +57,46 @@ TEST(Recipe, GroupsHaveSettingsOfTheirOwn) {
             "--group 'conv9*' has no parameters: no na");
 }
 
+// Muon is for the matrices inside the network, and AdamW for the rest. A group can choose.
+TEST(Recipe, GivesMuonTheMatricesInsideANetwork) {
+  TrainSettings settings;
+  settings.optimizer = UpdateRule::muon;
+  settings.group = {"conv2.weight:rule=sgd,lr=0.5"};
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  std::map<std::string, std::string> states;
+  for (const auto& [name, tensor] : make_optimizer(settings, model)->state()) {
+    const size_t dot = name.find('.');
+    states[name.substr(dot + 1)] += name.substr(0, dot) + " ";
+  }
+  for (const auto& [name, parameter] : model.parameters()) {
+    const bool inside = name == "conv1.weight" || name == "fc1.weight" || name == "fc2.weight";
+    EXPECT_EQ(states[name], inside ? "momentum " : name == "conv2.weight" ? "" : "first second step ") << name;
+  }
+}
+
+TEST(Recipe, EndsTheScheduleOfAGroup) {
+  TrainSettings settings;
+  settings.lr = 0.5;
+  settings.lr_schedule = LrSchedule::poly;
+  settings.lr_power = 1;
+  settings.group = {"*.bias:lr=0.25,until=0.25", "conv1.weight:until=4"};
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  const auto schedules = make_group_schedules(settings, model, 8);
+  ASSERT_EQ(schedules.size(), 4);  // both groups have a part that the model does not let decay
+  const auto rates = [&](size_t group) {
+    std::vector<double> found;
+    for (int64_t t = 0; t < 5; ++t) found.push_back(schedules.at(group)(t));
+    return found;
+  };
+  EXPECT_EQ(rates(0), (std::vector<double>{0.25, 0.125, 0, 0, 0}));
+  EXPECT_EQ(rates(2), (std::vector<double>{0.5, 0.375, 0.25, 0.125, 0}));
+  settings.group = {"*.bias:until=9"};
+  EXPECT_EQ(message_of<InputError>([&] { make_group_schedules(settings, model, 8); }),
+            "--group: found until=9, expected at most the run's 8 steps");
+}
+
 TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
   TrainSettings settings;
   settings.lr = 1;
