@@ -71,12 +71,13 @@ const Network& lstm() {
                   .value = 1,
                   .help = "Beginnings that the search for a score keeps, in training too; 1: best path"}},
       .recipe = {.defaults = {.data = "an4",
-                              .epochs = 60,
+                              .epochs = 12,
                               .batch_size = 16,
                               .eval_batch_size = 32,
                               .optimizer = UpdateRule::adam,
-                              .lr = 1e-3,
+                              .lr = 1.5e-3,
                               .lr_schedule = LrSchedule::cosine,
+                              .warmup = 120,  // without it, three layers keep hearing blanks only
                               .clip_norm = 5,
                               .cuda_graph = false}},  // the lengths of the sequences come from the CPU in each step
       .task = make_speech_recognition};

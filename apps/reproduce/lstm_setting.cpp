@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kUtterancesOfStep = 16, kUtterances = 948;
 constexpr int64_t kStepsOfPass = kUtterances / kUtterancesOfStep;
 constexpr int64_t kQuickPasses = 10;
+constexpr double kQuickRate = 0.003;
 
 }  // namespace
 
@@ -25,20 +26,25 @@ LstmSetting::LstmSetting(const char* experiment, const ExperimentOptions& option
 }
 
 std::string LstmSetting::sentences() const {
+  const auto& recipe = networks::lstm().recipe.defaults;
   return fmt::format(
       "{} on AN4 with CTC over phones, {} workers, total batch {} utterances, {} passes of {} steps. Batches hold "
-      "utterances of similar length, and gradients go back through whole utterances. Adam, learning rate {} along a "
-      "cosine, gradients scaled down to a norm of 5. Codes have 4 bits, and buckets of 512 scaled by their maximum. "
+      "utterances of similar length, and gradients go back through whole utterances. Adam, a learning rate that rises "
+      "to {} in {} steps and then falls along a cosine, gradients scaled down to a norm of {}. Codes have 4 bits, and "
+      "buckets of 512 scaled by their maximum. "
       "Matrices of fewer than 10,000 elements travel as floats.{}",
       quick ? "A small LSTM, 1 layer of 128 cells projected to 64," : "3 layers of LSTM, 1024 cells projected to 512,",
-      workers, kUtterancesOfStep, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass, quick ? 0.003 : 0.001,
+      workers, kUtterancesOfStep, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass,
+      quick ? kQuickRate : recipe.lr, recipe.warmup, recipe.clip_norm,
       quick ? " **This is the short form: a smaller network, and few passes.**" : "");
 }
 
 CodecComparisonPlan LstmSetting::plan(const std::string& title, const std::string& more_setting,
                                       const std::vector<std::string>& more) const {
   std::vector<std::string> flags = {"--batch-size", std::to_string(kUtterancesOfStep)};
-  if (quick) flags.insert(flags.end(), {"--layers", "1", "--hidden", "128", "--projection", "64", "--lr", "0.003"});
+  if (quick)
+    flags.insert(flags.end(),
+                 {"--layers", "1", "--hidden", "128", "--projection", "64", "--lr", fmt::format("{}", kQuickRate)});
   flags.insert(flags.end(), more.begin(), more.end());
   return {
       .title = title,

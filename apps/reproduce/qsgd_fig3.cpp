@@ -35,7 +35,7 @@ class QsgdFigure3 final : public Experiment {
   }
 
  private:
-  static constexpr double kLevels[] = {0.7, 0.6, 0.5, 0.4};
+  static constexpr double kLevels[] = {0.6, 0.4, 0.3, 0.2};
 
   /// The result of the first seed with the codec of this number; null if it has not finished.
   const RunResult* result_of(size_t codec, const Results& results) const {
