@@ -4,6 +4,7 @@
 
 #include "tern/core/error.h"
 #include "tern/layers/normalization.h"
+#include "tern/networks/airbench.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
 #include "tern/networks/extreme.h"
@@ -47,6 +48,7 @@ Application Network::application() const {
           .choices = choices,
           .counts = counts,
           .augment = recipe.augment,
+          .prepare = recipe.prepare,
           .settle = recipe.settle};
 }
 
@@ -69,8 +71,8 @@ TrainSettings Variant::settings() const {
 }
 
 std::span<const Network* const> all() {
-  static const Network* const table[] = {&lenet(), &mlp(),       &cifarnet(), &resnet(), &alexnet(),
-                                         &vgg(),   &googlenet(), &lstm(),     &extreme()};
+  static const Network* const table[] = {&lenet(),   &mlp(), &cifarnet(),  &airbench(), &resnet(),
+                                         &alexnet(), &vgg(), &googlenet(), &lstm(),     &extreme()};
   return table;
 }
 

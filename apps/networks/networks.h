@@ -15,8 +15,9 @@ namespace tern::networks {
 /// The published training recipe of a network, for the data set in `defaults`.
 struct Recipe {
   TrainSettings defaults = {};  ///< the default values of the flags
-  /// See Application for `augment` and `settle`.
+  /// See Application for `augment`, `prepare` and `settle`.
   std::function<void(Transform&, const ImageSpec& images)> augment = {};
+  std::function<void(Module&, const Dataset& training, const Transform& transform)> prepare = {};
   std::function<void(TrainSettings&, const IsGiven&)> settle = {};
 };
 

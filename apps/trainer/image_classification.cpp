@@ -54,8 +54,23 @@ std::string answer(const std::string& path, std::span<const float> probabilities
 std::vector<DatasetEntry> ImageClassification::datasets() const { return picture_datasets(); }
 
 Forward ImageClassification::loss(Layer& model, const DeviceBatch& batch) const {
-  const Variable logits = model(batch.input("image"));
+  const Variable images = batch.input("image");
+  const Variable logits = model.training() ? model(images) : mean_over_views(model, images, views_);
   return {cross_entropy(logits, batch["label"], {.smoothing = model.training() ? label_smoothing_ : 0}), {logits}};
+}
+
+Variable mean_over_views(Layer& model, const Variable& images, TestViews views) {
+  if (views == TestViews::one) return model(images);
+  const int64_t height = images.value().size(2), width = images.value().size(3);
+  const auto with_mirror = [&](const Variable& x) {
+    // A border as wide as the image has the whole mirror image.
+    const Variable mirror = slice(reflection_pad2d(x, {.left = width - 1}), 3, 0, width);
+    return (model(x) + model(mirror)) * 0.5;
+  };
+  if (views == TestViews::mirror) return with_mirror(images);
+  const Variable padded = reflection_pad2d(images, {.top = 1, .bottom = 1, .left = 1, .right = 1});
+  const auto crop = [&](int64_t at) { return slice(slice(padded, 2, at, at + height), 3, at, at + width); };
+  return with_mirror(images) * 0.5 + (with_mirror(crop(0)) + with_mirror(crop(2))) * 0.25;
 }
 
 std::vector<Score> ImageClassification::scores() const {

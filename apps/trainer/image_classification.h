@@ -4,17 +4,19 @@
 #include <vector>
 
 #include "tern/layers/module.h"
+#include "tern/trainer/settings.h"
 #include "tern/trainer/task.h"
 
 namespace tern {
 
 /// The task of an application that names none: a picture becomes one of several classes. The loss is the
-/// cross-entropy, with --label-smoothing in training. The score is the accuracy: with --top N, the share of pictures
-/// whose class is among the N most likely ones. Of equal logits, the first counts.
+/// cross-entropy, with --label-smoothing in training. Evaluations take the mean logits of --tta's views. The score is
+/// the accuracy: with --top N, the share of pictures whose class is among the N most likely ones. Of equal logits, the
+/// first counts.
 class ImageClassification final : public TaskFor<Layer> {
  public:
-  explicit ImageClassification(double label_smoothing = 0, int64_t top = 1)
-      : label_smoothing_(label_smoothing), top_(top) {}
+  explicit ImageClassification(double label_smoothing = 0, int64_t top = 1, TestViews views = TestViews::one)
+      : label_smoothing_(label_smoothing), top_(top), views_(views) {}
 
   /// tern's own: digits, mnist, tones, cifar10, shapes, shapes224, speech-commands, images.
   std::vector<DatasetEntry> datasets() const override;
@@ -33,7 +35,13 @@ class ImageClassification final : public TaskFor<Layer> {
  private:
   double label_smoothing_;
   int64_t top_;
+  TestViews views_;
 };
+
+/// The mean of `model`'s outputs [N, C] for views of `images` [N, channels, H, W]: half for the images, and half for
+/// their mirror images; with `crops`, half of both for the two crops at opposite corners of the images with a border of
+/// 1 pixel of their mirror image (Jordan, 2024).
+Variable mean_over_views(Layer& model, const Variable& images, TestViews views);
 
 /// Number of rows of `logits` [N, C] whose label has one of their `top` largest values. Of equal values, the first
 /// counts.

@@ -59,6 +59,11 @@ constexpr Words<2> words_of(ModelStore) { return {"whole", "sharded"}; }
 enum class ConvolutionChoice : uint8_t { automatic, direct };
 constexpr Words<2> words_of(ConvolutionChoice) { return {"auto", "direct"}; }
 
+/// --tta: the views of a test image whose outputs are averaged: the image; its mirror image too; or also crops that are
+/// shifted by a pixel.
+enum class TestViews : uint8_t { one, mirror, crops };
+constexpr Words<3> words_of(TestViews) { return {"none", "mirror", "crops"}; }
+
 /// --precision
 enum class Precision : uint8_t { fp32, tf32, bf16 };
 constexpr Words<3> words_of(Precision) { return {"fp32", "tf32", "bf16"}; }
@@ -99,7 +104,9 @@ struct TrainSettings {
   int64_t eval_every = 0;                   ///< steps; 0: after each epoch
   std::optional<double> target_score = {};  ///< of the task's first score, as people see it: in %, if it is a share
   int64_t top = 1;
+  TestViews tta = TestViews::one;
   bool shuffle = true;
+  bool augmentation = true;
   int64_t loader_threads = 1;
 
   UpdateRule optimizer = UpdateRule::momentum;

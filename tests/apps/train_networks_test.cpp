@@ -36,6 +36,7 @@ class TrainNetworks : public testing::Test {
 
 TEST_F(TrainNetworks, TrainOnShapesWithNoFileSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_CIFARNET, {"--batch-size", "4"}), 1'068'298);
+  EXPECT_EQ(parameters(TERN_TRAIN_AIRBENCH, {"--batch-size", "4", "--tta", "none"}), 1'971'352);
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4"}), 269'722);
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4", "--shortcut", "B", "--stem", "imagenet"}), 274'394);
 }
@@ -65,6 +66,9 @@ TEST_F(TrainNetworks, TakeTheirPapersSettings) {
   for (const char* line : {"\niterations=64000\n", "\nlr-schedule=\"step\"\n", "\nlr-steps=[0.5,0.75]\n", "\nlr=0.1\n",
                            "\nweight-decay=0.0001\n", "\ndepth=20\n"})
     EXPECT_NE(printed(TERN_TRAIN_RESNET).find(line), std::string::npos) << line;
+  for (const char* line : {"\nepochs=8\n", "\nbatch-size=2000\n", "\noptimizer=\"muon\"\n", "\nlr=0.24\n",
+                           "\nmuon-iterations=3\n", "\ntta=\"crops\"\n"})
+    EXPECT_NE(printed(TERN_TRAIN_AIRBENCH).find(line), std::string::npos) << line;
 }
 
 /// The rule is from He et al., section 4.2.

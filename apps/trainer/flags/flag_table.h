@@ -158,7 +158,17 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .in(kFromOne)
             .offered_if(task_of(s)->ranks_classes()),
         s.top);
+  visit(flag("tta", "NAME",
+             "Evaluate the mean output for an image and its mirror image, or also for crops shifted by a pixel")
+            .agrees(Agreement::ranks)
+            .used_by(Use::evaluation)
+            .offered_if(task_of(s)->ranks_classes()),
+        s.tta);
   visit(flag("shuffle", nullptr, "Visit the samples in a new order each epoch").shapes_result(), s.shuffle);
+  visit(flag("augmentation", nullptr, "Crop, mirror or change training images at random")
+            .shapes_result()
+            .offered_if(static_cast<bool>(s.augment)),
+        s.augmentation);
   visit(flag("loader-threads", "N", "Threads that prepare batches ahead; 0: none")
             .used_by(Use::evaluation)
             .in({.low = 0, .high = 256}),

@@ -188,7 +188,8 @@ bool needs_data_to_describe(const TrainSettings& settings) {
 }
 
 std::shared_ptr<const Task> task_of(const TrainSettings& settings) {
-  return settings.task ? settings.task : std::make_shared<ImageClassification>(settings.label_smoothing, settings.top);
+  return settings.task ? settings.task
+                       : std::make_shared<ImageClassification>(settings.label_smoothing, settings.top, settings.tta);
 }
 
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images) {
@@ -199,7 +200,7 @@ Transform training_transform(const TrainSettings& settings, const ImageSpec& ima
   const int64_t least = std::max(transform.crop_height, transform.crop_width) - 2 * transform.pad;
   check_input(!entry.resizes || settings.resize >= least, "--resize: found ", settings.resize, ", expected ", least,
               " or more, the part that the network sees");
-  return transform;
+  return settings.augmentation ? transform : transform.for_evaluation();
 }
 
 std::shared_ptr<const Dataset> load_split(const TrainSettings& settings, Split split) {

@@ -46,7 +46,8 @@ std::shared_ptr<const Task> task_of(const TrainSettings& settings);
 Transform transform_for(const TrainSettings& settings, const Dataset& data);
 
 /// The transform for training on the data set of --data with examples of shape `images`: its normalization and the
-/// application's augmentation. Evaluation uses its `for_evaluation()`. Throws InputError if --resize is too small.
+/// application's augmentation, unless --no-augmentation. Evaluation uses its `for_evaluation()`. Throws InputError if
+/// --resize is too small.
 Transform training_transform(const TrainSettings& settings, const ImageSpec& images);
 
 /// Samples per step of each of `ranks` ranks: --local-batch-size, or a share of --batch-size. Throws InputError if the

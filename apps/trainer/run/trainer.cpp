@@ -72,7 +72,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       task_(task_of(settings)),
       scores_(task_->scores()),
       model_(build_model(application, settings, resources.data.training.get())) {
-  fill();
+  fill(application);
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
   set_ = ResidentSet::make(training, transform_for(settings, training), device);
@@ -114,7 +114,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
 }
 
 /// Gives the model, or this rank's slice of it, its first values.
-void Trainer::fill() {
+void Trainer::fill(const Application& application) {
   if (is_sharded(settings_)) cuts_ = sharded_cuts(settings_, *model_);
   check_memory(settings_, *model_, cuts_ ? &*cuts_ : nullptr, team_.size(), memory_limit(resources_.here));
   team_.barrier();  // no rank takes memory before all have measured what is free
@@ -122,6 +122,9 @@ void Trainer::fill() {
     fill_slice(settings_, *model_, *cuts_, team_);
   else
     fill_model(settings_, *model_, &copied_);
+  const Dataset& training = *resources_.data.training;
+  if (application.prepare && !cuts_ && settings_.init.empty() && !settings_.resume)
+    application.prepare(*model_, training, transform_for(settings_, training));
   const auto shapes = model_->whole_shapes();
   for (const auto& named : model_->trained_parameters())
     parameters_ += std::ranges::find(shapes, named.name, &NamedShape::name)->shape.numel();

@@ -54,7 +54,7 @@ class Trainer {
 
  private:
   RunParts parts();
-  void fill();
+  void fill(const Application& application);
   void restore();
   RunStart describe() const;
   /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and the two

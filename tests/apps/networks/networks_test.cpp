@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
+#include "tern/data/whitening.h"
+#include "tern/networks/airbench.h"
 #include "tern/networks/alexnet.h"
 #include "tern/networks/cifarnet.h"
 #include "tern/networks/googlenet.h"
@@ -102,6 +106,50 @@ TEST(CifarNet, TakesImagesOfAnySizeAndColour) {
   networks::CifarNet cifarnet({.channels = 1, .height = 29, .width = 18, .classes = 4});
   cifarnet.initialize(1);
   EXPECT_EQ(cifarnet(Tensor::zeros({2, 1, 29, 18})).shape(), (Shape{2, 4}));
+}
+
+TEST(Airbench, TrainsAllButItsWhiteningFilters) {
+  networks::Airbench airbench({});
+  airbench.initialize(1);
+  int64_t trained = 0;
+  for (const auto& [name, parameter] : airbench.trained_parameters()) trained += parameter->value().numel();
+  EXPECT_EQ(trained, 1'971'352);
+  EXPECT_EQ(airbench.parameter_count(), trained + 24 * 3 * 2 * 2);
+  EXPECT_EQ(airbench(Tensor::zeros({2, 3, 32, 32})).shape(), (Shape{2, 10}));
+  networks::Airbench gray({.channels = 1, .height = 28, .width = 50, .classes = 4});
+  gray.initialize(1);
+  EXPECT_EQ(gray(Tensor::zeros({2, 1, 28, 50})).shape(), (Shape{2, 4}));
+}
+
+TEST(Airbench, StartsWithFiltersThatPassTheInputOnAndAHeadOfDeviationOne) {
+  networks::Airbench airbench({});
+  airbench.initialize(1);
+  const auto filters = airbench.group1.conv1.weight.value().to_vector<float>();  // [64, 24, 3, 3]
+  for (int64_t out = 0; out < 64; ++out)
+    for (int64_t i = 0; i < 24 * 9; ++i) {
+      const float value = filters[static_cast<size_t>(out * 24 * 9 + i)];
+      if (out < 24)
+        EXPECT_EQ(value, i == out * 9 + 4 ? 1 : 0);
+      else
+        EXPECT_TRUE(value != 0 && std::abs(value) <= 1 / std::sqrt(24 * 9.0f)) << value;
+    }
+  double squares = 0;
+  const auto head = airbench.head.weight.value().to_vector<double>();
+  for (const double value : head) squares += value * value / static_cast<double>(head.size());
+  EXPECT_NEAR(squares, 1, 0.01);
+}
+
+TEST(Airbench, TakesItsWhiteningFiltersFromTheTrainingImages) {
+  const auto& network = networks::airbench();
+  TrainSettings settings = network.recipe.defaults;
+  settings.augment = network.recipe.augment;
+  const auto data = load_split(settings, Split::train);
+  networks::Airbench airbench({});
+  airbench.initialize(1);
+  network.recipe.prepare(airbench, *data, transform_for(settings, *data));
+  const auto* images = dynamic_cast<const ImageDataset*>(data.get());
+  EXPECT_EQ(airbench.whiten.weight.value().to_vector<float>(),
+            whitening_filters(*images, transform_for(settings, *data)).to_vector<float>());
 }
 
 TEST(ResNet, HasTheParametersOfItsDepth) {

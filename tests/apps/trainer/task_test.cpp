@@ -420,5 +420,27 @@ TEST(ImageClassification, CountsTheMostLikelyClasses) {
   EXPECT_EQ(ImageClassification(0, 5).scores()[0].name, "top-5 accuracy");
 }
 
+// The model gives the image as it is.
+TEST(ImageClassification, TakesTheMeanOverViewsOfAnImage) {
+  Flatten model;
+  const Variable image(Tensor::from<float>({1, 1, 2, 3}, std::vector<float>{1, 2, 4, 8, 16, 32}));
+  const auto mean = [&](TestViews views) { return mean_over_views(model, image, views).value().to_vector<double>(); };
+  EXPECT_EQ(mean(TestViews::one), (std::vector<double>{1, 2, 4, 8, 16, 32}));
+  EXPECT_EQ(mean(TestViews::mirror), (std::vector<double>{2.5, 2, 2.5, 20, 16, 20}));
+  EXPECT_EQ(mean(TestViews::crops), (std::vector<double>{9.25, 11, 9.25, 11, 9.25, 11}));
+}
+
+TEST(ImageClassification, TakesViewsInEvaluationAlone) {
+  Flatten model;
+  const Tensor image = Tensor::from<float>({1, 1, 1, 3}, std::vector<float>{1, 2, 4});
+  const Batch batch(Tensor::zeros({1}, {.dtype = DType::i64}),
+                    {{"image", image}, {"label", Tensor::zeros({1}, {.dtype = DType::i64})}});
+  const DeviceBatch given(batch, batch, DType::f32);
+  const ImageClassification task(0, 1, TestViews::mirror);
+  EXPECT_EQ(task.forward(model, given).outputs[0].value().to_vector<double>(), (std::vector<double>{1, 2, 4}));
+  model.set_training(false);
+  EXPECT_EQ(task.forward(model, given).outputs[0].value().to_vector<double>(), (std::vector<double>{2.5, 2, 2.5}));
+}
+
 }  // namespace
 }  // namespace tern
