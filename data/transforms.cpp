@@ -218,7 +218,7 @@ ImageSpec Transform::output(const ImageSpec& input) const {
   check_input(contrast_low <= contrast_high && saturation_low <= saturation_high, "transform: contrast from ",
               contrast_low, " to ", contrast_high, ", saturation from ", saturation_low, " to ", saturation_high,
               ", expected each from low to high");
-  check_input(!mirror_pad || pad < std::min(input.height, input.width), "transform: a mirrored pad of ", pad,
+  check_input(!reflect_pad || pad < std::min(input.height, input.width), "transform: a mirrored pad of ", pad,
               ", expected less than the image's ", input.height, "x", input.width);
   check_input(!random_flip || !alternating_flip, "transform: random and alternating flips, expected one of them");
   check_input(cutout >= 0, "transform: cutout ", cutout, ", expected 0 or more");
@@ -262,9 +262,9 @@ void Transform::apply(const ImageSpec& input, const Augmentation& augmentation, 
   check(std::ssize(pixels) == input.numel() && std::ssize(image) == size.numel(), "transform: ", pixels.size(),
         " pixels to ", image.size(), " values, expected ", input.numel(), " to ", size.numel());
   const bool resizes = augmentation.area_height > 0;
-  if (resizes || (mirror_pad && pad > 0)) {  // first the crop, then the rest
+  if (resizes || (reflect_pad && pad > 0)) {  // first the crop, then the rest
     Transform rest = *this;
-    rest.random_area = rest.mirror_pad = false;
+    rest.random_area = rest.reflect_pad = false;
     rest.pad = 0;
     Augmentation other = augmentation;
     other.top = other.left = other.area_height = other.area_width = 0;

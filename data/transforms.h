@@ -26,9 +26,9 @@ struct Augmentation {
 /// saturation, then normalize or standardize, then cut, in this order. `draw` makes the random choices and `apply` uses
 /// them; both are pure functions.
 struct Transform {
-  int64_t pad = 0;          ///< pixels added on each side
-  bool mirror_pad = false;  ///< false: they are black; true: a mirror image, which does not repeat the edge
-  int64_t crop_height = 0;  ///< 0: the height of the example
+  int64_t pad = 0;           ///< pixels added on each side
+  bool reflect_pad = false;  ///< false: they are black; true: a mirror image, which does not repeat the edge
+  int64_t crop_height = 0;   ///< 0: the height of the example
   int64_t crop_width = 0;
   bool random_crop = false;  ///< false: crop at the centre
   /// Crops a random area instead, and resizes it to crop_height × crop_width (Szegedy et al., "Going deeper with
@@ -36,8 +36,8 @@ struct Transform {
   bool random_area = false;
   float least_area = 0.08f;
   bool random_flip = false;  ///< mirror left and right, with probability 1/2
-  /// Mirrors every other image in an epoch, and the others in the next (Jordan, "94 % on CIFAR-10 in 3.29 seconds on a
-  /// single GPU", 2024). An image's first choice is random.
+  /// Mirrors a random half of the images in an epoch, and the others in the next (Jordan, "94 % on CIFAR-10 in 3.29
+  /// seconds on a single GPU", 2024).
   bool alternating_flip = false;
   float brightness = 0;    ///< largest change in either direction, as a fraction of full scale
   float contrast_low = 1;  ///< the contrast is uniform in [contrast_low, contrast_high]

@@ -37,7 +37,10 @@ void add_moments(const ImageSpec& size, int64_t extent, std::span<const float> i
 
 /// Makes the element (p, q) of the symmetric `a` zero by a rotation, and rotates the columns of `vectors` with it.
 void rotate(Matrix& a, Matrix& vectors, size_t p, size_t q) {
-  const double angle = std::atan2(2 * a(p, q), a(q, q) - a(p, p)) / 2, c = std::cos(angle), s = std::sin(angle);
+  // Square roots and quotients are the same on every machine; angles are not.
+  const double ratio = (a(q, q) - a(p, p)) / (2 * a(p, q)),
+               t = std::copysign(1 / (std::abs(ratio) + std::sqrt(1 + ratio * ratio)), ratio),
+               c = 1 / std::sqrt(1 + t * t), s = t * c;
   const auto turn = [=](double& first, double& second) {
     const double old = first;
     first = c * old - s * second;
@@ -67,6 +70,8 @@ Tensor whitening_filters(const ImageDataset& images, const Transform& transform,
   const Transform plain = transform.for_evaluation();
   const ImageSpec spec = images.spec(), size = plain.output(spec);
   const int64_t extent = options.extent, n = size.channels * extent * extent;
+  check_input(options.images >= 1 && images.size() >= 1, "whitening: ", options.images, " of ", images.size(),
+              " images, expected 1 or more");
   check_input(extent >= 1 && extent <= size.height && extent <= size.width, "whitening: patches of ", extent, "x",
               extent, " in images of ", size.height, "x", size.width);
   Matrix moments(static_cast<size_t>(n));

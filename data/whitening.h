@@ -15,7 +15,7 @@ struct WhiteningOptions {
 /// to numbers that are not correlated and have about the same mean square: eigenvectors of the patches' second moments
 /// E[p pᵀ], the largest eigenvalue λ first, divided by √(λ + epsilon). The others are their negatives (Page, "How to
 /// train your ResNet", 2019; Jordan, 2024). The images are those of `transform.for_evaluation()`. Throws InputError if
-/// they are smaller than a patch.
+/// there are none, or if they are smaller than a patch.
 Tensor whitening_filters(const ImageDataset& images, const Transform& transform, const WhiteningOptions& options = {});
 
 }  // namespace tern

@@ -10,7 +10,7 @@ namespace tern::kernels {
 /// The part of a data set's transform that is the same for every image. data/transforms.h has the details.
 struct ImageMap {
   int64_t pad = 0;                     ///< pixels around the image, before the crop
-  bool mirror_pad = false;             ///< they are a mirror image, not black
+  bool reflect_pad = false;            ///< they are a mirror image, not black
   bool standardize = false;            ///< use the image's own mean and deviation, not the ones below
   std::vector<float> mean, deviation;  ///< one value, or one per channel; unit: full scale
   int64_t cutout = 0;                  ///< side of the square that becomes 0

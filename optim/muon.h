@@ -21,7 +21,7 @@ class Muon final : public Optimizer {
     double momentum = 0.95;  ///< μ in [0, 1)
     double weight_decay = 0;
     bool nesterov = true;
-    int iterations = 5;               ///< of Newton and Schulz, 1 or more
+    int iterations = 5;               ///< Newton-Schulz, 1 or more
     DType arithmetic = DType::f32;    ///< of the iterations: f32 or bf16; f64 parameters use f64
     bool normalizes_weights = false;  ///< w ← w·√rows/‖w‖ before each update
   };
@@ -35,7 +35,8 @@ class Muon final : public Optimizer {
 
 /// The matrix g [rows, columns] with its singular values moved to about 1: from g divided by its norm, `iterations`
 /// times X ← aX + (bA + cA²)X with A = XXᵀ and (a, b, c) = (3.4445, -4.775, 2.0315) (Jordan, 2024). After 5, the values
-/// that were not near 0 lie between 0.68 and 1.14. Computes in g's dtype.
+/// that were not near 0 lie between 0.68 and 1.14. g is f32 or f64, and the result has its dtype. Throws Error unless g
+/// is a matrix.
 Tensor orthogonal(const Tensor& g, int iterations);
 
 }  // namespace tern

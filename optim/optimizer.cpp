@@ -41,6 +41,8 @@ using kernels::ParameterUpdate;
 
 namespace {
 
+constexpr size_t kMostStates = 2;  // of a parameter
+
 /// A copy of some rows of a matrix; undefined if it is.
 Tensor rows_of(const Tensor& matrix, const Tensor& rows) {
   if (!matrix.defined()) return {};
@@ -63,6 +65,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
   std::set<const Parameter*> parameters;
   for (auto& group : groups) {
     if (!group.settings.rule) group.settings.rule = rule;
+    check(group.settings.rule != nullptr, "optimizer: a group has no rule, and the optimizer has none for it");
     if (!group.settings.weight_decay) group.settings.weight_decay = weight_decay;
     const double decay = *group.settings.weight_decay, lr_scale = group.settings.lr_scale;
     check(decay >= 0 && std::isfinite(decay), "optimizer: weight decay ", decay, ", expected 0 or more");
@@ -76,6 +79,9 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     group.settings.rule->check_group(group);
     Group& added = groups_.emplace_back(Group{
         .slots = {}, .settings = group.settings, .state_names = group.settings.rule->state_names(group.settings)});
+    const size_t states = added.state_names.size();
+    check(states <= kMostStates && (states > 0 || !group.settings.rule->counts_steps()), "optimizer: a rule has ",
+          states, " states, expected at most ", kMostStates, ", and one or more if it counts steps");
     for (auto& named : group.parameters) added.slots.push_back({std::move(named), {}, {}});
   }
   set_learning_rate(lr);
@@ -239,7 +245,6 @@ Tensor Optimizer::gradient_scale() const {
 }
 
 StateDict Optimizer::state() {
-  constexpr size_t kMostStates = 2;
   StateDict state;
   for (size_t k = 0; k <= kMostStates; ++k)
     for (Group& group : groups_)
@@ -260,8 +265,10 @@ void Optimizer::load_state(const StateDict& state) {
       check_input(tensor.item() >= 0, "load: '", name, "' is ", tensor.item(), ", expected 0 or more");
     given.add(std::move(name), tensor);
   };
+  const bool counted =
+      std::ranges::any_of(groups_, [](const Group& group) { return group.settings.rule->counts_steps(); });
   for (const auto& [name, tensor] : state) {
-    if (name != kStepState) {
+    if (name != kStepState || !counted) {
       add(name, tensor);
       continue;
     }

@@ -86,6 +86,7 @@ class StepRule {
   virtual bool by_rows() const { return true; }
   /// Whether a parameter can be updated block by block, with the same bits.
   virtual bool by_blocks() const { return false; }
+  /// Changes each `w` and its states from its gradient `g`, on the device of the parameters and without waiting for it.
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const = 0;
 };
 
@@ -100,7 +101,7 @@ std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& 
                                              std::span<const GroupRule> rules);
 
 /// Updates parameters by a rule, or by several: each group can have its own. Holds the groups of parameters, which it
-/// does not own, and the state of each parameter. One `step` makes one fused update per group. If a gradient is
+/// does not own, and the state of each parameter. One `step` calls the rule of each group once. If a gradient is
 /// undefined, the parameter and its state do not change, as in PyTorch. If a parameter has a new shape, its state
 /// starts again from zero. Used by one thread at a time.
 ///
@@ -109,7 +110,8 @@ std::vector<ParameterGroup> group_parameters(const std::vector<NamedParameter>& 
 /// parameter. The rows get the bits that they would get from the same gradient with all rows.
 class Optimizer {
  public:
-  /// `rule` is that of the groups without one of their own.
+  /// `rule` is that of the groups without one of their own. Throws Error if a setting is out of its range, a parameter
+  /// is null or in two groups, or a rule cannot update its group.
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay, std::shared_ptr<const StepRule> rule);
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;

@@ -1,8 +1,10 @@
 #include "tern/networks/airbench.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tern/core/error.h"
+#include "tern/core/visit.h"
 #include "tern/data/whitening.h"
 #include "tern/layers/initialize.h"
 
@@ -19,7 +21,7 @@ int64_t pooled(int64_t extent) { return (extent - kPatch + 1) / kPool / kPool / 
 Initializer partly_dirac() {
   return [](const TensorPart& filters, const RandomStream& random) {
     default_weight()(filters, random);
-    const Tensor first = filters.values.slice(0, filters.values.size(1));
+    const Tensor first = filters.values.slice(0, std::min(filters.values.size(0), filters.values.size(1)));
     dirac()(first, random);
   };
 }
@@ -28,15 +30,18 @@ Initializer partly_dirac() {
 Initializer unit_deviation() {
   return [](const TensorPart& weight, const RandomStream& random) {
     default_weight()(weight, random);
-    const auto values = weight.values.span<float>();
-    double sum = 0, squares = 0;
-    for (const double value : values) {
-      sum += value;
-      squares += value * value;
-    }
-    const auto n = static_cast<double>(values.size());
-    const double deviation = std::sqrt((squares - sum * sum / n) / (n - 1));
-    for (float& value : values) value = static_cast<float>(value / deviation);
+    check(weight.values.shape() == weight.whole, "airbench: a part of a weight has no deviation of its own");
+    visit_floating(weight.values.dtype(), "initialize", [&]<class T>(T) {
+      const auto values = weight.values.span<T>();
+      double sum = 0, squares = 0;
+      for (const double value : values) {
+        sum += value;
+        squares += value * value;
+      }
+      const auto n = static_cast<double>(values.size());
+      const double deviation = std::sqrt((squares - sum * sum / n) / (n - 1));
+      for (T& value : values) value = static_cast<T>(value / deviation);
+    });
   };
 }
 
@@ -51,7 +56,16 @@ std::unique_ptr<Layer> make_airbench(const ModelSpec& spec) {
 /// Images padded by 2 pixels of their mirror image, then cropped; mirrored in every other epoch.
 void augment_airbench(Transform& transform, const ImageSpec&) {
   transform.pad = 2;
-  transform.mirror_pad = transform.random_crop = transform.alternating_flip = true;
+  transform.reflect_pad = transform.random_crop = transform.alternating_flip = true;
+}
+
+/// The schedule of the whitening filters' bias ends early, if there is a schedule that ends.
+void settle_airbench(TrainSettings& settings, const IsGiven& is_given) {
+  const bool ends = settings.lr_schedule == LrSchedule::poly || settings.lr_schedule == LrSchedule::cosine;
+  if (ends || is_given("group")) return;
+  const std::string until = ",until=0.375";
+  std::string& spec = settings.group.front();
+  spec.erase(spec.find(until), until.size());
 }
 
 /// Sets the whitening filters from the training images.
@@ -120,7 +134,8 @@ const Network& airbench() {
                               .muon_normalize = true,
                               .label_smoothing = 0.2},
                  .augment = augment_airbench,
-                 .prepare = whiten_images},
+                 .prepare = whiten_images,
+                 .settle = settle_airbench},
       .presets = {{.name = "airbench"}}};
   return network;
 }

@@ -95,7 +95,7 @@ ExperimentEntry qsgd_table1_lstm() {
   return {.name = "qsgd-table1-lstm",
           .title = "QSGD, Table 1: LSTM on AN4, float against 4 bits, 2 workers",
           .data = "AN4 as cepstra: --data-dir DIR",
-          .time = "about 1.5 hours a run on 2 cores, four runs; with --quick a smaller network",
+          .time = "about 15 minutes a run on 2 cores, four runs; with --quick a smaller network",
           .device = kAnyDevice,
           .make = make_experiment<QsgdTable1Lstm>};
 }

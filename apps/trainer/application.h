@@ -81,8 +81,8 @@ struct Application {
   /// Adds the augmentation of the training images (crops, flips and so on) to the data set's normalization. `images` is
   /// the shape of the data set's images.
   std::function<void(Transform&, const ImageSpec& images)> augment = {};
-  /// Called after the first values are drawn, unless --init or --resume gives them, or no rank has the whole model.
-  /// Sets values that depend on the training data; `transform` is theirs. All ranks call it, with the same data.
+  /// Called once the first values are drawn, before --init is read. Sets values that depend on the training data;
+  /// `transform` is theirs. All ranks call it, with the same data. Not called for --resume or a sharded model.
   std::function<void(Module&, const Dataset& training, const Transform& transform)> prepare = {};
   /// Called with the settings as read. Sets defaults that depend on another flag, if the flag is not given.
   std::function<void(TrainSettings&, const IsGiven&)> settle = {};

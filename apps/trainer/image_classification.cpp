@@ -60,7 +60,7 @@ Forward ImageClassification::loss(Layer& model, const DeviceBatch& batch) const 
 }
 
 Variable mean_over_views(Layer& model, const Variable& images, TestViews views) {
-  if (views == TestViews::one) return model(images);
+  if (views == TestViews::none) return model(images);
   const int64_t height = images.value().size(2), width = images.value().size(3);
   const auto with_mirror = [&](const Variable& x) {
     // A border as wide as the image has the whole mirror image.
@@ -68,6 +68,7 @@ Variable mean_over_views(Layer& model, const Variable& images, TestViews views) 
     return (model(x) + model(mirror)) * 0.5;
   };
   if (views == TestViews::mirror) return with_mirror(images);
+  check_input(height >= 2 && width >= 2, "--tta crops: found images of ", height, "x", width, ", expected 2x2 or more");
   const Variable padded = reflection_pad2d(images, {.top = 1, .bottom = 1, .left = 1, .right = 1});
   const auto crop = [&](int64_t at) { return slice(slice(padded, 2, at, at + height), 3, at, at + width); };
   return with_mirror(images) * 0.5 + (with_mirror(crop(0)) + with_mirror(crop(2))) * 0.25;

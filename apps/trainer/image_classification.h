@@ -15,7 +15,7 @@ namespace tern {
 /// first counts.
 class ImageClassification final : public TaskFor<Layer> {
  public:
-  explicit ImageClassification(double label_smoothing = 0, int64_t top = 1, TestViews views = TestViews::one)
+  explicit ImageClassification(double label_smoothing = 0, int64_t top = 1, TestViews views = TestViews::none)
       : label_smoothing_(label_smoothing), top_(top), views_(views) {}
 
   /// tern's own: digits, mnist, tones, cifar10, shapes, shapes224, speech-commands, images.
@@ -28,6 +28,7 @@ class ImageClassification final : public TaskFor<Layer> {
   std::string sample_noun() const override { return "images"; }
   bool smooths_labels() const override { return true; }
   bool ranks_classes() const override { return true; }
+  bool averages_views() const override { return true; }
   bool predicts() const override { return true; }
   /// For each image the most likely classes with their probabilities. Reads all images before it runs the model.
   std::string predict(Module& model, const TrainSettings& settings) const override;
@@ -40,7 +41,7 @@ class ImageClassification final : public TaskFor<Layer> {
 
 /// The mean of `model`'s outputs [N, C] for views of `images` [N, channels, H, W]: half for the images, and half for
 /// their mirror images; with `crops`, half of both for the two crops at opposite corners of the images with a border of
-/// 1 pixel of their mirror image (Jordan, 2024).
+/// 1 pixel of their mirror image (Jordan, 2024). Throws InputError if the images are too small for crops.
 Variable mean_over_views(Layer& model, const Variable& images, TestViews views);
 
 /// Number of rows of `logits` [N, C] whose label has one of their `top` largest values. Of equal values, the first

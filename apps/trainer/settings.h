@@ -59,9 +59,12 @@ constexpr Words<2> words_of(ModelStore) { return {"whole", "sharded"}; }
 enum class ConvolutionChoice : uint8_t { automatic, direct };
 constexpr Words<2> words_of(ConvolutionChoice) { return {"auto", "direct"}; }
 
-/// --tta: the views of a test image whose outputs are averaged: the image; its mirror image too; or also crops that are
-/// shifted by a pixel.
-enum class TestViews : uint8_t { one, mirror, crops };
+/// --tta: test-time augmentation, the views of a test image whose outputs are averaged.
+enum class TestViews : uint8_t {
+  none,    ///< the image alone
+  mirror,  ///< its mirror image too
+  crops,   ///< also two crops that are shifted by a pixel, and their mirror images
+};
 constexpr Words<3> words_of(TestViews) { return {"none", "mirror", "crops"}; }
 
 /// --precision
@@ -104,7 +107,7 @@ struct TrainSettings {
   int64_t eval_every = 0;                   ///< steps; 0: after each epoch
   std::optional<double> target_score = {};  ///< of the task's first score, as people see it: in %, if it is a share
   int64_t top = 1;
-  TestViews tta = TestViews::one;
+  TestViews tta = TestViews::none;
   bool shuffle = true;
   bool augmentation = true;
   int64_t loader_threads = 1;
@@ -115,13 +118,13 @@ struct TrainSettings {
   double lr_power = 0.5;
   std::vector<double> lr_steps = {};
   double lr_factor = 0.1;
-  int64_t warmup = 0;
+  double warmup = 0;  ///< steps, or below 1 a share of the run
   double warmup_lr = 0;
   std::vector<std::string> group = {};  ///< as `parse_group` reads them
   double momentum = 0.9;
   int64_t muon_iterations = 5;
   bool muon_normalize = false;
-  double others_lr = 3e-4;
+  double adamw_lr = 3e-4;
   double weight_decay = 0;
   double ema_decay = 0;
   double label_smoothing = 0;

@@ -114,6 +114,8 @@ class Task {
   virtual bool smooths_labels() const { return false; }
   /// Whether the score uses --top.
   virtual bool ranks_classes() const { return false; }
+  /// Whether evaluations use --tta.
+  virtual bool averages_views() const { return false; }
   /// Whether `predict` works.
   virtual bool predicts() const { return false; }
   /// The text that --predict FILE... prints. Throws InputError if a file is wrong.

@@ -16,7 +16,7 @@ constexpr int kChannels = kernels::kMostImageChannels;
 
 struct ImagePlan {
   int height, width, out_height, out_width, channels, pad, cutout;
-  bool mirror_pad, standardize;
+  bool reflect_pad, standardize;
   double mean[kChannels], deviation[kChannels];  ///< for a full scale of 1
 };
 
@@ -34,7 +34,7 @@ struct Crop {
     const int x = flip ? plan.out_width - 1 - place : place;
     if (area_height > 0) return resized(y, x, c);
     int row = y + top, column = x + left;
-    if (plan.mirror_pad) {
+    if (plan.reflect_pad) {
       row = static_cast<int>(mirrored(row, plan.height));
       column = static_cast<int>(mirrored(column, plan.width));
     }
@@ -176,7 +176,7 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
                        .channels = static_cast<int>(channels),
                        .pad = static_cast<int>(map.pad),
                        .cutout = static_cast<int>(map.cutout),
-                       .mirror_pad = map.mirror_pad,
+                       .reflect_pad = map.reflect_pad,
                        .standardize = map.standardize,
                        .mean = {},
                        .deviation = {}};

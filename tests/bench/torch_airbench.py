@@ -159,7 +159,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--threads", default="2")
-    parser.add_argument("--steps", type=int, default=10, help="steps of each run, 2 to 10 [10]")
+    parser.add_argument("--steps", type=int, default=10, choices=range(2, 11), help="steps of each run [10]")
     options = parser.parse_args()
     images, labels = read_images(options.folder)
     torch.manual_seed(1)

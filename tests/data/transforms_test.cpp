@@ -70,7 +70,7 @@ TEST(Transform, PadsWithBlack) {
 TEST(Transform, PadsWithTheMirrorImage) {
   Transform transform = raw();
   transform.pad = 1;
-  transform.mirror_pad = true;
+  transform.reflect_pad = true;
   expect_near(apply(transform, kGray, kGrayPixels, {.top = 0, .left = 0}), {204, 153, 204, 51, 0, 51});
   expect_near(apply(transform, kGray, kGrayPixels, {.top = 2, .left = 2}), {204, 255, 204, 51, 102, 51});
   expect_near(apply(transform, kGray, kGrayPixels, {.top = 1, .left = 0, .flip = true}), {51, 0, 51, 204, 153, 204});
@@ -258,6 +258,8 @@ TEST(Transform, LeavesNothingToChanceInEvaluation) {
   const Transform evaluation = training.for_evaluation();
   for (int64_t index = 0; index < 50; ++index)
     EXPECT_EQ(evaluation.draw(kGray, 1, 0, index), (Augmentation{.top = 0, .left = 1}));
+  const Transform flips = Transform{.random_flip = true}.for_evaluation();
+  for (int64_t index = 0; index < 50; ++index) EXPECT_FALSE(flips.draw(kGray, 1, 0, index).flip);
   EXPECT_TRUE(evaluation.standardize);
   EXPECT_EQ(evaluation.output(kGray), training.output(kGray));
 }
@@ -265,7 +267,7 @@ TEST(Transform, LeavesNothingToChanceInEvaluation) {
 TEST(Transform, RefusesWhatDoesNotFit) {
   EXPECT_THROW((Transform{.crop_height = 3}.output(kGray)), InputError);
   EXPECT_EQ((Transform{.pad = 1, .crop_height = 3}.output(kGray).height), 3);
-  EXPECT_THROW((Transform{.pad = 2, .mirror_pad = true}.output(kGray)), InputError);
+  EXPECT_THROW((Transform{.pad = 2, .reflect_pad = true}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.random_flip = true, .alternating_flip = true}.output(kGray)), InputError);
   EXPECT_THROW((Transform{.mean = {0, 0}}.output(kColour)), InputError);
   EXPECT_THROW((Transform{.deviation = {0}}.output(kGray)), InputError);

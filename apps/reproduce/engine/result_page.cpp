@@ -69,7 +69,7 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
     text += fmt::format("**Done: {} of {}**; the command below goes on.\n\n", results.size(), folders.size());
   for (const auto& [name, svg] : report.figures) text += fmt::format("![{0}]({0})\n\n", name);
   text += report.text;
-  if (report.text.find(" ± ") != std::string::npos) text += "\nA number after ± is the standard error of the mean.\n";
+  if (report.text.find(" ± ") != std::string::npos) text += "\nA number after ± is a standard error.\n";
   std::string tables;
   for (const auto& [name, csv] : report.tables)
     tables += fmt::format("{1}[{0}]({0})", name, tables.empty() ? "" : ", ");

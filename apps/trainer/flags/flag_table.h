@@ -159,10 +159,11 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .offered_if(task_of(s)->ranks_classes()),
         s.top);
   visit(flag("tta", "NAME",
-             "Evaluate the mean output for an image and its mirror image, or also for crops shifted by a pixel")
+             "Test-time augmentation: evaluate the mean output for an image and its mirror image, or also for shifted "
+             "crops")
             .agrees(Agreement::ranks)
             .used_by(Use::evaluation)
-            .offered_if(task_of(s)->ranks_classes()),
+            .offered_if(task_of(s)->averages_views()),
         s.tta);
   visit(flag("shuffle", nullptr, "Visit the samples in a new order each epoch").shapes_result(), s.shuffle);
   visit(flag("augmentation", nullptr, "Crop, mirror or change training images at random")
@@ -175,11 +176,21 @@ void visit_data_flags(Settings& s, Visit& visit) {
         s.loader_threads);
 }
 
+/// Whether --optimizer or a group of --group has this rule.
+inline bool uses_rule(const TrainSettings& s, UpdateRule rule) {
+  const std::string word = "rule=" + to_string(rule);
+  return s.optimizer == rule || std::ranges::any_of(s.group, [&](const std::string& spec) {
+           return (spec + ",").find(":" + word + ",") != std::string::npos ||
+                  (spec + ",").find("," + word + ",") != std::string::npos;
+         });
+}
+
 template <class Settings, class Visit>
 void visit_training_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Training"};
   constexpr Range kSteps = {.low = 0, .high = kMostSteps};
-  const bool muon = s.optimizer == UpdateRule::muon;
+  const bool muon = uses_rule(s, UpdateRule::muon);
+  const bool momentum = muon || uses_rule(s, UpdateRule::momentum) || uses_rule(s, UpdateRule::nesterov);
   visit(flag("epochs", "N",
              s.epochs || s.iterations ? "Passes over the training samples"
                                       : "Passes over the training samples; 1 unless --iterations is given")
@@ -210,19 +221,21 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kPositive)
             .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
         s.lr_factor);
-  visit(flag("warmup", "N", "Steps in which the rate rises linearly to the schedule").shapes_result().in(kSteps),
+  visit(flag("warmup", "X", "Steps, or share of the run, in which the rate rises linearly to the schedule")
+            .shapes_result()
+            .in(kSteps),
         s.warmup);
   visit(flag("warmup-lr", "X", "Constant rate in the --warmup steps; 0: it rises")
             .shapes_result()
             .in(kNotNegative)
             .needing(s.warmup != 0, "it needs --warmup"),
         s.warmup_lr);
-  visit(flag("momentum", "X", "momentum, nesterov and muon: v <- X v + g, w <- w - lr v")
+  visit(flag("momentum", "X", "momentum and nesterov: v <- X v + g, w <- w - lr v; muon: the same v, made orthogonal")
             .shapes_result()
             .in(kShare)
-            .needing(has_momentum(s.optimizer), "--optimizer " + to_string(s.optimizer) + " has none"),
+            .needing(momentum, "--optimizer " + to_string(s.optimizer) + " has none"),
         s.momentum);
-  visit(flag("muon-iterations", "N", "muon: iterations that make a step orthogonal")
+  visit(flag("muon-iterations", "N", "muon: Newton-Schulz iterations, which make a step orthogonal")
             .shapes_result()
             .in({.low = 1, .high = 100})
             .needing(muon, "it belongs to --optimizer muon"),
@@ -231,11 +244,11 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .needing(muon, "it belongs to --optimizer muon"),
         s.muon_normalize);
-  visit(flag("others-lr", "X", "muon: learning rate of adamw for vectors, embeddings and the last matrix")
+  visit(flag("adamw-lr", "X", "muon: learning rate of adamw for vectors, embeddings and the last matrix")
             .shapes_result()
             .in(kPositive)
-            .needing(muon, "it belongs to --optimizer muon"),
-        s.others_lr);
+            .needing(s.optimizer == UpdateRule::muon, "it belongs to --optimizer muon"),
+        s.adamw_lr);
   visit(flag("weight-decay", "X",
              "X w is added to the gradient of each parameter w that the model lets decay (adamw, muon: decoupled)")
             .shapes_result()

@@ -74,6 +74,8 @@ void validate_ranges(const TrainSettings& s) {
     check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
     previous = step;
   }
+  check_input(s.warmup < 1 || s.warmup == std::floor(s.warmup), "--warmup: found ", s.warmup,
+              ", expected a whole number of steps, or a share of the run, below 1");
 }
 
 /// Adds `flag` to an InputError that `check` throws.
@@ -186,7 +188,7 @@ GroupSpec parse_group(std::string_view spec, const TrainSettings& s) {
   const UpdateRule rule = read.rule.value_or(s.optimizer);
   check_input(!group.momentum || has_momentum(rule), "'", read.group.pattern,
               "', momentum: ", read.rule ? "rule " : "--optimizer ", rule, " has none");
-  check_input(rule != UpdateRule::nesterov || group.momentum.value_or(s.momentum) > 0, "'", read.group.pattern,
+  check_input(read.rule != UpdateRule::nesterov || group.momentum.value_or(s.momentum) > 0, "'", read.group.pattern,
               "', rule: nesterov needs a momentum above 0");
   return read;
 }

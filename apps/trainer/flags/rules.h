@@ -19,7 +19,7 @@ void validate(const TrainSettings& settings);
 /// A value of --group.
 struct GroupSpec {
   GroupRule group;                      ///< without its rule
-  std::optional<double> lr = {};        ///< unset: that of --lr, or for adamw beside muon --others-lr
+  std::optional<double> lr = {};        ///< unset: that of --lr, or for adamw beside muon --adamw-lr
   std::optional<UpdateRule> rule = {};  ///< unset: that of --optimizer
   std::optional<double> until = {};     ///< where its schedule ends: a step, or below 1 a share of the run
 };

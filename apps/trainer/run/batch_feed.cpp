@@ -17,7 +17,7 @@ std::unique_ptr<ResidentSet> ResidentSet::make(const Dataset& data, const Transf
 ResidentSet::ResidentSet(const ImageDataset& data, const Transform& transform, Device device)
     : output_(transform.output(data.spec())),
       map_{.pad = transform.pad,
-           .mirror_pad = transform.mirror_pad,
+           .reflect_pad = transform.reflect_pad,
            .standardize = transform.standardize,
            .mean = transform.mean,
            .deviation = transform.deviation,

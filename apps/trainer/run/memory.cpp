@@ -41,7 +41,7 @@ int64_t states_of(UpdateRule rule) {
     case UpdateRule::sgd: return 0;
     case UpdateRule::momentum:
     case UpdateRule::nesterov:
-    case UpdateRule::muon: return 1;
+    case UpdateRule::muon: return 1;  // at least: adamw's other parameters have 2
     case UpdateRule::adam:
     case UpdateRule::adamw: return 2;
   }

@@ -15,6 +15,7 @@
 #include "tern/dist/methods/sharded_subnets.h"
 #include "tern/kernels/libraries.h"
 #include "tern/layers/embedding.h"
+#include "tern/layers/normalization.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/optim/muon.h"
@@ -75,13 +76,12 @@ std::set<const Parameter*> others_of(Module& model) {
   for (const NamedModule& named : model.modules()) {
     if (const auto* rows = dynamic_cast<const Embedding*>(named.module)) others.insert(&rows->weight);
     if (const auto* bag = dynamic_cast<const EmbeddingBag*>(named.module)) others.insert(&bag->weight);
+    if (const auto* norm = dynamic_cast<const LayerNorm*>(named.module)) others.insert({norm->weight, norm->bias});
   }
   const Parameter* last = nullptr;
-  for (const NamedParameter& named : model.trained_parameters()) {
-    if (named.parameter->value().rank() < 2)
-      others.insert(named.parameter);
-    else
-      last = named.parameter;
+  for (const NamedParameter& named : model.parameters()) {
+    if (named.parameter->value().rank() < 2) others.insert(named.parameter);
+    if (!others.contains(named.parameter)) last = named.parameter;
   }
   others.insert(last);
   return others;
@@ -93,8 +93,9 @@ void check_matrices(const std::string& pattern, const ParameterGroup& group) {
                 named.name, "' ", named.parameter->value().shape());
 }
 
-/// The groups of --group and a group of the rest. From each without a rule of its own, those that Muon is not for go to
-/// a second group. From each without a weight decay of its own, so do the parameters that the model does not let decay.
+/// The groups of --group and a group of the rest, without frozen parameters. If a group has no rule of its own, the
+/// parameters that Muon is not for go to a second group. If it has no weight decay of its own, the parameters that must
+/// not decay go to another one.
 std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   std::vector<GroupSpec> specs;
   std::vector<GroupRule> rules;
@@ -108,16 +109,24 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
   }
   specs.emplace_back();  // of the rest
   const auto others = others_of(model);
-  std::vector<ParameterGroup> whole = as_flag([&] { return group_parameters(model.trained_parameters(), rules); });
+  std::vector<ParameterGroup> whole = as_flag([&] { return group_parameters(model.parameters(), rules); });
+  std::set<const Parameter*> trained;
+  for (const NamedParameter& named : model.trained_parameters()) trained.insert(named.parameter);
   std::vector<Group> groups;
   for (size_t i = 0; i < whole.size(); ++i) {
-    if (specs[i].rule == UpdateRule::muon) check_matrices(specs[i].group.pattern, whole[i]);
+    std::erase_if(whole[i].parameters, [&](const auto& named) { return !trained.contains(named.parameter); });
+    const auto& [spec, lr, rule, until] = specs[i];
+    if (rule == UpdateRule::muon) check_matrices(spec.pattern, whole[i]);
+    const bool adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;
+    if (s.optimizer == UpdateRule::muon && adam && !lr) whole[i].settings.lr_scale = s.adamw_lr / s.lr;
     std::vector<ParameterGroup> parts = {std::move(whole[i])};
     if (s.optimizer == UpdateRule::muon && !parts[0].settings.rule) {
       parts.push_back(split(parts[0], [&](const NamedParameter& named) { return others.contains(named.parameter); }));
       parts[1].settings.rule = rule_of(UpdateRule::adamw, s);
+      check_input(!parts[0].settings.momentum || !parts[0].parameters.empty(), "--group: '", spec.pattern,
+                  "', momentum: all of its parameters use adamw, which has none");
       parts[1].settings.momentum.reset();
-      if (!specs[i].lr) parts[1].settings.lr_scale = s.others_lr / s.lr;
+      if (!lr) parts[1].settings.lr_scale = s.adamw_lr / s.lr;
     }
     for (ParameterGroup& part : parts) {
       std::optional<ParameterGroup> kept;
@@ -125,8 +134,8 @@ std::vector<Group> groups_of(const TrainSettings& s, Module& model) {
         kept = split(part, [&](const NamedParameter& named) { return !decays(model, named.name); });
         kept->settings.weight_decay = 0;
       }
-      groups.push_back({std::move(part), specs[i].until});
-      if (kept) groups.push_back({std::move(*kept), specs[i].until});
+      groups.push_back({std::move(part), until});
+      if (kept) groups.push_back({std::move(*kept), until});
     }
   }
   return groups;
@@ -159,8 +168,8 @@ Schedule schedule_without_warmup(const TrainSettings& s, int64_t total_steps) {
 /// steps has no schedule. A constant warm-up rate (--warmup-lr) may last to the end.
 void check_length(const TrainSettings& s, int64_t total_steps) {
   if (total_steps == 0) return;
-  check_input(s.warmup_lr > 0 || s.warmup <= total_steps, "--warmup: found ", s.warmup, ", expected at most the run's ",
-              total_steps, " steps");
+  check_input(s.warmup_lr > 0 || step_at(s.warmup, total_steps) <= total_steps, "--warmup: found ", s.warmup,
+              ", expected at most the run's ", total_steps, " steps");
   if (s.lr_steps.empty()) return;
   const double last = s.lr_steps.back();
   check_input(last < static_cast<double>(total_steps), "--lr-steps: found ", last, ", expected less than the run's ",
@@ -247,8 +256,10 @@ std::unique_ptr<Module> build_model(const Application& application, const TrainS
   return model;
 }
 
-void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copied) {
+void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copied,
+                const std::function<void()>& prepare) {
   model.initialize(static_cast<uint64_t>(settings.seed), DType::f32, parse_device(settings.device));
+  if (prepare) prepare();
   if (!settings.freeze.empty()) check_freeze(settings.freeze, model);
   if (settings.init.empty()) return;
   as_init(settings.init, [&] {
@@ -311,22 +322,24 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module&
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps) {
   check_length(settings, total_steps);
   Schedule schedule = schedule_without_warmup(settings, total_steps);
-  if (settings.warmup == 0) return schedule;
-  return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, settings.warmup, std::move(schedule))
-                                : warm_up(std::move(schedule), settings.warmup);
+  const int64_t warmup = step_at(settings.warmup, total_steps);
+  if (warmup == 0) return schedule;
+  return settings.warmup_lr > 0 ? hold_first(settings.warmup_lr, warmup, std::move(schedule))
+                                : warm_up(std::move(schedule), warmup);
 }
 
 std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, Module& model, int64_t total_steps) {
   std::map<size_t, Schedule> schedules;
+  if (total_steps == 0) return schedules;
   const std::vector<Group> groups = groups_of(settings, model);
   for (size_t i = 0; i < groups.size(); ++i) {
     if (!groups[i].until) continue;
-    const int64_t end = step_at(*groups[i].until, total_steps);
+    const int64_t end = step_at(*groups[i].until, total_steps), warmup = step_at(settings.warmup, end);
     check_input(end <= total_steps, "--group: found until=", end, ", expected at most the run's ", total_steps,
                 " steps");
-    TrainSettings own = settings;
-    own.lr *= groups[i].group.settings.lr_scale;
-    schedules.emplace(i, make_schedule(own, end));
+    check_input(warmup <= end, "--group: found until=", end, ", expected --warmup's ", warmup, " steps or more");
+    schedules.emplace(i, [scale = groups[i].group.settings.lr_scale,
+                          schedule = make_schedule(settings, end)](int64_t t) { return scale * schedule(t); });
   }
   return schedules;
 }

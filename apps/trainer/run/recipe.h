@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,7 +27,9 @@ std::unique_ptr<Module> make_model(const Application& application, const TrainSe
 /// The application's model for the chosen data set, without values; `data` as in make_model.
 std::unique_ptr<Module> build_model(const Application& application, const TrainSettings& settings, const Dataset* data);
 /// Gives the parts of a built model the values that make_model gives.
-void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copied = nullptr);
+/// `prepare` is called before --init is read.
+void fill_model(const TrainSettings& settings, Module& model, PartialCopy* copied = nullptr,
+                const std::function<void()>& prepare = {});
 
 /// Whether no rank holds the whole model: --ist-store sharded.
 bool is_sharded(const TrainSettings& settings);
@@ -45,7 +48,7 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainSettings& settings, Module&
 Schedule make_schedule(const TrainSettings& settings, int64_t total_steps);
 
 /// The schedules of the optimizer's groups whose rate ends before the run (--group PATTERN:until=X), by their number in
-/// make_optimizer's optimizer.
+/// make_optimizer's optimizer. Throws InputError if one is longer than the run, or shorter than --warmup.
 std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, Module& model, int64_t total_steps);
 
 /// Makes the distributed method of --method around a rank's optimizer `local`. Without a communicator, the rank trains

@@ -121,10 +121,11 @@ void Trainer::fill(const Application& application) {
   if (cuts_)
     fill_slice(settings_, *model_, *cuts_, team_);
   else
-    fill_model(settings_, *model_, &copied_);
-  const Dataset& training = *resources_.data.training;
-  if (application.prepare && !cuts_ && settings_.init.empty() && !settings_.resume)
-    application.prepare(*model_, training, transform_for(settings_, training));
+    fill_model(settings_, *model_, &copied_, [&] {
+      const Dataset& training = *resources_.data.training;
+      if (application.prepare && !settings_.resume)
+        application.prepare(*model_, training, transform_for(settings_, training));
+    });
   const auto shapes = model_->whole_shapes();
   for (const auto& named : model_->trained_parameters())
     parameters_ += std::ranges::find(shapes, named.name, &NamedShape::name)->shape.numel();
@@ -356,7 +357,10 @@ void Trainer::gather_model() {
   resources_.pulse.beat();
   if (!calibration_loader_) return;
   const Pulse::Work calibrating(resources_.pulse);
-  calibrate(*model_, *task_, *calibration_loader_, activation_dtype(settings_), calibration_batches(settings_));
+  TrainSettings plain = settings_;
+  plain.tta = TestViews::none;  // each batch counts once
+  calibrate(*model_, *task_of(plain), *calibration_loader_, activation_dtype(settings_),
+            calibration_batches(settings_));
 }
 
 /// Each rank evaluates its share of the test samples, or all ranks together evaluate all of them.

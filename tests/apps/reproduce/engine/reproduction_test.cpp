@@ -103,7 +103,7 @@ TEST_F(Reproduce, WritesWhatTheLogsSay) {
                  "| 99.15 ± 0.05 | 99.11 ± 0.05 |            +0.04 ± 0.07 | −0.15 to +0.22 |                  – |"),
       2);
   EXPECT_EQ(containing(page, "The paper trains for 10000 steps"), 1);
-  EXPECT_EQ(containing(page, "A number after ± is the standard error of the mean."), 1);
+  EXPECT_EQ(containing(page, "A number after ± is a standard error."), 1);
   EXPECT_EQ(containing(page, "Done: "), 0);
   EXPECT_EQ(containing(page, "12 min of work on "), 1);
   EXPECT_EQ(containing(page, "`runs/` has their logs."), 1);

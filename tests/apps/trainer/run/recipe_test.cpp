@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "tern/core/error.h"
 #include "tern/networks/cifarnet.h"
@@ -75,6 +76,47 @@ TEST(Recipe, GivesMuonTheMatricesInsideANetwork) {
   }
 }
 
+// AdamW's first step is its learning rate, whatever the gradient is.
+TEST(Recipe, GivesAdamwBesideMuonItsOwnRate) {
+  TrainSettings settings;
+  settings.optimizer = UpdateRule::muon;
+  settings.lr = 0.5;
+  settings.adamw_lr = 0.125;
+  settings.group = {"conv2.*:rule=adamw", "fc1.bias:lr=0.25"};
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  for (const auto& [name, parameter] : model.parameters()) {
+    parameter->set_value(Tensor::full(parameter->value().shape(), 1));
+    parameter->set_gradient(Tensor::full(parameter->value().shape(), 1));
+  }
+  make_optimizer(settings, model)->step();
+  const auto value_of = [&](const std::string& wanted) {
+    for (const auto& [name, parameter] : model.parameters())
+      if (name == wanted) return parameter->value().to_vector<double>()[0];
+    return 0.0;
+  };
+  for (const char* name : {"conv2.weight", "conv2.bias", "conv1.bias", "fc3.weight"})
+    EXPECT_NEAR(value_of(name), 1 - 0.125, 1e-6) << name;
+  EXPECT_NEAR(value_of("fc1.bias"), 1 - 0.25, 1e-6);
+  settings.group = {"*.bias:momentum=0.5"};
+  EXPECT_EQ(message_of<InputError>([&] { make_optimizer(settings, model); }),
+            "--group: '*.bias', momentum: all of its parameters use adamw, which has none");
+}
+
+// Frozen parameters do not change what the others use.
+TEST(Recipe, KeepsTheRuleOfAMatrixIfTheHeadIsFrozen) {
+  TrainSettings settings;
+  settings.optimizer = UpdateRule::muon;
+  settings.group = {"fc3.*:lr=0.5"};
+  networks::CifarNet model({.channels = 1, .height = 4, .width = 4});
+  model.initialize(1);
+  model.freeze("fc3.*");
+  std::set<std::string> states;
+  for (const auto& [name, tensor] : make_optimizer(settings, model)->state()) states.insert(name);
+  EXPECT_TRUE(states.contains("momentum.fc2.weight"));
+  EXPECT_FALSE(states.contains("first.fc3.weight"));
+}
+
 TEST(Recipe, EndsTheScheduleOfAGroup) {
   TrainSettings settings;
   settings.lr = 0.5;
@@ -95,6 +137,10 @@ TEST(Recipe, EndsTheScheduleOfAGroup) {
   settings.group = {"*.bias:until=9"};
   EXPECT_EQ(message_of<InputError>([&] { make_group_schedules(settings, model, 8); }),
             "--group: found until=9, expected at most the run's 8 steps");
+  settings.group = {"*.bias:until=2"};
+  settings.warmup = 4;
+  EXPECT_EQ(message_of<InputError>([&] { make_group_schedules(settings, model, 8); }),
+            "--group: found until=2, expected --warmup's 4 steps or more");
 }
 
 TEST(Recipe, LowersTheRateAtStepsOrSharesOfTheRun) {
@@ -121,6 +167,10 @@ TEST(Recipe, HoldsARateFirstOrRises) {
   settings.warmup = 4;
   EXPECT_EQ(make_schedule(settings, 8)(1), 0.25);
   EXPECT_THROW(make_schedule(settings, 3), InputError);  // a warm-up of 4 steps does not end within 3 steps
+  settings.warmup = 0.5;                                 // of the run
+  EXPECT_EQ(make_schedule(settings, 8)(1), 0.25);
+  EXPECT_EQ(make_schedule(settings, 8)(4), 0.5);
+  settings.warmup = 4;
   settings.warmup_lr = 0.125;
   EXPECT_EQ(make_schedule(settings, 8)(3), 0.125);
   EXPECT_EQ(make_schedule(settings, 8)(4), 0.5);
