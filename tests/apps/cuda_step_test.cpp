@@ -36,6 +36,8 @@ TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
       {"--epochs", "2", "--optimizer", "nesterov", "--lr-schedule", "step", "--lr-steps", "0.5"},
       {"--iterations", "17", "--optimizer", "adam", "--lr-schedule", "cosine", "--lr", "0.002", "--clip-norm", "0.5",
        "--histograms", "7"},
+      {"--iterations", "14", "--optimizer", "muon", "--lr-schedule", "poly", "--lr-power", "1", "--group",
+       "*.bias:rule=nesterov,lr=0.1,until=0.5"},
       {"--iterations", "14", "--optimizer", "adamw", "--weight-decay", "0.1", "--ema-decay", "0.9", "--precision",
        "bf16"}};
   for (const auto& flags : runs) {

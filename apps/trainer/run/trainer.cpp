@@ -240,6 +240,7 @@ void Trainer::train_step() {
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {
   if (!graph_ || histograms_due(steps_ + 1)) return false;  // a replay keeps no gradients
+  optimizer_->begin_step();  // a recording must not have the rates of its own step
   try {
     return graph_->takes(batch);
   } catch (const Error& error) {
@@ -297,7 +298,6 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
 
 /// Issues a step by replaying the recorded graph; only for a single rank.
 Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
-  optimizer_->begin_step();
   if (average_) average_->begin_update();
   const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
   return {.report = {},
