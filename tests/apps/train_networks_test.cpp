@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tern/core/safetensors.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -36,9 +37,24 @@ class TrainNetworks : public testing::Test {
 
 TEST_F(TrainNetworks, TrainOnShapesWithNoFileSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_CIFARNET, {"--batch-size", "4"}), 1'068'298);
-  EXPECT_EQ(parameters(TERN_TRAIN_AIRBENCH, {"--batch-size", "4", "--tta", "none"}), 1'971'352);
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4"}), 269'722);
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4", "--shortcut", "B", "--stem", "imagenet"}), 274'394);
+}
+
+// Half of the whitening filters are the negatives of the other half, and none of them trains. A file without them
+// leaves them as they are.
+TEST_F(TrainNetworks, AirbenchWhitensItsImagesSlow) {
+  const std::string whole = (folder_.path() / "whole").string(), part = (folder_.path() / "part").string();
+  EXPECT_EQ(parameters(TERN_TRAIN_AIRBENCH, {"--batch-size", "4", "--tta", "none", "--save", whole}), 1'971'352);
+  StateDict rest;
+  for (const auto& [name, tensor] : read_safetensors(whole).tensors)
+    if (name != "whiten.weight") rest.add(name, tensor);
+  write_safetensors(part, rest);
+  const std::string again = (folder_.path() / "again").string();
+  train(TERN_TRAIN_AIRBENCH, {"--batch-size", "4", "--tta", "none", "--init", part, "--init-partial", "--save", again});
+  const auto filters = read_safetensors(whole).tensors.at("whiten.weight").to_vector<float>();
+  for (size_t i = 0; i < filters.size() / 2; ++i) EXPECT_EQ(filters[i], -filters[filters.size() / 2 + i]);
+  EXPECT_EQ(read_safetensors(again).tensors.at("whiten.weight").to_vector<float>(), filters);
 }
 
 TEST_F(TrainNetworks, AlexNetTrainsOnLargeShapesSlow) {

@@ -301,6 +301,7 @@ TEST(Networks, VariantsAreWhatTheirProgramsBuild) {
                       {"mlp4096", "train_mlp --data tones --hidden 4096", 16'928'768},
                       {"mlp3x8192", "train_mlp --data tones --hidden 8192 --layers 3", 100'982'784},
                       {"cifarnet", "train_cifarnet", 1'068'298},
+                      {"airbench", "train_airbench", 1'971'640},
                       {"resnet20", "train_resnet --depth 20", 269'722},
                       {"resnet56", "train_resnet --depth 56", 853'018},
                       {"resnet110", "train_resnet --depth 110", 1'727'962},
