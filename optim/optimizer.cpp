@@ -57,6 +57,10 @@ void check_not_clipped(double max_norm) {
               ", expected no clipping if backward updates parameters");
 }
 
+void check_rate(double lr) {
+  check(lr >= 0 && std::isfinite(lr), "optimizer: learning rate ", lr, ", expected 0 or more");
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay,
@@ -92,14 +96,14 @@ bool Optimizer::by_blocks() const {
 }
 
 void Optimizer::set_learning_rate(double lr) {
-  check(lr >= 0 && std::isfinite(lr), "optimizer: learning rate ", lr, ", expected 0 or more");
+  check_rate(lr);
   lr_ = lr;
   for (Group& group : groups_) group.lr = lr * group.settings.lr_scale;
 }
 
 void Optimizer::set_learning_rate(size_t group, double lr) {
   check(group < groups_.size(), "optimizer: group ", group, ", expected less than ", groups_.size());
-  check(lr >= 0 && std::isfinite(lr), "optimizer: learning rate ", lr, ", expected 0 or more");
+  check_rate(lr);
   groups_[group].lr = lr;
 }
 

@@ -45,6 +45,14 @@ Initializer unit_deviation() {
   };
 }
 
+Conv2d::Options convolution(int64_t in, int64_t out) {
+  return {.in = in, .out = out, .same = true, .bias = false, .weight_initializer = partly_dirac()};
+}
+
+BatchNorm::Options normalization(int64_t features) {
+  return {.features = features, .epsilon = 1e-12, .momentum = 0.4, .weight = false};
+}
+
 std::unique_ptr<Layer> make_airbench(const ModelSpec& spec) {
   const auto& [channels, height, width, classes] = spec.images;
   check_input(pooled(height) >= 1 && pooled(width) >= 1, "airbench: images of ", height, "x", width,
@@ -78,14 +86,10 @@ void whiten_images(Module& model, const Dataset& training, const Transform& tran
 }  // namespace
 
 Airbench::Group::Group(const Options& options)
-    : conv1(add<Conv2d>(
-          "conv1",
-          {.in = options.in, .out = options.out, .same = true, .bias = false, .weight_initializer = partly_dirac()})),
-      norm1(add<BatchNorm>("norm1", {.features = options.out, .epsilon = 1e-12, .momentum = 0.4, .weight = false})),
-      conv2(add<Conv2d>(
-          "conv2",
-          {.in = options.out, .out = options.out, .same = true, .bias = false, .weight_initializer = partly_dirac()})),
-      norm2(add<BatchNorm>("norm2", {.features = options.out, .epsilon = 1e-12, .momentum = 0.4, .weight = false})) {}
+    : conv1(add<Conv2d>("conv1", convolution(options.in, options.out))),
+      norm1(add<BatchNorm>("norm1", normalization(options.out))),
+      conv2(add<Conv2d>("conv2", convolution(options.out, options.out))),
+      norm2(add<BatchNorm>("norm2", normalization(options.out))) {}
 
 Variable Airbench::Group::forward(const Variable& x) {
   const Variable y = gelu(norm1(max_pool2d(conv1(x), {.window = kPool, .stride = kPool})));

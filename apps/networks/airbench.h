@@ -9,9 +9,9 @@
 
 namespace tern::networks {
 
-/// The network of airbench94 (Jordan, "94 % on CIFAR-10 in 3.29 seconds on a single GPU", 2024, the version
-/// with Muon): frozen filters of 2×2 that whiten patches, then three groups of two convolutions. It has
-/// 1,971,352 trained parameters for colour images and ten classes.
+/// The network of airbench94 (Jordan, "94 % on CIFAR-10 in 3.29 seconds on a single GPU", 2024, the version with
+/// Muon): frozen filters of 2×2 that whiten patches, then three groups of two convolutions. It has 1,971,352 trained
+/// parameters for colour images and ten classes.
 struct Airbench final : Layer {
   struct Options {
     int64_t channels = 3, height = 32, width = 32;  ///< 25×25 or more

@@ -31,9 +31,8 @@ std::string LstmSetting::sentences() const {
       "{} on AN4 with CTC over phones, {} workers, total batch {} utterances, {} passes of {} steps. Batches hold "
       "utterances of similar length, and gradients go back through whole utterances. Adam, a learning rate that rises "
       "to {} in the first {:.0f} % of the run and then falls along a cosine, gradients scaled down to a norm of {}. "
-      "Codes have 4 bits, and "
-      "buckets of 512 scaled by their maximum. "
-      "Matrices of fewer than 10,000 elements travel as floats.{}",
+      "Codes have 4 bits, and buckets of 512 scaled by their maximum. Matrices of fewer than 10,000 elements travel as "
+      "floats.{}",
       quick ? "A small LSTM, 1 layer of 128 cells projected to 64," : "3 layers of LSTM, 1024 cells projected to 512,",
       workers, kUtterancesOfStep, (iterations + kStepsOfPass - 1) / kStepsOfPass, kStepsOfPass,
       quick ? kQuickRate : recipe.lr, 100 * recipe.warmup, recipe.clip_norm,
