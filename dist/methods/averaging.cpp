@@ -12,8 +12,8 @@ namespace {
 /// Before the name of a tensor of which the exchange keeps this rank's part.
 const std::string kShardPrefix = "shard.";
 
-bool matches(const AveragedTensor& tensor, const std::string& pattern) {
-  return !pattern.empty() && name_matches(tensor.name, pattern);
+std::string without_shard(const std::string& name) {
+  return name.starts_with(kShardPrefix) ? name.substr(kShardPrefix.size()) : name;
 }
 
 /// Returns the tensor itself, or a row-major copy on its device.
@@ -26,11 +26,20 @@ Tensor in_row_major(const Tensor& tensor) {
 
 }  // namespace
 
-std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const FusionOptions& options) {
-  const std::string& kept = options.keep_float;
-  check_input(kept.empty() || std::ranges::any_of(tensors, [&](const auto& tensor) { return matches(tensor, kept); }),
-              "keep-float '", kept, "' matches none of the model's parameters; the last is '",
+void leave_uncoded(std::vector<AveragedTensor>& tensors, const std::string& pattern) {
+  if (pattern.empty()) return;
+  bool found = false;
+  for (AveragedTensor& tensor : tensors) {
+    if (!name_matches(tensor.name, pattern)) continue;
+    tensor.coded = false;
+    found = true;
+  }
+  check_input(found, "keep-float '", pattern, "' matches none of the model's parameters; the last is '",
               tensors.empty() ? "" : tensors.back().name, "'");
+}
+
+std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options) {
+  leave_uncoded(tensors, options.keep_float);
   std::vector<FusedMessage> messages;
   FusedMessage open[2] = {{{}, false}, {{}, true}};
   int64_t bytes[2] = {};
@@ -41,7 +50,7 @@ std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const
   };
   for (size_t i = tensors.size(); i-- > 0;) {
     const AveragedTensor& tensor = tensors[i];
-    const bool coded = tensor.coded && tensor.elements >= options.min_compress && !matches(tensor, kept);
+    const bool coded = tensor.coded && tensor.elements >= options.min_compress;
     open[coded].members.push_back(i);
     bytes[coded] += 4 * tensor.elements;
     if (bytes[coded] >= options.fusion_bytes) close(coded);
@@ -168,7 +177,7 @@ void Averaging::load_state(const StateDict& state) {
   StateDict own, shard;
   for (const auto& [name, tensor] : state) {
     const bool of_shard = name.starts_with(kShardPrefix);
-    const std::string whole = of_shard ? name.substr(kShardPrefix.size()) : name;
+    const std::string whole = without_shard(name);
     const auto known = std::ranges::find(tensors_, whole, &AveragedTensor::name);
     check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model does not have");
     check_input(known->elements == tensor.numel() || (of_shard && tensor.numel() < known->elements),
@@ -177,6 +186,10 @@ void Averaging::load_state(const StateDict& state) {
   }
   codec_->load_state(own);
   coded_exchange_->load_state(shard);
+}
+
+bool Averaging::has_state_named(const std::string& name) const {
+  return std::ranges::find(tensors_, without_shard(name), &AveragedTensor::name) != tensors_.end();
 }
 
 ExchangeTimes Averaging::times() const {

@@ -33,9 +33,13 @@ struct FusedMessage {
   bool coded = true;
 };
 
+/// Makes the tensors whose names match `pattern` travel as floats. Throws InputError if it matches no tensor; an empty
+/// pattern is none.
+void leave_uncoded(std::vector<AveragedTensor>& tensors, const std::string& pattern);
+
 /// Groups the tensors into messages, from the end of the list to its beginning, because backward produces gradients in
 /// that order. Throws InputError if `keep_float` matches no tensor.
-std::vector<FusedMessage> fuse(const std::vector<AveragedTensor>& tensors, const FusionOptions& options);
+std::vector<FusedMessage> fuse(std::vector<AveragedTensor> tensors, const FusionOptions& options);
 
 /// The model's parameters as tensors to average. Throws InputError that names `method` if a parameter is not f32.
 std::vector<AveragedTensor> averaged_parameters(Module& model, std::string_view method);
@@ -73,6 +77,8 @@ class Averaging {
   /// What codec and exchange keep for each tensor on this rank.
   StateDict state() const;
   void load_state(const StateDict& state);
+  /// Whether a tensor of `state` with this name would belong to one of these tensors.
+  bool has_state_named(const std::string& name) const;
   /// Times since construction. With overlap, only the time in `finish` counts, as waiting.
   ExchangeTimes times() const;
 

@@ -1,26 +1,43 @@
 #include "tern/dist/methods/local_sgd.h"
 
+#include <algorithm>
+
 #include "tern/core/error.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/methods/replicas.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/update.h"
 
 namespace tern {
 namespace {
 
-constexpr std::string_view kCodec = "codec.", kOwn = "own.", kBase = "base.";
-
-std::vector<AveragedTensor> tensors_of(Module& model) {
-  std::vector<AveragedTensor> tensors = averaged_parameters(model, "local-sgd");
-  for (const auto& [name, buffer] : floating_buffers(model)) tensors.push_back({name, buffer->numel(), false});
-  return tensors;
-}
+constexpr std::string_view kCodec = "codec.", kOwn = "own.", kBase = "base.", kVelocity = "outer.", kMean = "mean.";
 
 std::vector<Tensor> clones_of(std::span<const Tensor> tensors) {
   std::vector<Tensor> clones;
   for (const Tensor& tensor : tensors) clones.push_back(tensor.clone());
   return clones;
 }
+
+Tensor number_on(Device device, double value) { return Tensor::full({}, value, {DType::f64, device}); }
+
+void check_options(const LocalSgd::Options& options, size_t parameters) {
+  const auto& [fragments, delay, mix] = options.streaming;
+  check_input(options.local_steps > 0, "local-sgd: ", options.local_steps, " local steps, expected 1 or more");
+  check_input(!options.averaging.overlap, "local-sgd: nothing is sent during backward that could overlap it");
+  check_input(!options.averaging.stale, "local-sgd: a round ends with its own exchange, not with the last round's");
+  check_input(options.outer.lr > 0, "local-sgd: an outer learning rate of ", options.outer.lr, ", expected above 0");
+  check_input(options.outer.momentum >= 0 && options.outer.momentum < 1, "local-sgd: an outer momentum of ",
+              options.outer.momentum, ", expected [0, 1)");
+  const int64_t most = std::min(options.local_steps, static_cast<int64_t>(parameters));
+  check_input(fragments >= 1 && fragments <= most, "local-sgd: ", fragments, " fragments, expected 1 to ", most,
+              ", because each has a step of the round and a parameter of its own");
+  check_input(delay >= 0 && delay < options.local_steps, "local-sgd: a delay of ", delay, " steps, expected 0 to ",
+              options.local_steps - 1, ", less than the round");
+  check_input(mix >= 0 && mix < 1, "local-sgd: a mix of ", mix, ", expected [0, 1)");
+}
+
+int64_t remainder(int64_t x, int64_t n) { return ((x % n) + n) % n; }
 
 }  // namespace
 
@@ -29,53 +46,142 @@ LocalSgd::LocalSgd(Module& model, Optimizer& local, Communicator& communicator, 
       communicator_(communicator),
       options_(options),
       parameters_(model.trained_parameters()),
-      buffers_(floating_buffers(model)),
-      averaging_(communicator, tensors_of(model), options.averaging) {
-  check_input(options.local_steps > 0, "local-sgd: ", options.local_steps, " local steps, expected 1 or more");
-  check_input(!options.averaging.overlap, "local-sgd: nothing is sent during backward that could overlap it");
-  check_input(!options.averaging.stale, "local-sgd: a round ends with its own exchange, not with the last round's");
+      buffers_(floating_buffers(model)) {
+  check_options(options, parameters_.size());
+  AveragingOptions averaging = options.averaging;
+  averaging.stale = options.streaming.delay > 0;
+  fragments_ = cut(averaging);
+}
+
+std::vector<LocalSgd::Fragment> LocalSgd::cut(const AveragingOptions& averaging) {
+  std::vector<AveragedTensor> tensors = averaged_parameters(model_, "local-sgd");
+  leave_uncoded(tensors, averaging.fusion.keep_float);
+  int64_t total = 0;
+  for (const AveragedTensor& tensor : tensors) total += tensor.elements;
+  for (const auto& [name, buffer] : buffers_) tensors.push_back({name, buffer->numel(), false});
+
+  AveragingOptions of_fragment = averaging;
+  of_fragment.fusion.keep_float.clear();
+  std::vector<Fragment> fragments;
+  const int64_t count = options_.streaming.fragments;
+  const size_t all = parameters_.size();
+  int64_t elements = 0;
+  for (int64_t p = 0; p < count; ++p) {
+    Fragment fragment = {.begin = fragments.empty() ? 0 : fragments.back().end,
+                         .offset = p * options_.local_steps / count};
+    const size_t last_end = all - static_cast<size_t>(count - 1 - p);  // one parameter for each later fragment
+    fragment.end = fragment.begin;
+    do elements += tensors[fragment.end++].elements;
+    while (fragment.end < last_end && (p == count - 1 || elements < total * (p + 1) / count));
+    const size_t end = averages_buffers(fragment) ? tensors.size() : fragment.end;
+    fragment.averaging = std::make_unique<Averaging>(
+        communicator_,
+        std::vector<AveragedTensor>(tensors.begin() + static_cast<std::ptrdiff_t>(fragment.begin),
+                                    tensors.begin() + static_cast<std::ptrdiff_t>(end)),
+        of_fragment);
+    fragments.push_back(std::move(fragment));
+  }
+  return fragments;
+}
+
+int64_t LocalSgd::first_turn(const Fragment& fragment) const {
+  const int64_t earliest = options_.streaming.delay + 1;  // the first step must be over before anything is sent
+  return earliest + remainder(fragment.offset - earliest, options_.local_steps);
+}
+
+bool LocalSgd::has_base_in_model(const Fragment& fragment, int64_t steps) const {
+  if (steps == 0) return true;
+  return options_.streaming.mix == 0 && steps >= first_turn(fragment) &&
+         remainder(steps - fragment.offset, options_.local_steps) == 0;
+}
+
+bool LocalSgd::is_sent_before_turn(const Fragment& fragment, int64_t steps) const {
+  const int64_t since = remainder(steps - fragment.offset + options_.streaming.delay, options_.local_steps);
+  return since < options_.streaming.delay && steps - since >= 1;
 }
 
 void LocalSgd::begin_step(int64_t step) {
   step_ = step;
   if (!own_.empty()) install(std::exchange(own_, {}));
-  if (step % options_.local_steps != 0) {
-    check(!base_.empty(), "local-sgd: step ", step, " lies within a round of ", options_.local_steps,
+  for (Fragment& fragment : fragments_) {
+    if (!fragment.base.empty()) continue;
+    check(has_base_in_model(fragment, step), "local-sgd: step ", step, " lies within a round of ", options_.local_steps,
           " steps that was neither begun nor loaded");
-    return;
+    const std::vector<Tensor> own = values(fragment);
+    fragment.base = clones_of(std::span(own).first(fragment.size()));
   }
-  const std::vector<Tensor> all = values();
-  base_ = clones_of(std::span(all).first(parameters_.size()));
 }
 
 void LocalSgd::step() {
-  check(!base_.empty(), "local-sgd: step without begin_step");
+  check(!fragments_.front().base.empty(), "local-sgd: step without begin_step");
   local_.step();
-  if ((step_ + 1) % options_.local_steps == 0) synchronise();
+  const int64_t done = step_ + 1, length = options_.local_steps, delay = options_.streaming.delay;
+  for (Fragment& fragment : fragments_) {
+    if (remainder(done - fragment.offset + delay, length) == 0) send(fragment);
+    if (remainder(done - fragment.offset, length) == 0 && fragment.under_way) take_turn(fragment);
+  }
 }
 
-void LocalSgd::synchronise() {
-  averaging_.begin(step_);
-  const size_t count = parameters_.size();
-  for (size_t i = 0; i < buffers_.size(); ++i) averaging_.give(count + i, *buffers_[i].buffer);
-  for (size_t i = 0; i < count; ++i) {
-    Tensor change = Tensor::empty_like(base_[i]);
-    kernels::subtract(base_[i], parameters_[i].parameter->value(), change);
-    averaging_.give(i, change);
+void LocalSgd::send(Fragment& fragment) {
+  Averaging& averaging = *fragment.averaging;
+  averaging.begin(step_);
+  const std::vector<Tensor> own = values(fragment);
+  for (size_t i = fragment.size(); i < own.size(); ++i) averaging.give(i, own[i]);
+  for (size_t i = 0; i < fragment.size(); ++i) {
+    Tensor change = Tensor::empty_like(own[i]);
+    kernels::subtract(fragment.base[i], own[i], change);
+    averaging.give(i, change);
   }
-  const std::vector<Tensor> means = averaging_.finish();
-  for (size_t i = 0; i < count; ++i) {
-    const Tensor& value = parameters_[i].parameter->value();
-    Tensor updated = value;
-    kernels::subtract(base_[i], means[i].to(value.device()), updated);
+  fragment.under_way = true;
+}
+
+void LocalSgd::settle(Fragment& fragment) {
+  if (fragment.under_way && fragment.means.empty()) fragment.means = fragment.averaging->finish();
+}
+
+void LocalSgd::take_turn(Fragment& fragment) {
+  settle(fragment);
+  const std::vector<Tensor> means = std::exchange(fragment.means, {});
+  fragment.under_way = false;
+  update_base(fragment, std::span(means).first(fragment.size()));
+
+  const double mix = options_.streaming.mix;
+  const std::vector<Tensor> shared = values(fragment);
+  const std::vector<Tensor> own = mix > 0 ? clones_of(shared) : std::vector<Tensor>();
+  for (size_t i = 0; i < shared.size(); ++i) shared[i].copy_from(i < fragment.size() ? fragment.base[i] : means[i]);
+  const std::vector<NamedParameter> compared(parameters_.begin() + static_cast<std::ptrdiff_t>(fragment.begin),
+                                             parameters_.begin() + static_cast<std::ptrdiff_t>(fragment.end));
+  check_after_round(communicator_, compared, step_, options_.local_steps, options_.check_every);
+  if (mix == 0) {
+    fragment.base.clear();
+    return;
   }
-  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].buffer->copy_from(means[count + i]);
-  base_.clear();
-  check_after_round(communicator_, parameters_, step_, options_.local_steps, options_.check_every);
+  std::vector<kernels::ParameterUpdate> mixed;
+  for (size_t i = 0; i < shared.size(); ++i) mixed.push_back({own[i], {}, shared[i], {}});
+  kernels::average_update(mixed, number_on(shared.front().device(), 1 - mix));
+}
+
+void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) {
+  const bool has_momentum = options_.outer.momentum > 0;
+  if (has_momentum && fragment.velocity.empty())
+    for (const Tensor& base : fragment.base) {
+      fragment.velocity.push_back(Tensor::empty_like(base));
+      fragment.velocity.back().fill(0);
+    }
+  std::vector<kernels::ParameterUpdate> updates;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const Tensor change = Tensor::empty_like(fragment.base[i]);
+    change.copy_from(changes[i]);
+    updates.push_back({fragment.base[i], change, has_momentum ? fragment.velocity[i] : Tensor(), {}});
+  }
+  kernels::sgd_update(updates, {.lr = number_on(fragment.base.front().device(), options_.outer.lr),
+                                .momentum = options_.outer.momentum,
+                                .nesterov = has_momentum});
 }
 
 void LocalSgd::consolidate() {
-  if (base_.empty() || !own_.empty()) return;
+  const auto in_round = [](const Fragment& fragment) { return !fragment.base.empty(); };
+  if (!own_.empty() || std::ranges::none_of(fragments_, in_round)) return;
   own_ = values();
   install(mean_of(own_));
 }
@@ -85,6 +191,16 @@ std::vector<Tensor> LocalSgd::values() const {
   for (const auto& [name, parameter] : parameters_) values.push_back(parameter->value());
   for (const auto& [name, buffer] : buffers_) values.push_back(*buffer);
   return values;
+}
+
+std::vector<Tensor> LocalSgd::values(const Fragment& fragment) const {
+  const std::vector<Tensor> all = values();
+  return {all.begin() + static_cast<std::ptrdiff_t>(fragment.begin),
+          averages_buffers(fragment) ? all.end() : all.begin() + static_cast<std::ptrdiff_t>(fragment.end)};
+}
+
+std::string LocalSgd::name(size_t i) const {
+  return i < parameters_.size() ? parameters_[i].name : buffers_[i - parameters_.size()].name;
 }
 
 void LocalSgd::install(const std::vector<Tensor>& values) {
@@ -113,17 +229,26 @@ std::vector<Tensor> LocalSgd::mean_of(const std::vector<Tensor>& values) {
 
 StateDict LocalSgd::round_state() const {
   StateDict state;
-  const size_t count = parameters_.size();
-  const auto name = [&](size_t i) { return i < count ? parameters_[i].name : buffers_[i - count].name; };
-  for (size_t i = 0; i < own_.size(); ++i) state.add(std::string(kOwn) + name(i), own_[i]);
-  for (size_t i = 0; i < base_.size(); ++i) state.add(std::string(kBase) + name(i), base_[i]);
+  const auto add = [&](std::string_view prefix, size_t begin, const std::vector<Tensor>& tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) state.add(std::string(prefix) + name(begin + i), tensors[i]);
+  };
+  add(kOwn, 0, own_);
+  for (const Fragment& fragment : fragments_) {
+    add(kBase, fragment.begin, fragment.base);
+    add(kVelocity, fragment.begin, fragment.velocity);
+    add(kMean, fragment.begin, fragment.means);
+  }
   return state;
 }
 
 StateDict LocalSgd::state() {
-  check(base_.empty() || !own_.empty(), "local-sgd: a checkpoint is taken after consolidate");
+  for (Fragment& fragment : fragments_) {
+    check(fragment.base.empty() || !own_.empty(), "local-sgd: a checkpoint is taken after consolidate");
+    settle(fragment);
+  }
   StateDict state = round_state();
-  for (const auto& [name, tensor] : averaging_.state()) state.add(std::string(kCodec) + name, tensor);
+  for (const Fragment& fragment : fragments_)
+    for (const auto& [name, tensor] : fragment.averaging->state()) state.add(std::string(kCodec) + name, tensor);
   return state;
 }
 
@@ -136,13 +261,33 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
       round.add(name, tensor);
   }
   own_.clear();
-  base_.clear();
-  if (steps % options_.local_steps != 0) {
-    own_ = clones_of(values());
-    base_ = clones_of(std::span(own_).first(parameters_.size()));
+  for (Fragment& fragment : fragments_) {
+    const std::vector<Tensor> own = values(fragment);
+    const auto parameters = std::span(own).first(fragment.size());
+    const bool in_model = has_base_in_model(fragment, steps);
+    const bool has_velocity = options_.outer.momentum > 0 && steps >= first_turn(fragment);
+    fragment.under_way = is_sent_before_turn(fragment, steps);
+    fragment.base = in_model ? std::vector<Tensor>() : clones_of(parameters);
+    fragment.velocity = has_velocity ? clones_of(parameters) : std::vector<Tensor>();
+    fragment.means = fragment.under_way ? clones_of(own) : std::vector<Tensor>();
+    if (!in_model && own_.empty()) own_ = clones_of(values());
   }
   copy_state(round, round_state(), "a round of local SGD");
-  averaging_.load_state(codec);
+
+  std::vector<StateDict> parts(fragments_.size());
+  for (const auto& [name, tensor] : codec) {
+    const auto owner = std::ranges::find_if(
+        fragments_, [&](const Fragment& fragment) { return fragment.averaging->has_state_named(name); });
+    const size_t p = owner == fragments_.end() ? 0 : static_cast<size_t>(owner - fragments_.begin());
+    parts[p].add(name, tensor);  // an unknown name goes to the first one, which refuses it
+  }
+  for (size_t p = 0; p < parts.size(); ++p) fragments_[p].averaging->load_state(parts[p]);
+}
+
+ExchangeTimes LocalSgd::times() const {
+  ExchangeTimes times = {.wait = wait_};
+  for (const Fragment& fragment : fragments_) times = times + fragment.averaging->times();
+  return times;
 }
 
 }  // namespace tern

@@ -238,5 +238,197 @@ TEST(LocalSgd, NamesTheRankWhoseParametersDiffer) {
   EXPECT_EQ(errors, std::vector<std::string>(3, "rank 0: its parameters are not those of rank 1 after step 0"));
 }
 
+// --- with an outer step and fragments
+
+LocalSgd::Options diloco(int64_t local_steps, const Streaming& streaming = {}) {
+  LocalSgd::Options options = every(local_steps);
+  options.outer = {.lr = 0.7, .momentum = 0.9};
+  options.streaming = streaming;
+  return options;
+}
+
+/// All elements of the parameters with index in [begin, end).
+std::vector<double> elements_of(Module& model, size_t begin, size_t end) {
+  std::vector<double> all;
+  const auto parameters = model.parameters();
+  for (size_t i = begin; i < end; ++i) {
+    const auto values = parameters[i].parameter->value().to_vector<double>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+void put_elements(Module& model, size_t begin, size_t end, const std::vector<double>& all) {
+  const auto parameters = model.parameters();
+  size_t at = 0;
+  for (size_t i = begin; i < end; ++i)
+    for (float& value : parameters[i].parameter->value().span<float>()) value = static_cast<float>(all[at++]);
+}
+
+/// A part of SmallNet's parameters that ranks exchange together, followed by hand, in f64.
+struct FragmentByHand {
+  size_t begin, end;
+  int64_t offset;
+  std::vector<double> base = {}, velocity = {}, change = {};
+  bool sent = false;
+};
+
+/// Trains SmallNets as `options` says, from the definitions of DiLoCo and Streaming DiLoCo. Returns each rank's
+/// parameters.
+Results by_hand(int ranks, const LocalSgd::Options& options, std::vector<FragmentByHand> fragments, int64_t steps) {
+  std::vector<std::unique_ptr<SmallNet>> models;
+  std::vector<std::unique_ptr<Sgd>> optimizers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    models.push_back(std::make_unique<SmallNet>());
+    models.back()->initialize(1);
+    optimizers.push_back(std::make_unique<Sgd>(models.back()->parameters(), kSmallSgd));
+  }
+  for (FragmentByHand& fragment : fragments) {
+    fragment.base = elements_of(*models[0], fragment.begin, fragment.end);
+    fragment.velocity.assign(fragment.base.size(), 0);
+  }
+  const int64_t length = options.local_steps;
+  const auto& [count, delay, mix] = options.streaming;
+  for (int64_t done = 1; done <= steps; ++done) {
+    for (size_t rank = 0; rank < models.size(); ++rank) {
+      DistributedOptimizer alone(*models[rank], *optimizers[rank]);
+      small_step(*models[rank], *optimizers[rank], alone, done - 1, static_cast<int>(rank), ranks);
+    }
+    for (FragmentByHand& f : fragments) {
+      if ((done + delay) % length == f.offset) {
+        f.change.assign(f.base.size(), 0);
+        for (const auto& model : models) {
+          const auto own = elements_of(*model, f.begin, f.end);
+          for (size_t e = 0; e < own.size(); ++e) f.change[e] += (f.base[e] - own[e]) / ranks;
+        }
+        f.sent = true;
+      }
+      if (done % length != f.offset || !f.sent) continue;
+      for (size_t e = 0; e < f.base.size(); ++e) {
+        f.velocity[e] = options.outer.momentum * f.velocity[e] + f.change[e];
+        f.base[e] -= options.outer.lr * (f.change[e] + options.outer.momentum * f.velocity[e]);
+      }
+      for (const auto& model : models) {
+        auto own = elements_of(*model, f.begin, f.end);
+        for (size_t e = 0; e < own.size(); ++e) own[e] = (1 - mix) * f.base[e] + mix * own[e];
+        put_elements(*model, f.begin, f.end, own);
+      }
+    }
+  }
+  Results results;
+  for (const auto& model : models) results.push_back(parameters_of(*model));
+  return results;
+}
+
+void expect_near(const Results& found, const Results& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t rank = 0; rank < found.size(); ++rank)
+    for (size_t i = 0; i < found[rank].size(); ++i) ASSERT_NEAR(found[rank][i], expected[rank][i], 2e-5) << i;
+}
+
+TEST(Diloco, TakesNesterovsStepWithTheMeanChange) {
+  expect_near(local_sgd(make_in_process(3), diloco(4), 12), by_hand(3, diloco(4), {{0, 4, 0}}, 12));
+}
+
+TEST(Diloco, WithARateOfOneAndNoMomentumIsLocalSgd) {
+  for (const char* codec : {"none", "ternary"}) {
+    LocalSgd::Options options = every(4, codec);
+    const Results expected = local_sgd(make_in_process(3), options, 9);
+    options.outer = {.lr = 1, .momentum = 0};
+    options.streaming = {.fragments = 1, .delay = 0, .mix = 0};
+    EXPECT_EQ(local_sgd(make_in_process(3), options, 9), expected);
+  }
+}
+
+// SmallNet's weights and biases have 660, 33, 165 and 5 elements: the first weight is a half of them.
+TEST(StreamingDiloco, ExchangesOneFragmentAtATimeAndTrainsOnMeanwhile) {
+  const FragmentByHand first = {0, 1, 0}, second = {1, 4, 2};
+  for (const Streaming& streaming :
+       {Streaming{2, 0, 0}, Streaming{2, 1, 0}, Streaming{2, 3, 0}, Streaming{2, 2, 0.5}}) {
+    const auto options = diloco(5, streaming);
+    for (const int64_t steps : {2, 9, 17})
+      expect_near(local_sgd(make_in_process(3), options, steps), by_hand(3, options, {first, second}, steps));
+  }
+}
+
+TEST(StreamingDiloco, HasTheSameBitsOverTcpAndTheSameFragmentOnAllRanksAfterItsTurn) {
+  const auto options = diloco(5, {.fragments = 2, .delay = 2});
+  const Results found = local_sgd(make_in_process(3), options, 12);  // the second fragment's turn
+  EXPECT_EQ(local_sgd(make_tcp_job(3, {}), options, 12), found);
+  const auto second = [](const std::vector<float>& all) { return std::vector<float>(all.begin() + 660, all.end()); };
+  EXPECT_EQ(second(found[0]), second(found[1]));
+  EXPECT_NE(found[0], found[1]);
+}
+
+// A ring of two ranks sends each element once: 8n(R-1)/(RH) bytes a step.
+TEST(StreamingDiloco, HasSentEachFragmentOnceByItsTurn) {
+  train_on_ranks(make_in_process(2), [](const RankTraining& rank) {
+    LocalSgd optimizer(rank.model, rank.local, rank.communicator, diloco(5, {.fragments = 2, .delay = 1}));
+    uint64_t expected = 0;
+    for (int64_t done = 1; done <= 15; ++done) {
+      rank.steps(optimizer, done - 1, done);
+      if (done % 5 == 2) expected += 4 * (33 + 165 + 5);
+      if (done % 5 == 0) expected += 4 * 660;
+      if (done % 5 == 2 || done % 5 == 0) EXPECT_EQ(rank.communicator.traffic().sent_payload, expected) << done;
+    }
+  });
+}
+
+TEST(StreamingDiloco, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
+  constexpr int64_t kSteps = 13;
+  for (const Streaming& streaming :
+       {Streaming{1, 0, 0}, Streaming{2, 0, 0}, Streaming{2, 3, 0}, Streaming{3, 2, 0.5}}) {
+    LocalSgd::Options options = diloco(5, streaming);
+    options.averaging.codec = "error-feedback:ternary";
+    Results64 undisturbed(3);
+    train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
+      LocalSgd optimizer(rank.model, rank.local, rank.communicator, options);
+      rank.steps(optimizer, 0, kSteps);
+      undisturbed[static_cast<size_t>(rank.communicator.rank())] = state_of(rank.model);
+    });
+    for (int64_t stop = 1; stop < kSteps; ++stop) {
+      Results64 resumed(3);
+      train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
+        LocalSgd before(rank.model, rank.local, rank.communicator, options);
+        rank.steps(before, 0, stop);
+        before.consolidate();
+        const StateDict method = before.state();
+        NormalizedNet model;
+        model.initialize(77);
+        model.load_state(rank.model.state());
+        Sgd local(model.parameters(), kSmallSgd);
+        local.load_state(rank.local.state());
+        LocalSgd after(model, local, rank.communicator, options);
+        after.load_state(method, stop);
+        RankTraining{rank.communicator, model, local}.steps(after, stop, kSteps);
+        resumed[static_cast<size_t>(rank.communicator.rank())] = state_of(model);
+      });
+      EXPECT_EQ(resumed, undisturbed) << streaming.fragments << " " << streaming.delay << ", after step " << stop;
+    }
+  }
+}
+
+TEST(StreamingDiloco, RefusesWhatDoesNotFit) {
+  const auto message = [](const LocalSgd::Options& options) {
+    std::string text;
+    with_communicators(make_in_process(1), [&](Communicator& c) {
+      SmallNet model;
+      model.initialize(1);
+      Sgd local(model.parameters(), kSmallSgd);
+      text = message_of<InputError>([&] { LocalSgd(model, local, c, options); });
+    });
+    return text;
+  };
+  EXPECT_EQ(message(diloco(5, {.fragments = 5})),
+            "local-sgd: 5 fragments, expected 1 to 4, because each has a step of the round and a parameter of its own");
+  EXPECT_EQ(message(diloco(5, {.delay = 5})), "local-sgd: a delay of 5 steps, expected 0 to 4, less than the round");
+  EXPECT_EQ(message(diloco(5, {.mix = 1})), "local-sgd: a mix of 1, expected [0, 1)");
+  LocalSgd::Options options = every(5);
+  options.outer.lr = 0;
+  EXPECT_EQ(message(options), "local-sgd: an outer learning rate of 0, expected above 0");
+  options.outer = {.lr = 1, .momentum = 1};
+  EXPECT_EQ(message(options), "local-sgd: an outer momentum of 1, expected [0, 1)");
+}
+
 }  // namespace
 }  // namespace tern::test
