@@ -21,6 +21,8 @@ enum class Purpose : uint8_t {
   requantize = 9,
   application = 10,  ///< data sets and tasks of an application
   extreme = 11,
+  power_sgd = 12,
+  pairs = 13,
   test = 255
 };
 

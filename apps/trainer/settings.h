@@ -44,8 +44,14 @@ enum class RankTransport : uint8_t { inproc, socket, nccl };
 constexpr Words<3> words_of(RankTransport) { return {"inproc", "socket", "nccl"}; }
 
 /// --method
-enum class TrainingMethod : uint8_t { data_parallel, local_sgd, ist };
-constexpr Words<3> words_of(TrainingMethod) { return {"data-parallel", "local-sgd", "ist"}; }
+enum class TrainingMethod : uint8_t { data_parallel, local_sgd, diloco, sparseloco, noloco, demo, ist };
+constexpr Words<7> words_of(TrainingMethod) {
+  return {"data-parallel", "local-sgd", "diloco", "sparseloco", "noloco", "demo", "ist"};
+}
+/// Whether ranks exchange something in every step, and so have the same model after it.
+constexpr bool exchanges_every_step(TrainingMethod method) {
+  return method == TrainingMethod::data_parallel || method == TrainingMethod::demo;
+}
 
 /// --ist-eval: the whole model's batch-norm statistics come from training batches, or from each test batch.
 enum class SubnetEvaluation : uint8_t { calibrated, batch };
@@ -89,6 +95,8 @@ std::string to_string(E e) {
 
 /// Defaults of --device and --codec, and the --device that lets the trainer choose a GPU.
 inline constexpr const char *kCpu = "cpu", *kAnyGpu = "cuda", *kFloats = "none";
+/// The default of --codec with --method sparseloco.
+inline constexpr const char* kSparseLoCoCodec = "topk-block:decay=0.95";
 
 /// All settings of a training run. Each field is the flag of the same name; its value here is that flag's default. A
 /// value.
@@ -138,6 +146,9 @@ struct TrainSettings {
   int64_t max_restarts = 0;
   TrainingMethod method = TrainingMethod::data_parallel;
   int64_t local_steps = 10;
+  std::optional<double> outer_lr = {}, outer_momentum = {};  ///< unset: the method's
+  int64_t fragments = 1, delay = 0;
+  double mix = 0;
   SubnetScope ist_scope = SubnetScope::fc;
   SubnetMomentum ist_momentum = SubnetMomentum::drop;
   SubnetEvaluation ist_eval = SubnetEvaluation::calibrated;

@@ -37,6 +37,8 @@ struct CodecTraits {
   /// Each row of a tensor (all weights of an output unit) is coded by itself. So rows [a, b) of a tensor decode to the
   /// same values if they travel as a tensor of their own. A vector is one row.
   bool by_rows = false;
+  /// A message leaves out most elements, which decode to 0.
+  bool sparse = false;
 };
 
 /// One rank's gradient of a tensor: f32, row-major.

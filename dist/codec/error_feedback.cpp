@@ -12,9 +12,10 @@ namespace {
 /// Adds error feedback to a codec: encodes gradient + residual, then keeps what the message leaves out as the residual.
 class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
  public:
-  ErrorFeedback(std::string prefix, std::shared_ptr<GradientCodec> inner)
+  ErrorFeedback(std::string prefix, std::shared_ptr<GradientCodec> inner, double decay)
       : prefix_(std::move(prefix)),
         inner_(std::move(inner)),
+        decay_(decay),
         scales_(inner_->traits().promise == CodecPromise::unbiased) {}
 
   std::string spec() const override { return prefix_ + inner_->spec(); }
@@ -37,11 +38,18 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
     check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
                 "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
                 ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
-    kernels::accumulate(found, whole);
+    Tensor left = found;
+    if (decay_ != 1) {
+      left = Tensor::empty_like(found);
+      kernels::scale(found, decay_, left);
+    }
+    kernels::accumulate(left, whole);
     return whole;
   }
   void keep(const GradientTag& tag, Tensor residual) override { residuals_[tag.name] = std::move(residual); }
-  std::unique_ptr<GradientCodec> fresh() const override { return std::make_unique<ErrorFeedback>(prefix_, inner_); }
+  std::unique_ptr<GradientCodec> fresh() const override {
+    return std::make_unique<ErrorFeedback>(prefix_, inner_, decay_);
+  }
 
   StateDict state() const override {
     StateDict state;
@@ -78,6 +86,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
  private:
   std::string prefix_;
   std::shared_ptr<GradientCodec> inner_;  // keeps nothing, so that copies share it
+  double decay_;                          // of the residual from step to step
   bool scales_;
   std::map<std::string, Tensor> residuals_;
 };
@@ -89,11 +98,11 @@ std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec
   check_input(promise != CodecPromise::exact, "codec ", codec->spec(), " loses nothing; leave out error-feedback:");
   check_input(promise != CodecPromise::feedback, "codec ", codec->spec(),
               " has error feedback already; leave out error-feedback:");
-  return std::make_unique<ErrorFeedback>("error-feedback:", std::move(codec));
+  return std::make_unique<ErrorFeedback>("error-feedback:", std::move(codec), 1);
 }
 
-std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec) {
-  return std::make_unique<ErrorFeedback>("", std::move(codec));
+std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec, double decay) {
+  return std::make_unique<ErrorFeedback>("", std::move(codec), decay);
 }
 
 }  // namespace tern

@@ -30,7 +30,7 @@ class RandK final : public GradientCodec {
   explicit RandK(double ratio) : ratio_(ratio) {}
 
   std::string spec() const override { return join({"randk:ratio=", ratio_}); }
-  CodecTraits traits() const override { return {.bits = 32 * ratio_}; }
+  CodecTraits traits() const override { return {.bits = 32 * ratio_, .sparse = true}; }
   int64_t most_bytes(const Shape& shape) const override { return shape.numel() == 0 ? 0 : 8 + 4 * kept(shape.numel()); }
   double omega(const GradientTag&, const Tensor& gradient) const override { return scale(gradient.numel()) - 1; }
 

@@ -22,8 +22,8 @@ bool read(const std::string& text, Number least, Number most, Number& value) {
 constexpr std::string_view kFeedback = "error-feedback";
 
 std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
-  std::vector<const CodecEntry*> all = {&none_entry, &fp16_entry,   &bf16_entry, &ternary_entry,
-                                        &qsgd_entry, &onebit_entry, &topk_entry, &randk_entry};
+  std::vector<const CodecEntry*> all = {&none_entry,   &fp16_entry, &bf16_entry,  &ternary_entry,    &qsgd_entry,
+                                        &onebit_entry, &topk_entry, &randk_entry, &topk_block_entry, &hadamard_entry};
   for (const CodecEntry& entry : own) {
     const bool taken = entry.name == kFeedback || std::ranges::any_of(all, [&](const CodecEntry* other) {
                          return std::string_view(other->name) == entry.name;
@@ -36,16 +36,16 @@ std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
 
 }  // namespace
 
-CodecOptions::CodecOptions(std::string codec, std::string_view parameters) : codec_(std::move(codec)) {
+CodecOptions::CodecOptions(std::string owner, std::string_view parameters) : owner_(std::move(owner)) {
   while (!parameters.empty()) {
     const std::string_view part = parameters.substr(0, parameters.find(','));
     const size_t equals = part.find('=');
-    check_input(equals != std::string_view::npos && equals > 0, "codec ", codec_, ": '", part,
+    check_input(equals != std::string_view::npos && equals > 0, owner_, ": '", part,
                 "' is no parameter; expected NAME=VALUE");
     std::string name(part.substr(0, equals));
-    check_input(!has(name.c_str()), "codec ", codec_, ": parameter '", name, "' is given twice");
+    check_input(!has(name.c_str()), owner_, ": parameter '", name, "' is given twice");
     given_.emplace_back(std::move(name), part.substr(equals + 1));
-    check_input(part.size() + 1 != parameters.size(), "codec ", codec_, ": nothing follows the last comma");
+    check_input(part.size() + 1 != parameters.size(), owner_, ": nothing follows the last comma");
     parameters.remove_prefix(std::min(part.size() + 1, parameters.size()));
   }
 }
@@ -64,8 +64,8 @@ double CodecOptions::number(const char* name, double fallback, double least, dou
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   double value = 0;
-  check_input(read(*text, least, most, value), "codec ", codec_, ": ", name, "=", *text, "; expected a number from ",
-              least, " to ", most);
+  check_input(read(*text, least, most, value), owner_, ": ", name, "=", *text, "; expected a number from ", least,
+              " to ", most);
   return value;
 }
 
@@ -73,8 +73,8 @@ int64_t CodecOptions::integer(const char* name, int64_t fallback, int64_t least,
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   int64_t value = 0;
-  check_input(read(*text, least, most, value), "codec ", codec_, ": ", name, "=", *text,
-              "; expected a whole number from ", least, " to ", most);
+  check_input(read(*text, least, most, value), owner_, ": ", name, "=", *text, "; expected a whole number from ", least,
+              " to ", most);
   return value;
 }
 
@@ -82,15 +82,15 @@ int CodecOptions::choice(const char* name, int fallback, std::span<const char* c
   const std::string* text = take(name);
   if (text == nullptr) return fallback;
   const auto found = std::ranges::find(words, std::string_view(*text));
-  check_input(found != words.end(), "codec ", codec_, ": ", name, "=", *text, "; expected ",
+  check_input(found != words.end(), owner_, ": ", name, "=", *text, "; expected ",
               fmt::format("{}", fmt::join(words, " or ")));
   return static_cast<int>(found - words.begin());
 }
 
 void CodecOptions::finish() const {
   for (const auto& [name, value] : given_)
-    check_input(std::ranges::find(known_, name) != known_.end(), "codec ", codec_, ": no parameter '", name,
-                "'; it has ", known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
+    check_input(std::ranges::find(known_, name) != known_.end(), owner_, ": no parameter '", name, "'; it has ",
+                known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
 }
 
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {
@@ -102,7 +102,7 @@ std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const
   }
   for (const CodecEntry* entry : with_own(own)) {
     if (name != entry->name) continue;
-    CodecOptions options{std::string(name), rest};
+    CodecOptions options{join({"codec ", name}), rest};
     return entry->make(options);
   }
   std::vector<std::string> names = codec_names(own);

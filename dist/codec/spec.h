@@ -10,11 +10,12 @@
 
 namespace tern {
 
-/// The parameters of one codec in a spec, for example "clip=2.5,pack=2bit". A codec asks for each parameter once, then
-/// calls `finish`. InputErrors name the codec, the parameter, and what is allowed.
+/// The parameters of one codec (or exchange) in a spec, for example "clip=2.5,pack=2bit". Its maker asks for each
+/// parameter once, then calls `finish`. InputErrors name the owner, the parameter, and what is allowed.
 class CodecOptions {
  public:
-  CodecOptions(std::string codec, std::string_view parameters);
+  /// `owner` is who has the parameters, for messages: "codec qsgd".
+  CodecOptions(std::string owner, std::string_view parameters);
 
   /// A number in [least, most]; `fallback` if the spec does not give it.
   double number(const char* name, double fallback, double least, double most);
@@ -28,7 +29,7 @@ class CodecOptions {
  private:
   const std::string* take(const char* name);
 
-  std::string codec_;
+  std::string owner_;
   std::vector<std::pair<std::string, std::string>> given_;
   std::vector<std::string> known_;
 };
@@ -36,13 +37,14 @@ class CodecOptions {
 // tern's own codecs. To add one, write a file with its entry, and add the entry here and to the list in spec.cpp.
 
 extern const CodecEntry none_entry, fp16_entry, bf16_entry, ternary_entry, qsgd_entry, onebit_entry, topk_entry,
-    randk_entry;
+    randk_entry, topk_block_entry, hadamard_entry;
 
 /// `error-feedback:CODEC` adds what a message leaves out to the tensor's next gradient. It scales an unbiased codec by
 /// 1/(1+ω); each message begins with this factor. The scaled codec contracts, so that the residual stays bounded.
 /// Throws InputError if the codec is exact or already has error feedback.
 std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec> codec);
-/// The same for a codec with error feedback built in: its spec does not change.
-std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec);
+/// The same for a codec with error feedback built in: its spec does not change. `decay` times the residual is added to
+/// the next gradient.
+std::unique_ptr<GradientCodec> with_built_in_feedback(std::unique_ptr<GradientCodec> codec, double decay = 1);
 
 }  // namespace tern

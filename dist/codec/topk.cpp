@@ -1,8 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/dist/codec/blocks.h"
+#include "tern/dist/codec/entropy_coders.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/bytes.h"
@@ -12,6 +16,20 @@ namespace {
 
 uint32_t magnitude_bits(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
+/// The places of the k elements of largest magnitude, in rising order; of equal magnitudes, the first ones.
+/// `magnitudes` are of `magnitude_bits`.
+std::vector<uint32_t> largest(std::span<const uint32_t> magnitudes, int64_t k) {
+  std::vector<uint32_t> sorted(magnitudes.begin(), magnitudes.end());
+  std::ranges::nth_element(sorted, sorted.begin() + k - 1, std::greater());
+  const uint32_t smallest = sorted[static_cast<size_t>(k - 1)];
+  int64_t equals = k - std::ranges::count_if(magnitudes, [=](uint32_t m) { return m > smallest; });
+  std::vector<uint32_t> places;
+  for (size_t i = 0; i < magnitudes.size(); ++i)
+    if (magnitudes[i] > smallest || (magnitudes[i] == smallest && equals-- > 0))
+      places.push_back(static_cast<uint32_t>(i));
+  return places;
+}
+
 /// Keeps the k = ⌈ratio·n⌉ elements of largest magnitude; of equal magnitudes, the first ones. A message holds their
 /// u32 indices, ascending, then their values.
 class TopK final : public GradientCodec {
@@ -19,29 +37,20 @@ class TopK final : public GradientCodec {
   explicit TopK(double ratio) : ratio_(ratio) {}
 
   std::string spec() const override { return join({"topk:ratio=", ratio_}); }
-  CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 64 * ratio_}; }
+  CodecTraits traits() const override {
+    return {.promise = CodecPromise::contraction, .bits = 64 * ratio_, .sparse = true};
+  }
   int64_t most_bytes(const Shape& shape) const override { return 8 * kept(shape.numel()); }
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     finite_statistics(tag, gradient, 0);
     const auto g = gradient.span<float>();
-    const auto k = static_cast<size_t>(kept(gradient.numel()));
     std::vector<uint32_t> magnitudes(g.size());
     std::ranges::transform(g, magnitudes.begin(), magnitude_bits);
-    std::ranges::nth_element(magnitudes, magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1), std::greater());
-    const uint32_t smallest = magnitudes[k - 1];
-    auto equals =
-        k - static_cast<size_t>(std::ranges::count_if(g, [=](float x) { return magnitude_bits(x) > smallest; }));
-    std::vector<uint32_t> indices;
+    const std::vector<uint32_t> indices = largest(magnitudes, kept(gradient.numel()));
     std::vector<float> values;
-    for (size_t i = 0; i < g.size(); ++i) {
-      const uint32_t magnitude = magnitude_bits(g[i]);
-      if (magnitude < smallest || (magnitude == smallest && equals == 0)) continue;
-      if (magnitude == smallest) --equals;
-      indices.push_back(static_cast<uint32_t>(i));
-      values.push_back(g[i]);
-    }
+    for (const uint32_t i : indices) values.push_back(g[i]);
     append_values<uint32_t>(bytes, indices);
     append_values<float>(bytes, values);
   }
@@ -69,6 +78,195 @@ class TopK final : public GradientCodec {
   double ratio_;
 };
 
+constexpr int kValueCodes = 4;
+constexpr int64_t kTableBytes = 4 * (1 + kValueCodes);
+
+/// The codes of the values of a tensor (SparseLoCo: one-covenant/templar, compress.py). With mean v̄ and standard
+/// deviation σ (over n - 1), code q = clamp(round((v - v̄) / (6σ/4)) + 2, 0, 3) stands for v̄ plus the mean of v - v̄
+/// over all values with this code.
+struct ValueTable {
+  float mean = 0;
+  std::array<float, kValueCodes> offsets = {};
+
+  float value(uint32_t code) const { return mean + offsets[code]; }
+
+  /// Makes the table, and appends the code of each value.
+  ValueTable(std::span<const float> values, std::vector<uint8_t>& codes) {
+    double sum = 0, squares = 0;
+    for (const float v : values) sum += v;
+    const double middle = sum / static_cast<double>(values.size());
+    for (const float v : values) squares += (v - middle) * (v - middle);
+    const double deviation = values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
+    double sums[kValueCodes] = {}, counts[kValueCodes] = {};
+    for (const float v : values) {
+      const double place = deviation > 0 ? std::nearbyint((v - middle) / (6 * deviation / kValueCodes)) : 0;
+      const auto code = static_cast<uint8_t>(std::clamp(place + 2, 0.0, kValueCodes - 1.0));
+      codes.push_back(code);
+      sums[code] += v - middle;
+      counts[code] += 1;
+    }
+    mean = static_cast<float>(middle);
+    for (size_t code = 0; code < kValueCodes; ++code)
+      offsets[code] = static_cast<float>(counts[code] == 0 ? 0 : sums[code] / counts[code]);
+  }
+  explicit ValueTable(ByteReader& reader) : mean(reader.value<float>()) {
+    reader.values(std::span<float>(offsets));
+    const auto finite = [](float value) { return std::isfinite(value); };
+    check(finite(mean) && std::ranges::all_of(offsets, finite), "message has a table that is not finite");
+  }
+  void append(std::vector<std::byte>& bytes) const {
+    append_value(bytes, mean);
+    append_values<float>(bytes, offsets);
+  }
+};
+
+struct BlockTopKOptions {
+  int64_t keep = 64;  ///< of a block of side × side elements
+  int64_t side = 64, run = 4096;
+  bool short_in_full = false;  ///< a shorter block keeps `keep` elements too
+  bool coded_values = true;    ///< 2 bits a value; otherwise f32
+  double decay = 0;            ///< of the residual; 0: there is none
+};
+
+/// Keeps the elements of largest magnitude of each block; of equal magnitudes, the first ones. A message holds the
+/// table of the values if they are coded, then the places of the kept elements in their blocks, in rising order and
+/// with as many bits as the block needs, then the values.
+class BlockTopK final : public GradientCodec {
+ public:
+  explicit BlockTopK(const BlockTopKOptions& options) : options_(options) {}
+
+  std::string spec() const override {
+    return join({"topk-block:keep=", options_.keep, ",side=", options_.side, ",run=", options_.run, ",short=",
+                 options_.short_in_full ? "full" : "share", ",bits=", value_bits(), ",decay=", options_.decay});
+  }
+  CodecTraits traits() const override {
+    const auto block = static_cast<double>(full_block());
+    return {.promise = CodecPromise::contraction,
+            .bits = static_cast<double>(std::min(options_.keep, full_block())) *
+                    (place_bits(full_block()) + value_bits()) / block,
+            .sparse = true};
+  }
+  int64_t most_bytes(const Shape& shape) const override {
+    const BlockGrid grid(shape, options_.side, options_.run);
+    int64_t places = 0, values = 0;
+    for (int64_t b = 0; b < grid.count(); ++b) {
+      places += kept(grid.elements(b)) * place_bits(grid.elements(b));
+      values += kept(grid.elements(b));
+    }
+    return values == 0 ? 0 : (places + 7) / 8 + (values * value_bits() + 7) / 8 + (coded() ? kTableBytes : 0);
+  }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
+    finite_statistics(tag, gradient, 0);
+    const BlockGrid grid(gradient.shape(), options_.side, options_.run);
+    const auto kept_places = choose(grid, gradient.data<float>());
+    std::vector<float> values;
+    for (int64_t b = 0; b < grid.count(); ++b)
+      for (const uint32_t place : kept_places[static_cast<size_t>(b)])
+        values.push_back(gradient.data<float>()[grid.at(b, place)]);
+
+    std::vector<uint8_t> codes;
+    if (coded()) ValueTable(values, codes).append(bytes);
+    {
+      BitWriter bits(bytes);
+      for (int64_t b = 0; b < grid.count(); ++b)
+        for (const uint32_t place : kept_places[static_cast<size_t>(b)])
+          bits.write(place, place_bits(grid.elements(b)));
+    }
+    BitWriter bits(bytes);
+    for (const uint8_t code : codes) bits.write(code, 2);
+    if (!coded()) append_values<float>(bytes, values);
+  }
+  void add(std::span<const std::byte> message, Tensor& sum) const override {
+    const BlockGrid grid(sum.shape(), options_.side, options_.run);
+    ByteReader reader(message);
+    std::vector<uint8_t> none;
+    ValueTable table({}, none);
+    if (coded()) table = ValueTable(reader);
+    std::vector<int64_t> elements = read_places(grid, reader);
+    std::vector<float> values(elements.size());
+    if (coded()) {
+      BitReader bits(reader.rest());
+      for (float& value : values) {
+        const uint32_t high = bits.bit();
+        value = table.value(high << 1 | bits.bit());
+      }
+      bits.finish();
+    } else {
+      reader.values(std::span(values));
+    }
+    check(std::ranges::all_of(values, [](float value) { return std::isfinite(value); }),
+          "message holds a value that is not finite");
+    for (size_t i = 0; i < values.size(); ++i) sum.data<float>()[elements[i]] += values[i];
+  }
+
+ private:
+  bool coded() const { return options_.coded_values; }
+  int value_bits() const { return coded() ? 2 : 32; }
+  int64_t full_block() const { return options_.side * options_.side; }
+  static int place_bits(int64_t elements) { return std::bit_width(static_cast<uint64_t>(elements - 1)); }
+  int64_t kept(int64_t elements) const {
+    const int64_t share = options_.short_in_full ? options_.keep : options_.keep * elements / full_block();
+    return std::clamp<int64_t>(share, 1, elements);
+  }
+
+  /// The places of the kept elements of each block.
+  std::vector<std::vector<uint32_t>> choose(const BlockGrid& grid, const float* g) const {
+    std::vector<std::vector<uint32_t>> chosen(static_cast<size_t>(grid.count()));
+    parallel_for(0, grid.count(), 4, [&](int64_t begin, int64_t end) {
+      std::vector<uint32_t> magnitudes;
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t n = grid.elements(b);
+        magnitudes.resize(static_cast<size_t>(n));
+        for (int64_t i = 0; i < n; ++i) magnitudes[static_cast<size_t>(i)] = magnitude_bits(g[grid.at(b, i)]);
+        chosen[static_cast<size_t>(b)] = largest(magnitudes, kept(n));
+      }
+    });
+    return chosen;
+  }
+  /// The elements of the tensor that a message is about.
+  std::vector<int64_t> read_places(const BlockGrid& grid, ByteReader& reader) const {
+    int64_t count = 0;
+    for (int64_t b = 0; b < grid.count(); ++b) count += kept(grid.elements(b)) * place_bits(grid.elements(b));
+    BitReader bits(reader.take(static_cast<size_t>((count + 7) / 8)));
+    std::vector<int64_t> elements;
+    for (int64_t b = 0; b < grid.count(); ++b) {
+      const int64_t n = grid.elements(b);
+      int64_t last = -1;
+      for (int64_t i = 0; i < kept(n); ++i) {
+        int64_t place = 0;
+        for (int bit = place_bits(n); bit > 0; --bit) place = place << 1 | bits.bit();
+        check(place > last && place < n, "block ", b, " keeps element ", place, " after ", last,
+              ", expected rising ones below ", n);
+        elements.push_back(grid.at(b, place));
+        last = place;
+      }
+    }
+    bits.finish();
+    return elements;
+  }
+
+  BlockTopKOptions options_;
+};
+
+std::unique_ptr<GradientCodec> make_topk_block(CodecOptions& options) {
+  constexpr int64_t kMost = 1 << 12;
+  BlockTopKOptions o;
+  o.keep = options.integer("keep", o.keep, 1, kMost * kMost);
+  o.side = options.integer("side", o.side, 1, kMost);
+  o.run = options.integer("run", o.side * o.side, 1, kMost * kMost);
+  constexpr const char* kShortBlocks[] = {"share", "full"};
+  o.short_in_full = options.choice("short", 0, kShortBlocks) == 1;
+  constexpr const char* kValueBits[] = {"2", "32"};
+  o.coded_values = options.choice("bits", 0, kValueBits) == 0;
+  o.decay = options.number("decay", 0, 0, 1);
+  options.finish();
+  auto codec = std::make_unique<BlockTopK>(o);
+  if (o.decay == 0) return codec;
+  return with_built_in_feedback(std::move(codec), o.decay);
+}
+
 std::unique_ptr<GradientCodec> make_topk(CodecOptions& options) {
   const double ratio = options.number("ratio", 0.01, 1e-9, 1);
   options.finish();
@@ -79,5 +277,13 @@ std::unique_ptr<GradientCodec> make_topk(CodecOptions& options) {
 
 constinit const CodecEntry topk_entry = {"topk", "ratio=0.01 (of the elements, rounded up)", "64·ratio",
                                          "contraction: |g - decoded|² is at most (1 - ratio)·|g|²", make_topk};
+
+constinit const CodecEntry topk_block_entry = {
+    "topk-block",
+    "keep=64 (of a block of side × side), side=64 (a matrix is cut into such tiles), run=4096 (a vector's blocks), "
+    "short=share|full (what a shorter block keeps), bits=2|32 (of a value), decay=0 (of the residual; 0: no error "
+    "feedback)",
+    "keep·(log2(side²) + bits) / side²; and 160 a tensor with bits=2", "contraction; error feedback if decay is not 0",
+    make_topk_block};
 
 }  // namespace tern

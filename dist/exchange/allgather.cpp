@@ -5,7 +5,7 @@ namespace tern {
 namespace {
 
 /// QSGD algorithm 1: every rank sends its message to all ranks, and every rank decodes all messages.
-class AllGather final : public CodedExchange {
+class AllGather : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;
 
@@ -18,15 +18,46 @@ class AllGather final : public CodedExchange {
     return [this, message = std::move(message), mine, all, work] {
       wait(work);
       const Stopwatch decoding(times_.decode);
-      FlatTensors sums = FlatTensors::zeros(message);
-      decode_add_everyones(message, mine, all, sums);
-      return means(std::move(sums), communicator_.size());
+      return means_of(message, mine, all);
     };
   }
   bool runs_on_devices() const override { return codec_.messages() != nullptr; }
+  /// The means of the messages of all ranks, whose bytes `all` holds.
+  virtual std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const {
+    FlatTensors sums = FlatTensors::zeros(message);
+    decode_add_everyones(message, mine, all, sums);
+    return means(std::move(sums), communicator_.size());
+  }
 };
 
-ExchangePlan plan_allgather(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+/// The same for sparse codecs; but an element becomes the mean over the ranks that sent it, those that decode it to a
+/// number other than 0 (SparseLoCo's and DeMo's code). An element that nobody sent becomes 0.
+class AllGatherSent final : public AllGather {
+ public:
+  using AllGather::AllGather;
+
+ private:
+  bool runs_on_devices() const override { return false; }
+  std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const override {
+    FlatTensors sums = FlatTensors::zeros(message);
+    std::vector<int32_t> senders(static_cast<size_t>(sums.whole.numel()));
+    for (const CodedMessage& coded : mine.split(all)) {
+      FlatTensors one = FlatTensors::zeros(message);
+      decode_add_all(codec_, message, mine.scalers, coded, one);
+      const auto decoded = one.whole.span<float>();
+      for (size_t i = 0; i < senders.size(); ++i) {
+        sums.whole.data<float>()[i] += decoded[i];
+        senders[i] += decoded[i] != 0 ? 1 : 0;
+      }
+    }
+    for (size_t i = 0; i < senders.size(); ++i)
+      if (senders[i] > 1) sums.whole.data<float>()[i] /= static_cast<float>(senders[i]);
+    return std::move(sums.parts);
+  }
+};
+
+ExchangePlan plan_allgather(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
+                            CodecOptions&) {
   const bool shares = codec.scaled() != nullptr && codec.scaled()->sharing() == ScalerSharing::on;
   CodedPlan coded = plan_coded(codec, message, ranks, shares);
   coded.plan.phases.back().wire = all_gather_load(coded.counts);
@@ -42,5 +73,13 @@ constinit const ExchangeEntry allgather_entry = {"allgather",
                                                  [](const GradientCodec&) { return true; },
                                                  make_exchange_of<AllGather>,
                                                  plan_allgather};
+
+constinit const ExchangeEntry allgather_sent_entry = {
+    "allgather-sent",
+    "topk, topk-block and randk: the mean is over the ranks that sent an element",
+    "(N-1) · n·b/8",
+    [](const GradientCodec& codec) { return codec.traits().sparse; },
+    make_exchange_of<AllGatherSent>,
+    plan_allgather};
 
 }  // namespace tern

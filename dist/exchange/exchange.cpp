@@ -15,6 +15,15 @@ std::string names_of_takers(const GradientCodec& codec) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// The name of an exchange, and its parameters.
+struct ExchangeSpec {
+  std::string_view name, parameters;
+
+  explicit ExchangeSpec(std::string_view spec)
+      : name(spec.substr(0, spec.find(':'))), parameters(spec.substr(std::min(name.size() + 1, spec.size()))) {}
+  CodecOptions options() const { return {join({"exchange ", name}), parameters}; }
+};
+
 const ExchangeEntry* find(std::string_view name) {
   const auto found =
       std::ranges::find_if(exchange_table(), [&](const ExchangeEntry* entry) { return name == entry->name; });
@@ -47,28 +56,37 @@ void Exchange::wait(const Work& work) {
 }
 
 std::span<const ExchangeEntry* const> exchange_table() {
-  static constexpr const ExchangeEntry* kTable[] = {&ring_entry, &allgather_entry, &reduce_scatter_entry, &server_entry,
-                                                    &ternary_ring_entry};
+  static constexpr const ExchangeEntry* kTable[] = {&ring_entry,           &allgather_entry, &allgather_sent_entry,
+                                                    &reduce_scatter_entry, &server_entry,    &ternary_ring_entry,
+                                                    &power_sgd_entry};
   return kTable;
 }
 
-void check_exchange(std::string_view name, const GradientCodec& codec) {
-  const ExchangeEntry* entry = find(name);
-  check_input(entry != nullptr, "no exchange '", name, "'; there are ",
+void check_exchange(std::string_view spec, const GradientCodec& codec) {
+  const ExchangeSpec exchange(spec);
+  const ExchangeEntry* entry = find(exchange.name);
+  check_input(entry != nullptr, "no exchange '", exchange.name, "'; there are ",
               fmt::format("{}", fmt::join(exchange_names(), ", ")));
-  check_input(entry->valid(codec), "exchange ", name, " takes ", entry->takes, ", not ", codec.spec(), "; expected ",
-              names_of_takers(codec), " for this codec");
+  check_input(entry->valid(codec), "exchange ", exchange.name, " takes ", entry->takes, ", not ", codec.spec(),
+              "; expected ", names_of_takers(codec), " for this codec");
+  CodecOptions options = exchange.options();
+  if (entry->parameters != nullptr) entry->plan(codec, {}, 1, options);
+  options.finish();
 }
 
-std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator) {
-  check_exchange(name, codec);
-  return find(name)->make(codec, communicator);
+std::unique_ptr<Exchange> make_exchange(std::string_view spec, GradientCodec& codec, Communicator& communicator) {
+  check_exchange(spec, codec);
+  const ExchangeSpec exchange(spec);
+  CodecOptions options = exchange.options();
+  return find(exchange.name)->make(codec, communicator, options);
 }
 
-ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec, std::span<const CodedTensor> message,
+ExchangePlan plan_exchange(std::string_view spec, const GradientCodec& codec, std::span<const CodedTensor> message,
                            int ranks) {
-  check_exchange(exchange, codec);
-  return find(exchange)->plan(codec, message, ranks);
+  check_exchange(spec, codec);
+  const ExchangeSpec exchange(spec);
+  CodecOptions options = exchange.options();
+  return find(exchange.name)->plan(codec, message, ranks, options);
 }
 
 std::string default_exchange(const GradientCodec& codec, int ranks) {
@@ -88,7 +106,8 @@ std::string exchange_help(std::span<const CodecEntry> own) {
   constexpr size_t kExchange = 16, kCodec = 9, kGap = 2;
   std::string help = "Exchanges, and the bytes that each rank sends for n elements of b bits on N ranks:\n";
   for (const ExchangeEntry* entry : exchange_table())
-    help += join({"\n", entry->name, "\n  takes  ", entry->takes, "\n  bytes  ", entry->bytes, "\n"});
+    help += join({"\n", entry->name, "\n  takes  ", entry->takes, "\n  bytes  ", entry->bytes, "\n"}) +
+            (entry->parameters == nullptr ? "" : join({"  parameters  ", entry->parameters, "\n"}));
   const auto row = [&](std::string_view name, const auto& cell) {
     help += join({"\n", padded(std::string(name), kExchange)});
     for (const std::string& codec : codec_names(own))

@@ -63,11 +63,11 @@ class Exchange {
   ExchangeTimes times_;
 };
 
-/// Throws InputError if no exchange has this name, or if the exchange does not take the codec. The error names the
-/// exchanges that fit.
-void check_exchange(std::string_view name, const GradientCodec& codec);
+/// Throws InputError if no exchange has the name of this spec, NAME or NAME:PARAMETER=VALUE,..., if a parameter is
+/// wrong, or if the exchange does not take the codec. The error names what would fit.
+void check_exchange(std::string_view spec, const GradientCodec& codec);
 /// Makes an exchange after `check_exchange`.
-std::unique_ptr<Exchange> make_exchange(std::string_view name, GradientCodec& codec, Communicator& communicator);
+std::unique_ptr<Exchange> make_exchange(std::string_view spec, GradientCodec& codec, Communicator& communicator);
 
 /// The exchange for a codec and a number of ranks. Codecs of floats (none, fp16, bf16) use ring. Other codecs use
 /// allgather if ranks · bits < 64: it takes one round, and moves fewer bytes than floats around a ring. Above that

@@ -67,8 +67,8 @@ struct ExchangePlan {
   int64_t sent() const;
 };
 
-/// Plans the exchange of this name for any number of ranks. Throws the errors of `check_exchange`.
-ExchangePlan plan_exchange(std::string_view exchange, const GradientCodec& codec, std::span<const CodedTensor> message,
+/// Plans the exchange of this spec for any number of ranks. Throws the errors of `check_exchange`.
+ExchangePlan plan_exchange(std::string_view spec, const GradientCodec& codec, std::span<const CodedTensor> message,
                            int ranks);
 
 }  // namespace tern

@@ -174,7 +174,8 @@ bool can_be_cut(const GradientCodec& codec) {
 }
 
 /// Counts each shard's bytes: first the codes with their scalers, then the means that are encoded again.
-ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
+                                 CodecOptions&) {
   if (sends_rows(codec)) return plan_reduce_scatter_of_rows(codec, message, ranks);
   const SliceCodec slices(*codec.scaled());
   const auto again = codec.scaled()->for_sums();
@@ -205,7 +206,7 @@ constinit const ExchangeEntry reduce_scatter_entry = {
     "ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a multiple of 32 (5trit: 5); and onebit",
     "2(N-1)/N · n·b/8",
     can_be_cut,
-    [](GradientCodec& codec, Communicator& communicator) -> std::unique_ptr<Exchange> {
+    [](GradientCodec& codec, Communicator& communicator, CodecOptions&) -> std::unique_ptr<Exchange> {
       if (sends_rows(codec)) return make_reduce_scatter_of_rows(codec, communicator);
       return std::make_unique<ReduceScatter>(codec, communicator);
     },

@@ -53,7 +53,7 @@ class Server final : public CodedExchange {
   }
 };
 
-ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks) {
+ExchangePlan plan_server(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks, CodecOptions&) {
   const bool integers = sums_integers(codec);
   CodedPlan coded = plan_coded(codec, message, ranks, integers);
   coded.plan.phases.back().wire = root_load(coded.counts);

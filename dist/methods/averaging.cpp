@@ -12,8 +12,11 @@ namespace {
 /// Before the name of a tensor of which the exchange keeps this rank's part.
 const std::string kShardPrefix = "shard.";
 
-std::string without_shard(const std::string& name) {
-  return name.starts_with(kShardPrefix) ? name.substr(kShardPrefix.size()) : name;
+/// The tensor that a state belongs to. An exchange can keep several parts of a tensor: "NAME#PART".
+std::string owner_of(const std::string& state) {
+  const bool of_shard = state.starts_with(kShardPrefix);
+  return of_shard ? state.substr(kShardPrefix.size(), state.find('#', kShardPrefix.size()) - kShardPrefix.size())
+                  : state;
 }
 
 /// Returns the tensor itself, or a row-major copy on its device.
@@ -177,19 +180,18 @@ void Averaging::load_state(const StateDict& state) {
   StateDict own, shard;
   for (const auto& [name, tensor] : state) {
     const bool of_shard = name.starts_with(kShardPrefix);
-    const std::string whole = without_shard(name);
-    const auto known = std::ranges::find(tensors_, whole, &AveragedTensor::name);
+    const auto known = std::ranges::find(tensors_, owner_of(name), &AveragedTensor::name);
     check_input(known != tensors_.end(), "the codec's state has a tensor '", name, "', which the model does not have");
     check_input(known->elements == tensor.numel() || (of_shard && tensor.numel() < known->elements),
                 "the codec's state of '", name, "' has ", tensor.numel(), " elements, the model's ", known->elements);
-    (of_shard ? shard : own).add(whole, tensor);
+    (of_shard ? shard : own).add(of_shard ? name.substr(kShardPrefix.size()) : name, tensor);
   }
   codec_->load_state(own);
   coded_exchange_->load_state(shard);
 }
 
 bool Averaging::has_state_named(const std::string& name) const {
-  return std::ranges::find(tensors_, without_shard(name), &AveragedTensor::name) != tensors_.end();
+  return std::ranges::find(tensors_, owner_of(name), &AveragedTensor::name) != tensors_.end();
 }
 
 ExchangeTimes Averaging::times() const {

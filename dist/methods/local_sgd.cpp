@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::string_view kCodec = "codec.", kOwn = "own.", kBase = "base.", kVelocity = "outer.", kMean = "mean.";
 
-std::vector<Tensor> clones_of(std::span<const Tensor> tensors) {
-  std::vector<Tensor> clones;
-  for (const Tensor& tensor : tensors) clones.push_back(tensor.clone());
-  return clones;
-}
-
 Tensor number_on(Device device, double value) { return Tensor::full({}, value, {DType::f64, device}); }
 
 void check_options(const LocalSgd::Options& options, size_t parameters) {
@@ -42,12 +36,8 @@ int64_t remainder(int64_t x, int64_t n) { return ((x % n) + n) % n; }
 }  // namespace
 
 LocalSgd::LocalSgd(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
-    : DistributedOptimizer(model, local),
-      communicator_(communicator),
-      options_(options),
-      parameters_(model.trained_parameters()),
-      buffers_(floating_buffers(model)) {
-  check_options(options, parameters_.size());
+    : DistributedOptimizer(model, local), communicator_(communicator), options_(options), own_(model) {
+  check_options(options, own_.parameters().size());
   AveragingOptions averaging = options.averaging;
   averaging.stale = options.streaming.delay > 0;
   fragments_ = cut(averaging);
@@ -58,13 +48,13 @@ std::vector<LocalSgd::Fragment> LocalSgd::cut(const AveragingOptions& averaging)
   leave_uncoded(tensors, averaging.fusion.keep_float);
   int64_t total = 0;
   for (const AveragedTensor& tensor : tensors) total += tensor.elements;
-  for (const auto& [name, buffer] : buffers_) tensors.push_back({name, buffer->numel(), false});
+  for (const auto& [name, buffer] : own_.buffers()) tensors.push_back({name, buffer->numel(), false});
 
   AveragingOptions of_fragment = averaging;
   of_fragment.fusion.keep_float.clear();
   std::vector<Fragment> fragments;
   const int64_t count = options_.streaming.fragments;
-  const size_t all = parameters_.size();
+  const size_t all = own_.parameters().size();
   int64_t elements = 0;
   for (int64_t p = 0; p < count; ++p) {
     Fragment fragment = {.begin = fragments.empty() ? 0 : fragments.back().end,
@@ -102,7 +92,7 @@ bool LocalSgd::is_sent_before_turn(const Fragment& fragment, int64_t steps) cons
 
 void LocalSgd::begin_step(int64_t step) {
   step_ = step;
-  if (!own_.empty()) install(std::exchange(own_, {}));
+  own_.take_back();
   for (Fragment& fragment : fragments_) {
     if (!fragment.base.empty()) continue;
     check(has_base_in_model(fragment, step), "local-sgd: step ", step, " lies within a round of ", options_.local_steps,
@@ -149,8 +139,9 @@ void LocalSgd::take_turn(Fragment& fragment) {
   const std::vector<Tensor> shared = values(fragment);
   const std::vector<Tensor> own = mix > 0 ? clones_of(shared) : std::vector<Tensor>();
   for (size_t i = 0; i < shared.size(); ++i) shared[i].copy_from(i < fragment.size() ? fragment.base[i] : means[i]);
-  const std::vector<NamedParameter> compared(parameters_.begin() + static_cast<std::ptrdiff_t>(fragment.begin),
-                                             parameters_.begin() + static_cast<std::ptrdiff_t>(fragment.end));
+  const auto first = own_.parameters().begin();
+  const std::vector<NamedParameter> compared(first + static_cast<std::ptrdiff_t>(fragment.begin),
+                                             first + static_cast<std::ptrdiff_t>(fragment.end));
   check_after_round(communicator_, compared, step_, options_.local_steps, options_.check_every);
   if (mix == 0) {
     fragment.base.clear();
@@ -181,58 +172,21 @@ void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) 
 
 void LocalSgd::consolidate() {
   const auto in_round = [](const Fragment& fragment) { return !fragment.base.empty(); };
-  if (!own_.empty() || std::ranges::none_of(fragments_, in_round)) return;
-  own_ = values();
-  install(mean_of(own_));
-}
-
-std::vector<Tensor> LocalSgd::values() const {
-  std::vector<Tensor> values;
-  for (const auto& [name, parameter] : parameters_) values.push_back(parameter->value());
-  for (const auto& [name, buffer] : buffers_) values.push_back(*buffer);
-  return values;
+  if (std::ranges::any_of(fragments_, in_round)) own_.show_mean(communicator_, wait_);
 }
 
 std::vector<Tensor> LocalSgd::values(const Fragment& fragment) const {
-  const std::vector<Tensor> all = values();
+  const std::vector<Tensor> all = own_.values();
   return {all.begin() + static_cast<std::ptrdiff_t>(fragment.begin),
           averages_buffers(fragment) ? all.end() : all.begin() + static_cast<std::ptrdiff_t>(fragment.end)};
-}
-
-std::string LocalSgd::name(size_t i) const {
-  return i < parameters_.size() ? parameters_[i].name : buffers_[i - parameters_.size()].name;
-}
-
-void LocalSgd::install(const std::vector<Tensor>& values) {
-  const size_t count = parameters_.size();
-  for (size_t i = 0; i < count; ++i) parameters_[i].parameter->set_value(values[i]);
-  for (size_t i = 0; i < buffers_.size(); ++i) *buffers_[i].buffer = values[count + i];
-}
-
-std::vector<Tensor> LocalSgd::mean_of(const std::vector<Tensor>& values) {
-  FusedGradients message;
-  for (const Tensor& value : values) message.push_back({{}, value});
-  FlatTensors sums = FlatTensors::copy(message);
-  {
-    const Work sum = communicator_.all_reduce(sums.whole, Reduction::sum, Account::overhead);
-    const Stopwatch waiting(wait_);
-    sum.wait();
-  }
-  const std::vector<Tensor> flat = means(std::move(sums), communicator_.size());
-  std::vector<Tensor> own_formats;
-  for (size_t i = 0; i < values.size(); ++i) {
-    own_formats.push_back(Tensor::empty_like(values[i]));
-    own_formats.back().copy_from(flat[i]);
-  }
-  return own_formats;
 }
 
 StateDict LocalSgd::round_state() const {
   StateDict state;
   const auto add = [&](std::string_view prefix, size_t begin, const std::vector<Tensor>& tensors) {
-    for (size_t i = 0; i < tensors.size(); ++i) state.add(std::string(prefix) + name(begin + i), tensors[i]);
+    for (size_t i = 0; i < tensors.size(); ++i) state.add(std::string(prefix) + own_.name(begin + i), tensors[i]);
   };
-  add(kOwn, 0, own_);
+  own_.add_to(state, kOwn);
   for (const Fragment& fragment : fragments_) {
     add(kBase, fragment.begin, fragment.base);
     add(kVelocity, fragment.begin, fragment.velocity);
@@ -243,7 +197,7 @@ StateDict LocalSgd::round_state() const {
 
 StateDict LocalSgd::state() {
   for (Fragment& fragment : fragments_) {
-    check(fragment.base.empty() || !own_.empty(), "local-sgd: a checkpoint is taken after consolidate");
+    check(fragment.base.empty() || own_.shows_mean(), "local-sgd: a checkpoint is taken after consolidate");
     settle(fragment);
   }
   StateDict state = round_state();
@@ -260,7 +214,7 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
     else
       round.add(name, tensor);
   }
-  own_.clear();
+  bool in_round = false;
   for (Fragment& fragment : fragments_) {
     const std::vector<Tensor> own = values(fragment);
     const auto parameters = std::span(own).first(fragment.size());
@@ -270,8 +224,9 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
     fragment.base = in_model ? std::vector<Tensor>() : clones_of(parameters);
     fragment.velocity = has_velocity ? clones_of(parameters) : std::vector<Tensor>();
     fragment.means = fragment.under_way ? clones_of(own) : std::vector<Tensor>();
-    if (!in_model && own_.empty()) own_ = clones_of(values());
+    in_round = in_round || !in_model;
   }
+  own_.prepare_load(in_round);
   copy_state(round, round_state(), "a round of local SGD");
 
   std::vector<StateDict> parts(fragments_.size());

@@ -4,6 +4,7 @@
 
 #include "tern/dist/methods/averaging.h"
 #include "tern/dist/methods/distributed_optimizer.h"
+#include "tern/dist/methods/own_model.h"
 
 namespace tern {
 
@@ -59,7 +60,7 @@ class LocalSgd final : public DistributedOptimizer {
   ExchangeTimes times() const override;
 
  private:
-  /// Parameters [begin, end) of `parameters_`, which the ranks exchange together.
+  /// Parameters [begin, end) of the model, which the ranks exchange together.
   struct Fragment {
     size_t begin = 0, end = 0;
     int64_t offset = 0;                         ///< its turns are after the steps t with t mod H = offset
@@ -78,29 +79,23 @@ class LocalSgd final : public DistributedOptimizer {
   bool has_base_in_model(const Fragment& fragment, int64_t steps) const;
   bool is_sent_before_turn(const Fragment& fragment, int64_t steps) const;
 
-  bool averages_buffers(const Fragment& fragment) const { return fragment.end == parameters_.size(); }
+  bool averages_buffers(const Fragment& fragment) const { return fragment.end == own_.parameters().size(); }
   void send(Fragment& fragment);
   void settle(Fragment& fragment);
   void take_turn(Fragment& fragment);
   void update_base(Fragment& fragment, std::span<const Tensor> changes);
 
-  /// The parameters, then the floating-point buffers. Shares storage with the model.
-  std::vector<Tensor> values() const;
+  /// The fragment's parameters, and the buffers if it averages them. They share storage with the model.
   std::vector<Tensor> values(const Fragment& fragment) const;
-  std::string name(size_t i) const;
-  void install(const std::vector<Tensor>& values);
-  std::vector<Tensor> mean_of(const std::vector<Tensor>& values);
   /// The part of `state` without the residuals. Shares storage with this object.
   StateDict round_state() const;
 
   Communicator& communicator_;
   Options options_;
-  std::vector<NamedParameter> parameters_;
-  std::vector<NamedBuffer> buffers_;
+  OwnModel own_;
   std::vector<Fragment> fragments_;
   int64_t step_ = 0;
-  std::vector<Tensor> own_;  ///< this rank's `values`, while the model is the mean; otherwise empty
-  double wait_ = 0;          ///< seconds, for the means of `consolidate`
+  double wait_ = 0;  ///< seconds, for the means of `consolidate`
 };
 
 }  // namespace tern

@@ -358,6 +358,7 @@ class CommandLine {
     if (epochs && !iterations) settings_.iterations.reset();
     if (iterations && !epochs) settings_.epochs.reset();
     if (is_given("batch-size") && !is_given("local-batch-size")) settings_.local_batch_size.reset();
+    if (settings_.method == TrainingMethod::sparseloco && !is_given("codec")) settings_.codec = kSparseLoCoCodec;
   }
 
   /// --local-batch-size sets --batch-size. If both are given, they must agree.

@@ -274,7 +274,11 @@ void visit_training_flags(Settings& s, Visit& visit) {
 template <class Settings, class Visit>
 void visit_workers_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Workers"};
-  const bool data_parallel = s.method == TrainingMethod::data_parallel, ist = s.method == TrainingMethod::ist;
+  const TrainingMethod method = s.method;
+  const bool data_parallel = method == TrainingMethod::data_parallel, ist = method == TrainingMethod::ist;
+  const bool diloco = method == TrainingMethod::diloco, noloco = method == TrainingMethod::noloco;
+  const bool codes = !noloco && method != TrainingMethod::demo;
+  constexpr const char* kCodesNothing = "--method noloco sends floats, and --method demo has its own code";
   visit(flag("workers", "N", "Ranks that train together, 1 to 64")
             .shapes_result()
             .in({.low = 1, .high = kMaxRanks, .tells_both = true}),
@@ -284,16 +288,53 @@ void visit_workers_flags(Settings& s, Visit& visit) {
              "tensors NCCL moves: it needs --device cuda")
             .between_ranks(s),
         s.transport);
-  visit(flag("method", "NAME", "What ranks exchange: gradients, models at intervals, or slices of one model")
+  visit(flag("method", "NAME",
+             "What ranks exchange: gradients (data-parallel), models after some steps alone (local-sgd, diloco; "
+             "sparseloco: "
+             "their largest changes; noloco: with one rank), momentum's strongest frequencies (demo), or slices of one "
+             "model (ist)")
             .shapes_result()
             .between_ranks(s),
         s.method);
-  visit(flag("local-steps", "N", "local-sgd and ist: steps on its own between two exchanges")
+  visit(
+      flag("local-steps", "N", "Steps that a rank trains alone between two exchanges; not with data-parallel and demo")
+          .shapes_result()
+          .in(kFromOne)
+          .between_ranks(s)
+          .needing(!exchanges_every_step(method),
+                   "--method " + std::string(to_string(method)) + " exchanges in every step"),
+      s.local_steps);
+  visit(flag("outer-lr", "X", "Rate of the step by the ranks' mean change; diloco and noloco: 0.7, sparseloco: 1")
+            .shapes_result()
+            .in(kPositive)
+            .between_ranks(s)
+            .needing(diloco || noloco || method == TrainingMethod::sparseloco,
+                     "it belongs to --method diloco, sparseloco and noloco"),
+        s.outer_lr);
+  visit(flag("outer-momentum", "X", "Momentum of that step; diloco: 0.9, noloco: 0.5")
+            .shapes_result()
+            .in(kShare)
+            .between_ranks(s)
+            .needing(diloco || noloco, "it belongs to --method diloco and noloco"),
+        s.outer_momentum);
+  visit(flag("fragments", "N", "diloco: parts of the model that take turns to be exchanged")
             .shapes_result()
             .in(kFromOne)
             .between_ranks(s)
-            .needing(!data_parallel, "--method data-parallel exchanges in every step"),
-        s.local_steps);
+            .needing(diloco, "it belongs to --method diloco"),
+        s.fragments);
+  visit(flag("delay", "N", "diloco: a part is sent N steps before its turn, while the ranks train on")
+            .shapes_result()
+            .in(kNotNegative)
+            .between_ranks(s)
+            .needing(diloco, "it belongs to --method diloco"),
+        s.delay);
+  visit(flag("mix", "X", "diloco: share of its own values that a rank keeps at a part's turn")
+            .shapes_result()
+            .in(kShare)
+            .between_ranks(s)
+            .needing(diloco, "it belongs to --method diloco"),
+        s.mix);
   visit(flag("ist-scope", "NAME",
              "ist: what is cut: neurons between linear layers, filters of convolutions, or whole residual blocks")
             .shapes_result()
@@ -327,11 +368,13 @@ void visit_workers_flags(Settings& s, Visit& visit) {
         s.calibrate_batches);
   visit(flag("codec", "SPEC", "Codec of what ranks exchange; --codec help lists codecs and their exchanges")
             .shapes_result()
-            .between_ranks(s),
+            .between_ranks(s)
+            .needing(codes, kCodesNothing),
         s.codec);
-  visit(flag("exchange", "NAME", "Algorithm of the exchange (ist: coordinator or peer); --codec help tells the default")
+  visit(flag("exchange", "SPEC", "Algorithm of the exchange (ist: coordinator or peer); --codec help tells the default")
             .shapes_result()
-            .between_ranks(s),
+            .between_ranks(s)
+            .needing(codes, kCodesNothing),
         s.exchange);
   visit(flag("min-compress", "N", "Send tensors of fewer elements as floats")
             .shapes_result()

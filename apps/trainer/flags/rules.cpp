@@ -116,9 +116,24 @@ void validate_store(const TrainSettings& s) {
   check_input(s.freeze.empty(), "--freeze and --ist-store sharded contradict each other: all neurons train");
 }
 
+void validate_method(const TrainSettings& s) {
+  const std::string with = " with --method " + std::string(to_string(s.method));
+  check_input(s.fragments <= s.local_steps, "--fragments: found ", s.fragments, ", expected at most --local-steps, ",
+              s.local_steps);
+  check_input(s.delay < s.local_steps, "--delay: found ", s.delay, ", expected less than --local-steps, ",
+              s.local_steps);
+  check_input(s.method != TrainingMethod::sparseloco || make_codec(s.codec, s.codecs)->traits().sparse,
+              "--codec: found ", s.codec, ", expected topk-block, topk or randk", with);
+  if (s.method != TrainingMethod::demo) return;
+  check_input(s.optimizer == UpdateRule::sgd, "--optimizer: found ", s.optimizer, ", expected sgd", with,
+              ", which has a momentum of its own");
+  check_input(s.clip_norm == 0, "--clip-norm and --method demo contradict each other: a step is made of signs");
+}
+
 void validate_workers(const TrainSettings& s) {
   if (!s.workers) return;
   validate_store(s);
+  validate_method(s);
   samples_per_rank(s, static_cast<int>(*s.workers));
   check_part("--bind", [&] { check_bind(s); });
   check_part("--link", [&] { parse_link(s.link); });
@@ -131,7 +146,7 @@ void validate_workers(const TrainSettings& s) {
   check_input(
       !s.calibrate_batches || s.ema_decay == 0,
       "--calibrate-batches and --ema-decay contradict each other: the statistics would not be those of the averages");
-  check_input(s.method == TrainingMethod::data_parallel || s.ema_decay == 0, "--ema-decay and --method ", s.method,
+  check_input(exchanges_every_step(s.method) || s.ema_decay == 0, "--ema-decay and --method ", s.method,
               " contradict each other: each worker trains its own model");
 }
 

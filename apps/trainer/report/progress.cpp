@@ -23,7 +23,8 @@ std::string workers_line(const RunStart& run) {
   std::string ranks = s.transport.value_or(RankTransport::inproc) == RankTransport::inproc ? "threads" : "processes";
   if (s.transport == RankTransport::nccl) ranks += ", NCCL " + nccl_version();
   return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s", ranks,
-                     to_string(s.method), s.codec, run.launcher.empty() ? "" : "; ", run.launcher);
+                     to_string(s.method), s.method == TrainingMethod::demo ? "its own" : s.codec,
+                     run.launcher.empty() ? "" : "; ", run.launcher);
 }
 
 /// ", batch 64", or ", batch 64 (16 a worker, 128 an update)" with workers or --accumulate; empty without training.
@@ -32,7 +33,7 @@ std::string batch_text(const RunStart& run) {
   if (run.samples_per_step == 0) return "";
   const int64_t batch = run.samples_per_step / s.accumulate, workers = s.workers.value_or(1);
   if (!s.workers && s.accumulate == 1) return fmt::format(", batch {}", grouped(batch));
-  const bool share_updates = s.method == TrainingMethod::data_parallel;
+  const bool share_updates = exchanges_every_step(s.method);
   return fmt::format(", batch {} ({} a worker, {} an update)", grouped(batch), grouped(batch / workers),
                      grouped(share_updates ? run.samples_per_step : run.samples_per_step / workers));
 }

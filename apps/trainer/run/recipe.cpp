@@ -10,8 +10,10 @@
 #include "tern/core/parallel.h"
 #include "tern/core/safetensors.h"
 #include "tern/dist/methods/data_parallel.h"
+#include "tern/dist/methods/demo.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/dist/methods/local_sgd.h"
+#include "tern/dist/methods/noloco.h"
 #include "tern/dist/methods/sharded_subnets.h"
 #include "tern/kernels/libraries.h"
 #include "tern/layers/embedding.h"
@@ -191,6 +193,28 @@ AveragingOptions averaging_options(const TrainSettings& s) {
           .stale = s.stale == 1};
 }
 
+/// Local SGD itself is a step of rate 1 without momentum.
+OuterStep outer_step(const TrainSettings& s) {
+  const bool diloco = s.method == TrainingMethod::diloco;
+  return {.lr = s.outer_lr.value_or(diloco ? 0.7 : 1), .momentum = s.outer_momentum.value_or(diloco ? 0.9 : 0)};
+}
+
+LocalSgd::Options local_sgd_options(const TrainSettings& s) {
+  return {.local_steps = s.local_steps,
+          .averaging = averaging_options(s),
+          .check_every = s.check_every,
+          .outer = outer_step(s),
+          .streaming = {.fragments = s.fragments, .delay = s.delay, .mix = s.mix}};
+}
+
+NoLoCo::Options noloco_options(const TrainSettings& s) {
+  const NoLoCo::Options usual;
+  return {.local_steps = s.local_steps,
+          .lr = s.outer_lr.value_or(usual.lr),
+          .momentum = s.outer_momentum.value_or(usual.momentum),
+          .seed = static_cast<uint64_t>(s.seed)};
+}
+
 IndependentSubnets::Options subnet_options(const TrainSettings& s) {
   return {.local_steps = s.local_steps,
           .seed = static_cast<uint64_t>(s.seed),
@@ -347,11 +371,13 @@ std::map<size_t, Schedule> make_group_schedules(const TrainSettings& settings, M
 std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module& model, Optimizer& local,
                                                   Communicator* communicator, const SubnetCuts* cuts) {
   if (!communicator) return std::make_unique<DistributedOptimizer>(model, local);
-  if (s.method == TrainingMethod::local_sgd)
-    return std::make_unique<LocalSgd>(
-        model, local, *communicator,
-        LocalSgd::Options{
-            .local_steps = s.local_steps, .averaging = averaging_options(s), .check_every = s.check_every});
+  if (s.method == TrainingMethod::noloco)
+    return std::make_unique<NoLoCo>(model, local, *communicator, noloco_options(s));
+  if (s.method == TrainingMethod::demo)
+    return std::make_unique<Demo>(model, local, *communicator, Demo::Options{.check_every = s.check_every});
+  if (s.method == TrainingMethod::local_sgd || s.method == TrainingMethod::diloco ||
+      s.method == TrainingMethod::sparseloco)
+    return std::make_unique<LocalSgd>(model, local, *communicator, local_sgd_options(s));
   if (cuts != nullptr)
     return std::make_unique<ShardedSubnets>(model, local, *communicator, *cuts,
                                             ShardedSubnets::Options{.local_steps = s.local_steps,

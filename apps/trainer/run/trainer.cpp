@@ -39,7 +39,7 @@ void add(const std::vector<double>& numbers, std::vector<double>& sums) {
 
 /// Whether `backward` may update parameters whose gradients come by blocks of rows: nobody else needs these gradients.
 bool updates_in_backward(const TrainSettings& s, const Optimizer& optimizer, bool has_ranks) {
-  const bool exchanges_gradients = has_ranks && s.method == TrainingMethod::data_parallel;
+  const bool exchanges_gradients = has_ranks && exchanges_every_step(s.method);
   return optimizer.by_blocks() && !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
 }
 
@@ -240,7 +240,7 @@ void Trainer::train_step() {
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {
   if (!graph_ || histograms_due(steps_ + 1)) return false;  // a replay keeps no gradients
-  optimizer_->begin_step();  // a recording must not have the rates of its own step
+  optimizer_->begin_step();                                 // a recording must not have the rates of its own step
   try {
     return graph_->takes(batch);
   } catch (const Error& error) {

@@ -36,7 +36,8 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("ternery"), "no codec 'ternery', did you mean 'ternary'?");
   EXPECT_EQ(refusal("eror-feedback:topk"), "no codec 'eror-feedback', did you mean 'error-feedback'?");
   EXPECT_EQ(refusal("zip"),
-            "no codec 'zip'; there are none, fp16, bf16, ternary, qsgd, onebit, topk, randk, and error-feedback: "
+            "no codec 'zip'; there are none, fp16, bf16, ternary, qsgd, onebit, topk, randk, topk-block, "
+            "hadamard, and error-feedback: "
             "before those that lose something");
   EXPECT_EQ(refusal("ternary:clib=2"),
             "codec ternary: no parameter 'clib'; it has clip, clip-mode, share, bucket, pack");
@@ -76,10 +77,10 @@ TEST(CodecSpec, TakesACodecOfOnesOwn) {
   EXPECT_EQ(make_codec("topk", own)->spec(), make_codec("topk")->spec());
   EXPECT_EQ(message_of<InputError>([&] { make_codec("a-half-of-a-float:bits=8", own); }),
             "codec a-half-of-a-float: bits=8; expected a whole number from 16 to 16");
-  EXPECT_NE(message_of<InputError>([&] { make_codec("half", own); }).find("randk, a-half-of-a-float, and"),
+  EXPECT_NE(message_of<InputError>([&] { make_codec("half", own); }).find("hadamard, a-half-of-a-float, and"),
             std::string::npos);
   EXPECT_NE(codec_help(own).find("\na-half-of-a-float\n  parameters  bits=16\n"), std::string::npos);
-  EXPECT_NE(exchange_help(own).find("  randk    a-half-of-a-float\nring "), std::string::npos) << exchange_help(own);
+  EXPECT_NE(exchange_help(own).find("  hadamard  a-half-of-a-float\nring "), std::string::npos) << exchange_help(own);
 }
 
 TEST(CodecSpec, RefusesTwoCodecsOfOneName) {

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kRanks = 3;
+constexpr int kJobRanks = 3;
 constexpr int kSeedsPerTest = 10;
 const Deadlines kFaultDeadlines = {
     .heartbeat = milliseconds(50), .dead_after = milliseconds(400), .operation = milliseconds(800)};
@@ -54,9 +54,9 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
     detail::Listener listener{Address{}};
     Relay relay{listener.address()};
     const auto begin = Clock::now();
-    const auto errors = on_ranks(kRanks, [&](int rank) {
+    const auto errors = on_ranks(kJobRanks, [&](int rank) {
       const TcpOptions options = {
-          .rank = rank, .size = kRanks, .master = relay.address(), .token = kJobToken, .deadlines = kFaultDeadlines};
+          .rank = rank, .size = kJobRanks, .master = relay.address(), .token = kJobToken, .deadlines = kFaultDeadlines};
       TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
       train(c, static_cast<int>(draw(seed, 1, 50)));
       if (rank == 0) relay.harm(fault, draw(seed, 2, 4), draw(seed, 3, 2) == 0 ? Relay::forth : Relay::back);
@@ -64,7 +64,7 @@ TEST_P(Faults, OfTheNetworkEndNamedAndInTime) {
     });
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
     if (fault == Relay::Fault::delay) {
-      EXPECT_EQ(errors, std::vector<std::string>(kRanks)) << "a late message harms nothing";
+      EXPECT_EQ(errors, std::vector<std::string>(kJobRanks)) << "a late message harms nothing";
       continue;
     }
     // If a fault cuts off one rank, that rank may report one cause and the other ranks another cause.
@@ -81,7 +81,7 @@ TEST_P(Faults, OfAProcessEndNamedAndInTime) {
     const int signal = draw(seed, 4, 2) == 0 ? SIGKILL : SIGSTOP;
     detail::Listener listener{Address{}};
     TcpOptions options = {
-        .size = kRanks, .master = listener.address(), .token = kJobToken, .deadlines = kFaultDeadlines};
+        .size = kJobRanks, .master = listener.address(), .token = kJobToken, .deadlines = kFaultDeadlines};
     const pid_t child = ::fork();
     if (child == 0) {
       options.rank = 2;

@@ -31,7 +31,11 @@ const Way kWays[] = {{"ring", "none"},
                      {"server", "none"},
                      {"server", "ternary"},
                      {"server", "qsgd:bits=2,bucket=128"},
-                     {"ternary-ring", "ternary"}};
+                     {"ternary-ring", "ternary"},
+                     {"allgather-sent", "topk-block"},
+                     {"allgather", "hadamard"},
+                     {"powersgd", "none"},
+                     {"powersgd:rank=4", "none"}};
 
 class ExchangePlans : public testing::TestWithParam<std::tuple<Way, int>> {};
 

@@ -9,15 +9,15 @@
 namespace tern::test {
 namespace {
 
-struct Pair {
+struct ExchangePair {
   const char* exchange;
   const char* codec;
 };
-std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
+std::ostream& operator<<(std::ostream& stream, const ExchangePair& pair) {
   return stream << pair.exchange << " " << pair.codec;
 }
 
-const Pair kPairs[] = {
+const ExchangePair kPairs[] = {
     {"ring", "none"},
     {"ring", "fp16"},
     {"ring", "bf16"},
@@ -29,6 +29,10 @@ const Pair kPairs[] = {
     {"allgather", "qsgd:bits=2,bucket=128,norm=max,code=elias"},
     {"allgather", "onebit"},
     {"allgather", "error-feedback:topk:ratio=0.1"},
+    {"allgather", "topk-block"},
+    {"allgather", "hadamard:bits=3"},
+    {"allgather-sent", "topk-block:decay=0.9,bits=32"},
+    {"allgather-sent", "randk:ratio=0.1"},
     {"reduce-scatter", "ternary"},
     {"reduce-scatter", "ternary:share=on,bucket=160,pack=5trit"},
     {"reduce-scatter", "qsgd:bucket=64"},
@@ -40,11 +44,13 @@ const Pair kPairs[] = {
     {"server", "error-feedback:qsgd:code=elias"},
     {"ternary-ring", "ternary"},
     {"ternary-ring", "ternary:bucket=100,pack=5trit"},
+    {"powersgd", "none"},
+    {"powersgd:rank=1,start=0", "none"},
 };
 
 const std::vector<Shape> kMessages[] = {{{0}}, {{1}}, {{7}, {0, 3}, {20, 1, 5, 5}, {33}}, {{100003}}};
 
-class Exchanges : public testing::TestWithParam<std::tuple<Pair, int>> {
+class Exchanges : public testing::TestWithParam<std::tuple<ExchangePair, int>> {
  protected:
   std::string exchange() const { return std::get<0>(GetParam()).exchange; }
   std::string codec() const { return std::get<0>(GetParam()).codec; }
@@ -102,7 +108,8 @@ Tensor mean_of_decoded(int ranks, const std::string& exchange, const std::string
 }
 
 TEST_P(Exchanges, GiveTheMeanOfWhatEachRankCodes) {
-  if (exchange() == "reduce-scatter") return;  // this exchange codes the mean again
+  // These code the mean again, or have another mean.
+  if (exchange() == "reduce-scatter" || exchange() == "allgather-sent") return;
   const Shape shape = {4099};
   const Tensor expected = mean_of_decoded(ranks(), exchange(), codec(), shape);
   const auto results = exchange_once(transport_kinds()[0], ranks(), exchange(), codec(), {shape});
@@ -112,11 +119,26 @@ TEST_P(Exchanges, GiveTheMeanOfWhatEachRankCodes) {
     ASSERT_NEAR(results[0].means[0][i], expected.span<float>()[i], (ranks() + 1) * precision * 8) << i;
 }
 
+// Rank 0 keeps elements 0 and 1, rank 1 keeps 1 and 2: of a mean over two ranks, element 0 would be a half.
+TEST(AllGatherSent, TakesTheMeanOverTheRanksThatSentAnElement) {
+  with_communicators(make_in_process(2), [](Communicator& c) {
+    const auto codec = make_codec("topk:ratio=0.5");
+    const Tensor g = c.rank() == 0 ? Tensor::from<float>({4}, {8, 6, 1, 0}) : Tensor::from<float>({4}, {1, 2, -4, 0});
+    const auto means = [&](const char* exchange) {
+      return make_exchange(exchange, *codec, c)->start({{{"w", {}}, g}})()[0].to_vector<float>();
+    };
+    EXPECT_EQ(means("allgather-sent"), (std::vector<float>{8, 4, -4, 0}));
+    EXPECT_EQ(means("allgather"), (std::vector<float>{4, 4, -2, 0}));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, Exchanges, testing::Combine(testing::ValuesIn(kPairs), testing::Values(1, 2, 3, 4, 8)));
 
 TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
-  EXPECT_EQ(message_of<InputError>([] { check_exchange("ring", *make_codec("topk:ratio=0.1")); }),
-            "exchange ring takes none, fp16 and bf16, not topk:ratio=0.1; expected allgather, server for this codec");
+  EXPECT_EQ(
+      message_of<InputError>([] { check_exchange("ring", *make_codec("topk:ratio=0.1")); }),
+      "exchange ring takes none, fp16 and bf16, not topk:ratio=0.1; expected allgather, allgather-sent, server for "
+      "this codec");
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("ternary-ring", *make_codec("ternary:share=off,pack=entropy")); }),
       "exchange ternary-ring takes ternary with share=auto or on, not "
@@ -127,16 +149,29 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
       "multiple of 32 (5trit: 5); and onebit, not qsgd:bits=4,bucket=100,norm=max,code=fixed,align=none; expected "
       "allgather, server for "
       "this codec");
-  EXPECT_EQ(message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
-            "no exchange 'rign'; there are ring, allgather, reduce-scatter, server, ternary-ring");
+  EXPECT_EQ(
+      message_of<InputError>([] { check_exchange("rign", *make_codec("none")); }),
+      "no exchange 'rign'; there are ring, allgather, allgather-sent, reduce-scatter, server, ternary-ring, powersgd");
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("powersgd:rank=0", *make_codec("none")); }),
+            "exchange powersgd: rank=0; expected a whole number from 1 to 1024");
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("powersgd:ranks=2", *make_codec("none")); }),
+            "exchange powersgd: no parameter 'ranks'; it has rank, start");
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("ring:rank=2", *make_codec("none")); }),
+            "exchange ring: no parameter 'rank'; it has none");
+  EXPECT_EQ(
+      message_of<InputError>([] { check_exchange("powersgd", *make_codec("ternary")); }),
+      "exchange powersgd takes none, not ternary:clip=2.5,clip-mode=paper,share=auto,bucket=0,pack=2bit; expected "
+      "allgather, reduce-scatter, server, ternary-ring for this codec");
 }
 
 TEST(ExchangeGrid, IsInTheHelp) {
   const std::string help = exchange_help();
   for (const std::string& name : exchange_names()) EXPECT_NE(help.find("\n" + name + "\n"), std::string::npos) << name;
-  for (const char* row : {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk\n",
-                          "reduce-scatter  -        -        -        yes      yes      yes      -        -\n",
-                          "Exchanges for error-feedback:CODEC: allgather, server\n"})
+  for (const char* row :
+       {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk    topk-block  "
+        "hadamard\n",
+        "reduce-scatter  -        -        -        yes      yes      yes      -        -        -           -\n",
+        "Exchanges for error-feedback:CODEC: allgather, server\n"})
     EXPECT_NE(help.find(row), std::string::npos) << help;
 }
 

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/core/parallel.h"
+#include "tern/dist/codec/finite.h"
+#include "tern/dist/codec/spec.h"
+#include "tern/dist/comm/bytes.h"
+#include "tern/kernels/codec.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kRotated = 4096;
+
+/// The positive Lloyd-Max levels of the standard normal distribution, for 2^bits levels: each level is the mean of its
+/// cell, and each border is the middle between two levels (Max, 1960).
+std::vector<float> normal_levels(int bits) {
+  const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); };
+  const auto share_above = [](double x) { return std::erfc(x / std::sqrt(2.0)) / 2; };
+  const size_t half = size_t{1} << (bits - 1);
+  std::vector<double> levels;
+  for (size_t i = 0; i < half; ++i) levels.push_back(3 * (static_cast<double>(i) + 0.5) / static_cast<double>(half));
+  constexpr int kIterations = 2000;  // the levels then move by less than f32 can tell
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    double density_low = density(0), above_low = share_above(0);
+    for (size_t i = 0; i < half; ++i) {
+      const bool last = i + 1 == half;
+      const double border = last ? 0 : (levels[i] + levels[i + 1]) / 2;
+      const double density_high = last ? 0 : density(border), above_high = last ? 0 : share_above(border);
+      levels[i] = (density_low - density_high) / (above_low - above_high);
+      density_low = density_high;
+      above_low = above_high;
+    }
+  }
+  return {levels.begin(), levels.end()};
+}
+
+/// x ← Hx for the Hadamard matrix H of ±1 with d = x.size() rows, a power of two.
+void transform(std::span<float> x) {
+  for (size_t half = 1; half < x.size(); half *= 2)
+    for (size_t first = 0; first < x.size(); first += 2 * half) {
+      float* const a = x.data() + first;
+      float* const b = a + half;
+      for (size_t i = 0; i < half; ++i) {
+        const float sum = a[i] + b[i], difference = a[i] - b[i];
+        a[i] = sum;
+        b[i] = difference;
+      }
+    }
+}
+
+/// Changes the signs of x by the random bits of `stream` from `bucket` on.
+void flip_signs(std::span<float> x, const RandomStream& stream, int64_t bucket) {
+  constexpr size_t kSignsInBlock = 128;  // of a block of random words
+  const auto first_block = static_cast<uint32_t>(bucket * kRotated / static_cast<int64_t>(kSignsInBlock));
+  for (size_t begin = 0; begin < x.size(); begin += kSignsInBlock) {
+    const auto words = stream.block(first_block + static_cast<uint32_t>(begin / kSignsInBlock));
+    for (size_t i = begin; i < std::min(begin + kSignsInBlock, x.size()); ++i) {
+      const size_t bit = i - begin;
+      x[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(x[i]) ^ (words[bit / 32] >> (bit % 32) << 31));
+    }
+  }
+}
+
+/// EDEN (Vargaftik et al., arXiv 2108.08842); with one bit it is DRIVE (arXiv 2105.08339). A bucket x of d elements is
+/// rotated: r = HDx/√d, with random signs D. Its elements are then nearly normal, so that the Lloyd-Max levels of the
+/// normal distribution fit them. If c are the levels nearest to r√d/‖r‖, the bucket decodes as DH(Sc)/√d, with S =
+/// ‖r‖² / ⟨r, c⟩. That is unbiased as d grows. A last bucket is padded with zeros to the next power of two. A message
+/// holds the 64-bit seed of the signs; then for each bucket S/√d (f32); then for each bucket its codes, as one plane of
+/// bits after the other: the signs, then the index of the level, the highest bit first.
+class Hadamard final : public GradientCodec {
+ public:
+  explicit Hadamard(int bits) : bits_(static_cast<size_t>(bits)), levels_(normal_levels(bits)) {}
+
+  std::string spec() const override { return join({"hadamard:bits=", bits_}); }
+  CodecTraits traits() const override { return {.bits = static_cast<double>(bits_)}; }
+  int64_t most_bytes(const Shape& shape) const override {
+    const int64_t n = shape.numel(), buckets = buckets_of(n);
+    if (n == 0) return 0;
+    const int64_t last = padded(n - (buckets - 1) * kRotated);
+    return 8 + 4 * buckets + static_cast<int64_t>(bits_) * ((buckets - 1) * kRotated / 8 + (last + 7) / 8);
+  }
+  /// The decoded bucket is x plus something orthogonal to it, so that ‖decoded - x‖² = ‖decoded‖² - ‖x‖².
+  double omega(const GradientTag& tag, const Tensor& gradient) const override {
+    double all = 0, of_decoded = 0;
+    const RandomStream signs = signs_of(seed_of(tag));
+    for (int64_t b = 0; b < buckets_of(gradient.numel()); ++b) {
+      const CodedBucket coded = encode(gradient, b, signs);
+      all += coded.squares;
+      double squares = 0;
+      for (const uint8_t code : coded.codes) squares += double{value_of(code)} * value_of(code);
+      of_decoded += coded.scale * coded.scale * squares * static_cast<double>(coded.codes.size());
+    }
+    return all == 0 ? 0 : std::max(0.0, of_decoded / all - 1);
+  }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
+    finite_statistics(tag, gradient, 0);
+    const int64_t buckets = buckets_of(gradient.numel());
+    const uint64_t seed = seed_of(tag);
+    const RandomStream signs = signs_of(seed);
+    std::vector<float> scales(static_cast<size_t>(buckets));
+    std::vector<std::byte> planes(static_cast<size_t>(most_bytes(gradient.shape()) - 8 - 4 * buckets));
+    parallel_for(0, buckets, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const CodedBucket coded = encode(gradient, b, signs);
+        scales[static_cast<size_t>(b)] = static_cast<float>(coded.scale);
+        pack(coded.codes, planes_of(std::span(planes), b));
+      }
+    });
+    check_finite(tag, scales);
+    append_value(bytes, seed);
+    append_values<float>(bytes, scales);
+    append_values<std::byte>(bytes, planes);
+  }
+  void add(std::span<const std::byte> message, Tensor& sum) const override {
+    const int64_t n = sum.numel(), buckets = buckets_of(n);
+    ByteReader reader(message);
+    const RandomStream signs = signs_of(reader.value<uint64_t>());
+    std::vector<float> scales(static_cast<size_t>(buckets));
+    reader.values(std::span(scales));
+    check_scalers(scales);
+    const auto planes = reader.rest();
+    parallel_for(0, buckets, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const auto to = bucket_of(sum, b);
+        std::vector<float> x(static_cast<size_t>(padded(std::ssize(to))));
+        unpack(planes_of(planes, b), x);
+        transform(x);
+        flip_signs(x, signs, b);
+        for (size_t i = 0; i < to.size(); ++i) to[i] += scales[static_cast<size_t>(b)] * x[i];
+      }
+    });
+  }
+
+ private:
+  struct CodedBucket {
+    std::vector<uint8_t> codes;  ///< the sign in the highest of `bits_` bits, then the index of the level
+    double scale = 0;            ///< S/√d
+    double squares = 0;          ///< ‖x‖²
+  };
+
+  static int64_t buckets_of(int64_t n) { return kernels::bucket_count(n, kRotated); }
+  static int64_t padded(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
+  static std::span<float> bucket_of(const Tensor& tensor, int64_t b) {
+    return {tensor.data<float>() + b * kRotated,
+            static_cast<size_t>(std::min(kRotated, tensor.numel() - b * kRotated))};
+  }
+  static uint64_t seed_of(const GradientTag& tag) {
+    const auto words = RandomStream(tag.key).block(0);
+    return uint64_t{words[1]} << 32 | words[0];
+  }
+  static RandomStream signs_of(uint64_t seed) { return RandomStream({.seed = seed, .purpose = Purpose::codec}); }
+  /// The part of all planes that holds bucket b.
+  template <class Byte>
+  std::span<Byte> planes_of(std::span<Byte> planes, int64_t b) const {
+    const size_t full = bits_ * static_cast<size_t>(kRotated) / 8, begin = static_cast<size_t>(b) * full;
+    return planes.subspan(begin, std::min(full, planes.size() - begin));
+  }
+
+  float value_of(uint8_t code) const {
+    const uint8_t sign = static_cast<uint8_t>(1u << (bits_ - 1));
+    return (code & sign) != 0 ? -levels_[code ^ sign] : levels_[code];
+  }
+  CodedBucket encode(const Tensor& gradient, int64_t b, const RandomStream& signs) const {
+    const auto from = bucket_of(gradient, b);
+    std::vector<float> x(static_cast<size_t>(padded(std::ssize(from))));
+    std::ranges::copy(from, x.begin());
+    CodedBucket coded = {std::vector<uint8_t>(x.size())};
+    for (const float value : x) coded.squares += double{value} * value;
+    if (coded.squares == 0) return coded;
+    flip_signs(x, signs, b);
+    transform(x);
+    const auto normal = static_cast<float>(1 / std::sqrt(coded.squares));
+    double product = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float z = std::abs(x[i] * normal);
+      uint8_t code = 0;
+      for (size_t level = 1; level < levels_.size(); ++level)
+        code = static_cast<uint8_t>(code + (z > (levels_[level - 1] + levels_[level]) / 2));
+      product += double{std::abs(x[i])} * levels_[code];
+      coded.codes[i] = static_cast<uint8_t>(code | (x[i] < 0 ? 1u << (bits_ - 1) : 0));
+    }
+    coded.scale = coded.squares / product;
+    return coded;
+  }
+  void pack(std::span<const uint8_t> codes, std::span<std::byte> planes) const {
+    const size_t plane = (codes.size() + 7) / 8;
+    for (size_t bit = 0; bit < bits_; ++bit)
+      for (size_t i = 0; i < codes.size(); ++i)
+        planes[bit * plane + i / 8] |= static_cast<std::byte>((codes[i] >> (bits_ - 1 - bit) & 1u) << i % 8);
+  }
+  void unpack(std::span<const std::byte> planes, std::span<float> x) const {
+    const size_t plane = (x.size() + 7) / 8;
+    for (size_t i = 0; i < x.size(); ++i) {
+      uint32_t code = 0;
+      for (size_t bit = 0; bit < bits_; ++bit)
+        code = code << 1 | (static_cast<uint32_t>(planes[bit * plane + i / 8]) >> i % 8 & 1u);
+      x[i] = value_of(static_cast<uint8_t>(code));
+    }
+  }
+
+  size_t bits_;
+  std::vector<float> levels_;
+};
+
+std::unique_ptr<GradientCodec> make_hadamard(CodecOptions& options) {
+  const auto bits = static_cast<int>(options.integer("bits", 2, 1, 4));
+  options.finish();
+  return std::make_unique<Hadamard>(bits);
+}
+
+}  // namespace
+
+constinit const CodecEntry hadamard_entry = {"hadamard", "bits=2 (1 to 4)", "bits; and 32 for 4096, 64 a tensor",
+                                             "unbiased as the bucket of 4096 grows", make_hadamard};
+
+}  // namespace tern

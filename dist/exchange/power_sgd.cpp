@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "tern/core/error.h"
+#include "tern/dist/exchange/coded.h"
+#include "tern/dist/exchange/table.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/matmul.h"
+
+namespace tern {
+namespace {
+
+struct PowerSgdOptions {
+  int64_t rank = 2;   ///< k
+  int64_t start = 0;  ///< the first steps, which send floats
+
+  explicit PowerSgdOptions(CodecOptions& options)
+      : rank(options.integer("rank", 2, 1, 1024)), start(options.integer("start", 0, 0, int64_t{1} << 31)) {}
+};
+
+/// The sides of a gradient as a matrix: [n0, n1], for filters [out, in·kh·kw].
+struct MatrixSides {
+  int64_t n0 = 0, n1 = 0;
+
+  explicit MatrixSides(const Shape& shape) {
+    if (shape.rank() < 2 || shape.numel() == 0) return;
+    n0 = shape[0];
+    n1 = shape.numel() / n0;
+  }
+  /// Whether it pays to send a product of [n0, k] and [k, n1]: it must save half of the floats.
+  bool is_sent_as_product(int64_t k) const { return n0 > 0 && 2 * k * (n0 + n1) <= n0 * n1; }
+};
+
+Tensor product(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& options, const Shape& shape) {
+  Tensor y = Tensor::empty(shape, a.options());
+  kernels::matmul(a, b, options, y);
+  return y;
+}
+
+/// Makes the columns of p [n, k], on the CPU, orthonormal in their order, by Gram and Schmidt's method in f64. A column
+/// that depends on those before it becomes 0.
+void orthonormalise(Tensor& p) {
+  const int64_t n = p.shape()[0], k = p.shape()[1];
+  float* const x = p.data<float>();
+  const auto dot = [&](int64_t a, int64_t b) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += double{x[i * k + a]} * x[i * k + b];
+    return sum;
+  };
+  for (int64_t column = 0; column < k; ++column) {
+    const double before = std::sqrt(dot(column, column));
+    for (int64_t other = 0; other < column; ++other) {
+      const auto along = static_cast<float>(dot(column, other));
+      for (int64_t i = 0; i < n; ++i) x[i * k + column] -= along * x[i * k + other];
+    }
+    const double norm = std::sqrt(dot(column, column));
+    constexpr double kDependent = 1e-6;
+    const auto factor = static_cast<float>(norm > kDependent * before ? 1 / norm : 0);
+    for (int64_t i = 0; i < n; ++i) x[i * k + column] *= factor;
+  }
+}
+
+/// PowerSGD (Vogels et al., arXiv 1905.13727, algorithms 1 and 2; as epfml/powersgd's paper code and PyTorch's hook).
+/// The ranks' matrices M = gradient + error become the product of two narrow ones, by one step of power iteration that
+/// goes on from the last step's Q:
+///
+///   P = orthonormal columns of mean(M Q);  Q ← mean(MᵀP);  the mean gradient is P Qᵀ;  error ← M - P Qᵀ
+///
+/// Vectors, and matrices that would not be half as large, travel as floats with P. Each rank sends 8k(n0 + n1)(N-1)/N
+/// bytes for a matrix, in two all-reduces. The first `start` steps send all gradients as floats.
+class PowerSgd final : public Exchange {
+ public:
+  PowerSgd(GradientCodec& codec, Communicator& communicator, const PowerSgdOptions& options)
+      : Exchange(codec, communicator), options_(options) {}
+
+  StateDict state() const override {
+    StateDict state;
+    for (const auto& [name, kept] : kept_) {
+      state.add(name + kErrorPart, kept.error.clone());
+      state.add(name + kFactorPart, kept.q.clone());
+    }
+    return state;
+  }
+  void load_state(const StateDict& state) override {
+    kept_.clear();
+    for (const auto& [name, tensor] : state) {
+      const bool is_error = name.ends_with(kErrorPart), is_factor = name.ends_with(kFactorPart);
+      check_input(is_error || is_factor, "exchange powersgd: found state '", name, "', expected names that end with ",
+                  kErrorPart, " or ", kFactorPart);
+      const std::string owner = name.substr(0, name.rfind('#'));
+      (is_error ? kept_[owner].error : kept_[owner].q) = tensor.clone();
+    }
+    for (const auto& [name, kept] : kept_)
+      check_input(
+          kept.error.defined() && kept.q.defined() && kept.q.shape().rank() == 2 && kept.q.shape()[1] == options_.rank,
+          "exchange powersgd: the state of '", name, "' is not one of rank ", options_.rank);
+  }
+
+ protected:
+  MeansToCome begin(FusedGradients message) override {
+    Round round = start_round(message);
+    const Work work = communicator_.all_reduce(round.first.whole);
+    return [this, round = std::move(round), work]() mutable {
+      wait(work);
+      return finish(round);
+    };
+  }
+  bool runs_on_devices() const override { return true; }
+
+ private:
+  static constexpr const char* kErrorPart = "#error";
+  static constexpr const char* kFactorPart = "#factor";
+
+  /// What a matrix keeps from step to step.
+  struct Kept {
+    Tensor error;  ///< as the gradient
+    Tensor q;      ///< [n1, k]
+  };
+  /// A message under way.
+  struct Round {
+    FusedGradients message;
+    FlatTensors first;             ///< P of each matrix, and the other tensors
+    std::vector<Tensor> matrices;  ///< M [n0, n1]; undefined for tensors that travel as floats
+  };
+
+  Round start_round(const FusedGradients& message) {
+    const Stopwatch encoding(times_.encode);
+    Round round = {.message = message, .first = {}, .matrices = {}};
+    FusedGradients narrow = message;
+    for (size_t i = 0; i < message.size(); ++i) {
+      const auto& [tag, gradient] = message[i];
+      const MatrixSides sides(gradient.shape());
+      round.matrices.emplace_back();
+      if (tag.key.step < options_.start || !sides.is_sent_as_product(options_.rank)) continue;
+      Kept& kept = kept_of(tag, gradient, sides);
+      Tensor m = gradient.clone();
+      kernels::accumulate(kept.error, m);
+      round.matrices.back() = m.reshape({sides.n0, sides.n1});
+      narrow[i].gradient = product(round.matrices.back(), kept.q, {}, {sides.n0, options_.rank});
+    }
+    round.first = FlatTensors::copy(narrow);
+    return round;
+  }
+
+  std::vector<Tensor> finish(Round& round) {
+    const int ranks = communicator_.size();
+    std::vector<Tensor> results, factors;
+    FusedGradients second;
+    {
+      const Stopwatch decoding(times_.decode);
+      results = means(std::move(round.first), ranks);
+      for (size_t i = 0; i < results.size(); ++i) {
+        const Tensor& m = round.matrices[i];
+        if (!m.defined()) continue;
+        Tensor p = results[i].to(Device{}).clone();
+        orthonormalise(p);
+        results[i] = p.to(m.device());
+        second.push_back(
+            {round.message[i].tag, product(m, results[i], {.transpose_a = true}, {m.shape()[1], options_.rank})});
+      }
+      if (second.empty()) return results;
+    }
+    FlatTensors sums = FlatTensors::copy(second);
+    wait(communicator_.all_reduce(sums.whole));
+    const Stopwatch decoding(times_.decode);
+    const std::vector<Tensor> q = means(std::move(sums), ranks);
+    for (size_t i = 0, matrix = 0; i < results.size(); ++i) {
+      if (!round.matrices[i].defined()) continue;
+      const auto& [tag, gradient] = round.message[i];
+      results[i] = product(results[i], q[matrix], {.transpose_b = true}, round.matrices[i].shape());
+      Kept& kept = kept_.at(tag.name);
+      Tensor error = Tensor::empty_like(results[i]);
+      kernels::subtract(round.matrices[i], results[i], error);
+      kept.error = error.reshape(gradient.shape());
+      results[i] = results[i].reshape(gradient.shape());
+      keep_factor(kept, q[matrix++]);
+    }
+    return results;
+  }
+
+  Kept& kept_of(const GradientTag& tag, const Tensor& gradient, const MatrixSides& sides) {
+    Kept& kept = kept_[tag.name];
+    const Shape q_shape = {sides.n1, options_.rank};
+    if (!kept.q.defined()) {
+      kept.error = Tensor::zeros(gradient.shape());
+      kept.q = Tensor::empty(q_shape);
+      const RandomStream random = first_numbers(tag);
+      for (int64_t i = 0; i < kept.q.numel(); ++i) kept.q.data<float>()[i] = random.normal(static_cast<uint64_t>(i));
+    }
+    check_input(kept.q.shape() == q_shape && kept.error.shape() == gradient.shape(), "exchange powersgd: '", tag.name,
+                "': found a state of shape ", kept.error.shape(), ", expected ", gradient.shape());
+    kept.error = kept.error.to(gradient.device());
+    kept.q = kept.q.to(gradient.device());
+    return kept;
+  }
+  /// The same numbers on all ranks.
+  static RandomStream first_numbers(const GradientTag& tag) {
+    return RandomStream({.seed = tag.key.seed, .purpose = Purpose::power_sgd, .tensor = tag.key.tensor});
+  }
+  /// Keeps q for the next step. A column of zeros would stay one for ever, so it keeps the last step's numbers.
+  static void keep_factor(Kept& kept, const Tensor& q) {
+    Tensor next = q.to(Device{}).clone();
+    const Tensor last = kept.q.to(Device{});
+    const int64_t n = next.shape()[0], k = next.shape()[1];
+    for (int64_t column = 0; column < k; ++column) {
+      bool is_zero = true;
+      for (int64_t i = 0; i < n; ++i) is_zero = is_zero && next.data<float>()[i * k + column] == 0;
+      for (int64_t i = 0; is_zero && i < n; ++i)
+        next.data<float>()[i * k + column] = last.data<float>()[i * k + column];
+    }
+    kept.q = next.to(q.device());
+  }
+
+  PowerSgdOptions options_;
+  std::map<std::string, Kept> kept_;
+};
+
+ExchangePlan plan_power_sgd(const GradientCodec&, std::span<const CodedTensor> message, int ranks,
+                            CodecOptions& parameters) {
+  const PowerSgdOptions options(parameters);
+  int64_t first = 0, second = 0;
+  for (const CodedTensor& tensor : message) {
+    const MatrixSides sides(tensor.shape);
+    const bool as_product = sides.is_sent_as_product(options.rank);
+    first += as_product ? sides.n0 * options.rank : tensor.shape.numel();
+    second += as_product ? sides.n1 * options.rank : 0;
+  }
+  const auto elements = static_cast<double>(elements_of(message));
+  ExchangePlan plan = {{{.encoded = elements, .wire = all_reduce_load(4 * first, ranks)}}};
+  plan.phases.push_back({.wire = all_reduce_load(4 * second, ranks), .decoded = elements});
+  return plan;
+}
+
+}  // namespace
+
+constinit const ExchangeEntry power_sgd_entry = {
+    "powersgd",
+    "none",
+    "8·rank·(n0 + n1)·(N-1)/N for a matrix of n0 × n1, if that is at most half of its floats",
+    [](const GradientCodec& codec) { return codec.traits().promise == CodecPromise::exact; },
+    [](GradientCodec& codec, Communicator& communicator, CodecOptions& options) -> std::unique_ptr<Exchange> {
+      return std::make_unique<PowerSgd>(codec, communicator, PowerSgdOptions(options));
+    },
+    plan_power_sgd,
+    "rank=2, start=0 (the first steps send floats)"};
+
+}  // namespace tern

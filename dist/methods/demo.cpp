@@ -1,0 +1,110 @@
+#include "tern/dist/methods/demo.h"
+
+#include <cmath>
+
+#include "tern/core/error.h"
+#include "tern/dist/codec/blocks.h"
+#include "tern/dist/methods/replicas.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/matmul.h"
+
+namespace tern {
+namespace {
+
+constexpr int64_t kSide = 64, kRun = 64;
+
+AveragingOptions averaging_of(const Demo::Options& options) {
+  check_input(options.keep >= 1, "demo: ", options.keep, " coefficients, expected 1 or more");
+  check_input(options.decay > 0 && options.decay <= 1, "demo: a decay of ", options.decay, ", expected (0, 1]");
+  return {.codec = join({"topk-block:keep=", options.keep, ",side=", kSide, ",run=", kRun,
+                         ",short=full,bits=32,decay=", options.decay}),
+          .exchange = "allgather-sent"};
+}
+
+/// Transforms the rows of x [rows, n], in place.
+void transform_rows(const Tensor& x, const Tensor& c, bool inverse) {
+  Tensor y = Tensor::empty_like(x);
+  kernels::matmul(x, c, {.transpose_b = !inverse}, y);
+  x.copy_from(y);
+}
+
+/// Transforms the columns of x [n, columns], in place.
+void transform_columns(const Tensor& x, const Tensor& c, bool inverse) {
+  Tensor y = Tensor::empty_like(x);
+  kernels::matmul(c, x, {.transpose_a = inverse}, y);
+  x.copy_from(y);
+}
+
+}  // namespace
+
+const Tensor& BlockCosines::cosines(int64_t n) {
+  Tensor& c = cosines_[n];
+  if (c.defined()) return c;
+  c = Tensor::empty({n, n});
+  const auto count = static_cast<double>(n);
+  for (int64_t k = 0; k < n; ++k)
+    for (int64_t j = 0; j < n; ++j) {
+      const double angle = M_PI * static_cast<double>((2 * j + 1) * k) / (2 * count);
+      c.data<float>()[k * n + j] = static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / count) * std::cos(angle));
+    }
+  return c;
+}
+
+void BlockCosines::apply(Tensor& x, bool inverse) {
+  const BlockGrid grid(x.shape(), side_, run_);
+  if (grid.count() == 0) return;
+  const int64_t width = grid.tile_columns, rest = grid.columns % width;  // only a vector has a rest
+  const int64_t whole = x.numel() - rest;
+  const Tensor flat = x.reshape({x.numel()});
+  transform_rows(flat.slice(0, whole).reshape({whole / width, width}), cosines(width), inverse);
+  if (rest > 0) transform_rows(flat.slice(whole, x.numel()).reshape({1, rest}), cosines(rest), inverse);
+  if (grid.tile_rows == 1) return;
+  const Tensor matrix = x.reshape({grid.rows, grid.columns});
+  for (int64_t row = 0; row < grid.rows; row += grid.tile_rows)
+    transform_columns(matrix.slice(row, row + grid.tile_rows), cosines(grid.tile_rows), inverse);
+}
+
+Demo::Demo(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
+    : DistributedOptimizer(model, local),
+      communicator_(communicator),
+      options_(options),
+      parameters_(model.trained_parameters()),
+      cosines_(kSide, kRun),
+      averaging_(communicator, averaged_parameters(model, "demo"), averaging_of(options)) {}
+
+void Demo::begin_step(int64_t step) {
+  step_ = step;
+  averaging_.begin(step);
+}
+
+void Demo::step() {
+  check(step_.has_value(), "demo: step without begin_step");
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const auto& [name, parameter] = parameters_[i];
+    const Tensor gradient = parameter->gradient();
+    check(gradient.defined(), "demo: '", name, "' has no gradient in step ", *step_,
+          "; every parameter must take part in every step");
+    Tensor coefficients = Tensor::empty(gradient.shape());
+    coefficients.copy_from(gradient);
+    kernels::scale(coefficients, local_.learning_rate(), coefficients);
+    cosines_.transform(coefficients);
+    averaging_.give(i, coefficients);
+  }
+  std::vector<Tensor> means = averaging_.finish();
+  for (size_t i = 0; i < means.size(); ++i) {
+    cosines_.restore(means[i]);
+    for (float& value : means[i].span<float>()) value = static_cast<float>((value > 0) - (value < 0));
+    Parameter& parameter = *parameters_[i].parameter;
+    Tensor gradient = Tensor::empty_like(parameter.value());
+    gradient.copy_from(means[i]);
+    parameter.set_gradient(gradient);
+  }
+  local_.step();
+  if (options_.check_every > 0 && *step_ % options_.check_every == 0)
+    check_same_parameters(communicator_, parameters_, *step_);
+  step_.reset();
+}
+
+void Demo::consolidate() { broadcast_buffers(communicator_, model_, 0); }
+
+}  // namespace tern

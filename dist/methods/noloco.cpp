@@ -1,0 +1,129 @@
+#include "tern/dist/methods/noloco.h"
+
+#include <numeric>
+#include <utility>
+
+#include "tern/core/error.h"
+#include "tern/core/random.h"
+#include "tern/core/stopwatch.h"
+#include "tern/dist/methods/averaging.h"
+#include "tern/kernels/elementwise.h"
+
+namespace tern {
+namespace {
+
+constexpr std::string_view kOwnModel = "own.", kSlow = "slow.", kMomentum = "outer.";
+
+}  // namespace
+
+NoLoCo::NoLoCo(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
+    : DistributedOptimizer(model, local), communicator_(communicator), options_(options), own_(model) {
+  check_input(options.local_steps > 0, "noloco: ", options.local_steps, " local steps, expected 1 or more");
+  check_input(options.lr > 0, "noloco: an outer learning rate of ", options.lr, ", expected above 0");
+  check_input(options.momentum >= 0 && options.momentum < 1, "noloco: an outer momentum of ", options.momentum,
+              ", expected [0, 1)");
+  averaged_parameters(model, "noloco");  // checks their dtype
+}
+
+void NoLoCo::begin_step(int64_t step) {
+  step_ = step;
+  own_.take_back();
+  const auto parameters = own_.values();
+  const size_t count = own_.parameters().size();
+  if (velocity_.empty()) {
+    check(step == 0, "noloco: step ", step, " of a run that was neither begun nor loaded");
+    for (size_t i = 0; i < count; ++i) {
+      velocity_.push_back(Tensor::empty_like(parameters[i]));
+      velocity_.back().fill(0);
+    }
+  }
+  if (!slow_.empty()) return;
+  check(step % options_.local_steps == 0, "noloco: step ", step, " lies within a round of ", options_.local_steps,
+        " steps that was neither begun nor loaded");
+  slow_ = clones_of(std::span(parameters).first(count));
+}
+
+void NoLoCo::step() {
+  check(!slow_.empty(), "noloco: step without begin_step");
+  local_.step();
+  if ((step_ + 1) % options_.local_steps == 0) meet();
+}
+
+int NoLoCo::partner(int64_t step) const {
+  std::vector<int> order(static_cast<size_t>(communicator_.size()));
+  std::iota(order.begin(), order.end(), 0);
+  const RandomStream random({.seed = options_.seed, .purpose = Purpose::pairs, .step = static_cast<uint32_t>(step)});
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, static_cast<uint32_t>(i))]);
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i] == communicator_.rank()) return (i ^ 1) < order.size() ? order[i ^ 1] : order[i];
+  return communicator_.rank();
+}
+
+FlatTensors NoLoCo::offer() const {
+  const std::vector<Tensor> values = own_.values();
+  FusedGradients parts;
+  for (size_t i = 0; i < slow_.size(); ++i) {
+    Tensor change = Tensor::empty_like(slow_[i]);
+    kernels::subtract(values[i], slow_[i], change);
+    parts.push_back({{}, change});
+  }
+  for (const Tensor& slow : slow_) parts.push_back({{}, slow});
+  for (size_t i = slow_.size(); i < values.size(); ++i) parts.push_back({{}, values[i]});
+  return FlatTensors::copy(parts);
+}
+
+void NoLoCo::meet() {
+  FlatTensors mean = offer();
+  const int other = partner(step_);
+  const bool alone = other == communicator_.rank();
+  // A rank that stays alone takes part too, with nothing.
+  const Tensor mine = alone ? mean.whole.slice(0, 0) : mean.whole;
+  Tensor theirs = Tensor::empty_like(mine);
+  std::vector<int64_t> counts(static_cast<size_t>(communicator_.size()));
+  counts[static_cast<size_t>(other)] = mine.numel();
+  const Work work = communicator_.all_to_all(mine, counts, theirs, counts);
+  {
+    const Stopwatch waiting(times_.wait);
+    work.wait();
+  }
+  if (!alone) {
+    kernels::accumulate(theirs, mean.whole);
+    kernels::scale(mean.whole, 0.5, mean.whole);
+  }
+  const std::vector<Tensor> values = own_.values();
+  const size_t count = slow_.size();
+  for (size_t i = 0; i < count; ++i) {
+    Tensor step = Tensor::empty_like(slow_[i]), mean_slow = Tensor::empty_like(slow_[i]);
+    step.copy_from(mean.parts[i]);
+    mean_slow.copy_from(mean.parts[count + i]);
+    kernels::subtract(mean_slow, slow_[i], mean_slow);
+    kernels::accumulate(mean_slow, step);
+    kernels::scale(step, options_.lr, step);
+    kernels::scale(velocity_[i], options_.momentum, velocity_[i]);
+    kernels::accumulate(step, velocity_[i]);
+    kernels::accumulate(velocity_[i], slow_[i]);
+    values[i].copy_from(slow_[i]);
+  }
+  for (size_t i = count; i < values.size(); ++i) values[i].copy_from(mean.parts[count + i]);
+  slow_.clear();
+}
+
+StateDict NoLoCo::state() {
+  check(own_.shows_mean() || velocity_.empty(), "noloco: a checkpoint is taken after consolidate");
+  StateDict state;
+  own_.add_to(state, kOwnModel);
+  for (size_t i = 0; i < slow_.size(); ++i) state.add(std::string(kSlow) + own_.name(i), slow_[i]);
+  for (size_t i = 0; i < velocity_.size(); ++i) state.add(std::string(kMomentum) + own_.name(i), velocity_[i]);
+  return state;
+}
+
+void NoLoCo::load_state(const StateDict& state, int64_t steps) {
+  const std::vector<Tensor> values = own_.values();
+  const auto parameters = std::span(values).first(own_.parameters().size());
+  own_.prepare_load(steps > 0);
+  slow_ = steps % options_.local_steps == 0 ? std::vector<Tensor>() : clones_of(parameters);
+  velocity_ = steps == 0 ? std::vector<Tensor>() : clones_of(parameters);
+  copy_state(state, this->state(), "a round of NoLoCo");
+}
+
+}  // namespace tern
