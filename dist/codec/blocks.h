@@ -18,6 +18,8 @@ struct BlockGrid {
 
   int64_t count() const { return across() == 0 ? 0 : rows / tile_rows * across(); }
   int64_t elements(int64_t block) const { return tile_rows * width(block); }
+  /// The length of a block's rows. Their elements are neighbours in the tensor.
+  int64_t width(int64_t block) const { return std::min(tile_columns, columns - block % across() * tile_columns); }
   /// The tensor's element that is element `i` of a block, which is row-major.
   int64_t at(int64_t block, int64_t i) const {
     const int64_t w = width(block);
@@ -26,7 +28,6 @@ struct BlockGrid {
 
  private:
   int64_t across() const { return columns == 0 ? 0 : (columns + tile_columns - 1) / tile_columns; }
-  int64_t width(int64_t block) const { return std::min(tile_columns, columns - block % across() * tile_columns); }
 };
 
 }  // namespace tern

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -37,29 +39,44 @@ std::vector<float> normal_levels(int bits) {
   return {levels.begin(), levels.end()};
 }
 
+/// For each byte, its bits as eight bytes: bit i is the lowest bit of byte i.
+constexpr std::array<uint64_t, 256> kSpread = [] {
+  std::array<uint64_t, 256> spread = {};
+  for (uint64_t byte = 0; byte < 256; ++byte)
+    for (uint64_t bit = 0; bit < 8; ++bit) spread[byte] |= (byte >> bit & 1u) << (8 * bit);
+  return spread;
+}();
+
+/// The lowest bits of eight bytes as one byte: the inverse of kSpread.
+uint8_t gather_bits(uint64_t bytes) {
+  return static_cast<uint8_t>((bytes & 0x0101010101010101u) * 0x0102040810204080u >> 56);
+}
+
+void add_and_subtract(float* __restrict a, float* __restrict b, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const float sum = a[i] + b[i], difference = a[i] - b[i];
+    a[i] = sum;
+    b[i] = difference;
+  }
+}
+
 /// x ← Hx for the Hadamard matrix H of ±1 with d = x.size() rows, a power of two.
 void transform(std::span<float> x) {
   for (size_t half = 1; half < x.size(); half *= 2)
-    for (size_t first = 0; first < x.size(); first += 2 * half) {
-      float* const a = x.data() + first;
-      float* const b = a + half;
-      for (size_t i = 0; i < half; ++i) {
-        const float sum = a[i] + b[i], difference = a[i] - b[i];
-        a[i] = sum;
-        b[i] = difference;
-      }
-    }
+    for (size_t first = 0; first < x.size(); first += 2 * half)
+      add_and_subtract(x.data() + first, x.data() + first + half, half);
 }
 
 /// Changes the signs of x by the random bits of `stream` from `bucket` on.
 void flip_signs(std::span<float> x, const RandomStream& stream, int64_t bucket) {
-  constexpr size_t kSignsInBlock = 128;  // of a block of random words
+  constexpr size_t kSignsInBlock = 128;  // of random words
   const auto first_block = static_cast<uint32_t>(bucket * kRotated / static_cast<int64_t>(kSignsInBlock));
   for (size_t begin = 0; begin < x.size(); begin += kSignsInBlock) {
     const auto words = stream.block(first_block + static_cast<uint32_t>(begin / kSignsInBlock));
-    for (size_t i = begin; i < std::min(begin + kSignsInBlock, x.size()); ++i) {
-      const size_t bit = i - begin;
-      x[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(x[i]) ^ (words[bit / 32] >> (bit % 32) << 31));
+    const size_t count = std::min(kSignsInBlock, x.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      float& value = x[begin + i];
+      value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ (words[i / 32] >> (i % 32) << 31));
     }
   }
 }
@@ -72,7 +89,14 @@ void flip_signs(std::span<float> x, const RandomStream& stream, int64_t bucket) 
 /// bits after the other: the signs, then the index of the level, the highest bit first.
 class Hadamard final : public GradientCodec {
  public:
-  explicit Hadamard(int bits) : bits_(static_cast<size_t>(bits)), levels_(normal_levels(bits)) {}
+  explicit Hadamard(int bits) : bits_(static_cast<size_t>(bits)) {
+    const std::vector<float> levels = normal_levels(bits);
+    for (size_t i = 0; i < levels.size(); ++i) {
+      values_[i] = levels[i];
+      values_[levels.size() + i] = -levels[i];
+      if (i > 0) borders_.push_back((levels[i - 1] + levels[i]) / 2);
+    }
+  }
 
   std::string spec() const override { return join({"hadamard:bits=", bits_}); }
   CodecTraits traits() const override { return {.bits = static_cast<double>(bits_)}; }
@@ -90,7 +114,7 @@ class Hadamard final : public GradientCodec {
       const CodedBucket coded = encode(gradient, b, signs);
       all += coded.squares;
       double squares = 0;
-      for (const uint8_t code : coded.codes) squares += double{value_of(code)} * value_of(code);
+      for (const uint8_t code : coded.codes) squares += double{values_[code]} * values_[code];
       of_decoded += coded.scale * coded.scale * squares * static_cast<double>(coded.codes.size());
     }
     return all == 0 ? 0 : std::max(0.0, of_decoded / all - 1);
@@ -161,10 +185,6 @@ class Hadamard final : public GradientCodec {
     return planes.subspan(begin, std::min(full, planes.size() - begin));
   }
 
-  float value_of(uint8_t code) const {
-    const uint8_t sign = static_cast<uint8_t>(1u << (bits_ - 1));
-    return (code & sign) != 0 ? -levels_[code ^ sign] : levels_[code];
-  }
   CodedBucket encode(const Tensor& gradient, int64_t b, const RandomStream& signs) const {
     const auto from = bucket_of(gradient, b);
     std::vector<float> x(static_cast<size_t>(padded(std::ssize(from))));
@@ -174,37 +194,43 @@ class Hadamard final : public GradientCodec {
     if (coded.squares == 0) return coded;
     flip_signs(x, signs, b);
     transform(x);
-    const auto normal = static_cast<float>(1 / std::sqrt(coded.squares));
+    quantize(x, static_cast<float>(1 / std::sqrt(coded.squares)), coded.codes);
     double product = 0;
-    for (size_t i = 0; i < x.size(); ++i) {
-      const float z = std::abs(x[i] * normal);
-      uint8_t code = 0;
-      for (size_t level = 1; level < levels_.size(); ++level)
-        code = static_cast<uint8_t>(code + (z > (levels_[level - 1] + levels_[level]) / 2));
-      product += double{std::abs(x[i])} * levels_[code];
-      coded.codes[i] = static_cast<uint8_t>(code | (x[i] < 0 ? 1u << (bits_ - 1) : 0));
-    }
+    for (size_t i = 0; i < x.size(); ++i) product += double{x[i]} * values_[coded.codes[i]];
     coded.scale = coded.squares / product;
     return coded;
   }
+  /// The code of each x · normal.
+  void quantize(std::span<const float> x, float normal, std::span<uint8_t> codes) const {
+    for (size_t i = 0; i < x.size(); ++i) codes[i] = x[i] < 0 ? 1 : 0;
+    for (size_t bit = 1; bit < bits_; ++bit)
+      for (uint8_t& code : codes) code = static_cast<uint8_t>(code << 1);
+    for (const float border : borders_)
+      for (size_t i = 0; i < x.size(); ++i)
+        codes[i] = static_cast<uint8_t>(codes[i] + (std::abs(x[i] * normal) > border));
+  }
   void pack(std::span<const uint8_t> codes, std::span<std::byte> planes) const {
     const size_t plane = (codes.size() + 7) / 8;
-    for (size_t bit = 0; bit < bits_; ++bit)
-      for (size_t i = 0; i < codes.size(); ++i)
-        planes[bit * plane + i / 8] |= static_cast<std::byte>((codes[i] >> (bits_ - 1 - bit) & 1u) << i % 8);
+    for (size_t group = 0; group < plane; ++group) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, &codes[8 * group], std::min<size_t>(8, codes.size() - 8 * group));
+      for (size_t bit = 0; bit < bits_; ++bit)
+        planes[bit * plane + group] = static_cast<std::byte>(gather_bits(eight >> (bits_ - 1 - bit)));
+    }
   }
   void unpack(std::span<const std::byte> planes, std::span<float> x) const {
     const size_t plane = (x.size() + 7) / 8;
-    for (size_t i = 0; i < x.size(); ++i) {
-      uint32_t code = 0;
+    for (size_t group = 0; group < plane; ++group) {
+      uint64_t eight = 0;
       for (size_t bit = 0; bit < bits_; ++bit)
-        code = code << 1 | (static_cast<uint32_t>(planes[bit * plane + i / 8]) >> i % 8 & 1u);
-      x[i] = value_of(static_cast<uint8_t>(code));
+        eight = eight << 1 | kSpread[static_cast<size_t>(planes[bit * plane + group])];
+      for (size_t i = 8 * group; i < std::min(8 * group + 8, x.size()); ++i, eight >>= 8) x[i] = values_[eight & 15u];
     }
   }
 
   size_t bits_;
-  std::vector<float> levels_;
+  std::vector<float> borders_;         ///< between the magnitudes of levels
+  std::array<float, 16> values_ = {};  ///< the level of each code
 };
 
 std::unique_ptr<GradientCodec> make_hadamard(CodecOptions& options) {

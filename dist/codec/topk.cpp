@@ -19,13 +19,23 @@ uint32_t magnitude_bits(float value) { return std::bit_cast<uint32_t>(value) & 0
 /// The places of the k elements of largest magnitude, in rising order; of equal magnitudes, the first ones.
 /// `magnitudes` are of `magnitude_bits`.
 std::vector<uint32_t> largest(std::span<const uint32_t> magnitudes, int64_t k) {
-  std::vector<uint32_t> sorted(magnitudes.begin(), magnitudes.end());
-  std::ranges::nth_element(sorted, sorted.begin() + k - 1, std::greater());
-  const uint32_t smallest = sorted[static_cast<size_t>(k - 1)];
-  int64_t equals = k - std::ranges::count_if(magnitudes, [=](uint32_t m) { return m > smallest; });
+  constexpr int kShift = 20;  // a bin for each exponent and the first three bits of its fraction
+  std::array<int64_t, size_t{1} << (31 - kShift)> bins = {};
+  for (const uint32_t m : magnitudes) ++bins[m >> kShift];
+  size_t bin = bins.size();
+  int64_t above = 0;  // elements in higher bins
+  while (above + bins[bin - 1] < k) above += bins[--bin];
+  --bin;  // that of the smallest magnitude which is kept
+  std::vector<uint32_t> in_bin;
+  for (const uint32_t m : magnitudes)
+    if (m >> kShift == bin) in_bin.push_back(m);
+  std::ranges::nth_element(in_bin, in_bin.begin() + (k - above - 1), std::greater());
+  const uint32_t smallest = in_bin[static_cast<size_t>(k - above - 1)];
+  int64_t equals = k - above - std::ranges::count_if(in_bin, [=](uint32_t m) { return m > smallest; });
   std::vector<uint32_t> places;
+  places.reserve(static_cast<size_t>(k));
   for (size_t i = 0; i < magnitudes.size(); ++i)
-    if (magnitudes[i] > smallest || (magnitudes[i] == smallest && equals-- > 0))
+    if (magnitudes[i] >= smallest && (magnitudes[i] > smallest || equals-- > 0))
       places.push_back(static_cast<uint32_t>(i));
   return places;
 }
@@ -217,9 +227,12 @@ class BlockTopK final : public GradientCodec {
     parallel_for(0, grid.count(), 4, [&](int64_t begin, int64_t end) {
       std::vector<uint32_t> magnitudes;
       for (int64_t b = begin; b < end; ++b) {
-        const int64_t n = grid.elements(b);
+        const int64_t n = grid.elements(b), width = grid.width(b);
         magnitudes.resize(static_cast<size_t>(n));
-        for (int64_t i = 0; i < n; ++i) magnitudes[static_cast<size_t>(i)] = magnitude_bits(g[grid.at(b, i)]);
+        for (int64_t i = 0; i < n; i += width) {
+          const float* const row = g + grid.at(b, i);
+          std::transform(row, row + width, magnitudes.begin() + i, magnitude_bits);
+        }
         chosen[static_cast<size_t>(b)] = largest(magnitudes, kept(n));
       }
     });

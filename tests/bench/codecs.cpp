@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tern/dist/codec/codec.h"
 #include "tern/kernels/codec.h"
 #include "tests/bench/case.h"
 
@@ -18,7 +19,7 @@ Tensor gradient() {
   return g;
 }
 
-void add(std::vector<Case>& cases, const char* name, std::function<std::function<void()>()> prepare) {
+void add(std::vector<Case>& cases, const std::string& name, std::function<std::function<void()>()> prepare) {
   cases.push_back({name, 1, std::move(prepare), {kNumel * sizeof(float), "GB/s of float32"}});
 }
 
@@ -33,6 +34,25 @@ std::function<void()> decode_add(const Tensor& units, int64_t bucket, int64_t le
   return [=, codes = message.codes.reshape({1, -1}), sum = kernels::DecodedGradient{Tensor::zeros({kNumel})}] {
     kernels::dequantize_add({&sum, 1}, codes, units, bucket, levels);
   };
+}
+
+/// A codec's whole encoding of a matrix, and the decoding of its message into a sum.
+void add_codec(std::vector<Case>& cases, const char* name, const char* spec) {
+  const Shape shape = {5000, 5000};
+  const GradientTag tag = {"weight", kKey};
+  const std::string prefix = std::string("codec/") + name;
+  add(cases, prefix + "_encode/25m", [=] {
+    return [=, codec = std::shared_ptr(make_codec(spec)), g = gradient().reshape(shape)] {
+      std::vector<std::byte> bytes;
+      codec->encode(tag, g, bytes);
+    };
+  });
+  add(cases, prefix + "_decode_add/25m", [=] {
+    const auto codec = std::shared_ptr(make_codec(spec));
+    std::vector<std::byte> bytes;
+    codec->encode(tag, gradient().reshape(shape), bytes);
+    return [=, sum = Tensor::zeros(shape)]() mutable { codec->decode_add(tag, bytes, sum); };
+  });
 }
 
 }  // namespace
@@ -63,6 +83,8 @@ void add_codecs(std::vector<Case>& cases) {
     };
   });
   add(cases, "codec/qsgd4_decode_add/25m", [] { return decode_add(Tensor::full({kBuckets}, 3e-3), kBucket, kLevels); });
+  add_codec(cases, "hadamard2", "hadamard:bits=2");
+  add_codec(cases, "topk_block", "topk-block");
 }
 
 }  // namespace tern::bench

@@ -44,10 +44,16 @@ TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
       {"--codec", "error-feedback:qsgd:bits=4", "--stale", "1"},
       {"--codec", "onebit", "--exchange", "reduce-scatter", "--stale", "1"},
       {"--method", "local-sgd", "--local-steps", "3", "--codec", "ternary"},
+      {"--exchange", "powersgd:rank=1,start=2"},
+      {"--codec", "hadamard:bits=3"},
+      {"--method", "diloco", "--local-steps", "4", "--fragments", "2", "--delay", "1", "--mix", "0.3"},
+      {"--method", "sparseloco", "--local-steps", "3", "--exchange", "allgather-sent"},
+      {"--method", "noloco", "--local-steps", "3"},
+      {"--method", "demo", "--optimizer", "sgd", "--lr", "0.001"},
       {"--method", "ist", "--local-steps", "3"},
       {"--method", "ist", "--local-steps", "3", "--exchange", "peer", "--codec", "fp16", "--ist-scope", "filters"}};
   for (const auto& method : methods) {
-    SCOPED_TRACE(method.empty() ? "none" : method[1]);
+    SCOPED_TRACE(testing::PrintToString(method));
     const Arguments common = joined(workers(4, {"--iterations", "8", "--check-every", "3"}), method);
     const auto threads = train(joined(common, {"--save", place("threads")}));
     ASSERT_EQ(threads.size(), 8);
@@ -69,6 +75,8 @@ TEST_F(TrainLenetWorkers, BatchSizesMeanTheSameWithEveryMethod) {
   const std::pair<Arguments, const char*> methods[] = {
       {{}, "batch 16 (8 a worker, 16 an update)"},
       {{"--method", "local-sgd"}, "batch 16 (8 a worker, 8 an update)"},
+      {{"--method", "demo", "--optimizer", "sgd"}, "batch 16 (8 a worker, 16 an update)"},
+      {{"--method", "noloco"}, "batch 16 (8 a worker, 8 an update)"},
       {{"--method", "ist"}, "batch 16 (8 a worker, 8 an update)"}};
   for (const auto& [method, text] : methods) {
     SCOPED_TRACE(text);
@@ -183,6 +191,19 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "2", "--transport", "socket", "--max-restarts", "1"}, "it needs --checkpoint DIR"},
       {{"--workers", "2", "--weight-decay-in-gradient"}, "it needs --weight-decay"},
       {{"--workers", "2", "--local-steps", "3"}, "--local-steps would change nothing"},
+      {{"--workers", "2", "--method", "local-sgd", "--outer-lr", "1"}, "it belongs to --method diloco, sparseloco and"},
+      {{"--workers", "2", "--method", "sparseloco", "--outer-momentum", "0.9"}, "--method diloco and noloco"},
+      {{"--workers", "2", "--method", "diloco", "--fragments", "11"}, "found 11, expected at most --local-steps, 10"},
+      {{"--workers", "2", "--method", "diloco", "--fragments", "9"}, "9 fragments, expected 1 to 8"},
+      {{"--workers", "2", "--method", "diloco", "--delay", "10"}, "found 10, expected less than --local-steps, 10"},
+      {{"--workers", "2", "--method", "diloco", "--mix", "1"}, "--mix: found 1"},
+      {{"--workers", "2", "--method", "noloco", "--fragments", "2"}, "it belongs to --method diloco"},
+      {{"--workers", "2", "--method", "noloco", "--codec", "fp16"}, "--method noloco sends floats"},
+      {{"--workers", "2", "--method", "sparseloco", "--codec", "ternary"}, "expected topk-block, topk or randk with"},
+      {{"--workers", "2", "--method", "demo"}, "--optimizer: found momentum, expected sgd with --method demo"},
+      {{"--workers", "2", "--method", "demo", "--optimizer", "sgd", "--clip-norm", "1"},
+       "--clip-norm and --method demo"},
+      {{"--workers", "2", "--exchange", "powersgd:rank=0"}, "exchange powersgd: rank=0; expected a whole number"},
       {{"--workers", "2", "--method", "local-sgd", "--ist-scope", "fc"}, "it belongs to --method ist"},
       {{"--workers", "2", "--method", "local-sgd", "--ema-decay", "0.9"}, "--ema-decay and --method local-sgd"},
       {{"--workers", "2", "--method", "ist", "--exchange", "ring"}, "expected coordinator|peer"},
@@ -331,11 +352,16 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
 }
 
 TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
-  for (const char* method : {"local-sgd", "ist"}) {
-    SCOPED_TRACE(method);
+  const Arguments methods[] = {{"local-sgd"},
+                               {"ist"},
+                               {"sparseloco"},
+                               {"noloco"},
+                               {"diloco", "--fragments", "2", "--delay", "2", "--mix", "0.5"}};
+  for (const Arguments& method : methods) {
+    SCOPED_TRACE(method[0]);
     std::filesystem::remove_all(place("run"));
-    const Arguments recipe =
-        workers(4, {"--method", method, "--local-steps", "4", "--epochs", "3", "--local-batch-size", "8"});
+    const Arguments recipe = workers(
+        4, joined(joined({"--method"}, method), {"--local-steps", "4", "--epochs", "3", "--local-batch-size", "8"}));
     const Arguments run_in = {"--checkpoint", place("run"), "--checkpoint-every", "7"};
     const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
     const auto unbroken = train(joined(recipe, {"--save", place("unbroken")}));
@@ -421,6 +447,9 @@ TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
   };
   const double every_step = payload({});
   EXPECT_NEAR(payload({"--method", "local-sgd", "--local-steps", "3"}), every_step / 3, every_step / 100);
+  EXPECT_NEAR(payload({"--method", "diloco", "--local-steps", "3"}), every_step / 3, every_step / 100);
+  EXPECT_NEAR(payload({"--method", "noloco", "--local-steps", "3"}), 2 * every_step / 3, every_step / 100);
+  EXPECT_LT(payload({"--method", "sparseloco", "--local-steps", "3"}), every_step / 300);
   EXPECT_LT(payload({"--method", "ist", "--local-steps", "3"}), every_step / 2);
 }
 
