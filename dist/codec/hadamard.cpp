@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <numbers>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -19,7 +21,7 @@ constexpr int64_t kRotated = 4096;
 /// The positive Lloyd-Max levels of the standard normal distribution, for 2^bits levels: each level is the mean of its
 /// cell, and each border is the middle between two levels (Max, 1960).
 std::vector<float> normal_levels(int bits) {
-  const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); };
+  const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); };
   const auto share_above = [](double x) { return std::erfc(x / std::sqrt(2.0)) / 2; };
   const size_t half = size_t{1} << (bits - 1);
   std::vector<double> levels;
@@ -135,7 +137,8 @@ class Hadamard final : public GradientCodec {
         pack(coded.codes, planes_of(std::span(planes), b));
       }
     });
-    check_finite(tag, scales);
+    check_input(std::ranges::all_of(scales, is_in_range), "codec ", spec(), ", tensor '", tag.name,
+                "': found a norm that leaves the range of f32 when it is decoded");
     append_value(bytes, seed);
     append_values<float>(bytes, scales);
     append_values<std::byte>(bytes, planes);
@@ -146,7 +149,7 @@ class Hadamard final : public GradientCodec {
     const RandomStream signs = signs_of(reader.value<uint64_t>());
     std::vector<float> scales(static_cast<size_t>(buckets));
     reader.values(std::span(scales));
-    check_scalers(scales);
+    check(std::ranges::all_of(scales, is_in_range), "message has a scale out of range");
     const auto planes = reader.rest();
     parallel_for(0, buckets, 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
@@ -167,6 +170,11 @@ class Hadamard final : public GradientCodec {
     double squares = 0;          ///< ‖x‖²
   };
 
+  /// Whether a decoded element, a sum of up to 4096 levels times the scale, is finite.
+  static bool is_in_range(float scale) {
+    constexpr float kMostLevel = 3;
+    return scale >= 0 && scale <= std::numeric_limits<float>::max() / (kMostLevel * kRotated);
+  }
   static int64_t buckets_of(int64_t n) { return kernels::bucket_count(n, kRotated); }
   static int64_t padded(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
   static std::span<float> bucket_of(const Tensor& tensor, int64_t b) {
@@ -192,22 +200,22 @@ class Hadamard final : public GradientCodec {
     CodedBucket coded = {std::vector<uint8_t>(x.size())};
     for (const float value : x) coded.squares += double{value} * value;
     if (coded.squares == 0) return coded;
+    const double norm = std::sqrt(coded.squares);
+    for (float& value : x) value = static_cast<float>(value / norm);
     flip_signs(x, signs, b);
     transform(x);
-    quantize(x, static_cast<float>(1 / std::sqrt(coded.squares)), coded.codes);
+    quantize(x, coded.codes);
     double product = 0;
     for (size_t i = 0; i < x.size(); ++i) product += double{x[i]} * values_[coded.codes[i]];
-    coded.scale = coded.squares / product;
+    coded.scale = norm / product;
     return coded;
   }
-  /// The code of each x · normal.
-  void quantize(std::span<const float> x, float normal, std::span<uint8_t> codes) const {
+  void quantize(std::span<const float> x, std::span<uint8_t> codes) const {
     for (size_t i = 0; i < x.size(); ++i) codes[i] = x[i] < 0 ? 1 : 0;
     for (size_t bit = 1; bit < bits_; ++bit)
       for (uint8_t& code : codes) code = static_cast<uint8_t>(code << 1);
     for (const float border : borders_)
-      for (size_t i = 0; i < x.size(); ++i)
-        codes[i] = static_cast<uint8_t>(codes[i] + (std::abs(x[i] * normal) > border));
+      for (size_t i = 0; i < x.size(); ++i) codes[i] = static_cast<uint8_t>(codes[i] + (std::abs(x[i]) > border));
   }
   void pack(std::span<const uint8_t> codes, std::span<std::byte> planes) const {
     const size_t plane = (codes.size() + 7) / 8;

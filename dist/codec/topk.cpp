@@ -2,6 +2,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -19,6 +21,13 @@ uint32_t magnitude_bits(float value) { return std::bit_cast<uint32_t>(value) & 0
 /// The places of the k elements of largest magnitude, in rising order; of equal magnitudes, the first ones.
 /// `magnitudes` are of `magnitude_bits`.
 std::vector<uint32_t> largest(std::span<const uint32_t> magnitudes, int64_t k) {
+  const auto n = std::ssize(magnitudes);
+  std::vector<uint32_t> places;
+  if (k == n) {
+    places.resize(magnitudes.size());
+    std::iota(places.begin(), places.end(), 0u);
+    return places;
+  }
   constexpr int kShift = 20;  // a bin for each exponent and the first three bits of its fraction
   std::array<int64_t, size_t{1} << (31 - kShift)> bins = {};
   for (const uint32_t m : magnitudes) ++bins[m >> kShift];
@@ -32,7 +41,6 @@ std::vector<uint32_t> largest(std::span<const uint32_t> magnitudes, int64_t k) {
   std::ranges::nth_element(in_bin, in_bin.begin() + (k - above - 1), std::greater());
   const uint32_t smallest = in_bin[static_cast<size_t>(k - above - 1)];
   int64_t equals = k - above - std::ranges::count_if(in_bin, [=](uint32_t m) { return m > smallest; });
-  std::vector<uint32_t> places;
   places.reserve(static_cast<size_t>(k));
   for (size_t i = 0; i < magnitudes.size(); ++i)
     if (magnitudes[i] >= smallest && (magnitudes[i] > smallest || equals-- > 0))
@@ -93,7 +101,7 @@ constexpr int64_t kTableBytes = 4 * (1 + kValueCodes);
 
 /// The codes of the values of a tensor (SparseLoCo: one-covenant/templar, compress.py). With mean v̄ and standard
 /// deviation σ (over n - 1), code q = clamp(round((v - v̄) / (6σ/4)) + 2, 0, 3) stands for v̄ plus the mean of v - v̄
-/// over all values with this code.
+/// over all values with this code. If there are at most four values, each has a code of its own, so that none is lost.
 struct ValueTable {
   float mean = 0;
   std::array<float, kValueCodes> offsets = {};
@@ -110,7 +118,8 @@ struct ValueTable {
     double sums[kValueCodes] = {}, counts[kValueCodes] = {};
     for (const float v : values) {
       const double place = deviation > 0 ? std::nearbyint((v - middle) / (6 * deviation / kValueCodes)) : 0;
-      const auto code = static_cast<uint8_t>(std::clamp(place + 2, 0.0, kValueCodes - 1.0));
+      const bool few = values.size() <= kValueCodes;
+      const auto code = static_cast<uint8_t>(few ? codes.size() : std::clamp(place + 2, 0.0, kValueCodes - 1.0));
       codes.push_back(code);
       sums[code] += v - middle;
       counts[code] += 1;
@@ -191,16 +200,15 @@ class BlockTopK final : public GradientCodec {
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     const BlockGrid grid(sum.shape(), options_.side, options_.run);
     ByteReader reader(message);
-    std::vector<uint8_t> none;
-    ValueTable table({}, none);
-    if (coded()) table = ValueTable(reader);
+    std::optional<ValueTable> table;
+    if (coded()) table.emplace(reader);
     std::vector<int64_t> elements = read_places(grid, reader);
     std::vector<float> values(elements.size());
     if (coded()) {
       BitReader bits(reader.rest());
       for (float& value : values) {
         const uint32_t high = bits.bit();
-        value = table.value(high << 1 | bits.bit());
+        value = table->value(high << 1 | bits.bit());
       }
       bits.finish();
     } else {
@@ -293,7 +301,7 @@ constinit const CodecEntry topk_entry = {"topk", "ratio=0.01 (of the elements, r
 
 constinit const CodecEntry topk_block_entry = {
     "topk-block",
-    "keep=64 (of a block of side × side), side=64 (a matrix is cut into such tiles), run=4096 (a vector's blocks), "
+    "keep=64 (of a block of side × side), side=64 (a matrix is cut into such tiles), run=side² (a vector's blocks), "
     "short=share|full (what a shorter block keeps), bits=2|32 (of a value), decay=0 (of the residual; 0: no error "
     "feedback)",
     "keep·(log2(side²) + bits) / side²; and 160 a tensor with bits=2", "contraction; error feedback if decay is not 0",

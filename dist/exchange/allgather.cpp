@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "tern/core/parallel.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
 
@@ -40,18 +43,23 @@ class AllGatherSent final : public AllGather {
   bool runs_on_devices() const override { return false; }
   std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const override {
     FlatTensors sums = FlatTensors::zeros(message);
+    FlatTensors one = FlatTensors::zeros(message);
     std::vector<int32_t> senders(static_cast<size_t>(sums.whole.numel()));
+    float *const sum = sums.whole.data<float>(), *const decoded = one.whole.data<float>();
+    const auto for_elements = [&](const auto& body) { parallel_for(0, sums.whole.numel(), 1 << 14, body); };
     for (const CodedMessage& coded : mine.split(all)) {
-      FlatTensors one = FlatTensors::zeros(message);
       decode_add_all(codec_, message, mine.scalers, coded, one);
-      const auto decoded = one.whole.span<float>();
-      for (size_t i = 0; i < senders.size(); ++i) {
-        sums.whole.data<float>()[i] += decoded[i];
-        senders[i] += decoded[i] != 0 ? 1 : 0;
-      }
+      for_elements([&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          sum[i] += decoded[i];
+          senders[static_cast<size_t>(i)] += decoded[i] != 0 ? 1 : 0;
+          decoded[i] = 0;
+        }
+      });
     }
-    for (size_t i = 0; i < senders.size(); ++i)
-      if (senders[i] > 1) sums.whole.data<float>()[i] /= static_cast<float>(senders[i]);
+    for_elements([&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sum[i] /= static_cast<float>(std::max(1, senders[static_cast<size_t>(i)]));
+    });
     return std::move(sums.parts);
   }
 };
@@ -75,11 +83,12 @@ constinit const ExchangeEntry allgather_entry = {"allgather",
                                                  plan_allgather};
 
 constinit const ExchangeEntry allgather_sent_entry = {
-    "allgather-sent",
-    "topk, topk-block and randk: the mean is over the ranks that sent an element",
+    "allgather-sent", "topk, topk-block and error-feedback:randk: the mean is over the ranks that sent an element",
     "(N-1) · n·b/8",
-    [](const GradientCodec& codec) { return codec.traits().sparse; },
-    make_exchange_of<AllGatherSent>,
-    plan_allgather};
+    // An unbiased codec is so over all ranks.
+    [](const GradientCodec& codec) {
+      return codec.traits().sparse && codec.traits().promise != CodecPromise::unbiased;
+    },
+    make_exchange_of<AllGatherSent>, plan_allgather};
 
 }  // namespace tern

@@ -32,9 +32,10 @@ struct ExchangeTimes {
 /// means are on the gradients' device or on the CPU.
 using MeansToCome = std::function<std::vector<Tensor>()>;
 
-/// Computes the mean of the gradients of all ranks; every rank gets the same bits. All ranks start the same messages in
-/// the same order, and finish them in that order. A rank may start a message before it finishes the previous one. One
-/// thread at a time may use an Exchange. The caller owns codec and communicator, and they outlive the Exchange.
+/// Computes the mean of the gradients of all ranks, or what the exchange's entry calls the mean; every rank gets the
+/// same bits. All ranks start the same messages in the same order, and finish them in that order. A rank may start a
+/// message before it finishes the previous one. One thread at a time may use an Exchange. The caller owns codec and
+/// communicator, and they outlive the Exchange.
 class Exchange {
  public:
   Exchange(GradientCodec& codec, Communicator& communicator) : codec_(codec), communicator_(communicator) {}

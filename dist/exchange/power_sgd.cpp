@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "tern/core/error.h"
 #include "tern/dist/exchange/coded.h"
@@ -69,7 +67,8 @@ void orthonormalise(Tensor& p) {
 ///   P = orthonormal columns of mean(M Q);  Q ← mean(MᵀP);  the mean gradient is P Qᵀ;  error ← M - P Qᵀ
 ///
 /// Vectors, and matrices that would not be half as large, travel as floats with P. Each rank sends 8k(n0 + n1)(N-1)/N
-/// bytes for a matrix, in two all-reduces. The first `start` steps send all gradients as floats.
+/// bytes for a matrix, in two all-reduces. The first `start` training steps send all gradients as floats. Each rank
+/// calculates P Qᵀ itself, so the ranks have the same bits if their machines are of one kind.
 class PowerSgd final : public Exchange {
  public:
   PowerSgd(GradientCodec& codec, Communicator& communicator, const PowerSgdOptions& options)
@@ -229,7 +228,8 @@ ExchangePlan plan_power_sgd(const GradientCodec&, std::span<const CodedTensor> m
   }
   const auto elements = static_cast<double>(elements_of(message));
   ExchangePlan plan = {{{.encoded = elements, .wire = all_reduce_load(4 * first, ranks)}}};
-  plan.phases.push_back({.wire = all_reduce_load(4 * second, ranks), .decoded = elements});
+  if (second > 0) plan.phases.push_back({.wire = all_reduce_load(4 * second, ranks)});
+  plan.phases.back().decoded = elements;
   return plan;
 }
 
@@ -239,11 +239,11 @@ constinit const ExchangeEntry power_sgd_entry = {
     "powersgd",
     "none",
     "8·rank·(n0 + n1)·(N-1)/N for a matrix of n0 × n1, if that is at most half of its floats",
-    [](const GradientCodec& codec) { return codec.traits().promise == CodecPromise::exact; },
+    [](const GradientCodec& codec) { return codec.spec() == "none"; },
     [](GradientCodec& codec, Communicator& communicator, CodecOptions& options) -> std::unique_ptr<Exchange> {
       return std::make_unique<PowerSgd>(codec, communicator, PowerSgdOptions(options));
     },
     plan_power_sgd,
-    "rank=2, start=0 (the first steps send floats)"};
+    "rank=2, start=0 (the first training steps send floats)"};
 
 }  // namespace tern

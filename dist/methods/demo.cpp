@@ -1,6 +1,7 @@
 #include "tern/dist/methods/demo.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/blocks.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kSide = 64, kRun = 64;
 
-AveragingOptions averaging_of(const Demo::Options& options) {
+AveragingOptions averaging_of(const DeMo::Options& options) {
   check_input(options.keep >= 1, "demo: ", options.keep, " coefficients, expected 1 or more");
   check_input(options.decay > 0 && options.decay <= 1, "demo: a decay of ", options.decay, ", expected (0, 1]");
   return {.codec = join({"topk-block:keep=", options.keep, ",side=", kSide, ",run=", kRun,
@@ -37,20 +38,20 @@ void transform_columns(const Tensor& x, const Tensor& c, bool inverse) {
 
 }  // namespace
 
-const Tensor& BlockCosines::cosines(int64_t n) {
+const Tensor& BlockDct::cosines(int64_t n) {
   Tensor& c = cosines_[n];
   if (c.defined()) return c;
   c = Tensor::empty({n, n});
   const auto count = static_cast<double>(n);
   for (int64_t k = 0; k < n; ++k)
     for (int64_t j = 0; j < n; ++j) {
-      const double angle = M_PI * static_cast<double>((2 * j + 1) * k) / (2 * count);
+      const double angle = std::numbers::pi * static_cast<double>((2 * j + 1) * k) / (2 * count);
       c.data<float>()[k * n + j] = static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / count) * std::cos(angle));
     }
   return c;
 }
 
-void BlockCosines::apply(Tensor& x, bool inverse) {
+void BlockDct::apply(Tensor& x, bool inverse) {
   const BlockGrid grid(x.shape(), side_, run_);
   if (grid.count() == 0) return;
   const int64_t width = grid.tile_columns, rest = grid.columns % width;  // only a vector has a rest
@@ -64,20 +65,20 @@ void BlockCosines::apply(Tensor& x, bool inverse) {
     transform_columns(matrix.slice(row, row + grid.tile_rows), cosines(grid.tile_rows), inverse);
 }
 
-Demo::Demo(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
+DeMo::DeMo(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
     : DistributedOptimizer(model, local),
       communicator_(communicator),
       options_(options),
       parameters_(model.trained_parameters()),
-      cosines_(kSide, kRun),
+      dct_(kSide, kRun),
       averaging_(communicator, averaged_parameters(model, "demo"), averaging_of(options)) {}
 
-void Demo::begin_step(int64_t step) {
+void DeMo::begin_step(int64_t step) {
   step_ = step;
   averaging_.begin(step);
 }
 
-void Demo::step() {
+void DeMo::step() {
   check(step_.has_value(), "demo: step without begin_step");
   for (size_t i = parameters_.size(); i-- > 0;) {
     const auto& [name, parameter] = parameters_[i];
@@ -87,12 +88,12 @@ void Demo::step() {
     Tensor coefficients = Tensor::empty(gradient.shape());
     coefficients.copy_from(gradient);
     kernels::scale(coefficients, local_.learning_rate(), coefficients);
-    cosines_.transform(coefficients);
+    dct_.transform(coefficients);
     averaging_.give(i, coefficients);
   }
   std::vector<Tensor> means = averaging_.finish();
   for (size_t i = 0; i < means.size(); ++i) {
-    cosines_.restore(means[i]);
+    dct_.restore(means[i]);
     for (float& value : means[i].span<float>()) value = static_cast<float>((value > 0) - (value < 0));
     Parameter& parameter = *parameters_[i].parameter;
     Tensor gradient = Tensor::empty_like(parameter.value());
@@ -105,6 +106,6 @@ void Demo::step() {
   step_.reset();
 }
 
-void Demo::consolidate() { broadcast_buffers(communicator_, model_, 0); }
+void DeMo::consolidate() { broadcast_buffers(communicator_, model_, 0); }
 
 }  // namespace tern

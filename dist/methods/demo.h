@@ -10,9 +10,9 @@ namespace tern {
 
 /// The DCT-II of each block of a tensor (BlockGrid): X becomes C X Cᵀ for tiles, or X Cᵀ for runs, with the orthonormal
 /// matrices C[k][j] = √((k = 0 ? 1 : 2) / n) cos(π (2j + 1) k / 2n), which it keeps. Used by one thread.
-class BlockCosines {
+class BlockDct {
  public:
-  BlockCosines(int64_t side, int64_t run) : side_(side), run_(run) {}
+  BlockDct(int64_t side, int64_t run) : side_(side), run_(run) {}
 
   /// Transforms x, f32, row-major, on the CPU, in place.
   void transform(Tensor& x) { apply(x, false); }
@@ -36,9 +36,9 @@ class BlockCosines {
 /// DCT is the orthonormal DCT-II of tiles of at most 64 × 64 of a matrix, or runs of 64 of a vector. As it is linear,
 /// DCT(d) is kept in place of d: it is the residual of the codec `topk-block`. The mean of a coefficient is over the
 /// ranks that sent it (`allgather-sent`). The local optimizer takes the last line's step: a plain Sgd, without
-/// momentum. Parameters are f32 and stay the same, bit for bit, on all ranks. `consolidate` copies rank 0's buffers to
-/// all ranks.
-class Demo final : public DistributedOptimizer {
+/// momentum. Parameters are f32, and if the ranks' machines are of one kind, they stay the same, bit for bit, on all
+/// ranks. `consolidate` copies rank 0's buffers to all ranks.
+class DeMo final : public DistributedOptimizer {
  public:
   struct Options {
     int64_t keep = 32;          ///< coefficients of a block, 1 or more
@@ -47,7 +47,7 @@ class Demo final : public DistributedOptimizer {
   };
 
   /// Throws InputError if the options or the model do not fit.
-  Demo(Module& model, Optimizer& local, Communicator& communicator, const Options& options);
+  DeMo(Module& model, Optimizer& local, Communicator& communicator, const Options& options);
 
   void begin_step(int64_t step) override;
   void step() override;
@@ -62,7 +62,7 @@ class Demo final : public DistributedOptimizer {
   Options options_;
   std::vector<NamedParameter> parameters_;
   std::optional<int64_t> step_;  // the step that has begun
-  BlockCosines cosines_;
+  BlockDct dct_;
   Averaging averaging_;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
-#include "tern/dist/exchange/coded.h"
 #include "tern/dist/methods/replicas.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/update.h"
 
 namespace tern {
@@ -17,18 +17,20 @@ Tensor number_on(Device device, double value) { return Tensor::full({}, value, {
 
 void check_options(const LocalSgd::Options& options, size_t parameters) {
   const auto& [fragments, delay, mix] = options.streaming;
-  check_input(options.local_steps > 0, "local-sgd: ", options.local_steps, " local steps, expected 1 or more");
-  check_input(!options.averaging.overlap, "local-sgd: nothing is sent during backward that could overlap it");
-  check_input(!options.averaging.stale, "local-sgd: a round ends with its own exchange, not with the last round's");
-  check_input(options.outer.lr > 0, "local-sgd: an outer learning rate of ", options.outer.lr, ", expected above 0");
-  check_input(options.outer.momentum >= 0 && options.outer.momentum < 1, "local-sgd: an outer momentum of ",
+  check_input(options.local_steps > 0, options.name, ": ", options.local_steps, " local steps, expected 1 or more");
+  check_input(!options.averaging.overlap, options.name, ": nothing is sent during backward that could overlap it");
+  check_input(!options.averaging.stale, options.name,
+              ": a round ends with its own exchange, not with the last round's");
+  check_input(options.outer.lr > 0, options.name, ": an outer learning rate of ", options.outer.lr,
+              ", expected above 0");
+  check_input(options.outer.momentum >= 0 && options.outer.momentum < 1, options.name, ": an outer momentum of ",
               options.outer.momentum, ", expected [0, 1)");
   const int64_t most = std::min(options.local_steps, static_cast<int64_t>(parameters));
-  check_input(fragments >= 1 && fragments <= most, "local-sgd: ", fragments, " fragments, expected 1 to ", most,
+  check_input(fragments >= 1 && fragments <= most, options.name, ": ", fragments, " fragments, expected 1 to ", most,
               ", because each has a step of the round and a parameter of its own");
-  check_input(delay >= 0 && delay < options.local_steps, "local-sgd: a delay of ", delay, " steps, expected 0 to ",
+  check_input(delay >= 0 && delay < options.local_steps, options.name, ": a delay of ", delay, " steps, expected 0 to ",
               options.local_steps - 1, ", less than the round");
-  check_input(mix >= 0 && mix < 1, "local-sgd: a mix of ", mix, ", expected [0, 1)");
+  check_input(mix >= 0 && mix < 1, options.name, ": a mix of ", mix, ", expected [0, 1)");
 }
 
 int64_t remainder(int64_t x, int64_t n) { return ((x % n) + n) % n; }
@@ -44,7 +46,7 @@ LocalSgd::LocalSgd(Module& model, Optimizer& local, Communicator& communicator, 
 }
 
 std::vector<LocalSgd::Fragment> LocalSgd::cut(const AveragingOptions& averaging) {
-  std::vector<AveragedTensor> tensors = averaged_parameters(model_, "local-sgd");
+  std::vector<AveragedTensor> tensors = averaged_parameters(model_, options_.name);
   leave_uncoded(tensors, averaging.fusion.keep_float);
   int64_t total = 0;
   for (const AveragedTensor& tensor : tensors) total += tensor.elements;
@@ -95,15 +97,15 @@ void LocalSgd::begin_step(int64_t step) {
   own_.take_back();
   for (Fragment& fragment : fragments_) {
     if (!fragment.base.empty()) continue;
-    check(has_base_in_model(fragment, step), "local-sgd: step ", step, " lies within a round of ", options_.local_steps,
-          " steps that was neither begun nor loaded");
+    check(has_base_in_model(fragment, step), options_.name, ": step ", step, " lies within a round of ",
+          options_.local_steps, " steps that was neither begun nor loaded");
     const std::vector<Tensor> own = values(fragment);
     fragment.base = clones_of(std::span(own).first(fragment.size()));
   }
 }
 
 void LocalSgd::step() {
-  check(!fragments_.front().base.empty(), "local-sgd: step without begin_step");
+  check(!fragments_.front().base.empty(), options_.name, ": step without begin_step");
   local_.step();
   const int64_t done = step_ + 1, length = options_.local_steps, delay = options_.streaming.delay;
   for (Fragment& fragment : fragments_) {
@@ -161,8 +163,8 @@ void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) 
     }
   std::vector<kernels::ParameterUpdate> updates;
   for (size_t i = 0; i < changes.size(); ++i) {
-    const Tensor change = Tensor::empty_like(fragment.base[i]);
-    change.copy_from(changes[i]);
+    Tensor change = Tensor::empty_like(fragment.base[i]);
+    kernels::convert(changes[i].to(change.device()), change);
     updates.push_back({fragment.base[i], change, has_momentum ? fragment.velocity[i] : Tensor(), {}});
   }
   kernels::sgd_update(updates, {.lr = number_on(fragment.base.front().device(), options_.outer.lr),
@@ -172,6 +174,7 @@ void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) 
 
 void LocalSgd::consolidate() {
   const auto in_round = [](const Fragment& fragment) { return !fragment.base.empty(); };
+  for (Fragment& fragment : fragments_) settle(fragment);  // the bytes are on the ledger before an evaluation
   if (std::ranges::any_of(fragments_, in_round)) own_.show_mean(communicator_, wait_);
 }
 
@@ -196,10 +199,8 @@ StateDict LocalSgd::round_state() const {
 }
 
 StateDict LocalSgd::state() {
-  for (Fragment& fragment : fragments_) {
-    check(fragment.base.empty() || own_.shows_mean(), "local-sgd: a checkpoint is taken after consolidate");
-    settle(fragment);
-  }
+  for (const Fragment& fragment : fragments_)
+    check(fragment.base.empty() || own_.shows_mean(), options_.name, ": a checkpoint is taken after consolidate");
   StateDict state = round_state();
   for (const Fragment& fragment : fragments_)
     for (const auto& [name, tensor] : fragment.averaging->state()) state.add(std::string(kCodec) + name, tensor);

@@ -16,8 +16,8 @@ struct OuterStep {
 };
 
 /// Streaming DiLoCo (Douillard et al., arXiv 2501.18512): ranks exchange one fragment of the model at a time, while
-/// they train on. Fragment p of P has its turn after each step t with t mod H = ⌊p·H/P⌋, for rounds of H steps.
-struct Streaming {
+/// they train on. Fragment p of P has its turn after t steps if t mod H = ⌊p·H/P⌋, for rounds of H steps.
+struct StreamingOptions {
   int64_t fragments = 1;  ///< P, at most H: consecutive parameters, with about as many elements each
   int64_t delay = 0;  ///< τ, below H: a fragment's change is sent τ steps before its turn, and arrives at its turn
   double mix = 0;     ///< α in [0, 1): at its turn a fragment becomes (1 - α) θ + α · this rank's own values
@@ -26,7 +26,7 @@ struct Streaming {
 /// Local SGD (Stich, 2019). Each rank trains alone for some steps, with its own optimizer, whose state stays local.
 /// Then all ranks' models become their mean. The codec encodes each rank's change since the last synchronisation.
 /// Floating-point buffers (batch-norm statistics) are averaged without the codec. Parameters are the same, bit for bit,
-/// on all ranks only after each synchronisation. A round begins at each step that is a multiple of `local_steps`.
+/// on all ranks only after each synchronisation, which comes after t steps if t is a multiple of `local_steps`.
 ///
 /// With `outer` it is DiLoCo (Douillard et al., arXiv 2311.08105; algorithm 1), and with `streaming` Streaming DiLoCo.
 /// Then the last fragment's turn also averages the buffers. If `mix` is above 0, ranks have different models even after
@@ -41,7 +41,8 @@ class LocalSgd final : public DistributedOptimizer {
     AveragingOptions averaging = {};
     int64_t check_every = 100;  ///< steps between comparisons of parameters, at the next synchronisation; 0: none
     OuterStep outer = {};
-    Streaming streaming = {};
+    StreamingOptions streaming = {};
+    std::string name = "local-sgd";  ///< for messages
   };
 
   /// Throws InputError if the options do not fit each other or the model.
@@ -63,7 +64,7 @@ class LocalSgd final : public DistributedOptimizer {
   /// Parameters [begin, end) of the model, which the ranks exchange together.
   struct Fragment {
     size_t begin = 0, end = 0;
-    int64_t offset = 0;                         ///< its turns are after the steps t with t mod H = offset
+    int64_t offset = 0;                         ///< its turns are after t steps if t mod H = offset
     std::unique_ptr<Averaging> averaging = {};  ///< of the parameters, and for the last fragment also of the buffers
     std::vector<Tensor> base = {};              ///< θ; empty after a turn that made it the model's own values
     std::vector<Tensor> velocity = {};          ///< m; empty before the first turn, or if μ is 0

@@ -8,6 +8,7 @@
 #include "tern/core/stopwatch.h"
 #include "tern/dist/methods/averaging.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -94,8 +95,8 @@ void NoLoCo::meet() {
   const size_t count = slow_.size();
   for (size_t i = 0; i < count; ++i) {
     Tensor step = Tensor::empty_like(slow_[i]), mean_slow = Tensor::empty_like(slow_[i]);
-    step.copy_from(mean.parts[i]);
-    mean_slow.copy_from(mean.parts[count + i]);
+    kernels::convert(mean.parts[i], step);
+    kernels::convert(mean.parts[count + i], mean_slow);
     kernels::subtract(mean_slow, slow_[i], mean_slow);
     kernels::accumulate(mean_slow, step);
     kernels::scale(step, options_.lr, step);

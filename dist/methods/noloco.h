@@ -6,14 +6,14 @@
 
 namespace tern {
 
-/// NoLoCo (Kolehmainen et al., arXiv 2506.10911): local SGD without a collective. Each rank i trains θ_i alone for some
+/// NoLoCo (Kolehmainen et al., arXiv 2506.10911): local SGD in pairs. Each rank i trains θ_i alone for some
 /// steps. Then the ranks meet in random pairs, and each takes a step with the means over its pair:
 ///
 ///   m_i ← μ m_i + β mean(θ - φ) + β (mean φ - φ_i);  φ_i ← φ_i + m_i;  θ_i ← φ_i
 ///
 /// φ are the slow weights. So the ranks' models differ, also after a round, and come near to each other over time. With
 /// an odd number of ranks, one stays alone. Floating-point buffers become the mean of the pair. A round sends 8n bytes
-/// to one rank, for n parameters.
+/// to one rank, for n parameters. All ranks meet after the same step.
 ///
 /// `consolidate` makes the model the mean of all ranks' models, and the next step continues with the rank's own model.
 class NoLoCo final : public DistributedOptimizer {

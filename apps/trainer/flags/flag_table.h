@@ -381,13 +381,15 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .in(kNotNegative)
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
-            .needing(s.codec != kFloats, "--codec none sends floats anyway"),
+            .needing(codes, kCodesNothing)
+            .needing(s.codec != kFloats || s.exchange.starts_with("powersgd"), "--codec none sends floats anyway"),
         s.min_compress);
   visit(flag("keep-float", "PATTERN", "Send tensors whose names match as floats: 'fc2.*'")
             .shapes_result()
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
-            .needing(s.codec != kFloats, "--codec none sends floats anyway"),
+            .needing(codes, kCodesNothing)
+            .needing(s.codec != kFloats || s.exchange.starts_with("powersgd"), "--codec none sends floats anyway"),
         s.keep_float);
   visit(flag("weight-decay-in-gradient", nullptr, "Code the weight decay with the gradient")
             .shapes_result()
@@ -408,7 +410,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
   visit(flag("check-every", "N", "Steps between comparisons of the ranks' parameters; 0: none")
             .agrees(Agreement::ranks)
             .in(kNotNegative)
-            .between_ranks(s),
+            .between_ranks(s)
+            .needing(!noloco, "--method noloco gives each rank a model of its own"),
         s.check_every);
   visit(flag("link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms")
             .between_ranks(s)

@@ -122,11 +122,20 @@ void validate_method(const TrainSettings& s) {
               s.local_steps);
   check_input(s.delay < s.local_steps, "--delay: found ", s.delay, ", expected less than --local-steps, ",
               s.local_steps);
-  check_input(s.method != TrainingMethod::sparseloco || make_codec(s.codec, s.codecs)->traits().sparse,
-              "--codec: found ", s.codec, ", expected topk-block, topk or randk", with);
+  const CodecTraits codec = make_codec(s.codec, s.codecs)->traits();
+  check_input(s.method != TrainingMethod::sparseloco || (codec.sparse && codec.promise == CodecPromise::feedback),
+              "--codec: found ", s.codec,
+              ", expected topk-block:decay=X with X above 0, error-feedback:topk or "
+              "error-feedback:randk",
+              with);
   if (s.method != TrainingMethod::demo) return;
   check_input(s.optimizer == UpdateRule::sgd, "--optimizer: found ", s.optimizer, ", expected sgd", with,
               ", which has a momentum of its own");
+  for (const std::string& spec : s.group)
+    check_part("--group", [&] {
+      const GroupSpec group = parse_group(spec, s);
+      check_input(!group.rule, "'", group.group.pattern, "', rule: found one, expected none", with);
+    });
   check_input(s.clip_norm == 0, "--clip-norm and --method demo contradict each other: a step is made of signs");
 }
 

@@ -204,7 +204,8 @@ LocalSgd::Options local_sgd_options(const TrainSettings& s) {
           .averaging = averaging_options(s),
           .check_every = s.check_every,
           .outer = outer_step(s),
-          .streaming = {.fragments = s.fragments, .delay = s.delay, .mix = s.mix}};
+          .streaming = {.fragments = s.fragments, .delay = s.delay, .mix = s.mix},
+          .name = std::string(to_string(s.method))};
 }
 
 NoLoCo::Options noloco_options(const TrainSettings& s) {
@@ -374,7 +375,7 @@ std::unique_ptr<DistributedOptimizer> make_method(const TrainSettings& s, Module
   if (s.method == TrainingMethod::noloco)
     return std::make_unique<NoLoCo>(model, local, *communicator, noloco_options(s));
   if (s.method == TrainingMethod::demo)
-    return std::make_unique<Demo>(model, local, *communicator, Demo::Options{.check_every = s.check_every});
+    return std::make_unique<DeMo>(model, local, *communicator, DeMo::Options{.check_every = s.check_every});
   if (s.method == TrainingMethod::local_sgd || s.method == TrainingMethod::diloco ||
       s.method == TrainingMethod::sparseloco)
     return std::make_unique<LocalSgd>(model, local, *communicator, local_sgd_options(s));

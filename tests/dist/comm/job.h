@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <exception>
 #include <functional>
 #include <memory>
@@ -54,6 +56,12 @@ std::vector<std::string> with_communicators(Transports transports, const Body& b
     TransportCommunicator communicator(std::move(transports[rank]));
     body(communicator);
   });
+}
+
+/// Runs `body` with the communicator of each in-process rank. No rank may throw.
+template <class Body>
+void expect_on_ranks(int ranks, const Body& body) {
+  EXPECT_EQ(with_communicators(make_in_process(ranks), body), std::vector<std::string>(static_cast<size_t>(ranks)));
 }
 
 }  // namespace tern::test

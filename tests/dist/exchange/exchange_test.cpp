@@ -32,7 +32,7 @@ const ExchangePair kPairs[] = {
     {"allgather", "topk-block"},
     {"allgather", "hadamard:bits=3"},
     {"allgather-sent", "topk-block:decay=0.9,bits=32"},
-    {"allgather-sent", "randk:ratio=0.1"},
+    {"allgather-sent", "error-feedback:randk:ratio=0.1"},
     {"reduce-scatter", "ternary"},
     {"reduce-scatter", "ternary:share=on,bucket=160,pack=5trit"},
     {"reduce-scatter", "qsgd:bucket=64"},
@@ -119,9 +119,9 @@ TEST_P(Exchanges, GiveTheMeanOfWhatEachRankCodes) {
     ASSERT_NEAR(results[0].means[0][i], expected.span<float>()[i], (ranks() + 1) * precision * 8) << i;
 }
 
-// Rank 0 keeps elements 0 and 1, rank 1 keeps 1 and 2: of a mean over two ranks, element 0 would be a half.
+// Rank 0 keeps elements 0 and 1, and rank 1 keeps 1 and 2. `allgather` divides all of them by two.
 TEST(AllGatherSent, TakesTheMeanOverTheRanksThatSentAnElement) {
-  with_communicators(make_in_process(2), [](Communicator& c) {
+  expect_on_ranks(2, [](Communicator& c) {
     const auto codec = make_codec("topk:ratio=0.5");
     const Tensor g = c.rank() == 0 ? Tensor::from<float>({4}, {8, 6, 1, 0}) : Tensor::from<float>({4}, {1, 2, -4, 0});
     const auto means = [&](const char* exchange) {

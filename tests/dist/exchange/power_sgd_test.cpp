@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/dist/exchange/exchange_support.h"
 
 namespace tern::test {
@@ -45,7 +43,7 @@ FusedGradients constant_matrix(int rank, uint32_t step, bool noisy) {
 }
 
 TEST(PowerSgd, GivesTheMeanOfMatricesOfItsRankAtOnce) {
-  with_communicators(make_in_process(3), [](Communicator& c) {
+  expect_on_ranks(3, [](Communicator& c) {
     const auto none = make_codec("none");
     const Tensor found = make_exchange("powersgd:rank=2", *none, c)->start(constant_matrix(c.rank(), 0, false))()[0];
     const Tensor mean = make_exchange("ring", *none, c)->start(constant_matrix(c.rank(), 0, false))()[0];
@@ -55,7 +53,7 @@ TEST(PowerSgd, GivesTheMeanOfMatricesOfItsRankAtOnce) {
 
 // Error feedback: over many steps the sum of the means comes near to the sum of the gradients, of any rank.
 TEST(PowerSgd, BringsLaterWhatAStepLeavesOut) {
-  with_communicators(make_in_process(2), [](Communicator& c) {
+  expect_on_ranks(2, [](Communicator& c) {
     const auto none = make_codec("none");
     const auto power = make_exchange("powersgd:rank=2", *none, c), ring = make_exchange("ring", *none, c);
     const Tensor mean = ring->start(constant_matrix(c.rank(), 0, true))()[0];
@@ -91,7 +89,7 @@ TEST(PowerSgd, BeginsWithFloatsAndGoesOnFromItsState) {
 }
 
 TEST(PowerSgd, StaysFiniteForGradientsOfZero) {
-  with_communicators(make_in_process(2), [](Communicator& c) {
+  expect_on_ranks(2, [](Communicator& c) {
     const auto none = make_codec("none");
     const auto power = make_exchange("powersgd", *none, c);
     for (uint32_t step = 0; step < 2; ++step) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "tern/core/error.h"
 #include "tests/dist/codec/codec_support.h"
@@ -17,10 +18,10 @@ using Results = std::vector<std::vector<float>>;
 
 constexpr Sgd::Options kDemoSgd = {.lr = 0.01, .weight_decay = 0.02};
 
-Results demo(Transports transports, const Demo::Options& options, int64_t steps) {
+Results demo(Transports transports, const DeMo::Options& options, int64_t steps) {
   return train_on_ranks(std::move(transports), [&](const RankTraining& rank) {
     Sgd local(rank.model.parameters(), kDemoSgd);
-    Demo optimizer(rank.model, local, rank.communicator, options);
+    DeMo optimizer(rank.model, local, rank.communicator, options);
     for (int64_t step = 0; step < steps; ++step)
       small_step(rank.model, local, optimizer, step, rank.communicator.rank(), rank.communicator.size());
   });
@@ -31,7 +32,7 @@ std::vector<double> cosine_transform(const std::vector<double>& x, size_t rows, 
   const auto c = [inverse](size_t k, size_t j, size_t n) {
     if (inverse) std::swap(k, j);
     return std::sqrt((k == 0 ? 1.0 : 2.0) / static_cast<double>(n)) *
-           std::cos(M_PI * static_cast<double>((2 * j + 1) * k) / static_cast<double>(2 * n));
+           std::cos(std::numbers::pi * static_cast<double>((2 * j + 1) * k) / static_cast<double>(2 * n));
   };
   std::vector<double> y(x.size());
   for (size_t k = 0; k < rows; ++k)
@@ -42,11 +43,11 @@ std::vector<double> cosine_transform(const std::vector<double>& x, size_t rows, 
   return y;
 }
 
-TEST(BlockCosines, TransformEachBlockByTheDefinition) {
-  BlockCosines cosines(4, 4);
+TEST(BlockDct, TransformEachBlockByTheDefinition) {
+  BlockDct dct(4, 4);
   Tensor x = gaussian({8, 6});  // tiles of 4 × 3
   const Tensor before = x.clone();
-  cosines.transform(x);
+  dct.transform(x);
   for (size_t row = 0; row < 8; row += 4)
     for (size_t column = 0; column < 6; column += 3) {
       std::vector<double> block;
@@ -55,31 +56,31 @@ TEST(BlockCosines, TransformEachBlockByTheDefinition) {
       for (size_t i = 0; i < 12; ++i)
         EXPECT_NEAR(x.span<float>()[(row + i / 3) * 6 + column + i % 3], expected[i], 1e-5);
     }
-  cosines.restore(x);
+  dct.restore(x);
   EXPECT_LT(squared_distance(x, before), 1e-10);
 }
 
-TEST(BlockCosines, KeepTheNormOfAnyShapeAndUndoThemselves) {
-  BlockCosines cosines(64, 64);
+TEST(BlockDct, KeepTheNormOfAnyShapeAndUndoThemselves) {
+  BlockDct dct(64, 64);
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{100}, Shape{64}, Shape{67, 3}, Shape{20, 6, 5, 5}, Shape{0}}) {
     Tensor x = gaussian(shape);
     const Tensor before = x.clone();
-    cosines.transform(x);
+    dct.transform(x);
     EXPECT_NEAR(squared_norm(x), squared_norm(before), 1e-4 * (1 + squared_norm(before))) << to_string(shape);
-    cosines.restore(x);
+    dct.restore(x);
     EXPECT_LT(squared_distance(x, before), 1e-8) << to_string(shape);
   }
 }
 
 // One rank, from the definition: d and its transform in f64. SmallNet's first weight is one tile of 33 × 20.
-TEST(Demo, SendsTheStrongestFrequenciesAndStepsByTheSign) {
+TEST(DeMo, SendsTheStrongestFrequenciesAndStepsByTheSign) {
   constexpr size_t kRows = 33, kColumns = 20, kKeep = 32;
   constexpr double kDecay = 0.9;
-  with_communicators(make_in_process(1), [&](Communicator& c) {
+  expect_on_ranks(1, [&](Communicator& c) {
     SmallNet model;
     model.initialize(1);
     Sgd local(model.parameters(), kDemoSgd);
-    Demo optimizer(model, local, c, {.keep = kKeep, .decay = kDecay});
+    DeMo optimizer(model, local, c, {.keep = kKeep, .decay = kDecay});
     std::vector<double> d(kRows * kColumns);
     for (int64_t step = 0; step < 4; ++step) {
       auto weight = model.parameters()[0].parameter->value().to_vector<double>();
@@ -111,16 +112,16 @@ TEST(Demo, SendsTheStrongestFrequenciesAndStepsByTheSign) {
   });
 }
 
-TEST(Demo, HasTheSameBitsOnAllRanksAndTransports) {
+TEST(DeMo, HasTheSameBitsOnAllRanksAndTransports) {
   const Results found = demo(make_in_process(3), {.check_every = 1}, 5);
   EXPECT_EQ(found, Results(3, found[0]));
   EXPECT_EQ(demo(make_tcp_job(3, {}), {.check_every = 1}, 5), found);
 }
 
-TEST(Demo, SendsPlacesAndFloatsOfTheKeptCoefficients) {
+TEST(DeMo, SendsPlacesAndFloatsOfTheKeptCoefficients) {
   train_on_ranks(make_in_process(3), [](const RankTraining& rank) {
     Sgd local(rank.model.parameters(), kDemoSgd);
-    Demo optimizer(rank.model, local, rank.communicator, {});
+    DeMo optimizer(rank.model, local, rank.communicator, {});
     small_step(rank.model, local, optimizer, 0, rank.communicator.rank(), 3);
     // Blocks of 33 × 20, 33, 5 × 33 and 5 elements, and places of 10, 6, 8 and 3 bits.
     const uint64_t bytes = 32 * (10 + 32) / 8 + 32 * (6 + 32) / 8 + 32 * (8 + 32) / 8 + (2 + 5 * 4);
@@ -128,31 +129,31 @@ TEST(Demo, SendsPlacesAndFloatsOfTheKeptCoefficients) {
   });
 }
 
-TEST(Demo, GoesOnFromACheckpointAsIfNeverStopped) {
+TEST(DeMo, GoesOnFromACheckpointAsIfNeverStopped) {
   const Results undisturbed = demo(make_in_process(2), {}, 7);
   const Results resumed = train_on_ranks(make_in_process(2), [](const RankTraining& rank) {
     Sgd local(rank.model.parameters(), kDemoSgd);
-    const auto steps = [&](Demo& optimizer, int64_t begin, int64_t end) {
+    const auto steps = [&](DeMo& optimizer, int64_t begin, int64_t end) {
       for (int64_t step = begin; step < end; ++step)
         small_step(rank.model, local, optimizer, step, rank.communicator.rank(), 2);
     };
-    Demo before(rank.model, local, rank.communicator, {});
+    DeMo before(rank.model, local, rank.communicator, {});
     steps(before, 0, 3);
-    Demo after(rank.model, local, rank.communicator, {});
+    DeMo after(rank.model, local, rank.communicator, {});
     after.load_state(before.state(), 3);
     steps(after, 3, 7);
   });
   EXPECT_EQ(resumed, undisturbed);
 }
 
-TEST(Demo, RefusesOptionsOutOfRange) {
-  with_communicators(make_in_process(1), [](Communicator& c) {
+TEST(DeMo, RefusesOptionsOutOfRange) {
+  expect_on_ranks(1, [](Communicator& c) {
     SmallNet model;
     model.initialize(1);
     Sgd local(model.parameters(), kDemoSgd);
-    EXPECT_EQ(message_of<InputError>([&] { Demo(model, local, c, {.keep = 0}); }),
+    EXPECT_EQ(message_of<InputError>([&] { DeMo(model, local, c, {.keep = 0}); }),
               "demo: 0 coefficients, expected 1 or more");
-    EXPECT_EQ(message_of<InputError>([&] { Demo(model, local, c, {.decay = 0}); }),
+    EXPECT_EQ(message_of<InputError>([&] { DeMo(model, local, c, {.decay = 0}); }),
               "demo: a decay of 0, expected (0, 1]");
   });
 }

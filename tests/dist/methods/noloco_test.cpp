@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <set>
 
 #include "tern/core/error.h"
-#include "tern/layers/normalization.h"
 #include "tests/dist/methods/training_support.h"
 #include "tests/support/message_of.h"
 
@@ -118,15 +116,46 @@ TEST(NoLoCo, ShowsTheMeanOfAllRanksAndGoesOnWithItsOwnModel) {
   EXPECT_NE(looked[0], looked[1]);
 }
 
+/// Parameters and floating-point buffers in one vector.
+std::vector<float> values_with_buffers(Module& model) {
+  std::vector<float> all;
+  for (const auto& [name, tensor] : model.state()) {
+    if (tensor.dtype() != DType::f32) continue;
+    const auto values = tensor.to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+TEST(NoLoCo, AveragesTheBuffersOfAPair) {
+  Results before(2), after(2);
+  train_on_ranks<NormalizedNet>(make_in_process(2), [&](const RankTraining& rank) {
+    NoLoCo optimizer(rank.model, rank.local, rank.communicator, kGossip);
+    const auto mean_buffer = [&] { return rank.model.buffers().front().buffer->to_vector<float>(); };
+    const auto me = static_cast<size_t>(rank.communicator.rank());
+    rank.steps(optimizer, 0, 2);
+    before[me] = mean_buffer();
+    rank.steps(optimizer, 2, 3);
+    after[me] = mean_buffer();
+  });
+  EXPECT_NE(before[0], before[1]);
+  EXPECT_EQ(after[0], after[1]);
+}
+
 TEST(NoLoCo, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
-  const Results undisturbed = noloco(make_in_process(3), kGossip, 8);
+  Results undisturbed(3);
+  train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
+    NoLoCo optimizer(rank.model, rank.local, rank.communicator, kGossip);
+    rank.steps(optimizer, 0, 8);
+    undisturbed[static_cast<size_t>(rank.communicator.rank())] = values_with_buffers(rank.model);
+  });
   for (int64_t stop = 1; stop < 8; ++stop) {
     Results resumed(3);
-    train_on_ranks(make_in_process(3), [&](const RankTraining& rank) {
+    train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
       NoLoCo before(rank.model, rank.local, rank.communicator, kGossip);
       rank.steps(before, 0, stop);
       before.consolidate();
-      SmallNet model;
+      NormalizedNet model;
       model.initialize(77);
       model.load_state(rank.model.state());
       Sgd local(model.parameters(), kSmallSgd);
@@ -134,14 +163,14 @@ TEST(NoLoCo, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
       NoLoCo after(model, local, rank.communicator, kGossip);
       after.load_state(before.state(), stop);
       RankTraining{rank.communicator, model, local}.steps(after, stop, 8);
-      resumed[static_cast<size_t>(rank.communicator.rank())] = parameters_of(model);
+      resumed[static_cast<size_t>(rank.communicator.rank())] = values_with_buffers(model);
     });
     EXPECT_EQ(resumed, undisturbed) << "after step " << stop;
   }
 }
 
 TEST(NoLoCo, RefusesWhatDoesNotFit) {
-  with_communicators(make_in_process(1), [](Communicator& c) {
+  expect_on_ranks(1, [](Communicator& c) {
     SmallNet model;
     model.initialize(1);
     Sgd local(model.parameters(), kSmallSgd);

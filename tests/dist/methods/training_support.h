@@ -6,6 +6,7 @@
 #include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/linear.h"
+#include "tern/layers/normalization.h"
 #include "tern/optim/sgd.h"
 #include "tests/dist/comm/transports.h"
 
@@ -26,6 +27,14 @@ struct SmallConvNet final : Layer {
   Conv2d& first = add<Conv2d>("first", {.in = 1, .out = 6, .padding = 1, .relu = true});
   Conv2d& second = add<Conv2d>("second", {.in = 6, .out = 7, .relu = true});
   Linear& last = add<Linear>("last", {.in = 7 * 2 * 3, .out = 5});
+};
+
+/// A network with every kind of state: momentum, and statistics that only the forward pass changes.
+struct NormalizedNet final : Layer {
+  Variable forward(const Variable& x) override { return last(norm(first(x))); }
+  Linear& first = add<Linear>("first", {.in = 20, .out = 9, .relu = true});
+  BatchNorm1d& norm = add<BatchNorm1d>("norm", {.features = 9});
+  Linear& last = add<Linear>("last", {.in = 9, .out = 5});
 };
 
 struct SmallBatch {
