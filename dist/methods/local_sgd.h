@@ -69,7 +69,7 @@ class LocalSgd final : public DistributedOptimizer {
     std::vector<Tensor> base = {};              ///< θ; empty after a turn that made it the model's own values
     std::vector<Tensor> velocity = {};          ///< m; empty before the first turn, or if μ is 0
     bool under_way = false;                     ///< between sending and the turn
-    std::vector<Tensor> means = {};             ///< of the exchange under way, if a checkpoint has waited for it
+    std::vector<Tensor> means = {};             ///< of the exchange under way, if `consolidate` has waited for it
 
     size_t size() const { return end - begin; }
   };
