@@ -122,7 +122,7 @@ std::string exchange_help(std::span<const CodecEntry> own) {
       "for "
       "ternary,\nand reduce-scatter for codecs that it takes.";
   return help + "\n\nExchanges for error-feedback:CODEC: " + names_of_takers(*make_codec("error-feedback:ternary")) +
-         "\n";
+         "; of topk, topk-block and randk also allgather-sent\n";
 }
 
 }  // namespace tern

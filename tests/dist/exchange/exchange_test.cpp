@@ -171,7 +171,7 @@ TEST(ExchangeGrid, IsInTheHelp) {
        {"                none     fp16     bf16     ternary  qsgd     onebit   topk     randk    topk-block  "
         "hadamard\n",
         "reduce-scatter  -        -        -        yes      yes      yes      -        -        -           -\n",
-        "Exchanges for error-feedback:CODEC: allgather, server\n"})
+        "Exchanges for error-feedback:CODEC: allgather, server; of topk, topk-block and randk also "})
     EXPECT_NE(help.find(row), std::string::npos) << help;
 }
 
