@@ -14,7 +14,14 @@ struct BlockGrid {
   int64_t rows = 0, columns = 0;
   int64_t tile_rows = 1, tile_columns = 1;
 
-  BlockGrid(const Shape& shape, int64_t side, int64_t run);
+  BlockGrid(const Shape& shape, int64_t side, int64_t run) {
+    if (shape.numel() == 0) return;
+    const bool is_matrix = shape.rank() >= 2;
+    rows = is_matrix ? shape[0] : 1;
+    columns = shape.numel() / rows;
+    tile_rows = is_matrix ? largest_divisor(rows, side) : 1;
+    tile_columns = is_matrix ? largest_divisor(columns, side) : std::min(run, columns);
+  }
 
   int64_t count() const { return across() == 0 ? 0 : rows / tile_rows * across(); }
   int64_t elements(int64_t block) const { return tile_rows * width(block); }
@@ -27,6 +34,11 @@ struct BlockGrid {
   }
 
  private:
+  static int64_t largest_divisor(int64_t n, int64_t most) {
+    int64_t divisor = std::min(n, most);
+    while (n % divisor != 0) --divisor;
+    return divisor;
+  }
   int64_t across() const { return columns == 0 ? 0 : (columns + tile_columns - 1) / tile_columns; }
 };
 

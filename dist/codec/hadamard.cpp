@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numbers>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -18,28 +17,15 @@ namespace {
 
 constexpr int64_t kRotated = 4096;
 
-/// The positive Lloyd-Max levels of the standard normal distribution, for 2^bits levels: each level is the mean of its
+constexpr size_t kMostBits = 4;
+
+/// The positive Lloyd-Max levels of the standard normal distribution, for 2 to 16 levels: each level is the mean of its
 /// cell, and each border is the middle between two levels (Max, 1960).
-std::vector<float> normal_levels(int bits) {
-  const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); };
-  const auto share_above = [](double x) { return std::erfc(x / std::sqrt(2.0)) / 2; };
-  const size_t half = size_t{1} << (bits - 1);
-  std::vector<double> levels;
-  for (size_t i = 0; i < half; ++i) levels.push_back(3 * (static_cast<double>(i) + 0.5) / static_cast<double>(half));
-  constexpr int kIterations = 2000;  // the levels then move by less than f32 can tell
-  for (int iteration = 0; iteration < kIterations; ++iteration) {
-    double density_low = density(0), above_low = share_above(0);
-    for (size_t i = 0; i < half; ++i) {
-      const bool last = i + 1 == half;
-      const double border = last ? 0 : (levels[i] + levels[i + 1]) / 2;
-      const double density_high = last ? 0 : density(border), above_high = last ? 0 : share_above(border);
-      levels[i] = (density_low - density_high) / (above_low - above_high);
-      density_low = density_high;
-      above_low = above_high;
-    }
-  }
-  return {levels.begin(), levels.end()};
-}
+constexpr std::array<std::array<float, 8>, kMostBits> kNormalLevels = {
+    {{0.797884583f},
+     {0.452780038f, 1.51041758f},
+     {0.24509418f, 0.756005287f, 1.34390926f, 2.15194559f},
+     {0.128395036f, 0.388048291f, 0.656759143f, 0.942340434f, 1.25623119f, 1.6180464f, 2.06901717f, 2.73258948f}}};
 
 /// For each byte, its bits as eight bytes: bit i is the lowest bit of byte i.
 constexpr std::array<uint64_t, 256> kSpread = [] {
@@ -92,10 +78,11 @@ void flip_signs(std::span<float> x, const RandomStream& stream, int64_t bucket) 
 class Hadamard final : public GradientCodec {
  public:
   explicit Hadamard(int bits) : bits_(static_cast<size_t>(bits)) {
-    const std::vector<float> levels = normal_levels(bits);
-    for (size_t i = 0; i < levels.size(); ++i) {
+    const auto& levels = kNormalLevels[bits_ - 1];
+    const size_t half = size_t{1} << (bits_ - 1);
+    for (size_t i = 0; i < half; ++i) {
       values_[i] = levels[i];
-      values_[levels.size() + i] = -levels[i];
+      values_[half + i] = -levels[i];
       if (i > 0) borders_.push_back((levels[i - 1] + levels[i]) / 2);
     }
   }
@@ -111,7 +98,7 @@ class Hadamard final : public GradientCodec {
   /// The decoded bucket is x plus something orthogonal to it, so that ‖decoded - x‖² = ‖decoded‖² - ‖x‖².
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     double all = 0, of_decoded = 0;
-    const RandomStream signs = signs_of(seed_of(tag));
+    const RandomStream signs = signs_of(drawn_seed(tag.key));
     for (int64_t b = 0; b < buckets_of(gradient.numel()); ++b) {
       const CodedBucket coded = encode(gradient, b, signs);
       all += coded.squares;
@@ -126,7 +113,7 @@ class Hadamard final : public GradientCodec {
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     finite_statistics(tag, gradient, 0);
     const int64_t buckets = buckets_of(gradient.numel());
-    const uint64_t seed = seed_of(tag);
+    const uint64_t seed = drawn_seed(tag.key);
     const RandomStream signs = signs_of(seed);
     std::vector<float> scales(static_cast<size_t>(buckets));
     std::vector<std::byte> planes(static_cast<size_t>(most_bytes(gradient.shape()) - 8 - 4 * buckets));
@@ -181,10 +168,6 @@ class Hadamard final : public GradientCodec {
     return {tensor.data<float>() + b * kRotated,
             static_cast<size_t>(std::min(kRotated, tensor.numel() - b * kRotated))};
   }
-  static uint64_t seed_of(const GradientTag& tag) {
-    const auto words = RandomStream(tag.key).block(0);
-    return uint64_t{words[1]} << 32 | words[0];
-  }
   static RandomStream signs_of(uint64_t seed) { return RandomStream({.seed = seed, .purpose = Purpose::codec}); }
   /// The part of all planes that holds bucket b.
   template <class Byte>
@@ -237,12 +220,12 @@ class Hadamard final : public GradientCodec {
   }
 
   size_t bits_;
-  std::vector<float> borders_;         ///< between the magnitudes of levels
-  std::array<float, 16> values_ = {};  ///< the level of each code
+  std::vector<float> borders_;                             ///< between the magnitudes of levels
+  std::array<float, size_t{1} << kMostBits> values_ = {};  ///< the level of each code
 };
 
 std::unique_ptr<GradientCodec> make_hadamard(CodecOptions& options) {
-  const auto bits = static_cast<int>(options.integer("bits", 2, 1, 4));
+  const auto bits = static_cast<int>(options.integer("bits", 2, 1, kMostBits));
   options.finish();
   return std::make_unique<Hadamard>(bits);
 }

@@ -38,8 +38,7 @@ class RandK final : public GradientCodec {
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     finite_statistics(tag, gradient, 0);
     const int64_t n = gradient.numel();
-    const auto words = RandomStream(tag.key).block(0);
-    const uint64_t seed = uint64_t{words[1]} << 32 | words[0];
+    const uint64_t seed = drawn_seed(tag.key);
     append_value(bytes, seed);
     std::vector<float> values;
     for (const uint32_t i : draw_indices(seed, n, kept(n)))

@@ -93,9 +93,13 @@ void CodecOptions::finish() const {
                 known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
 }
 
+uint64_t drawn_seed(const RandomKey& key) {
+  const auto words = RandomStream(key).block(0);
+  return uint64_t{words[1]} << 32 | words[0];
+}
+
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {
-  const size_t colon = std::min(spec.find(':'), spec.size());
-  const std::string_view name = spec.substr(0, colon), rest = spec.substr(std::min(colon + 1, spec.size()));
+  const auto [name, rest] = SpecParts(spec);
   if (name == kFeedback) {
     check_input(!rest.empty(), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
     return with_error_feedback(make_codec(rest, own));

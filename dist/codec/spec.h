@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,17 @@ class CodecOptions {
   std::vector<std::pair<std::string, std::string>> given_;
   std::vector<std::string> known_;
 };
+
+/// A spec cut at its first colon: NAME or NAME:PARAMETERS.
+struct SpecParts {
+  std::string_view name, parameters;
+
+  explicit SpecParts(std::string_view spec)
+      : name(spec.substr(0, spec.find(':'))), parameters(spec.substr(std::min(name.size() + 1, spec.size()))) {}
+};
+
+/// A 64-bit seed drawn by the gradient's key, for messages that hold the seed of the numbers that both sides draw.
+uint64_t drawn_seed(const RandomKey& key);
 
 // tern's own codecs. To add one, write a file with its entry, and add the entry here and to the list in spec.cpp.
 

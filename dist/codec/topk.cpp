@@ -167,12 +167,9 @@ class BlockTopK final : public GradientCodec {
   }
   int64_t most_bytes(const Shape& shape) const override {
     const BlockGrid grid(shape, options_.side, options_.run);
-    int64_t places = 0, values = 0;
-    for (int64_t b = 0; b < grid.count(); ++b) {
-      places += kept(grid.elements(b)) * place_bits(grid.elements(b));
-      values += kept(grid.elements(b));
-    }
-    return values == 0 ? 0 : (places + 7) / 8 + (values * value_bits() + 7) / 8 + (coded() ? kTableBytes : 0);
+    int64_t values = 0;
+    for (int64_t b = 0; b < grid.count(); ++b) values += kept(grid.elements(b));
+    return values == 0 ? 0 : place_bytes(grid) + (values * value_bits() + 7) / 8 + (coded() ? kTableBytes : 0);
   }
 
  protected:
@@ -229,6 +226,13 @@ class BlockTopK final : public GradientCodec {
     return std::clamp<int64_t>(share, 1, elements);
   }
 
+  /// Bytes of the places of all kept elements.
+  int64_t place_bytes(const BlockGrid& grid) const {
+    int64_t bits = 0;
+    for (int64_t b = 0; b < grid.count(); ++b) bits += kept(grid.elements(b)) * place_bits(grid.elements(b));
+    return (bits + 7) / 8;
+  }
+
   /// The places of the kept elements of each block.
   std::vector<std::vector<uint32_t>> choose(const BlockGrid& grid, const float* g) const {
     std::vector<std::vector<uint32_t>> chosen(static_cast<size_t>(grid.count()));
@@ -248,9 +252,7 @@ class BlockTopK final : public GradientCodec {
   }
   /// The elements of the tensor that a message is about.
   std::vector<int64_t> read_places(const BlockGrid& grid, ByteReader& reader) const {
-    int64_t count = 0;
-    for (int64_t b = 0; b < grid.count(); ++b) count += kept(grid.elements(b)) * place_bits(grid.elements(b));
-    BitReader bits(reader.take(static_cast<size_t>((count + 7) / 8)));
+    BitReader bits(reader.take(static_cast<size_t>(place_bytes(grid))));
     std::vector<int64_t> elements;
     for (int64_t b = 0; b < grid.count(); ++b) {
       const int64_t n = grid.elements(b);

@@ -15,19 +15,29 @@ std::string names_of_takers(const GradientCodec& codec) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// The name of an exchange, and its parameters.
-struct ExchangeSpec {
-  std::string_view name, parameters;
-
-  explicit ExchangeSpec(std::string_view spec)
-      : name(spec.substr(0, spec.find(':'))), parameters(spec.substr(std::min(name.size() + 1, spec.size()))) {}
-  CodecOptions options() const { return {join({"exchange ", name}), parameters}; }
-};
-
 const ExchangeEntry* find(std::string_view name) {
   const auto found =
       std::ranges::find_if(exchange_table(), [&](const ExchangeEntry* entry) { return name == entry->name; });
   return found == exchange_table().end() ? nullptr : *found;
+}
+
+struct CheckedExchange {
+  const ExchangeEntry& entry;
+  CodecOptions options;
+};
+
+/// The exchange of `spec`, with its parameters. Does the work of `check_exchange`.
+CheckedExchange checked(std::string_view spec, const GradientCodec& codec) {
+  const SpecParts parts(spec);
+  const ExchangeEntry* entry = find(parts.name);
+  check_input(entry != nullptr, "no exchange '", parts.name, "'; there are ",
+              fmt::format("{}", fmt::join(exchange_names(), ", ")));
+  check_input(entry->valid(codec), "exchange ", parts.name, " takes ", entry->takes, ", not ", codec.spec(),
+              "; expected ", names_of_takers(codec), " for this codec");
+  CheckedExchange exchange = {*entry, {join({"exchange ", parts.name}), parts.parameters}};
+  if (entry->parameters != nullptr) entry->plan(codec, {}, 1, exchange.options);  // it asks for the parameters
+  exchange.options.finish();
+  return exchange;
 }
 
 std::string padded(std::string text, size_t width) {
@@ -62,31 +72,17 @@ std::span<const ExchangeEntry* const> exchange_table() {
   return kTable;
 }
 
-void check_exchange(std::string_view spec, const GradientCodec& codec) {
-  const ExchangeSpec exchange(spec);
-  const ExchangeEntry* entry = find(exchange.name);
-  check_input(entry != nullptr, "no exchange '", exchange.name, "'; there are ",
-              fmt::format("{}", fmt::join(exchange_names(), ", ")));
-  check_input(entry->valid(codec), "exchange ", exchange.name, " takes ", entry->takes, ", not ", codec.spec(),
-              "; expected ", names_of_takers(codec), " for this codec");
-  CodecOptions options = exchange.options();
-  if (entry->parameters != nullptr) entry->plan(codec, {}, 1, options);
-  options.finish();
-}
+void check_exchange(std::string_view spec, const GradientCodec& codec) { checked(spec, codec); }
 
 std::unique_ptr<Exchange> make_exchange(std::string_view spec, GradientCodec& codec, Communicator& communicator) {
-  check_exchange(spec, codec);
-  const ExchangeSpec exchange(spec);
-  CodecOptions options = exchange.options();
-  return find(exchange.name)->make(codec, communicator, options);
+  CheckedExchange exchange = checked(spec, codec);
+  return exchange.entry.make(codec, communicator, exchange.options);
 }
 
 ExchangePlan plan_exchange(std::string_view spec, const GradientCodec& codec, std::span<const CodedTensor> message,
                            int ranks) {
-  check_exchange(spec, codec);
-  const ExchangeSpec exchange(spec);
-  CodecOptions options = exchange.options();
-  return find(exchange.name)->plan(codec, message, ranks, options);
+  CheckedExchange exchange = checked(spec, codec);
+  return exchange.entry.plan(codec, message, ranks, exchange.options);
 }
 
 std::string default_exchange(const GradientCodec& codec, int ranks) {

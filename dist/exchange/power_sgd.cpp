@@ -145,7 +145,7 @@ class PowerSgd final : public Exchange {
 
   std::vector<Tensor> finish(Round& round) {
     const int ranks = communicator_.size();
-    std::vector<Tensor> results, factors;
+    std::vector<Tensor> results;
     FusedGradients second;
     {
       const Stopwatch decoding(times_.decode);

@@ -34,9 +34,7 @@ void DataParallel::begin_step(int64_t step) {
 
 void DataParallel::give(size_t i) {
   const auto& [name, parameter] = parameters_[i];
-  Tensor gradient = parameter->gradient();
-  check(gradient.defined(), "data-parallel: '", name, "' has no gradient in step ", step_.value_or(-1),
-        "; every parameter must take part in every step");
+  Tensor gradient = needed_gradient(parameters_[i], "data-parallel", step_.value_or(-1));
   if (options_.weight_decay_in_gradient != 0 && decays(model_, name)) {
     Tensor decayed = Tensor::empty_like(parameter->value());
     kernels::scale(parameter->value(), options_.weight_decay_in_gradient, decayed);

@@ -81,10 +81,7 @@ void DeMo::begin_step(int64_t step) {
 void DeMo::step() {
   check(step_.has_value(), "demo: step without begin_step");
   for (size_t i = parameters_.size(); i-- > 0;) {
-    const auto& [name, parameter] = parameters_[i];
-    const Tensor gradient = parameter->gradient();
-    check(gradient.defined(), "demo: '", name, "' has no gradient in step ", *step_,
-          "; every parameter must take part in every step");
+    const Tensor gradient = needed_gradient(parameters_[i], "demo", *step_);
     Tensor coefficients = Tensor::empty(gradient.shape());
     coefficients.copy_from(gradient);
     kernels::scale(coefficients, local_.learning_rate(), coefficients);

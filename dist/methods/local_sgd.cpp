@@ -156,11 +156,7 @@ void LocalSgd::take_turn(Fragment& fragment) {
 
 void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) {
   const bool has_momentum = options_.outer.momentum > 0;
-  if (has_momentum && fragment.velocity.empty())
-    for (const Tensor& base : fragment.base) {
-      fragment.velocity.push_back(Tensor::empty_like(base));
-      fragment.velocity.back().fill(0);
-    }
+  if (has_momentum && fragment.velocity.empty()) fragment.velocity = zeros_like(fragment.base);
   std::vector<kernels::ParameterUpdate> updates;
   for (size_t i = 0; i < changes.size(); ++i) {
     Tensor change = Tensor::empty_like(fragment.base[i]);

@@ -29,19 +29,16 @@ NoLoCo::NoLoCo(Module& model, Optimizer& local, Communicator& communicator, cons
 void NoLoCo::begin_step(int64_t step) {
   step_ = step;
   own_.take_back();
-  const auto parameters = own_.values();
-  const size_t count = own_.parameters().size();
+  const std::vector<Tensor> values = own_.values();
+  const auto parameters = std::span(values).first(own_.parameters().size());
   if (velocity_.empty()) {
     check(step == 0, "noloco: step ", step, " of a run that was neither begun nor loaded");
-    for (size_t i = 0; i < count; ++i) {
-      velocity_.push_back(Tensor::empty_like(parameters[i]));
-      velocity_.back().fill(0);
-    }
+    velocity_ = zeros_like(parameters);
   }
   if (!slow_.empty()) return;
   check(step % options_.local_steps == 0, "noloco: step ", step, " lies within a round of ", options_.local_steps,
         " steps that was neither begun nor loaded");
-  slow_ = clones_of(std::span(parameters).first(count));
+  slow_ = clones_of(parameters);
 }
 
 void NoLoCo::step() {

@@ -12,6 +12,15 @@ std::vector<Tensor> clones_of(std::span<const Tensor> tensors) {
   return clones;
 }
 
+std::vector<Tensor> zeros_like(std::span<const Tensor> tensors) {
+  std::vector<Tensor> zeros;
+  for (const Tensor& tensor : tensors) {
+    zeros.push_back(Tensor::empty_like(tensor));
+    zeros.back().fill(0);
+  }
+  return zeros;
+}
+
 OwnModel::OwnModel(Module& model) : parameters_(model.trained_parameters()), buffers_(floating_buffers(model)) {}
 
 const std::string& OwnModel::name(size_t i) const {

@@ -46,5 +46,7 @@ class OwnModel {
 };
 
 std::vector<Tensor> clones_of(std::span<const Tensor> tensors);
+/// Tensors of zeros with the same shapes, formats and devices.
+std::vector<Tensor> zeros_like(std::span<const Tensor> tensors);
 
 }  // namespace tern

@@ -9,6 +9,13 @@
 
 namespace tern {
 
+Tensor needed_gradient(const NamedParameter& named, std::string_view method, int64_t step) {
+  const Tensor gradient = named.parameter->gradient();
+  check(gradient.defined(), method, ": '", named.name, "' has no gradient in step ", step,
+        "; every parameter must take part in every step");
+  return gradient;
+}
+
 void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step) {
   uint32_t crc = 0;
   for (const auto& [name, parameter] : parameters) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "tern/autograd/parameter.h"
@@ -9,6 +10,9 @@
 #include "tern/layers/module.h"
 
 namespace tern {
+
+/// The parameter's gradient. Throws Error that names `method`, the parameter and the step if it has none.
+Tensor needed_gradient(const NamedParameter& named, std::string_view method, int64_t step);
 
 /// Compares a checksum of the parameters' bits across all ranks, on the overhead account. If they differ, all ranks
 /// throw the same PeerError, which names the first rank that differs from the majority.

@@ -352,7 +352,7 @@ class CommandLine {
     return given_.contains(&option) || (of_length && (given("--epochs") || given("--iterations")));
   }
 
-  /// If only one of two flags for the same thing is given, the default of the other does not count.
+  /// A default does not count if another flag is given for the same thing, or asks for another default.
   void overrule_defaults() {
     const bool epochs = is_given("epochs"), iterations = is_given("iterations");
     if (epochs && !iterations) settings_.iterations.reset();

@@ -278,6 +278,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
   const bool data_parallel = method == TrainingMethod::data_parallel, ist = method == TrainingMethod::ist;
   const bool diloco = method == TrainingMethod::diloco, noloco = method == TrainingMethod::noloco;
   const bool codes = !noloco && method != TrainingMethod::demo;
+  const bool loses = s.codec != kFloats || s.exchange.starts_with("powersgd");
   constexpr const char* kCodesNothing = "--method noloco sends floats, and --method demo has its own code";
   visit(flag("workers", "N", "Ranks that train together, 1 to 64")
             .shapes_result()
@@ -290,9 +291,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
         s.transport);
   visit(flag("method", "NAME",
              "What ranks exchange: gradients (data-parallel), models after some steps alone (local-sgd, diloco; "
-             "sparseloco: "
-             "their largest changes; noloco: with one rank), momentum's strongest frequencies (demo), or slices of one "
-             "model (ist)")
+             "sparseloco: their largest changes; noloco: with one rank), momentum's strongest frequencies (demo), or "
+             "slices of one model (ist)")
             .shapes_result()
             .between_ranks(s),
         s.method);
@@ -382,14 +382,14 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
             .needing(codes, kCodesNothing)
-            .needing(s.codec != kFloats || s.exchange.starts_with("powersgd"), "--codec none sends floats anyway"),
+            .needing(loses, "--codec none sends floats anyway"),
         s.min_compress);
   visit(flag("keep-float", "PATTERN", "Send tensors whose names match as floats: 'fc2.*'")
             .shapes_result()
             .between_ranks(s)
             .needing(!ist, "--method ist codes all of a slice")
             .needing(codes, kCodesNothing)
-            .needing(s.codec != kFloats || s.exchange.starts_with("powersgd"), "--codec none sends floats anyway"),
+            .needing(loses, "--codec none sends floats anyway"),
         s.keep_float);
   visit(flag("weight-decay-in-gradient", nullptr, "Code the weight decay with the gradient")
             .shapes_result()
