@@ -17,16 +17,6 @@ namespace {
 using Results = std::vector<std::vector<float>>;
 using Results64 = std::vector<std::vector<double>>;
 
-/// Parameters and buffers in one vector.
-std::vector<double> state_of(Module& model) {
-  std::vector<double> all;
-  for (const auto& [name, tensor] : model.state()) {
-    const auto values = tensor.to_vector<double>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
 LocalSgd::Options every(int64_t local_steps, const std::string& codec = "none") {
   return {.local_steps = local_steps, .averaging = {.codec = codec, .seed = 5}, .check_every = 1};
 }
@@ -41,18 +31,10 @@ Results local_sgd(Transports transports, const LocalSgd::Options& options, int64
 // Two rounds, calculated by hand. Momentum continues from the rank's own last step.
 TEST(LocalSgd, AveragesModelsAndKeepsMomentumLocal) {
   constexpr int kRanks = 3;
-  std::vector<std::unique_ptr<SmallNet>> models;
-  std::vector<std::unique_ptr<Sgd>> optimizers;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    models.push_back(std::make_unique<SmallNet>());
-    models.back()->initialize(1);
-    optimizers.push_back(std::make_unique<Sgd>(models.back()->parameters(), kSmallSgd));
-  }
+  const AloneTraining ranks(kRanks);
+  const auto& models = ranks.models;
   for (int64_t step = 0; step < 8; ++step) {
-    for (size_t rank = 0; rank < kRanks; ++rank) {
-      DistributedOptimizer alone(*models[rank], *optimizers[rank]);
-      small_step(*models[rank], *optimizers[rank], alone, step, static_cast<int>(rank), kRanks);
-    }
+    ranks.step(step);
     if (step % 4 != 3) continue;
     for (size_t i = 0; i < models[0]->parameters().size(); ++i) {
       const auto value = [&](size_t rank) { return models[rank]->parameters()[i].parameter->value(); };
@@ -171,34 +153,13 @@ TEST(LocalSgd, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
       {4, make_tcp_job, "ternary"},
       {4, make_tcp_job, "error-feedback:ternary"}};
   for (const auto& [ranks, make, codec] : jobs) {
-    const auto options = every(4, codec);
-    Results64 undisturbed(static_cast<size_t>(ranks));
-    train_on_ranks<NormalizedNet>(make(ranks, {}), [&](const RankTraining& rank) {
-      LocalSgd optimizer(rank.model, rank.local, rank.communicator, options);
-      rank.steps(optimizer, 0, kSteps);
-      undisturbed[static_cast<size_t>(rank.communicator.rank())] = state_of(rank.model);
-    });
-    for (int64_t stop = 1; stop < kSteps; ++stop) {
-      Results64 resumed(static_cast<size_t>(ranks));
-      train_on_ranks<NormalizedNet>(make(ranks, {}), [&](const RankTraining& rank) {
-        LocalSgd before(rank.model, rank.local, rank.communicator, options);
-        rank.steps(before, 0, stop);
-        before.consolidate();
-        const StateDict method = before.state();
-        NormalizedNet model;
-        model.initialize(77);
-        model.load_state(rank.model.state());
-        Sgd local(model.parameters(), kSmallSgd);
-        local.load_state(rank.local.state());
-        LocalSgd after(model, local, rank.communicator, options);
-        after.load_state(method, stop);
-        after.consolidate();  // as a run does that evaluates before its first step
-        EXPECT_EQ(state_of(model), state_of(rank.model));
-        RankTraining{rank.communicator, model, local}.steps(after, stop, kSteps);
-        resumed[static_cast<size_t>(rank.communicator.rank())] = state_of(model);
-      });
-      EXPECT_EQ(resumed, undisturbed) << codec << ", stopped after step " << stop;
-    }
+    const auto make_method = [&](Module& model, Optimizer& local, Communicator& communicator) {
+      return std::make_unique<LocalSgd>(model, local, communicator, every(4, codec));
+    };
+    const Results64 undisturbed = train_with_stop(make(ranks, {}), 0, kSteps, make_method);
+    for (int64_t stop = 1; stop < kSteps; ++stop)
+      EXPECT_EQ(train_with_stop(make(ranks, {}), stop, kSteps, make_method), undisturbed)
+          << codec << ", stopped after step " << stop;
   }
 }
 
@@ -267,13 +228,8 @@ struct FragmentByHand {
 /// Trains SmallNets as `options` says, from the definitions of DiLoCo and Streaming DiLoCo. Returns each rank's
 /// parameters.
 Results by_hand(int ranks, const LocalSgd::Options& options, std::vector<FragmentByHand> fragments, int64_t steps) {
-  std::vector<std::unique_ptr<SmallNet>> models;
-  std::vector<std::unique_ptr<Sgd>> optimizers;
-  for (int rank = 0; rank < ranks; ++rank) {
-    models.push_back(std::make_unique<SmallNet>());
-    models.back()->initialize(1);
-    optimizers.push_back(std::make_unique<Sgd>(models.back()->parameters(), kSmallSgd));
-  }
+  const AloneTraining alone(ranks);
+  const auto& models = alone.models;
   for (FragmentByHand& fragment : fragments) {
     fragment.base = elements_of(*models[0], fragment.begin, fragment.end);
     fragment.velocity.assign(fragment.base.size(), 0);
@@ -281,10 +237,7 @@ Results by_hand(int ranks, const LocalSgd::Options& options, std::vector<Fragmen
   const int64_t length = options.local_steps;
   const auto& [count, delay, mix] = options.streaming;
   for (int64_t done = 1; done <= steps; ++done) {
-    for (size_t rank = 0; rank < models.size(); ++rank) {
-      DistributedOptimizer alone(*models[rank], *optimizers[rank]);
-      small_step(*models[rank], *optimizers[rank], alone, done - 1, static_cast<int>(rank), ranks);
-    }
+    alone.step(done - 1);
     for (FragmentByHand& f : fragments) {
       if ((done + delay) % length == f.offset) {
         f.change.assign(f.base.size(), 0);
@@ -374,31 +327,13 @@ TEST(StreamingDiloco, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
     LocalSgd::Options options = diloco(5, streaming);
     options.averaging.codec = "error-feedback:ternary";
     if (streaming.delay == 3) options.averaging.exchange = "server";  // a second round follows when the first one ends
-    Results64 undisturbed(3);
-    train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
-      LocalSgd optimizer(rank.model, rank.local, rank.communicator, options);
-      rank.steps(optimizer, 0, kSteps);
-      undisturbed[static_cast<size_t>(rank.communicator.rank())] = state_of(rank.model);
-    });
-    for (int64_t stop = 1; stop < kSteps; ++stop) {
-      Results64 resumed(3);
-      train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
-        LocalSgd before(rank.model, rank.local, rank.communicator, options);
-        rank.steps(before, 0, stop);
-        before.consolidate();
-        const StateDict method = before.state();
-        NormalizedNet model;
-        model.initialize(77);
-        model.load_state(rank.model.state());
-        Sgd local(model.parameters(), kSmallSgd);
-        local.load_state(rank.local.state());
-        LocalSgd after(model, local, rank.communicator, options);
-        after.load_state(method, stop);
-        RankTraining{rank.communicator, model, local}.steps(after, stop, kSteps);
-        resumed[static_cast<size_t>(rank.communicator.rank())] = state_of(model);
-      });
-      EXPECT_EQ(resumed, undisturbed) << streaming.fragments << " " << streaming.delay << ", after step " << stop;
-    }
+    const auto make_method = [&](Module& model, Optimizer& local, Communicator& communicator) {
+      return std::make_unique<LocalSgd>(model, local, communicator, options);
+    };
+    const Results64 undisturbed = train_with_stop(make_in_process(3), 0, kSteps, make_method);
+    for (int64_t stop = 1; stop < kSteps; ++stop)
+      EXPECT_EQ(train_with_stop(make_in_process(3), stop, kSteps, make_method), undisturbed)
+          << streaming.fragments << " " << streaming.delay << ", after step " << stop;
   }
 }
 

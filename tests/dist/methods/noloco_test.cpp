@@ -25,25 +25,19 @@ Results noloco(Transports transports, const NoLoCo::Options& options, int64_t st
 /// Two ranks always meet each other, so their rounds can be followed by hand, in f64.
 TEST(NoLoCo, TakesItsStepWithTheMeansOfThePair) {
   constexpr int kPair = 2;
-  std::vector<std::unique_ptr<SmallNet>> models;
-  std::vector<std::unique_ptr<Sgd>> optimizers;
+  const AloneTraining ranks(kPair);
+  const auto& models = ranks.models;
   std::vector<std::vector<double>> slow, velocity;
   const auto values = [](Module& model) {
     const auto all = parameters_of(model);
     return std::vector<double>(all.begin(), all.end());
   };
-  for (int rank = 0; rank < kPair; ++rank) {
-    models.push_back(std::make_unique<SmallNet>());
-    models.back()->initialize(1);
-    optimizers.push_back(std::make_unique<Sgd>(models.back()->parameters(), kSmallSgd));
-    slow.push_back(values(*models.back()));
+  for (const auto& model : models) {
+    slow.push_back(values(*model));
     velocity.emplace_back(slow.back().size());
   }
   for (int64_t step = 0; step < 9; ++step) {
-    for (size_t rank = 0; rank < kPair; ++rank) {
-      DistributedOptimizer alone(*models[rank], *optimizers[rank]);
-      small_step(*models[rank], *optimizers[rank], alone, step, static_cast<int>(rank), kPair);
-    }
+    ranks.step(step);
     if (step % 3 != 2) continue;
     const std::vector<double> fast[] = {values(*models[0]), values(*models[1])};
     const auto before = slow;
@@ -116,17 +110,6 @@ TEST(NoLoCo, ShowsTheMeanOfAllRanksAndGoesOnWithItsOwnModel) {
   EXPECT_NE(looked[0], looked[1]);
 }
 
-/// Parameters and floating-point buffers in one vector.
-std::vector<float> values_with_buffers(Module& model) {
-  std::vector<float> all;
-  for (const auto& [name, tensor] : model.state()) {
-    if (tensor.dtype() != DType::f32) continue;
-    const auto values = tensor.to_vector<float>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
 TEST(NoLoCo, AveragesTheBuffersOfAPair) {
   Results before(2), after(2);
   train_on_ranks<NormalizedNet>(make_in_process(2), [&](const RankTraining& rank) {
@@ -143,30 +126,12 @@ TEST(NoLoCo, AveragesTheBuffersOfAPair) {
 }
 
 TEST(NoLoCo, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
-  Results undisturbed(3);
-  train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
-    NoLoCo optimizer(rank.model, rank.local, rank.communicator, kGossip);
-    rank.steps(optimizer, 0, 8);
-    undisturbed[static_cast<size_t>(rank.communicator.rank())] = values_with_buffers(rank.model);
-  });
-  for (int64_t stop = 1; stop < 8; ++stop) {
-    Results resumed(3);
-    train_on_ranks<NormalizedNet>(make_in_process(3), [&](const RankTraining& rank) {
-      NoLoCo before(rank.model, rank.local, rank.communicator, kGossip);
-      rank.steps(before, 0, stop);
-      before.consolidate();
-      NormalizedNet model;
-      model.initialize(77);
-      model.load_state(rank.model.state());
-      Sgd local(model.parameters(), kSmallSgd);
-      local.load_state(rank.local.state());
-      NoLoCo after(model, local, rank.communicator, kGossip);
-      after.load_state(before.state(), stop);
-      RankTraining{rank.communicator, model, local}.steps(after, stop, 8);
-      resumed[static_cast<size_t>(rank.communicator.rank())] = values_with_buffers(model);
-    });
-    EXPECT_EQ(resumed, undisturbed) << "after step " << stop;
-  }
+  const auto make = [](Module& model, Optimizer& local, Communicator& communicator) {
+    return std::make_unique<NoLoCo>(model, local, communicator, kGossip);
+  };
+  const auto undisturbed = train_with_stop(make_in_process(3), 0, 8, make);
+  for (int64_t stop = 1; stop < 8; ++stop)
+    EXPECT_EQ(train_with_stop(make_in_process(3), stop, 8, make), undisturbed) << "after step " << stop;
 }
 
 TEST(NoLoCo, RefusesWhatDoesNotFit) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "tern/autograd/functional.h"
 #include "tern/dist/methods/distributed_optimizer.h"
@@ -73,6 +74,16 @@ inline std::vector<float> parameters_of(Module& model) {
   return all;
 }
 
+/// Parameters and buffers in one vector.
+inline std::vector<double> state_of(Module& model) {
+  std::vector<double> all;
+  for (const auto& [name, tensor] : model.state()) {
+    const auto values = tensor.to_vector<double>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
 /// The objects of one rank that trains.
 struct RankTraining {
   Communicator& communicator;
@@ -99,6 +110,59 @@ std::vector<std::vector<float>> train_on_ranks(Transports transports, const Body
     results[static_cast<size_t>(c.rank())] = parameters_of(model);
   });
   EXPECT_EQ(errors, std::vector<std::string>(errors.size()));
+  return results;
+}
+
+/// SmallNets that train alone on their ranks' batches, one after the other, with an optimizer each: what a method does
+/// between two exchanges.
+struct AloneTraining {
+  explicit AloneTraining(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      models.push_back(std::make_unique<SmallNet>());
+      models.back()->initialize(1);
+      optimizers.push_back(std::make_unique<Sgd>(models.back()->parameters(), kSmallSgd));
+    }
+  }
+  void step(int64_t step) const {
+    for (size_t rank = 0; rank < models.size(); ++rank) {
+      DistributedOptimizer alone(*models[rank], *optimizers[rank]);
+      small_step(*models[rank], *optimizers[rank], alone, step, static_cast<int>(rank),
+                 static_cast<int>(models.size()));
+    }
+  }
+
+  std::vector<std::unique_ptr<SmallNet>> models;
+  std::vector<std::unique_ptr<Sgd>> optimizers;
+};
+
+/// Trains NormalizedNets for `steps` steps with a method of its own for each rank. `make` makes it from model,
+/// optimizer and communicator. After `stop` steps everything goes on in new objects, from the states of the old ones;
+/// 0: never. Returns each rank's `state_of`.
+template <class Make>
+std::vector<std::vector<double>> train_with_stop(Transports transports, int64_t stop, int64_t steps, const Make& make) {
+  std::vector<std::vector<double>> results(transports.size());
+  train_on_ranks<NormalizedNet>(std::move(transports), [&](const RankTraining& rank) {
+    const auto before = make(rank.model, rank.local, rank.communicator);
+    auto& result = results[static_cast<size_t>(rank.communicator.rank())];
+    rank.steps(*before, 0, stop == 0 ? steps : stop);
+    if (stop == 0) {
+      result = state_of(rank.model);
+      return;
+    }
+    before->consolidate();
+    const StateDict method = before->state();
+    NormalizedNet model;
+    model.initialize(77);
+    model.load_state(rank.model.state());
+    Sgd local(model.parameters(), kSmallSgd);
+    local.load_state(rank.local.state());
+    const auto after = make(model, local, rank.communicator);
+    after->load_state(method, stop);
+    after->consolidate();  // as a run does that evaluates before its first step
+    EXPECT_EQ(state_of(model), state_of(rank.model));
+    RankTraining{rank.communicator, model, local}.steps(*after, stop, steps);
+    result = state_of(model);
+  });
   return results;
 }
 
