@@ -144,12 +144,12 @@ class FeedbackCodec {
 };
 
 /// A codec of fixed size that encodes and decodes whole messages, all tensors at once, on the gradients' device (the
-/// CPU or another). The bytes are the same on every device. A message holds the f32 scalers of all its gradients, then
-/// the codes of each gradient.
+/// CPU or another). The bytes are the same on every device. If the codec has scalers, a message holds the f32 scalers
+/// of all its gradients first, then the codes of each gradient.
 class MessageCodec {
  public:
   virtual ~MessageCodec() = default;
-  /// This rank's own scalers: f32 [scalers of all gradients], on the CPU.
+  /// This rank's own scalers: f32 [scalers of all gradients], on the CPU; empty if the codec has none.
   virtual Tensor scalers(const FusedGradients& message) const = 0;
   /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
   /// scalers.

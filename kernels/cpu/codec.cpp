@@ -8,6 +8,7 @@
 #include "tern/core/parallel.h"
 #include "tern/kernels/codec.h"
 #include "tern/kernels/codec_arithmetic.h"
+#include "tern/kernels/cpu/draw_keys.h"
 #include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/provide.h"
 
@@ -104,18 +105,6 @@ void gradient_statistics(std::span<const MeasuredGradient> message, int64_t buck
       row[2] = sums.squares;
     }
   }
-}
-
-simd::DrawKeys draw_keys(const RandomStream& stream) {
-  simd::DrawKeys keys;
-  auto key = stream.key();
-  for (auto& round : keys.key) {
-    std::ranges::copy(key, round);
-    key = philox_next_key(key);
-  }
-  const auto counter = stream.counter(0);
-  std::copy(counter.begin() + 1, counter.end(), keys.counter);
-  return keys;
 }
 
 /// Prefetch distance of the loops in elements. The computation of a chunk takes longer than the hardware prefetcher

@@ -10,6 +10,7 @@ void provide_cpu_kernels() {
   cpu::provide_dropout();
   cpu::provide_elementwise();
   cpu::provide_embedding();
+  cpu::provide_hadamard();
   cpu::provide_layer_norm();
   cpu::provide_layout();
   cpu::provide_loss();

@@ -10,6 +10,7 @@ void provide_cuda_kernels() {
   cuda::provide_dropout();
   cuda::provide_elementwise();
   cuda::provide_embedding();
+  cuda::provide_hadamard();
   cuda::provide_layer_norm();
   cuda::provide_layout();
   cuda::provide_loss();

@@ -128,7 +128,8 @@ void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows
   const auto size = static_cast<double>(g.bytes());
   for (const auto& [encode, decode, spec, reads] :
        {std::tuple{"ternary encode", "dequantize_add of 8, ternary", "ternary", 2},
-        {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1}}) {
+        {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1},
+        {"hadamard encode, 2 bits", "hadamard_decode_add of 8, 2 bits", "hadamard:bits=2", 1}}) {
     const std::shared_ptr<GradientCodec> codec = make_codec(spec);
     const Tensor one = codec->messages()->encode(message, {});
     const auto bytes = static_cast<double>(one.bytes());

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tern/kernels/codec.h"
+#include "tern/kernels/hadamard.h"
 #include "tern/kernels/short_float.h"
 #include "tests/kernels/parity_cases.h"
 
@@ -134,6 +135,25 @@ void run_widen(Run& run, int64_t n, ShortFloat format) {
   run(widen_add, messages, 4, format, run.changed(run.input({n}).to(DType::f32)));
 }
 
+void run_hadamard_encode(Run& run, int64_t n, int bits) {
+  run(hadamard_encode, gradient(run, n), uint64_t{0x123456789abcdef}, bits,
+      run.output_as(DType::u8, {hadamard_bytes(n, bits)}));
+}
+
+/// Three messages with random codes and signs. Their codes start behind an odd number of other bytes.
+void run_hadamard_decode(Run& run, int64_t n, int bits) {
+  constexpr int64_t kRanks = 3, kAt = 5;
+  const int64_t bytes = kAt + hadamard_bytes(n, bits) + 1;
+  const Tensor messages = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
+  const std::vector<float> scales = run.input({kRanks * hadamard_buckets(n)}).to(Device{}).to_vector<float>();
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const HadamardBucket place(n, bits, static_cast<int64_t>(i) / kRanks);
+    const int64_t row = static_cast<int64_t>(i) % kRanks;
+    std::memcpy(messages.data<uint8_t>() + row * bytes + kAt + place.scale_at, &scales[i], sizeof(float));
+  }
+  run(hadamard_decode_add, messages.to(run.device()), kAt, bits, run.changed(run.input({n}).to(DType::f32)));
+}
+
 }  // namespace
 
 // Runs in f32 only. The oracle in double precision gets the same floats, and every target must give exactly its bits.
@@ -151,6 +171,11 @@ void add_codec_cases(ParityTable& table) {
     for (const bool shared : {true, false})
       table.push_back({&dequantize_add, c.name, [=](Run& run) { run_dequantize(run, c, shared); }, exact});
   }
+  for (const int64_t n : {0, 1, 2, 7, 16, 32, 100, 4096, 4097, 4096 + 20, 4096 + 33, 3 * 4096 + 2111})
+    for (int bits = 1; bits <= kMostHadamardBits; ++bits) {
+      table.push_back({&hadamard_encode, "gradient", [=](Run& run) { run_hadamard_encode(run, n, bits); }, exact});
+      table.push_back({&hadamard_decode_add, "messages", [=](Run& run) { run_hadamard_decode(run, n, bits); }, exact});
+    }
   for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
     for (const int64_t n : {0, 1, 37, 70'001}) {
       const char* const name = format == ShortFloat::half ? "half" : "bfloat16";

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "tern/core/random.h"
+#include "tern/kernels/cpu/draw_keys.h"
 #include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/cpu/vector.h"
+#include "tern/kernels/hadamard.h"
 
 namespace tern::cpu::simd {
 namespace {
@@ -57,6 +59,39 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
     }
     EXPECT_GT(undecided, 0) << bits << " bits";
   }
+}
+
+/// The smallest bucket of the loops, one with an odd number of stages after those within a vector, and the largest.
+TEST(CpuCodec, EveryInstructionSetRotatesToTheSameBits) {
+  const RandomStream stream({.seed = 3, .purpose = Purpose::test});
+  const DrawKeys keys = draw_keys(stream);
+  for (const int64_t count : {32, 64, 128, 4096})
+    for (int bits = 1; bits <= kernels::kMostHadamardBits; ++bits) {
+      const auto levels = kernels::normal_levels(bits);
+      std::vector<float> g(static_cast<size_t>(count));
+      for (size_t i = 0; i < g.size(); ++i) g[i] = stream.normal(i);
+      std::vector<std::vector<float>> rotated, back, sums;
+      std::vector<std::vector<uint32_t>> planes;
+      std::vector<double> products;
+      for (const CodecLoops* loop : runnable()) {
+        rotated.emplace_back(g.size());
+        loop->rotate(keys, 7, g.data(), 0.3f, count, rotated.back().data());
+        planes.emplace_back(static_cast<size_t>(bits * count / 32));
+        products.push_back(
+            loop->nearest_levels(rotated.back().data(), count, levels.data(), bits, planes.back().data()));
+        back.emplace_back(g.size());
+        loop->rotate_levels(planes.back().data(), count, levels.data(), bits, back.back().data());
+        sums.push_back(g);
+        loop->add_signed(keys, 7, back.back().data(), 0.7f, count, sums.back().data());
+      }
+      for (size_t i = 1; i < planes.size(); ++i) {
+        EXPECT_EQ(rotated[i], rotated[0]) << count;
+        EXPECT_EQ(planes[i], planes[0]) << count;
+        EXPECT_EQ(products[i], products[0]) << count;
+        EXPECT_EQ(back[i], back[0]) << count;
+        EXPECT_EQ(sums[i], sums[0]) << count;
+      }
+    }
 }
 
 }  // namespace

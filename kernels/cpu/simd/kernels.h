@@ -83,6 +83,17 @@ struct CodecLoops {
   void (*dequantize_add)(const uint32_t* planes, int bits, const float* units, float* y);
   /// Largest |x|, Σx and Σx² of `count` elements, in 16 interleaved sums that are then added in halves.
   void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
+  /// The loops of the Hadamard code, over a bucket of `count` elements: a power of two from kGroup to 4096. Its signs
+  /// come from the Philox blocks from `block` on. `levels` are the positive ones, 2^(bits - 1) rising numbers; element
+  /// i has bit i % 32 of word i / 32 of each of `bits` planes, which are count / 32 words long. to = HD(factor · from);
+  /// `to` may be `from`.
+  void (*rotate)(const DrawKeys& keys, uint32_t block, const float* from, float factor, int64_t count, float* to);
+  /// planes = the codes of the nearest levels. Returns Σ x · level, summed as by `statistics`.
+  double (*nearest_levels)(const float* x, int64_t count, const float* levels, int bits, uint32_t* planes);
+  /// x = H · the levels of the codes.
+  void (*rotate_levels)(const uint32_t* planes, int64_t count, const float* levels, int bits, float* x);
+  /// sum += scale · Dx
+  void (*add_signed)(const DrawKeys& keys, uint32_t block, const float* x, float scale, int64_t count, float* sum);
 };
 
 /// The loops of one instruction set.

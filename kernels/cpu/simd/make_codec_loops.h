@@ -186,9 +186,189 @@ void statistics(const float* x, int64_t count, double& largest, double& sum, dou
   squares = fold(products, total);
 }
 
+/// The lanes of v, each in the place of the lane whose number differs in bit kStride.
+template <int kStride, class V>
+inline V swapped(const V& v) {
+  constexpr int kWidth = sizeof(V) / sizeof(float), s = kStride;
+  if constexpr (kWidth == 4)
+    return __builtin_shufflevector(v, v, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s);
+  else if constexpr (kWidth == 8)
+    return __builtin_shufflevector(v, v, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s, 7 ^ s);
+  else
+    return __builtin_shufflevector(v, v, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s, 7 ^ s, 8 ^ s, 9 ^ s, 10 ^ s,
+                                   11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s, 15 ^ s);
+}
+
+/// One stage of the transform between the lanes of a vector: a + b in the lower lane of each pair, a - b in the upper.
+template <int kStride, class Isa>
+inline Vector<float, Isa::kWidth> butterfly(const Vector<float, Isa::kWidth>& v) {
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  Words upper;
+  for (int i = 0; i < Isa::kWidth; ++i) upper[i] = (i & kStride) != 0 ? 0x80000000u : 0;
+  return swapped<kStride>(v) + reinterpret_cast<Vector<float, Isa::kWidth>>(reinterpret_cast<Words>(v) ^ upper);
+}
+template <class Isa>
+inline Vector<float, Isa::kWidth> transform_lanes(Vector<float, Isa::kWidth> v) {
+  v = butterfly<2, Isa>(butterfly<1, Isa>(v));
+  if constexpr (Isa::kWidth > 4) v = butterfly<4, Isa>(v);
+  if constexpr (Isa::kWidth > 8) v = butterfly<8, Isa>(v);
+  return v;
+}
+/// The other stages of the transform, two at a time.
+template <class Isa>
+inline void transform_vectors(float* x, int64_t count) {
+  using Floats = Vector<float, Isa::kWidth>;
+  int64_t half = Isa::kWidth;
+  for (; 4 * half <= count; half *= 4)
+    for (int64_t first = 0; first < count; first += 4 * half)
+      for (int64_t i = first; i < first + half; i += Isa::kWidth) {
+        const Floats a = load<Floats>(x + i), b = load<Floats>(x + i + half), c = load<Floats>(x + i + 2 * half),
+                     d = load<Floats>(x + i + 3 * half);
+        const Floats sum = a + b, difference = a - b, next_sum = c + d, next_difference = c - d;
+        store(x + i, sum + next_sum);
+        store(x + i + half, difference + next_difference);
+        store(x + i + 2 * half, sum - next_sum);
+        store(x + i + 3 * half, difference - next_difference);
+      }
+  if (half == count) return;
+  for (int64_t i = 0; i < half; i += Isa::kWidth) {
+    const Floats a = load<Floats>(x + i), b = load<Floats>(x + i + half);
+    store(x + i, a + b);
+    store(x + i + half, a - b);
+  }
+}
+
+/// Calls body(i, signs) for each vector i of a bucket. `signs` are the random sign bits of its elements.
+template <class Isa, class Body>
+inline void for_each_sign(const DrawKeys& keys, uint32_t block, int64_t count, Body body) {
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  uint32_t words[4][kGroup];
+  draw<Isa>(keys, block, words);
+  Words lane;
+  for (int i = 0; i < Isa::kWidth; ++i) lane[i] = static_cast<uint32_t>(i);
+  for (int64_t group = 0; group < count / kGroup; ++group) {
+    const uint32_t word = words[group % 4][group / 4];
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth)
+      body(group * kGroup + i, (Words{} + word) >> (lane + static_cast<uint32_t>(i)) << 31);
+  }
+}
+
+template <class Isa>
+void rotate(const DrawKeys& keys, uint32_t block, const float* from, float factor, int64_t count, float* to) {
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  using Floats = Vector<float, Isa::kWidth>;
+  for_each_sign<Isa>(keys, block, count, [&](int64_t i, const Words& signs) {
+    const Floats scaled = load<Floats>(from + i) * factor;
+    store(to + i, transform_lanes<Isa>(reinterpret_cast<Floats>(reinterpret_cast<Words>(scaled) ^ signs)));
+  });
+  transform_vectors<Isa>(to, count);
+}
+
+template <class Isa>
+void add_signed(const DrawKeys& keys, uint32_t block, const float* x, float scale, int64_t count, float* sum) {
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  using Floats = Vector<float, Isa::kWidth>;
+  for_each_sign<Isa>(keys, block, count, [&](int64_t i, const Words& signs) {
+    const auto value = reinterpret_cast<Floats>(load<Words>(x + i) ^ signs);
+    store(sum + i, load<Floats>(sum + i) + value * scale);
+  });
+}
+
+template <class Isa, int kBits>
+inline double nearest_levels_bits(const float* x, int64_t count, const float* levels, uint32_t* planes) {
+  constexpr int kLevels = 1 << (kBits - 1), kHalf = Isa::kWidth / 2, kHalves = kLanes / kHalf;
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  using Floats = Vector<float, Isa::kWidth>;
+  Vector<double, kHalf> sums[kHalves] = {};
+  for (int64_t group = 0; group < count / kGroup; ++group) {
+    uint32_t plane[kBits] = {};
+    float nearest[kGroup];
+    const float* const from = x + group * kGroup;
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth) {
+      const Words word = load<Words>(from + i);
+      const auto magnitude = reinterpret_cast<Floats>(word & 0x7fffffffu);
+      Words index = {};
+      Floats level = Floats{} + levels[0];
+#pragma GCC unroll 8
+      for (int k = 1; k < kLevels; ++k) {
+        const auto beyond = magnitude > Floats{} + (levels[k - 1] + levels[k]) / 2;
+        index -= reinterpret_cast<Words>(beyond);
+        level = beyond ? Floats{} + levels[k] : level;
+      }
+      store(nearest + i, reinterpret_cast<Words>(level) | (word & 0x80000000u));
+      plane[0] |= Isa::top_bits(word) << i;
+#pragma GCC unroll 4
+      for (int p = 1; p < kBits; ++p) plane[p] |= Isa::top_bits(index << (32 - kBits + p)) << i;
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup / kHalf; ++v)
+      sums[v % kHalves] += Isa::widen(from + v * kHalf) * Isa::widen(nearest + v * kHalf);
+#pragma GCC unroll 4
+    for (int p = 0; p < kBits; ++p) planes[p * (count / kGroup) + group] = plane[p];
+  }
+  return fold(sums, [](const auto& a, const auto& b) { return a + b; });
+}
+template <class Isa>
+double nearest_levels(const float* x, int64_t count, const float* levels, int bits, uint32_t* planes) {
+  if (bits == 1) return nearest_levels_bits<Isa, 1>(x, count, levels, planes);
+  if (bits == 2) return nearest_levels_bits<Isa, 2>(x, count, levels, planes);
+  if (bits == 3) return nearest_levels_bits<Isa, 3>(x, count, levels, planes);
+  return nearest_levels_bits<Isa, 4>(x, count, levels, planes);
+}
+
+/// The level whose index has these bits, the highest in planes[1].
+template <int kBits, class Words, class Floats>
+inline Floats pick_level(const Words (&planes)[kBits], const float* levels) {
+  constexpr int kLevels = 1 << (kBits - 1);
+  Floats left[kLevels];
+  for (int k = 0; k < kLevels; ++k) left[k] = Floats{} + levels[k];
+#pragma GCC unroll 4
+  for (int p = kBits - 1; p > 0; --p)
+#pragma GCC unroll 4
+    for (int k = 0; k < 1 << (p - 1); ++k) left[k] = planes[p] != 0 ? left[2 * k + 1] : left[2 * k];
+  return left[0];
+}
+
+template <class Isa, int kBits>
+inline void rotate_levels_bits(const uint32_t* planes, int64_t count, const float* levels, float* x) {
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  using Floats = Vector<float, Isa::kWidth>;
+  Words lane;
+  for (int i = 0; i < Isa::kWidth; ++i) lane[i] = static_cast<uint32_t>(i);
+  for (int64_t group = 0; group < count / kGroup; ++group)
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth) {
+      Words bit[kBits];
+#pragma GCC unroll 4
+      for (int p = 0; p < kBits; ++p) {
+        const Words word = Words{} + planes[p * (count / kGroup) + group];
+        bit[p] = word >> (lane + static_cast<uint32_t>(i)) & 1u;
+      }
+      const auto level = pick_level<kBits, Words, Floats>(bit, levels);
+      const auto value = reinterpret_cast<Floats>(reinterpret_cast<Words>(level) | bit[0] << 31);
+      store(x + group * kGroup + i, transform_lanes<Isa>(value));
+    }
+  transform_vectors<Isa>(x, count);
+}
+template <class Isa>
+void rotate_levels(const uint32_t* planes, int64_t count, const float* levels, int bits, float* x) {
+  if (bits == 1) return rotate_levels_bits<Isa, 1>(planes, count, levels, x);
+  if (bits == 2) return rotate_levels_bits<Isa, 2>(planes, count, levels, x);
+  if (bits == 3) return rotate_levels_bits<Isa, 3>(planes, count, levels, x);
+  rotate_levels_bits<Isa, 4>(planes, count, levels, x);
+}
+
 template <class Isa>
 constexpr CodecLoops make_codec_loops() {
-  return {.quantize = quantize<Isa>, .dequantize_add = dequantize_add<Isa>, .statistics = statistics<Isa>};
+  return {.quantize = quantize<Isa>,
+          .dequantize_add = dequantize_add<Isa>,
+          .statistics = statistics<Isa>,
+          .rotate = rotate<Isa>,
+          .nearest_levels = nearest_levels<Isa>,
+          .rotate_levels = rotate_levels<Isa>,
+          .add_signed = add_signed<Isa>};
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                          testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
-                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2"));
+                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2",
+                                         "hadamard:bits=1", "hadamard"));
 
 struct Pair {
   const char* exchange;
@@ -105,8 +106,9 @@ INSTANTIATE_TEST_SUITE_P(Table, CudaExchanges,
                                          Pair{"allgather", "fp16"}, Pair{"allgather", "none"},
                                          Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
                                          Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias"},
-                                         Pair{"allgather", "error-feedback:topk"}, Pair{"reduce-scatter", "qsgd"},
-                                         Pair{"server", "ternary"}, Pair{"ternary-ring", "ternary"}));
+                                         Pair{"allgather", "hadamard"}, Pair{"allgather", "error-feedback:topk"},
+                                         Pair{"reduce-scatter", "qsgd"}, Pair{"server", "ternary"},
+                                         Pair{"ternary-ring", "ternary"}));
 
 }  // namespace
 }  // namespace tern::test
