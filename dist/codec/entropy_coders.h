@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,12 +17,15 @@ class BitWriter {
 
   /// Writes the lowest `count` bits of `value`, the highest of them first. `count` is at most 64.
   void write(uint64_t value, int count) {
-    for (int bit = count - 1; bit >= 0; --bit) {
+    while (count > 0) {
       if (free_ == 0) {
         bytes_.push_back(std::byte{0});
         free_ = 8;
       }
-      bytes_.back() |= static_cast<std::byte>((value >> bit & 1u) << --free_);
+      const int taken = std::min(count, free_);
+      count -= taken;
+      free_ -= taken;
+      bytes_.back() |= static_cast<std::byte>((value >> count & ((1u << taken) - 1)) << free_);
     }
   }
 
@@ -39,6 +43,19 @@ class BitReader {
     check(next_ < 8 * bytes_.size(), "message ends within a code word");
     const auto byte = static_cast<uint32_t>(bytes_[next_ / 8]);
     return byte >> (7 - next_++ % 8) & 1u;
+  }
+  /// The next `count` bits, at most 32, the highest first.
+  uint32_t read(int count) {
+    check(next_ + static_cast<size_t>(count) <= 8 * bytes_.size(), "message ends within a code word");
+    uint32_t value = 0;
+    while (count > 0) {
+      const int left = 8 - static_cast<int>(next_ % 8), taken = std::min(count, left);
+      const auto byte = static_cast<uint32_t>(bytes_[next_ / 8]);
+      value = value << taken | (byte >> (left - taken) & ((1u << taken) - 1));
+      count -= taken;
+      next_ += static_cast<size_t>(taken);
+    }
+    return value;
   }
   /// Throws unless only the zeros of the last byte are left.
   void finish() {
@@ -66,14 +83,6 @@ void append_elias(std::span<const int32_t> levels, std::vector<std::byte>& bytes
 void read_elias(std::span<const std::byte> bytes, int32_t most, std::span<int32_t> levels);
 /// The largest number of bytes that n levels within ±most take.
 int64_t most_elias_bytes(int64_t n, int64_t most);
-
-/// Asymmetric numeral systems (J. Duda, arXiv:1311.2540), the range form (rANS): static frequencies of 16 bits, and a
-/// state of 64 bits that moves 32 bits at a time. The message holds u16 m, the frequencies of symbols 0 to m - 1, the
-/// state, then the words in the order of decoding. A frequency takes seven bits per byte, the lowest first; the top bit
-/// is set if more bytes follow. The frequencies add up to 2^16.
-void append_rans(std::span<const uint16_t> symbols, std::vector<std::byte>& bytes);
-/// Throws unless `bytes` are a message of exactly symbols.size() symbols, all below `end`.
-void read_rans(std::span<const std::byte> bytes, uint32_t end, std::span<uint16_t> symbols);
 
 inline constexpr int64_t kTritsPerByte = 5;
 

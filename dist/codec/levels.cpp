@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "tern/core/error.h"
+#include "tern/core/parallel.h"
 #include "tern/dist/codec/entropy_coders.h"
 #include "tern/dist/codec/finite.h"
+#include "tern/dist/codec/rans.h"
 #include "tern/dist/comm/bytes.h"
 #include "tern/kernels/codec.h"
 
@@ -21,33 +23,44 @@ enum class Chosen : uint8_t { planes, elias, rans };
 
 int64_t plane_bytes(int64_t n, int64_t levels) { return kernels::code_bytes(n, kernels::code_bits(levels)); }
 
-std::vector<int32_t> levels_in(const Tensor& codes, int64_t n, int64_t levels) {
+/// The levels of bit planes as floats.
+Tensor levels_in(const Tensor& codes, int64_t n, int64_t levels) {
   Tensor values = Tensor::zeros({n});
   const kernels::DecodedGradient decoded = {values};
   kernels::dequantize_add({&decoded, 1}, codes.reshape({1, codes.numel()}),
                           Tensor::full({kernels::bucket_count(n, 0)}, 1), 0, levels);
+  return values;
+}
+std::vector<int32_t> integers_of(const Tensor& values) {
   const auto floats = values.span<float>();
   return {floats.begin(), floats.end()};
 }
 
 // Small levels get small symbols: 0, -1, 1, -2, 2, ...
-uint16_t symbol_of(int32_t level) { return static_cast<uint16_t>(level > 0 ? 2 * level : -2 * level - (level < 0)); }
+uint16_t symbol_of(float level) {
+  const auto value = static_cast<int32_t>(level);
+  return static_cast<uint16_t>(value > 0 ? 2 * value : -2 * value - (value < 0));
+}
 int32_t level_of(uint16_t symbol) { return symbol % 2 == 0 ? symbol / 2 : -(symbol + 1) / 2; }
 
-Bytes rans_bytes(std::span<const int32_t> levels) {
-  std::vector<uint16_t> symbols(levels.size());
-  std::ranges::transform(levels, symbols.begin(), symbol_of);
+constexpr int64_t kGrain = 1 << 15;  ///< elements of a thread, at least
+
+Bytes rans_bytes(const Tensor& levels) {
+  std::vector<uint16_t> symbols(static_cast<size_t>(levels.numel()));
+  parallel_for(0, levels.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    std::transform(levels.data<float>() + begin, levels.data<float>() + end, symbols.begin() + begin, symbol_of);
+  });
   Bytes bytes;
   append_rans(symbols, bytes);
   return bytes;
 }
 
-void append_shortest(const Tensor& codes, std::span<const int32_t> levels, Bytes& bytes) {
+void append_shortest(const Tensor& codes, const Tensor& levels, Bytes& bytes) {
   Bytes best = rans_bytes(levels);
   Chosen chosen = Chosen::rans;
-  if (static_cast<int64_t>(levels.size()) < kShort) {
+  if (levels.numel() < kShort) {
     Bytes elias;
-    append_elias(levels, elias);
+    append_elias(integers_of(levels), elias);
     if (elias.size() < best.size()) {
       best = std::move(elias);
       chosen = Chosen::elias;
@@ -71,10 +84,18 @@ void add_planes(std::span<const std::byte> bytes, const Tensor& units, int64_t b
   kernels::dequantize_add({&decoded, 1}, codes, units, bucket, levels);
 }
 
-void add_levels(std::span<const int32_t> levels, const Tensor& units, int64_t bucket, Tensor& sum) {
-  const auto width = static_cast<size_t>(bucket == 0 ? sum.numel() : bucket);
-  const auto y = sum.span<float>(), unit = units.span<float>();
-  for (size_t i = 0; i < y.size(); ++i) y[i] += static_cast<float>(levels[i]) * unit[i / width];
+/// sum += level · unit of its bucket. `level_at(i)` is that of element i.
+template <class LevelAt>
+void add_levels(const Tensor& units, int64_t bucket, Tensor& sum, LevelAt level_at) {
+  const int64_t n = sum.numel(), width = bucket == 0 ? n : bucket;
+  auto* const y = sum.data<float>();
+  parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin / width; begin < end; ++b) {
+      const float unit = units.data<float>()[b];
+      for (const int64_t last = std::min(end, (b + 1) * width); begin < last; ++begin)
+        y[begin] += level_at(static_cast<size_t>(begin)) * unit;
+    }
+  });
 }
 
 /// A message under construction: `bytes` is the whole message. `coded` has each gradient's codes in it, and a place for
@@ -141,9 +162,9 @@ int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels) {
 
 void append_packed(Packing packing, const Tensor& codes, int64_t n, int64_t levels, Bytes& bytes) {
   if (packing == Packing::fixed) return append_values<uint8_t>(bytes, codes.span<uint8_t>());
-  const auto values = levels_in(codes, n, levels);
-  if (packing == Packing::trits) return append_trits(values, bytes);
-  if (packing == Packing::elias) return append_elias(values, bytes);
+  const Tensor values = levels_in(codes, n, levels);
+  if (packing == Packing::trits) return append_trits(integers_of(values), bytes);
+  if (packing == Packing::elias) return append_elias(integers_of(values), bytes);
   append_shortest(codes, values, bytes);
 }
 
@@ -159,17 +180,21 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
     chosen = static_cast<Chosen>(which);
     if (chosen == Chosen::planes) return add_planes(reader.rest(), units, bucket, levels, sum);
   }
-  std::vector<int32_t> values(static_cast<size_t>(sum.numel()));
-  if (packing == Packing::trits) {
-    read_trits(reader.rest(), values);
-  } else if (chosen == Chosen::elias) {
-    read_elias(reader.rest(), most, values);
-  } else {
-    std::vector<uint16_t> symbols(values.size());
+  const auto n = static_cast<size_t>(sum.numel());
+  if (chosen == Chosen::rans) {
+    std::vector<uint16_t> symbols(n);
     read_rans(reader.rest(), static_cast<uint32_t>(2 * levels + 1), symbols);
-    std::ranges::transform(symbols, values.begin(), level_of);
+    std::vector<float> level_of_symbol;
+    for (int64_t symbol = 0; symbol <= 2 * levels; ++symbol)
+      level_of_symbol.push_back(static_cast<float>(level_of(static_cast<uint16_t>(symbol))));
+    return add_levels(units, bucket, sum, [&](size_t i) { return level_of_symbol[symbols[i]]; });
   }
-  add_levels(values, units, bucket, sum);
+  std::vector<int32_t> values(n);
+  if (packing == Packing::trits)
+    read_trits(reader.rest(), values);
+  else
+    read_elias(reader.rest(), most, values);
+  add_levels(units, bucket, sum, [&](size_t i) { return static_cast<float>(values[i]); });
 }
 
 Tensor Planes::encode(const FusedGradients& message, const Tensor& units, bool shared, const Tensor& clips) const {

@@ -2,50 +2,65 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/codec/blocks.h"
 #include "tern/dist/codec/entropy_coders.h"
-#include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/bytes.h"
 
 namespace tern {
 namespace {
 
+/// Magnitudes of floats compare as integers by these bits; those of NaN and infinities are the largest.
 uint32_t magnitude_bits(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
+/// The k-th largest of `values`, which are reordered.
+uint32_t kth_largest(std::vector<uint32_t>& values, int64_t k) {
+  std::ranges::nth_element(values, values.begin() + (k - 1), std::greater());
+  return values[static_cast<size_t>(k - 1)];
+}
+
 /// The places of the k elements of largest magnitude, in rising order; of equal magnitudes, the first ones.
-/// `magnitudes` are of `magnitude_bits`.
+/// `magnitudes` are of `magnitude_bits`. Each of k runs has an element that is not below the k-th largest of the runs'
+/// maxima. So no element below that one is among the k largest, and most runs have none.
 std::vector<uint32_t> largest(std::span<const uint32_t> magnitudes, int64_t k) {
-  const auto n = std::ssize(magnitudes);
-  std::vector<uint32_t> places;
-  if (k == n) {
-    places.resize(magnitudes.size());
-    std::iota(places.begin(), places.end(), 0u);
-    return places;
+  constexpr size_t kRun = 16;
+  const size_t n = magnitudes.size(), whole = n / kRun, runs = (n + kRun - 1) / kRun;
+  std::vector<uint32_t> maxima(runs);
+  for (size_t r = 0; r < whole; ++r) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < kRun; ++i) most = std::max(most, magnitudes[kRun * r + i]);
+    maxima[r] = most;
   }
-  constexpr int kShift = 20;  // a bin for each exponent and the first three bits of its fraction
-  std::array<int64_t, size_t{1} << (31 - kShift)> bins = {};
-  for (const uint32_t m : magnitudes) ++bins[m >> kShift];
-  size_t bin = bins.size();
-  int64_t above = 0;  // elements in higher bins
-  while (above + bins[bin - 1] < k) above += bins[--bin];
-  --bin;  // that of the smallest magnitude which is kept
-  std::vector<uint32_t> in_bin;
-  for (const uint32_t m : magnitudes)
-    if (m >> kShift == bin) in_bin.push_back(m);
-  std::ranges::nth_element(in_bin, in_bin.begin() + (k - above - 1), std::greater());
-  const uint32_t smallest = in_bin[static_cast<size_t>(k - above - 1)];
-  int64_t equals = k - above - std::ranges::count_if(in_bin, [=](uint32_t m) { return m > smallest; });
-  places.reserve(static_cast<size_t>(k));
-  for (size_t i = 0; i < magnitudes.size(); ++i)
-    if (magnitudes[i] >= smallest && (magnitudes[i] > smallest || equals-- > 0))
-      places.push_back(static_cast<uint32_t>(i));
+  for (size_t i = kRun * whole; i < n; ++i) maxima[whole] = std::max(maxima[whole], magnitudes[i]);
+  uint32_t least = 0;
+  if (static_cast<size_t>(k) <= runs) {
+    std::vector<uint32_t> order = maxima;
+    least = kth_largest(order, k);
+  }
+  std::vector<uint32_t> places, found;
+  for (size_t r = 0; r < runs; ++r) {
+    if (maxima[r] < least) continue;
+    for (size_t i = kRun * r; i < std::min(kRun * (r + 1), n); ++i)
+      if (magnitudes[i] >= least) {
+        places.push_back(static_cast<uint32_t>(i));
+        found.push_back(magnitudes[i]);
+      }
+  }
+  const uint32_t smallest = kth_largest(found, k);
+  int64_t equals = k - std::ranges::count_if(found, [=](uint32_t m) { return m > smallest; });
+  std::erase_if(places,
+                [&](uint32_t i) { return magnitudes[i] < smallest || (magnitudes[i] == smallest && equals-- <= 0); });
   return places;
+}
+
+/// Throws InputError unless these elements, the largest of a gradient, are finite. If they are, all are.
+void check_largest(const GradientTag& tag, std::span<const float> values) {
+  check_input(std::ranges::all_of(values, [](float value) { return std::isfinite(value); }), "gradient of '", tag.name,
+              "' has NaN or infinite elements");
 }
 
 /// Keeps the k = ⌈ratio·n⌉ elements of largest magnitude; of equal magnitudes, the first ones. A message holds their
@@ -62,13 +77,13 @@ class TopK final : public GradientCodec {
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    finite_statistics(tag, gradient, 0);
     const auto g = gradient.span<float>();
     std::vector<uint32_t> magnitudes(g.size());
     std::ranges::transform(g, magnitudes.begin(), magnitude_bits);
     const std::vector<uint32_t> indices = largest(magnitudes, kept(gradient.numel()));
     std::vector<float> values;
     for (const uint32_t i : indices) values.push_back(g[i]);
+    check_largest(tag, values);
     append_values<uint32_t>(bytes, indices);
     append_values<float>(bytes, values);
   }
@@ -174,13 +189,13 @@ class BlockTopK final : public GradientCodec {
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    finite_statistics(tag, gradient, 0);
     const BlockGrid grid(gradient.shape(), options_.side, options_.run);
     const auto kept_places = choose(grid, gradient.data<float>());
     std::vector<float> values;
     for (int64_t b = 0; b < grid.count(); ++b)
       for (const uint32_t place : kept_places[static_cast<size_t>(b)])
         values.push_back(gradient.data<float>()[grid.at(b, place)]);
+    check_largest(tag, values);
 
     std::vector<uint8_t> codes;
     if (coded()) ValueTable(values, codes).append(bytes);
@@ -203,10 +218,7 @@ class BlockTopK final : public GradientCodec {
     std::vector<float> values(elements.size());
     if (coded()) {
       BitReader bits(reader.rest());
-      for (float& value : values) {
-        const uint32_t high = bits.bit();
-        value = table->value(high << 1 | bits.bit());
-      }
+      for (float& value : values) value = table->value(bits.read(2));
       bits.finish();
     } else {
       reader.values(std::span(values));
@@ -258,8 +270,7 @@ class BlockTopK final : public GradientCodec {
       const int64_t n = grid.elements(b);
       int64_t last = -1;
       for (int64_t i = 0; i < kept(n); ++i) {
-        int64_t place = 0;
-        for (int bit = place_bits(n); bit > 0; --bit) place = place << 1 | bits.bit();
+        const int64_t place = bits.read(place_bits(n));
         check(place > last && place < n, "block ", b, " keeps element ", place, " after ", last,
               ", expected rising ones below ", n);
         elements.push_back(grid.at(b, place));

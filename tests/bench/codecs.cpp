@@ -83,6 +83,8 @@ void add_codecs(std::vector<Case>& cases) {
     };
   });
   add(cases, "codec/qsgd4_decode_add/25m", [] { return decode_add(Tensor::full({kBuckets}, 3e-3), kBucket, kLevels); });
+  add_codec(cases, "ternary_entropy", "ternary:pack=entropy");
+  add_codec(cases, "qsgd4_entropy", "qsgd:bits=4,code=entropy");
   add_codec(cases, "hadamard2", "hadamard:bits=2");
   add_codec(cases, "topk_block", "topk-block");
 }

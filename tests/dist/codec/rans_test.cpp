@@ -1,4 +1,4 @@
-#include "tern/dist/codec/entropy_coders.h"
+#include "tern/dist/codec/rans.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::vector<std::byte> encode(std::span<const uint16_t> symbols) {
 
 TEST(Rans, ReturnsEverySymbol) {
   for (const double ratio : {1e-5, 1e-2, 0.5, 0.99, 0.9999})
-    for (const size_t count : {1, 2, 3, 1000, 70001}) {
+    for (const size_t count : {1, 2, 3, 1000, 65535, 65536, 70001, 300'007}) {
       const auto symbols = geometric(count, ratio, 65534);
       std::vector<uint16_t> found(count);
       read_rans(encode(symbols), 65535, found);
@@ -56,6 +56,46 @@ TEST(Rans, ComesWithinThreePercentOfTheEntropySlow) {
     EXPECT_GE(entropy, 16384) << ratio;
     EXPECT_LE(static_cast<double>(encode(symbols).size()), 1.03 * entropy) << ratio;
   }
+}
+
+/// Where the byte after the table is: the number of frequencies, then each of one to three bytes.
+size_t table_end(std::span<const std::byte> bytes) {
+  size_t left = static_cast<size_t>(bytes[0]) | static_cast<size_t>(bytes[1]) << 8, at = 2;
+  for (; left > 0; ++at) left -= (bytes[at] & std::byte{0x80}) == std::byte{0} ? 1 : 0;
+  return at;
+}
+
+TEST(Rans, CutsLongMessagesWithEnoughEntropyIntoBlocksOfStreams) {
+  const auto block_bits = [](size_t count, double ratio) {
+    const auto bytes = encode(geometric(count, ratio, 254));
+    return static_cast<int>(bytes[table_end(bytes)]);
+  };
+  EXPECT_EQ(block_bits(65'536, 0.3), 0) << "1.3 bits a symbol: 10 KiB";
+  EXPECT_EQ(block_bits(1 << 20, 0.3), 18) << "10 and 20 KiB are not enough for 32 states";
+  EXPECT_EQ(block_bits(1 << 20, 0.98), 16);
+  EXPECT_EQ(block_bits(1 << 20, 1e-5), 0);
+}
+
+TEST(Rans, RefusesBrokenBlocks) {
+  const auto symbols = geometric(200'000, 0.98, 254);
+  const auto good = encode(symbols);
+  const size_t at = table_end(good), lengths = at + 1, first = lengths + 3 * 4;
+  ASSERT_EQ(static_cast<int>(good[at]), 16);
+  std::vector<uint16_t> found(symbols.size());
+  const auto refusal = [&](size_t byte, std::byte value) {
+    auto bad = good;
+    bad[byte] = value;
+    return message_of<Error>([&] { read_rans(bad, 255, found); });
+  };
+  EXPECT_EQ(refusal(at, good[at]), "");
+  EXPECT_EQ(refusal(at, std::byte{15}), "entropy coder's blocks have 2^15 symbols, of 200000");
+  EXPECT_EQ(refusal(at, std::byte{18}), "entropy coder's blocks have 2^18 symbols, of 200000");
+  EXPECT_NE(refusal(lengths + 3, std::byte{1}).find("bytes early"), std::string::npos);
+  EXPECT_EQ(refusal(first + 7, std::byte{0xff}), "entropy coder's state is out of range");
+  EXPECT_NE(refusal(good.size() - 1, good.back() ^ std::byte{1}), "");
+  auto longer = good;
+  longer.push_back(std::byte{0});
+  EXPECT_EQ(message_of<Error>([&] { read_rans(longer, 255, found); }), "message goes on after its last code word");
 }
 
 TEST(Rans, RefusesBrokenMessages) {
