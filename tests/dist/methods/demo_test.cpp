@@ -72,39 +72,55 @@ TEST(BlockDct, KeepTheNormOfAnyShapeAndUndoThemselves) {
   }
 }
 
-// One rank, from the definition: d and its transform in f64. SmallNet's first weight is one tile of 33 × 20.
-TEST(DeMo, SendsTheStrongestFrequenciesAndStepsByTheSign) {
+/// The gradient of the model's first weight by the batch of `rank` of `ranks`.
+std::vector<double> first_gradient(SmallNet& model, int64_t step, int rank, int ranks) {
+  SmallNet copy;
+  copy.initialize(1);
+  copy.load_state(model.state());
+  Sgd none(copy.parameters(), {.lr = 0});
+  DistributedOptimizer alone(copy, none);
+  small_step(copy, none, alone, step, rank, ranks);
+  return copy.parameters()[0].parameter->gradient().to_vector<double>();
+}
+
+// From the definition, with each rank's d and its transform in f64. SmallNet's first weight is one tile of 33 × 20.
+class DeMoByHand : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, DeMoByHand, testing::Values(1, 3));
+
+TEST_P(DeMoByHand, SendsTheStrongestFrequenciesAndStepsByTheSignOfTheirMean) {
   constexpr size_t kRows = 33, kColumns = 20, kKeep = 32;
   constexpr double kDecay = 0.9;
-  expect_on_ranks(1, [&](Communicator& c) {
+  const int ranks = GetParam();
+  expect_on_ranks(ranks, [&](Communicator& c) {
     SmallNet model;
     model.initialize(1);
     Sgd local(model.parameters(), kDemoSgd);
     DeMo optimizer(model, local, c, {.keep = kKeep, .decay = kDecay});
-    std::vector<double> d(kRows * kColumns);
+    std::vector<std::vector<double>> all(static_cast<size_t>(ranks), std::vector<double>(kRows * kColumns));
     for (int64_t step = 0; step < 4; ++step) {
-      auto weight = model.parameters()[0].parameter->value().to_vector<double>();
-      SmallNet copy;
-      copy.initialize(1);
-      copy.load_state(model.state());
-      Sgd none(copy.parameters(), {.lr = 0});
-      DistributedOptimizer alone(copy, none);
-      small_step(copy, none, alone, step, 0, 1);
-      const auto g = copy.parameters()[0].parameter->gradient().to_vector<double>();
-      for (size_t i = 0; i < d.size(); ++i) d[i] = kDecay * d[i] + kDemoSgd.lr * g[i];
-      auto kept = cosine_transform(d, kRows, kColumns, false);
-      auto magnitudes = kept;
-      for (double& m : magnitudes) m = std::abs(m);
-      std::ranges::sort(magnitudes, std::greater());
-      for (double& coefficient : kept)
-        if (std::abs(coefficient) < magnitudes[kKeep - 1]) coefficient = 0;
-      const auto sent = cosine_transform(kept, kRows, kColumns, true);
-      for (size_t i = 0; i < d.size(); ++i) d[i] -= sent[i];
+      const auto weight = model.parameters()[0].parameter->value().to_vector<double>();
+      std::vector<double> mean(kRows * kColumns);
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<double>& d = all[static_cast<size_t>(rank)];
+        const auto g = first_gradient(model, step, rank, ranks);
+        for (size_t i = 0; i < d.size(); ++i) d[i] = kDecay * d[i] + kDemoSgd.lr * g[i];
+        auto kept = cosine_transform(d, kRows, kColumns, false);
+        auto magnitudes = kept;
+        for (double& m : magnitudes) m = std::abs(m);
+        std::ranges::sort(magnitudes, std::greater());
+        for (double& coefficient : kept)
+          if (std::abs(coefficient) < magnitudes[kKeep - 1]) coefficient = 0;
+        const auto sent = cosine_transform(kept, kRows, kColumns, true);
+        for (size_t i = 0; i < d.size(); ++i) {
+          d[i] -= sent[i];
+          mean[i] += sent[i] / ranks;
+        }
+      }
 
-      small_step(model, local, optimizer, step, 0, 1);
+      small_step(model, local, optimizer, step, c.rank(), ranks);
       const auto found = model.parameters()[0].parameter->value().to_vector<double>();
-      for (size_t i = 0; i < d.size(); ++i) {
-        const double sign = sent[i] > 0 ? 1 : -1;
+      for (size_t i = 0; i < mean.size(); ++i) {
+        const double sign = mean[i] > 0 ? 1 : -1;
         const double expected = weight[i] * (1 - kDemoSgd.lr * kDemoSgd.weight_decay) - kDemoSgd.lr * sign;
         EXPECT_NEAR(found[i], expected, 1e-6) << i;
       }

@@ -8,6 +8,7 @@
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/optim/muon.h"
 #include "tests/dist/methods/training_support.h"
 #include "tests/support/message_of.h"
 
@@ -227,8 +228,9 @@ struct FragmentByHand {
 
 /// Trains SmallNets as `options` says, from the definitions of DiLoCo and Streaming DiLoCo. Returns each rank's
 /// parameters.
-Results by_hand(int ranks, const LocalSgd::Options& options, std::vector<FragmentByHand> fragments, int64_t steps) {
-  const AloneTraining alone(ranks);
+Results by_hand(int ranks, const LocalSgd::Options& options, std::vector<FragmentByHand> fragments, int64_t steps,
+                MakeOptimizer make = small_sgd) {
+  const AloneTraining alone(ranks, make);
   const auto& models = alone.models;
   for (FragmentByHand& fragment : fragments) {
     fragment.base = elements_of(*models[0], fragment.begin, fragment.end);
@@ -282,6 +284,26 @@ TEST(Diloco, WithARateOfOneAndNoMomentumIsLocalSgd) {
     options.streaming = {.fragments = 1, .delay = 0, .mix = 0};
     EXPECT_EQ(local_sgd(make_in_process(3), options, 9), expected);
   }
+}
+
+/// Muon for the weights, momentum SGD for the biases.
+std::unique_ptr<Optimizer> small_muon(Module& model) {
+  ParameterGroup weights, biases = {.parameters = {}, .settings = {.rule = Sgd::rule(kSmallSgd)}};
+  for (const NamedParameter& each : model.parameters())
+    (each.parameter->value().rank() == 2 ? weights : biases).parameters.push_back(each);
+  return std::make_unique<Muon>(std::vector{weights, biases}, Muon::Options{.lr = 0.02});
+}
+
+TEST(Diloco, WithMuonInsideIsMuLoCo) {
+  constexpr int kRanks = 3;
+  constexpr int64_t kSteps = 12;
+  const Results found = train_on_ranks(make_in_process(kRanks), [&](const RankTraining& rank) {
+    const auto muon = small_muon(rank.model);
+    LocalSgd optimizer(rank.model, *muon, rank.communicator, diloco(4));
+    for (int64_t step = 0; step < kSteps; ++step)
+      small_step(rank.model, *muon, optimizer, step, rank.communicator.rank(), kRanks);
+  });
+  expect_near(found, by_hand(kRanks, diloco(4), {{0, 4, 0}}, kSteps, small_muon));
 }
 
 // SmallNet's weights and biases have 660, 33, 165 and 5 elements: the first weight is a half of them.

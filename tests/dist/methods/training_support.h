@@ -113,14 +113,19 @@ std::vector<std::vector<float>> train_on_ranks(Transports transports, const Body
   return results;
 }
 
+using MakeOptimizer = std::unique_ptr<Optimizer> (*)(Module& model);
+inline std::unique_ptr<Optimizer> small_sgd(Module& model) {
+  return std::make_unique<Sgd>(model.parameters(), kSmallSgd);
+}
+
 /// SmallNets that train alone on their ranks' batches, one after the other, with an optimizer each: what a method does
 /// between two exchanges.
 struct AloneTraining {
-  explicit AloneTraining(int ranks) {
+  explicit AloneTraining(int ranks, MakeOptimizer make = small_sgd) {
     for (int rank = 0; rank < ranks; ++rank) {
       models.push_back(std::make_unique<SmallNet>());
       models.back()->initialize(1);
-      optimizers.push_back(std::make_unique<Sgd>(models.back()->parameters(), kSmallSgd));
+      optimizers.push_back(make(*models.back()));
     }
   }
   void step(int64_t step) const {
@@ -132,7 +137,7 @@ struct AloneTraining {
   }
 
   std::vector<std::unique_ptr<SmallNet>> models;
-  std::vector<std::unique_ptr<Sgd>> optimizers;
+  std::vector<std::unique_ptr<Optimizer>> optimizers;
 };
 
 /// Trains NormalizedNets for `steps` steps with a method of its own for each rank. `make` makes it from model,
