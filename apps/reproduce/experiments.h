@@ -7,7 +7,7 @@
 
 namespace tern::reproduce {
 
-/// All tables and figures of the papers, in their order, including those that tern cannot make yet.
+/// All tables and figures of the papers, in their order, including those that tern cannot make yet; then tern's own.
 std::vector<ExperimentEntry> experiments();
 /// The experiment with this name. Throws InputError if there is none (with the nearest name), or if tern cannot run it
 /// yet (with the reason).
@@ -49,5 +49,7 @@ ExperimentEntry ist_table1();
 ExperimentEntry ist_table2();
 ExperimentEntry ist_table3();
 ExperimentEntry ist_properties();
+
+ExperimentEntry grid();
 
 }  // namespace tern::reproduce

@@ -45,7 +45,7 @@ class IstFigure2 final : public Experiment {
   std::vector<int64_t> places_;   ///< rows of the tables: these and the paper's
 };
 
-constexpr int64_t kPaperWorkers[] = {1, 2, 4, 8, 16, 32};
+constexpr int64_t kCountedWorkers[] = {1, 2, 4, 8, 16, 32};
 
 std::string run_name(int64_t workers) { return fmt::format("counted-{}-workers", workers); }
 
@@ -59,7 +59,7 @@ IstFigure2::IstFigure2(const ExperimentOptions& options) {
   check_input(*counted.begin() >= 1 && *counted.rbegin() <= 32, "--workers: found ",
               *counted.begin() < 1 ? *counted.begin() : *counted.rbegin(), ", expected 1 to 32");
   workers_.assign(counted.begin(), counted.end());
-  counted.insert(std::begin(kPaperWorkers), std::end(kPaperWorkers));
+  counted.insert(std::begin(kCountedWorkers), std::end(kCountedWorkers));
   places_.assign(counted.begin(), counted.end());
 }
 
@@ -86,7 +86,7 @@ const Numbers* IstFigure2::counted(int64_t workers, const Results& results) cons
 
 double share_that_moves(int64_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 
-std::string cell(double value, double unit) { return fmt::format("{:.4g}", value / unit); }
+std::string scaled_cell(double value, double unit) { return fmt::format("{:.4g}", value / unit); }
 
 /// Compares a counted number of floats with a formula.
 std::string agreement(double counted, double expected) {
@@ -125,18 +125,18 @@ std::string IstFigure2::traffic_table(const Results& results) const {
   for (const int64_t n : places_) {
     const double parallel = costs_.parallel_floats(n), exact = costs_.exact_floats(n);
     std::vector<std::string> row = {std::to_string(n),
-                                    cell(parallel, kMillion),
+                                    scaled_cell(parallel, kMillion),
                                     "–",
                                     "–",
-                                    cell(costs_.printed_floats(n), kMillion),
-                                    cell(exact, kMillion),
+                                    scaled_cell(costs_.printed_floats(n), kMillion),
+                                    scaled_cell(exact, kMillion),
                                     "–",
                                     "–"};
     if (const Numbers* found = counted(n, results)) {
       const double parallel_found = found->at("parallel_floats").at(0), ist_found = found->at("ist_floats").at(0);
-      row[2] = cell(parallel_found, kMillion);
+      row[2] = scaled_cell(parallel_found, kMillion);
       row[3] = agreement(parallel_found, share_that_moves(n) * parallel);
-      row[6] = cell(ist_found, kMillion);
+      row[6] = scaled_cell(ist_found, kMillion);
       row[7] = agreement(ist_found, share_that_moves(n) * exact);
     }
     rows.push_back(row);
@@ -151,13 +151,13 @@ std::string IstFigure2::operations_table(const Results& results) const {
   for (const int64_t n : places_) {
     const double exact = costs_.exact_operations(n);
     std::vector<std::string> row = {std::to_string(n),
-                                    cell(costs_.parallel_operations(), kGiga),
-                                    cell(costs_.printed_operations(n), kGiga),
-                                    cell(exact, kGiga),
+                                    scaled_cell(costs_.parallel_operations(), kGiga),
+                                    scaled_cell(costs_.printed_operations(n), kGiga),
+                                    scaled_cell(exact, kGiga),
                                     "–",
                                     "–"};
     if (const Numbers* found = counted(n, results)) {
-      row[4] = cell(found->at("ist_operations").at(0), kGiga);
+      row[4] = scaled_cell(found->at("ist_operations").at(0), kGiga);
       row[5] = agreement(found->at("ist_operations").at(0), exact);
     }
     rows.push_back(row);

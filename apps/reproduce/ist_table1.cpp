@@ -24,7 +24,7 @@ struct PaperRow {
   std::optional<std::array<std::array<double, 3>, 3>> seconds;
 };
 
-constexpr int64_t kPaperWorkers[] = {2, 4, 8};
+constexpr int64_t kColumnWorkers[] = {2, 4, 8};
 const PaperRow kPaperRows[] = {
     {kSpeech2, 0.63, {{{{118, 269, 450}, {68, 130, 235}, {35, 28, 24}}}}},
     {kSpeech2, 0.75, {{{{759, 1708, 2417}, {444, 742, 1110}, {231, 167, 192}}}}},
@@ -109,11 +109,11 @@ class IstTable1 final : public Experiment {
 
   /// The seconds in one of the paper's rows; nullopt if the paper has none.
   static std::optional<double> paper_seconds(const IstTask& task, double accuracy, size_t method, int64_t workers) {
-    const auto column = std::ranges::find(kPaperWorkers, workers);
+    const auto column = std::ranges::find(kColumnWorkers, workers);
     const auto row = std::ranges::find_if(
         kPaperRows, [&](const PaperRow& r) { return r.network == task.paper && r.accuracy == accuracy; });
-    if (column == std::end(kPaperWorkers) || row == std::end(kPaperRows) || !row->seconds) return std::nullopt;
-    return (*row->seconds)[method][static_cast<size_t>(column - std::begin(kPaperWorkers))];
+    if (column == std::end(kColumnWorkers) || row == std::end(kPaperRows) || !row->seconds) return std::nullopt;
+    return (*row->seconds)[method][static_cast<size_t>(column - std::begin(kColumnWorkers))];
   }
 
   /// nullopt if no seed has finished, or if one of them never had the accuracy.

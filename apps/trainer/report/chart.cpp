@@ -94,7 +94,7 @@ class Panel {
  private:
   static Axis make_x(const Chart& chart) {
     const auto [low, high] = chart.x_range.value_or(extent(chart.series, &Point::first).value_or(kNothing));
-    return {low, high, Scale::linear};
+    return {low, high, chart.x_scale};
   }
   static Axis make_y(const Chart& chart) {
     const auto [low, high] = chart.y_range.value_or(extent(chart.series).value_or(kNothing));

@@ -51,7 +51,7 @@ struct Series {
 struct Chart {
   std::string title, x_label;
   std::vector<Series> series;
-  Scale y_scale = Scale::linear;
+  Scale x_scale = Scale::linear, y_scale = Scale::linear;
   std::string y_suffix = {};                                 ///< suffix of each label of the y axis: " %"
   std::vector<std::pair<double, std::string>> x_ticks = {};  ///< labels of the x axis; otherwise round numbers
   std::optional<std::pair<double, double>> x_range = {};     ///< otherwise the range of the lines

@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tern/apps/reproduce/experiments.h"
+#include "tern/core/error.h"
+#include "tests/support/message_of.h"
+
+namespace tern::reproduce {
+namespace {
+
+std::string value_of(const Run& run, const std::string& flag) {
+  const auto found = std::ranges::find(run.flags, flag);
+  return found == run.flags.end() ? "" : *std::next(found);
+}
+std::string column_of(const Run& run, const std::string& name) {
+  return std::ranges::find(run.columns, name, &std::pair<std::string, std::string>::first)->second;
+}
+bool is_timed(const Run& run) { return value_of(run, "--eval-every") == "0"; }
+
+TEST(Grid, TrainsEveryMethodByOneSchedule) {
+  std::set<std::string> methods, timed;
+  for (const auto& run : grid().make({.data = "digits"})->runs()) {
+    EXPECT_EQ(run.program, "train_lenet");
+    EXPECT_EQ(value_of(run, "--transport"), "inproc");
+    if (is_timed(run)) {
+      EXPECT_EQ(value_of(run, "--batch-size"), "32") << "two ranks with the batch of a worker";
+      EXPECT_EQ(value_of(run, "--threads"), "1");
+      if (value_of(run, "--link").empty()) timed.insert(column_of(run, "method"));
+      continue;
+    }
+    EXPECT_EQ(value_of(run, "--batch-size"), "64");
+    EXPECT_EQ(value_of(run, "--iterations"), "2000");
+    EXPECT_EQ(value_of(run, "--workers"), "4");
+    EXPECT_EQ(value_of(run, "--link"), "");
+    methods.insert(column_of(run, "method") + " " + value_of(run, "--seed"));
+  }
+  EXPECT_EQ(methods.size(), 15u * 5u);
+  EXPECT_EQ(timed.size(), 15u);
+}
+
+TEST(Grid, GivesSeveralSeedsToMethodsWithConclusions) {
+  std::multiset<std::string> methods;
+  for (const auto& run : grid().make({.data = "shapes"})->runs()) {
+    EXPECT_EQ(run.program, "train_airbench");
+    if (!is_timed(run)) methods.insert(column_of(run, "method"));
+  }
+  for (const char* method : {"float", "bf16", "sparseloco"}) EXPECT_EQ(methods.count(method), 3u) << method;
+  EXPECT_EQ(methods.count("ternary"), 1u);
+  EXPECT_EQ(methods.count("ist"), 0u) << "airbench94 has no hidden fully connected layer to cut";
+}
+
+/// The target is 98 % of the float ring's 99 %: 0.9702. All methods pass it in step 187.75, on the line from (100, 0.9)
+/// to (200, 0.98). A step takes 10 ms without the link. Ternary sends least, but it loses a point.
+TEST(Grid, CountsBytesAndSecondsToTheTarget) {
+  const auto experiment = grid().make({.data = "digits", .seeds = 2});
+  Results results;
+  for (const auto& run : experiment->runs()) {
+    const std::string method = column_of(run, "method"), link = column_of(run, "link");
+    if (method != "float" && method != "bf16" && method != "sparseloco" && method != "ternary") continue;
+    const double bytes = method == "float" ? 2e6 : method == "bf16" ? 1e6 : method == "sparseloco" ? 1e3 : 10;
+    RunResult& result = results[run.name];
+    result.bytes_sent_payload = static_cast<int64_t>(bytes) * run.steps;
+    if (is_timed(run)) {
+      result.seconds = (link.empty() ? 0.01 : 0.1) * static_cast<double>(run.steps);
+      continue;
+    }
+    result.curve = {{.step = 100, .score = 0.9}, {.step = 200, .score = 0.98}};
+    result.score = method == "ternary" ? 0.98 : 0.99;
+  }
+  const Report report = experiment->report(results);
+  std::string text = report.text;
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
+  for (const char* expected :
+       {"| bf16 | `--codec bf16 --exchange ring` | 2 | 99.00 ± 0.00 | 2000 | 1 | 188 | 188 | 10 | 2.03 | 3.38 | "
+        "16.9 | 152 |",
+        "| SparseLoCo | `--method sparseloco --local-steps 10` | 2 | 99.00 ± 0.00 | 2 | 1000 | 188 | 0.188 | 10 |",
+        "| QSGD | `--codec qsgd:bits=4` | 0 | – | – | – | – | – | – | – | – | – | – |",
+        "- **10mbit**: SparseLoCo, `--method sparseloco --local-steps 10`: 2.03 s; the bf16 ring takes 152 s, 75 times "
+        "as long.",
+        // A step of the bf16 ring: 10 ms and 1 MB at 12.5 MB/s.
+        "| bf16 | 100mbit | 90 | 100 | 1.11 |"})
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << "\nis not in\n" << text;
+  for (const char* figure : {"bytes.svg", "time-10gbit.svg", "time-1gbit.svg", "time-100mbit.svg", "time-10mbit.svg"})
+    EXPECT_TRUE(report.figures.contains(figure)) << figure;
+}
+
+TEST(Grid, SaysWhatHasNotFinished) {
+  const std::string text = grid().make({.data = "digits"})->report({}).text;
+  EXPECT_NE(text.find("- **100mbit**: no method has finished."), std::string::npos) << text;
+}
+
+TEST(Grid, RefusesWorkersThatDoNotShareTheBatch) {
+  EXPECT_EQ(message_of<InputError>([] { grid().make({.data = "digits", .workers = {3}}); }),
+            "--workers: found 3, expected a number from 2 that shares the batch of 64 equally");
+}
+
+}  // namespace
+}  // namespace tern::reproduce
