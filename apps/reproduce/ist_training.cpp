@@ -189,9 +189,11 @@ Run make_run(const IstTask& task, const IstRun& run) {
   add({"--iterations", std::to_string(run.steps), "--seed", std::to_string(run.seed)});
   if (task.evaluates_rounds)
     add({"--eval-every", std::to_string(shares ? std::max<int64_t>(1, run.local_steps / 4) : run.local_steps)});
-  if (!together) return made;
+  if (!together && !task.evaluates_rounds) return made;
   add({"--calibrate-batches", std::to_string(task.calibrated)});
-  add({"--workers", std::to_string(run.workers), "--transport", "inproc", "--method", method});
+  add({"--workers", std::to_string(run.workers), "--transport", "inproc"});
+  if (!together) return made;
+  add({"--method", method});
   if (task.waits) add({"--link", fmt::format("rate={},latency={}", task.rate, kLatency)});
   if (!shares) add({"--local-steps", std::to_string(run.local_steps)});
   if (run.method->method == TrainingMethod::ist) add({"--ist-scope", to_string(task.scope)});
@@ -269,8 +271,7 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
                     "between them wait as long as on such a link. All methods and all numbers of workers have the same "
                     "learning rate. Every method is evaluated with "
                     "batch-norm statistics of training batches, as section 3.3 describes it for IST. Running "
-                    "statistics would lag behind, and more so if an epoch has fewer steps; only one worker alone uses "
-                    "them.\n",
+                    "statistics would lag behind, and more so if an epoch has fewer steps.\n",
                     std::thread::hardware_concurrency());
 }
 

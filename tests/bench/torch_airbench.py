@@ -172,17 +172,18 @@ def main():
             ("norm1.weight", "norm2.weight"))})
         for threads in map(int, options.threads.split(",")):
             torch.set_num_threads(threads)
-            own, others = [], {"nchw": [], "nhwc": []}
+            own, others, expected = [], {"nchw": [], "nhwc": []}, {}
             for turn in range(options.turns):
                 losses, times = train_tern(options.program, options.folder, init, options.steps, threads, log)
                 own += times[1:]
                 for word, layout in (("nchw", torch.contiguous_format), ("nhwc", torch.channels_last)):
-                    expected, times = train_torch(weights, images, labels, options.steps, layout)
+                    expected[word], times = train_torch(weights, images, labels, options.steps, layout)
                     others[word] += times[1:]
                 if turn == 0:
-                    print(f"{'step':>4} {'tern':>9} {'PyTorch':>9} {'relative':>9}")
-                    for t, (a, b) in enumerate(zip(losses, expected)):
-                        print(f"{t + 1:>4} {a:>9.5f} {b:>9.5f} {abs(a / b - 1):>9.1e}", flush=True)
+                    print(f"{'step':>4} {'tern':>9} {'PyTorch':>9} {'relative':>9} {'nchw/nhwc':>9}")
+                    for t, (a, b, other) in enumerate(zip(losses, expected["nhwc"], expected["nchw"])):
+                        print(f"{t + 1:>4} {a:>9.5f} {b:>9.5f} {abs(a / b - 1):>9.1e} {abs(other / b - 1):>9.1e}",
+                              flush=True)
             medians = {word: statistics.median(times) for word, times in others.items()}
             ours, theirs = statistics.median(own), min(medians.values())
             formats = ", ".join(f"{word} {median:.2f}" for word, median in medians.items())
