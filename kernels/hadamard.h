@@ -48,12 +48,12 @@ constexpr int64_t hadamard_bytes(int64_t n, int bits) {
 }
 
 /// codes [u8, hadamard_bytes(n, bits)] = the code of g. The scale of a bucket with NaN or infinite elements is NaN. A
-/// bucket with a norm below 2^-110 counts as zero.
+/// bucket with a norm below 2^-110 counts as zero. `bits` is 1 to 4.
 inline constinit Kernel<void(const Tensor& g, uint64_t seed, int bits, Tensor& codes)> hadamard_encode{
     "hadamard_encode"};
 
-/// sum += each message, one after another, in f32 without fused multiply-add. messages: u8 [messages, bytes]. In each
-/// message, the code begins at byte `codes_at`.
+/// sum [f32, row-major] += each message, one after another, in f32 without fused multiply-add. messages: u8 [messages,
+/// bytes]. In each message, the code begins at byte `codes_at`.
 inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum)> hadamard_decode_add{
     "hadamard_decode_add"};
 

@@ -25,7 +25,8 @@ struct GridMethod {
   std::string flags;  ///< what a user types: "--codec qsgd:bits=4"
   size_t panel;       ///< the panel of each figure that shows it
   const char* color;
-  bool concludes = false;  ///< the page draws a conclusion from it
+  bool gathers = false;    ///< each rank decodes the messages of all ranks
+  bool concludes = false;  ///< has more seeds, for the comparison of SparseLoCo with rings
 };
 
 /// A column of the grid: a network, its data, and the schedule of all its runs.
@@ -36,32 +37,32 @@ struct GridNetwork {
   int64_t batch;                        ///< of all workers
   int64_t iterations;
   int64_t local_steps;       ///< H of the methods that exchange in rounds
-  int64_t eval_every;        ///< steps; a multiple or a divisor of `local_steps`
+  int64_t eval_every;        ///< steps; a multiple of `local_steps`, so that what is evaluated was exchanged
   int64_t timed_steps;       ///< of the runs that measure time
   int64_t seeds;             ///< of a method
-  int64_t concluding_seeds;  ///< of a method that the page draws a conclusion from; not fewer
+  int64_t concluding_seeds;  ///< of a method with GridMethod::concludes; not fewer
   std::vector<GridMethod> methods;
 };
 
 constexpr const char* kPanels[] = {"a code in every step", "few numbers in every step", "rounds of local steps",
                                    "independent subnets"};
-constexpr size_t kFloat = 0, kBf16 = 1;  ///< in the list of methods
+constexpr size_t kFloatRow = 0, kBf16Row = 1;  ///< in the list of methods
 
 std::vector<GridMethod> grid_methods(int64_t local_steps, const std::string& demo) {
   const std::string rounds = fmt::format(" --local-steps {}", local_steps);
-  return {{"float", "float", "--codec none", 0, kInk, true},
-          {"bf16", "bf16", "--codec bf16 --exchange ring", 0, kGrey, true},
-          {"ternary", "ternary", "--codec ternary", 0, kBlue},
-          {"qsgd-4-bit", "QSGD", "--codec qsgd:bits=4", 0, kOrange},
-          {"1bitsgd", "1BitSGD", "--codec onebit", 0, kGreen},
-          {"hadamard-2-bit", "Hadamard", "--codec hadamard:bits=2", 0, kPurple},
+  return {{"float", "float", "--codec none", 0, kInk, false, true},
+          {"bf16", "bf16", "--codec bf16 --exchange ring", 0, kGrey, false, true},
+          {"ternary", "ternary", "--codec ternary", 0, kBlue, true},
+          {"qsgd-4-bit", "QSGD", "--codec qsgd:bits=4", 0, kOrange, true},
+          {"1bitsgd", "1BitSGD", "--codec onebit", 0, kGreen, true},
+          {"hadamard-2-bit", "Hadamard", "--codec hadamard:bits=2", 0, kPurple, true},
           {"powersgd-2", "PowerSGD", "--exchange powersgd:rank=2", 1, kBlue},
-          {"topk", "top 1 %", "--codec error-feedback:topk:ratio=0.01", 1, kOrange},
-          {"demo", "DeMo", demo, 1, kGreen},
+          {"topk", "top 1 %", "--codec error-feedback:topk:ratio=0.01", 1, kOrange, true},
+          {"demo", "DeMo", demo, 1, kGreen, true},
           {"local-sgd", "local SGD", "--method local-sgd" + rounds, 2, kBlue},
           {"diloco", "DiLoCo", "--method diloco" + rounds, 2, kOrange},
           {"noloco", "NoLoCo", "--method noloco" + rounds, 2, kPurple},
-          {"sparseloco", "SparseLoCo", "--method sparseloco" + rounds, 2, kGreen, true}};
+          {"sparseloco", "SparseLoCo", "--method sparseloco" + rounds, 2, kGreen, true, true}};
 }
 
 GridNetwork lenet_network(const DataChoice& data, bool quick) {
@@ -93,7 +94,7 @@ GridNetwork airbench_network(const DataChoice& data, bool quick) {
           .batch = 2000,
           .iterations = quick ? 40 : 200,
           .local_steps = kLocalSteps,
-          .eval_every = kLocalSteps / 2,
+          .eval_every = kLocalSteps,
           .timed_steps = kLocalSteps,
           .seeds = 1,
           .concluding_seeds = quick ? 1 : 3,
@@ -129,7 +130,7 @@ struct GridRow {
 };
 
 std::string number_text(double number) {
-  return number < 1000 ? fmt::format("{:.3g}", number) : fmt::format("{:.0f}", number);
+  return number < 999.5 ? fmt::format("{:.3g}", number) : fmt::format("{:.0f}", number);
 }
 std::string number_cell(const std::optional<double>& number) { return number ? number_text(*number) : "–"; }
 
@@ -224,11 +225,17 @@ class Grid final : public Experiment {
   }
   /// In 0 to 1; nullopt until the float ring has run.
   std::optional<double> target(const Results& results) const {
-    const Sample floats = accuracy(network_.methods[kFloat], results);
+    const Sample floats = accuracy(network_.methods[kFloatRow], results);
     return floats.count > 0 ? std::optional(kTarget * floats.mean / 100) : std::nullopt;
   }
   static double step_bytes(const RunResult& result, int64_t steps) {
     return static_cast<double>(result.bytes_sent_payload.value_or(0)) / static_cast<double>(steps);
+  }
+
+  /// The seconds that the messages of further workers would take to decode, beyond those of the timed ranks.
+  double more_decoding(const GridMethod& method, const RunResult& timed) const {
+    const double further = static_cast<double>(workers_) / kTimedWorkers - 1;
+    return method.gathers && timed.time ? further * timed.time->decode : 0;
   }
 
   GridRow row(const GridMethod& method, const Results& results) const {
@@ -236,7 +243,7 @@ class Grid final : public Experiment {
     const auto found = trained(method, results);
     if (!found.empty()) row.step_bytes = step_bytes(*found.front(), network_.iterations);
     if (const RunResult* timed = find(results, timing(method)))
-      row.step_seconds = timed->seconds / static_cast<double>(network_.timed_steps);
+      row.step_seconds = (timed->seconds + more_decoding(method, *timed)) / static_cast<double>(network_.timed_steps);
     const auto level = target(results);
     std::vector<double> steps;
     for (const RunResult* result : found)
@@ -247,13 +254,14 @@ class Grid final : public Experiment {
 
   std::string setting() const {
     return fmt::format(
-        "{}, {} workers with {} samples each, {} steps, `{}` with its default optimizer and schedule, which are the "
-        "same for all methods. Methods with rounds exchange every {} steps. Numbers are means over seeds (n is their "
-        "number), with the standard error. *MB* is the payload that rank 0 sends. *Target* is {:.0f} % of the float "
-        "ring's last accuracy, on a line between two evaluations. *Seconds* are those if each worker had a machine "
-        "with one core: the computation and coding of a step, measured with {} ranks, a core each, and rank 0's "
-        "payload "
-        "at the link's rate. Latency is left out.\n",
+        "{}, {} workers with {} samples each, {} steps, `{}` with its default optimizer and schedule, except for DeMo, "
+        "whose flags show its own. Methods with rounds exchange every {} steps. Accuracies and steps are means over "
+        "seeds (n is their number), accuracies with their standard error. *MB* is the payload that rank 0 sends. "
+        "*Target* is {:.0f} % of the float ring's last accuracy, on a line between two evaluations. *Seconds* are "
+        "those "
+        "if each worker had a machine with one core: the computation and coding of a step, and rank 0's payload at the "
+        "link's rate. Computation and coding are measured with {} ranks, a core each; where each rank decodes the "
+        "messages of all, decoding counts as often as there are workers. Latency is left out.\n",
         network_.title, workers_, network_.batch / workers_, network_.iterations, network_.program,
         network_.local_steps, 100 * kTarget, kTimedWorkers);
   }
@@ -270,7 +278,7 @@ class Grid final : public Experiment {
       cells.push_back({row.method->label, fmt::format("`{}`", row.method->flags), std::to_string(row.accuracy.count),
                        mean_cell(row.accuracy),
                        ran ? number_text(row.step_bytes * static_cast<double>(network_.iterations) / 1e6) : "–",
-                       ran && row.step_bytes > 0 ? number_text(rows[kBf16].step_bytes / row.step_bytes) : "–",
+                       ran && row.step_bytes > 0 ? number_text(rows[kBf16Row].step_bytes / row.step_bytes) : "–",
                        row.target_steps ? fmt::format("{:.0f}", *row.target_steps) : "–",
                        scaled(row.target_bytes(), 1e-6), scaled(row.step_seconds, 1e3)});
       for (const char* link : kLinks) cells.back().push_back(number_cell(row.target_seconds(link)));
@@ -284,23 +292,24 @@ class Grid final : public Experiment {
         "For each link, the method that reaches the target first, of those whose last accuracy is at most {} points "
         "below the float ring's:\n\n",
         kLosable);
-    const GridRow& base = rows[kBf16];
+    const GridRow& base = rows[kBf16Row];
     for (const char* link : kLinks) {
       const GridRow* best = nullptr;
       for (const GridRow& row : rows) {
         const auto seconds = row.target_seconds(link);
-        if (!seconds || row.accuracy.mean < rows[kFloat].accuracy.mean - kLosable) continue;
+        if (!seconds || row.accuracy.mean < rows[kFloatRow].accuracy.mean - kLosable) continue;
         if (!best || *seconds < *best->target_seconds(link)) best = &row;
       }
       text += fmt::format("- **{}**: ", link);
       if (!best) {
-        text += "no method has finished.\n";
+        text += "no finished and timed method reaches the target.\n";
         continue;
       }
-      text += fmt::format("{}, `{}`: {:.3g} s", best->method->label, best->method->flags, *best->target_seconds(link));
+      text += fmt::format("{}, `{}`: {} s (n = {})", best->method->label, best->method->flags,
+                          number_text(*best->target_seconds(link)), best->accuracy.count);
       if (const auto slower = base.target_seconds(link); slower && best != &base)
-        text += fmt::format("; the bf16 ring takes {:.3g} s, {:.3g} times as long", *slower,
-                            *slower / *best->target_seconds(link));
+        text += fmt::format("; the bf16 ring takes {} s, {} times as long", number_text(*slower),
+                            number_text(*slower / *best->target_seconds(link)));
       text += ".\n";
     }
     return text;
@@ -337,7 +346,7 @@ class Grid final : public Experiment {
                      .y_scale = Scale::logarithmic};
       bool shows_one = false;
       for (const GridRow& row : rows) {
-        const bool is_base = &row == &rows[kBf16];
+        const bool is_base = &row == &rows[kBf16Row];
         if (row.method->panel != panel && !is_base) continue;
         Series line = {.label = row.method->label, .color = row.method->color, .points = {}};
         if (const RunResult* result = find(results, training(*row.method, 1)))

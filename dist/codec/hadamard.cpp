@@ -22,7 +22,8 @@ class Hadamard final : public GradientCodec, public MessageCodec {
   int64_t most_bytes(const Shape& shape) const override { return kernels::hadamard_bytes(shape.numel(), bits_); }
   const MessageCodec* messages() const override { return this; }
 
-  /// The decoded bucket is x plus something orthogonal to it, so that ‖decoded - x‖² = ‖decoded‖² - ‖x‖².
+  /// The decoded bucket is x plus something orthogonal to it, so that ‖decoded - x‖² = ‖decoded‖² - ‖x‖²; at most that
+  /// in a last bucket, whose padding is not decoded.
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     const int64_t n = gradient.numel();
     const Tensor codes = encode({{tag, gradient}}, {});
@@ -49,26 +50,32 @@ class Hadamard final : public GradientCodec, public MessageCodec {
       const int64_t next = at + most_bytes(gradient.shape());
       Tensor codes = coded.slice(at, next);
       kernels::hadamard_encode(gradient, drawn_seed(tag.key), bits_, codes);
+      at = next;
+    }
+    at = 0;  // a device computes all codes before it is asked for scales
+    for (const auto& [tag, gradient] : message) {
+      const Tensor codes = coded.slice(at, at + most_bytes(gradient.shape()));
       if (!std::ranges::all_of(scales_in(codes, 0, gradient.numel()), is_in_range)) {
         finite_statistics(tag, gradient, 0);
         fail_input({"codec ", spec(), ", tensor '", tag.name,
                     "': found a norm that leaves the range of f32 when it is decoded"});
       }
-      at = next;
+      at += codes.numel();
     }
     return coded;
   }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
-    int64_t at = 0;
+    int64_t bytes = 0, at = 0;
+    for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
+    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
     for (Tensor sum : sums) {
       if (messages.device().type == DeviceType::cpu)
         for (int64_t row = 0; row < messages.size(0); ++row)
-          check(std::ranges::all_of(scales_in(messages, row * messages.size(1) + at, sum.numel()), is_in_range),
-                "message has a scale out of range");
+          for (const float scale : scales_in(messages, row * messages.size(1) + at, sum.numel()))
+            check(is_in_range(scale), "message has the scale ", scale, ", expected 0 to ", kMostScale);
       kernels::hadamard_decode_add(messages, at, bits_, sum);
       at += most_bytes(sum.shape());
     }
-    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
   }
 
  protected:
@@ -83,10 +90,9 @@ class Hadamard final : public GradientCodec, public MessageCodec {
 
  private:
   /// Whether a decoded element, a sum of up to 4096 levels times the scale, is finite.
-  static bool is_in_range(float scale) {
-    constexpr float kMostLevel = 3;
-    return scale >= 0 && scale <= std::numeric_limits<float>::max() / (kMostLevel * kernels::kHadamardBucket);
-  }
+  static bool is_in_range(float scale) { return scale >= 0 && scale <= kMostScale; }
+  static constexpr float kMostLevel = 3;
+  static constexpr float kMostScale = std::numeric_limits<float>::max() / (kMostLevel * kernels::kHadamardBucket);
   /// Σ level² of a bucket's codes.
   double squared_levels(const uint8_t* planes, const kernels::HadamardBucket& place) const {
     const auto levels = kernels::normal_levels(bits_);

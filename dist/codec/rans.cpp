@@ -4,7 +4,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
+#include <queue>
+#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -48,7 +49,15 @@ std::vector<uint32_t> frequencies_of(std::span<const uint64_t> counts, uint64_t 
   // If the sum is too small, the most frequent symbol gets the rest. If it is too large, the largest frequency gives 1
   // at a time.
   if (missing > 0) *std::ranges::max_element(frequencies) += static_cast<uint32_t>(missing);
-  for (; missing < 0; ++missing) --*std::ranges::max_element(frequencies);
+  if (missing >= 0) return frequencies;
+  std::priority_queue<std::pair<uint32_t, int64_t>> largest;  // frequency, and minus the symbol
+  for (size_t i = 0; i < frequencies.size(); ++i) largest.emplace(frequencies[i], -static_cast<int64_t>(i));
+  for (; missing < 0; ++missing) {
+    const auto [frequency, symbol] = largest.top();
+    largest.pop();
+    largest.emplace(frequency - 1, symbol);
+    --frequencies[static_cast<size_t>(-symbol)];
+  }
   return frequencies;
 }
 
@@ -116,7 +125,7 @@ struct EncodedSymbol {
   int shift = 0;
 };
 
-/// A block while it is encoded: `streams` states, and the words in the order of decoding.
+/// An encoded block: the state of each stream, and the words in the order of decoding.
 struct Block {
   std::vector<uint64_t> states;
   std::vector<uint32_t> words;
@@ -241,7 +250,8 @@ void read_rans(std::span<const std::byte> bytes, uint32_t end, std::span<uint16_
   const int bits = is_short(symbols.size()) ? 0 : reader.value<uint8_t>();
   if (bits == 0) return decode_block<1>(reader.rest(), table, symbols);
   check(bits >= kLeastBlockBits && bits < 63 && block_count(std::ssize(symbols), bits) >= 1,
-        "entropy coder's blocks have 2^", bits, " symbols, of ", symbols.size());
+        "entropy coder's blocks have 2^", bits, " symbols, expected 2^", kLeastBlockBits, " or more, and at most ",
+        symbols.size());
   std::vector<uint32_t> lengths(static_cast<size_t>(block_count(std::ssize(symbols), bits)));
   reader.values(std::span(lengths));
   std::vector<std::span<const std::byte>> blocks;

@@ -13,16 +13,17 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::string> specs = [] {
     std::vector<std::string> all = tern::codec_names();
-    for (const char* variant :
-         {"ternary:pack=5trit,bucket=100", "ternary:pack=entropy", "qsgd:bits=2,bucket=64,norm=max,code=elias",
-          "qsgd:levels=1,code=elias", "qsgd:code=entropy", "error-feedback:ternary"})
+    for (const char* variant : {"ternary:pack=5trit,bucket=100", "ternary:pack=entropy",
+                                "qsgd:bits=2,bucket=64,norm=max,code=elias", "qsgd:levels=1,code=elias",
+                                "qsgd:code=entropy", "hadamard:bits=1", "hadamard:bits=4", "error-feedback:ternary"})
       all.emplace_back(variant);
     return all;
   }();
   if (size < 3) return 0;
   const auto codec = tern::make_codec(specs[data[0] % specs.size()]);
   const tern::GradientTag tag = {"w", {.purpose = tern::Purpose::codec}};
-  tern::Tensor x = tern::Tensor::zeros({1, data[1] * 5 + 1});
+  constexpr int64_t kLong = 70'001;  // entropy codes have blocks of streams then
+  tern::Tensor x = tern::Tensor::zeros({1, data[1] == 255 ? kLong : data[1] * 5 + 1});
   const bool over_good = data[2] % 2 == 1;
   data += 3;
   size -= 3;

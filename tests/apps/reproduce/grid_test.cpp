@@ -78,7 +78,8 @@ TEST(Grid, CountsBytesAndSecondsToTheTarget) {
         "16.9 | 152 |",
         "| SparseLoCo | `--method sparseloco --local-steps 10` | 2 | 99.00 ± 0.00 | 2 | 1000 | 188 | 0.188 | 10 |",
         "| QSGD | `--codec qsgd:bits=4` | 0 | – | – | – | – | – | – | – | – | – | – |",
-        "- **10mbit**: SparseLoCo, `--method sparseloco --local-steps 10`: 2.03 s; the bf16 ring takes 152 s, 75 times "
+        "- **10mbit**: SparseLoCo, `--method sparseloco --local-steps 10`: 2.03 s (n = 2); the bf16 ring takes 152 s, "
+        "75 times "
         "as long.",
         // A step of the bf16 ring: 10 ms and 1 MB at 12.5 MB/s.
         "| bf16 | 100mbit | 90 | 100 | 1.11 |"})
@@ -89,7 +90,7 @@ TEST(Grid, CountsBytesAndSecondsToTheTarget) {
 
 TEST(Grid, SaysWhatHasNotFinished) {
   const std::string text = grid().make({.data = "digits"})->report({}).text;
-  EXPECT_NE(text.find("- **100mbit**: no method has finished."), std::string::npos) << text;
+  EXPECT_NE(text.find("- **100mbit**: no finished and timed method reaches the target."), std::string::npos) << text;
 }
 
 TEST(Grid, RefusesWorkersThatDoNotShareTheBatch) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "tern/core/error.h"
@@ -88,11 +89,21 @@ TEST(Rans, RefusesBrokenBlocks) {
     return message_of<Error>([&] { read_rans(bad, 255, found); });
   };
   EXPECT_EQ(refusal(at, good[at]), "");
-  EXPECT_EQ(refusal(at, std::byte{15}), "entropy coder's blocks have 2^15 symbols, of 200000");
-  EXPECT_EQ(refusal(at, std::byte{18}), "entropy coder's blocks have 2^18 symbols, of 200000");
+  EXPECT_EQ(refusal(at, std::byte{15}),
+            "entropy coder's blocks have 2^15 symbols, expected 2^16 or more, and at most 200000");
+  EXPECT_EQ(refusal(at, std::byte{18}),
+            "entropy coder's blocks have 2^18 symbols, expected 2^16 or more, and at most 200000");
   EXPECT_NE(refusal(lengths + 3, std::byte{1}).find("bytes early"), std::string::npos);
   EXPECT_EQ(refusal(first + 7, std::byte{0xff}), "entropy coder's state is out of range");
   EXPECT_NE(refusal(good.size() - 1, good.back() ^ std::byte{1}), "");
+  auto shorter = good;  // the first block lacks a word, and its length says so
+  shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(first + 32 * 8),
+                shorter.begin() + static_cast<std::ptrdiff_t>(first + 32 * 8 + 4));
+  uint32_t words = 0;
+  std::memcpy(&words, &good[lengths], sizeof words);
+  --words;
+  std::memcpy(&shorter[lengths], &words, sizeof words);
+  EXPECT_NE(message_of<Error>([&] { read_rans(shorter, 255, found); }), "");
   auto longer = good;
   longer.push_back(std::byte{0});
   EXPECT_EQ(message_of<Error>([&] { read_rans(longer, 255, found); }), "message goes on after its last code word");
