@@ -83,7 +83,8 @@ std::vector<double> first_gradient(SmallNet& model, int64_t step, int rank, int 
   return copy.parameters()[0].parameter->gradient().to_vector<double>();
 }
 
-// From the definition, with each rank's d and its transform in f64. SmallNet's first weight is one tile of 33 × 20.
+// From the definition, with each rank's d and its transform in f64. A coefficient's mean is over the ranks that sent
+// it. SmallNet's first weight is one tile of 33 × 20.
 class DeMoByHand : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, DeMoByHand, testing::Values(1, 3));
 
@@ -99,7 +100,7 @@ TEST_P(DeMoByHand, SendsTheStrongestFrequenciesAndStepsByTheSignOfTheirMean) {
     std::vector<std::vector<double>> all(static_cast<size_t>(ranks), std::vector<double>(kRows * kColumns));
     for (int64_t step = 0; step < 4; ++step) {
       const auto weight = model.parameters()[0].parameter->value().to_vector<double>();
-      std::vector<double> mean(kRows * kColumns);
+      std::vector<double> sums(kRows * kColumns), senders(kRows * kColumns);
       for (int rank = 0; rank < ranks; ++rank) {
         std::vector<double>& d = all[static_cast<size_t>(rank)];
         const auto g = first_gradient(model, step, rank, ranks);
@@ -113,9 +114,12 @@ TEST_P(DeMoByHand, SendsTheStrongestFrequenciesAndStepsByTheSignOfTheirMean) {
         const auto sent = cosine_transform(kept, kRows, kColumns, true);
         for (size_t i = 0; i < d.size(); ++i) {
           d[i] -= sent[i];
-          mean[i] += sent[i] / ranks;
+          sums[i] += kept[i];
+          senders[i] += kept[i] != 0 ? 1 : 0;
         }
       }
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] /= std::max(1.0, senders[i]);
+      const auto mean = cosine_transform(sums, kRows, kColumns, true);
 
       small_step(model, local, optimizer, step, c.rank(), ranks);
       const auto found = model.parameters()[0].parameter->value().to_vector<double>();
