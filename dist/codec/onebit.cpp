@@ -26,14 +26,15 @@ class OneBit final : public GradientCodec {
     const auto g = gradient.span<float>();
     const size_t width = g.size() / static_cast<size_t>(columns(gradient.shape()));
     for (size_t first = 0; first < g.size(); first += width) {
-      double sums[2] = {}, counts[2] = {};
+      double negative = 0, other = 0;
+      size_t negatives = 0;
       for (const float value : g.subspan(first, width)) {
-        const bool negative = value < 0;
-        sums[negative ? 0 : 1] += value;
-        counts[negative ? 0 : 1] += 1;
+        negative += std::min(value, 0.0f);
+        other += std::max(value, 0.0f);
+        negatives += value < 0 ? 1 : 0;
       }
-      for (const int side : {0, 1})
-        append_value(bytes, static_cast<float>(counts[side] == 0 ? 0 : sums[side] / counts[side]));
+      append_value(bytes, mean(negative, negatives));
+      append_value(bytes, mean(other, width - negatives));
     }
     for (size_t first = 0; first < g.size(); first += 8) {
       uint8_t byte = 0;
@@ -51,14 +52,19 @@ class OneBit final : public GradientCodec {
     const auto signs = reader.rest();
     const auto y = sum.span<float>();
     const size_t width = y.size() / (means.size() / 2);
-    for (size_t i = 0; i < y.size(); ++i) {
-      const bool negative = (static_cast<uint32_t>(signs[i / 8]) >> (i % 8) & 1u) != 0;
-      y[i] += means[2 * (i / width) + (negative ? 0 : 1)];
+    size_t i = 0;
+    for (size_t column = 0; column < means.size() / 2; ++column) {
+      const float negative = means[2 * column], other = means[2 * column + 1];
+      for (const size_t end = i + width; i < end; ++i)
+        y[i] += (static_cast<uint32_t>(signs[i / 8]) >> (i % 8) & 1u) != 0 ? negative : other;
     }
   }
 
  private:
   static int64_t columns(const Shape& shape) { return shape.rank() < 2 ? 1 : shape[0]; }
+  static float mean(double sum, size_t count) {
+    return static_cast<float>(count == 0 ? 0 : sum / static_cast<double>(count));
+  }
 };
 
 std::unique_ptr<GradientCodec> make_onebit(CodecOptions& options) {
