@@ -203,6 +203,7 @@ class Grid final : public Experiment {
     Run made = run(method, fmt::format("{}-{}-timed{}{}", network_.name, method.name, waits ? "-" : "", link),
                    kTimedWorkers, network_.timed_steps, 1);
     made.flags.insert(made.flags.end(), {"--eval-every", "0", "--threads", "1"});
+    made.measures_time = true;
     if (waits) made.flags.insert(made.flags.end(), {"--link", std::string("rate=") + link});
     made.columns.insert(made.columns.end(), {{"link", link}, {"seed", "1"}});
     return made;

@@ -209,7 +209,8 @@ Run make_rank_run(const IstTask& task, const IstRun& run) {
       .flags = task.flags,
       .places = task.places,
       .steps = kRankSteps,
-      .columns = {{"task", task.name}, {"method", "one rank"}, {"workers", "1"}, {"local_steps", ""}, {"seed", "1"}}};
+      .columns = {{"task", task.name}, {"method", "one rank"}, {"workers", "1"}, {"local_steps", ""}, {"seed", "1"}},
+      .measures_time = true};
   for (const auto& [name, value] : {std::pair{"--hidden", hidden},
                                     {"--local-batch-size", task.batch},
                                     {"--iterations", kRankSteps},

@@ -123,7 +123,8 @@ std::vector<Run> QsgdFigure2::runs() const {
             .flags = network.variant.preset.flags(),
             .places = {},
             .steps = steps(network),
-            .columns = {{"network", network.name()}, {"gradients", method.name}, {"workers", std::to_string(workers)}}};
+            .columns = {{"network", network.name()}, {"gradients", method.name}, {"workers", std::to_string(workers)}},
+            .measures_time = true};
         const auto add = [&run](std::initializer_list<std::string> words) { run.flags.insert(run.flags.end(), words); };
         add({"--data", network.variant.settings().data});
         add({"--batch-size", std::to_string(network.batch()), "--iterations", std::to_string(steps(network))});

@@ -22,7 +22,11 @@ class QsgdFigure3 final : public Experiment {
         plan_(setting_.plan("QSGD, Figure 3b: LSTM on AN4 over time", "", {"--link", kLink})),
         training_(plan_) {}
 
-  std::vector<Run> runs() const override { return training_.runs(); }
+  std::vector<Run> runs() const override {
+    std::vector<Run> all = training_.runs();
+    for (Run& run : all) run.measures_time = true;
+    return all;
+  }
 
   Report report(const Results& results) const override {
     const std::string text = fmt::format(

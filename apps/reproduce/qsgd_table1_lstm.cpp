@@ -55,7 +55,8 @@ class QsgdTable1Lstm final : public Experiment {
                .flags = {"--data", plan_.data.name},
                .places = plan_.data.places(),
                .steps = timed_steps(),
-               .columns = {{"codec", codec.name}, {"workers", std::to_string(setting_.workers)}, {"link", link.name}}};
+               .columns = {{"codec", codec.name}, {"workers", std::to_string(setting_.workers)}, {"link", link.name}},
+               .measures_time = true};
     run.flags.insert(run.flags.end(), plan_.flags.begin(), plan_.flags.end());
     const auto add = [&run](std::initializer_list<std::string> words) { run.flags.insert(run.flags.end(), words); };
     add({"--iterations", std::to_string(timed_steps()), "--workers", std::to_string(setting_.workers)});

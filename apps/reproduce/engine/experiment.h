@@ -29,6 +29,7 @@ struct Run {
   int64_t steps = 0;
   std::vector<std::pair<std::string, std::string>> columns = {};  ///< cells that identify it: {"workers", "4"}, ...
   int64_t checkpoint_every = 500;                                 ///< in steps: from a few seconds to a minute of work
+  bool measures_time = false;  ///< the table shows its time, so results of different processors must not mix
   /// The work of a study; null for a program. A study that is stopped starts again from its beginning. Its numbers must
   /// be finite.
   std::function<Numbers(const StudyProgress&)> study = {};

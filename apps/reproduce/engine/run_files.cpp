@@ -10,6 +10,7 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
+#include "tern/trainer/job/machine.h"
 #include "tern/trainer/task.h"
 
 namespace tern::reproduce {
@@ -199,7 +200,8 @@ std::optional<RunResult> read_numbers(const std::filesystem::path& path) {
 void keep_result(const std::filesystem::path& path, const Run& run, const RunResult& result) {
   Json kept = {{"run", command_of(run)},        {"score", result.score},     {"loss", result.loss},
                {"score_key", result.score_key}, {"seconds", result.seconds}, {"step_seconds", result.step_seconds},
-               {"numbers", result.numbers},     {"curve", Json::array()},    {"scores", result.scores}};
+               {"numbers", result.numbers},     {"curve", Json::array()},    {"scores", result.scores},
+               {"processor", processor_identity()}};
   if (result.bytes_sent_payload) kept["bytes_sent_payload"] = *result.bytes_sent_payload;
   if (result.bytes_sent_overhead) kept["bytes_sent_overhead"] = *result.bytes_sent_overhead;
   if (result.time) kept["time"] = {result.time->compute, result.time->encode, result.time->wait, result.time->decode};
@@ -216,6 +218,7 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
   try {
     const std::string found = kept.at("run"), expected = command_of(run);
     check_input(found == expected, path.string(), ": keeps the result of ", found, ", expected of ", expected);
+    if (run.measures_time && kept.value("processor", "") != processor_identity()) return std::nullopt;
     RunResult result = {.score = real(kept.at("score")),
                         .loss = real(kept.at("loss")),
                         .score_key = kept.at("score_key"),

@@ -24,10 +24,12 @@ void write_numbers(const std::filesystem::path& path, const RunResult& result);
 std::optional<RunResult> read_numbers(const std::filesystem::path& path);
 
 // The result of a finished run in a small file, so that a table can go on without the run's folder, on another machine.
-// It has the run's program and flags, and all of the result but the losses of single steps. JSON with a checksum.
+// It has the run's program, flags and processor, and all of the result but the losses of single steps. JSON with a
+// checksum.
 
 void keep_result(const std::filesystem::path& path, const Run& run, const RunResult& result);
-/// Returns nullopt if the file is missing. Throws InputError if it is damaged or of a run with another program or
+/// Returns nullopt if the file is missing, or if the run measures time and the file is of another processor. Throws
+/// InputError if it is damaged or of a run with another program or
 /// flags.
 std::optional<RunResult> kept_result(const std::filesystem::path& path, const Run& run);
 

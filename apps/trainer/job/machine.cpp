@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
+#include <string_view>
 
 #include "tern/core/device.h"
 #include "tern/core/error.h"
@@ -13,13 +15,33 @@
 
 namespace tern::trainer {
 
-std::string processor_name() {
+namespace {
+
+/// What /proc/cpuinfo says about the first core; nullopt if it does not have the key.
+std::optional<std::string> core_value(std::string_view key) {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':'), end = line.find_last_not_of(" \t", colon - 1);
+    if (colon != std::string::npos && std::string_view(line).substr(0, end + 1) == key)
+      return line.substr(std::min(line.size(), colon + 2));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string processor_name() {
+  if (const auto name = core_value("model name")) return *name;
   utsname system = {};
   uname(&system);
   return system.machine;
+}
+
+std::string processor_identity() {
+  std::string text = processor_name();
+  for (const char* key : {"cpu family", "model"})
+    if (const auto value = core_value(key)) text += join({", ", key, " ", *value});
+  return text;
 }
 
 std::vector<std::pair<std::string, std::string>> versions() {

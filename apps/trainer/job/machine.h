@@ -11,6 +11,9 @@ namespace tern::trainer {
 
 /// The name of the processor as the system reports it: "AMD EPYC 7763 64-Core Processor".
 std::string processor_name();
+/// The same with the numbers of its kind, because virtual machines give many kinds one name: "AMD EPYC, family 25,
+/// model 17".
+std::string processor_identity();
 
 /// The versions of tern and of the libraries that it uses: {"tern", "0.1.0"}, {"onednn", "2.6.3"}, ...
 std::vector<std::pair<std::string, std::string>> versions();

@@ -1,9 +1,12 @@
 #include "tern/apps/reproduce/engine/run_files.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
+#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
@@ -92,6 +95,18 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   EXPECT_EQ(found->curve[1].seconds, 10.5);
   EXPECT_EQ(found->curve[1].score, 0.75);
   EXPECT_EQ(found->curve[1].bytes_sent, 630);
+
+  reproduce::Run timed = run;
+  timed.measures_time = true;
+  EXPECT_TRUE(kept_result(kept, timed)) << "of this processor";
+  const std::string elsewhere = R"("run":"train_mlp --lr 0.1","score":0.5,"score_key":"accuracy","seconds":1.0,)"
+                                R"("step_seconds":1.0})";
+  const std::string before = R"({"curve":[],"loss":1.0,"numbers":{},"processor":"another",)";
+  const auto sum = crc32c(std::as_bytes(std::span(before + elsewhere)));
+  const auto foreign = folder.path() / "foreign.json";
+  write_file(foreign, fmt::format("{{\"crc32c\":{},{}{}", sum, before.substr(1), elsewhere));
+  EXPECT_TRUE(kept_result(foreign, run));
+  EXPECT_FALSE(kept_result(foreign, timed)) << "its time is another processor's";
 
   reproduce::Run other = run;
   other.flags.back() = "0.2";
