@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tern/core/error.h"
 #include "tern/layers/normalization.h"
 #include "tern/networks/airbench.h"
@@ -40,11 +42,20 @@ void set_norm_momentum(Module& model, const ModelSpec& spec) {
       norm->set_momentum(std::stod(spec.choices.at("norm-momentum")));
 }
 
+TrainSettings Network::defaults(const std::string& named) const {
+  const auto found = std::ranges::find(recipes, named, &NamedRecipe::name);
+  check(found != recipes.end(), "network ", name, " has no recipe '", named, "'");
+  TrainSettings settings = recipe.defaults;
+  found->change(settings);
+  return settings;
+}
+
 Application Network::application() const {
   return {.name = program(),
           .model = model,
           .task = task,
           .defaults = recipe.defaults,
+          .recipes = recipes,
           .choices = choices,
           .counts = counts,
           .augment = recipe.augment,

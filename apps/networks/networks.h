@@ -45,10 +45,13 @@ struct Network {
   std::vector<Choice> choices = {};  ///< flags of the program that determine the model
   std::vector<Count> counts = {};
   Recipe recipe = {};
+  std::vector<NamedRecipe> recipes = {};  ///< others, for --recipe
   std::function<std::unique_ptr<Task>(const TrainSettings&)> task = {};  ///< empty: classification of pictures
   std::vector<Preset> presets = {};
 
   std::string program() const { return "train_" + name; }
+  /// The defaults with --recipe NAME. Throws Error if there is no such recipe.
+  TrainSettings defaults(const std::string& named) const;
   Application application() const;
 };
 

@@ -10,31 +10,32 @@ namespace tern::reproduce {
 using namespace trainer;
 
 std::vector<std::string> CifarNetSetting::flags() const {
+  std::vector<std::string> words = {"--data", data.name};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (course == CifarNetCourse::swift) add({"--recipe", kSwift});
+  add({"--batch-size", std::to_string(batch_size), "--iterations", std::to_string(iterations)});
+  if (course == CifarNetCourse::swift) return words;
   const TrainSettings& paper = networks::cifarnet().recipe.defaults;
-  std::vector<std::string> words = {"--data",         data.name,
-                                    "--batch-size",   std::to_string(batch_size),
-                                    "--iterations",   std::to_string(iterations),
-                                    "--optimizer",    to_string(paper.optimizer),
-                                    "--weight-decay", fmt::format("{}", paper.weight_decay)};
-  if (short_form)
-    words.insert(words.end(), {"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"});
+  add({"--optimizer", to_string(paper.optimizer), "--weight-decay", fmt::format("{}", paper.weight_decay)});
+  if (course == CifarNetCourse::quick)
+    add({"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"});
   else
-    words.insert(words.end(), {"--lr", fmt::format("{}", paper.lr), "--ema-decay", fmt::format("{}", paper.ema_decay)});
+    add({"--lr", fmt::format("{}", paper.lr), "--ema-decay", fmt::format("{}", paper.ema_decay)});
   return words;
 }
 
 std::string CifarNetSetting::sentence() const {
+  const TrainSettings settings = read_settings(networks::cifarnet().application(), flags());
   const char* on = data.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**";
-  const char* course = short_form
-                           ? "0.001 and falls to zero along a cosine. The evaluated parameters are averages with a "
-                             "decay of 0.99. This is a short form: the paper has a constant rate of 0.0002 and a decay "
-                             "of 0.9999"
-                           : "0.0002. The evaluated parameters are averages with a decay of 0.9999";
-  return fmt::format(
+  std::string text = fmt::format(
       "CifarNet on {}. Training images are cropped to 24×24, mirrored, and changed in brightness and contrast, all at "
-      "random. The optimizer is Adam. Its learning rate is {}. Weight decay is 0.004, on the weights of the first two "
-      "fully connected layers (section 4.1).",
-      on, course);
+      "random. The optimizer is Adam. Its learning rate is {}{}. The evaluated parameters are averages with a decay of "
+      "{}.",
+      on, settings.lr, course == CifarNetCourse::paper ? "" : " and falls to zero along a cosine", settings.ema_decay);
+  if (course != CifarNetCourse::paper)
+    text += fmt::format(" {}: the paper has a constant rate of 0.0002, a decay of 0.9999 and 300,000 steps.",
+                        course == CifarNetCourse::quick ? "This is a short form" : "This is the recipe swift");
+  return text + " Weight decay is 0.004, on the weights of the first two fully connected layers (section 4.1).";
 }
 
 std::vector<std::string> ternary_flags(int64_t workers) {

@@ -5,16 +5,21 @@
 #include <vector>
 
 #include "tern/apps/reproduce/engine/data_choice.h"
+#include "tern/apps/reproduce/engine/experiment.h"
 #include "tern/networks/cifarnet.h"
 
 namespace tern::reproduce {
+
+/// The course of CifarNet's learning rate: the paper's constant one, one for minutes of training, or the recipe
+/// swift's.
+enum class CifarNetCourse : uint8_t { paper, quick, swift };
 
 /// How CifarNet is trained for a table of TernGrad: the flags of `train_cifarnet`, which studies use too.
 struct CifarNetSetting {
   DataChoice data;
   int64_t batch_size = networks::cifarnet().recipe.defaults.batch_size;
   int64_t iterations = networks::cifarnet().recipe.defaults.iterations.value();
-  bool short_form = false;  ///< the learning rate falls to zero; false: the paper's constant one
+  CifarNetCourse course = CifarNetCourse::paper;
 
   std::vector<std::string> flags() const;
   /// One sentence for the result page, without the number of steps.

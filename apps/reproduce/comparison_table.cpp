@@ -31,6 +31,7 @@ std::vector<Run> ComparisonTable::runs() const {
   for (int64_t seed = 1; seed <= content_.seeds; ++seed)
     for (const auto& group : content_.groups)
       for (const auto& row : group.rows) {
+        if (seed > seeds_of(row)) continue;
         Run run = row.run;
         run.name = seed_name(row, seed);
         run.flags.insert(run.flags.end(), {"--seed", std::to_string(seed)});
@@ -40,11 +41,17 @@ std::vector<Run> ComparisonTable::runs() const {
   return all;
 }
 
+std::vector<const RunResult*> ComparisonTable::results_of(const ComparisonRow& row, const Results& results) const {
+  std::vector<const RunResult*> found;
+  for (int64_t seed = 1; seed <= seeds_of(row); ++seed)
+    if (const auto result = results.find(seed_name(row, seed)); result != results.end())
+      found.push_back(&result->second);
+  return found;
+}
+
 std::vector<double> ComparisonTable::accuracies(const ComparisonRow& row, const Results& results) const {
   std::vector<double> found;
-  for (int64_t seed = 1; seed <= content_.seeds; ++seed)
-    if (const auto result = results.find(seed_name(row, seed)); result != results.end())
-      found.push_back(100 * result->second.score);
+  for (const RunResult* result : results_of(row, results)) found.push_back(100 * result->score);
   return found;
 }
 
@@ -56,7 +63,8 @@ std::vector<std::string> ComparisonTable::cells(const ComparisonGroup& group, co
   std::vector<std::string> cells;
   for (const auto& [column, value] : row.run.columns) cells.push_back(value);
   cells.push_back(std::to_string(row.run.steps) + (shortened(row) ? " (shortened)" : ""));
-  cells.push_back(accuracy_cell(own, content_.seeds));
+  cells.push_back(std::to_string(seeds_of(row)));
+  cells.push_back(accuracy_cell(own, seeds_of(row)));
   cells.push_back(row.published ? fmt::format("{:.2f}", *row.published) : "–");
   cells.push_back(own.empty() || !row.published || !content_.papers_data
                       ? "–"
@@ -66,15 +74,21 @@ std::vector<std::string> ComparisonTable::cells(const ComparisonGroup& group, co
   cells.push_back(
       is_base || !row.published || !base.published ? "–" : fmt::format("{:+.2f}", *base.published - *row.published));
   cells.push_back(megabytes_cell(row, results));
+  cells.push_back(minutes_cell(row, results));
   return cells;
 }
 
 std::string ComparisonTable::megabytes_cell(const ComparisonRow& row, const Results& results) const {
-  for (int64_t seed = 1; seed <= content_.seeds; ++seed)
-    if (const auto found = results.find(seed_name(row, seed)); found != results.end())
-      if (const auto bytes = found->second.bytes_sent_payload)
-        return fmt::format("{:.3f}", static_cast<double>(*bytes) / static_cast<double>(row.run.steps) / 1e6);
-  return "–";
+  const auto found = results_of(row, results);
+  if (found.empty() || !found.front()->bytes_sent_payload) return "–";
+  return fmt::format(
+      "{:.3f}", static_cast<double>(*found.front()->bytes_sent_payload) / static_cast<double>(row.run.steps) / 1e6);
+}
+
+std::string ComparisonTable::minutes_cell(const ComparisonRow& row, const Results& results) const {
+  std::vector<double> minutes;
+  for (const RunResult* result : results_of(row, results)) minutes.push_back(result->seconds / 60);
+  return minutes.empty() ? "–" : fmt::format("{:.1f}", summarize(minutes).mean);
 }
 
 bool ComparisonTable::is_shortened() const {
@@ -98,8 +112,9 @@ std::string ComparisonTable::figure(const Results& results) const {
 Report ComparisonTable::report(const Results& results) const {
   std::vector<std::vector<std::string>> table(1);
   for (const auto& [column, value] : content_.groups.front().rows.front().run.columns) table[0].push_back(column);
-  table[0].insert(table[0].end(), {"steps", content_.score + ", %", "the paper's, %", "ours − the paper's",
-                                   "lost to the first row", "the paper's loss", "MB a step, rank 0"});
+  table[0].insert(table[0].end(),
+                  {"steps", "seeds", content_.score + ", %", "the paper's, %", "ours − the paper's",
+                   "lost to the first row", "the paper's loss", "MB a step, rank 0", "minutes of training"});
   for (const auto& group : content_.groups)
     for (const auto& row : group.rows) table.push_back(cells(group, row, results));
   std::string text = content_.setting + '\n';

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ struct ComparisonRow {
   std::string label;  ///< label in the figure
   std::optional<double> published;         ///< accuracy in percent
   std::optional<int64_t> published_steps;  ///< steps in the paper; rows with other steps are marked as shortened
+  int64_t most_seeds = std::numeric_limits<int64_t>::max();  ///< fewer than the table's, because a run takes long
 };
 
 /// Rows that differ in the codec of the gradients. The others are compared with the first row.
@@ -41,10 +44,16 @@ class ComparisonTable final : public Experiment {
   Report report(const Results& results) const override;
 
  private:
+  int64_t seeds_of(const ComparisonRow& row) const { return std::min(content_.seeds, row.most_seeds); }
+  /// Of the seeds that have finished.
+  std::vector<const RunResult*> results_of(const ComparisonRow& row, const Results& results) const;
+  /// In percent.
   std::vector<double> accuracies(const ComparisonRow& row, const Results& results) const;
   std::vector<std::string> cells(const ComparisonGroup& group, const ComparisonRow& row, const Results& results) const;
-  /// MB per step of rank 0, from the first seed that has finished; "–" if its workers sent nothing.
+  /// MB per step of rank 0; "–" if its workers sent nothing.
   std::string megabytes_cell(const ComparisonRow& row, const Results& results) const;
+  /// Mean minutes of training.
+  std::string minutes_cell(const ComparisonRow& row, const Results& results) const;
   bool is_shortened() const;
   std::string figure(const Results& results) const;
 

@@ -26,6 +26,7 @@ std::vector<ExperimentEntry> experiments() {
       terngrad_thm1(),
       terngrad_clip_lenet(),
       terngrad_clip_cifarnet(),
+      terngrad_start(),
       // Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NIPS 2017.
       qsgd_fig1(),
       qsgd_fig2(),

@@ -28,6 +28,7 @@ ExperimentEntry terngrad_table3();
 ExperimentEntry terngrad_thm1();
 ExperimentEntry terngrad_clip_lenet();
 ExperimentEntry terngrad_clip_cifarnet();
+ExperimentEntry terngrad_start();
 
 ExperimentEntry qsgd_fig1();
 ExperimentEntry qsgd_fig2();

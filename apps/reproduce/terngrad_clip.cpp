@@ -43,7 +43,7 @@ std::unique_ptr<Experiment> make_lenet(const ExperimentOptions& options) {
 std::unique_ptr<Experiment> make_cifarnet(const ExperimentOptions& options) {
   const CifarNetSetting setting = {.data = choose_data("terngrad-clip-cifarnet", options, {"cifar10", "shapes"}),
                                    .iterations = options.iterations.value_or(options.quick ? 400 : 3600),
-                                   .short_form = true};
+                                   .course = CifarNetCourse::quick};
   std::vector<std::string> flags = setting.flags();
   for (const char* each : {"--data", "--iterations"}) {  // the plan adds them
     const auto at = std::ranges::find(flags, each);

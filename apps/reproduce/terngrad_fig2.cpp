@@ -202,7 +202,7 @@ class TernGradFigure2 final : public Experiment {
   explicit TernGradFigure2(const ExperimentOptions& options)
       : setting_{.data = choose_data("terngrad-fig2", options, {"cifar10", "shapes"}),
                  .iterations = options.iterations.value_or(options.quick ? 800 : 8000),
-                 .short_form = true} {
+                 .course = CifarNetCourse::quick} {
     check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
     if (!options.workers.empty()) workers_ = options.workers.front();
     check_input(setting_.iterations >= 2, "--iterations: found ", setting_.iterations,

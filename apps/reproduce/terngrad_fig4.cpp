@@ -57,7 +57,7 @@ class TernGradFigure4 final : public Experiment {
   explicit TernGradFigure4(const ExperimentOptions& options)
       : setting_{.data = choose_data("terngrad-fig4", options, {"cifar10", "shapes"}),
                  .iterations = options.iterations.value_or(options.quick ? 1600 : 8000),
-                 .short_form = true} {
+                 .course = CifarNetCourse::quick} {
     check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
     if (!options.workers.empty()) workers_ = options.workers.front();
     check_input(workers_ >= 1 && setting_.batch_size % workers_ == 0, "--workers: found ", workers_,

@@ -63,6 +63,13 @@ std::unique_ptr<Task> make_task(const TrainSettings&) {
   return std::make_unique<T>();
 }
 
+/// Other default values of the flags, for --recipe NAME. A flag that is given overrules them too.
+struct NamedRecipe {
+  std::string name;                            ///< "swift"
+  std::string help;                            ///< what it is: "40 passes in place of 164"
+  std::function<void(TrainSettings&)> change;  ///< called with Application::defaults
+};
+
 /// Whether the command line or its --config file has a flag, given without dashes.
 using IsGiven = std::function<bool(const char* flag)>;
 
@@ -74,6 +81,7 @@ struct Application {
   /// there are, and with the settings of a run.
   std::function<std::unique_ptr<Task>(const TrainSettings&)> task = {};
   TrainSettings defaults = {};
+  std::vector<NamedRecipe> recipes = {};
   std::vector<Choice> choices = {};
   std::vector<Count> counts = {};
   std::vector<CodecEntry> codecs = {};      ///< codecs that --codec accepts in addition to tern's

@@ -95,6 +95,9 @@ class Experiment {
   virtual Report report(const Results& results) const = 0;
 };
 
+/// The --recipe of runs in the form for --swift.
+inline constexpr const char* kSwift = "swift";
+
 /// ExperimentEntry::device of experiments whose runs are all programs; they accept --device.
 inline constexpr const char *kAnyDevice = "CPU, or GPU: --device cuda",
                             *kLongOnGpu = "GPU for its full length: --device cuda";
@@ -107,6 +110,7 @@ struct ExperimentEntry {
   const char* time = "";       ///< duration, in full and with --quick
   const char* device = "CPU";  ///< device that it needs
   bool takes_steps = false;    ///< computes from the training steps of --steps
+  bool takes_swift = false;    ///< has a form for --swift
   /// Makes the experiment. Throws InputError with the option if one is invalid. Null if tern cannot run it yet.
   std::unique_ptr<Experiment> (*make)(const ExperimentOptions& options) = nullptr;
   const char* lacks = "";  ///< what is missing, if `make` is null

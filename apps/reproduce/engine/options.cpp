@@ -16,6 +16,8 @@ namespace {
 using namespace trainer;
 
 void check_options(const ExperimentOptions& options) {
+  check_input(!options.quick || !options.swift,
+              "--quick and --swift exclude each other: both change the length of runs");
   try {
     parse_device(options.device);
   } catch (const InputError& error) {
@@ -45,8 +47,11 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--device", "NAME", options.device,
                    "Where programs train, if `reproduce list` says so: cpu, cuda or cuda:N [cpu]");
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
+  app.add_flag("--swift", options.swift,
+               "A form that converges in hours on two cores: runs use their program's --recipe swift");
   add_value_option(app, "--out", "DIR", command.folder,
-                   "Folder of the results [results/NAME, with --quick results/NAME-quick]");
+                   "Folder of the results [results/NAME, with --quick results/NAME-quick, with --swift "
+                   "results/NAME-swift]");
   add_value_option(
       app, "--kept", "DIR", command.kept,
       "Folder of small files, one for each finished run. A run that has one is not repeated, so a table can "
@@ -60,7 +65,8 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
     command.text = *text;
     return command;
   }
-  if (command.folder.empty()) command.folder = "results/" + command.name + (options.quick ? "-quick" : "");
+  const char* form = options.quick ? "-quick" : options.swift ? "-swift" : "";
+  if (command.folder.empty()) command.folder = "results/" + command.name + form;
   check_options(options);
   return command;
 }

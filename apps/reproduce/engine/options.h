@@ -7,12 +7,12 @@
 
 namespace tern::reproduce {
 
-/// The user's choices for an experiment. Unset: as in the paper, or its short form if `quick` is set.
+/// The user's choices for an experiment. Unset: as in the paper, or its short form if `quick` or `swift` is set.
 struct ExperimentOptions {
   std::string data = {};  ///< empty: the paper's
   std::string data_dir = {};
-  std::string device = "cpu";  ///< value of --device for the training programs
-  bool quick = false;
+  std::string device = "cpu";         ///< value of --device for the training programs
+  bool quick = false, swift = false;  ///< at most one of them
   std::optional<int64_t> iterations = {}, seeds = {};
   std::vector<int64_t> workers = {};
   std::string steps = {};  ///< file of measured training steps; empty: none

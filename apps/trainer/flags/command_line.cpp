@@ -160,8 +160,11 @@ bool speaks_of(const std::string& message, const std::string& flag) {
 /// Parses one command line into settings, with CLI11.
 class CommandLine {
  public:
-  explicit CommandLine(const Application& application) : application_(application) {
+  /// The words may name the recipe that sets the defaults; `read` reads all of them.
+  CommandLine(const Application& application, int argc, const char* const* argv) : application_(application) {
     settings_ = application.defaults;
+    for (const NamedRecipe& recipe : application.recipes)
+      if (recipe.name == value_of("--recipe", argc, argv)) recipe.change(settings_);
     settings_.codecs = application.codecs;
     settings_.augment = application.augment;
     for (const Choice& choice : application.choices) {
@@ -180,6 +183,7 @@ class CommandLine {
       if (flag.offered) add(flag, field);
     });
     app_.get_option("--data")->type_name(data_words());
+    if (!application.recipes.empty()) add_recipes();
     app_.add_option("--config", config_, "Read flags from this file")->group(kProgram)->type_name("FILE");
     app_.add_flag("--print-config", print_config_, "Print the settings as such a file")->group(kProgram);
     app_.add_flag("--version", print_version_, "Print the versions of tern and what it uses")->group(kProgram);
@@ -266,6 +270,16 @@ class CommandLine {
     if (waiting) fail_input({waiting->get_name(), ": found nothing after it, expected ", waiting->get_type_name()});
   }
 
+  /// The word after `flag`, or behind it and '='; empty if there is none.
+  static std::string_view value_of(std::string_view flag, int argc, const char* const* argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == flag && i + 1 < argc) return argv[i + 1];
+      if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) return word.substr(flag.size() + 1);
+    }
+    return {};
+  }
+
   static bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
   static void check_switch(const CLI::Option& option, const std::string& word) {
     check_input(word == "true" || word == "false", option.get_name(), ": found '", word, "', expected true or false");
@@ -298,6 +312,20 @@ class CommandLine {
     std::vector<std::string_view> words;
     for (const DatasetEntry& entry : settings_.datasets) words.push_back(entry.name);
     return listed(words);
+  }
+
+  /// Adds --recipe. The constructor has applied its value already.
+  void add_recipes() {
+    std::vector<std::string_view> names;
+    std::string help = "Other defaults";
+    for (const NamedRecipe& recipe : application_.recipes) {
+      names.push_back(recipe.name);
+      help += join({names.size() == 1 ? ". " : "; ", recipe.name, ": ", recipe.help});
+    }
+    const auto check_name = [names](const std::vector<std::string>& found) {
+      check_input(std::ranges::count(names, found.back()) > 0, "found '", found.back(), "', expected ", listed(names));
+    };
+    add_option(app_, "--recipe", listed(names), help, check_name)->group(kProgram);
   }
 
   /// Checks the name of a flag of the application.
@@ -404,7 +432,7 @@ class CommandLine {
 }  // namespace
 
 Invocation read_flags(int argc, const char* const* argv, const Application& application) {
-  return CommandLine(application).read(argc, argv);
+  return CommandLine(application, argc, argv).read(argc, argv);
 }
 
 std::string config_text(const TrainSettings& settings) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,6 +51,27 @@ TEST(ReproduceQsgd, ReportsWhereNothingHasRunYet) {
     for (const auto& [file, svg] : experiment->report({}).figures)
       EXPECT_EQ(count(svg, "nan") + count(svg, "inf"), 0) << entry.name;
   }
+}
+
+TEST(ReproduceQsgd, Table1BySwiftRecipeEndsWithHeEtAlsCourse) {
+  ExperimentOptions options = {.data = "shapes", .swift = true, .seeds = 3};
+  const std::vector<reproduce::Run> runs = make("qsgd-table1", options)->runs();
+  const auto with = [&](const std::string& words) {
+    return std::ranges::count_if(runs, [&](const reproduce::Run& run) {
+      return (fmt::format("{} ", fmt::join(run.flags, " "))).find(words) != std::string::npos;
+    });
+  };
+  ASSERT_EQ(runs.size(), 2 * 3 + 2 + 2 + 1);
+  EXPECT_EQ(with("--recipe swift --data shapes --iterations 15600 --workers 2 "), 2 * 3 + 2);
+  EXPECT_EQ(with("--recipe swift --data shapes --iterations 15600 --workers 4 "), 2);
+  EXPECT_EQ(with("--codec qsgd:bits=4,bucket=512,norm=max --exchange allgather --min-compress 10000 "), 4);
+  EXPECT_EQ(with("--codec qsgd:bits=2,bucket=128,norm=max "), 1);
+  const auto he =
+      std::ranges::find_if(runs, [](const reproduce::Run& run) { return run.name.starts_with("he-et-al"); });
+  ASSERT_NE(he, runs.end());
+  EXPECT_EQ(he->flags, (std::vector<std::string>{"--data", "shapes", "--iterations", "64000", "--seed", "1"}));
+  options.workers = {2};
+  EXPECT_EQ(message_of<InputError>([&] { make("qsgd-table1", options); }), "--workers: --swift has its own, 2 and 4");
 }
 
 TEST(ReproduceQsgd, DrawsTheLevelsOfFigure1) {

@@ -22,7 +22,7 @@ TEST_F(ReproduceTernGrad, Table1TrainsAllRowsOnEquallyManyImages) {
   EXPECT_EQ(containing(calls(), "--workers 16 --transport inproc --codec ternary --exchange server"), 1);
   // The accuracy is 99.10 % for float, 99.08 % for ternary with two workers, and 98.94 % with sixteen.
   const auto page = lines_of(results_ / "README.md");
-  EXPECT_EQ(containing(page, "|     float |       1 | 160 (shortened) |       99.10 |          86.56 |"), 1)
+  EXPECT_EQ(containing(page, "|     float |       1 | 160 (shortened) |     1 |       99.10 |          86.56 |"), 1)
       << outcome.out;
   EXPECT_EQ(
       containing(page, "99.08 |          85.64 |             +13.44 |                 +0.02 |            +0.92 |"), 1);
@@ -33,6 +33,36 @@ TEST_F(ReproduceTernGrad, Table1TrainsAllRowsOnEquallyManyImages) {
             1);
   EXPECT_EQ(containing(page, "not on the paper's CIFAR-10"), 1);
   EXPECT_NE(read_file(results_ / "accuracy.svg").find("batch 2048, 16 workers"), std::string::npos);
+}
+
+TEST_F(ReproduceTernGrad, Table1BySwiftRecipeRepeatsOnlyTheShortRows) {
+  const std::vector<std::string> flags = {"terngrad-table1", "--data", "shapes", "--swift", "--iterations", "160"};
+  const Outcome outcome = reproduce(words(flags, {"--seeds", "3"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(calls().size(), 3 + 3 + 1 + 1);
+  EXPECT_EQ(containing(calls(), "--recipe swift --batch-size 128 --iterations 160 "), 6);
+  EXPECT_EQ(containing(calls(), "--recipe swift --batch-size 2048 --iterations 10 "), 2);
+  EXPECT_EQ(containing(calls(), "--lr"), 0) << "the recipe has it";
+  EXPECT_EQ(containing(lines_of(results_ / "README.md"), "This is the recipe swift"), 1) << outcome.out;
+}
+
+TEST_F(ReproduceTernGrad, RefusesASwiftFormThatATableDoesNotHave) {
+  const Outcome outcome = reproduce({"terngrad-table2", "--swift"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("--swift would change nothing: terngrad-table2 has no such form"), std::string::npos);
+  const Outcome both = reproduce({"terngrad-table1", "--swift", "--quick"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("--quick and --swift exclude each other"), std::string::npos) << both.err;
+}
+
+TEST_F(ReproduceTernGrad, StartComparesClippingAndTheLastLayerAtThePapersRate) {
+  const Outcome outcome = reproduce({"terngrad-start", "--data", "shapes", "--quick"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(calls().size(), 4);
+  EXPECT_EQ(containing(calls(), "--lr 0.0002 --ema-decay 0.9999"), 4);
+  EXPECT_EQ(containing(calls(), "--exchange server --codec ternary:clip=0 "), 1);
+  EXPECT_EQ(containing(calls(), "--exchange server --codec ternary --keep-float fc3.* "), 1);
+  EXPECT_EQ(containing(lines_of(results_ / "README.md"), "TernGrad, last layer float"), 1) << outcome.out;
 }
 
 TEST_F(ReproduceTernGrad, Table2ComparesClippingWithNone) {

@@ -283,6 +283,44 @@ TEST(Application, RefusesAnOfferThatIsNotClear) {
   EXPECT_EQ(message(application), "the application's flag '--hidden' has dashes, expected its name without them");
 }
 
+TEST(Application, ARecipeChangesDefaultsAndFlagsOverruleIt) {
+  Application application = line_application();
+  application.defaults.iterations = 1000;
+  application.recipes = {{.name = "swift",
+                          .help = "short",
+                          .change =
+                              [](TrainSettings& s) {
+                                s.iterations.reset();
+                                s.epochs = 3;
+                                s.lr_schedule = LrSchedule::step;
+                                s.lr_steps = {0.5};
+                              }},
+                         {.name = "slow", .help = "long", .change = [](TrainSettings& s) { s.iterations = 2000; }}};
+  const auto read = [&](const std::vector<const char*>& words) { return read_words(application, words); };
+  EXPECT_EQ(read({}).settings.iterations, 1000);
+  EXPECT_EQ(read({"--recipe", "slow"}).settings.iterations, 2000);
+  for (const auto& words : {std::vector<const char*>{"--recipe", "swift"}, {"--recipe=swift"}}) {
+    const TrainSettings settings = read(words).settings;
+    EXPECT_EQ(settings.epochs, 3);
+    EXPECT_FALSE(settings.iterations.has_value());
+    EXPECT_EQ(settings.lr_schedule, LrSchedule::step);
+  }
+  EXPECT_EQ(read({"--epochs", "7", "--recipe", "swift"}).settings.epochs, 7);
+  // A default of the recipe that another flag makes useless is not refused: the user did not give it.
+  EXPECT_EQ(read({"--recipe", "swift", "--lr-schedule", "constant"}).settings.lr_schedule, LrSchedule::constant);
+
+  const auto message = [&](const std::vector<const char*>& words) {
+    return message_of<InputError>([&] { read(words); });
+  };
+  EXPECT_EQ(message({"--recipe", "fast"}), "--recipe: found 'fast', expected swift|slow");
+  EXPECT_EQ(message({"--recipe"}), "--recipe: found nothing after it, expected swift|slow");
+  EXPECT_EQ(message({"--recipe", "--epochs", "7"}), "--recipe: found the flag '--epochs', expected swift|slow");
+  EXPECT_EQ(message({"--recipe", "slow", "--recipe", "swift"}), "--recipe: given twice, expected once");
+  EXPECT_NE(read({"--help"}).text.find("Other defaults. swift: short; slow: long"), std::string::npos);
+  application.recipes.clear();
+  EXPECT_NE(message({"--recipe", "swift"}).find("--recipe"), std::string::npos);
+}
+
 TEST(Application, RefusesNothingInPlaceOfDataOrModels) {
   Application application = line_application();
   application.datasets = {{.name = "none", .load = [](const TrainSettings&, Split) { return nullptr; }}};

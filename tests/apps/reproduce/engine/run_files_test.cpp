@@ -102,7 +102,8 @@ TEST(KeptResult, IsTheResultWithoutTheLossesOfItsSteps) {
   const std::string elsewhere = R"("run":"train_mlp --lr 0.1","score":0.5,"score_key":"accuracy","seconds":1.0,)"
                                 R"("step_seconds":1.0})";
   const std::string before = R"({"curve":[],"loss":1.0,"numbers":{},"processor":"another",)";
-  const auto sum = crc32c(std::as_bytes(std::span(before + elsewhere)));
+  const std::string summed = before + elsewhere;
+  const auto sum = crc32c(std::as_bytes(std::span(summed)));
   const auto foreign = folder.path() / "foreign.json";
   write_file(foreign, fmt::format("{{\"crc32c\":{},{}{}", sum, before.substr(1), elsewhere));
   EXPECT_TRUE(kept_result(foreign, run));
