@@ -9,23 +9,37 @@ namespace tern::reproduce {
 
 using namespace trainer;
 
+namespace {
+
+/// The defaults of `train_cifarnet` with the course's rate, schedule and average.
+TrainSettings settings_of(CifarNetCourse course) {
+  if (course == CifarNetCourse::swift) return networks::cifarnet().defaults(kSwift);
+  TrainSettings settings = networks::cifarnet().recipe.defaults;
+  if (course == CifarNetCourse::paper) return settings;
+  settings.lr = 0.001;
+  settings.lr_schedule = LrSchedule::cosine;
+  settings.ema_decay = 0.99;
+  return settings;
+}
+
+}  // namespace
+
 std::vector<std::string> CifarNetSetting::flags() const {
   std::vector<std::string> words = {"--data", data.name};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
   if (course == CifarNetCourse::swift) add({"--recipe", kSwift});
   add({"--batch-size", std::to_string(batch_size), "--iterations", std::to_string(iterations)});
   if (course == CifarNetCourse::swift) return words;
-  const TrainSettings& paper = networks::cifarnet().recipe.defaults;
-  add({"--optimizer", to_string(paper.optimizer), "--weight-decay", fmt::format("{}", paper.weight_decay)});
-  if (course == CifarNetCourse::quick)
-    add({"--lr", "0.001", "--lr-schedule", "cosine", "--ema-decay", "0.99"});
-  else
-    add({"--lr", fmt::format("{}", paper.lr), "--ema-decay", fmt::format("{}", paper.ema_decay)});
+  const TrainSettings settings = settings_of(course);
+  add({"--optimizer", to_string(settings.optimizer), "--weight-decay", fmt::format("{}", settings.weight_decay)});
+  add({"--lr", fmt::format("{}", settings.lr)});
+  if (course == CifarNetCourse::quick) add({"--lr-schedule", to_string(settings.lr_schedule)});
+  add({"--ema-decay", fmt::format("{}", settings.ema_decay)});
   return words;
 }
 
 std::string CifarNetSetting::sentence() const {
-  const TrainSettings settings = read_settings(networks::cifarnet().application(), flags());
+  const TrainSettings settings = settings_of(course);
   const char* on = data.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**";
   std::string text = fmt::format(
       "CifarNet on {}. Training images are cropped to 24×24, mirrored, and changed in brightness and contrast, all at "

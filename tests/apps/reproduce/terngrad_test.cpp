@@ -36,7 +36,7 @@ TEST_F(ReproduceTernGrad, Table1TrainsAllRowsOnEquallyManyImages) {
 }
 
 TEST_F(ReproduceTernGrad, Table1BySwiftRecipeRepeatsOnlyTheShortRows) {
-  const std::vector<std::string> flags = {"terngrad-table1", "--data", "shapes", "--swift", "--iterations", "160"};
+  const std::vector<std::string> flags = {"terngrad-table1", "--data-dir", "files", "--swift", "--iterations", "160"};
   const Outcome outcome = reproduce(words(flags, {"--seeds", "3"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(calls().size(), 3 + 3 + 1 + 1);
