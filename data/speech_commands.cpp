@@ -21,7 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFeatures = MelSpectrogram::kBands * MelSpectrogram::kFrames;
-constexpr uint8_t kMostCode = 63;  ///< of u8 features
+constexpr uint8_t kMostCode = 63;   ///< of u8 features
+constexpr float kFloor = -80;       ///< dB; a clip's maximum has 0
+constexpr float kRounding = 1e-3F;  ///< dB beyond that range that other programs' features may have
 
 /// The folders with a word's clips, in order.
 std::vector<fs::path> word_folders(const fs::path& folder) {
@@ -162,6 +164,12 @@ void SpeechCommands::read_array(const fs::path& manifest, const fs::path& array,
     const auto wrong = std::ranges::find_if(codes, [](uint8_t code) { return code > kMostCode; });
     check_input(wrong == codes.end(), array.string(), ": row ", (wrong - codes.begin()) / kFeatures, ": found ",
                 wrong == codes.end() ? 0 : *wrong, ", expected 0 to ", kMostCode);
+  } else {
+    const auto levels = all.span<float>();
+    const auto wrong =
+        std::ranges::find_if(levels, [](float level) { return !(level >= kFloor - kRounding && level <= kRounding); });
+    check_input(wrong == levels.end(), array.string(), ": row ", (wrong - levels.begin()) / kFeatures, ": found ",
+                wrong == levels.end() ? 0 : *wrong, ", expected ", kFloor, " to 0 dB");
   }
   words_ = words_of_manifest(lines);
   std::vector<int64_t> rows;

@@ -15,11 +15,10 @@
 namespace tern::advise {
 namespace {
 
-constexpr const char* kCodecs[] = {kFloats, "fp16", "ternary", "qsgd:bits=4"};
+constexpr const char* kCodecs[] = {kFloats, "fp16", "ternary", "qsgd:bits=4", "hadamard:bits=2"};
 
 bool fits(const std::string& exchange, const std::string& codec) {
   if (codec == "ternary" && exchange == "reduce-scatter") return false;
-  if (exchange == "powersgd") return false;  // it takes floats but does not give their exact mean
   try {
     check_exchange(exchange, *make_codec(codec));
     return true;
@@ -54,7 +53,7 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
   std::vector<AveragedTensor> tensors = averaged_parameters(model, to_string(way.method));
   std::vector<Shape> shapes;
   for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
-  if (way.method == TrainingMethod::local_sgd)
+  if (!way.averages_every_step())
     for (const auto& [name, buffer] : floating_buffers(model)) {
       tensors.push_back({name, buffer->numel(), false});
       shapes.push_back(buffer->shape());
@@ -91,6 +90,9 @@ std::vector<Way> Forecaster::ways(int workers) {
         if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange, overlap});
   for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
     all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
+  all.push_back({TrainingMethod::diloco, kFloats, default_exchange(*make_codec(kFloats), workers)});
+  all.push_back(
+      {TrainingMethod::sparseloco, kSparseLoCoCodec, default_exchange(*make_codec(kSparseLoCoCodec), workers)});
   for (const SubnetScope scope : {SubnetScope::fc, SubnetScope::filters})
     if (narrowest_layer(workbench_.model(), scope) >= workers)
       all.push_back({TrainingMethod::ist, kFloats, to_string(IndependentSubnets::Options().exchange), false, scope});

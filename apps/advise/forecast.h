@@ -24,7 +24,9 @@ struct Way {
   SubnetScope scope = SubnetScope::fc;  ///< of independent subnets
 
   bool averages_every_step() const { return method == TrainingMethod::data_parallel; }
-  bool sends_floats() const { return codec == kFloats; }
+  bool has_power_sgd() const { return exchange == "powersgd"; }
+  /// Whether the ranks get the exact mean of what they send.
+  bool sends_floats() const { return codec == kFloats && !has_power_sgd(); }
 };
 
 /// The expected cost of a training step: times in seconds, and bytes.
@@ -52,8 +54,8 @@ struct PlannedRound {
   /// Payload bytes per rank, the mean over the ranks.
   double sent(int workers) const;
 };
-/// Plans the exchange of data-parallel training or local SGD. It has the model's parameters and, for local SGD, its
-/// floating-point buffers.
+/// Plans the exchange of data-parallel training or of a method with local steps. It has the model's parameters and, with
+/// local steps, its floating-point buffers.
 PlannedRound plan_round(Module& model, const Way& way, int workers);
 
 /// What a pass measures first.

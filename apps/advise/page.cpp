@@ -43,12 +43,15 @@ std::string method_name(const Way& way) {
 
 std::string exchange_name(const Way& way) { return way.overlap ? way.exchange + " --overlap" : way.exchange; }
 
-std::string name_of(const Way& way) {
-  return fmt::format("{} {} by {}", method_name(way), way.codec, exchange_name(way));
+/// "ternary by allgather"; of PowerSGD, which has no codec, "powersgd"
+std::string codes_name(const Way& way) {
+  return way.has_power_sgd() ? exchange_name(way) : fmt::format("{} by {}", way.codec, exchange_name(way));
 }
 
+std::string name_of(const Way& way) { return method_name(way) + ' ' + codes_name(way); }
+
 std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
-  std::string text = fmt::format("  {:<14} {:<12} {:<15} {:<8} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
+  std::string text = fmt::format("  {:<14} {:<21} {:<15} {:<8} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
                                  "method", "codec", "exchange", "overlap", "step ms", "of the passes", "images/s",
                                  "MB sent", "compute", "encode", "network", "decode");
   const Forecast& best = forecasts.front();
@@ -58,7 +61,7 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
     any_tied = any_tied || tied;
     const auto& [encode, wait, decode] = forecast.exchange;
     text += fmt::format(
-        "{} {:<14} {:<12} {:<15} {:<8} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+        "{} {:<14} {:<21} {:<15} {:<8} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
         tied ? '=' : ' ', method_name(forecast.way), forecast.way.codec, forecast.way.exchange,
         forecast.way.overlap ? "yes" : "-", milliseconds(forecast.seconds()), range_text(forecast.passes),
         static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6, milliseconds(forecast.compute),
@@ -104,10 +107,9 @@ std::string scale_table(const std::vector<ScalePoint>& scale, double images) {
   for (const auto& [workers, floats, codes] : scale) {
     const bool tied = !floats.surely_faster(codes) && !codes.surely_faster(floats);
     any_tied = any_tied || tied;
-    text += fmt::format("{:>7} {:>10.0f} {:>10.0f} {}{:>5.2f}  {} by {}, floats by {}\n", workers,
+    text += fmt::format("{:>7} {:>10.0f} {:>10.0f} {}{:>5.2f}  {}, floats by {}\n", workers,
                         images * workers / floats.seconds(), images * workers / codes.seconds(), tied ? '=' : ' ',
-                        floats.seconds() / codes.seconds(), codes.way.codec, exchange_name(codes.way),
-                        exchange_name(floats.way));
+                        floats.seconds() / codes.seconds(), codes_name(codes.way), exchange_name(floats.way));
   }
   return any_tied ? text + "=: within the noise\n" : text;
 }
@@ -142,7 +144,8 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
     text += fmt::format(" --method {} --local-steps {}", to_string(way.method), options.local_steps);
     if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model
   }
-  if (!way.sends_floats()) text += " --codec " + way.codec;
+  const bool usual = way.codec == (way.method == TrainingMethod::sparseloco ? kSparseLoCoCodec : kFloats);
+  if (!usual) text += " --codec " + way.codec;
   if (way.scope == SubnetScope::filters) text += " --ist-scope filters";
   text += " --exchange " + way.exchange;
   return way.overlap ? text + " --overlap" : text;
@@ -171,9 +174,10 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
              "\nAssumed: each worker is as fast as what was measured here. It has a full-duplex cable of that "
              "rate to a switch, and the\nswitch is never a limit. With overlap, one more thread codes "
              "and sends gradients while the backward pass goes on,\non the same cores; the network column is then "
-             "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd and ist "
-             "synchronise every {} steps, and the time of a step includes its share of this. Their\naccuracy "
-             "may differ from data-parallel; no time here shows this.\n",
+             "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd, diloco, "
+             "sparseloco and ist exchange every {} steps, and the time\nof a step includes its share of this. Their "
+             "accuracy, and that of codes, may differ from that of floats in every step:\nno time here shows this, "
+             "`reproduce grid` does.\n",
              options.local_steps);
 }
 

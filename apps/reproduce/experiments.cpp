@@ -32,11 +32,7 @@ std::vector<ExperimentEntry> experiments() {
       qsgd_fig2(),
       qsgd_fig3(),
       qsgd_table1(),
-      {.name = "qsgd-table1-imagenet",
-       .title = "QSGD, Table 1: AlexNet, ResNet-50 and ResNet-152 on ImageNet",
-       .data = "ImageNet",
-       .device = "GPU",
-       .lacks = "needs ImageNet, and days on one GPU"},
+      qsgd_table1_imagenet(),
       qsgd_table1_speed(),
       qsgd_table1_lstm(),
       qsgd_fields(),
@@ -67,7 +63,7 @@ ExperimentEntry find_experiment(const std::string& name) {
   for (const ExperimentEntry& entry : experiments()) {
     names.push_back(entry.name);
     if (entry.name != name) continue;
-    check_input(entry.make != nullptr, name, " (", entry.title, ") is not run yet: ", entry.lacks);
+    check_input(entry.make != nullptr, name, " (", entry.title, ") is not run: ", entry.lacks);
     return entry;
   }
   const std::string nearest = suggestion(name, names);
@@ -78,7 +74,7 @@ std::string experiment_list() {
   std::string text;
   for (const ExperimentEntry& entry : experiments()) {
     text += fmt::format("{}\n  {}\n  data    {}\n  device  {}\n", entry.name, entry.title, entry.data, entry.device);
-    text += entry.make ? fmt::format("  time    {}\n", entry.time) : fmt::format("  not run yet: {}\n", entry.lacks);
+    text += entry.make ? fmt::format("  time    {}\n", entry.time) : fmt::format("  not run: {}\n", entry.lacks);
   }
   return text;
 }

@@ -34,6 +34,7 @@ ExperimentEntry qsgd_fig1();
 ExperimentEntry qsgd_fig2();
 ExperimentEntry qsgd_fig3();
 ExperimentEntry qsgd_table1();
+ExperimentEntry qsgd_table1_imagenet();
 ExperimentEntry qsgd_table1_speed();
 ExperimentEntry qsgd_table1_lstm();
 ExperimentEntry qsgd_fields();

@@ -31,9 +31,8 @@ class QsgdFigure3 final : public Experiment {
   Report report(const Results& results) const override {
     const std::string text = fmt::format(
         "Figure 3b. {} The workers are threads of one machine behind `--link {}`, and share its cores. The paper's "
-        "error is that of frames; this is that of phones.\n\nFigures 3a (AlexNet) and 3c (ResNet-50) need ImageNet, "
-        "which tern does not have: `train_alexnet` and `train_resnet --data images --data-dir DIR` train both "
-        "networks on it.\n\n{}",
+        "error is that of frames; this is that of phones.\n\nFigures 3a (AlexNet) and 3c (ResNet-50) need ImageNet: "
+        "`reproduce qsgd-table1-imagenet` draws them.\n\n{}",
         setting_.sentences(), kLink, table(results));
     return {.text = text, .figures = {{"error.svg", figure(results)}}};
   }
@@ -102,7 +101,7 @@ class QsgdFigure3 final : public Experiment {
 ExperimentEntry qsgd_fig3() {
   return {.name = "qsgd-fig3",
           .title = "QSGD, Figure 3: AlexNet, LSTM and ResNet-50 over time; here b, the LSTM",
-          .data = "AN4 as cepstra: --data-dir DIR; a and c need ImageNet",
+          .data = "AN4 as cepstra: --data-dir DIR; a and c are in qsgd-table1-imagenet",
           .time = "about 20 minutes a run on 2 cores, two runs; with --quick a smaller network",
           .device = kAnyDevice,
           .make = make_experiment<QsgdFigure3>};

@@ -91,10 +91,11 @@ std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
         " **This is the short form: another network, and a small part of the paper's 160 epochs. The paper's numbers "
         "are ResNet-110's.**";
   setting +=
-      "\n\ntern does not run the other rows of Table 1 yet. AlexNet (59.50 → 60.05 %), ResNet-152 (77.0 → 76.74 %) and "
-      "ResNet-50 (74.68 → 74.76 %) need ImageNet. Of BN-Inception and VGG19 the paper has only the speeds: "
-      "qsgd-table1-speed. The LSTM on AN4 is qsgd-table1-lstm. Compare the table's "
-      "speed-ups with qsgd-fig2.";
+      "\n\nThe other rows of Table 1: AlexNet, ResNet-50 and ResNet-152 on ImageNet are qsgd-table1-imagenet, the LSTM "
+      "on "
+      "AN4 is qsgd-table1-lstm. Of BN-Inception and VGG19 the paper has only the speeds: qsgd-table1-speed. Compare "
+      "the "
+      "table's speed-ups with qsgd-fig2.";
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = fmt::format("QSGD, Table 1: ResNet-{} on {}", depth, data.name),
       .setting = setting,

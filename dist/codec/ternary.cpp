@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/finite.h"
@@ -151,6 +152,11 @@ std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
   settings.bucket = options.integer("bucket", settings.bucket, 0, int64_t{1} << 40);
   settings.pack = options.choice("pack", settings.pack, kPacks);
   options.finish();
+  if (settings.mode == ClipMode::own) {
+    check_input(settings.clip != 0, "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
+    check_input(kShares[settings.share] != std::string_view("off"),
+                "codec ternary: clip-mode=own would change nothing: with share=off each rank has its own limit anyway");
+  }
   return std::make_unique<Ternary>(settings);
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <string_view>
 
 #include "tern/core/error.h"
 #include "tern/data/npy.h"
@@ -92,14 +94,24 @@ TEST_F(SpeechFiles, FoldersWithoutClipsAreRefused) {
   EXPECT_EQ(message("/no/such"), "speech-commands: /no/such is not a folder");
 }
 
-/// An array of NumPy with rows of 4096 codes; row i has the code i.
-Bytes codes(size_t rows) {
-  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", 4096), }\n";
+/// An array of NumPy with rows of 4096 values, given as bytes.
+Bytes npy_of(const std::string& dtype, size_t rows, std::string_view values) {
+  std::string header =
+      "{'descr': '" + dtype + "', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", 4096), }\n";
   std::string file("\x93NUMPY\x01\x00", 8);
   file += {static_cast<char>(header.size()), 0};
   file += header;
-  for (size_t i = 0; i < rows; ++i) file.append(4096, static_cast<char>(i));
+  file += values;
   return {file.begin(), file.end()};
+}
+/// Rows of codes; row i has the code i.
+Bytes codes(size_t rows) {
+  std::string values;
+  for (size_t i = 0; i < rows; ++i) values.append(4096, static_cast<char>(i));
+  return npy_of("|u1", rows, values);
+}
+Bytes levels_in(const std::vector<float>& levels) {
+  return npy_of("<f4", levels.size() / 4096, {reinterpret_cast<const char*>(levels.data()), 4 * levels.size()});
 }
 
 TEST(SpeechFeatures, AreReadFromAnArrayAndAManifest) {
@@ -142,6 +154,13 @@ TEST(SpeechFeatures, WhatDoesNotFitIsRefused) {
   wrong.back() = 64;
   write(array, wrong);
   EXPECT_EQ(message(two), array + ": row 1: found 64, expected 0 to 63");
+  for (const auto& [level, shown] : {std::pair{std::nanf(""), "nan"}, {500.0f, "500"}, {-81.0f, "-81"}}) {
+    std::vector<float> levels(2 * 4096, -40);
+    levels.back() = level;
+    write(array, levels_in(levels));
+    EXPECT_EQ(message(two), array + ": row 1: found " + shown + ", expected -80 to 0 dB");
+  }
+  write(array, codes(2));
   write(folder.path() / "y.npy", codes(2));
   EXPECT_EQ(message(two), "speech-commands: " + folder.path().string() +
                               " has a manifest and 2 arrays (.npy, .npy.gz or .npy.xz), expected one");

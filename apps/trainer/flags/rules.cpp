@@ -74,6 +74,10 @@ void validate_ranges(const TrainSettings& s) {
     check_input(step > previous, "--lr-steps: found ", step, " after ", previous, ", expected steps in rising order");
     previous = step;
   }
+  const Score score = task_of(s)->scores().front();
+  const double target = s.target_score.value_or(0);
+  check_input(score.unit != "%" || (target >= 0 && target <= 100), "--target-score: found ", target,
+              ", expected 0 to 100: ", score.name, " is in %");
   check_input(s.warmup < 1 || s.warmup == std::floor(s.warmup), "--warmup: found ", s.warmup,
               ", expected a whole number of steps, or a share of the run, below 1");
 }

@@ -56,15 +56,16 @@ TEST(Advise, RanksByWhatIsSentWhereTheLinkIsSlow) {
   for (const char* text :
        {"mlp, 4 workers, 64 images a step (16 each)\nstated: each has a cable of 0.1 Mbit/s, no latency\nmeasured, 3 "
         "times: ",
-        "Compression pays: data-parallel ternary by",
-        "fastest: local-sgd ternary by allgather\n  ./dev run train_mlp --batch-size 64 --workers 4 --method local-sgd "
-        "--local-steps 10 --codec ternary --exchange allgather\n"})
+        "Compression pays: data-parallel powersgd",
+        "fastest: sparseloco topk-block:decay=0.95 by allgather\n  ./dev run train_mlp --batch-size 64 --workers 4 "
+        "--method sparseloco --local-steps 10 --exchange allgather\n",
+        "fastest that averages gradients in every step: data-parallel powersgd", "--workers 4 --exchange powersgd"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\nin\n" << outcome.out;
   for (const char* workers : {"2", "512"})
     EXPECT_TRUE(std::regex_search(
         outcome.out,
         std::regex("\n +" + std::string(workers) +
-                   " +[0-9]+ +[0-9]+  +[1-9][0-9]*\\.[0-9]+  (ternary|qsgd:bits=4) by [a-z-]+( --overlap)?, floats by "
+                   " +[0-9]+ +[0-9]+  +[1-9][0-9]*\\.[0-9]+  (powersgd|ternary by [a-z-]+)( --overlap)?, floats by "
                    "[a-z-]+( --overlap)?\n")))
         << workers << " in\n"
         << outcome.out;
@@ -84,6 +85,11 @@ TEST(Advise, PlansTheBytesOfRealRuns) {
   EXPECT_EQ(sent("qsgd:bits=4,bucket=512", "allgather", 4), 1913640);
   EXPECT_EQ(sent("ternary", "allgather", 2), 314058);
   EXPECT_EQ(sent("ternary", "allgather", 4), 942174);
+  EXPECT_EQ(sent("hadamard:bits=2", "allgather", 4), 946380);
+  EXPECT_EQ(sent("none", "powersgd", 4), 52140);
+  // A round every ten steps sends a tenth of these bytes in a step.
+  EXPECT_EQ(plan_round(lenet, {TrainingMethod::diloco, "none", "ring"}, 4).sent(4), 7536480);
+  EXPECT_EQ(plan_round(lenet, {TrainingMethod::sparseloco, kSparseLoCoCodec, "allgather"}, 4).sent(4), 103227);
 }
 
 constexpr Link kGigabit = {.bytes_per_second = 1.25e8, .latency = std::chrono::microseconds(50)};
@@ -141,7 +147,7 @@ TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
   EXPECT_EQ(apart.find("=: "), std::string::npos) << "a legend of a sign that no row bears, in\n" << apart;
   expect_in(tied, "\n=: within the noise of the first, at least as fast in one of the passes\n");
   expect_in(tied, "\n  data-parallel  ternary ");
-  expect_in(tied, "\n= data-parallel  none         ring            -            14.00  12.90 to 15.10 ");
+  expect_in(tied, "\n= data-parallel  none                  ring            -            14.00  12.90 to 15.10 ");
   expect_in(
       tied,
       "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "

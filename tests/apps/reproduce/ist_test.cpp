@@ -182,6 +182,15 @@ TEST(IstExperiments, RefuseWhatWouldChangeNothing) {
             "--data: found 'digits', expected cifar10|tones|shapes|speech-commands|images");
 }
 
+// A short run does not reach the paper's accuracies of a convolutional network; a whole one shows them.
+TEST(IstExperiments, CompareTheResidualNetworkAtThePapersAccuracies) {
+  const auto text = [](bool quick) {
+    return ist_table1().make({.data = "cifar10", .data_dir = "cifar10", .quick = quick})->report({}).text;
+  };
+  EXPECT_NE(text(false).find("|     0.90 | "), std::string::npos) << text(false);
+  EXPECT_NE(text(true).find("|     0.40 | "), std::string::npos) << text(true);
+}
+
 TEST(IstExperiments, NameEachTasksLink) {
   const auto experiment = ist_table1().make({.data_dir = "cifar10", .quick = true});
   const std::string figure = experiment->report({}).figures.at("seconds.svg");

@@ -19,6 +19,7 @@ ExperimentOptions drawn_data(const std::string& name) {
   ExperimentOptions options;
   options.quick = true;
   if (name == "qsgd-1bit" || name == "qsgd-perceptron") options.data = "digits";
+  if (name == "qsgd-table1-imagenet") options.data = "shapes224";
   if (name == "qsgd-table1" || name == "qsgd-fields") options.data = "shapes";
   if (name == "qsgd-table1-lstm" || name == "qsgd-fig3") options.data_dir = "an4";  // only runs read it
   return options;
@@ -51,6 +52,18 @@ TEST(ReproduceQsgd, ReportsWhereNothingHasRunYet) {
     for (const auto& [file, svg] : experiment->report({}).figures)
       EXPECT_EQ(count(svg, "nan") + count(svg, "inf"), 0) << entry.name;
   }
+}
+
+TEST(ReproduceQsgd, ImageNetsRowsTakeAFolderOfPictures) {
+  const auto experiment = make("qsgd-table1-imagenet", {.data = "images", .data_dir = "pictures"});
+  const std::vector<reproduce::Run> runs = experiment->runs();
+  ASSERT_EQ(runs.size(), 6);
+  for (const reproduce::Run& run : runs) EXPECT_EQ(run.places, (std::vector<std::string>{"--data-dir", "pictures"}));
+  EXPECT_EQ(fmt::format("{}", fmt::join(runs.back().flags, " ")),
+            "--data images --depth 152 --stem imagenet --lr-steps 0.3333,0.6667 --batch-size 256 --iterations 450000 "
+            "--workers 8 --transport inproc --codec qsgd:bits=8,bucket=512,norm=max --exchange allgather "
+            "--min-compress 10000 --seed 1");
+  EXPECT_NE(experiment->report({}).text.find("| ResNet-152 | "), std::string::npos);
 }
 
 TEST(ReproduceQsgd, Table1BySwiftRecipeEndsWithHeEtAlsCourse) {

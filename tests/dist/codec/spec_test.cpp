@@ -46,6 +46,10 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("ternary:clip=nan"), "codec ternary: clip=nan; expected a number from 0 to 1000000");
   EXPECT_EQ(refusal("ternary:clip=1,clip=2"), "codec ternary: parameter 'clip' is given twice");
   EXPECT_EQ(refusal("ternary:clip=1,"), "codec ternary: nothing follows the last comma");
+  EXPECT_EQ(refusal("ternary:clip-mode=own,clip=0"),
+            "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
+  EXPECT_EQ(refusal("ternary:clip-mode=own,share=off"),
+            "codec ternary: clip-mode=own would change nothing: with share=off each rank has its own limit anyway");
   EXPECT_EQ(refusal("ternary:pack=3bit"), "codec ternary: pack=3bit; expected 2bit or 5trit or entropy");
   EXPECT_EQ(refusal("qsgd:bits=1"), "codec qsgd: bits=1; expected a whole number from 2 to 16");
   EXPECT_EQ(refusal("qsgd:bits=4.5"), "codec qsgd: bits=4.5; expected a whole number from 2 to 16");

@@ -64,7 +64,7 @@ TEST_F(Reproduce, RefusesWhatCannotBe) {
       {{}, "NAME"},
       {{"terngrad-fg3"}, "there is no table 'terngrad-fg3', did you mean 'terngrad-fig3'?"},
       {{"ist-fig1"},
-       "ist-fig1 (IST, Figure 1: a network decomposed into three subnets) is not run yet: it is a diagram"},
+       "ist-fig1 (IST, Figure 1: a network decomposed into three subnets) is not run: it is a diagram"},
       {{"terngrad-fig3"}, "needs --data-dir DIR with the files of mnist, or, to try it, --data digits"},
       {{"terngrad-fig3", "--data", "tones"}, "--data: found 'tones', expected mnist|digits"},
       {{"terngrad-fig3", "--data", "digits", "--data-dir", "x"}, "--data-dir would change nothing"},

@@ -39,6 +39,8 @@ TEST_F(TrainLenetBadInput, FlagsOutOfRange) {
       {{"--lr", "inf"}, "--lr: found inf"},
       {{"--lr", "fast"}, "--lr: found 'fast', expected a number"},
       {{"--lr", "0.1x"}, "--lr: found '0.1x', expected a number"},
+      {{"--target-score", "700"}, "--target-score: found 700, expected 0 to 100: accuracy is in %"},
+      {{"--target-score", "-1"}, "--target-score: found -1, expected 0 to 100: accuracy is in %"},
       {{"--lr-steps", "0.3,,0.6"}, "--lr-steps: found '', expected numbers with commas between"},
       {{"--batch-size", "0"}, "--batch-size: found 0, expected 1 or more"},
       {{"--batch-size", "2.5"}, "--batch-size: found '2.5', expected a whole number"},
