@@ -26,20 +26,20 @@ class OneBit final : public GradientCodec {
     const auto g = gradient.span<float>();
     const size_t width = g.size() / static_cast<size_t>(columns(gradient.shape()));
     for (size_t first = 0; first < g.size(); first += width) {
-      double negative = 0, other = 0;
+      double sum = 0, magnitudes = 0;
       size_t negatives = 0;
       for (const float value : g.subspan(first, width)) {
-        negative += std::min(value, 0.0f);
-        other += std::max(value, 0.0f);
-        negatives += value < 0 ? 1 : 0;
+        sum += value;
+        magnitudes += std::abs(value);
+        negatives += static_cast<size_t>(value < 0);
       }
-      append_value(bytes, mean(negative, negatives));
-      append_value(bytes, mean(other, width - negatives));
+      append_value(bytes, mean((sum - magnitudes) / 2, negatives));
+      append_value(bytes, mean((sum + magnitudes) / 2, width - negatives));
     }
     for (size_t first = 0; first < g.size(); first += 8) {
       uint8_t byte = 0;
       for (size_t i = first; i < std::min(first + 8, g.size()); ++i)
-        if (g[i] < 0) byte |= static_cast<uint8_t>(1u << (i - first));
+        byte |= static_cast<uint8_t>((g[i] < 0 ? 1u : 0u) << (i - first));
       append_value(bytes, byte);
     }
   }
@@ -54,9 +54,10 @@ class OneBit final : public GradientCodec {
     const size_t width = y.size() / (means.size() / 2);
     size_t i = 0;
     for (size_t column = 0; column < means.size() / 2; ++column) {
-      const float negative = means[2 * column], other = means[2 * column + 1];
+      // A table, not a branch: signs are random, and a wrong guess costs as much as ten elements.
+      const float by_sign[] = {means[2 * column + 1], means[2 * column]};
       for (const size_t end = i + width; i < end; ++i)
-        y[i] += (static_cast<uint32_t>(signs[i / 8]) >> (i % 8) & 1u) != 0 ? negative : other;
+        y[i] += by_sign[static_cast<uint32_t>(signs[i / 8]) >> (i % 8) & 1u];
     }
   }
 
