@@ -54,8 +54,8 @@ struct PlannedRound {
   /// Payload bytes per rank, the mean over the ranks.
   double sent(int workers) const;
 };
-/// Plans the exchange of data-parallel training or of a method with local steps. It has the model's parameters and, with
-/// local steps, its floating-point buffers.
+/// Plans the exchange of data-parallel training or of a method with local steps. It has the model's parameters and,
+/// with local steps, its floating-point buffers.
 PlannedRound plan_round(Module& model, const Way& way, int workers);
 
 /// What a pass measures first.

@@ -177,7 +177,7 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
              "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd, diloco, "
              "sparseloco and ist exchange every {} steps, and the time\nof a step includes its share of this. Their "
              "accuracy, and that of codes, may differ from that of floats in every step:\nno time here shows this, "
-             "`reproduce grid` does.\n",
+             "`reproduce grid` shows it for two networks.\n",
              options.local_steps);
 }
 

@@ -35,8 +35,8 @@ class Workbench {
   std::vector<double> ready_seconds();
   /// Time of a step of rank 0's subnet among `workers`.
   double subnet_step_seconds(int workers, SubnetScope scope);
-  /// Time of what methods with local steps do at each synchronisation besides the exchange: copy the model and subtract
-  /// twice.
+  /// Time of what local SGD does at each synchronisation besides the exchange: copies the model and subtracts twice. It
+  /// stands for DiLoCo's and SparseLoCo's outer step, too.
   double change_seconds();
   /// Encode and decode time per element in an exchange.
   CodecCost codec(const std::string& codec, const std::string& exchange);

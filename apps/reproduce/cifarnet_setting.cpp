@@ -47,7 +47,7 @@ std::string CifarNetSetting::sentence() const {
       "{}.",
       on, settings.lr, course == CifarNetCourse::paper ? "" : " and falls to zero along a cosine", settings.ema_decay);
   if (course != CifarNetCourse::paper)
-    text += fmt::format(" {}: the paper has a constant rate of 0.0002, a decay of 0.9999 and 300,000 steps.",
+    text += fmt::format(" {}: the paper has a constant rate of 0.0002 and a decay of 0.9999.",
                         course == CifarNetCourse::quick ? "This is a short form" : "This is the recipe swift");
   return text + " Weight decay is 0.004, on the weights of the first two fully connected layers (section 4.1).";
 }

@@ -32,7 +32,7 @@ class QsgdFigure3 final : public Experiment {
     const std::string text = fmt::format(
         "Figure 3b. {} The workers are threads of one machine behind `--link {}`, and share its cores. The paper's "
         "error is that of frames; this is that of phones.\n\nFigures 3a (AlexNet) and 3c (ResNet-50) need ImageNet: "
-        "`reproduce qsgd-table1-imagenet` draws them.\n\n{}",
+        "`reproduce qsgd-table1-imagenet` draws them over steps.\n\n{}",
         setting_.sentences(), kLink, table(results));
     return {.text = text, .figures = {{"error.svg", figure(results)}}};
   }

@@ -43,25 +43,26 @@ std::unique_ptr<Experiment> make_terngrad_start(const ExperimentOptions& options
     run.flags.insert(run.flags.end(), row.flags.begin(), row.flags.end());
     group.rows.push_back({.run = run, .label = row.title, .published = {}, .published_steps = {}});
   }
-  return std::make_unique<ComparisonTable>(ComparisonTable::Content{
-      .heading = "TernGrad on CifarNet: the start of training",
-      .setting =
-          setting.sentence() +
-          " TernGrad has two workers and `--exchange server`. All rows have the paper's rate and length of "
-          "averages, and a tenth of its steps, so they show how training starts. If the row without clipping is "
-          "behind, clipping helps from the start; if the row with a float last layer is ahead, that layer's codes "
-          "slow the start.",
-      .seeds = options.seeds.value_or(1),
-      .groups = {group}});
+  return std::make_unique<ComparisonTable>(
+      ComparisonTable::Content{.heading = "TernGrad on CifarNet: the start of training",
+                               .setting = fmt::format("{} TernGrad has two workers and `--exchange server`; float is "
+                                                      "one process with the whole batch. All rows train "
+                                                      "for {} of the paper's 300,000 steps, so they show how training "
+                                                      "starts. If the row without clipping is behind, "
+                                                      "clipping helps from the start. If the row with a float last "
+                                                      "layer is ahead, that layer's codes slow the start.",
+                                                      setting.sentence(), setting.iterations),
+                               .seeds = options.seeds.value_or(1),
+                               .groups = {group}});
 }
 
 }  // namespace
 
 ExperimentEntry terngrad_start() {
   return {.name = "terngrad-start",
-          .title = "TernGrad on CifarNet at the paper's rate: what slows the start, codes, clipping or the last layer",
+          .title = "TernGrad on CifarNet at the paper's rate: what slows the start: codes, clipping, or the last layer",
           .data = "CIFAR-10: ./dev data cifar10",
-          .time = "an hour on 2 cores; with --quick 2 minutes",
+          .time = "hours on 2 cores; with --quick 2 minutes",
           .device = kAnyDevice,
           .make = make_terngrad_start};
 }

@@ -19,12 +19,12 @@ struct Pair {
 constexpr Pair kPairs[] = {{128, 2, 300'000, 86.56, 85.64}, {2048, 16, 18'750, 83.19, 82.80}};
 
 ComparisonRow make_row(const CifarNetSetting& setting, const Pair& pair, bool ternary) {
-  Run run = {
-      .name = fmt::format("{}-batch-{}-{}-steps", ternary ? "ternary" : "float", pair.batch_size, setting.iterations),
-      .program = networks::cifarnet().program(),
-      .flags = setting.flags(),
-      .places = setting.data.places(),
-      .steps = setting.iterations};
+  Run run = {.name = fmt::format("{}{}-batch-{}-{}-steps", setting.course == CifarNetCourse::swift ? "swift-" : "",
+                                 ternary ? "ternary" : "float", pair.batch_size, setting.iterations),
+             .program = networks::cifarnet().program(),
+             .flags = setting.flags(),
+             .places = setting.data.places(),
+             .steps = setting.iterations};
   run.columns = {{"batch", std::to_string(pair.batch_size)},
                  {"gradients", ternary ? "TernGrad" : "float"},
                  {"workers", ternary ? std::to_string(pair.workers) : "1"}};
@@ -75,8 +75,11 @@ std::unique_ptr<Experiment> make_terngrad_table1(const ExperimentOptions& option
       setting.sentence() +
       " TernGrad is `--codec ternary` (clipping at 2.5 σ, layer by layer, all layers) with `--exchange server`. Float "
       "is one process with the whole batch. If workers shared the batch, only the order of float sums would change.";
-  return std::make_unique<ComparisonTable>(ComparisonTable::Content{
-      .heading = "TernGrad, Table 1: CifarNet", .setting = text, .seeds = options.seeds.value_or(1), .groups = groups});
+  return std::make_unique<ComparisonTable>(ComparisonTable::Content{.heading = "TernGrad, Table 1: CifarNet",
+                                                                    .setting = text,
+                                                                    .seeds = options.seeds.value_or(1),
+                                                                    .papers_data = setting.data.name == "cifar10",
+                                                                    .groups = groups});
 }
 
 }  // namespace

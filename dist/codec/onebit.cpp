@@ -26,7 +26,7 @@ class OneBit final : public GradientCodec {
     const auto g = gradient.span<float>();
     const size_t width = g.size() / static_cast<size_t>(columns(gradient.shape()));
     for (size_t first = 0; first < g.size(); first += width) {
-      double sum = 0, magnitudes = 0;
+      double sum = 0, magnitudes = 0;  // they give the sums of both sides without a branch; f64 has bits to spare
       size_t negatives = 0;
       for (const float value : g.subspan(first, width)) {
         sum += value;

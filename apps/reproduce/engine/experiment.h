@@ -29,7 +29,7 @@ struct Run {
   int64_t steps = 0;
   std::vector<std::pair<std::string, std::string>> columns = {};  ///< cells that identify it: {"workers", "4"}, ...
   int64_t checkpoint_every = 500;                                 ///< in steps: from a few seconds to a minute of work
-  bool measures_time = false;  ///< the table shows its time, so results of different processors must not mix
+  bool measures_time = false;  ///< its time is what the table needs; that of another processor does not count
   /// The work of a study; null for a program. A study that is stopped starts again from its beginning. Its numbers must
   /// be finite.
   std::function<Numbers(const StudyProgress&)> study = {};
@@ -64,6 +64,7 @@ struct RunResult {
   double step_seconds = 0;              ///< duration of the median step
   std::optional<TimeShares> time = {};  ///< of rank 0, if there were workers
   Numbers numbers = {};                 ///< result of a study
+  std::string processor = {};           ///< that trained; empty if it is not known, or if there were several
 };
 
 /// Where a curve crosses a score.

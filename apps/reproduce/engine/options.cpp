@@ -47,8 +47,7 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   add_value_option(app, "--device", "NAME", options.device,
                    "Where programs train, if `reproduce list` says so: cpu, cuda or cuda:N [cpu]");
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
-  app.add_flag("--swift", options.swift,
-               "A form that converges in hours on two cores: runs use their program's --recipe swift");
+  app.add_flag("--swift", options.swift, "A form for hours on two cores: runs use their program's --recipe swift");
   add_value_option(app, "--out", "DIR", command.folder,
                    "Folder of the results [results/NAME, with --quick results/NAME-quick, with --swift "
                    "results/NAME-swift]");

@@ -27,6 +27,8 @@ std::string count_text(size_t runs) { return fmt::format("{} run{}", runs, runs 
 std::unique_ptr<Experiment> make(const ExperimentEntry& entry, const ExperimentOptions& options) {
   check_input(entry.takes_steps || options.steps.empty(), "--steps would change nothing: ", entry.name,
               " is not computed from training steps");
+  check_input(options.data_dir.empty() || std::filesystem::exists(options.data_dir), "--data-dir: ", options.data_dir,
+              ": no such file or folder");
   check_input(entry.takes_swift || !options.swift, "--swift would change nothing: ", entry.name, " has no such form");
   return entry.make(options);
 }

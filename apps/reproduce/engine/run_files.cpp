@@ -44,6 +44,10 @@ class RunEvents {
  public:
   void add(const Json& event) {
     const std::string kind = event.value("event", "");
+    if (kind == "start") {
+      const std::string processor = event.value("processor", "");
+      processor_ = starts_++ == 0 || processor == processor_ ? processor : "";
+    }
     if (kind == "start" && event.contains("scores")) {
       keys_.clear();
       for (const Json& score : event["scores"]) keys_.push_back(Score{.name = score.at("name")}.key());
@@ -57,6 +61,7 @@ class RunEvents {
   void describe(RunResult& result) const {
     result.curve = curve_;
     result.score_key = keys_.front();
+    result.processor = processor_;
     std::vector<double> durations;
     double before = 0;
     for (const Step& step : steps_) {
@@ -106,6 +111,8 @@ class RunEvents {
 
   std::vector<Step> steps_;
   std::vector<CurvePoint> curve_;
+  int starts_ = 0;
+  std::string processor_;
   std::vector<std::string> keys_ = {RunResult().score_key};  ///< of the scores
 };
 
@@ -201,7 +208,7 @@ void keep_result(const std::filesystem::path& path, const Run& run, const RunRes
   Json kept = {{"run", command_of(run)},        {"score", result.score},     {"loss", result.loss},
                {"score_key", result.score_key}, {"seconds", result.seconds}, {"step_seconds", result.step_seconds},
                {"numbers", result.numbers},     {"curve", Json::array()},    {"scores", result.scores},
-               {"processor", processor_identity()}};
+               {"processor", result.processor}};
   if (result.bytes_sent_payload) kept["bytes_sent_payload"] = *result.bytes_sent_payload;
   if (result.bytes_sent_overhead) kept["bytes_sent_overhead"] = *result.bytes_sent_overhead;
   if (result.time) kept["time"] = {result.time->compute, result.time->encode, result.time->wait, result.time->decode};
@@ -218,7 +225,6 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
   try {
     const std::string found = kept.at("run"), expected = command_of(run);
     check_input(found == expected, path.string(), ": keeps the result of ", found, ", expected of ", expected);
-    if (run.measures_time && kept.value("processor", "") != processor_identity()) return std::nullopt;
     RunResult result = {.score = real(kept.at("score")),
                         .loss = real(kept.at("loss")),
                         .score_key = kept.at("score_key"),
@@ -227,7 +233,8 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
                         .bytes_sent_payload = number(kept, "bytes_sent_payload"),
                         .bytes_sent_overhead = number(kept, "bytes_sent_overhead"),
                         .step_seconds = kept.at("step_seconds"),
-                        .numbers = kept.at("numbers").get<Numbers>()};
+                        .numbers = kept.at("numbers").get<Numbers>(),
+                        .processor = kept.value("processor", "")};
     if (kept.contains("time")) {
       const Json& time = kept["time"];
       result.time = {.compute = time.at(0), .encode = time.at(1), .wait = time.at(2), .decode = time.at(3)};
@@ -238,6 +245,7 @@ std::optional<RunResult> kept_result(const std::filesystem::path& path, const Ru
                               .score = real(point.at(2)),
                               .loss = real(point.at(3)),
                               .bytes_sent = point.at(4)});
+    if (run.measures_time && result.processor != processor_identity()) return std::nullopt;
     return result;
   } catch (const Json::exception&) {
     throw InputError(path.string() + ": is no kept result of a run of this version");

@@ -11,8 +11,8 @@ namespace tern::trainer {
 
 /// The name of the processor as the system reports it: "AMD EPYC 7763 64-Core Processor".
 std::string processor_name();
-/// The same with the numbers of its kind, because virtual machines give many kinds one name: "AMD EPYC, family 25,
-/// model 17".
+/// The same with the numbers of its kind, because virtual machines give many kinds one name: "AMD EPYC, cpu
+/// family 25, model 17".
 std::string processor_identity();
 
 /// The versions of tern and of the libraries that it uses: {"tern", "0.1.0"}, {"onednn", "2.6.3"}, ...

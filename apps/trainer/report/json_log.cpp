@@ -82,7 +82,7 @@ void JsonLog::started(const RunStart& run) {
   Json line = {{"event", "start"}, {"application", run.application}};
   line.update(to_json(run.settings));
   for (const auto& [name, version] : versions()) line["versions"][name] = version;
-  line.update({{"processor", processor_name()},
+  line.update({{"processor", processor_identity()},
                {"training_" + run.noun, run.training_samples},
                {"test_" + run.noun, run.test_samples},
                {"steps_per_epoch", run.steps_per_epoch},
@@ -148,6 +148,7 @@ void JsonLog::ended(const RunReport& report) {
     line.update(sent(team.traffic));
     line["bytes_ratio_float_ring"] = team.float_ring_ratio > 0 ? Json(team.float_ring_ratio) : Json(nullptr);
     line["compute_seconds"] = team.compute;
+    line["largest_peak_memory"] = team.peak_memory;
     line.update(seconds_of(team.times));
   }
   write_line(text_of(line));

@@ -70,6 +70,7 @@ struct TeamReport {
   double float_ring_bytes = 0;    ///< bytes that a rank would send per step in a float32 ring
   double float_ring_ratio = 0;    ///< bytes of a float32 ring over the bytes that this rank sent; 0 if it sent none
   double compute = 0;             ///< seconds of training without the exchange
+  int64_t peak_memory = 0;        ///< bytes, the largest of all ranks' processes
   ExchangeTimes times;
 };
 

@@ -118,7 +118,10 @@ void Progress::ended(const RunReport& report) {
     print_line(fmt::format("throughput    {} {}/s", grouped(std::llround(report.samples_per_second)), run_.noun));
   if (report.team) print_team(*report.team);
   print_line(fmt::format("parameters    {}", grouped(run_.parameters)));
-  print_line(fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20)));
+  std::string memory = fmt::format("peak memory   {} MiB", grouped(report.peak_memory >> 20));
+  if (report.team && report.team->peak_memory >> 20 > report.peak_memory >> 20)
+    memory += fmt::format(", the largest of all ranks {} MiB", grouped(report.team->peak_memory >> 20));
+  print_line(memory);
   if (report.peak_device_memory)
     print_line(
         fmt::format("              {} MiB on {}", grouped(*report.peak_device_memory >> 20), run_.settings.device));

@@ -15,6 +15,12 @@ Team::Sum Team::start_sum(const std::vector<double>& values) const {
   return sum;
 }
 
+double Team::largest(double value) const {
+  Tensor most = Tensor::from<double>({1}, {value});
+  if (communicator_) communicator_->all_reduce(most, Reduction::max, Account::overhead).wait();
+  return most.span<double>().front();
+}
+
 std::string Team::gather(const std::string& text) const {
   if (!communicator_) return text;
   std::vector<double> lengths(static_cast<size_t>(size()));

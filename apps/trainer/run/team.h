@@ -35,6 +35,8 @@ class Team {
   /// Starts to sum `values` over all ranks, in f64. All ranks pass the same number of values and get the same sums.
   Sum start_sum(const std::vector<double>& values) const;
   std::vector<double> sum(const std::vector<double>& values) const { return start_sum(values).wait(); }
+  /// The largest of the ranks' values.
+  double largest(double value) const;
   /// The `text` of all ranks, in rank order. The lengths may differ.
   std::string gather(const std::string& text) const;
   /// Returns after every rank has called it.

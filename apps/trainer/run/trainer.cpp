@@ -487,6 +487,7 @@ TeamReport Trainer::report_team(double seconds) const {
   report.float_ring_bytes = 8 * static_cast<double>(parameters_) * (ranks - 1) / ranks;
   if (payload + overhead > 0) report.float_ring_ratio = steps * report.float_ring_bytes / (payload + overhead);
   report.compute = seconds - report.times.total();
+  report.peak_memory = static_cast<int64_t>(team_.largest(static_cast<double>(peak_memory_bytes())));
   return report;
 }
 

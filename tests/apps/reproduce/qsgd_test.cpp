@@ -80,9 +80,13 @@ TEST(ReproduceQsgd, Table1BySwiftRecipeEndsWithHeEtAlsCourse) {
   EXPECT_EQ(with("--codec qsgd:bits=4,bucket=512,norm=max --exchange allgather --min-compress 10000 "), 4);
   EXPECT_EQ(with("--codec qsgd:bits=2,bucket=128,norm=max "), 1);
   const auto he =
-      std::ranges::find_if(runs, [](const reproduce::Run& run) { return run.name.starts_with("he-et-al"); });
+      std::ranges::find_if(runs, [](const reproduce::Run& run) { return run.name.starts_with("he-et-al-"); });
   ASSERT_NE(he, runs.end());
   EXPECT_EQ(he->flags, (std::vector<std::string>{"--data", "shapes", "--iterations", "64000", "--seed", "1"}));
+  options.iterations = 390;
+  EXPECT_EQ(make("qsgd-table1", options)->runs().back().steps, 390) << "a seed of the last row with codes";
+  const auto few = make("qsgd-table1", options)->runs();
+  EXPECT_TRUE(std::ranges::any_of(few, [](const reproduce::Run& run) { return run.steps == 64'000 * 390 / 15'600; }));
   options.workers = {2};
   EXPECT_EQ(message_of<InputError>([&] { make("qsgd-table1", options); }), "--workers: --swift has its own, 2 and 4");
 }

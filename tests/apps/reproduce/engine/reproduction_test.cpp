@@ -63,11 +63,11 @@ TEST_F(Reproduce, RefusesWhatCannotBe) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{}, "NAME"},
       {{"terngrad-fg3"}, "there is no table 'terngrad-fg3', did you mean 'terngrad-fig3'?"},
-      {{"ist-fig1"},
-       "ist-fig1 (IST, Figure 1: a network decomposed into three subnets) is not run: it is a diagram"},
+      {{"ist-fig1"}, "ist-fig1 (IST, Figure 1: a network decomposed into three subnets) is not run: it is a diagram"},
       {{"terngrad-fig3"}, "needs --data-dir DIR with the files of mnist, or, to try it, --data digits"},
       {{"terngrad-fig3", "--data", "tones"}, "--data: found 'tones', expected mnist|digits"},
-      {{"terngrad-fig3", "--data", "digits", "--data-dir", "x"}, "--data-dir would change nothing"},
+      {{"terngrad-fig3", "--data", "digits", "--data-dir", "."}, "--data-dir would change nothing"},
+      {{"terngrad-fig3", "--data-dir", "/no/such"}, "--data-dir: /no/such: no such file or folder"},
       {{"terngrad-fig3", "--data", "digits", "--workers", "2,3"}, "--workers: found 3, expected a number that shares"},
       {{"terngrad-fig3", "--data", "digits", "--workers", "2,,4"}, "--workers: found '', expected whole numbers with"},
       {{"terngrad-fig3", "--data", "digits", "--workers", "2,"}, "--workers: found '', expected whole numbers with"},
@@ -230,7 +230,7 @@ TEST_F(Reproduce, RefusesAFolderThatIsNotItsOwn) {
 
   auto other = table();
   std::ranges::replace(other, std::string("digits"), std::string("mnist"));
-  const Outcome outcome = run_program(words(other, {"--data-dir", "x"}));
+  const Outcome outcome = run_program(words(other, {"--data-dir", programs_}));
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("holds a run with --variant terngrad --data digits"), std::string::npos) << outcome.err;
 }

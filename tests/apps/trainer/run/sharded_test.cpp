@@ -70,6 +70,41 @@ void expect_equal_parameters(const StateDict& found, const StateDict& expected) 
   }
 }
 
+// A whole model of 256 MiB: training, evaluation, checkpoint and --save take less than that in every process, beyond
+// what a small model takes. A rank has a slice of 64 MiB, and pieces in transfer.
+TEST_F(Sharded, NeedsMuchLessMemoryThanTheWholeModel) {
+  const auto peak = [&](const char* hidden, const Flags& store) {
+    const Flags flags = {"--data",
+                         "tones",
+                         "--hidden",
+                         hidden,
+                         "--iterations",
+                         "2",
+                         "--eval-batch-size",
+                         "16",
+                         "--optimizer",
+                         "sgd",
+                         "--transport",
+                         "socket",
+                         "--quiet",
+                         "--log",
+                         place("log"),
+                         "--checkpoint",
+                         place(std::string("run") + hidden),
+                         "--save",
+                         place(std::string("model") + hidden + ".safetensors")};
+    const Outcome outcome = run(with(flags, store));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::ifstream log(place("log"));
+    nlohmann::json last;
+    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
+    return last["largest_peak_memory"].get<double>() / 1024 / 1024;
+  };
+  constexpr double kWhole = 256;  // MiB
+  const double base = peak("8", sharded_), slices = peak("16384", sharded_);
+  EXPECT_LT(slices - base, 0.75 * kWhole) << "beyond " << base << " MiB";
+}
+
 // The steps are those of a run whose ranks can have the whole model, bit for bit. In an evaluation, the sums over
 // neurons have another order.
 TEST_F(Sharded, TrainsLikeTheUnshardedRun) {
