@@ -52,6 +52,10 @@ int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t 
   return workers;
 }
 
+std::vector<std::string> code_flags(const ComparedCodec& codec) {
+  return {"--codec", codec.spec, "--exchange", "allgather", "--min-compress", std::to_string(kSmallMatrix)};
+}
+
 const char* not_the_papers(const DataChoice& data, const char* papers) {
   return data.name == papers ? "" : ", **not on the paper's data**";
 }

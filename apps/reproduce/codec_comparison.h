@@ -18,9 +18,21 @@ struct ComparedCodec {
   std::optional<double> paper = {};  ///< score in the paper, percent
 };
 inline constexpr ComparedCodec kFloat = {.name = "float", .label = "float", .spec = "none"};
+/// QSGD's codes in its Table 1.
+inline constexpr ComparedCodec
+    kBits2 = {.name = "2-bit", .label = "2 bit / 128", .spec = "qsgd:bits=2,bucket=128,norm=max"},
+    kBits4 = {.name = "4-bit", .label = "4 bit / 512", .spec = "qsgd:bits=4,bucket=512,norm=max"},
+    kBits8 = {.name = "8-bit", .label = "8 bit / 512", .spec = "qsgd:bits=8,bucket=512,norm=max"};
+/// The codec with the paper's score, in percent.
+constexpr ComparedCodec scored(ComparedCodec codec, double paper) {
+  codec.paper = paper;
+  return codec;
+}
 
 /// Threshold for --min-compress: QSGD's section 5 keeps smaller matrices in float.
 inline constexpr int64_t kSmallMatrix = 10'000;
+/// The flags of workers that send these codes, and floats of smaller matrices.
+std::vector<std::string> code_flags(const ComparedCodec& codec);
 
 /// A network that workers train with each of several codecs.
 struct CodecComparisonPlan {

@@ -24,13 +24,14 @@ ComparisonRow make_course_row(const DataChoice& data, bool swift, int64_t steps,
              .columns = {{"course", swift ? "swift" : "He et al.'s"},
                          {"workers", std::to_string(workers)},
                          {"gradients", codec.label}}};
-  const auto add = [&run](std::initializer_list<std::string> words) { run.flags.insert(run.flags.end(), words); };
+  const auto add = [&run](const std::vector<std::string>& words) {
+    run.flags.insert(run.flags.end(), words.begin(), words.end());
+  };
   if (swift) add({"--recipe", kSwift});
   add({"--data", data.name, "--iterations", std::to_string(steps)});
   if (workers > 1) {
     add({"--workers", std::to_string(workers), "--transport", "inproc"});
-    if (std::string_view(codec.spec) != kFloat.spec)
-      add({"--codec", codec.spec, "--exchange", "allgather", "--min-compress", std::to_string(kSmallMatrix)});
+    if (std::string_view(codec.spec) != kFloat.spec) add(code_flags(codec));
   }
   return {.run = run, .label = codec.label, .published = codec.paper, .published_steps = {}};
 }
@@ -38,11 +39,6 @@ ComparisonRow make_course_row(const DataChoice& data, bool swift, int64_t steps,
 /// ResNet-20 with several sizes of codes, and by He et al.'s course.
 std::unique_ptr<Experiment> make_swift_table(const ExperimentOptions& options) {
   constexpr int64_t kHeSteps = 64'000;
-  constexpr ComparedCodec kShort = {.name = "2-bit", .label = "2 bit / 128", .spec = "qsgd:bits=2,bucket=128,norm=max"},
-                          kMiddle = {.name = "4-bit",
-                                     .label = "4 bit / 512",
-                                     .spec = "qsgd:bits=4,bucket=512,norm=max"},
-                          kLong = {.name = "8-bit", .label = "8 bit / 512", .spec = "qsgd:bits=8,bucket=512,norm=max"};
   check_input(options.workers.empty(), "--workers: --swift has its own, 2 and 4");
   const DataChoice data = choose_data("qsgd-table1", options, {"cifar10", "shapes"});
   const int64_t whole = networks::resnet().defaults(kSwift).epochs.value() * kEpoch;
@@ -52,9 +48,8 @@ std::unique_ptr<Experiment> make_swift_table(const ExperimentOptions& options) {
     if (!repeats) row.most_seeds = 1;
     return row;
   };
-  ComparedCodec he = kFloat;
-  he.paper = 91.25;
-  ComparisonRow original = make_course_row(data, false, std::max<int64_t>(1, kHeSteps * steps / whole), 1, he);
+  ComparisonRow original =
+      make_course_row(data, false, std::max<int64_t>(1, kHeSteps * steps / whole), 1, scored(kFloat, 91.25));
   original.published_steps = kHeSteps;
   original.most_seeds = 1;
   return std::make_unique<ComparisonTable>(ComparisonTable::Content{
@@ -69,8 +64,8 @@ std::unique_ptr<Experiment> make_swift_table(const ExperimentOptions& options) {
       .papers_data = data.name == "cifar10",
       .groups = {
           {.title = "2 workers",
-           .rows = {swift(2, kFloat, true), swift(2, kMiddle, true), swift(2, kShort, false), swift(2, kLong, false)}},
-          {.title = "4 workers", .rows = {swift(4, kFloat, false), swift(4, kMiddle, false)}},
+           .rows = {swift(2, kFloat, true), swift(2, kBits4, true), swift(2, kBits2, false), swift(2, kBits8, false)}},
+          {.title = "4 workers", .rows = {swift(4, kFloat, false), swift(4, kBits4, false)}},
           {.title = "He et al.'s course", .rows = {original}}}});
 }
 
@@ -96,18 +91,15 @@ std::unique_ptr<Experiment> make_qsgd_table1(const ExperimentOptions& options) {
         "are ResNet-110's.**";
   setting +=
       "\n\nThe other rows of Table 1: AlexNet, ResNet-50 and ResNet-152 on ImageNet are qsgd-table1-imagenet, the LSTM "
-      "on "
-      "AN4 is qsgd-table1-lstm. Of BN-Inception and VGG19 the paper has only the speeds: qsgd-table1-speed. Compare "
-      "the "
-      "table's speed-ups with qsgd-fig2.";
+      "on AN4 is qsgd-table1-lstm. Of BN-Inception and VGG19 the paper has only the speeds: qsgd-table1-speed. Compare "
+      "the table's speed-ups with qsgd-fig2.";
   return std::make_unique<CodecComparison>(CodecComparisonPlan{
       .title = fmt::format("QSGD, Table 1: ResNet-{} on {}", depth, data.name),
       .setting = setting,
       .program = networks::resnet().program(),
       .data = data,
       .flags = flags,
-      .codecs = {{.name = "float", .label = "float", .spec = "none", .paper = 93.86},
-                 {.name = "4-bit", .label = "4 bit / 512", .spec = "qsgd:bits=4,bucket=512,norm=max", .paper = 94.19}},
+      .codecs = {scored(kFloat, 93.86), scored(kBits4, 94.19)},
       .min_compress = kSmallMatrix,
       .workers = choose_workers(options, options.quick ? 2 : 8, kBatch),
       .iterations =

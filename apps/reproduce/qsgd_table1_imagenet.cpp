@@ -25,22 +25,16 @@ std::vector<ImageNetEntry> imagenet_networks() {
   const auto resnet = [](const char* depth) {
     return std::vector<std::string>{"--depth", depth, "--stem", "imagenet", "--lr-steps", "0.3333,0.6667"};
   };
-  const ComparedCodec bits4 = {.name = "4-bit", .label = "4 bit / 512", .spec = "qsgd:bits=4,bucket=512,norm=max"},
-                      bits8 = {.name = "8-bit", .label = "8 bit / 512", .spec = "qsgd:bits=8,bucket=512,norm=max"};
-  const auto scored = [](ComparedCodec codec, double accuracy) {
-    codec.paper = accuracy;
-    return codec;
-  };
   return {{"AlexNet",
            networks::alexnet().program(),
            {},
            networks::alexnet().recipe.defaults.iterations.value(),
            scored(kFloat, 59.50),
-           scored(bits4, 60.05)},
+           scored(kBits4, 60.05)},
           {"ResNet-50", networks::resnet().program(), resnet("50"), kNinetyEpochs, scored(kFloat, 74.68),
-           scored(bits4, 74.76)},
+           scored(kBits4, 74.76)},
           {"ResNet-152", networks::resnet().program(), resnet("152"), kNinetyEpochs, scored(kFloat, 77.0),
-           scored(bits8, 76.74)}};
+           scored(kBits8, 76.74)}};
 }
 
 std::unique_ptr<Experiment> make_qsgd_imagenet(const ExperimentOptions& options) {
@@ -64,8 +58,7 @@ std::unique_ptr<Experiment> make_qsgd_imagenet(const ExperimentOptions& options)
       add(network.flags);
       add({"--batch-size", std::to_string(batch), "--iterations", std::to_string(steps)});
       add({"--workers", std::to_string(workers), "--transport", "inproc"});
-      if (codec == &network.codes)
-        add({"--codec", codec->spec, "--exchange", "allgather", "--min-compress", std::to_string(kSmallMatrix)});
+      if (codec == &network.codes) add(code_flags(*codec));
       group.rows.push_back(
           {.run = run, .label = codec->label, .published = codec->paper, .published_steps = network.steps});
     }
@@ -74,12 +67,10 @@ std::unique_ptr<Experiment> make_qsgd_imagenet(const ExperimentOptions& options)
       .heading = "QSGD, Table 1: AlexNet, ResNet-50 and ResNet-152",
       .setting = fmt::format(
           "{}, total batch {}. Buckets are scaled by their maximum, and matrices of fewer than 10,000 elements travel "
-          "as "
-          "floats. The paper gives neither batch nor schedule: AlexNet has its program's; residual networks have "
-          "momentum "
-          "0.9, a rate of 0.1 that falls to a tenth after one third and after two thirds of the steps, and 450,000 "
-          "steps. "
-          "The figure has Figures 3a and 3c over steps.{}",
+          "as floats. The paper gives neither batch nor schedule: AlexNet has its program's; residual networks have "
+          "momentum 0.9, a rate of 0.1 that falls to a tenth after one third and after two thirds of the steps, and "
+          "450,000 "
+          "steps. The figure has Figures 3a and 3c over steps.{}",
           data.name == "images" ? "The images of a folder (the paper's are ImageNet's)"
                                 : "Generated shapes, **not the paper's ImageNet**",
           batch,
