@@ -128,6 +128,17 @@ std::vector<std::string> list_speech_words(const fs::path& folder) {
   return manifest.empty() ? words_of_folders(folder) : words_of_manifest(read_speech_manifest(*open_source(manifest)));
 }
 
+bool holds_speech_commands(const fs::path& folder) {
+  if (!find_manifest(folder).empty()) return true;
+  const auto is_clip = [](const fs::directory_entry& file) {
+    const std::string name = file.path().filename().string();
+    return name.ends_with(".wav") && name.find("_nohash_") != std::string::npos;
+  };
+  return std::ranges::any_of(word_folders(folder), [&](const fs::path& word) {
+    return std::any_of(fs::directory_iterator(word), fs::directory_iterator(), is_clip);
+  });
+}
+
 SpeechCommands::SpeechCommands(const fs::path& folder, Split split) {
   const fs::path manifest = find_manifest(folder);
   if (manifest.empty())

@@ -199,13 +199,13 @@ struct ResNet final : Layer, SubnetModel {
   /// `filters`: the inner channels of every block. `blocks`: the blocks whose shortcut changes nothing. There is no
   /// hidden fully connected layer.
   SubnetPlan subnet_plan(SubnetScope scope) const override {
-    SubnetPlan plan;
+    SubnetPlan plan = {.units = scope == SubnetScope::filters ? "filters" : "residual blocks"};
     const int convolutions = stages.bottleneck ? 3 : 2;
     if (scope == SubnetScope::filters)
       for (const auto& [name, passes_x] : blocks)
         for (int first = 1; first < convolutions; ++first) plan.layers.push_back(inner_channels(name, first));
     if (scope != SubnetScope::blocks) return plan;
-    HiddenLayer whole{"residual blocks", {}};
+    HiddenLayer whole{"the model", {}};
     int64_t count = 0;
     for (const auto& [name, passes_x] : blocks) {
       if (!passes_x) continue;

@@ -154,7 +154,7 @@ Vgg::Vgg(const VggOptions& options)
 SubnetPlan Vgg::subnet_plan(SubnetScope scope) const {
   const bool filters = scope == SubnetScope::filters;
   const std::vector<VggNames>& layers = filters ? features.convolutions() : classifier.linears();
-  SubnetPlan plan;
+  SubnetPlan plan = {.units = filters ? "filters" : "neurons"};
   for (size_t i = 0; i + 1 < layers.size(); ++i) plan.layers.push_back(neurons_of(layers[i], layers[i + 1]));
   if (filters) plan.layers.push_back(neurons_of(layers.back(), classifier.linears().front(), pixels));
   return plan;

@@ -8,6 +8,7 @@
 
 #include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/core/error.h"
+#include "tern/data/speech_commands.h"
 #include "tern/dist/comm/link.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
@@ -133,8 +134,10 @@ std::span<const IstMethod> ist_methods() {
   return kMethods;
 }
 
-std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& options) {
-  const bool files = !options.data_dir.empty();
+std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& given) {
+  const bool files = !given.data_dir.empty();
+  ExperimentOptions options = given;
+  if (options.data.empty() && files && holds_speech_commands(options.data_dir)) options.data = "speech-commands";
   std::vector<IstTask> tasks;
   if (options.data == "tones" || options.data.empty()) tasks.push_back(tones_perceptron(options));
   if (options.data.empty() && !files) return tasks;

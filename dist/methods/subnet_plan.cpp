@@ -96,7 +96,7 @@ SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) : SubnetCuts(plan,
               ", expected f32, row_major"});
 }
 
-SubnetCuts::SubnetCuts(const SubnetPlan& plan, const std::vector<NamedShape>& tensors) {
+SubnetCuts::SubnetCuts(const SubnetPlan& plan, const std::vector<NamedShape>& tensors) : units_(plan.units) {
   for (const auto& [name, indices] : plan.layers) {
     const auto layer = static_cast<int>(names_.size());
     int64_t neurons = -1;
@@ -157,8 +157,8 @@ SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint3
   SubnetParts parts;
   for (size_t layer = 0; layer < cuts.widths().size(); ++layer) {
     const int64_t neurons = cuts.widths()[layer];
-    check_input(neurons >= ranks, "independent subnets: ", cuts.names()[layer], " has ", neurons, " neurons for ",
-                ranks, " ranks, expected as many or more");
+    check_input(neurons >= ranks, "independent subnets: ", cuts.names()[layer], " has ", neurons, " ", cuts.units(),
+                " for ", ranks, " ranks, expected as many or more");
     const RandomStream random(
         {.seed = seed, .purpose = Purpose::subnet, .step = round, .tensor = static_cast<uint32_t>(layer)});
     const std::vector<int64_t> order = random_permutation(neurons, random);

@@ -55,7 +55,8 @@ struct HiddenLayer {
 /// Tells which tensor indices of a model belong to the same neurons. Slicing, exchange and merging follow from it. A
 /// plain value.
 struct SubnetPlan {
-  std::vector<HiddenLayer> layers;
+  std::vector<HiddenLayer> layers = {};
+  std::string units = "neurons";  ///< what the ranks share out, for messages
 };
 
 /// The interface of a Module that can be trained by independent subnets.
@@ -96,10 +97,12 @@ class SubnetCuts {
   /// Whether every cut tensor has indices for all neurons of a layer, along one dimension.
   bool cuts_once() const;
   const std::vector<std::string>& names() const { return names_; }
+  const std::string& units() const { return units_; }
   /// Neurons of each layer.
   const std::vector<int64_t>& widths() const { return widths_; }
 
  private:
+  std::string units_;
   std::vector<std::string> names_;
   std::vector<int64_t> widths_;
   std::map<std::string, TensorCut, std::less<>> cuts_;

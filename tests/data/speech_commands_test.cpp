@@ -60,6 +60,17 @@ TEST_F(SpeechFiles, AreSplitBySpeakerAndLabelledByTheOrderOfWords) {
   }
 }
 
+TEST_F(SpeechFiles, AreFoundInAFolder) {
+  EXPECT_TRUE(holds_speech_commands(folder_.path()));
+  const TemporaryFolder other;
+  EXPECT_FALSE(holds_speech_commands(other.path()));
+  fs::create_directory(other.path() / "music");
+  write_file(other.path() / "music" / "song.wav", "");
+  EXPECT_FALSE(holds_speech_commands(other.path()));
+  write_file(other.path() / "manifest.csv", "");
+  EXPECT_TRUE(holds_speech_commands(other.path()));
+}
+
 TEST_F(SpeechFiles, TheCacheGivesTheSameSpectrograms) {
   SpeechCommands data(folder_.path(), Split::train), cached(folder_.path(), Split::train);
   const fs::path cache = folder_.path() / "_cache";

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
@@ -34,6 +36,25 @@ std::optional<int64_t> available_memory() {
     file.ignore(256, '\n');
   }
   return {};
+}
+
+/// The files of a control group that tell of its memory.
+struct GroupFiles {
+  const char *limit, *usage;
+  const char* reclaimable;  ///< line of memory.stat: cached files, which the kernel gives up before it refuses memory
+};
+constexpr GroupFiles kGroupVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+constexpr GroupFiles kGroupVersion2 = {"memory.max", "memory.current", "inactive_file"};
+
+/// What one group leaves; nothing if it has no limit ("max") or no such files.
+std::optional<int64_t> left_of_group(const std::filesystem::path& group, const GroupFiles& files) {
+  int64_t limit = 0, usage = 0;
+  if (!(std::ifstream(group / files.limit) >> limit) || !(std::ifstream(group / files.usage) >> usage)) return {};
+  std::ifstream statistics(group / "memory.stat");
+  int64_t bytes = 0;
+  for (std::string name; statistics >> name >> bytes;)
+    if (name == files.reclaimable) usage -= bytes;
+  return std::max<int64_t>(0, limit - usage);
 }
 
 int64_t states_of(UpdateRule rule) {
@@ -75,9 +96,33 @@ std::string advice(const TrainSettings& settings, Module& model, const MemoryLim
 
 }  // namespace
 
+std::optional<int64_t> memory_of_groups(const std::filesystem::path& mount, const std::string& membership) {
+  std::optional<int64_t> least;
+  std::istringstream lines(membership);
+  for (std::string number, controllers, path;
+       std::getline(lines, number, ':') && std::getline(lines, controllers, ':') && std::getline(lines, path);) {
+    const bool version2 = controllers.empty();
+    if (!version2 && controllers.find("memory") == std::string::npos) continue;
+    const std::filesystem::path root = version2 ? mount : mount / "memory";
+    for (auto group = std::filesystem::path(path).relative_path();; group = group.parent_path()) {
+      if (const auto left = left_of_group(root / group, version2 ? kGroupVersion2 : kGroupVersion1))
+        least = std::min(*left, least.value_or(INT64_MAX));
+      if (group.empty()) break;
+    }
+  }
+  return least;
+}
+
 MemoryLimit memory_limit(const RanksHere& here) {
   MemoryLimit limit = {
       .bytes = available_memory().value_or(INT64_MAX), .ranks = here.of_machine, .source = "free on this machine"};
+  std::ifstream membership("/proc/self/cgroup");
+  const auto left_of_groups = memory_of_groups(
+      "/sys/fs/cgroup", {std::istreambuf_iterator<char>(membership), std::istreambuf_iterator<char>()});
+  if (left_of_groups && *left_of_groups < limit.bytes) {
+    limit.bytes = *left_of_groups;
+    limit.source = "left of this container's memory (cgroup)";
+  }
   rlimit space = {};
   if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return limit;
   const int64_t left = static_cast<int64_t>(space.rlim_cur) - taken_address_space();

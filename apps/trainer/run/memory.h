@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -22,8 +23,12 @@ struct MemoryLimit {
   std::string source = {};  ///< "free on this machine"
   bool of_machine = true;   ///< false: of this process
 };
-/// The limit that leaves the least to each rank: this process's address space, or the memory that is free on this
-/// machine.
+/// The bytes that the control groups of a process, such as a container's, leave of their memory; nothing if none has a
+/// limit. `mount` holds the groups of version 1 or 2 (/sys/fs/cgroup), `membership` is the text of /proc/PID/cgroup.
+std::optional<int64_t> memory_of_groups(const std::filesystem::path& mount, const std::string& membership);
+
+/// The limit that leaves the least to each rank: this process's address space, its control groups, or the memory that
+/// is free on this machine.
 MemoryLimit memory_limit(const RanksHere& here);
 
 /// Bytes that the parameters, buffers and the optimizer's state of a built model need at least, of one rank if the

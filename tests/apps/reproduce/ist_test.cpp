@@ -137,6 +137,11 @@ TEST(IstExperiments, TrainOnSpokenWords) {
     expected.insert(expected.end(), small ? 2 : 1, " 20");
     EXPECT_EQ(kinds, expected);
   }
+  ExperimentOptions unnamed = options;
+  unnamed.data.clear();
+  const auto found = ist_table1().make(unnamed)->runs();
+  ASSERT_EQ(found.size(), runs.size()) << "the folder tells which data it has";
+  for (size_t i = 0; i < runs.size(); ++i) EXPECT_EQ(found[i].name, runs[i].name);
   const std::string text = ist_table1().make(options)->report({}).text;
   EXPECT_NE(text.find("## MLP 4096-4096-2 on Speech Commands\n\nSeeds: 1 to 2."), std::string::npos) << text;
   EXPECT_NE(text.find("## MLP 4096-8192-8192-2 on Speech Commands\n\nSeeds: 1."), std::string::npos) << text;

@@ -161,6 +161,11 @@ TEST(SubnetParts, NeedANeuronForEachRank) {
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   EXPECT_EQ(message_of<Error>([&] { draw_subnets(cuts, 4, 1, 0); }),
             "independent subnets: hidden layer 2 has 3 neurons for 4 ranks, expected as many or more");
+  networks::ResNet residual({.depth = 20});
+  residual.initialize(1);
+  const SubnetCuts blocks(residual.subnet_plan(SubnetScope::blocks), residual);
+  EXPECT_EQ(message_of<Error>([&] { draw_subnets(blocks, 8, 1, 0); }),
+            "independent subnets: the model has 7 residual blocks for 8 ranks, expected as many or more");
 }
 
 TEST(SubnetCuts, NameWhatDoesNotFitTheModel) {

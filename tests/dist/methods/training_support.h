@@ -90,6 +90,13 @@ struct RankTraining {
   Layer& model;
   Sgd& local;
 
+  /// Computes the gradients of this rank's share, and does no step.
+  void backward(int64_t step) const {
+    const int rank = communicator.rank(), ranks = communicator.size();
+    const SmallBatch batch = small_batch(step, 24 * rank / ranks, 24 * (rank + 1) / ranks);
+    local.zero_gradients();
+    cross_entropy(model(Variable(batch.x)), batch.labels).backward();
+  }
   void steps(DistributedOptimizer& optimizer, int64_t begin, int64_t end) const {
     for (int64_t step = begin; step < end; ++step)
       small_step(model, local, optimizer, step, communicator.rank(), communicator.size());

@@ -457,6 +457,18 @@ TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
   EXPECT_LT(payload({"--method", "ist", "--local-steps", "3"}), every_step / 2);
 }
 
+// By default subnets go straight between the ranks, without their momentum, and no rank holds the whole model.
+TEST_F(TrainLenetWorkers, SubnetsTravelByTheShortestWayByDefault) {
+  const auto payload = [&](const Arguments& more) {
+    train(joined(workers(4, {"--iterations", "6", "--method", "ist", "--local-steps", "3"}), more));
+    return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<double>();
+  };
+  const double as_they_are = payload({});
+  EXPECT_EQ(payload({"--exchange", "peer", "--ist-momentum", "drop"}), as_they_are);
+  EXPECT_GT(payload({"--ist-momentum", "travel"}), 1.5 * as_they_are);
+  EXPECT_GT(payload({"--exchange", "coordinator"}), 1.5 * as_they_are);
+}
+
 TEST_F(TrainLenetWorkers, ARankWithoutItsFileNamesIt) {
   const Arguments recipe = workers(2, {"--iterations", "4", "--checkpoint", place("run")});
   ASSERT_EQ(run(recipe).code, 0);

@@ -262,6 +262,31 @@ TEST(Memory, CountsWhatAModelNeedsAtLeast) {
       "on a machine of its own: each worker then keeps 0.00 GB");
 }
 
+TEST(Memory, ReadsTheLimitsOfControlGroups) {
+  TemporaryFolder mount;
+  const auto group = [&](const std::string& path, std::vector<std::pair<std::string, std::string>> files) {
+    std::filesystem::create_directories(mount.path() / path);
+    for (const auto& [name, text] : files) write_file((mount.path() / path / name).string(), text);
+  };
+  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/job/rank\n"), std::nullopt);
+  group("job/rank", {{"memory.max", "max\n"}, {"memory.current", "100\n"}});
+  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/job/rank\n"), std::nullopt);
+  // The group above has a limit. The kernel can take back cached files.
+  group("job", {{"memory.max", "1000\n"},
+                {"memory.current", "700\n"},
+                {"memory.stat", "anon 300\ninactive_file 250\nactive_file 150\n"}});
+  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/job/rank\n"), 1000 - 700 + 250);
+  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/other\n"), std::nullopt);
+  group("memory", {{"memory.limit_in_bytes", "400\n"},
+                   {"memory.usage_in_bytes", "500\n"},
+                   {"memory.stat", "total_inactive_file 30\n"}});
+  // A container sees its own group as the root, and the path of its membership is absent.
+  const std::string version1 = "5:cpuacct,cpu:/\n4:memory:/docker/4f2a\n0::/\n";
+  EXPECT_EQ(trainer::memory_of_groups(mount.path(), version1), 0);
+  group("memory", {{"memory.usage_in_bytes", "90\n"}});
+  EXPECT_EQ(trainer::memory_of_groups(mount.path(), version1), 400 - 90 + 30);
+}
+
 TEST(ShardIndex, SaysWhatIsWrongInAFile) {
   TemporaryFolder folder;
   const std::string file = (folder.path() / "m.index.json").string();

@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tern/autograd/functional.h"
+#include "tern/layers/conv2d.h"
+#include "tern/layers/linear.h"
+#include "tern/trainer/run/recipe.h"
+#include "tests/dist/comm/transports.h"
+
+namespace tern::test {
+namespace {
+
+using namespace trainer;
+
+constexpr int kRanks = 2;
+constexpr int64_t kImages = 8, kSteps = 12;
+
+/// Two convolutions and a linear layer, for images [N, 2, 6, 6].
+struct Net final : Layer {
+  Variable forward(const Variable& x) override { return last(flatten(second(first(x)))); }
+  Conv2d& first = add<Conv2d>("first", {.in = 2, .out = 6, .padding = 1, .relu = true});
+  Conv2d& second = add<Conv2d>("second", {.in = 6, .out = 8, .relu = true});
+  Linear& last = add<Linear>("last", {.in = 8 * 4 * 4, .out = 3});
+};
+
+/// Images that are brighter in the half, or in the channel, of their class.
+struct Images {
+  Images(int rank, int64_t step)
+      : x(Tensor::empty({kImages, 2, 6, 6})), labels(Tensor::empty({kImages}, {.dtype = DType::i64})) {
+    const RandomStream random({.seed = 4, .owner = static_cast<uint32_t>(rank), .step = static_cast<uint32_t>(step)});
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const int64_t image = i / 72, channel = i / 36 % 2, row = i / 6 % 6, label = image % 3;
+      const bool bright = label == 2 ? channel == 1 : row / 3 == label;
+      x.data<float>()[i] = 0.5F * random.normal(static_cast<uint64_t>(i)) + (bright ? 1.0F : 0.0F);
+      labels.data<int64_t>()[image] = label;
+    }
+  }
+  Tensor x, labels;
+};
+
+struct Way {
+  const char* name;
+  TrainSettings settings;
+};
+
+TrainSettings local_method(TrainingMethod method) {
+  return {.optimizer = UpdateRule::momentum, .lr = 0.02, .method = method, .local_steps = 3};
+}
+TrainSettings averaging(const char* codec, const char* exchange = "") {
+  return {.optimizer = UpdateRule::momentum, .lr = 0.02, .codec = codec, .exchange = exchange};
+}
+
+/// What ranks that all train the whole model can exchange.
+std::vector<Way> ways() {
+  TrainSettings streaming = local_method(TrainingMethod::diloco), muloco = streaming;
+  streaming.fragments = 3;
+  streaming.delay = 1;
+  muloco.optimizer = UpdateRule::muon;
+  TrainSettings sparseloco = local_method(TrainingMethod::sparseloco), demo = local_method(TrainingMethod::demo);
+  sparseloco.codec = kSparseLoCoCodec;
+  demo.optimizer = UpdateRule::sgd;
+  demo.lr = 0.003;
+  return {{"ternary", averaging("ternary")},
+          {"hadamard", averaging("hadamard:bits=2")},
+          {"powersgd", averaging("none", "powersgd:rank=2,start=2")},
+          {"diloco", local_method(TrainingMethod::diloco)},
+          {"streaming diloco", streaming},
+          {"muloco", muloco},
+          {"sparseloco", sparseloco},
+          {"noloco", local_method(TrainingMethod::noloco)},
+          {"demo", demo}};
+}
+
+struct Trained {
+  StateDict before, after;
+  double loss = 0;  ///< of the last step
+  uint64_t payload = 0;
+};
+
+/// Trains on two ranks. Returns what each rank has in the end, when all have the same model.
+std::vector<Trained> train(const TrainSettings& settings, MemoryFormat format, const char* frozen = nullptr) {
+  std::vector<Trained> ranks(kRanks);
+  const auto errors = with_communicators(make_in_process(kRanks), [&](Communicator& c) {
+    Trained& rank = ranks[static_cast<size_t>(c.rank())];
+    Net model;
+    model.initialize(1);
+    if (frozen) model.freeze(frozen);
+    for (const auto& [name, tensor] : model.state()) rank.before.add(name, tensor.clone());
+    const auto local = make_optimizer(settings, model);
+    const auto method = make_method(settings, model, *local, &c, nullptr);
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const Images images(c.rank(), step);
+      method->begin_step(step);
+      local->zero_gradients();
+      const Variable loss = cross_entropy(model(Variable(images.x.to(format))), images.labels);
+      loss.backward();
+      method->step();
+      rank.loss = loss.value().to_vector<float>()[0];
+    }
+    rank.payload = c.traffic().sent_payload;
+    method->consolidate();
+    rank.after = model.state();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(kRanks));
+  return ranks;
+}
+
+std::vector<float> values(const StateDict& state, const std::string& name) { return state.at(name).to_vector<float>(); }
+
+TEST(Methods, LeaveFrozenParametersAlone) {
+  for (const auto& [name, settings] : ways()) {
+    SCOPED_TRACE(name);
+    const auto ranks = train(settings, MemoryFormat::row_major, "first.*");
+    for (const Trained& rank : ranks)
+      for (const auto& [tensor, value] : rank.after) {
+        const bool frozen = tensor.starts_with("first.");
+        EXPECT_EQ(value.to_vector<float>() == values(rank.before, tensor), frozen) << tensor;
+        EXPECT_EQ(value.to_vector<float>(), values(ranks[0].after, tensor)) << tensor;
+      }
+    EXPECT_LT(ranks[0].payload, train(settings, MemoryFormat::row_major)[0].payload) << "frozen parameters travel";
+  }
+}
+
+/// Rounding differs between the formats, so a code can round a few elements to another level.
+TEST(Methods, TrainOnImagesInEitherMemoryFormat) {
+  for (const auto& [name, settings] : ways()) {
+    SCOPED_TRACE(name);
+    const auto rows = train(settings, MemoryFormat::row_major), channels = train(settings, MemoryFormat::channels_last);
+    double difference = 0, movement = 0;
+    for (const auto& [tensor, value] : channels[0].after) {
+      EXPECT_EQ(value.format(), MemoryFormat::row_major) << tensor;
+      EXPECT_EQ(value.to_vector<float>(), values(channels[1].after, tensor)) << tensor;
+      const auto found = value.to_vector<float>(), expected = values(rows[0].after, tensor),
+                 before = values(rows[0].before, tensor);
+      for (size_t i = 0; i < found.size(); ++i) {
+        difference += std::pow(found[i] - expected[i], 2);
+        movement += std::pow(expected[i] - before[i], 2);
+      }
+    }
+    EXPECT_LT(std::sqrt(difference / movement), 0.05);
+    EXPECT_LT(rows[0].loss, 1.05) << "ln 3 is 1.10";
+  }
+}
+
+}  // namespace
+}  // namespace tern::test
