@@ -21,10 +21,11 @@ void augment_cifarnet(Transform& transform, const ImageSpec&) {
   transform.standardize = true;
 }
 
-/// A fifth of the paper's steps, with a rate that falls to 0.
+/// Momentum learns more in few steps than Adam, with which the weight decay is too strong at higher rates.
 void swift_cifarnet(TrainSettings& settings) {
-  settings.iterations = 60'000;
-  settings.lr = 1e-3;
+  settings.iterations = 40'000;
+  settings.optimizer = UpdateRule::momentum;
+  settings.lr = 0.02;
   settings.lr_schedule = LrSchedule::cosine;
   settings.ema_decay = 0.999;
 }
@@ -43,7 +44,7 @@ const Network& cifarnet() {
                                                           .ema_decay = 0.9999},
                                              .augment = augment_cifarnet},
                                   .recipes = {{.name = "swift",
-                                               .help = "60,000 steps in place of 300,000, a rate that falls to 0",
+                                               .help = "40,000 steps with momentum and a rate that falls to 0",
                                                .change = swift_cifarnet}},
                                   .presets = {{.name = "cifarnet"}}};
   return network;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "tern/networks/cifarnet.h"
 #include "tern/trainer/flags/command_line.h"
 
@@ -11,14 +13,28 @@ using namespace trainer;
 
 namespace {
 
-/// The defaults of `train_cifarnet` with the course's rate, schedule and average.
-TrainSettings settings_of(CifarNetCourse course) {
-  if (course == CifarNetCourse::swift) return networks::cifarnet().defaults(kSwift);
+/// The rate of a larger batch rises with the root of its size, and the average reaches back over as many images.
+void fit_batch(TrainSettings& settings, int64_t batch_size) {
+  const double larger = static_cast<double>(batch_size) / static_cast<double>(settings.batch_size);
+  settings.lr *= std::sqrt(larger);
+  settings.ema_decay = std::pow(settings.ema_decay, larger);
+}
+
+/// The defaults of `train_cifarnet` with the setting's course.
+TrainSettings settings_of(const CifarNetSetting& setting) {
   TrainSettings settings = networks::cifarnet().recipe.defaults;
-  if (course == CifarNetCourse::paper) return settings;
-  settings.lr = 0.001;
-  settings.lr_schedule = LrSchedule::cosine;
-  settings.ema_decay = 0.99;
+  switch (setting.course) {
+    case CifarNetCourse::paper: break;
+    case CifarNetCourse::quick:
+      settings.lr = 0.001;
+      settings.lr_schedule = LrSchedule::cosine;
+      settings.ema_decay = 0.99;
+      break;
+    case CifarNetCourse::swift:
+      settings = networks::cifarnet().defaults(kSwift);
+      fit_batch(settings, setting.batch_size);
+      break;
+  }
   return settings;
 }
 
@@ -27,28 +43,35 @@ TrainSettings settings_of(CifarNetCourse course) {
 std::vector<std::string> CifarNetSetting::flags() const {
   std::vector<std::string> words = {"--data", data.name};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  const TrainSettings settings = settings_of(*this);
   if (course == CifarNetCourse::swift) add({"--recipe", kSwift});
   add({"--batch-size", std::to_string(batch_size), "--iterations", std::to_string(iterations)});
-  if (course == CifarNetCourse::swift) return words;
-  const TrainSettings settings = settings_of(course);
-  add({"--optimizer", to_string(settings.optimizer), "--weight-decay", fmt::format("{}", settings.weight_decay)});
-  add({"--lr", fmt::format("{}", settings.lr)});
+  if (course == CifarNetCourse::swift && settings.batch_size == batch_size) return words;
+  if (course != CifarNetCourse::swift)
+    add({"--optimizer", to_string(settings.optimizer), "--weight-decay", fmt::format("{}", settings.weight_decay)});
+  add({"--lr", fmt::format("{:.4g}", settings.lr)});
   if (course == CifarNetCourse::quick) add({"--lr-schedule", to_string(settings.lr_schedule)});
-  add({"--ema-decay", fmt::format("{}", settings.ema_decay)});
+  add({"--ema-decay", fmt::format("{:.4g}", settings.ema_decay)});
   return words;
 }
 
 std::string CifarNetSetting::sentence() const {
-  const TrainSettings settings = settings_of(course);
+  const CifarNetSetting usual = {.data = data, .course = course};
+  const TrainSettings settings = settings_of(usual);
   const char* on = data.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**";
+  const char* falls = course == CifarNetCourse::paper ? "" : " and falls to zero along a cosine";
   std::string text = fmt::format(
       "CifarNet on {}. Training images are cropped to 24×24, mirrored, and changed in brightness and contrast, all at "
-      "random. The optimizer is Adam. Its learning rate is {}{}. The evaluated parameters are averages with a decay of "
+      "random. The optimizer is {}. Its learning rate is {}{}. The evaluated parameters are averages with a decay of "
       "{}.",
-      on, settings.lr, course == CifarNetCourse::paper ? "" : " and falls to zero along a cosine", settings.ema_decay);
+      on, settings.optimizer == UpdateRule::adam ? "Adam" : "momentum", settings.lr, falls, settings.ema_decay);
+  if (course == CifarNetCourse::swift)
+    text +=
+        " A larger batch has a rate that is larger by the root of its size, and an average over as many images. This "
+        "is the recipe swift:";
+  if (course == CifarNetCourse::quick) text += " This is a short form:";
   if (course != CifarNetCourse::paper)
-    text += fmt::format(" {}: the paper has a constant rate of 0.0002 and a decay of 0.9999.",
-                        course == CifarNetCourse::quick ? "This is a short form" : "This is the recipe swift");
+    text += " the paper has Adam with a constant rate of 0.0002, and a decay of 0.9999.";
   return text + " Weight decay is 0.004, on the weights of the first two fully connected layers (section 4.1).";
 }
 
