@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFeatures = MelSpectrogram::kBands * MelSpectrogram::kFrames;
+constexpr const char* kArrays[] = {".npy", ".npy.gz", ".npy.xz"};
 constexpr uint8_t kMostCode = 63;   ///< of u8 features
 constexpr float kFloor = -80;       ///< dB; a clip's maximum has 0
 constexpr float kRounding = 1e-3F;  ///< dB beyond that range that other programs' features may have
@@ -37,17 +38,27 @@ std::vector<fs::path> word_folders(const fs::path& folder) {
   return found;
 }
 
+void check_folder(const fs::path& folder) {
+  check_input(fs::is_directory(folder), "speech-commands: ", folder.string(), " is not a folder");
+}
+
 /// The manifest in `folder`; an empty path if there is none.
 fs::path find_manifest(const fs::path& folder) {
-  check_input(fs::is_directory(folder), "speech-commands: ", folder.string(), " is not a folder");
   for (const char* packing : {"", ".gz", ".xz"})
     if (const auto path = folder / join({"manifest.csv", packing}); fs::is_regular_file(path)) return path;
   return {};
 }
 
+bool has_array(const fs::path& folder) {
+  return std::ranges::any_of(fs::directory_iterator(folder), [](const fs::directory_entry& file) {
+    const std::string name = file.path().filename().string();
+    return std::ranges::any_of(kArrays, [&](const char* ending) { return name.ends_with(ending); });
+  });
+}
+
 /// The array beside a manifest.
 fs::path find_array(const fs::path& folder) {
-  return find_one_file(folder, {".npy", ".npy.gz", ".npy.xz"},
+  return find_one_file(folder, {std::begin(kArrays), std::end(kArrays)},
                        join({"speech-commands: ", folder.string(), " has a manifest and "}),
                        " arrays (.npy, .npy.gz or .npy.xz), expected one");
 }
@@ -124,22 +135,27 @@ std::vector<SpeechClip> read_speech_manifest(ByteSource& source) {
 }
 
 std::vector<std::string> list_speech_words(const fs::path& folder) {
+  check_folder(folder);
   const fs::path manifest = find_manifest(folder);
   return manifest.empty() ? words_of_folders(folder) : words_of_manifest(read_speech_manifest(*open_source(manifest)));
 }
 
 bool holds_speech_commands(const fs::path& folder) {
-  if (!find_manifest(folder).empty()) return true;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return false;
+  if (!find_manifest(folder).empty()) return has_array(folder);
   const auto is_clip = [](const fs::directory_entry& file) {
     const std::string name = file.path().filename().string();
     return name.ends_with(".wav") && name.find("_nohash_") != std::string::npos;
   };
   return std::ranges::any_of(word_folders(folder), [&](const fs::path& word) {
-    return std::any_of(fs::directory_iterator(word), fs::directory_iterator(), is_clip);
+    const fs::directory_iterator files(word, fs::directory_options::skip_permission_denied);
+    return std::any_of(begin(files), end(files), is_clip);
   });
 }
 
 SpeechCommands::SpeechCommands(const fs::path& folder, Split split) {
+  check_folder(folder);
   const fs::path manifest = find_manifest(folder);
   if (manifest.empty())
     list_files(folder, split);

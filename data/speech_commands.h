@@ -68,7 +68,7 @@ std::vector<SpeechClip> read_speech_manifest(ByteSource& source);
 /// The words in `folder`: SpeechCommands::words.
 std::vector<std::string> list_speech_words(const std::filesystem::path& folder);
 
-/// Whether `folder` has a manifest, or a folder with files WORD/SPEAKER_nohash_N.wav.
+/// Whether `folder` has a manifest and an array, or files WORD/SPEAKER_nohash_N.wav. Reads none of them.
 bool holds_speech_commands(const std::filesystem::path& folder);
 
 /// Whether the data set's own hash puts a clip into the validation or the testing set. `file` is its name without

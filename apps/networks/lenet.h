@@ -12,8 +12,10 @@ namespace tern::networks {
 /// The hidden layer of fc1, or the filters of both convolutions. Each filter of conv2 feeds `pixels` columns of fc1.
 inline SubnetPlan lenet_subnet_plan(SubnetScope scope, int64_t pixels) {
   if (scope == SubnetScope::fc) return {{{"fc1", {{"fc1.weight", 0}, {"fc1.bias", 0}, {"fc2.weight", 1}}}}};
+  if (scope != SubnetScope::filters) return {};
   return {{{"conv1", {{"conv1.weight", 0}, {"conv1.bias", 0}, {"conv2.weight", 1}}},
-           {"conv2", {{"conv2.weight", 0}, {"conv2.bias", 0}, {"fc1.weight", 1, pixels}}}}};
+           {"conv2", {{"conv2.weight", 0}, {"conv2.bias", 0}, {"fc1.weight", 1, pixels}}}},
+          "filters"};
 }
 
 /// LeNet as TernGrad trains it (Wen et al., 2017): same padding, 1,256,080 parameters; x [N, 1, 28, 28].

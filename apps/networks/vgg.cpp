@@ -152,6 +152,7 @@ Vgg::Vgg(const VggOptions& options)
       classifier(add<VggClassifier>("classifier", {.in = features.filters() * pixels, .network = options})) {}
 
 SubnetPlan Vgg::subnet_plan(SubnetScope scope) const {
+  if (scope == SubnetScope::blocks) return {};
   const bool filters = scope == SubnetScope::filters;
   const std::vector<VggNames>& layers = filters ? features.convolutions() : classifier.linears();
   SubnetPlan plan = {.units = filters ? "filters" : "neurons"};

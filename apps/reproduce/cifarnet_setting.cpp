@@ -13,7 +13,7 @@ using namespace trainer;
 
 namespace {
 
-/// The rate of a larger batch rises with the root of its size, and the average reaches back over as many images.
+/// For a batch k times as large: √k times the rate, and an average over as many images.
 void fit_batch(TrainSettings& settings, int64_t batch_size) {
   const double larger = static_cast<double>(batch_size) / static_cast<double>(settings.batch_size);
   settings.lr *= std::sqrt(larger);
@@ -46,32 +46,31 @@ std::vector<std::string> CifarNetSetting::flags() const {
   const TrainSettings settings = settings_of(*this);
   if (course == CifarNetCourse::swift) add({"--recipe", kSwift});
   add({"--batch-size", std::to_string(batch_size), "--iterations", std::to_string(iterations)});
-  if (course == CifarNetCourse::swift && settings.batch_size == batch_size) return words;
-  if (course != CifarNetCourse::swift)
-    add({"--optimizer", to_string(settings.optimizer), "--weight-decay", fmt::format("{}", settings.weight_decay)});
-  add({"--lr", fmt::format("{:.4g}", settings.lr)});
+  add({"--optimizer", to_string(settings.optimizer), "--weight-decay", fmt::format("{}", settings.weight_decay)});
+  add({"--lr", fmt::format("{:.6g}", settings.lr)});
   if (course == CifarNetCourse::quick) add({"--lr-schedule", to_string(settings.lr_schedule)});
-  add({"--ema-decay", fmt::format("{:.4g}", settings.ema_decay)});
+  add({"--ema-decay", fmt::format("{:.6g}", settings.ema_decay)});
   return words;
 }
 
 std::string CifarNetSetting::sentence() const {
-  const CifarNetSetting usual = {.data = data, .course = course};
-  const TrainSettings settings = settings_of(usual);
+  const CifarNetSetting with_usual_batch = {.data = data, .course = course};
+  const TrainSettings settings = settings_of(with_usual_batch);
   const char* on = data.name == "cifar10" ? "CIFAR-10" : "generated shapes, **not on the paper's CIFAR-10**";
+  const char* rule = settings.optimizer == UpdateRule::momentum ? "SGD with momentum 0.9" : "Adam";
   const char* falls = course == CifarNetCourse::paper ? "" : " and falls to zero along a cosine";
   std::string text = fmt::format(
       "CifarNet on {}. Training images are cropped to 24×24, mirrored, and changed in brightness and contrast, all at "
       "random. The optimizer is {}. Its learning rate is {}{}. The evaluated parameters are averages with a decay of "
       "{}.",
-      on, settings.optimizer == UpdateRule::adam ? "Adam" : "momentum", settings.lr, falls, settings.ema_decay);
+      on, rule, settings.lr, falls, settings.ema_decay);
   if (course == CifarNetCourse::swift)
     text +=
-        " A larger batch has a rate that is larger by the root of its size, and an average over as many images. This "
-        "is the recipe swift:";
-  if (course == CifarNetCourse::quick) text += " This is a short form:";
+        " With a batch k times as large as 128, the rate is √k times as large, and the decay is its k-th power, so the "
+        "average covers as many images. This is the recipe swift.";
+  if (course == CifarNetCourse::quick) text += " This is a short form.";
   if (course != CifarNetCourse::paper)
-    text += " the paper has Adam with a constant rate of 0.0002, and a decay of 0.9999.";
+    text += " The paper has Adam with a constant rate of 0.0002, and a decay of 0.9999.";
   return text + " Weight decay is 0.004, on the weights of the first two fully connected layers (section 4.1).";
 }
 

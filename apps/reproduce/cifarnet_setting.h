@@ -10,8 +10,7 @@
 
 namespace tern::reproduce {
 
-/// The course of CifarNet's learning rate: the paper's constant one, one for minutes of training, or the recipe
-/// swift's.
+/// How CifarNet is trained: as in the paper with Adam at a constant rate, in minutes, or by the recipe swift.
 enum class CifarNetCourse : uint8_t { paper, quick, swift };
 
 /// How CifarNet is trained for a table of TernGrad: the flags of `train_cifarnet`, which studies use too.
@@ -22,7 +21,7 @@ struct CifarNetSetting {
   CifarNetCourse course = CifarNetCourse::paper;
 
   std::vector<std::string> flags() const;
-  /// One sentence for the result page, without the number of steps.
+  /// Text for the result page, without the number of steps and for any batch.
   std::string sentence() const;
 };
 

@@ -137,9 +137,8 @@ class IstFigure3 final : public Experiment {
   }
 
   Chart chart(const IstTask& task, const Results& results, bool modelled) const {
-    Chart chart = {.title = task.title + (modelled ? ": modelled, a machine each" : ": measured, cores shared"),
-                   .x_label = "workers",
-                   .series = {}};
+    const std::string network = task.title.substr(0, task.title.find(" on "));  // charts are narrow
+    Chart chart = {.title = network + (modelled ? ": modelled" : ": measured"), .x_label = "workers", .series = {}};
     chart.x_ticks.emplace_back(0, "1");
     for (size_t i = 0; i < workers_.size(); ++i)
       chart.x_ticks.emplace_back(static_cast<double>(i + 1), std::to_string(workers_[i]));

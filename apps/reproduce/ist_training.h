@@ -18,9 +18,9 @@ inline constexpr const char *kSpeech2 = "Google Speech 2 layer, of spoken words"
 
 /// ExperimentEntry::data of the experiments with these tasks.
 inline constexpr const char* kIstData =
-    "tones, drawn; or with --data-dir DIR Speech Commands, the paper's; or with --data-dir DIR tones and CIFAR-10: "
-    "./dev data cifar10; or for VGG12 --data images --data-dir DIR: the paper's is all of ImageNet, with 21,841 "
-    "classes";
+    "without files tones, drawn. With --data-dir DIR spoken words, if DIR has Speech Commands, the paper's data; else "
+    "tones and CIFAR-10: ./dev data cifar10. For VGG12 --data images --data-dir DIR; the paper's is all of ImageNet, "
+    "with 21,841 classes";
 
 /// A network and a data set for the comparison of methods in IST's section 4. Each worker has its own batches, so with
 /// n workers an epoch takes 1/n of one worker's steps. The learning rate is that of one worker.
@@ -75,11 +75,11 @@ struct IstRun {
   int64_t seed = 1;
 };
 
-/// The tasks that the options ask for: the paper's perceptrons on spoken words, a perceptron of their size on tones,
-/// the paper's residual network on CIFAR-10, and VGG12 on pictures. --data chooses one data set; "shapes" gives the
-/// residual network too. Without --data: spoken words if the folder of --data-dir has them, else tones, and with
+/// The tasks that the given options ask for: the paper's perceptrons on spoken words, a perceptron of their size on
+/// tones, the paper's residual network on CIFAR-10, and VGG12 on pictures. --data chooses one data set; "shapes" gives
+/// the residual network too. Without --data: spoken words if the folder of --data-dir has them, else tones, and with
 /// --data-dir also CIFAR-10. --quick shortens them. Throws InputError with the option if one is invalid.
-std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& options);
+std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& given);
 
 /// The values of --workers, or `usual`. Throws InputError if one is below 2.
 std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<int64_t> usual);

@@ -63,11 +63,14 @@ TEST_F(SpeechFiles, AreSplitBySpeakerAndLabelledByTheOrderOfWords) {
 TEST_F(SpeechFiles, AreFoundInAFolder) {
   EXPECT_TRUE(holds_speech_commands(folder_.path()));
   const TemporaryFolder other;
-  EXPECT_FALSE(holds_speech_commands(other.path()));
+  EXPECT_FALSE(holds_speech_commands(other.path() / "absent"));
   fs::create_directory(other.path() / "music");
   write_file(other.path() / "music" / "song.wav", "");
   EXPECT_FALSE(holds_speech_commands(other.path()));
+  EXPECT_FALSE(holds_speech_commands(other.path() / "music" / "song.wav"));
   write_file(other.path() / "manifest.csv", "");
+  EXPECT_FALSE(holds_speech_commands(other.path())) << "there is no array beside it";
+  write_file(other.path() / "features.npy.gz", "");
   EXPECT_TRUE(holds_speech_commands(other.path()));
 }
 

@@ -41,19 +41,22 @@ std::optional<int64_t> available_memory() {
 /// The files of a control group that tell of its memory.
 struct GroupFiles {
   const char *limit, *usage;
-  const char* reclaimable;  ///< line of memory.stat: cached files, which the kernel gives up before it refuses memory
+  const char* cached[2];  ///< lines of memory.stat: the kernel gives these files up before it refuses memory
 };
-constexpr GroupFiles kGroupVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
-constexpr GroupFiles kGroupVersion2 = {"memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles kGroupVersion1 = {
+    "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
+constexpr GroupFiles kGroupVersion2 = {"memory.max", "memory.current", {"inactive_file", "active_file"}};
+constexpr int64_t kNoLimit = INT64_MAX / 2;  ///< version 1 has a number near INT64_MAX; version 2 has the word "max"
 
-/// What one group leaves; nothing if it has no limit ("max") or no such files.
+/// What one group leaves; nothing if it has no limit or no such files.
 std::optional<int64_t> left_of_group(const std::filesystem::path& group, const GroupFiles& files) {
   int64_t limit = 0, usage = 0;
-  if (!(std::ifstream(group / files.limit) >> limit) || !(std::ifstream(group / files.usage) >> usage)) return {};
+  if (!(std::ifstream(group / files.limit) >> limit) || limit >= kNoLimit) return {};
+  if (!(std::ifstream(group / files.usage) >> usage)) return {};
   std::ifstream statistics(group / "memory.stat");
   int64_t bytes = 0;
   for (std::string name; statistics >> name >> bytes;)
-    if (name == files.reclaimable) usage -= bytes;
+    if (name == files.cached[0] || name == files.cached[1]) usage = std::max<int64_t>(0, usage - bytes);
   return std::max<int64_t>(0, limit - usage);
 }
 
@@ -88,7 +91,7 @@ std::string advice(const TrainSettings& settings, Module& model, const MemoryLim
     const int64_t slice = least_bytes(settings, model, &*cuts, ranks);
     if (slice > room) continue;
     return join({"; --method ist --ist-store sharded --transport socket would fit from --workers ", ranks,
-                 limit.of_machine ? " on, each on a machine of its own" : " on", ": each worker then keeps ",
+                 limit.of_machine ? " on, each with as much memory of its own" : " on", ": each worker then keeps ",
                  gigabytes(slice)});
   }
   return "";
@@ -104,7 +107,9 @@ std::optional<int64_t> memory_of_groups(const std::filesystem::path& mount, cons
     const bool version2 = controllers.empty();
     if (!version2 && controllers.find("memory") == std::string::npos) continue;
     const std::filesystem::path root = version2 ? mount : mount / "memory";
-    for (auto group = std::filesystem::path(path).relative_path();; group = group.parent_path()) {
+    auto group = std::filesystem::path(path).relative_path();
+    if (path.find("..") != std::string::npos) group.clear();  // outside of what this process sees
+    for (;; group = group.parent_path()) {
       if (const auto left = left_of_group(root / group, version2 ? kGroupVersion2 : kGroupVersion1))
         least = std::min(*left, least.value_or(INT64_MAX));
       if (group.empty()) break;
@@ -121,7 +126,7 @@ MemoryLimit memory_limit(const RanksHere& here) {
       "/sys/fs/cgroup", {std::istreambuf_iterator<char>(membership), std::istreambuf_iterator<char>()});
   if (left_of_groups && *left_of_groups < limit.bytes) {
     limit.bytes = *left_of_groups;
-    limit.source = "left of this container's memory (cgroup)";
+    limit.source = "left of the memory of this container or job (cgroup)";
   }
   rlimit space = {};
   if (::getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return limit;

@@ -21,7 +21,7 @@ struct MemoryLimit {
   int64_t bytes = 0;
   int ranks = 1;            ///< that share it
   std::string source = {};  ///< "free on this machine"
-  bool of_machine = true;   ///< false: of this process
+  bool of_machine = true;   ///< or of a container on it; false: of this process
 };
 /// The bytes that the control groups of a process, such as a container's, leave of their memory; nothing if none has a
 /// limit. `mount` holds the groups of version 1 or 2 (/sys/fs/cgroup), `membership` is the text of /proc/PID/cgroup.

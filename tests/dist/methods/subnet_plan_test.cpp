@@ -9,6 +9,7 @@
 #include "tern/networks/lenet.h"
 #include "tern/networks/mlp.h"
 #include "tern/networks/resnet.h"
+#include "tern/networks/vgg.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -155,12 +156,24 @@ TEST(SubnetParts, GiveEachRankEachNeuronEquallyOften) {
   for (const int count : found) EXPECT_NEAR(count, kRounds / 5, 200);
 }
 
+TEST(SubnetPlan, HasResidualBlocksOnlyInAResidualNetwork) {
+  EXPECT_EQ(networks::LeNet().subnet_plan(SubnetScope::blocks).layers.size(), 0u);
+  const networks::Vgg vgg({.height = 32, .width = 32, .filters = 4, .hidden = 8});
+  EXPECT_EQ(vgg.subnet_plan(SubnetScope::blocks).layers.size(), 0u);
+  EXPECT_EQ(networks::ResNet({.depth = 20}).subnet_plan(SubnetScope::blocks).layers.size(), 1u);
+}
+
 TEST(SubnetParts, NeedANeuronForEachRank) {
   networks::Mlp model({.widths = {3, 20, 3, 2}, .norm = networks::MlpNorm::none});
   model.initialize(1);
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model);
   EXPECT_EQ(message_of<Error>([&] { draw_subnets(cuts, 4, 1, 0); }),
             "independent subnets: hidden layer 2 has 3 neurons for 4 ranks, expected as many or more");
+  networks::LeNet convolutional;
+  convolutional.initialize(1);
+  const SubnetCuts filters(convolutional.subnet_plan(SubnetScope::filters), convolutional);
+  EXPECT_EQ(message_of<Error>([&] { draw_subnets(filters, 21, 1, 0); }),
+            "independent subnets: conv1 has 20 filters for 21 ranks, expected as many or more");
   networks::ResNet residual({.depth = 20});
   residual.initialize(1);
   const SubnetCuts blocks(residual.subnet_plan(SubnetScope::blocks), residual);

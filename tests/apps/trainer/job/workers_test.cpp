@@ -209,6 +209,8 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--workers", "2", "--exchange", "powersgd:rank=0"}, "exchange powersgd: rank=0; expected a whole number"},
       {{"--workers", "2", "--method", "local-sgd", "--ist-scope", "fc"}, "it belongs to --method ist"},
       {{"--workers", "2", "--method", "local-sgd", "--ema-decay", "0.9"}, "--ema-decay and --method local-sgd"},
+      {{"--workers", "2", "--method", "ist", "--ist-scope", "blocks"},
+       "this model has no residual blocks whose shortcut changes nothing; expected fc|filters"},
       {{"--workers", "2", "--method", "ist", "--exchange", "ring"}, "expected coordinator|peer"},
       {{"--workers", "2", "--method", "local-sgd", "--overlap"}, "it belongs to --method data-parallel"},
       {{"--workers", "2", "--method", "ist", "--stale", "1"}, "it belongs to --method data-parallel"},
@@ -457,8 +459,8 @@ TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
   EXPECT_LT(payload({"--method", "ist", "--local-steps", "3"}), every_step / 2);
 }
 
-// By default subnets go straight between the ranks, without their momentum, and no rank holds the whole model.
-TEST_F(TrainLenetWorkers, SubnetsTravelByTheShortestWayByDefault) {
+// By default subnets go straight between the ranks, without their momentum. The log has the bytes of rank 0.
+TEST_F(TrainLenetWorkers, RankZeroSendsTheLeastOfSubnetsByDefault) {
   const auto payload = [&](const Arguments& more) {
     train(joined(workers(4, {"--iterations", "6", "--method", "ist", "--local-steps", "3"}), more));
     return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<double>();

@@ -74,7 +74,7 @@ std::vector<Way> ways() {
 
 struct Trained {
   StateDict before, after;
-  double loss = 0;  ///< of the last step
+  double first_loss = 0, loss = 0;  ///< of the first and of the last step
   uint64_t payload = 0;
 };
 
@@ -97,6 +97,7 @@ std::vector<Trained> train(const TrainSettings& settings, MemoryFormat format, c
       loss.backward();
       method->step();
       rank.loss = loss.value().to_vector<float>()[0];
+      if (step == 0) rank.first_loss = rank.loss;
     }
     rank.payload = c.traffic().sent_payload;
     method->consolidate();
@@ -122,14 +123,13 @@ TEST(Methods, LeaveFrozenParametersAlone) {
   }
 }
 
-/// Rounding differs between the formats, so a code can round a few elements to another level.
-TEST(Methods, TrainOnImagesInEitherMemoryFormat) {
+/// Convolutions may round differently in the two formats. Then a code rounds a few elements to another level.
+TEST(Methods, TrainAlikeOnImagesInEitherMemoryFormat) {
   for (const auto& [name, settings] : ways()) {
     SCOPED_TRACE(name);
     const auto rows = train(settings, MemoryFormat::row_major), channels = train(settings, MemoryFormat::channels_last);
     double difference = 0, movement = 0;
     for (const auto& [tensor, value] : channels[0].after) {
-      EXPECT_EQ(value.format(), MemoryFormat::row_major) << tensor;
       EXPECT_EQ(value.to_vector<float>(), values(channels[1].after, tensor)) << tensor;
       const auto found = value.to_vector<float>(), expected = values(rows[0].after, tensor),
                  before = values(rows[0].before, tensor);
@@ -139,7 +139,7 @@ TEST(Methods, TrainOnImagesInEitherMemoryFormat) {
       }
     }
     EXPECT_LT(std::sqrt(difference / movement), 0.05);
-    EXPECT_LT(rows[0].loss, 1.05) << "ln 3 is 1.10";
+    EXPECT_LT(rows[0].loss, 0.95 * rows[0].first_loss);
   }
 }
 

@@ -259,7 +259,7 @@ TEST(Memory, CountsWhatAModelNeedsAtLeast) {
       refusal(&cuts, {.bytes = 9'000, .ranks = 2, .source = "free"}),
       "the model does not fit: its 4480 parameters, for 2 workers on this machine, need 0.00 GB for their slices, "
       "0.00 GB are free; --method ist --ist-store sharded --transport socket would fit from --workers 3 on, each "
-      "on a machine of its own: each worker then keeps 0.00 GB");
+      "with as much memory of its own: each worker then keeps 0.00 GB");
 }
 
 TEST(Memory, ReadsTheLimitsOfControlGroups) {
@@ -268,23 +268,41 @@ TEST(Memory, ReadsTheLimitsOfControlGroups) {
     std::filesystem::create_directories(mount.path() / path);
     for (const auto& [name, text] : files) write_file((mount.path() / path / name).string(), text);
   };
-  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/job/rank\n"), std::nullopt);
+  const auto left = [&](const std::string& membership) { return trainer::memory_of_groups(mount.path(), membership); };
+  EXPECT_EQ(left("0::/job/rank\n"), std::nullopt);
   group("job/rank", {{"memory.max", "max\n"}, {"memory.current", "100\n"}});
-  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/job/rank\n"), std::nullopt);
+  EXPECT_EQ(left("0::/job/rank\n"), std::nullopt);
   // The group above has a limit. The kernel can take back cached files.
   group("job", {{"memory.max", "1000\n"},
                 {"memory.current", "700\n"},
                 {"memory.stat", "anon 300\ninactive_file 250\nactive_file 150\n"}});
-  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/job/rank\n"), 1000 - 700 + 250);
-  EXPECT_EQ(trainer::memory_of_groups(mount.path(), "0::/other\n"), std::nullopt);
-  group("memory", {{"memory.limit_in_bytes", "400\n"},
-                   {"memory.usage_in_bytes", "500\n"},
-                   {"memory.stat", "total_inactive_file 30\n"}});
-  // A container sees its own group as the root, and the path of its membership is absent.
-  const std::string version1 = "5:cpuacct,cpu:/\n4:memory:/docker/4f2a\n0::/\n";
-  EXPECT_EQ(trainer::memory_of_groups(mount.path(), version1), 0);
-  group("memory", {{"memory.usage_in_bytes", "90\n"}});
-  EXPECT_EQ(trainer::memory_of_groups(mount.path(), version1), 400 - 90 + 30);
+  EXPECT_EQ(left("0::/job/rank\n"), 1000 - 700 + 250 + 150);
+  EXPECT_EQ(left("0::/other\n"), std::nullopt);
+  EXPECT_EQ(left("0::/../job\n"), std::nullopt) << "this process does not see that group";
+  group("job/rank", {{"memory.max", "400\n"}});
+  EXPECT_EQ(left("0::/job/rank\n"), 400 - 100) << "the smallest of both limits";
+}
+
+TEST(Memory, ReadsTheLimitsOfTheFirstVersionOfControlGroups) {
+  TemporaryFolder mount;
+  const auto group = [&](const std::string& path, const char* limit, const char* usage, const char* statistics) {
+    const auto folder = mount.path() / "memory" / path;
+    std::filesystem::create_directories(folder);
+    write_file((folder / "memory.limit_in_bytes").string(), limit);
+    write_file((folder / "memory.usage_in_bytes").string(), usage);
+    write_file((folder / "memory.stat").string(), statistics);
+  };
+  const auto left = [&](const std::string& membership) { return trainer::memory_of_groups(mount.path(), membership); };
+  group("", "9223372036854771712\n", "90\n", "total_inactive_file 99\n");
+  EXPECT_EQ(left("4:memory:/\n"), std::nullopt) << "there is no limit";
+  group("", "400\n", "500\n", "inactive_file 77\ntotal_inactive_file 30\n");
+  // A container sees its own group as the root. The path of its membership is absent there.
+  EXPECT_EQ(left("5:cpuacct,cpu:/\n4:memory:/docker/4f2a\n0::/\n"), 0);
+  group("", "400\n", "90\n", "total_inactive_file 30\n");
+  EXPECT_EQ(left("4:memory:/docker/4f2a\n"), 400 - 90 + 30);
+  EXPECT_EQ(left("5:cpuacct,cpu:/\n"), std::nullopt);
+  group("docker/4f2a", "50\n", "40\n", "");
+  EXPECT_EQ(left("4:memory:/docker/4f2a\n"), 50 - 40);
 }
 
 TEST(ShardIndex, SaysWhatIsWrongInAFile) {
