@@ -58,6 +58,13 @@ inline constinit Kernel<void(const Tensor& x, const Tensor& dy, Limits, Tensor& 
 inline constinit Kernel<void(const Tensor& x, double scale, Tensor& y)> scale{"scale"};
 /// y += x. The shapes are the same; the formats may differ.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> accumulate{"accumulate"};
+/// sum += x, and count += 1 if x is not 0. All are f32, with one shape and format.
+inline constinit Kernel<void(const Tensor& x, Tensor& sum, Tensor& count)> accumulate_nonzero{"accumulate_nonzero"};
+inline void check_accumulate_nonzero(const Tensor& x, const Tensor& total, const Tensor& count) {
+  check_alike("accumulate_nonzero", x, total);
+  check_alike("accumulate_nonzero", x, count);
+  check(x.dtype() == DType::f32, "accumulate_nonzero: elements are ", x.dtype(), ", expected f32");
+}
 
 // y has the shape that both operands broadcast to, and the format of the operand that has this shape (a's format if
 // both have it).

@@ -22,6 +22,7 @@ void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
+void provide_topk_block();
 void provide_update();
 }  // namespace tern::reference
 
@@ -44,6 +45,7 @@ void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
+void provide_topk_block();
 void provide_update();
 }  // namespace tern::cpu
 
@@ -66,6 +68,7 @@ void provide_recurrent();
 void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
+void provide_topk_block();
 void provide_update();
 }  // namespace tern::cuda
 

@@ -1,6 +1,9 @@
 #include "tern/dist/codec/codec.h"
 
+#include <cstring>
+
 #include "tern/core/error.h"
+#include "tern/dist/comm/bytes.h"
 
 namespace tern {
 namespace {
@@ -50,6 +53,22 @@ double GradientCodec::omega(const GradientTag&, const Tensor&) const { return 0;
 void GradientCodec::load_state(const StateDict& state) {
   check_input(state.size() == 0, "codec ", spec(), " keeps no state; the checkpoint holds ", state.size(),
               " tensors of it");
+}
+
+void WholeMessageCodec::append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) {
+  append_values<uint8_t>(bytes, messages()->encode({{tag, gradient}}, {}).span<uint8_t>());
+}
+
+void WholeMessageCodec::add(std::span<const std::byte> message, Tensor& sum) const {
+  const Tensor bytes = Tensor::empty({1, static_cast<int64_t>(message.size())}, {.dtype = DType::u8});
+  std::memcpy(bytes.raw_data(), message.data(), message.size());
+  static_cast<const MessageCodec&>(*this).decode_add(bytes, {}, {&sum, 1});
+}
+
+Tensor WholeMessageCodec::empty_message(const FusedGradients& message) const {
+  int64_t bytes = 0;
+  for (const auto& [tag, gradient] : message) bytes += most_bytes(gradient.shape());
+  return Tensor::empty({bytes}, {.dtype = DType::u8, .device = message.front().gradient.device()});
 }
 
 }  // namespace tern

@@ -81,7 +81,7 @@ class GradientCodec {
   virtual const ScaledCodec* scaled() const { return nullptr; }
   /// The codec of whole messages, on any device; null if the codec has no such form. Then gradients are coded one by
   /// one on the CPU.
-  virtual const MessageCodec* messages() const { return nullptr; }
+  virtual MessageCodec* messages() { return nullptr; }
 
   /// The codec with its residuals apart; null if the codec has no error feedback.
   virtual FeedbackCodec* feedback() { return nullptr; }
@@ -153,11 +153,25 @@ class MessageCodec {
   virtual Tensor scalers(const FusedGradients& message) const = 0;
   /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
   /// scalers.
-  virtual Tensor encode(const FusedGradients& message, const Tensor& shared) const = 0;
+  virtual Tensor encode(const FusedGradients& message, const Tensor& shared) = 0;
   /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
-  /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a scaler in a message is
-  /// negative or not finite. Other devices do not check the scalers, because the sender checked them.
+  /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a message is not valid,
+  /// for example if a scaler is negative or not finite. Other devices do not check this, because the sender did.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
+};
+
+/// A codec without scalers that is written as a MessageCodec. The message of one gradient is a whole message with
+/// nothing else.
+class WholeMessageCodec : public GradientCodec, public MessageCodec {
+ public:
+  MessageCodec* messages() override { return this; }
+  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
+
+ protected:
+  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override;
+  void add(std::span<const std::byte> message, Tensor& sum) const override;
+  /// Uninitialized bytes for this message: u8, on the gradients' device.
+  Tensor empty_message(const FusedGradients& message) const;
 };
 
 class CodecOptions;

@@ -10,7 +10,8 @@ namespace tern {
 namespace {
 
 /// Adds error feedback to a codec: encodes gradient + residual, then keeps what the message leaves out as the residual.
-class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
+/// A residual is on the device of its gradients.
+class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public MessageCodec {
  public:
   ErrorFeedback(std::string prefix, std::shared_ptr<GradientCodec> inner, double decay)
       : prefix_(std::move(prefix)),
@@ -28,6 +29,28 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
     return inner_->most_bytes(shape) + (scales_ && shape.numel() != 0 ? 4 : 0);
   }
 
+  /// A message of an unbiased codec holds a scale for each tensor, which only the CPU computes.
+  MessageCodec* messages() override { return scales_ || inner_->messages() == nullptr ? nullptr : this; }
+  Tensor scalers(const FusedGradients& message) const override { return inner_->messages()->scalers(message); }
+  Tensor encode(const FusedGradients& message, const Tensor& shared) override {
+    FusedGradients whole;
+    std::vector<Tensor> sent;
+    for (const auto& [tag, gradient] : message) {
+      whole.push_back({tag, corrected(tag, gradient)});
+      sent.push_back(Tensor::zeros(gradient.shape(), gradient.options()));
+    }
+    const Tensor bytes = inner_->messages()->encode(whole, shared);
+    inner_->messages()->decode_add(bytes.reshape({1, bytes.numel()}), shared, sent);
+    for (size_t i = 0; i < whole.size(); ++i) {
+      kernels::subtract(whole[i].gradient, sent[i], whole[i].gradient);
+      if (whole[i].gradient.numel() != 0) keep(whole[i].tag, std::move(whole[i].gradient));
+    }
+    return bytes;
+  }
+  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
+    inner_->messages()->decode_add(messages, shared, sums);
+  }
+
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }
   Tensor corrected(const GradientTag& tag, const Tensor& gradient) const override {
@@ -38,10 +61,11 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec {
     check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
                 "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
                 ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
-    Tensor left = found;
+    Tensor left = found.to(gradient.device());
     if (decay_ != 1) {
-      left = Tensor::empty_like(found);
-      kernels::scale(found, decay_, left);
+      const Tensor kept = left;
+      left = Tensor::empty_like(kept);
+      kernels::scale(kept, decay_, left);
     }
     kernels::accumulate(left, whole);
     return whole;

@@ -39,21 +39,16 @@ class FloatCodec final : public GradientCodec {
 };
 
 /// Sends every element as a float of 16 bits.
-class ShortFloatCodec final : public GradientCodec, public MessageCodec {
+class ShortFloatCodec final : public WholeMessageCodec {
  public:
   explicit ShortFloatCodec(ShortFloat format) : format_(format) {}
 
   std::string spec() const override { return format_ == ShortFloat::half ? "fp16" : "bf16"; }
   CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 16}; }
   int64_t most_bytes(const Shape& shape) const override { return 2 * shape.numel(); }
-  const MessageCodec* messages() const override { return this; }
-
-  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
-  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) const override {
+  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
     check_range(message);
-    int64_t bytes = 0;
-    for (const auto& [tag, gradient] : message) bytes += most_bytes(gradient.shape());
-    const Tensor coded = Tensor::empty({bytes}, {.dtype = DType::u8, .device = message.front().gradient.device()});
+    const Tensor coded = empty_message(message);
     int64_t at = 0;
     for (const auto& [tag, gradient] : message) {
       const int64_t next = at + most_bytes(gradient.shape());
@@ -71,16 +66,6 @@ class ShortFloatCodec final : public GradientCodec, public MessageCodec {
       at += most_bytes(sum.shape());
     }
     check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
-  }
-
- protected:
-  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    append_values<uint8_t>(bytes, encode({{tag, gradient}}, {}).span<uint8_t>());
-  }
-  void add(std::span<const std::byte> message, Tensor& sum) const override {
-    const Tensor bytes = Tensor::empty({1, static_cast<int64_t>(message.size())}, {.dtype = DType::u8});
-    std::memcpy(bytes.raw_data(), message.data(), message.size());
-    decode_add(bytes, {}, {&sum, 1});
   }
 
  private:

@@ -13,20 +13,19 @@ namespace tern {
 namespace {
 
 /// EDEN, and with one bit DRIVE: see kernels/hadamard.h.
-class Hadamard final : public GradientCodec, public MessageCodec {
+class Hadamard final : public WholeMessageCodec {
  public:
   explicit Hadamard(int bits) : bits_(bits) {}
 
   std::string spec() const override { return join({"hadamard:bits=", bits_}); }
   CodecTraits traits() const override { return {.bits = static_cast<double>(bits_)}; }
   int64_t most_bytes(const Shape& shape) const override { return kernels::hadamard_bytes(shape.numel(), bits_); }
-  const MessageCodec* messages() const override { return this; }
 
   /// The decoded bucket is x plus something orthogonal to it, so that ‖decoded - x‖² = ‖decoded‖² - ‖x‖²; at most that
   /// in a last bucket, whose padding is not decoded.
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     const int64_t n = gradient.numel();
-    const Tensor codes = encode({{tag, gradient}}, {});
+    const Tensor codes = coded({{tag, gradient}});
     const std::vector<float> scales = scales_in(codes, 0, n);
     double squares = 0, of_decoded = 0;
     for (const double x : gradient.span<float>()) squares += x * x;
@@ -39,12 +38,24 @@ class Hadamard final : public GradientCodec, public MessageCodec {
     return squares == 0 ? 0 : std::max(0.0, of_decoded / squares - 1);
   }
 
-  /// A bucket's scale is no scaler that ranks could share.
-  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
-  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) const override {
-    int64_t bytes = 0;
-    for (const auto& [tag, gradient] : message) bytes += most_bytes(gradient.shape());
-    const Tensor coded = Tensor::empty({bytes}, {.dtype = DType::u8, .device = message.front().gradient.device()});
+  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override { return coded(message); }
+  void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
+    int64_t bytes = 0, at = 0;
+    for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
+    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
+    for (Tensor sum : sums) {
+      if (messages.device().type == DeviceType::cpu)
+        for (int64_t row = 0; row < messages.size(0); ++row)
+          for (const float scale : scales_in(messages, row * messages.size(1) + at, sum.numel()))
+            check(is_in_range(scale), "message has the scale ", scale, ", expected 0 to ", kMostScale);
+      kernels::hadamard_decode_add(messages, at, bits_, sum);
+      at += most_bytes(sum.shape());
+    }
+  }
+
+ private:
+  Tensor coded(const FusedGradients& message) const {
+    const Tensor coded = empty_message(message);
     int64_t at = 0;
     for (const auto& [tag, gradient] : message) {
       const int64_t next = at + most_bytes(gradient.shape());
@@ -64,31 +75,6 @@ class Hadamard final : public GradientCodec, public MessageCodec {
     }
     return coded;
   }
-  void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
-    int64_t bytes = 0, at = 0;
-    for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
-    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
-    for (Tensor sum : sums) {
-      if (messages.device().type == DeviceType::cpu)
-        for (int64_t row = 0; row < messages.size(0); ++row)
-          for (const float scale : scales_in(messages, row * messages.size(1) + at, sum.numel()))
-            check(is_in_range(scale), "message has the scale ", scale, ", expected 0 to ", kMostScale);
-      kernels::hadamard_decode_add(messages, at, bits_, sum);
-      at += most_bytes(sum.shape());
-    }
-  }
-
- protected:
-  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    append_values<uint8_t>(bytes, encode({{tag, gradient}}, {}).span<uint8_t>());
-  }
-  void add(std::span<const std::byte> message, Tensor& sum) const override {
-    const Tensor bytes = Tensor::empty({1, static_cast<int64_t>(message.size())}, {.dtype = DType::u8});
-    std::memcpy(bytes.raw_data(), message.data(), message.size());
-    decode_add(bytes, {}, {&sum, 1});
-  }
-
- private:
   /// Whether a decoded element, a sum of up to 4096 levels times the scale, is finite.
   static bool is_in_range(float scale) { return scale >= 0 && scale <= kMostScale; }
   static constexpr float kMostLevel = 3;

@@ -64,9 +64,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
 
   /// Codes of several tensors are cut, summed and fused by one bucket for all of them, so not if fields set it.
   const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
-  const MessageCodec* messages() const override {
-    return packing_ == Packing::fixed && !settings_.by_fields ? this : nullptr;
-  }
+  MessageCodec* messages() override { return packing_ == Packing::fixed && !settings_.by_fields ? this : nullptr; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
     const Tensor units = units_of(finite_statistics(tag, gradient, width_of(gradient.shape())));
     check_finite(tag, units.span<float>());
@@ -84,7 +82,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   Tensor scalers(const FusedGradients& message) const override {
     return units_of(finite_statistics(message, settings_.bucket));
   }
-  Tensor encode(const FusedGradients& message, const Tensor& shared) const override {
+  Tensor encode(const FusedGradients& message, const Tensor& shared) override {
     return shared.defined() ? planes().encode(message, shared, true) : planes().encode(message, norm());
   }
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {

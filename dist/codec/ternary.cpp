@@ -46,7 +46,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   }
 
   const ScaledCodec* scaled() const override { return this; }
-  const MessageCodec* messages() const override { return packing_ == Packing::fixed ? this : nullptr; }
+  MessageCodec* messages() override { return packing_ == Packing::fixed ? this : nullptr; }
   ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return 1; }
@@ -81,7 +81,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     }
     return scalers;
   }
-  Tensor encode(const FusedGradients& message, const Tensor& shared) const override {
+  Tensor encode(const FusedGradients& message, const Tensor& shared) override {
     if (!shared.defined()) return planes().encode(message, scalers(message), false);
     return planes().encode(message, shared, true, clips(message));
   }

@@ -1,8 +1,6 @@
-#include <algorithm>
-
-#include "tern/core/parallel.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
+#include "tern/kernels/elementwise.h"
 
 namespace tern {
 namespace {
@@ -40,26 +38,16 @@ class AllGatherSent final : public AllGather {
   using AllGather::AllGather;
 
  private:
-  bool runs_on_devices() const override { return false; }
   std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const override {
     FlatTensors sums = FlatTensors::zeros(message);
-    FlatTensors one = FlatTensors::zeros(message);
-    std::vector<int32_t> senders(static_cast<size_t>(sums.whole.numel()));
-    float *const sum = sums.whole.data<float>(), *const decoded = one.whole.data<float>();
-    const auto for_elements = [&](const auto& body) { parallel_for(0, sums.whole.numel(), 1 << 14, body); };
+    Tensor senders = Tensor::zeros(sums.whole.shape(), sums.whole.options());
     for (const CodedMessage& coded : mine.split(all)) {
+      FlatTensors one = FlatTensors::zeros(message);
       decode_add_all(codec_, message, mine.scalers, coded, one);
-      for_elements([&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          sum[i] += decoded[i];
-          senders[static_cast<size_t>(i)] += decoded[i] != 0 ? 1 : 0;
-          decoded[i] = 0;
-        }
-      });
+      kernels::accumulate_nonzero(one.whole, sums.whole, senders);
     }
-    for_elements([&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) sum[i] /= static_cast<float>(std::max(1, senders[static_cast<size_t>(i)]));
-    });
+    kernels::clamp(senders, {.low = 1, .high = static_cast<double>(communicator_.size())}, senders);
+    kernels::divide(sums.whole, senders, sums.whole);
     return std::move(sums.parts);
   }
 };

@@ -22,7 +22,7 @@ FlatTensors flat(const FusedGradients& message, Tensor (*make)(const Shape&, con
   return flat;
 }
 
-FlatTensors own_scalers(const GradientCodec& codec, const FusedGradients& message) {
+FlatTensors own_scalers(GradientCodec& codec, const FusedGradients& message) {
   const int64_t bucket = codec.scaled()->bucket();
   int64_t count = 0;
   for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
@@ -52,7 +52,7 @@ std::vector<Tensor> means(FlatTensors sums, int ranks) {
   return std::move(sums.parts);
 }
 
-FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
+FlatTensors shared_scalers(GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times) {
   FlatTensors scalers = [&] {
     const Stopwatch encoding(times.encode);
@@ -103,7 +103,7 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
   return coded;
 }
 
-void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
+void decode_add_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums) {
   if (codec.messages() != nullptr)
     return codec.messages()->decode_add(coded.bytes.reshape({1, coded.bytes.numel()}), scalers.whole, sums.parts);
@@ -185,8 +185,7 @@ bool sums_integers(const GradientCodec& codec) {
   return codec.scaled() != nullptr && codec.scaled()->sharing() != ScalerSharing::off;
 }
 
-void add_integers(const GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded,
-                  FlatTensors& sums) {
+void add_integers(GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded, FlatTensors& sums) {
   FlatTensors ones;
   int64_t count = 0;
   for (const auto& [tag, gradient] : message) {

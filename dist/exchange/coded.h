@@ -20,7 +20,7 @@ std::vector<Tensor> means(FlatTensors sums, int ranks);
 
 /// The largest scalers of all ranks: f32 [buckets] for each tensor, on the CPU. Takes one all-reduce for the whole
 /// message (TernGrad eq. 4).
-FlatTensors shared_scalers(const GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
+FlatTensors shared_scalers(GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times);
 
 /// Plans the all-reduce of `shared_scalers`.
@@ -46,7 +46,7 @@ struct CodedMessage {
 /// it makes one whole message. Otherwise each tensor is a message of `codec`, on the CPU.
 CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers);
 /// sums += the tensors that `coded` holds. `scalers` as in `encode_all`.
-void decode_add_all(const GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
+void decode_add_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums);
 
 /// An exchange in which ranks send whole messages of the codec.
@@ -89,8 +89,7 @@ CodedPlan plan_coded(const GradientCodec& codec, std::span<const CodedTensor> me
 bool sums_integers(const GradientCodec& codec);
 
 /// sums += the codes of `coded` as whole numbers, without scalers.
-void add_integers(const GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded,
-                  FlatTensors& sums);
+void add_integers(GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded, FlatTensors& sums);
 
 /// Bytes of `count` whole numbers within ±most, ⌈log2(2·most + 1)⌉ bits each: kernels::code_bytes.
 int64_t packed_integer_bytes(int64_t count, int64_t most);

@@ -4,8 +4,8 @@
 #include <numbers>
 
 #include "tern/core/error.h"
-#include "tern/dist/codec/blocks.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/kernels/blocks.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/kernels/matmul.h"
 
@@ -52,7 +52,7 @@ const Tensor& BlockDct::cosines(int64_t n) {
 }
 
 void BlockDct::apply(Tensor& x, bool inverse) {
-  const BlockGrid grid(x.shape(), side_, run_);
+  const kernels::BlockGrid grid(x.shape(), side_, run_);
   if (grid.count() == 0) return;
   const int64_t width = grid.tile_columns, rest = grid.columns % width;  // only a vector has a rest
   const int64_t whole = x.numel() - rest;

@@ -150,6 +150,19 @@ void accumulate(const Tensor& x, Tensor& y) {
   map("accumulate", y, x, y, [](float sum, float v) { return sum + v; });
 }
 
+void accumulate_nonzero(const Tensor& x, Tensor& sum, Tensor& count) {
+  kernels::check_accumulate_nonzero(x, sum, count);
+  const float* const from = x.data<float>();
+  float *const to = sum.data<float>(), *const times = count.data<float>();
+  parallel_vectorized(x.numel(), kGrain, [=](int64_t first, int64_t last) {
+#pragma omp simd
+    for (int64_t i = first; i < last; ++i) {
+      to[i] += from[i];
+      times[i] += from[i] != 0 ? 1.0f : 0.0f;
+    }
+  });
+}
+
 /// y = function(a, b) over the shape that both broadcast to, in the storage order of y. The inner run is a vector loop
 /// if one operand moves by one element and the other moves by one element or stays.
 template <class Function>
@@ -280,6 +293,7 @@ void provide_elementwise() {
   kernels::gelu_backward.provide(Target::cpu, gelu_backward);
   kernels::scale.provide(Target::cpu, scale);
   kernels::accumulate.provide(Target::cpu, accumulate);
+  kernels::accumulate_nonzero.provide(Target::cpu, accumulate_nonzero);
   kernels::add.provide(Target::cpu, add);
   kernels::subtract.provide(Target::cpu, subtract);
   kernels::multiply.provide(Target::cpu, multiply);

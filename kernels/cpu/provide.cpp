@@ -21,6 +21,7 @@ void provide_cpu_kernels() {
   cpu::provide_reduction();
   cpu::provide_short_float();
   cpu::provide_softmax_chunk();
+  cpu::provide_topk_block();
   cpu::provide_update();
 }
 

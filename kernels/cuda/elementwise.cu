@@ -188,6 +188,18 @@ void accumulate(const Tensor& x, Tensor& y) {
   map("accumulate", Add{}, y, sum, x);
 }
 
+__global__ void accumulate_nonzero_kernel(const float* x, int64_t n, float* sum, float* count) {
+  for (int64_t i = global_thread(); i < n; i += global_threads()) {
+    sum[i] += x[i];
+    if (x[i] != 0) count[i] += 1;
+  }
+}
+void accumulate_nonzero(const Tensor& x, Tensor& sum, Tensor& count) {
+  kernels::check_accumulate_nonzero(x, sum, count);
+  launch("accumulate_nonzero", x.device(), grid_over(x.numel()), accumulate_nonzero_kernel,
+         static_cast<const float*>(x.data<float>()), x.numel(), sum.data<float>(), count.data<float>());
+}
+
 void add(const Tensor& a, const Tensor& b, Tensor& y) { map("add", Add{}, y, a, b); }
 void subtract(const Tensor& a, const Tensor& b, Tensor& y) { map("subtract", Subtract{}, y, a, b); }
 void multiply(const Tensor& a, const Tensor& b, Tensor& y) { map("multiply", Multiply{}, y, a, b); }
@@ -238,6 +250,7 @@ void provide_elementwise() {
   kernels::gelu_backward.provide(Target::cuda, gelu_backward);
   kernels::scale.provide(Target::cuda, scale);
   kernels::accumulate.provide(Target::cuda, accumulate);
+  kernels::accumulate_nonzero.provide(Target::cuda, accumulate_nonzero);
   kernels::add.provide(Target::cuda, add);
   kernels::subtract.provide(Target::cuda, subtract);
   kernels::multiply.provide(Target::cuda, multiply);

@@ -21,6 +21,7 @@ void provide_cuda_kernels() {
   cuda::provide_reduction();
   cuda::provide_short_float();
   cuda::provide_softmax_chunk();
+  cuda::provide_topk_block();
   cuda::provide_update();
 }
 

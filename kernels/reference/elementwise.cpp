@@ -177,6 +177,14 @@ void accumulate(const Tensor& x, Tensor& y) {
   combine("accumulate", y, x, y, [](auto sum, auto v) { return sum + v; });
 }
 
+void accumulate_nonzero(const Tensor& x, Tensor& sum, Tensor& count) {
+  kernels::check_accumulate_nonzero(x, sum, count);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    sum.data<float>()[i] += x.data<float>()[i];
+    if (x.data<float>()[i] != 0) count.data<float>()[i] += 1;
+  }
+}
+
 void add(const Tensor& a, const Tensor& b, Tensor& y) {
   combine("add", a, b, y, [](auto p, auto q) { return p + q; });
 }
@@ -249,6 +257,7 @@ void provide_elementwise() {
   kernels::gelu_backward.provide(Target::reference, gelu_backward);
   kernels::scale.provide(Target::reference, scale);
   kernels::accumulate.provide(Target::reference, accumulate);
+  kernels::accumulate_nonzero.provide(Target::reference, accumulate_nonzero);
   kernels::add.provide(Target::reference, add);
   kernels::subtract.provide(Target::reference, subtract);
   kernels::multiply.provide(Target::reference, multiply);

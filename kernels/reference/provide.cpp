@@ -21,6 +21,7 @@ void provide_reference_kernels() {
   reference::provide_reduction();
   reference::provide_short_float();
   reference::provide_softmax_chunk();
+  reference::provide_topk_block();
   reference::provide_update();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +72,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
   for (int i = 0; i < 32; ++i) bits |= static_cast<unsigned>(slots[i]) << i;
   return bits;
 }
+inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 enum cudaError_t {

@@ -122,20 +122,22 @@ void add_short_float_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& 
   }
 }
 
-/// Rows of whole messages. For a scaler of the whole tensor, the codec must read the gradient twice.
+/// Rows of whole messages. For a scaler of the whole tensor, the codec must read the gradient twice. Sparse codes move
+/// only the elements of the sum that they hold.
 void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) {
   const FusedGradients message = {{{"g", {.seed = 1, .purpose = Purpose::codec}}, g}};
   const auto size = static_cast<double>(g.bytes());
-  for (const auto& [encode, decode, spec, reads] :
-       {std::tuple{"ternary encode", "dequantize_add of 8, ternary", "ternary", 2},
-        {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1},
-        {"hadamard encode, 2 bits", "hadamard_decode_add of 8, 2 bits", "hadamard:bits=2", 1}}) {
+  for (const auto& [encode, decode, spec, reads, moved] :
+       {std::tuple{"ternary encode", "dequantize_add of 8, ternary", "ternary", 2, 1.0},
+        {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1, 1.0},
+        {"hadamard encode, 2 bits", "hadamard_decode_add of 8, 2 bits", "hadamard:bits=2", 1, 1.0},
+        {"topk-block encode", "topk_block_decode_add of 8", "topk-block", 1, kMessages * 64 / 4096.0}}) {
     const std::shared_ptr<GradientCodec> codec = make_codec(spec);
     const Tensor one = codec->messages()->encode(message, {});
     const auto bytes = static_cast<double>(one.bytes());
     rows.push_back({encode, reads * size + bytes, [=] { codec->messages()->encode(message, {}); }});
     const Tensor all = messages_of(one);
-    rows.push_back({decode, 2 * size + kMessages * bytes,
+    rows.push_back({decode, 2 * moved * size + kMessages * bytes,
                     [=] { codec->messages()->decode_add(all, {}, std::vector<Tensor>{sum}); }});
   }
 }

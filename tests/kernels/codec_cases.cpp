@@ -5,6 +5,7 @@
 #include "tern/kernels/codec.h"
 #include "tern/kernels/hadamard.h"
 #include "tern/kernels/short_float.h"
+#include "tern/kernels/topk_block.h"
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -154,6 +155,53 @@ void run_hadamard_decode(Run& run, int64_t n, int bits) {
   run(hadamard_decode_add, messages.to(run.device()), kAt, bits, run.changed(run.input({n}).to(DType::f32)));
 }
 
+struct TopKBlockCase {
+  const char* name;
+  Shape shape;
+  TopKBlockOptions options;
+};
+const TopKBlockCase kTopKBlockCases[] = {
+    {"empty", {0, 3}, {}},
+    {"one", {1}, {}},
+    {"tiles", {128, 96}, {}},
+    {"filters", {20, 6, 5, 5}, {}},
+    {"runs and a rest", {2 * 4096 + 904}, {}},
+    {"a rest of one", {65}, {.keep = 32, .run = 64, .short_in_full = true, .coded_values = false}},
+    {"floats", {128, 64}, {.keep = 32, .run = 64, .short_in_full = true, .coded_values = false}},
+    {"floats in runs", {100}, {.keep = 32, .run = 64, .short_in_full = true, .coded_values = false}},
+    {"whole blocks", {9, 5}, {.keep = 64, .side = 8, .short_in_full = true}},
+    {"blocks of one", {17}, {.keep = 1, .side = 1, .run = 1}},
+    {"blocks longer than shared memory", {20'011}, {.keep = 700, .run = 10'000, .short_in_full = true}},
+    {"at most four values", {300}, {.run = 100}},
+};
+
+/// A gradient with many equal magnitudes.
+Tensor with_ties(Run& run, const Shape& shape) {
+  std::vector<float> values = run.input(shape).to(Device{}).to_vector<float>();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (i % 3 != 0) values[i] = std::round(8 * values[i]) / 8;
+  return Tensor::from(shape, values);
+}
+
+void run_topk_block_encode(Run& run, const TopKBlockCase& c) {
+  Tensor& broken = run.changed(Tensor::zeros({1}, {.dtype = DType::u8, .device = run.device()}));
+  run(topk_block_encode, with_ties(run, c.shape).to(run.device()), c.options,
+      run.output_as(DType::u8, {TopKBlockLayout(c.shape, c.options).bytes()}), broken);
+}
+
+/// Three messages. Their codes start behind an odd number of other bytes.
+void run_topk_block_decode(Run& run, const TopKBlockCase& c) {
+  constexpr int64_t kRanks = 3, kAt = 5;
+  const int64_t bytes = kAt + TopKBlockLayout(c.shape, c.options).bytes() + 1;
+  Tensor messages = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    Tensor codes = messages.reshape({kRanks * bytes}).slice(rank * bytes + kAt, (rank + 1) * bytes - 1);
+    Tensor broken = Tensor::zeros({1}, {.dtype = DType::u8});
+    topk_block_encode.on(Target::reference)(with_ties(run, c.shape), c.options, codes, broken);
+  }
+  run(topk_block_decode_add, messages.to(run.device()), kAt, c.options, run.changed(run.input(c.shape).to(DType::f32)));
+}
+
 }  // namespace
 
 // Runs in f32 only. The oracle in double precision gets the same floats, and every target must give exactly its bits.
@@ -176,6 +224,10 @@ void add_codec_cases(ParityTable& table) {
       table.push_back({&hadamard_encode, "gradient", [=](Run& run) { run_hadamard_encode(run, n, bits); }, exact});
       table.push_back({&hadamard_decode_add, "messages", [=](Run& run) { run_hadamard_decode(run, n, bits); }, exact});
     }
+  for (const TopKBlockCase& c : kTopKBlockCases) {
+    table.push_back({&topk_block_encode, c.name, [=](Run& run) { run_topk_block_encode(run, c); }, exact});
+    table.push_back({&topk_block_decode_add, c.name, [=](Run& run) { run_topk_block_decode(run, c); }, exact});
+  }
   for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
     for (const int64_t n : {0, 1, 37, 70'001}) {
       const char* const name = format == ShortFloat::half ? "half" : "bfloat16";

@@ -75,6 +75,16 @@ void add_elementwise_cases(ParityTable& table) {
                        run(clamp_backward, x, dy, {-0.3, 0.5}, run.output(shape));
                      }});
     table.push_back({&scale, name, [=](Run& run) { run(scale, run.input(shape), -1.7, run.output(shape)); }});
+    table.push_back({&accumulate_nonzero,
+                     name,
+                     [=](Run& run) {
+                       std::vector<float> values = run.input(shape).to(Device{}).to_vector<float>();
+                       for (size_t i = 0; i < values.size(); i += 3) values[i] = 0;
+                       Tensor& sum = run.changed(run.input(shape).to(DType::f32));
+                       Tensor& count = run.changed(run.input(shape).to(DType::f32));
+                       run(accumulate_nonzero, Tensor::from(shape, values).to(run.device()), sum, count);
+                     },
+                     {.bf16 = false, .channels_last = false, .exact = true}});
     table.push_back({&accumulate, name, [=](Run& run) {
                        const Tensor x = run.input(shape);
                        run(accumulate, x, run.changed(run.input(shape)));

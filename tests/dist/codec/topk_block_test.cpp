@@ -4,11 +4,13 @@
 #include <cmath>
 #include <set>
 
-#include "tern/dist/codec/blocks.h"
+#include "tern/kernels/blocks.h"
 #include "tests/dist/codec/codec_support.h"
 
 namespace tern::test {
 namespace {
+
+using kernels::BlockGrid;
 
 std::vector<int64_t> block_of(const Shape& shape, int64_t block) {
   const BlockGrid grid(shape, 64, 4096);

@@ -22,24 +22,24 @@ class CudaMessages : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(CudaMessages, AreTheCpusByteForByte) {
-  const auto each = codec();
-  const MessageCodec& codec = *each->messages();
+  const auto on_cpu = codec(), on_cuda = codec();  // each with its own residuals
+  MessageCodec &for_cpu = *on_cpu->messages(), &for_cuda = *on_cuda->messages();
   for (int rank = 0; rank < 3; ++rank) {
     const FusedGradients here = gradients_of(rank, kShapes), there = on_device(here, kCuda);
-    const Tensor scalers = codec.scalers(here);
-    EXPECT_EQ(codec.scalers(there).to_vector<float>(), scalers.to_vector<float>());
+    const Tensor scalers = for_cpu.scalers(here);
+    EXPECT_EQ(for_cuda.scalers(there).to_vector<float>(), scalers.to_vector<float>());
     for (const Tensor& shared : {Tensor(), scalers}) {
-      const Tensor bytes = codec.encode(there, shared);
+      const Tensor bytes = for_cuda.encode(there, shared);
       EXPECT_EQ(bytes.device(), kCuda);
-      EXPECT_EQ(bytes.to_vector<uint8_t>(), codec.encode(here, shared).to_vector<uint8_t>());
+      EXPECT_EQ(bytes.to_vector<uint8_t>(), for_cpu.encode(here, shared).to_vector<uint8_t>());
     }
   }
 }
 
 TEST_P(CudaMessages, OfSeveralRanksAddUpToTheSumOfEach) {
   constexpr int kRanks = 3;
-  const auto each = codec();
-  const MessageCodec& codec = *each->messages();
+  const auto each = codec(), whole = codec();  // each with its own residuals
+  MessageCodec& codec = *whole->messages();
   std::vector<uint8_t> bytes;
   std::vector<Tensor> expected, on_cpu, on_cuda;
   for (const Shape& shape : kShapes) {
@@ -74,7 +74,9 @@ TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                          testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
                                          "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2",
-                                         "hadamard:bits=1", "hadamard"));
+                                         "hadamard:bits=1", "hadamard", "topk-block",
+                                         "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
+                                         "error-feedback:fp16"));
 
 struct Pair {
   const char* exchange;
@@ -101,14 +103,14 @@ TEST_P(CudaExchanges, GiveTheCpusMeansAndMoveTheCpusBytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, CudaExchanges,
-                         testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"},
-                                         Pair{"allgather", "fp16"}, Pair{"allgather", "none"},
-                                         Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
-                                         Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias"},
-                                         Pair{"allgather", "hadamard"}, Pair{"allgather", "error-feedback:topk"},
-                                         Pair{"reduce-scatter", "qsgd"}, Pair{"server", "ternary"},
-                                         Pair{"ternary-ring", "ternary"}));
+INSTANTIATE_TEST_SUITE_P(
+    Table, CudaExchanges,
+    testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"}, Pair{"allgather", "fp16"},
+                    Pair{"allgather", "none"}, Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
+                    Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias"}, Pair{"allgather", "hadamard"},
+                    Pair{"allgather", "topk-block:decay=0.95"}, Pair{"allgather-sent", "topk-block:decay=0.95"},
+                    Pair{"allgather-sent", "error-feedback:topk"}, Pair{"allgather", "error-feedback:topk"},
+                    Pair{"reduce-scatter", "qsgd"}, Pair{"server", "ternary"}, Pair{"ternary-ring", "ternary"}));
 
 }  // namespace
 }  // namespace tern::test

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "tern/kernels/blocks.h"
+#include "tern/kernels/kernel.h"
+
+// Gradients of which each block keeps only the elements of largest magnitude; of equal magnitudes, the first ones
+// (SparseLoCo, arXiv 2508.15706; DeMo, arXiv 2411.19870). The code of a tensor is the table of the values if they are
+// coded, then the places of the kept elements in their blocks, then the values. Places rise within a block; each takes
+// as many bits as its block needs. A coded value takes 2 bits, otherwise it is f32, little-endian. Fields of bits
+// follow each other without gaps, the highest bit first; the places end with zeros up to a whole byte, and so do the
+// coded values. Gradients are f32, row-major. Every target gives the same bits.
+
+namespace tern::kernels {
+
+struct TopKBlockOptions {
+  int64_t keep = 64;           ///< of a block of side × side elements
+  int64_t side = 64;           ///< of a matrix's blocks
+  int64_t run = 4096;          ///< length of a vector's blocks
+  bool short_in_full = false;  ///< a shorter block keeps `keep` elements too, otherwise its share
+  bool coded_values = true;    ///< 2 bits a value; otherwise f32
+};
+
+/// The number of codes for values. The table of a tensor is f32: the mean of all kept values, then for each code the
+/// mean of what its values add to that.
+inline constexpr int kValueCodes = 4;
+inline constexpr int64_t kValueTableBytes = 4 * (1 + kValueCodes);
+
+/// Where the parts of a tensor's code are. All its blocks keep as many elements as the first one, except the last.
+class TopKBlockLayout {
+ public:
+  TopKBlockLayout(const Shape& shape, const TopKBlockOptions& options)
+      : grid(shape, options.side, options.run), coded_values(options.coded_values), last_(grid.count() - 1) {
+    if (last_ < 0) return;
+    kept_ = share(options, grid.elements(0));
+    kept_in_last_ = share(options, grid.elements(last_));
+    bits_ = bits_for(grid.elements(0));
+    bits_in_last_ = bits_for(grid.elements(last_));
+  }
+
+  BlockGrid grid;
+  bool coded_values;
+
+  /// Number of kept elements: of a block, of the blocks before it, and of all blocks.
+  constexpr int64_t kept(int64_t block) const { return block < last_ ? kept_ : kept_in_last_; }
+  constexpr int64_t kept_before(int64_t block) const { return block * kept_; }
+  constexpr int64_t kept() const { return last_ < 0 ? 0 : last_ * kept_ + kept_in_last_; }
+
+  /// Bits of a place in this block, and the first bit of the block's places.
+  constexpr int place_bits(int64_t block) const { return block < last_ ? bits_ : bits_in_last_; }
+  constexpr int64_t places_begin(int64_t block) const { return block * kept_ * bits_; }
+  /// The block whose places have this bit.
+  constexpr int64_t block_of_bit(int64_t bit) const {
+    return bits_ == 0 ? last_ : std::min(bit / (kept_ * bits_), last_);
+  }
+
+  /// Bytes before the places, of the places, before the values, and of the whole code.
+  constexpr int64_t places_at() const { return coded_values && last_ >= 0 ? kValueTableBytes : 0; }
+  constexpr int64_t place_bytes() const {
+    return last_ < 0 ? 0 : (places_begin(last_) + kept_in_last_ * bits_in_last_ + 7) / 8;
+  }
+  constexpr int64_t values_at() const { return places_at() + place_bytes(); }
+  constexpr int64_t bytes() const { return values_at() + (coded_values ? (2 * kept() + 7) / 8 : 4 * kept()); }
+
+ private:
+  static int64_t share(const TopKBlockOptions& options, int64_t elements) {
+    const int64_t part = options.keep * elements / (options.side * options.side);
+    return std::clamp<int64_t>(options.short_in_full ? options.keep : part, 1, elements);
+  }
+  static int bits_for(int64_t elements) { return std::bit_width(static_cast<uint64_t>(elements - 1)); }
+
+  int64_t last_;  // block; -1 if there is none
+  int64_t kept_ = 0, kept_in_last_ = 0;
+  int bits_ = 0, bits_in_last_ = 0;
+};
+
+/// codes [u8, TopKBlockLayout::bytes()] = the code of g. Sets broken [u8, 1] to 1 if g has NaN or infinite elements, or
+/// if a value of the table leaves the range of f32; otherwise `broken` stays as it is.
+inline constinit Kernel<void(const Tensor& g, const TopKBlockOptions&, Tensor& codes, Tensor& broken)>
+    topk_block_encode{"topk_block_encode"};
+
+/// sum [f32, row-major] += each message, one after another, in f32. messages: u8 [messages, bytes]. In each message,
+/// the code begins at byte `codes_at`. A message is wrong if a place lies outside its block or does not rise, or if a
+/// value is not finite. The CPU throws then; other devices leave out places outside their block and check nothing else,
+/// because the sender checked its message.
+inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, const TopKBlockOptions&, Tensor& sum)>
+    topk_block_decode_add{"topk_block_decode_add"};
+
+/// These throw an error that names the operation if the arguments do not fit each other.
+void check_topk_block_encode(const Tensor& g, const TopKBlockLayout& layout, const Tensor& codes, const Tensor& broken);
+void check_topk_block_decode(const Tensor& messages, int64_t codes_at, const TopKBlockLayout& layout,
+                             const Tensor& sum);
+
+}  // namespace tern::kernels
