@@ -1,57 +1,47 @@
 #include "tern/kernels/topk_block.h"
 
-#include <algorithm>
-#include <functional>
+#include <bit>
 
 #include "tern/kernels/topk_block_arithmetic.h"
 
 namespace tern::kernels {
 namespace {
 
+const TopKBlockOptions& checked(const TopKBlockOptions& options) {
+  const int64_t most = int64_t{kMostTopKBlockSide} * kMostTopKBlockSide;
+  check(options.keep >= 1 && options.keep <= most && options.side >= 1 && options.side <= kMostTopKBlockSide &&
+            options.run >= 1 && options.run <= most,
+        "topk_block: keep is ", options.keep, ", side ", options.side, ", run ", options.run, ", expected 1 to ", most,
+        ", 1 to ", kMostTopKBlockSide, ", 1 to ", most);
+  return options;
+}
+
 void check_gradient(const char* operation, const Tensor& g) {
   check(g.dtype() == DType::f32 && g.format() == MemoryFormat::row_major, operation, ": gradient is ", g.dtype(), ", ",
         g.format(), ", expected f32, row_major");
 }
 
-/// The k-th largest of `values`, which are reordered.
-uint32_t kth_largest(std::vector<uint32_t>& values, int64_t k) {
-  std::ranges::nth_element(values, values.begin() + (k - 1), std::greater());
-  return values[static_cast<size_t>(k - 1)];
+/// The table that a code begins with, if its values are coded.
+ValueTable table_of(const TopKBlockLayout& layout, const uint8_t* code) {
+  ValueTable table;
+  if (layout.coded_values) std::memcpy(&table, code, sizeof table);
+  return table;
 }
 
 }  // namespace
 
-// Each of k runs has an element that is not below the k-th largest of the runs' maxima. So no element below that one is
-// among the k largest, and most runs have none.
-std::vector<uint32_t> largest(std::span<const uint32_t> magnitudes, int64_t k) {
-  constexpr size_t kRun = 16;
-  const size_t n = magnitudes.size(), whole = n / kRun, runs = (n + kRun - 1) / kRun;
-  std::vector<uint32_t> maxima(runs);
-  for (size_t r = 0; r < whole; ++r) {
-    uint32_t most = 0;
-    for (size_t i = 0; i < kRun; ++i) most = std::max(most, magnitudes[kRun * r + i]);
-    maxima[r] = most;
-  }
-  for (size_t i = kRun * whole; i < n; ++i) maxima[whole] = std::max(maxima[whole], magnitudes[i]);
-  uint32_t least = 0;
-  if (static_cast<size_t>(k) <= runs) {
-    std::vector<uint32_t> order = maxima;
-    least = kth_largest(order, k);
-  }
-  std::vector<uint32_t> places, found;
-  for (size_t r = 0; r < runs; ++r) {
-    if (maxima[r] < least) continue;
-    for (size_t i = kRun * r; i < std::min(kRun * (r + 1), n); ++i)
-      if (magnitudes[i] >= least) {
-        places.push_back(static_cast<uint32_t>(i));
-        found.push_back(magnitudes[i]);
-      }
-  }
-  const uint32_t smallest = kth_largest(found, k);
-  int64_t equals = k - std::ranges::count_if(found, [=](uint32_t m) { return m > smallest; });
-  std::erase_if(places,
-                [&](uint32_t i) { return magnitudes[i] < smallest || (magnitudes[i] == smallest && equals-- <= 0); });
-  return places;
+TopKBlockLayout::TopKBlockLayout(const Shape& shape, const TopKBlockOptions& options)
+    : grid(shape, checked(options).side, options.run), coded_values(options.coded_values), last_(grid.count() - 1) {
+  if (last_ < 0) return;
+  const auto share = [&](int64_t elements) {
+    const int64_t part = options.keep * elements / (options.side * options.side);
+    return std::clamp<int64_t>(options.short_in_full ? options.keep : part, 1, elements);
+  };
+  const auto bits_for = [](int64_t elements) { return std::bit_width(static_cast<uint64_t>(elements - 1)); };
+  kept_ = share(grid.elements(0));
+  kept_in_last_ = share(grid.elements(last_));
+  bits_ = bits_for(grid.elements(0));
+  bits_in_last_ = bits_for(grid.elements(last_));
 }
 
 void check_topk_block_encode(const Tensor& g, const TopKBlockLayout& layout, const Tensor& codes,
@@ -73,7 +63,38 @@ void check_topk_block_decode(const Tensor& messages, int64_t codes_at, const Top
   check(messages.dtype() == DType::u8 && messages.rank() == 2 && messages.device() == total.device() && codes_at >= 0 &&
             messages.size(1) >= codes_at + layout.bytes(),
         operation, ": messages are ", messages.dtype(), " ", messages.shape(), " on ", messages.device(),
-        ", expected u8 [messages, bytes] on ", total.device(), " with ", layout.bytes(), " bytes from ", codes_at, " on");
+        ", expected u8 [messages, bytes] on ", total.device(), " with ", layout.bytes(), " bytes from ", codes_at,
+        " on");
+}
+
+void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code) {
+  if (layout.kept() == 0) return;
+  const char* const operation = "topk_block_decode_add";
+  check(table_of(layout, code).is_finite(), operation, ": a message has a table that is not finite");
+  const auto check_rest = [&](int64_t begin, int64_t end, int64_t bits, const char* of) {
+    const auto unused = static_cast<int>(8 * (end - begin) - bits);
+    check(unused == 0 || (code[end - 1] & ((1u << unused) - 1)) == 0, operation, ": a message has ", unused,
+          " bits after its ", of, " that are not all 0");
+  };
+  const int64_t last = layout.grid.count() - 1;
+  check_rest(layout.places_at(), layout.values_at(),
+             layout.places_begin(last) + layout.kept(last) * layout.place_bits(last), "places");
+  if (layout.coded_values) check_rest(layout.values_at(), layout.bytes(), 2 * layout.kept(), "values");
+}
+
+void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float* y) {
+  const char* const operation = "topk_block_decode_add";
+  const ValueTable table = table_of(layout, code);
+  const int64_t elements = layout.grid.elements(block);
+  int64_t last = -1;
+  for (int64_t i = 0; i < layout.kept(block); ++i) {
+    const auto [place, value] = kept_element(layout, code, table, block, i);
+    check(place > last && place < elements, operation, ": block ", block, " of a message keeps element ", place,
+          " after ", last, ", expected rising ones below ", elements);
+    check(magnitude_bits(value) < kInfinityBits, operation, ": a message holds a value that is not finite");
+    y[layout.grid.at(block, place)] += value;
+    last = place;
+  }
 }
 
 }  // namespace tern::kernels

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 #include "tern/kernels/blocks.h"
@@ -16,48 +15,45 @@
 
 namespace tern::kernels {
 
+inline constexpr int kMostTopKBlockSide = 4096;
 struct TopKBlockOptions {
-  int64_t keep = 64;           ///< of a block of side × side elements
-  int64_t side = 64;           ///< of a matrix's blocks
-  int64_t run = 4096;          ///< length of a vector's blocks
+  int64_t keep = 64;           ///< of a block of side × side elements; 1 to 4096²
+  int64_t side = 64;           ///< of a matrix's blocks; 1 to 4096
+  int64_t run = 4096;          ///< length of a vector's blocks; 1 to 4096²
   bool short_in_full = false;  ///< a shorter block keeps `keep` elements too, otherwise its share
   bool coded_values = true;    ///< 2 bits a value; otherwise f32
 };
 
 /// The number of codes for values. The table of a tensor is f32: the mean of all kept values, then for each code the
-/// mean of what its values add to that.
+/// mean difference of its values from that mean.
 inline constexpr int kValueCodes = 4;
 inline constexpr int64_t kValueTableBytes = 4 * (1 + kValueCodes);
 
 /// Where the parts of a tensor's code are. All its blocks keep as many elements as the first one, except the last.
 class TopKBlockLayout {
  public:
-  TopKBlockLayout(const Shape& shape, const TopKBlockOptions& options)
-      : grid(shape, options.side, options.run), coded_values(options.coded_values), last_(grid.count() - 1) {
-    if (last_ < 0) return;
-    kept_ = share(options, grid.elements(0));
-    kept_in_last_ = share(options, grid.elements(last_));
-    bits_ = bits_for(grid.elements(0));
-    bits_in_last_ = bits_for(grid.elements(last_));
-  }
+  TopKBlockLayout(const Shape& shape, const TopKBlockOptions& options);
 
   BlockGrid grid;
   bool coded_values;
 
-  /// Number of kept elements: of a block, of the blocks before it, and of all blocks.
+  /// Number of kept elements of a block.
   constexpr int64_t kept(int64_t block) const { return block < last_ ? kept_ : kept_in_last_; }
+  /// Number of kept elements of all blocks before this one.
   constexpr int64_t kept_before(int64_t block) const { return block * kept_; }
+  /// Number of kept elements of all blocks.
   constexpr int64_t kept() const { return last_ < 0 ? 0 : last_ * kept_ + kept_in_last_; }
 
-  /// Bits of a place in this block, and the first bit of the block's places.
+  /// Bits of a place in this block.
   constexpr int place_bits(int64_t block) const { return block < last_ ? bits_ : bits_in_last_; }
+  /// The first bit of this block's places, counted from the first bit of all places.
   constexpr int64_t places_begin(int64_t block) const { return block * kept_ * bits_; }
   /// The block whose places have this bit.
   constexpr int64_t block_of_bit(int64_t bit) const {
     return bits_ == 0 ? last_ : std::min(bit / (kept_ * bits_), last_);
   }
 
-  /// Bytes before the places, of the places, before the values, and of the whole code.
+  /// The first byte of the places; the number of their bytes; the first byte of the values; the bytes of the code.
   constexpr int64_t places_at() const { return coded_values && last_ >= 0 ? kValueTableBytes : 0; }
   constexpr int64_t place_bytes() const {
     return last_ < 0 ? 0 : (places_begin(last_) + kept_in_last_ * bits_in_last_ + 7) / 8;
@@ -66,12 +62,6 @@ class TopKBlockLayout {
   constexpr int64_t bytes() const { return values_at() + (coded_values ? (2 * kept() + 7) / 8 : 4 * kept()); }
 
  private:
-  static int64_t share(const TopKBlockOptions& options, int64_t elements) {
-    const int64_t part = options.keep * elements / (options.side * options.side);
-    return std::clamp<int64_t>(options.short_in_full ? options.keep : part, 1, elements);
-  }
-  static int bits_for(int64_t elements) { return std::bit_width(static_cast<uint64_t>(elements - 1)); }
-
   int64_t last_;  // block; -1 if there is none
   int64_t kept_ = 0, kept_in_last_ = 0;
   int bits_ = 0, bits_in_last_ = 0;

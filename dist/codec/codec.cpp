@@ -56,13 +56,15 @@ void GradientCodec::load_state(const StateDict& state) {
 }
 
 void WholeMessageCodec::append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) {
-  append_values<uint8_t>(bytes, messages()->encode({{tag, gradient}}, {}).span<uint8_t>());
+  MessageCodec& whole = *this;  // both bases have an `encode`
+  append_values<uint8_t>(bytes, whole.encode({{tag, gradient}}, {}).span<uint8_t>());
 }
 
 void WholeMessageCodec::add(std::span<const std::byte> message, Tensor& sum) const {
   const Tensor bytes = Tensor::empty({1, static_cast<int64_t>(message.size())}, {.dtype = DType::u8});
   std::memcpy(bytes.raw_data(), message.data(), message.size());
-  static_cast<const MessageCodec&>(*this).decode_add(bytes, {}, {&sum, 1});
+  const MessageCodec& whole = *this;
+  whole.decode_add(bytes, {}, {&sum, 1});
 }
 
 Tensor WholeMessageCodec::empty_message(const FusedGradients& message) const {

@@ -156,7 +156,8 @@ class MessageCodec {
   virtual Tensor encode(const FusedGradients& message, const Tensor& shared) = 0;
   /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
   /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a message is not valid,
-  /// for example if a scaler is negative or not finite. Other devices do not check this, because the sender did.
+  /// for example if a scaler is negative or not finite; some elements of the sums may have changed then. Other devices
+  /// do not check this, because the sender did.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
 };
 

@@ -44,19 +44,6 @@ class BitReader {
     const auto byte = static_cast<uint32_t>(bytes_[next_ / 8]);
     return byte >> (7 - next_++ % 8) & 1u;
   }
-  /// The next `count` bits, at most 32, the highest first.
-  uint32_t read(int count) {
-    check(next_ + static_cast<size_t>(count) <= 8 * bytes_.size(), "message ends within a code word");
-    uint32_t value = 0;
-    while (count > 0) {
-      const int left = 8 - static_cast<int>(next_ % 8), taken = std::min(count, left);
-      const auto byte = static_cast<uint32_t>(bytes_[next_ / 8]);
-      value = value << taken | (byte >> (left - taken) & ((1u << taken) - 1));
-      count -= taken;
-      next_ += static_cast<size_t>(taken);
-    }
-    return value;
-  }
   /// Throws unless only the zeros of the last byte are left.
   void finish() {
     check(8 * bytes_.size() - next_ < 8, "message goes on after its last code word");

@@ -10,7 +10,7 @@ namespace tern {
 namespace {
 
 /// Adds error feedback to a codec: encodes gradient + residual, then keeps what the message leaves out as the residual.
-/// A residual is on the device of its gradients.
+/// A new residual is on its gradient's device.
 class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public MessageCodec {
  public:
   ErrorFeedback(std::string prefix, std::shared_ptr<GradientCodec> inner, double decay)
@@ -29,9 +29,12 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
     return inner_->most_bytes(shape) + (scales_ && shape.numel() != 0 ? 4 : 0);
   }
 
-  /// A message of an unbiased codec holds a scale for each tensor, which only the CPU computes.
-  MessageCodec* messages() override { return scales_ || inner_->messages() == nullptr ? nullptr : this; }
-  Tensor scalers(const FusedGradients& message) const override { return inner_->messages()->scalers(message); }
+  /// A message of an unbiased codec holds a scale for each tensor, which only the CPU computes. Scalers would have to
+  /// be those of gradient + residual.
+  MessageCodec* messages() override {
+    return scales_ || inner_->messages() == nullptr || inner_->scaled() != nullptr ? nullptr : this;
+  }
+  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
     FusedGradients whole;
     std::vector<Tensor> sent;

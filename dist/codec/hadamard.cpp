@@ -25,7 +25,7 @@ class Hadamard final : public WholeMessageCodec {
   /// in a last bucket, whose padding is not decoded.
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     const int64_t n = gradient.numel();
-    const Tensor codes = coded({{tag, gradient}});
+    const Tensor codes = encoded({{tag, gradient}});
     const std::vector<float> scales = scales_in(codes, 0, n);
     double squares = 0, of_decoded = 0;
     for (const double x : gradient.span<float>()) squares += x * x;
@@ -38,7 +38,7 @@ class Hadamard final : public WholeMessageCodec {
     return squares == 0 ? 0 : std::max(0.0, of_decoded / squares - 1);
   }
 
-  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override { return coded(message); }
+  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override { return encoded(message); }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     int64_t bytes = 0, at = 0;
     for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
@@ -54,7 +54,7 @@ class Hadamard final : public WholeMessageCodec {
   }
 
  private:
-  Tensor coded(const FusedGradients& message) const {
+  Tensor encoded(const FusedGradients& message) const {
     const Tensor coded = empty_message(message);
     int64_t at = 0;
     for (const auto& [tag, gradient] : message) {

@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/bytes.h"
+#include "tern/kernels/largest.h"
 #include "tern/kernels/topk_block.h"
-#include "tern/kernels/topk_block_arithmetic.h"
 
 namespace tern {
 namespace {
@@ -35,7 +34,7 @@ class TopK final : public GradientCodec {
     const auto g = gradient.span<float>();
     std::vector<uint32_t> magnitudes(g.size());
     std::ranges::transform(g, magnitudes.begin(), kernels::magnitude_bits);
-    const std::vector<uint32_t> indices = kernels::largest(magnitudes, kept(gradient.numel()));
+    const std::vector<uint32_t> indices = kernels::largest_places(magnitudes, kept(gradient.numel()));
     std::vector<float> values;
     for (const uint32_t i : indices) values.push_back(g[i]);
     check_largest(tag, values);
@@ -102,18 +101,20 @@ class BlockTopK final : public WholeMessageCodec {
     return coded;
   }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
-    int64_t at = 0;
+    int64_t bytes = 0, at = 0;
+    for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
+    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
     for (Tensor sum : sums) {
       kernels::topk_block_decode_add(messages, at, options_, sum);
       at += most_bytes(sum.shape());
     }
-    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
   }
 
  private:
   [[noreturn]] void refuse(const TaggedGradient& tensor) const {
-    finite_statistics(tensor.tag, tensor.gradient, 0);
-    fail_input({"codec ", spec(), ", tensor '", tensor.tag.name, "': found values whose means leave the range of f32"});
+    finite_statistics(tensor.tag, tensor.gradient, 0);  // throws if an element is NaN or infinite
+    fail_input({"codec ", spec(), ", tensor '", tensor.tag.name,
+                "': found values whose table leaves the range of f32, expected smaller ones"});
   }
 
   kernels::TopKBlockOptions options_;

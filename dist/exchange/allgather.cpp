@@ -1,6 +1,7 @@
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -40,9 +41,10 @@ class AllGatherSent final : public AllGather {
  private:
   std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const override {
     FlatTensors sums = FlatTensors::zeros(message);
+    FlatTensors one = FlatTensors::zeros(message);
     Tensor senders = Tensor::zeros(sums.whole.shape(), sums.whole.options());
     for (const CodedMessage& coded : mine.split(all)) {
-      FlatTensors one = FlatTensors::zeros(message);
+      kernels::fill(one.whole, 0);
       decode_add_all(codec_, message, mine.scalers, coded, one);
       kernels::accumulate_nonzero(one.whole, sums.whole, senders);
     }

@@ -37,7 +37,23 @@ FlatTensors own_scalers(GradientCodec& codec, const FusedGradients& message) {
   return scalers;
 }
 
+/// sums += the rows of `messages`, by MessageCodec. Errors name the codec and the tensors.
+void decode_messages(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
+                     const Tensor& messages, FlatTensors& sums) {
+  try {
+    codec.messages()->decode_add(messages, scalers.whole, sums.parts);
+  } catch (const Error& error) {
+    fail({"codec ", codec.spec(), ", tensor '", tag_of(message).name, "': ", error.what()});
+  }
+}
+
 }  // namespace
+
+GradientTag tag_of(const FusedGradients& message) {
+  GradientTag tag = message.front().tag;
+  if (message.size() > 1) tag.name += " to " + message.back().tag.name;
+  return tag;
+}
 
 FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
 
@@ -106,7 +122,7 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
 void decode_add_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums) {
   if (codec.messages() != nullptr)
-    return codec.messages()->decode_add(coded.bytes.reshape({1, coded.bytes.numel()}), scalers.whole, sums.parts);
+    return decode_messages(codec, message, scalers, coded.bytes.reshape({1, coded.bytes.numel()}), sums);
   ByteReader reader = reader_of(coded.bytes);
   for (size_t i = 0; i < message.size(); ++i) {
     const auto bytes = reader.take(static_cast<size_t>(coded.lengths[i]));
@@ -127,9 +143,9 @@ std::vector<CodedMessage> CodedExchange::Encoded::split(const Tensor& all) const
 
 void CodedExchange::decode_add_everyones(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
                                          FlatTensors& sums) const {
-  if (const MessageCodec* const messages = codec_.messages())
-    return messages->decode_add(all.reshape({communicator_.size(), encoded.counts.front()}), encoded.scalers.whole,
-                                sums.parts);
+  if (codec_.messages() != nullptr)
+    return decode_messages(codec_, message, encoded.scalers,
+                           all.reshape({communicator_.size(), encoded.counts.front()}), sums);
   for (const CodedMessage& coded : encoded.split(all)) decode_add_all(codec_, message, encoded.scalers, coded, sums);
 }
 

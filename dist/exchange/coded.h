@@ -41,6 +41,9 @@ struct CodedMessage {
   std::vector<int64_t> lengths;  ///< bytes of each tensor; one entry if the codec makes whole messages
 };
 
+/// A tag that names the whole message, for errors.
+GradientTag tag_of(const FusedGradients& message);
+
 /// Encodes all tensors of a message. `scalers` are the scalers that all ranks share, f32 [buckets] per tensor; then the
 /// message holds only codes. If `scalers` is empty, the message holds its own scalers. If the codec has `messages()`,
 /// it makes one whole message. Otherwise each tensor is a message of `codec`, on the CPU.

@@ -16,13 +16,6 @@ detail::Cuts group_cuts(int64_t count, int ranks) {
   return cuts;
 }
 
-/// A tag that names the whole message, for errors.
-GradientTag tag_of(const FusedGradients& message) {
-  GradientTag tag = message.front().tag;
-  if (message.size() > 1) tag.name += " to " + message.back().tag.name;
-  return tag;
-}
-
 }  // namespace
 
 struct HopRing::Run {

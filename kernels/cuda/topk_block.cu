@@ -1,5 +1,7 @@
 #include "tern/kernels/topk_block.h"
 
+#include <limits>
+
 #include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/cuda/launch.h"
 #include "tern/kernels/provide.h"
@@ -39,8 +41,9 @@ struct Magnitudes {
   __device__ uint32_t far(int64_t i) const { return magnitude_bits(g[grid.at(block, i)]); }
 };
 
-/// The k-th largest magnitude, bit by bit from the highest. It stops early if exactly k elements reach what is found.
-__device__ uint32_t kth_largest(const Magnitudes& magnitudes, int64_t k) {
+/// A magnitude that the k largest elements reach, found bit by bit from the highest. Others reach it only if they equal
+/// the k-th largest.
+__device__ uint32_t threshold_of(const Magnitudes& magnitudes, int64_t k) {
   uint32_t found = 0;
   for (uint32_t bit = 1u << 30; bit != 0; bit >>= 1) {
     const int64_t count = magnitudes.at_least(found | bit);
@@ -50,11 +53,11 @@ __device__ uint32_t kth_largest(const Magnitudes& magnitudes, int64_t k) {
   return found;
 }
 
-/// How many threads of lower number vote for something, of the whole block, and how many there are in all. All threads
-/// of the block must call it together.
+/// The threads of the block that vote for something: those before this thread, and all.
 struct Votes {
   int before, all;
 };
+/// All threads of the block must call it together.
 __device__ Votes count_votes(bool vote) {
   __shared__ int of_warp[kWarps];
   const uint32_t ballot = __ballot_sync(~0u, vote);
@@ -70,22 +73,22 @@ __device__ Votes count_votes(bool vote) {
   return votes;
 }
 
-/// Each block chooses the kept elements of one block of the grid.
+/// Each CUDA block chooses the kept elements of one block of the grid.
 __global__ void choose_kernel(const float* g, const __grid_constant__ TopKBlockLayout layout, uint32_t* places,
                               float* values, uint8_t* broken) {
   __shared__ uint32_t held[Magnitudes::kHeld];
   const int64_t block = blockIdx.x, k = layout.kept(block);
   const Magnitudes magnitudes{g, layout.grid, block, layout.grid.elements(block), held};
   magnitudes.load();
-  const uint32_t least = kth_largest(magnitudes, k);
-  int64_t equals = k - magnitudes.at_least(least + 1);  // elements of the least magnitude that are kept
+  const uint32_t threshold = threshold_of(magnitudes, k);
+  int64_t equals = k - magnitudes.at_least(threshold + 1);  // elements of this magnitude that are still to be kept
   int64_t next = layout.kept_before(block);
   for (int64_t first = 0; first < magnitudes.count; first += kThreads) {
     const int64_t i = first + threadIdx.x;
     const uint32_t magnitude = i < magnitudes.count ? magnitudes[i] : 0;
-    const bool is_equal = i < magnitudes.count && magnitude == least;
+    const bool is_equal = i < magnitudes.count && magnitude == threshold;
     const Votes ties = count_votes(is_equal);
-    const bool is_kept = i < magnitudes.count && (magnitude > least || (is_equal && ties.before < equals));
+    const bool is_kept = i < magnitudes.count && (magnitude > threshold || (is_equal && ties.before < equals));
     const Votes kept = count_votes(is_kept);
     if (is_kept) {
       places[next + kept.before] = static_cast<uint32_t>(i);
@@ -105,22 +108,29 @@ __device__ double ordered_sum(int64_t count, Value value) {
   return fold_group<kThreads>(sum, Sum{});
 }
 
-/// One block makes the table of a tensor. A tensor of a hundred million elements has a million kept ones, so that this
-/// takes milliseconds.
+/// One block makes the table of a tensor. It reads the values three times.
 __global__ void table_kernel(const float* values, int64_t n, uint8_t* value_codes, uint8_t* bytes, uint8_t* broken) {
   const double mean = ordered_sum(n, [=](int64_t i) { return double{values[i]}; }) / static_cast<double>(n);
   const double squares = ordered_sum(n, [=](int64_t i) { return (values[i] - mean) * (values[i] - mean); });
-  const double deviation = n < 2 ? 0 : sqrt(squares / static_cast<double>(n - 1));
-  // A thread reads only codes that it wrote itself.
-  for (int64_t i = threadIdx.x; i < n; i += kThreads)
-    value_codes[i] = n <= kValueCodes ? static_cast<uint8_t>(i) : value_code(values[i], mean, deviation);
+  const double deviation = sqrt(value_variance(squares, n));
+  double sums[kValueCodes] = {};
+  int64_t counts[kValueCodes] = {};
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+    const uint8_t own = n <= kValueCodes ? static_cast<uint8_t>(i) : value_code(values[i], mean, deviation);
+    value_codes[i] = own;
+#pragma unroll
+    for (int code = 0; code < kValueCodes; ++code)
+      if (code == own) {
+        sums[code] += values[i] - mean;
+        ++counts[code];
+      }
+  }
   ValueTable table;
   table.mean = static_cast<float>(mean);
-  for (int code = 0; code < kValueCodes; ++code) {
-    const double sum = ordered_sum(n, [=](int64_t i) { return value_codes[i] == code ? values[i] - mean : 0.0; });
-    const double count = ordered_sum(n, [=](int64_t i) { return value_codes[i] == code ? 1.0 : 0.0; });
-    table.offsets[static_cast<size_t>(code)] = value_offset(sum, count);
-  }
+#pragma unroll
+  for (int code = 0; code < kValueCodes; ++code)
+    table.offsets[static_cast<size_t>(code)] =
+        value_offset(fold_group<kThreads>(sums[code], Sum{}), fold_group<kThreads>(counts[code], Sum{}));
   if (threadIdx.x != 0) return;
   store_bytes(bytes, 4, std::bit_cast<uint32_t>(table.mean));
   for (int code = 0; code < kValueCodes; ++code)
@@ -128,14 +138,39 @@ __global__ void table_kernel(const float* values, int64_t n, uint8_t* value_code
   if (!table.is_finite()) *broken = 1;
 }
 
+/// Byte `at` of a code, which is not one of the table. places, values and codes: one for each kept element.
+__device__ uint8_t code_byte(const TopKBlockLayout& layout, int64_t at, const uint32_t* places, const float* values,
+                             const uint8_t* codes) {
+  if (at >= layout.values_at()) {
+    const int64_t byte = at - layout.values_at();
+    if (!layout.coded_values) return static_cast<uint8_t>(std::bit_cast<uint32_t>(values[byte / 4]) >> 8 * (byte % 4));
+    uint32_t four = 0;
+    for (int64_t i = 4 * byte; i < 4 * byte + 4; ++i) four = four << 2 | (i < layout.kept() ? codes[i] : 0u);
+    return static_cast<uint8_t>(four);
+  }
+  uint32_t byte = 0;
+  for (int64_t bit = 8 * (at - layout.places_at()), end = bit + 8; bit < end;) {
+    const int64_t block = layout.block_of_bit(bit), begin = layout.places_begin(block);
+    const int width = layout.place_bits(block);
+    const int64_t i = width == 0 ? layout.kept(block) : (bit - begin) / width;
+    if (i >= layout.kept(block)) break;  // what is left of the last byte
+    const auto first = static_cast<int>(bit - begin - i * width), left = static_cast<int>(end - bit),
+               taken = std::min(width - first, left);
+    const uint32_t bits = places[layout.kept_before(block) + i] >> (width - first - taken) & ((1u << taken) - 1);
+    byte |= bits << (left - taken);
+    bit += taken;
+  }
+  return static_cast<uint8_t>(byte);
+}
+
 /// Each thread makes one byte.
 __global__ void pack_kernel(const __grid_constant__ TopKBlockLayout layout, const uint32_t* places, const float* values,
                             const uint8_t* value_codes, uint8_t* bytes) {
   for (int64_t at = layout.places_at() + global_thread(); at < layout.bytes(); at += global_threads())
-    bytes[at] = topk_block_byte(layout, at, places, values, value_codes);
+    bytes[at] = code_byte(layout, at, places, values, value_codes);
 }
 
-/// Each block adds one block of the grid. `codes` is the code in the first message. That of each next message lies
+/// Each CUDA block adds one block of the grid. `codes` is the code in the first message. That of each next message lies
 /// `step` bytes further.
 __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t step,
                               const __grid_constant__ TopKBlockLayout layout, float* sum) {
@@ -167,7 +202,7 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
     return Tensor::empty({count}, {.dtype = DType::u8, .device = g.device()});
   };
   Tensor place_bytes = bytes_for(n * static_cast<int64_t>(sizeof(uint32_t)));
-  Tensor values = Tensor::empty({n}, {.device = g.device()}), value_codes = bytes_for(n);
+  Tensor values = Tensor::empty({n}, {.device = g.device()}), value_codes = bytes_for(layout.coded_values ? n : 0);
   auto* const places = reinterpret_cast<uint32_t*>(place_bytes.data<uint8_t>());
   auto* const bytes = codes.data<uint8_t>();
   launch(operation, g.device(), grid_of(layout), choose_kernel, static_cast<const float*>(g.data<float>()), layout,

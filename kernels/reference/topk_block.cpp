@@ -1,8 +1,11 @@
+#include "tern/kernels/topk_block.h"
+
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <vector>
 
 #include "tern/kernels/provide.h"
-#include "tern/kernels/topk_block.h"
 #include "tern/kernels/topk_block_arithmetic.h"
 
 namespace tern::reference {
@@ -11,7 +14,7 @@ namespace {
 using namespace tern::kernels;
 
 /// The places of the kept elements of a block.
-std::vector<uint32_t> largest(const float* g, const TopKBlockLayout& layout, int64_t block) {
+std::vector<uint32_t> kept_places(const float* g, const TopKBlockLayout& layout, int64_t block) {
   std::vector<uint32_t> places(static_cast<size_t>(layout.grid.elements(block)));
   std::iota(places.begin(), places.end(), 0u);
   std::ranges::stable_sort(places, std::greater(),
@@ -21,28 +24,48 @@ std::vector<uint32_t> largest(const float* g, const TopKBlockLayout& layout, int
   return places;
 }
 
+/// Appends the lowest `count` bits of `value`, the highest first.
+void append_bits(std::vector<bool>& bits, uint32_t value, int count) {
+  while (count-- > 0) bits.push_back((value >> count & 1u) != 0);
+}
+/// Writes the bits, the highest bit of each byte first, and zeros after the last. Returns the byte behind them.
+uint8_t* write_bits(const std::vector<bool>& bits, uint8_t* to) {
+  for (size_t i = 0; i < bits.size(); ++i) {
+    if (i % 8 == 0) to[i / 8] = 0;
+    to[i / 8] = static_cast<uint8_t>(to[i / 8] | (bits[i] ? 0x80u >> (i % 8) : 0u));
+  }
+  return to + (bits.size() + 7) / 8;
+}
+
 void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor& codes, Tensor& broken) {
   const TopKBlockLayout layout(g.shape(), options);
   check_topk_block_encode(g, layout, codes, broken);
-  std::vector<uint32_t> places;
+  if (g.numel() == 0) return;
+  std::vector<bool> place_bits;
   std::vector<float> values;
   for (int64_t block = 0; block < layout.grid.count(); ++block)
-    for (const uint32_t place : largest(g.data<float>(), layout, block)) {
-      places.push_back(place);
+    for (const uint32_t place : kept_places(g.data<float>(), layout, block)) {
+      append_bits(place_bits, place, layout.place_bits(block));
       values.push_back(g.data<float>()[layout.grid.at(block, place)]);
     }
-  if (values.empty()) return;
   const auto is_broken = [](float value) { return magnitude_bits(value) >= kInfinityBits; };
   if (std::ranges::any_of(values, is_broken)) *broken.data<uint8_t>() = 1;
+  auto* next = codes.data<uint8_t>();
   std::vector<uint8_t> value_codes(values.size());
-  auto* const bytes = codes.data<uint8_t>();
   if (layout.coded_values) {
-    const ValueTable table = make_value_table(values, value_codes);
+    const ValueTable table = make_value_table(values, value_codes.data());
     if (!table.is_finite()) *broken.data<uint8_t>() = 1;
-    std::memcpy(bytes, &table, sizeof table);
+    std::memcpy(next, &table, sizeof table);
+    next += sizeof table;
   }
-  for (int64_t at = layout.places_at(); at < layout.bytes(); ++at)
-    bytes[at] = topk_block_byte(layout, at, places.data(), values.data(), value_codes.data());
+  next = write_bits(place_bits, next);
+  if (!layout.coded_values) {
+    std::memcpy(next, values.data(), sizeof(float) * values.size());
+    return;
+  }
+  std::vector<bool> value_bits;
+  for (const uint8_t code : value_codes) append_bits(value_bits, code, 2);
+  write_bits(value_bits, next);
 }
 
 void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, Tensor& sum) {
@@ -50,7 +73,9 @@ void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKB
   check_topk_block_decode(messages, codes_at, layout, sum);
   for (int64_t message = 0; message < messages.size(0); ++message) {
     const uint8_t* const code = messages.data<uint8_t>() + message * messages.size(1) + codes_at;
-    for (int64_t block = 0; block < layout.grid.count(); ++block) add_block(layout, code, block, sum.data<float>());
+    check_topk_block_code(layout, code);
+    for (int64_t block = 0; block < layout.grid.count(); ++block)
+      topk_block_add(layout, code, block, sum.data<float>());
   }
 }
 

@@ -13,9 +13,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::string> specs = [] {
     std::vector<std::string> all = tern::codec_names();
-    for (const char* variant : {"ternary:pack=5trit,bucket=100", "ternary:pack=entropy",
-                                "qsgd:bits=2,bucket=64,norm=max,code=elias", "qsgd:levels=1,code=elias",
-                                "qsgd:code=entropy", "hadamard:bits=1", "hadamard:bits=4", "error-feedback:ternary"})
+    for (const char* variant :
+         {"ternary:pack=5trit,bucket=100", "ternary:pack=entropy", "qsgd:bits=2,bucket=64,norm=max,code=elias",
+          "qsgd:levels=1,code=elias", "qsgd:code=entropy", "hadamard:bits=1", "hadamard:bits=4",
+          "topk-block:keep=3,side=4,short=full,bits=32", "error-feedback:ternary"})
       all.emplace_back(variant);
     return all;
   }();

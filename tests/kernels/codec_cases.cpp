@@ -172,6 +172,7 @@ const TopKBlockCase kTopKBlockCases[] = {
     {"whole blocks", {9, 5}, {.keep = 64, .side = 8, .short_in_full = true}},
     {"blocks of one", {17}, {.keep = 1, .side = 1, .run = 1}},
     {"blocks longer than shared memory", {20'011}, {.keep = 700, .run = 10'000, .short_in_full = true}},
+    {"many blocks", {20'000}, {.keep = 16, .run = 64, .short_in_full = true, .coded_values = false}},
     {"at most four values", {300}, {.run = 100}},
 };
 

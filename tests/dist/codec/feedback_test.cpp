@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tern/core/error.h"
 #include "tests/dist/codec/codec_support.h"
@@ -34,6 +36,33 @@ TEST(ErrorFeedback, KeepsTheResidualBoundedSlow) {
     for (uint32_t step = 0; step < 10000; ++step) encoded(*codec, gaussian({512}, step % 97), tag(0, step));
     const double deviation = std::sqrt(squared_norm(codec->state().at("conv1.weight")) / 512);
     EXPECT_LT(deviation, 3) << spec;
+  }
+}
+
+// A whole message is the messages of its tensors, one after the other, and leaves the same residuals.
+TEST(ErrorFeedback, OfAWholeMessageIsThatOfEachTensor) {
+  for (const char* spec : {"topk-block:decay=0.9", "topk-block:keep=2,run=16,bits=32,decay=1", "error-feedback:bf16"}) {
+    const auto whole = make_codec(spec), each = make_codec(spec);
+    const Shape shapes[] = {{40, 25}, {0, 3}, {7}};
+    for (uint32_t step = 0; step < 3; ++step) {
+      FusedGradients message;
+      std::vector<std::byte> expected;
+      for (uint32_t i = 0; i < 3; ++i) {
+        message.push_back({{std::to_string(i), {}}, gaussian(shapes[i], 3 * step + i)});
+        each->encode(message.back().tag, message.back().gradient, expected);
+      }
+      const Tensor bytes = whole->messages()->encode(message, {});
+      EXPECT_TRUE(std::ranges::equal(std::as_bytes(bytes.span<uint8_t>()), expected)) << spec;
+      const StateDict residuals = whole->state();
+      EXPECT_EQ(residuals.size(), 2u);
+      for (const auto& [name, residual] : each->state())
+        EXPECT_EQ(residuals.at(name).to_vector<float>(), residual.to_vector<float>()) << spec;
+    }
+    const auto before = whole->state().at("0").to_vector<float>();
+    FusedGradients broken = {{{"0", {}}, gaussian(shapes[0])}, {{"2", {}}, gaussian(shapes[2])}};
+    broken[1].gradient.span<float>()[3] = std::numeric_limits<float>::infinity();
+    EXPECT_THROW(whole->messages()->encode(broken, {}), InputError);
+    EXPECT_EQ(whole->state().at("0").to_vector<float>(), before) << "a refused message changed a residual";
   }
 }
 

@@ -2,54 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "tern/kernels/blocks.h"
+#include "tern/core/error.h"
 #include "tests/dist/codec/codec_support.h"
+#include "tests/support/message_of.h"
 
 namespace tern::test {
 namespace {
-
-using kernels::BlockGrid;
-
-std::vector<int64_t> block_of(const Shape& shape, int64_t block) {
-  const BlockGrid grid(shape, 64, 4096);
-  std::vector<int64_t> elements;
-  for (int64_t i = 0; i < grid.elements(block); ++i) elements.push_back(grid.at(block, i));
-  return elements;
-}
-
-TEST(BlockGrid, CutsMatricesIntoTilesAndVectorsIntoRuns) {
-  const BlockGrid matrix({128, 96}, 64, 4096);  // tiles of 64 × 48
-  EXPECT_EQ(matrix.count(), 4);
-  EXPECT_EQ(matrix.elements(3), 64 * 48);
-  EXPECT_EQ(matrix.at(0, 48), 96);  // the second row of the first tile
-  EXPECT_EQ(matrix.at(1, 0), 48);
-  EXPECT_EQ(matrix.at(2, 0), 64 * 96);
-  EXPECT_EQ(block_of({2, 3}, 0), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-
-  const BlockGrid filters({20, 6, 5, 5}, 64, 4096);  // 20 × 150 in tiles of 20 × 50
-  EXPECT_EQ(filters.count(), 3);
-  EXPECT_EQ(filters.elements(0), 1000);
-
-  const BlockGrid vector({5000}, 64, 4096);
-  EXPECT_EQ(vector.count(), 2);
-  EXPECT_EQ(vector.elements(1), 904);
-  EXPECT_EQ(vector.at(1, 903), 4999);
-}
-
-TEST(BlockGrid, HasEveryElementOnce) {
-  for (const Shape& shape : {Shape{}, Shape{1}, Shape{4097}, Shape{67, 130}, Shape{7, 3, 5, 5}, Shape{0, 4}}) {
-    const BlockGrid grid(shape, 64, 4096);
-    std::set<int64_t> seen;
-    for (int64_t b = 0; b < grid.count(); ++b)
-      for (int64_t i = 0; i < grid.elements(b); ++i) EXPECT_TRUE(seen.insert(grid.at(b, i)).second);
-    EXPECT_EQ(std::ssize(seen), shape.numel()) << to_string(shape);
-    if (shape.numel() > 0) {
-      EXPECT_EQ(*seen.rbegin(), shape.numel() - 1);
-    }
-  }
-}
 
 // SparseLoCo: 64 elements of 4096, with a place of 12 bits and a value of 2 bits, and 5 floats a tensor.
 TEST(TopKBlock, SendsATableAndLessThanAQuarterOfABitAnElement) {
@@ -99,6 +58,35 @@ TEST(TopKBlock, AddsTheDecayedResidualToTheNextGradient) {
   EXPECT_EQ(through(*codec, g).to_vector<float>(), (std::vector<float>{8, 0, 0, 0}));
   const Tensor next = Tensor::from<float>({4}, {1, 1, 1, 1});  // with half of [0, 6, 4, 2]
   EXPECT_EQ(through(*codec, next).to_vector<float>(), (std::vector<float>{0, 4, 0, 0}));
+}
+
+TEST(TopKBlock, RefusesValuesThatTheTableCannotHold) {
+  const auto codec = make_codec("topk-block:keep=5,side=1,run=5,short=full");
+  const Tensor g = Tensor::from<float>({5}, {3e38f, -3e38f, -3e38f, -3e38f, -3e38f});
+  const std::string found = message_of<InputError>([&] { encoded(*codec, g); });
+  EXPECT_NE(found.find("tensor 'conv1.weight': found values whose table leaves the range of f32"), std::string::npos)
+      << found;
+}
+
+TEST(TopKBlock, RefusesDamagedMessages) {
+  const auto codec = make_codec("topk-block:keep=2,side=3,run=9,short=full");  // 20 bytes, 2 · 4 bits, 2 · 2 bits
+  const std::vector<std::byte> whole = encoded(*codec, Tensor::from<float>({9}, {0, 0, 5, 0, 0, 0, 0, 4, 0}));
+  ASSERT_EQ(whole.size(), 22u);
+  EXPECT_EQ(whole[20], std::byte{0x27});
+  const auto refusal = [&](size_t at, uint8_t byte) {
+    std::vector<std::byte> damaged = whole;
+    damaged[at] = std::byte{byte};
+    Tensor total = Tensor::zeros({9});
+    return message_of<Error>([&] { codec->decode_add(tag(), damaged, total); });
+  };
+  const auto says = [](const std::string& found, const char* expected) {
+    EXPECT_NE(found.find(expected), std::string::npos) << found;
+  };
+  says(refusal(20, 0x29), "block 0 of a message keeps element 9 after 2, expected rising ones below 9");
+  says(refusal(20, 0x22), "block 0 of a message keeps element 2 after 2");
+  says(refusal(21, 0xff), "a message has 4 bits after its values that are not all 0");
+  says(refusal(3, 0x7f), "a message has a table that is not finite");
+  says(refusal(20, 0x29), "tensor 'conv1.weight'");
 }
 
 }  // namespace

@@ -121,15 +121,16 @@ TEST_P(Exchanges, GiveTheMeanOfWhatEachRankCodes) {
 
 // Rank 0 keeps elements 0 and 1, and rank 1 keeps 1 and 2. `allgather` divides all of them by two.
 TEST(AllGatherSent, TakesTheMeanOverTheRanksThatSentAnElement) {
-  expect_on_ranks(2, [](Communicator& c) {
-    const auto codec = make_codec("topk:ratio=0.5");
-    const Tensor g = c.rank() == 0 ? Tensor::from<float>({4}, {8, 6, 1, 0}) : Tensor::from<float>({4}, {1, 2, -4, 0});
-    const auto means = [&](const char* exchange) {
-      return make_exchange(exchange, *codec, c)->start({{{"w", {}}, g}})()[0].to_vector<float>();
-    };
-    EXPECT_EQ(means("allgather-sent"), (std::vector<float>{8, 4, -4, 0}));
-    EXPECT_EQ(means("allgather"), (std::vector<float>{4, 4, -2, 0}));
-  });
+  for (const char* spec : {"topk:ratio=0.5", "topk-block:keep=2,side=2,bits=32"})
+    expect_on_ranks(2, [spec](Communicator& c) {
+      const auto codec = make_codec(spec);
+      const Tensor g = c.rank() == 0 ? Tensor::from<float>({4}, {8, 6, 1, 0}) : Tensor::from<float>({4}, {1, 2, -4, 0});
+      const auto means = [&](const char* exchange) {
+        return make_exchange(exchange, *codec, c)->start({{{"w", {}}, g}})()[0].to_vector<float>();
+      };
+      EXPECT_EQ(means("allgather-sent"), (std::vector<float>{8, 4, -4, 0}));
+      EXPECT_EQ(means("allgather"), (std::vector<float>{4, 4, -2, 0}));
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Exchanges, testing::Combine(testing::ValuesIn(kPairs), testing::Values(1, 2, 3, 4, 8)));
