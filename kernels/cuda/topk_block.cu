@@ -93,7 +93,7 @@ __global__ void choose_kernel(const float* g, const __grid_constant__ TopKBlockL
     if (is_kept) {
       places[next + kept.before] = static_cast<uint32_t>(i);
       values[next + kept.before] = g[layout.grid.at(block, i)];
-      if (magnitude >= kInfinityBits) *broken = 1;  // all threads that write write the same
+      if (magnitude >= kInfinityBits) *broken = 1;  // several threads may store the same 1
     }
     equals -= ties.all;
     next += kept.all;
