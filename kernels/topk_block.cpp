@@ -85,15 +85,26 @@ void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code) {
 void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float* y) {
   const char* const operation = "topk_block_decode_add";
   const ValueTable table = table_of(layout, code);
-  const int64_t elements = layout.grid.elements(block);
-  int64_t last = -1;
-  for (int64_t i = 0; i < layout.kept(block); ++i) {
-    const auto [place, value] = kept_element(layout, code, table, block, i);
-    check(place > last && place < elements, operation, ": block ", block, " of a message keeps element ", place,
-          " after ", last, ", expected rising ones below ", elements);
-    check(magnitude_bits(value) < kInfinityBits, operation, ": a message holds a value that is not finite");
-    y[layout.grid.at(block, place)] += value;
-    last = place;
+  const BlockGrid& grid = layout.grid;
+  const int64_t elements = grid.elements(block), kept = layout.kept(block);
+  float* const begin = y + grid.at(block, 0);
+  const auto width = static_cast<uint32_t>(grid.width(block));
+  constexpr int64_t kSome = 64;
+  int64_t last = -1, at[kSome];
+  float values[kSome];
+  for (int64_t first = 0; first < kept; first += kSome) {
+    const int64_t count = std::min(kSome, kept - first);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto [place, value] = kept_element(layout, code, table, block, first + i);
+      check(place > last && place < elements, operation, ": block ", block, " of a message keeps element ", place,
+            " after ", last, ", expected rising ones below ", elements);
+      check(magnitude_bits(value) < kInfinityBits, operation, ": a message holds a value that is not finite");
+      at[i] = place / width * grid.columns + place % width;
+      values[i] = value;
+      last = place;
+    }
+    // Additions of their own, because many of them can then wait for memory at the same time.
+    for (int64_t i = 0; i < count; ++i) begin[at[i]] += values[i];
   }
 }
 
