@@ -152,7 +152,7 @@ class MessageCodec {
   /// This rank's own scalers: f32 [scalers of all gradients], on the CPU; empty if the codec has none.
   virtual Tensor scalers(const FusedGradients& message) const = 0;
   /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
-  /// scalers.
+  /// scalers. Can change the codec's residuals.
   virtual Tensor encode(const FusedGradients& message, const Tensor& shared) = 0;
   /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
   /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a message is not valid,

@@ -122,7 +122,7 @@ class BlockTopK final : public WholeMessageCodec {
 };
 
 std::unique_ptr<GradientCodec> make_topk_block(CodecOptions& options) {
-  constexpr int64_t kMost = 1 << 12;
+  constexpr int64_t kMost = kernels::kMostTopKBlockSide;
   kernels::TopKBlockOptions o;
   o.keep = options.integer("keep", o.keep, 1, kMost * kMost);
   o.side = options.integer("side", o.side, 1, kMost);
