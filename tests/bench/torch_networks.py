@@ -22,6 +22,8 @@ from make_models import BN_INCEPTION, GOOGLENET, GoogLeNet, Vgg  # tests compare
 BATCH, CLASSES = 16, 1000
 NETWORKS = {
     "vgg_a": lambda: Vgg("A", 1, 64, 4096, 49, CLASSES, 0.5),
+    "vgg12": lambda: Vgg(12, 2, 64, 4096, 49, CLASSES, 0.5),
+    "vgg16": lambda: Vgg(16, 1, 64, 4096, 49, CLASSES, 0.5),
     "vgg19": lambda: Vgg(19, 0, 64, 4096, 49, CLASSES, 0.5),
     "googlenet": lambda: GoogLeNet(GOOGLENET, CLASSES, 0.2),
     "bn_inception": lambda: GoogLeNet(BN_INCEPTION, CLASSES),

@@ -82,6 +82,10 @@ void add_training_steps(std::vector<Case>& cases) {
   add_model<networks::OneTowerAlexNet>(cases, "alexnet224", {{3, 224, 224}, 1000, 32});
   const Task photos = {{3, 224, 224}, 1000, 16};
   add_model<networks::Vgg>(cases, "vgg_a", photos, {.norm = networks::VggNorm::convolutions});
+  add_model<networks::Vgg>(cases, "vgg12", photos,
+                           {.depth = networks::VggDepth::twelve, .norm = networks::VggNorm::all});
+  add_model<networks::Vgg>(cases, "vgg16", photos,
+                           {.depth = networks::VggDepth::sixteen, .norm = networks::VggNorm::convolutions});
   add_model<networks::Vgg>(cases, "vgg19", photos, {.depth = networks::VggDepth::nineteen});
   add_model<networks::GoogLeNet>(cases, "googlenet", photos);
   add_model<networks::GoogLeNet>(cases, "bn_inception", photos,
