@@ -83,8 +83,8 @@ class IstTable2 final : public Experiment {
     }
     const Chart charts[] = {chart(results)};
     return {.text = setting() + "\n" + markdown_table(rows),
-            .figures = {{"precision.svg",
-                         draw_charts("IST, Table 2: precision by width", "the whole model on test samples", charts)}}};
+            .figures = {{"precision.svg", draw_charts("IST, Table 2: precision by dimension",
+                                                      "the whole model on test samples", charts)}}};
   }
 
  private:
