@@ -19,7 +19,9 @@ double round_step(double raw) {
 }
 
 constexpr double kPanelWidth = 460, kPanelHeight = 300;
-constexpr double kLeft = 64, kRight = 24, kTop = 128, kBottom = 56;
+constexpr double kLeft = 64, kRight = 24, kBottom = 56;
+constexpr double kPanelTop = 58;      // from the last line of text to a panel: its title and its legend
+constexpr double kMarker = 3.5;       // the radius of a point
 constexpr size_t kMostPoints = 1200;  // per line: more than the width of a panel in pixels
 
 std::string escape(const std::string& text) {
@@ -81,7 +83,7 @@ class Panel {
 
   std::string draw() {
     text_ = fmt::format("<clipPath id=\"panel{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
-                        index_, left_, top_ - 4, kPanelWidth + 5, kPanelHeight + 4);
+                        index_, left_ - kMarker, top_ - kMarker, kPanelWidth + 2 * kMarker, kPanelHeight + 2 * kMarker);
     label(left_, top_ - 34, chart_.title, "class=\"title\"");
     draw_grid();
     text_ += fmt::format("<g clip-path=\"url(#panel{})\">\n", index_);
@@ -145,8 +147,8 @@ class Panel {
     text_ += "\"/>\n";
     if (!series.markers) return;
     for (const auto& [x, y] : points)
-      text_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>\n", pixel_x(x), pixel_y(y),
-                           series.color);
+      text_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", pixel_x(x), pixel_y(y),
+                           kMarker, series.color);
   }
 
   void draw_legend() {
@@ -232,18 +234,23 @@ std::optional<std::pair<double, double>> extent(std::span<const Series> lines, d
 }
 
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts) {
-  constexpr double kLine = 16, kCharacter = 6.2;
   const double panel = kLeft + kPanelWidth + kRight, width = panel * static_cast<double>(charts.size());
-  const auto lines = wrap(subheading, static_cast<size_t>((width - kLeft - kRight) / kCharacter));
-  const double top = kTop + kLine * std::max(0.0, static_cast<double>(lines.size()) - 1);
+  double y = 34;
+  std::string text;
+  const auto write = [&](const std::string& whole, double character, double line, const char* attributes) {
+    for (const std::string& part : wrap(whole, static_cast<size_t>((width - kLeft - kRight) / character))) {
+      text += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", kLeft, y, attributes, escape(part));
+      y += line;
+    }
+  };
+  write(heading, 10.8, 24, " class=\"heading\"");
+  y -= 4;  // a smaller font
+  write(subheading, 6.2, 16, "");
+  const double top = y + kPanelTop;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
-      "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
-      "<text x=\"{3}\" y=\"34\" class=\"heading\">{4}</text>\n",
-      width, top + kPanelHeight + kBottom, kStyle, kLeft, escape(heading));
-  for (size_t i = 0; i < lines.size(); ++i)
-    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft, 54 + kLine * static_cast<double>(i),
-                       escape(lines[i]));
+      "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n{3}",
+      width, top + kPanelHeight + kBottom, kStyle, text);
   for (size_t i = 0; i < charts.size(); ++i)
     svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top).draw();
   return svg + "</svg>\n";

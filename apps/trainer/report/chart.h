@@ -62,7 +62,7 @@ struct Chart {
 std::optional<std::pair<double, double>> extent(std::span<const Series> lines,
                                                 double Point::*coordinate = &Point::second);
 
-/// Draws the charts side by side as an SVG image, with a heading and smaller text below it, wrapped into lines.
+/// Draws the charts side by side as an SVG image, with a heading and smaller text below it, both wrapped into lines.
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts);
 
 // Colors of the series of a figure. Bounds and references are grey; counted values beside them have the ink color.

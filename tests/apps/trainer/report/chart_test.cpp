@@ -78,6 +78,20 @@ TEST(Chart, WrapsALongSubheadingAndGrowsByItsLines) {
   EXPECT_NE(svg.find("height=\"500\""), std::string::npos);
 }
 
+TEST(Chart, WrapsALongHeadingAboveTheRest) {
+  const Chart chart{.title = "title", .x_label = "step", .series = {}};
+  const std::string first(30, 'x'), second(30, 'y');
+  const std::string svg = draw_charts(first + " " + second, "below", {&chart, 1});
+  const auto line_with = [&](const std::string& text) {
+    const size_t end = svg.find(">" + text + "</text>"), begin = svg.rfind("<text", end);
+    return svg.substr(begin, end - begin);
+  };
+  EXPECT_EQ(line_with(first), "<text x=\"64\" y=\"34\" class=\"heading\"");
+  EXPECT_EQ(line_with(second), "<text x=\"64\" y=\"58\" class=\"heading\"");
+  EXPECT_EQ(line_with("below"), "<text x=\"64\" y=\"78\"");
+  EXPECT_NE(svg.find("height=\"508\""), std::string::npos);
+}
+
 TEST(Chart, SpacesItsLegendByCharacters) {
   const auto place_behind = [](const std::string& label) {
     const Chart chart{.title = "title", .x_label = "step", .series = {{label, kBlue, {}}, {"next", kOrange, {}}}};
