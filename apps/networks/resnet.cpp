@@ -9,7 +9,7 @@ namespace {
 enum class ShortcutChoice : uint8_t { paper, a, b };
 constexpr Words<3> words_of(ShortcutChoice) { return {"paper", "A", "B"}; }
 
-/// --width: channels, as a part of the paper's.
+/// --width and --inner-width: channels, as a part of the paper's.
 enum class WidthChoice : uint8_t { whole, half, quarter };
 constexpr Words<3> words_of(WidthChoice) { return {"1", "0.5", "0.25"}; }
 
@@ -20,6 +20,7 @@ std::unique_ptr<Layer> make_resnet(const ModelSpec& spec) {
       .width = ResNetStages::of_depth(depth).width >> static_cast<int>(spec.choice<WidthChoice>("width")),
       .channels = spec.images.channels,
       .classes = spec.images.classes,
+      .inner_divisor = int64_t{1} << static_cast<int>(spec.choice<WidthChoice>("inner-width")),
       .branch_divisor = spec.counts.at("branch-divisor")};
   options.stem = spec.choice<Stem>("stem");
   const auto shortcut = spec.choice<ShortcutChoice>("shortcut");
@@ -64,7 +65,10 @@ const Network& resnet() {
       .choices = {choice_of<Stem>("stem", "First layers: 3x3, or 7x7 and pooling"),
                   choice_of<ShortcutChoice>(
                       "shortcut", "Between stages: A pads with zeros, B projects; paper: A for 20 to 56 and 110"),
-                  choice_of<WidthChoice>("width", "Channels of all layers, as a part of the paper's")},
+                  choice_of<WidthChoice>("width", "Channels of all layers, as a part of the paper's"),
+                  choice_of<WidthChoice>(
+                      "inner-width",
+                      "Channels within blocks, as a part of the others; 0.5 is a subnet of two workers")},
       .counts = {{.flag = "depth",
                   .value = 20,
                   .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"},

@@ -22,9 +22,12 @@ enum class Shortcut : uint8_t {
 };
 
 struct BlockOptions {
-  int64_t in = 1, width = 1, stride = 1;  ///< `width`: channels of the 3×3 convolution
+  int64_t in = 1, width = 1, stride = 1;  ///< `width`: channels of the paper's 3×3 convolution
   Shortcut shortcut = Shortcut::projection;
-  int64_t branch_divisor = 1;  ///< see ResNet::Options
+  int64_t inner_divisor = 1, branch_divisor = 1;  ///< see ResNet::Options
+
+  /// Channels between the convolutions.
+  int64_t inner() const { return width / inner_divisor; }
 
   /// Whether the shortcut of a block with `out` output channels leaves x as it is.
   bool passes_x(int64_t out) const { return stride == 1 && in == out; }
@@ -90,9 +93,9 @@ struct BasicBlock final : Layer {
   static constexpr int64_t kExpansion = 1;  ///< output channels of the block, per channel of its width
 
   explicit BasicBlock(const Options& o)
-      : conv1(add<Conv2d>("conv1", residual_convolution(o.in, o.width, 3, o.stride))),
-        bn1(add<BatchNorm2d>("bn1", {.features = o.width, .relu = true})),
-        conv2(add<Conv2d>("conv2", residual_convolution(o.width, o.width, 3))),
+      : conv1(add<Conv2d>("conv1", residual_convolution(o.in, o.inner(), 3, o.stride))),
+        bn1(add<BatchNorm2d>("bn1", {.features = o.inner(), .relu = true})),
+        conv2(add<Conv2d>("conv2", residual_convolution(o.inner(), o.width, 3))),
         bn2(add<BatchNorm2d>("bn2", {.features = o.width, .relu = true})),
         branch_divisor(o.passes_x(o.width) ? o.branch_divisor : 1) {
     build_shortcut(downsample, o, o.width);
@@ -117,11 +120,11 @@ struct Bottleneck final : Layer {
   static constexpr int64_t kExpansion = 4;
 
   explicit Bottleneck(const Options& o)
-      : conv1(add<Conv2d>("conv1", residual_convolution(o.in, o.width, 1))),
-        bn1(add<BatchNorm2d>("bn1", {.features = o.width, .relu = true})),
-        conv2(add<Conv2d>("conv2", residual_convolution(o.width, o.width, 3, o.stride))),
-        bn2(add<BatchNorm2d>("bn2", {.features = o.width, .relu = true})),
-        conv3(add<Conv2d>("conv3", residual_convolution(o.width, kExpansion * o.width, 1))),
+      : conv1(add<Conv2d>("conv1", residual_convolution(o.in, o.inner(), 1))),
+        bn1(add<BatchNorm2d>("bn1", {.features = o.inner(), .relu = true})),
+        conv2(add<Conv2d>("conv2", residual_convolution(o.inner(), o.inner(), 3, o.stride))),
+        bn2(add<BatchNorm2d>("bn2", {.features = o.inner(), .relu = true})),
+        conv3(add<Conv2d>("conv3", residual_convolution(o.inner(), kExpansion * o.width, 1))),
         bn3(add<BatchNorm2d>("bn3", {.features = kExpansion * o.width, .relu = true})),
         branch_divisor(o.passes_x(kExpansion * o.width) ? o.branch_divisor : 1) {
     build_shortcut(downsample, o, kExpansion * o.width);
@@ -179,6 +182,9 @@ struct ResNet final : Layer, SubnetModel {
     int64_t classes = 10;
     Stem stem = Stem::cifar;
     std::optional<Shortcut> shortcut = {};  ///< unset: as in the paper, option A for three stages
+    /// A divisor of the width. The channels between the convolutions of every block are the paper's divided by this: a
+    /// subnet of filters, with this number of workers (IST).
+    int64_t inner_divisor = 1;
     /// In an evaluation, the branch of a block whose shortcut changes nothing counts 1/branch_divisor. This is for
     /// subnets that have 1/branch_divisor of these blocks each (ResIST).
     int64_t branch_divisor = 1;
@@ -237,6 +243,8 @@ struct ResNet final : Layer, SubnetModel {
   static ResNetStages stages_of(const Options& options) {
     ResNetStages found = ResNetStages::of_depth(options.depth);
     found.width = options.width.value_or(found.width);
+    check_input(options.inner_divisor >= 1 && found.width % options.inner_divisor == 0, "ResNet: found inner divisor ",
+                options.inner_divisor, ", expected a divisor of the width ", found.width);
     return found;
   }
   Conv2d::Options stem_convolution(const Options& options) const {
@@ -267,6 +275,7 @@ inline int64_t ResNet::add_layers(const Options& options) {
   BlockOptions block{.in = stages.width,
                      .width = stages.width,
                      .shortcut = options.shortcut.value_or(usual),
+                     .inner_divisor = options.inner_divisor,
                      .branch_divisor = options.branch_divisor};
   for (const int64_t count : stages.blocks) {
     if (stages.bottleneck)

@@ -160,10 +160,17 @@ TEST(ResNet, HasTheParametersOfItsDepth) {
   EXPECT_EQ(parameters_of(ResNet({.depth = 56})), 853'018);
   EXPECT_EQ(parameters_of(ResNet({.depth = 110})), 1'727'962);
   EXPECT_EQ(parameters_of(ResNet({.depth = 20, .shortcut = Shortcut::projection})), 272'474);
+  // Half of the weights of the blocks' convolutions, and half of the first normalisations, are left.
+  EXPECT_EQ(parameters_of(ResNet({.depth = 20, .inner_divisor = 2})), 269'722 - 267'264 / 2 - 672 / 2);
   // torchvision has the same counts.
   EXPECT_EQ(parameters_of(ResNet({.depth = 18, .classes = 1000, .stem = Stem::imagenet})), 11'689'512);
   EXPECT_EQ(parameters_of(ResNet({.depth = 50, .classes = 1000, .stem = Stem::imagenet})), 25'557'032);
   EXPECT_EQ(parameters_of(ResNet({.depth = 152, .classes = 1000, .stem = Stem::imagenet})), 60'192'808);
+}
+
+TEST(ResNet, RefusesAnInnerWidthThatIsNotWhole) {
+  EXPECT_EQ(message_of<InputError>([] { networks::ResNet resnet({.width = 2, .inner_divisor = 4}); }),
+            "ResNet: found inner divisor 4, expected a divisor of the width 2");
 }
 
 TEST(ResNet, RefusesADepthThatNobodyBuilt) {

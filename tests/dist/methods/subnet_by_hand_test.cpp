@@ -184,6 +184,19 @@ TEST(SubnetsByHand, ComputeWhatTheWholeNetworkComputesWithoutTheRest) {
   }
 }
 
+TEST(SubnetsByHand, OfFiltersHaveTheShapesOfAnInnerDivisor) {
+  for (const int64_t depth : {18, 50}) {
+    ResNet::Options narrow = small(depth);
+    narrow.inner_divisor = 2;
+    const auto whole = make(small(depth)), divided = make(narrow);
+    const SubnetCuts numbers(whole->subnet_plan(SubnetScope::filters), *whole);
+    const auto subnet = subnet_of<float>(*whole, small(depth), filter_cuts(*whole, draw_subnets(numbers, 2, 1, 0), 1));
+    const StateDict expected = subnet->state(), found = divided->state();
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [name, tensor] : found) EXPECT_EQ(tensor.shape(), expected.at(name).shape()) << name;
+  }
+}
+
 /// The models of two ranks after two rounds of two steps each, trained by themselves and merged by plain loops.
 Values trained_by_hand(const Case& c) {
   constexpr int kRanks = 2;
