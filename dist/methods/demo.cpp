@@ -7,6 +7,7 @@
 #include "tern/dist/methods/replicas.h"
 #include "tern/kernels/blocks.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/matmul.h"
 
 namespace tern {
@@ -36,19 +37,27 @@ void transform_columns(const Tensor& x, const Tensor& c, bool inverse) {
   x.copy_from(y);
 }
 
+/// The sign of each element, and 0 for 0: the gradient of |x|.
+Tensor signs_of(const Tensor& x) {
+  Tensor ones = Tensor::empty_like(x), signs = Tensor::empty_like(x);
+  kernels::fill(ones, 1);
+  kernels::abs_backward(x, ones, signs);
+  return signs;
+}
+
 }  // namespace
 
-const Tensor& BlockDct::cosines(int64_t n) {
-  Tensor& c = cosines_[n];
-  if (c.defined()) return c;
-  c = Tensor::empty({n, n});
+const Tensor& BlockDct::cosines(int64_t n, Device device) {
+  Tensor& kept = cosines_[n];
+  if (kept.defined() && kept.device() == device) return kept;
+  const Tensor c = Tensor::empty({n, n});
   const auto count = static_cast<double>(n);
   for (int64_t k = 0; k < n; ++k)
     for (int64_t j = 0; j < n; ++j) {
       const double angle = std::numbers::pi * static_cast<double>((2 * j + 1) * k) / (2 * count);
       c.data<float>()[k * n + j] = static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / count) * std::cos(angle));
     }
-  return c;
+  return kept = c.to(device);
 }
 
 void BlockDct::apply(Tensor& x, bool inverse) {
@@ -57,12 +66,12 @@ void BlockDct::apply(Tensor& x, bool inverse) {
   const int64_t width = grid.tile_columns, rest = grid.columns % width;  // only a vector has a rest
   const int64_t whole = x.numel() - rest;
   const Tensor flat = x.reshape({x.numel()});
-  transform_rows(flat.slice(0, whole).reshape({whole / width, width}), cosines(width), inverse);
-  if (rest > 0) transform_rows(flat.slice(whole, x.numel()).reshape({1, rest}), cosines(rest), inverse);
+  transform_rows(flat.slice(0, whole).reshape({whole / width, width}), cosines(width, x.device()), inverse);
+  if (rest > 0) transform_rows(flat.slice(whole, x.numel()).reshape({1, rest}), cosines(rest, x.device()), inverse);
   if (grid.tile_rows == 1) return;
   const Tensor matrix = x.reshape({grid.rows, grid.columns});
   for (int64_t row = 0; row < grid.rows; row += grid.tile_rows)
-    transform_columns(matrix.slice(row, row + grid.tile_rows), cosines(grid.tile_rows), inverse);
+    transform_columns(matrix.slice(row, row + grid.tile_rows), cosines(grid.tile_rows, x.device()), inverse);
 }
 
 DeMo::DeMo(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
@@ -82,8 +91,8 @@ void DeMo::step() {
   check(step_.has_value(), "demo: step without begin_step");
   for (size_t i = parameters_.size(); i-- > 0;) {
     const Tensor gradient = needed_gradient(parameters_[i], "demo", *step_);
-    Tensor coefficients = Tensor::empty(gradient.shape());
-    coefficients.copy_from(gradient);
+    Tensor coefficients = Tensor::empty(gradient.shape(), {.device = gradient.device()});
+    kernels::convert(gradient, coefficients);
     kernels::scale(coefficients, local_.learning_rate(), coefficients);
     dct_.transform(coefficients);
     averaging_.give(i, coefficients);
@@ -91,10 +100,9 @@ void DeMo::step() {
   std::vector<Tensor> means = averaging_.finish();
   for (size_t i = 0; i < means.size(); ++i) {
     dct_.restore(means[i]);
-    for (float& value : means[i].span<float>()) value = static_cast<float>((value > 0) - (value < 0));
     Parameter& parameter = *parameters_[i].parameter;
     Tensor gradient = Tensor::empty_like(parameter.value());
-    gradient.copy_from(means[i]);
+    kernels::convert(signs_of(means[i]), gradient);
     parameter.set_gradient(gradient);
   }
   local_.step();

@@ -14,14 +14,15 @@ class BlockDct {
  public:
   BlockDct(int64_t side, int64_t run) : side_(side), run_(run) {}
 
-  /// Transforms x, f32, row-major, on the CPU, in place.
+  /// Transforms x, f32, row-major, in place, on its device.
   void transform(Tensor& x) { apply(x, false); }
   /// Undoes `transform`.
   void restore(Tensor& x) { apply(x, true); }
 
  private:
   void apply(Tensor& x, bool inverse);
-  const Tensor& cosines(int64_t n);
+  /// C of n × n on this device.
+  const Tensor& cosines(int64_t n, Device device);
 
   int64_t side_, run_;
   std::map<int64_t, Tensor> cosines_;

@@ -9,6 +9,7 @@
 #include "tern/core/error.h"
 #include "tests/dist/codec/codec_support.h"
 #include "tests/dist/methods/training_support.h"
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
 
 namespace tern::test {
@@ -69,6 +70,22 @@ TEST(BlockDct, KeepTheNormOfAnyShapeAndUndoThemselves) {
     EXPECT_NEAR(squared_norm(x), squared_norm(before), 1e-4 * (1 + squared_norm(before))) << to_string(shape);
     dct.restore(x);
     EXPECT_LT(squared_distance(x, before), 1e-8) << to_string(shape);
+  }
+}
+
+TEST(CudaBlockDct, IsTheCpus) {
+  if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  BlockDct dct(64, 64);  // one for both devices
+  for (const Shape& shape : {Shape{100}, Shape{67, 3}, Shape{128, 96}, Shape{20, 6, 5, 5}, Shape{0}}) {
+    Tensor here = gaussian(shape), there = here.to(kCuda);
+    const Tensor before = here.clone();
+    dct.transform(here);
+    dct.transform(there);
+    EXPECT_EQ(there.device(), kCuda);
+    EXPECT_LT(squared_distance(there.to(Device{}), here), 1e-8) << to_string(shape);
+    dct.restore(there);
+    EXPECT_LT(squared_distance(there.to(Device{}), before), 1e-8) << to_string(shape);
   }
 }
 
