@@ -188,6 +188,10 @@ Tensor Tensor::to(MemoryFormat format) const {
   return copy;
 }
 
+void Tensor::check_on_cpu() const {
+  check(on_cpu(*this), "elements of a tensor on ", device(), " are not in the memory of the CPU; copy it by `to`");
+}
+
 void Tensor::copy_from(const Tensor& source) const {
   check(source.shape_ == shape_, "copy: source has shape ", source.shape_, ", target ", shape_);
   mark_written();

@@ -65,8 +65,10 @@ class Tensor {
   template <class T>
   T* data() const;
   void* raw_data() const;
+  /// The same for loops over the elements. Throws if the tensor is not on the CPU.
   template <class T>
   std::span<T> span() const {
+    check_on_cpu();
     return {data<T>(), static_cast<size_t>(numel())};
   }
   /// The element of a tensor with exactly one element, converted to double. Waits for the device.
@@ -108,6 +110,7 @@ class Tensor {
 
  private:
   Tensor(std::shared_ptr<Storage> storage, size_t byte_offset, const Shape& shape, DType dtype, MemoryFormat format);
+  void check_on_cpu() const;
 
   std::shared_ptr<Storage> storage_;
   size_t byte_offset_ = 0;

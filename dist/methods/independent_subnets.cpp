@@ -76,7 +76,7 @@ void IndependentSubnets::begin_round(int64_t round) {
 }
 
 void IndependentSubnets::end_round() {
-  store_.upload(parts_, everything(),
+  store_.upload(parts_, cut_tensors(everything()),
                 {.received = received_.size() != 0 ? &received_ : nullptr,
                  .codec = codec_.get(),
                  .seed = options_.seed,
@@ -94,7 +94,7 @@ void IndependentSubnets::consolidate() {
   } else {
     subnet_ = everything();
     SubnetStore ended = store_.clone();
-    ended.upload(parts_, subnet_, {.account = Account::overhead});
+    ended.upload(parts_, cut_tensors(subnet_), {.account = Account::overhead});
     const StateDict rest = average_of_uncut(model_, cuts_, communicator_, Account::overhead, wait_);
     install(ended.gather());
     install(rest);
@@ -109,7 +109,14 @@ void IndependentSubnets::draw(int64_t round) {
 
 void IndependentSubnets::keep_whole() {
   const bool travels = options_.momentum == SubnetMomentum::travel;
-  store_.keep(travels ? everything() : model_.state(), parameters_);
+  store_.keep(cut_tensors(travels ? everything() : model_.state()), parameters_);
+}
+
+StateDict IndependentSubnets::cut_tensors(const StateDict& all) const {
+  StateDict cut;
+  for (const auto& [name, tensor] : all)
+    if (cuts_.find(name) != nullptr) cut.add(name, tensor.to(Device{}));
+  return cut;
 }
 
 StateDict IndependentSubnets::everything() {
@@ -123,9 +130,9 @@ void IndependentSubnets::install(const StateDict& values) {
   for (const auto& [name, tensor] : local_.state())
     if (name.starts_with(kStepState)) counts.add(name, tensor);
   for (const auto& [name, parameter] : model_.parameters())
-    if (const Tensor* value = values.find(name)) parameter->set_value(*value);
+    if (const Tensor* value = values.find(name)) parameter->set_value(value->to(parameter->value().device()));
   for (const auto& [name, buffer] : model_.buffers())
-    if (const Tensor* value = values.find(name)) *buffer = *value;
+    if (const Tensor* value = values.find(name)) *buffer = value->to(buffer->device());
   // If shapes have changed, the optimizer has made new state. The new state continues the old step counts.
   for (const auto& [name, tensor] : local_.state()) {
     if (const Tensor* value = values.find(std::string(kOptimizerPrefix) + name))

@@ -25,6 +25,8 @@ enum class SubnetMomentum : uint8_t {
 /// return. The tensors that are not cut (parameters and buffers) are averaged in f32. Nothing is rescaled: batch
 /// normalisation replaces the factor of equation (2), as in section 3.3. All ranks begin with the same model.
 ///
+/// The model may be on any device. The ranks exchange slices through the memory of the CPU.
+///
 /// `consolidate` makes the model the whole model, as if the round ended there; it sends f32, whatever the codec. The
 /// next step continues with the subnets, so that an evaluation changes no later loss. Take a checkpoint after it, on
 /// every rank.
@@ -64,6 +66,9 @@ class IndependentSubnets final : public DistributedOptimizer {
   void keep_whole();
   /// Model and optimizer state. Shares storage with both.
   StateDict everything();
+  /// Those of `all` that are cut, on the CPU: the tensors themselves, or copies if they are on another device.
+  StateDict cut_tensors(const StateDict& all) const;
+  /// Puts the values into model and optimizer, on their device.
   void install(const StateDict& values);
 
   Options options_;

@@ -45,6 +45,12 @@ std::vector<NamedBuffer> floating_buffers(Module& model) {
   return buffers;
 }
 
+Tensor copy_on_cpu(const Tensor& tensor) {
+  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), Device{}, tensor.format()});
+  copy.copy_from(tensor);
+  return copy;
+}
+
 StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,
                            double& wait) {
   StateDict rest;
@@ -52,7 +58,7 @@ StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& 
   std::vector<int64_t> counters;
   for (const auto& [name, tensor] : model.state()) {
     if (cuts.find(name) != nullptr) continue;
-    rest.add(name, tensor.clone());
+    rest.add(name, copy_on_cpu(tensor));
     if (is_floating(tensor.dtype()))
       elements += tensor.numel();
     else

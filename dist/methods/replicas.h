@@ -26,8 +26,11 @@ void check_after_round(Communicator& communicator, const std::vector<NamedParame
 /// The floating-point buffers (statistics), without the counts.
 std::vector<NamedBuffer> floating_buffers(Module& model);
 
-/// The mean over all ranks of every tensor of `model` that `cuts` leaves whole, and of counts the largest; new tensors.
-/// Adds the seconds of waiting to `wait`.
+/// A copy on the CPU.
+Tensor copy_on_cpu(const Tensor& tensor);
+
+/// The mean over all ranks of every tensor of `model` that `cuts` leaves whole, and of counts the largest; new tensors,
+/// on the CPU. Adds the seconds of waiting to `wait`.
 StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,
                            double& wait);
 

@@ -71,6 +71,7 @@ Shape TensorSlice::shape_in(const Shape& whole) const {
 }
 
 Tensor take(const Tensor& x, const TensorSlice& slice) {
+  check(x.device() == Device{}, "take: x is on ", x.device(), ", expected the CPU");
   Tensor y = Tensor::empty(slice.shape_in(x.shape()));
   const float* from = x.data<float>();
   float* to = y.data<float>();
@@ -80,6 +81,8 @@ Tensor take(const Tensor& x, const TensorSlice& slice) {
 
 void put(const Tensor& y, const TensorSlice& slice, const Tensor& x) {
   check(y.shape() == slice.shape_in(x.shape()), "put: y is ", y.shape(), ", the slice ", slice.shape_in(x.shape()));
+  check(x.device() == Device{} && y.device() == Device{}, "put: y is on ", y.device(), ", x on ", x.device(),
+        ", expected the CPU");
   const float* from = y.data<float>();
   float* to = x.data<float>();
   visit_runs(x.shape(), slice, [=](int64_t at, int64_t of, int64_t count) { std::copy_n(from + of, count, to + at); });

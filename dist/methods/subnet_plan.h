@@ -24,9 +24,9 @@ struct TensorSlice {
   Shape shape_in(const Shape& whole) const;
 };
 
-/// A copy of the slice of x. f32, row-major, on the CPU.
+/// A copy of the slice of x. Both are f32, row-major, on the CPU.
 Tensor take(const Tensor& x, const TensorSlice& slice);
-/// Copies y into the slice of x. The shape of y is `slice.shape_in(x.shape())`. The rest of x stays.
+/// Copies y into the slice of x, both on the CPU. The shape of y is `slice.shape_in(x.shape())`. The rest of x stays.
 void put(const Tensor& y, const TensorSlice& slice, const Tensor& x);
 
 /// What independent subnet training partitions. Everything else is shared and averaged.

@@ -70,7 +70,9 @@ TEST_F(CudaStep, OfEachMethodHasTheCpusLosses) {
       {"--method", "sparseloco", "--local-steps", "2"},
       {"--method", "noloco", "--local-steps", "2"},
       {"--method", "demo", "--optimizer", "sgd", "--lr", "0.001"},
-      {"--method", "ist", "--local-steps", "2"}};
+      {"--method", "ist", "--local-steps", "2"},
+      {"--method", "ist", "--local-steps", "2", "--exchange", "coordinator", "--ist-momentum", "travel"},
+      {"--method", "ist", "--local-steps", "2", "--codec", "qsgd:bits=8"}};
   for (const auto& method : methods) {
     SCOPED_TRACE(testing::PrintToString(method));
     auto flags = method;
