@@ -88,6 +88,16 @@ TEST_F(TrainMlp, SaysWhatSubnetsWithoutNormalizationLose) {
   EXPECT_FALSE(says({"--method", "local-sgd", "--norm", "none"}));
 }
 
+TEST_F(TrainMlp, SaysThatTheNormalizationOfOtherLayersDoesNotCount) {
+  const Outcome outcome = run_program({built_program("train_vgg"), "--depth", "A", "--stem", "cifar", "--data",
+                                       "shapes", "--iterations", "1", "--batch-size", "8", "--eval-batch-size", "1000",
+                                       "--threads", "1", "--workers", "2", "--method", "ist"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("--method ist cuts 'classifier.0', which has no batch or layer normalisation"),
+            std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked) {
   const auto loss = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--workers", "2", "--iterations", "20", "--hidden", "64", "--lr", "0.1", "--log",

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
+#include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/machine.h"
@@ -43,14 +45,22 @@ bool updates_in_backward(const TrainSettings& s, const Optimizer& optimizer, boo
   return optimizer.by_blocks() && !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
 }
 
-constexpr const char* kNoNormalization =
-    "--method ist: this model has no batch or layer normalisation. The input of its layers changes when subnets are "
-    "joined, so the whole model may be no better than one subnet (IST, section 3.3)";
-
-bool normalizes(Module& model) {
-  return std::ranges::any_of(model.modules(), [](const NamedModule& named) {
-    return dynamic_cast<const BatchNorm*>(named.module) || dynamic_cast<const LayerNorm*>(named.module);
-  });
+/// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
+std::string note_of_normalization(Module& model, SubnetScope scope) {
+  const auto* cut = dynamic_cast<const SubnetModel*>(&model);
+  if (cut == nullptr) return {};
+  std::set<std::string> norms;
+  for (const auto& [name, module] : model.modules())
+    if (dynamic_cast<const BatchNorm*>(module) || dynamic_cast<const LayerNorm*>(module)) norms.insert(name);
+  for (const auto& [layer, indices] : cut->subnet_plan(scope).layers)
+    if (std::ranges::none_of(indices, [&](const NeuronIndex& index) {
+          return norms.contains(index.tensor.substr(0, index.tensor.rfind('.')));
+        }))
+      return join(
+          {"--method ist cuts '", layer,
+           "', which has no batch or layer normalisation. The input of the layer behind it changes when subnets "
+           "are joined, so the whole model may be no better than one subnet (IST, section 3.3)"});
+  return {};
 }
 
 /// "--init-partial took 2 tensors: a, b; left of the file: none; not in the file: c"
@@ -169,8 +179,8 @@ void Trainer::train() {
   for (const auto& listener : listeners_) {
     listener->started(describe());
     if (settings_.init_partial) listener->noted(describe_copy(copied_));
-    if (settings_.method == TrainingMethod::ist && team_.size() > 1 && !normalizes(*model_))
-      listener->noted(kNoNormalization);
+    if (settings_.method == TrainingMethod::ist && team_.size() > 1)
+      if (const auto note = note_of_normalization(*model_, settings_.ist_scope); !note.empty()) listener->noted(note);
   }
   if (!at_epoch_end()) start_loader();
   while (true) {
