@@ -9,7 +9,7 @@ namespace {
 enum class ShortcutChoice : uint8_t { paper, a, b };
 constexpr Words<3> words_of(ShortcutChoice) { return {"paper", "A", "B"}; }
 
-/// --width and --inner-width: channels, as a part of the paper's.
+/// --width: channels of all layers; --inner-width: channels within blocks. Both are parts of the paper's.
 enum class WidthChoice : uint8_t { whole, half, quarter };
 constexpr Words<3> words_of(WidthChoice) { return {"1", "0.5", "0.25"}; }
 
@@ -68,7 +68,7 @@ const Network& resnet() {
                   choice_of<WidthChoice>("width", "Channels of all layers, as a part of the paper's"),
                   choice_of<WidthChoice>(
                       "inner-width",
-                      "Channels within blocks, as a part of the others; 0.5 is a subnet of two workers")},
+                      "Channels within blocks, as a part of the block's usual ones; 0.5: as a subnet of two workers")},
       .counts = {{.flag = "depth",
                   .value = 20,
                   .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"},

@@ -22,7 +22,7 @@ enum class Shortcut : uint8_t {
 };
 
 struct BlockOptions {
-  int64_t in = 1, width = 1, stride = 1;  ///< `width`: channels of the paper's 3×3 convolution
+  int64_t in = 1, width = 1, stride = 1;  ///< `width`: channels of the 3×3 convolution, if inner_divisor is 1
   Shortcut shortcut = Shortcut::projection;
   int64_t inner_divisor = 1, branch_divisor = 1;  ///< see ResNet::Options
 

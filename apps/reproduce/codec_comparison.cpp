@@ -162,7 +162,7 @@ std::string CodecComparison::figure(const Results& results) const {
   scores.x_range = {evaluated && evaluated->first < last ? evaluated->first : 0, last};
   scores.y_range = score_range(scores);
   for (int power = -2; power <= 6; ++power) sent.x_ticks.emplace_back(power, tick_label(std::pow(10, power)));
-  const bool has_losses = extent(loss.series).has_value();  // a kept run has none
+  const bool has_losses = extent(loss.series).has_value();  // false if all runs come from kept files
   const auto charts = has_losses ? std::vector{loss, scores, sent} : std::vector{scores};
   return draw_charts(
       plan_.title, fmt::format("{} · {} workers · {} steps · seed 1", plan_.data.name, plan_.workers, plan_.iterations),

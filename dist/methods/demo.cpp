@@ -99,10 +99,10 @@ void DeMo::step() {
   }
   std::vector<Tensor> means = averaging_.finish();
   for (size_t i = 0; i < means.size(); ++i) {
-    dct_.restore(means[i]);
     Parameter& parameter = *parameters_[i].parameter;
-    Tensor gradient = Tensor::empty_like(parameter.value());
-    kernels::convert(signs_of(means[i]), gradient);
+    Tensor gradient = Tensor::empty_like(parameter.value()), mean = means[i].to(gradient.device());
+    dct_.restore(mean);
+    kernels::convert(signs_of(mean), gradient);
     parameter.set_gradient(gradient);
   }
   local_.step();

@@ -237,10 +237,10 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
   const double panel = kLeft + kPanelWidth + kRight, width = panel * static_cast<double>(charts.size());
   double y = 34;
   std::string text;
-  const auto write = [&](const std::string& whole, double character, double line, const char* attributes) {
-    for (const std::string& part : wrap(whole, static_cast<size_t>((width - kLeft - kRight) / character))) {
-      text += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", kLeft, y, attributes, escape(part));
-      y += line;
+  const auto write = [&](const std::string& whole, double character_width, double line_height, const char* attributes) {
+    for (const std::string& line : wrap(whole, static_cast<size_t>((width - kLeft - kRight) / character_width))) {
+      text += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", kLeft, y, attributes, escape(line));
+      y += line_height;
     }
   };
   write(heading, 10.8, 24, " class=\"heading\"");

@@ -168,7 +168,7 @@ TEST(ResNet, HasTheParametersOfItsDepth) {
   EXPECT_EQ(parameters_of(ResNet({.depth = 152, .classes = 1000, .stem = Stem::imagenet})), 60'192'808);
 }
 
-TEST(ResNet, RefusesAnInnerWidthThatIsNotWhole) {
+TEST(ResNet, RefusesAnInnerDivisorThatDoesNotDivideTheWidth) {
   EXPECT_EQ(message_of<InputError>([] { networks::ResNet resnet({.width = 2, .inner_divisor = 4}); }),
             "ResNet: found inner divisor 4, expected a divisor of the width 2");
 }
