@@ -71,7 +71,8 @@ void expect_equal_parameters(const StateDict& found, const StateDict& expected) 
 }
 
 // A whole model of 256 MiB: training, evaluation, checkpoint and --save take less than that in every process, beyond
-// what a small model takes. A rank has a slice of 64 MiB, and pieces in transfer.
+// what a small model takes. A rank has a slice of 64 MiB, as much for its gradient, and pieces in transfer: 164 MiB. A
+// second copy of the slice would be too much.
 TEST_F(Sharded, NeedsMuchLessMemoryThanTheWholeModel) {
   if (!std::string_view(TERN_SANITIZE).empty()) GTEST_SKIP() << "sanitizers take memory of their own";
   const auto peak = [&](const char* hidden, const Flags& store) {
