@@ -11,8 +11,10 @@
 #include <utility>
 
 // The part of CUDA that tern's kernels use, on the CPU. It runs one block after the other. Each thread is a fiber that
-// runs until it must wait for others. It finds wrong indices, missing barriers that all threads must reach, and
-// unwritten outputs (new memory is NaN). It cannot find races between warps, and it says nothing about speed.
+// runs until it must wait for others. It finds wrong indices, missing barriers that all threads must reach, unwritten
+// outputs (new memory is NaN), and CPU code that touches a device's memory: only the device's work can, and otherwise
+// the program ends. If several threads have devices, it can miss such code while another thread's device works. It
+// cannot find races between warps, and it says nothing about speed.
 
 #define __global__
 #define __device__
@@ -35,6 +37,15 @@ void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
 /// Returns true if TERN_EMULATED_LACK names `what`: a driver, a device, or code (for the device).
 bool lacks(const char* what);
+
+/// While one exists, the memory of the devices can be read and written.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+};
 
 /// The work that a captured stream was given, in order.
 struct Graph;

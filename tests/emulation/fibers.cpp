@@ -1,10 +1,13 @@
-#include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -144,10 +147,9 @@ bool lacks(const char* what) {
 }
 
 void issue(std::function<void()> work) {
-  if (captured)
-    captured->work.push_back(std::move(work));
-  else
-    work();
+  if (captured) return captured->work.push_back(std::move(work));
+  const DeviceAccess access;
+  work();
 }
 
 }  // namespace emulation
@@ -169,6 +171,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+  const emulation::DeviceAccess access;
   for (const auto& work : graph->work) work();
   return cudaSuccess;
 }
@@ -186,17 +189,108 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 namespace {
 
-std::atomic<size_t> taken = 0;  // bytes of all devices' memory
+constexpr size_t kAlignment = 256;
+size_t padded(size_t bytes) { return (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment; }
 
 size_t total_memory() {
   const char* const set = std::getenv("TERN_EMULATED_MEMORY");
   return set != nullptr ? std::stoull(set) : size_t{1} << 40;
 }
 
+/// The memory of all devices: a range of addresses that is closed unless a DeviceAccess exists.
+class DeviceMemory {
+ public:
+  static DeviceMemory& get() {
+    static auto& memory = *new DeviceMemory;  // never destroyed, like the devices
+    return memory;
+  }
+
+  void open() {
+    const std::lock_guard lock(mutex_);
+    if (users_++ == 0) protect(PROT_READ | PROT_WRITE);
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    if (--users_ == 0) protect(PROT_NONE);
+  }
+
+  /// Null if no range of addresses is left.
+  void* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const size_t size = padded(bytes);
+    auto block = std::ranges::find_if(free_, [=](const auto& entry) { return entry.second >= size; });
+    if (block == free_.end()) {
+      if (end_ + size > kBytes) return nullptr;
+      if (users_ > 0) mprotect(base_, end_ + size, PROT_READ | PROT_WRITE);
+      block = free_.emplace(end_, size).first;
+      end_ += size;
+    }
+    const auto [at, whole] = *block;
+    free_.erase(block);
+    if (whole > size) free_.emplace(at + size, whole - size);
+    taken_.emplace(at, size);
+    bytes_ += size;
+    return base_ + at;
+  }
+  void give_back(void* memory) {
+    const std::lock_guard lock(mutex_);
+    const auto block = taken_.find(static_cast<size_t>(static_cast<char*>(memory) - base_));
+    if (block == taken_.end()) {
+      std::fprintf(stderr, "emulation: cudaFree of memory that is not a device's\n");
+      std::abort();
+    }
+    bytes_ -= block->second;
+    auto here = free_.insert(*block).first;
+    taken_.erase(block);
+    if (const auto next = std::next(here); next != free_.end() && here->first + here->second == next->first) {
+      here->second += next->second;
+      free_.erase(next);
+    }
+    if (here != free_.begin())
+      if (const auto before = std::prev(here); before->first + before->second == here->first) {
+        before->second += here->second;
+        free_.erase(here);
+      }
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kBytes = size_t{1} << 38;
+
+  DeviceMemory() {
+    void* const range = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) std::abort();
+    madvise(range, kBytes, MADV_HUGEPAGE);  // then it is fast to open and to close
+    base_ = static_cast<char*>(range);
+    struct sigaction action = {};
+    action.sa_sigaction = say;
+    action.sa_flags = SA_SIGINFO | SA_RESETHAND;  // the access is repeated, and then ends the program
+    sigaction(SIGSEGV, &action, nullptr);
+  }
+  static void say(int, siginfo_t* info, void*) {
+    constexpr char kText[] = "emulation: code of the CPU touched the memory of a device\n";
+    const auto* const at = static_cast<char*>(info->si_addr);
+    if (at >= get().base_ && at < get().base_ + kBytes) (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
+  }
+  void protect(int how) {
+    if (end_ > 0 && mprotect(base_, end_, how) != 0) std::abort();
+  }
+
+  std::mutex mutex_;
+  char* base_;
+  size_t end_ = 0;                         // of the addresses in use, from base_
+  std::map<size_t, size_t> free_, taken_;  // size by address, from base_
+  std::atomic<size_t> bytes_ = 0;          // taken
+  int users_ = 0;
+};
+
 }  // namespace
 
+emulation::DeviceAccess::DeviceAccess() { DeviceMemory::get().open(); }
+emulation::DeviceAccess::~DeviceAccess() { DeviceMemory::get().close(); }
+
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *memory = std::aligned_alloc(kAlignment, padded(bytes));
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xff, bytes);  // NaN: shows elements that nobody wrote
   return cudaSuccess;
@@ -206,18 +300,20 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
-  if (taken + bytes > total_memory()) return cudaErrorMemoryAllocation;
-  const cudaError_t status = cudaMallocHost(memory, bytes);
-  if (status == cudaSuccess) taken += malloc_usable_size(*memory);
-  return status;
+  if (DeviceMemory::get().bytes() + bytes > total_memory()) return cudaErrorMemoryAllocation;
+  *memory = DeviceMemory::get().take(bytes);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  const emulation::DeviceAccess access;
+  std::memset(*memory, 0xff, bytes);
+  return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
-  taken -= malloc_usable_size(memory);
-  return cudaFreeHost(memory);
+  if (memory != nullptr) DeviceMemory::get().give_back(memory);
+  return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = total_memory();
-  *free = *total - std::min(*total, taken.load());
+  *free = *total - std::min(*total, DeviceMemory::get().bytes());
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t) {
@@ -225,6 +321,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaS
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t) {
+  const emulation::DeviceAccess access;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }

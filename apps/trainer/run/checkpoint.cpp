@@ -160,8 +160,10 @@ void write_checkpoint_index(const std::string& folder, const std::string& file, 
 std::string checksum(Module& model, const SubnetCuts* cuts) {
   uint32_t crc = 0;
   for (const auto& [name, tensor] : model.state())
-    if (cuts == nullptr || cuts->find(name) == nullptr)
-      crc = crc32c({static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()}, crc);
+    if (cuts == nullptr || cuts->find(name) == nullptr) {
+      const Tensor here = tensor.to(Device{});
+      crc = crc32c({static_cast<const std::byte*>(here.raw_data()), here.bytes()}, crc);
+    }
   return fmt::format("{:08x}", crc);
 }
 

@@ -89,6 +89,7 @@ std::vector<std::byte> reduced(const Job& job, size_t bytes) {
 }
 
 void perform(const Job& job) {
+  const emulation::DeviceAccess access;
   const Call first = job.members[0]->calls.front();
   const size_t bytes = bytes_of(first), ranks = job.members.size();
   std::vector<std::byte> result;
@@ -140,6 +141,7 @@ void advance(Job& job) {
       const ncclComm_t from = job.members[pair / job.members.size()], to = job.members[pair % job.members.size()];
       --from->messages;
       --to->messages;
+      const emulation::DeviceAccess access;
       if (sends.front().bytes == receives.front().bytes)
         std::memcpy(receives.front().memory, sends.front().memory, sends.front().bytes);
       else
