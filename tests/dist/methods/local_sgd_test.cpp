@@ -276,16 +276,6 @@ TEST(Diloco, TakesNesterovsStepWithTheMeanChange) {
   expect_near(local_sgd(make_in_process(3), diloco(4), 12), by_hand(3, diloco(4), {{0, 4, 0}}, 12));
 }
 
-TEST(Diloco, WithARateOfOneAndNoMomentumIsLocalSgd) {
-  for (const char* codec : {"none", "ternary"}) {
-    LocalSgd::Options options = every(4, codec);
-    const Results expected = local_sgd(make_in_process(3), options, 9);
-    options.outer = {.lr = 1, .momentum = 0};
-    options.streaming = {.fragments = 1, .delay = 0, .mix = 0};
-    EXPECT_EQ(local_sgd(make_in_process(3), options, 9), expected);
-  }
-}
-
 /// Muon for the weights, momentum SGD for the biases.
 std::unique_ptr<Optimizer> small_muon(Module& model) {
   ParameterGroup weights, biases = {.parameters = {}, .settings = {.rule = Sgd::rule(kSmallSgd)}};

@@ -356,18 +356,21 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
   EXPECT_EQ(run({"--checkpoint", place("run"), "--resume", "--eval-only"}).code, 0);
 }
 
-TEST_F(TrainLenetWorkers, LocalMethodsGoOnFromACheckpointWithinARound) {
-  const Arguments methods[] = {{"local-sgd"},
-                               {"ist"},
-                               {"sparseloco"},
-                               {"noloco"},
-                               {"diloco", "--fragments", "2", "--delay", "2", "--mix", "0.5"},
-                               {"diloco", "--delay", "2", "--codec", "ternary", "--exchange", "server"}};
+TEST_F(TrainLenetWorkers, MethodsGoOnFromACheckpointWithinARound) {
+  const Arguments methods[] = {
+      {"local-sgd", "--local-steps", "4"},
+      {"ist", "--local-steps", "4"},
+      {"sparseloco", "--local-steps", "4"},
+      {"noloco", "--local-steps", "4"},
+      {"diloco", "--local-steps", "4", "--fragments", "2", "--delay", "2", "--mix", "0.5"},
+      {"diloco", "--local-steps", "4", "--delay", "2", "--codec", "ternary", "--exchange", "server"},
+      {"demo", "--optimizer", "sgd", "--lr", "0.001"},
+      {"data-parallel", "--exchange", "powersgd:rank=2,start=3"}};
   for (const Arguments& method : methods) {
     SCOPED_TRACE(method[0]);
     std::filesystem::remove_all(place("run"));
-    const Arguments recipe = workers(
-        4, joined(joined({"--method"}, method), {"--local-steps", "4", "--epochs", "3", "--local-batch-size", "8"}));
+    const Arguments recipe =
+        workers(4, joined(joined({"--method"}, method), {"--epochs", "3", "--local-batch-size", "8"}));
     const Arguments run_in = {"--checkpoint", place("run"), "--checkpoint-every", "7"};
     const auto sent = [&] { return read_log(place("train.jsonl")).back()["bytes_sent_payload"].get<int64_t>(); };
     const auto unbroken = train(joined(recipe, {"--save", place("unbroken")}));
@@ -444,6 +447,19 @@ TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
   EXPECT_TRUE(swapped.err.find("'rank': found 2, expected 1") != std::string::npos ||
               swapped.err.find("'rank': found 1, expected 2") != std::string::npos)
       << swapped.err;
+}
+
+TEST_F(TrainLenetWorkers, DilocoWithARateOfOneAndNoMomentumIsLocalSgd) {
+  const auto losses = [&](const Arguments& method) {
+    std::filesystem::remove(place("train.jsonl"));
+    return train(workers(4, joined(method, {"--local-steps", "4", "--iterations", "10", "--save", place("model")})));
+  };
+  const auto expected = losses({"--method", "local-sgd"});
+  const std::string model = read_file(place("model"));
+  EXPECT_EQ(losses({"--method", "diloco", "--outer-lr", "1", "--outer-momentum", "0"}), expected);
+  EXPECT_EQ(read_file(place("model")), model);
+  EXPECT_NE(losses({"--method", "diloco"}), expected);
+  EXPECT_NE(read_file(place("model")), model);
 }
 
 TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
