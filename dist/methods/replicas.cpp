@@ -8,6 +8,15 @@
 #include "tern/dist/comm/failure.h"
 
 namespace tern {
+namespace {
+
+Tensor copy_on_cpu(const Tensor& tensor) {
+  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), Device{}, tensor.format()});
+  copy.copy_from(tensor);
+  return copy;
+}
+
+}  // namespace
 
 Tensor needed_gradient(const NamedParameter& named, std::string_view method, int64_t step) {
   const Tensor gradient = named.parameter->gradient();
@@ -18,10 +27,7 @@ Tensor needed_gradient(const NamedParameter& named, std::string_view method, int
 
 void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step) {
   uint32_t crc = 0;
-  for (const auto& [name, parameter] : parameters) {
-    const Tensor value = parameter->value().to(Device{});
-    crc = crc32c({static_cast<const std::byte*>(value.raw_data()), value.bytes()}, crc);
-  }
+  for (const auto& [name, parameter] : parameters) crc = checksum(parameter->value(), crc);
   Tensor all = Tensor::empty({communicator.size()}, {.dtype = DType::i64});
   communicator.all_gather(Tensor::full({1}, crc, {.dtype = DType::i64}), all, Account::overhead).wait();
   const auto crcs = all.span<int64_t>();
@@ -45,10 +51,9 @@ std::vector<NamedBuffer> floating_buffers(Module& model) {
   return buffers;
 }
 
-Tensor copy_on_cpu(const Tensor& tensor) {
-  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), Device{}, tensor.format()});
-  copy.copy_from(tensor);
-  return copy;
+uint32_t checksum(const Tensor& tensor, uint32_t crc) {
+  const Tensor here = tensor.to(Device{});
+  return crc32c({static_cast<const std::byte*>(here.raw_data()), here.bytes()}, crc);
 }
 
 StateDict average_of_uncut(Module& model, const SubnetCuts& cuts, Communicator& communicator, Account account,

@@ -221,9 +221,9 @@ class DeviceMemory {
     auto block = std::ranges::find_if(free_, [=](const auto& entry) { return entry.second >= size; });
     if (block == free_.end()) {
       if (end_ + size > kBytes) return nullptr;
-      if (users_ > 0) mprotect(base_, end_ + size, PROT_READ | PROT_WRITE);
       block = free_.emplace(end_, size).first;
       end_ += size;
+      if (users_ > 0) protect(PROT_READ | PROT_WRITE);
     }
     const auto [at, whole] = *block;
     free_.erase(block);

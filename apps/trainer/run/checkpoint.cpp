@@ -1,4 +1,5 @@
 #include "tern/trainer/run/checkpoint.h"
+#include "tern/dist/methods/replicas.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +16,6 @@
 #include <optional>
 
 #include "tern/core/atomic_file.h"
-#include "tern/core/crc32c.h"
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
 #include "tern/core/random.h"
@@ -160,10 +160,7 @@ void write_checkpoint_index(const std::string& folder, const std::string& file, 
 std::string checksum(Module& model, const SubnetCuts* cuts) {
   uint32_t crc = 0;
   for (const auto& [name, tensor] : model.state())
-    if (cuts == nullptr || cuts->find(name) == nullptr) {
-      const Tensor here = tensor.to(Device{});
-      crc = crc32c({static_cast<const std::byte*>(here.raw_data()), here.bytes()}, crc);
-    }
+    if (cuts == nullptr || cuts->find(name) == nullptr) crc = tern::checksum(tensor, crc);
   return fmt::format("{:08x}", crc);
 }
 

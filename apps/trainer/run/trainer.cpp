@@ -176,11 +176,12 @@ void Trainer::write_checkpoint() {
 
 void Trainer::train() {
   if (team_.leads()) listeners_ = make_listeners(settings_, resources_.out);
+  const bool has_subnets = settings_.method == TrainingMethod::ist && team_.size() > 1;
+  const std::string note = has_subnets ? note_of_normalization(*model_, settings_.ist_scope) : "";
   for (const auto& listener : listeners_) {
     listener->started(describe());
     if (settings_.init_partial) listener->noted(describe_copy(copied_));
-    if (settings_.method == TrainingMethod::ist && team_.size() > 1)
-      if (const auto note = note_of_normalization(*model_, settings_.ist_scope); !note.empty()) listener->noted(note);
+    if (!note.empty()) listener->noted(note);
   }
   if (!at_epoch_end()) start_loader();
   while (true) {

@@ -75,14 +75,14 @@ TEST(BlockDct, KeepTheNormOfAnyShapeAndUndoThemselves) {
 
 TEST(CudaBlockDct, IsTheCpus) {
   if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
-  constexpr Device kCuda{DeviceType::cuda, 0};
+  constexpr Device cuda{DeviceType::cuda, 0};
   BlockDct dct(64, 64);  // one for both devices
   for (const Shape& shape : {Shape{100}, Shape{67, 3}, Shape{128, 96}, Shape{20, 6, 5, 5}, Shape{0}}) {
-    Tensor here = gaussian(shape), there = here.to(kCuda);
+    Tensor here = gaussian(shape), there = here.to(cuda);
     const Tensor before = here.clone();
     dct.transform(here);
     dct.transform(there);
-    EXPECT_EQ(there.device(), kCuda);
+    EXPECT_EQ(there.device(), cuda);
     EXPECT_LT(squared_distance(there.to(Device{}), here), 1e-8) << to_string(shape);
     dct.restore(there);
     EXPECT_LT(squared_distance(there.to(Device{}), before), 1e-8) << to_string(shape);

@@ -454,12 +454,14 @@ TEST_F(TrainLenetWorkers, DilocoWithARateOfOneAndNoMomentumIsLocalSgd) {
     std::filesystem::remove(place("train.jsonl"));
     return train(workers(4, joined(method, {"--local-steps", "4", "--iterations", "10", "--save", place("model")})));
   };
-  const auto expected = losses({"--method", "local-sgd"});
-  const std::string model = read_file(place("model"));
-  EXPECT_EQ(losses({"--method", "diloco", "--outer-lr", "1", "--outer-momentum", "0"}), expected);
-  EXPECT_EQ(read_file(place("model")), model);
-  EXPECT_NE(losses({"--method", "diloco"}), expected);
-  EXPECT_NE(read_file(place("model")), model);
+  for (const char* codec : {"none", "ternary"}) {
+    const auto expected = losses({"--method", "local-sgd", "--codec", codec});
+    const std::string model = read_file(place("model"));
+    EXPECT_EQ(losses({"--method", "diloco", "--codec", codec, "--outer-lr", "1", "--outer-momentum", "0"}), expected);
+    EXPECT_EQ(read_file(place("model")), model);
+    EXPECT_NE(losses({"--method", "diloco", "--codec", codec}), expected);
+    EXPECT_NE(read_file(place("model")), model);
+  }
 }
 
 TEST_F(TrainLenetWorkers, LocalMethodsSendLess) {
