@@ -63,6 +63,7 @@ TEST_F(TrainNetworks, AlexNetTrainsOnLargeShapesSlow) {
 
 TEST_F(TrainNetworks, GoogLeNetTrainsOnLargeShapesSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_GOOGLENET, {"--batch-size", "2"}), 5'610'154);
+  EXPECT_EQ(parameters(TERN_TRAIN_GOOGLENET, {"--batch-size", "2", "--variant", "bn-inception"}), 10'270'474);
 }
 
 TEST_F(TrainNetworks, BnInceptionHasNoDropout) {

@@ -265,12 +265,12 @@ MODELS = {
     "resnet50_imagenet": (lambda: ResNet(BOTTLENECK, 64, (3, 4, 6, 3), True, imagenet=True), 32),
     "alexnet": (AlexNet, 224),
     "alexnet_one_tower": (OneTowerAlexNet, 224),
-    "vgg_a": (lambda: Vgg("A", 1, 16, 96), 32),
+    "vgg_a": (lambda: Vgg("A", 1, 16, 96, pixels=4), 64),
     "vgg12": (lambda: Vgg(12, 2, 16, 96), 32),
     "vgg16": (lambda: Vgg(16, 1, 16, 96), 32),
     "vgg19": (lambda: Vgg(19, 0, 16, 96), 32),
-    "googlenet": (lambda: GoogLeNet(GOOGLENET), 33),
-    "bn_inception": (lambda: GoogLeNet(BN_INCEPTION), 33),
+    "googlenet": (lambda: GoogLeNet(GOOGLENET), 65),
+    "bn_inception": (lambda: GoogLeNet(BN_INCEPTION), 65),
 }
 
 

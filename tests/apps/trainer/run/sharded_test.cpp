@@ -221,9 +221,8 @@ TEST_F(Sharded, RefusesWhatDoesNotFit) {
 TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
   if (std::string_view(TERN_SANITIZE).find("address") != std::string_view::npos)
     GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
-  const auto refused = [](const std::string& flags) {
-    const Outcome outcome =
-        run_program({"/bin/sh", "-c", "ulimit -v 4194304; exec " + std::string(TERN_TRAIN_MLP) + " " + flags});
+  const auto refused = [](const std::string& flags, const std::string& program = TERN_TRAIN_MLP) {
+    const Outcome outcome = run_program({"/bin/sh", "-c", "ulimit -v 4194304; exec " + program + " " + flags});
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     return outcome.err;
   };
@@ -237,6 +236,13 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
       << alone;
   const std::string deep = refused(hidden + "--layers 3");
   EXPECT_EQ(deep.find("would fit"), std::string::npos) << deep;
+  const std::string amazon =
+      refused("--inputs 135909 --labels 670091 --hidden 2560 --samples 2000 --threads 1", built_program("train_extreme"));
+  EXPECT_NE(amazon.find("its 2063365120 parameters need at least 8.25 GB, 4.19 GB are left of this process's address "
+                        "space (ulimit -v); --method ist --ist-store sharded --transport socket would fit from "
+                        "--workers 3 on: each worker then keeps 2.75 GB"),
+            std::string::npos)
+      << amazon;
 }
 
 TEST(Memory, CountsWhatAModelNeedsAtLeast) {
