@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
@@ -369,6 +373,79 @@ TEST(StreamingDiloco, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message(options), "local-sgd: an outer learning rate of 0, expected above 0");
   options.outer = {.lr = 1, .momentum = 1};
   EXPECT_EQ(message(options), "local-sgd: an outer momentum of 1, expected [0, 1)");
+}
+
+// --- SparseLoCo
+
+constexpr size_t kKept = 9;
+
+/// What a rank sends of a tensor: its kKept largest values, each as the mean of its bin. An element that is not sent
+/// is nullopt.
+std::vector<std::optional<double>> sparse_by_hand(const std::vector<double>& all) {
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return std::abs(all[i]); });
+  order.resize(std::min(kKept, all.size()));
+  const auto count = static_cast<double>(order.size());
+  double mean = 0, squares = 0;
+  for (const size_t i : order) mean += all[i] / count;
+  for (const size_t i : order) squares += (all[i] - mean) * (all[i] - mean);
+  const double width = 6 * std::sqrt(squares / (count - 1)) / 4;
+  const auto bin_of = [&](size_t i) {
+    return static_cast<size_t>(std::clamp(std::round((all[i] - mean) / width) + 2, 0.0, 3.0));
+  };
+  std::array<double, 4> sums = {}, counts = {};
+  for (const size_t i : order) {
+    sums[bin_of(i)] += all[i] - mean;
+    ++counts[bin_of(i)];
+  }
+  std::vector<std::optional<double>> sent(all.size());
+  for (const size_t i : order) sent[i] = mean + sums[bin_of(i)] / counts[bin_of(i)];
+  return sent;
+}
+
+// e ← 0.95 e + (θ - own); the ranks send their largest e, which leaves e; θ ← θ - 0.8 · mean.
+TEST(SparseLoCo, SendsTheLargestOfEachRanksChangeAndKeepsTheRest) {
+  constexpr int kRanks = 3;
+  constexpr int64_t kSteps = 12;
+  for (const bool over_senders : {false, true}) {
+    LocalSgd::Options options = every(4, "topk-block:keep=" + std::to_string(kKept) + ",side=64,short=full,decay=0.95");
+    options.averaging.exchange = over_senders ? "allgather-sent" : "allgather";
+    options.outer = {.lr = 0.8};
+
+    const AloneTraining alone(kRanks);
+    const size_t tensors = alone.models[0]->parameters().size();
+    std::vector<std::vector<double>> common(tensors);
+    for (size_t i = 0; i < tensors; ++i) common[i] = elements_of(*alone.models[0], i, i + 1);
+    std::vector<std::vector<std::vector<double>>> residuals(kRanks, common);
+    for (auto& of_rank : residuals)
+      for (auto& residual : of_rank) std::ranges::fill(residual, 0);
+    for (int64_t step = 0; step < kSteps; ++step) {
+      alone.step(step);
+      if (step % 4 != 3) continue;
+      for (size_t i = 0; i < tensors; ++i) {
+        std::vector<double> sums(common[i].size()), senders(common[i].size());
+        for (size_t rank = 0; rank < kRanks; ++rank) {
+          auto& residual = residuals[rank][i];
+          const auto own = elements_of(*alone.models[rank], i, i + 1);
+          for (size_t e = 0; e < own.size(); ++e) residual[e] = 0.95 * residual[e] + common[i][e] - own[e];
+          const auto sent = sparse_by_hand(residual);
+          for (size_t e = 0; e < own.size(); ++e) {
+            if (!sent[e]) continue;
+            residual[e] -= *sent[e];
+            sums[e] += *sent[e];
+            ++senders[e];
+          }
+        }
+        for (size_t e = 0; e < sums.size(); ++e)
+          if (senders[e] > 0) common[i][e] -= 0.8 * sums[e] / (over_senders ? senders[e] : kRanks);
+        for (const auto& model : alone.models) put_elements(*model, i, i + 1, common[i]);
+      }
+    }
+    Results expected;
+    for (const auto& model : alone.models) expected.push_back(parameters_of(*model));
+    expect_near(local_sgd(make_in_process(kRanks), options, kSteps), expected);
+  }
 }
 
 }  // namespace
