@@ -28,7 +28,7 @@ class TrainLstm : public testing::Test {
                                       "--batch-size",
                                       "2",
                                       "--iterations",
-                                      "30",
+                                      "100",
                                       "--lr",
                                       "0.02",
                                       "--threads",
@@ -51,15 +51,23 @@ class TrainLstm : public testing::Test {
   TemporaryFolder folder_;
 };
 
+// The utterance for testing is one of those for training.
 TEST_F(TrainLstm, LearnsPhonesAndReportsTheirErrors) {
-  const Outcome outcome = run({});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto steps = events("step"), evaluations = events("eval");
-  ASSERT_EQ(steps.size(), 30u);
-  EXPECT_LT(steps.back()["loss"], 0.5 * steps.front()["loss"].get<double>());
-  const double errors = evaluations.back()["phone_error_rate"];
-  EXPECT_GE(errors, 0);
-  EXPECT_EQ(events("start")[0]["scores"][0]["higher_is_better"], false);
+  auto corpus = an4_corpus();
+  for (auto& [name, bytes] : corpus) {
+    if (name.ends_with("test.transcription")) bytes = text_bytes("GO NO (three)\n");
+    if (name.ends_with("three.mfc")) bytes = mfc(cepstra(20, 1));
+  }
+  write(folder_.path() / "an4.tar.xz", xz(tar(corpus)));
+  for (const char* beam : {"1", "4"}) {
+    const Outcome outcome = run({"--beam", beam});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto steps = events("step"), evaluations = events("eval");
+    ASSERT_EQ(steps.size(), 100u);
+    EXPECT_LT(steps.back()["loss"], 0.1 * steps.front()["loss"].get<double>());
+    EXPECT_EQ(evaluations.back()["phone_error_rate"], 0);
+    EXPECT_EQ(events("start")[0]["scores"][0]["higher_is_better"], false);
+  }
 }
 
 TEST_F(TrainLstm, TrainsWithQuantizedGradientsOfTwoWorkers) {
@@ -81,6 +89,20 @@ TEST_F(TrainLstm, SaysWhatDoesNotFit) {
   refused(place, {"--projection", "8", "--stride", "9"},
           "has 3 stacks of frames for 4 phones, expected 4 or more: a smaller stride gives more");
   refused("/no/such", {"--projection", "8"}, "an4: /no/such does not exist");
+}
+
+TEST_F(TrainLstm, NamesADamagedFileOfCepstra) {
+  auto corpus = an4_corpus();
+  for (auto& [name, bytes] : corpus)
+    if (name.ends_with("two.mfc")) bytes.resize(bytes.size() - 4);
+  write(folder_.path() / "an4.tar.xz", xz(tar(corpus)));
+  const Outcome outcome = run({});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("feat/an4_clstk/b/two.mfc: byte 0: found a count of 91 numbers, expected 90: the file has "
+                             "360 bytes behind it"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << "more than one line: " << outcome.err;
 }
 
 }  // namespace

@@ -81,11 +81,20 @@ TEST_F(TrainMlp, SaysWhatSubnetsWithoutNormalizationLose) {
     words.insert(words.end(), flags.begin(), flags.end());
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return outcome.out.find("no batch or layer normalisation") != std::string::npos;
+    return outcome.out.find("which has no batch or layer normalisation") != std::string::npos &&
+           outcome.out.find("(IST, section 3.3)") != std::string::npos;
   };
   EXPECT_TRUE(says({"--method", "ist", "--norm", "none"}));
   EXPECT_FALSE(says({"--method", "ist"}));
   EXPECT_FALSE(says({"--method", "local-sgd", "--norm", "none"}));
+}
+
+TEST_F(TrainMlp, SaysItOfLenet) {
+  const Outcome outcome = run_program({TERN_TRAIN_LENET, "--iterations", "1", "--batch-size", "8", "--threads", "1",
+                                       "--workers", "2", "--method", "ist"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("which has no batch or layer normalisation"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("(IST, section 3.3)"), std::string::npos) << outcome.out;
 }
 
 TEST_F(TrainMlp, SaysThatTheNormalizationOfOtherLayersDoesNotCount) {

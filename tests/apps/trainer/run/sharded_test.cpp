@@ -13,7 +13,7 @@ namespace {
 using trainer::join_shards;
 using trainer::read_shard_index;
 
-/// Runs of train_mlp in which no rank holds the whole model.
+/// Runs of train_mlp, or another program, in which no rank holds the whole model.
 class Sharded : public testing::Test {
  protected:
   using Flags = std::vector<std::string>;
@@ -21,7 +21,7 @@ class Sharded : public testing::Test {
   std::string place(const std::string& name) const { return (folder_.path() / name).string(); }
 
   Outcome run(const Flags& more) const {
-    Flags words = {TERN_TRAIN_MLP};
+    Flags words = {program_};
     for (const Flags& flag : std::vector<Flags>{{"--hidden", "37"},
                                                 {"--batch-size", "16"},
                                                 {"--workers", "4"},
@@ -53,6 +53,7 @@ class Sharded : public testing::Test {
     return flags;
   }
 
+  std::string program_ = TERN_TRAIN_MLP;
   const Flags sharded_ = {"--ist-store", "sharded"};
   TemporaryFolder folder_;
 };
@@ -123,6 +124,25 @@ TEST_F(Sharded, TrainsLikeTheUnshardedRun) {
       EXPECT_NEAR(found.back(), expected.back(), 1e-4);
       expect_equal_parameters(join_shards(place("model.safetensors.index.json")), whole);
     }
+  }
+}
+
+// The input is sparse, and so are the gradients and updates of its rows. The loss goes over the labels in parts.
+TEST_F(Sharded, TrainsAnExtremeClassifierLikeTheUnshardedRun) {
+  program_ = built_program("train_extreme");
+  for (const Flags& form : {Flags{}, Flags{"--optimizer", "adam", "--lr", "0.01", "--ist-momentum", "travel"}}) {
+    const Flags flags =
+        with(form, {"--inputs", "500", "--labels", "300", "--samples", "2000", "--transport", "socket"});
+    const auto expected = losses(with(flags, {"--iterations", "8", "--save", place("whole")}));
+    const StateDict whole = read_safetensors(place("whole")).tensors;
+    const Flags kept = with(with(flags, sharded_), {"--checkpoint", place("run"), "--save", place("m.safetensors")});
+    losses(with(kept, {"--iterations", "5"}));
+    const auto rest = losses(with(kept, {"--iterations", "8", "--resume"}));
+    ASSERT_EQ(rest.size(), expected.size());
+    for (size_t i = 0; i + 1 < rest.size(); ++i) EXPECT_EQ(rest[i], expected[i]) << "step " << i + 1;
+    EXPECT_NEAR(rest.back(), expected.back(), 1e-4);
+    expect_equal_parameters(join_shards(place("m.safetensors.index.json")), whole);
+    std::filesystem::remove_all(place("run"));
   }
 }
 
@@ -236,8 +256,8 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
       << alone;
   const std::string deep = refused(hidden + "--layers 3");
   EXPECT_EQ(deep.find("would fit"), std::string::npos) << deep;
-  const std::string amazon =
-      refused("--inputs 135909 --labels 670091 --hidden 2560 --samples 2000 --threads 1", built_program("train_extreme"));
+  const std::string amazon = refused("--inputs 135909 --labels 670091 --hidden 2560 --samples 2000 --threads 1",
+                                     built_program("train_extreme"));
   EXPECT_NE(amazon.find("its 2063365120 parameters need at least 8.25 GB, 4.19 GB are left of this process's address "
                         "space (ulimit -v); --method ist --ist-store sharded --transport socket would fit from "
                         "--workers 3 on: each worker then keeps 2.75 GB"),
