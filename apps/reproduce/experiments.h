@@ -7,10 +7,10 @@
 
 namespace tern::reproduce {
 
-/// All tables and figures of the papers, in their order, including those that tern cannot make yet; then tern's own.
+/// All tables and figures of the papers, in their order, including those that tern does not make; then tern's own.
 std::vector<ExperimentEntry> experiments();
-/// The experiment with this name. Throws InputError if there is none (with the nearest name), or if tern cannot run it
-/// yet (with the reason).
+/// The experiment with this name. Throws InputError if there is none (with the nearest name), or if tern does not run
+/// it (with the reason).
 ExperimentEntry find_experiment(const std::string& name);
 /// The text of `reproduce list`.
 std::string experiment_list();

@@ -174,7 +174,7 @@ ExperimentEntry ist_fig3() {
   return {.name = "ist-fig3",
           .title = "IST, Figure 3: speed of an epoch by number of workers, for several numbers of local steps",
           .data = kIstData,
-          .time = "6 minutes on 2 cores; with --quick 25 seconds",
+          .time = "tones 6 minutes on 2 cores, spoken words 18; with --quick 25 seconds",
           .device = kAnyDevice,
           .make = make_experiment<IstFigure3>};
 }

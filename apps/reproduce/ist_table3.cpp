@@ -112,7 +112,7 @@ ExperimentEntry ist_table3() {
   return {.name = "ist-table3",
           .title = "IST, Table 3: final accuracy on 2 workers",
           .data = kIstData,
-          .time = "tones 18 minutes on 2 cores, ResNet-18 of half width a day; with --quick 2 and 7 minutes",
+          .time = "tones 18 minutes on 2 cores, ResNet-18 of half width 3 hours; with --quick 2 and 7 minutes",
           .device = kAnyDevice,
           .make = make_experiment<IstTable3>};
 }

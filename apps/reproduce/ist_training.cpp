@@ -275,8 +275,8 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
                     "between them wait as long as on such a link. All methods and all numbers of workers have the same "
                     "learning rate. Every method is evaluated with "
                     "batch-norm statistics of training batches, as section 3.3 describes it for IST. Running "
-                    "statistics would lag behind, and more so if an epoch has fewer steps; only one worker alone uses "
-                    "them, unless the others are evaluated after their rounds.\n",
+                    "statistics would lag behind, and more so if an epoch has fewer steps. One worker alone uses "
+                    "running statistics, unless its network is evaluated after every round of the others.\n",
                     std::thread::hardware_concurrency());
 }
 

@@ -102,7 +102,7 @@ ExperimentEntry qsgd_fig3() {
   return {.name = "qsgd-fig3",
           .title = "QSGD, Figure 3: AlexNet, LSTM and ResNet-50 over time; here b, the LSTM",
           .data = "AN4 as cepstra: --data-dir DIR; a and c are in qsgd-table1-imagenet",
-          .time = "about 20 minutes a run on 2 cores, two runs; with --quick a smaller network",
+          .time = "6 and 11 minutes a run on 2 cores, two runs; with --quick a smaller network",
           .device = kAnyDevice,
           .make = make_experiment<QsgdFigure3>};
 }
