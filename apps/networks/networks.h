@@ -45,7 +45,7 @@ struct Network {
   std::vector<Choice> choices = {};  ///< flags of the program that determine the model
   std::vector<Count> counts = {};
   Recipe recipe = {};
-  std::vector<NamedRecipe> recipes = {};  ///< others, for --recipe
+  std::vector<NamedRecipe> recipes = {};                                 ///< others, for --recipe
   std::function<std::unique_ptr<Task>(const TrainSettings&)> task = {};  ///< empty: classification of pictures
   std::vector<Preset> presets = {};
 

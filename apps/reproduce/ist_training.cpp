@@ -276,7 +276,7 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
                     "learning rate. Every method is evaluated with "
                     "batch-norm statistics of training batches, as section 3.3 describes it for IST. Running "
                     "statistics would lag behind, and more so if an epoch has fewer steps. One worker alone uses "
-                    "running statistics, unless its network is evaluated after every round of the others.\n",
+                    "running statistics, except for a network that is evaluated after each round.\n",
                     std::thread::hardware_concurrency());
 }
 

@@ -23,7 +23,8 @@ enum class SubnetMomentum : uint8_t {
 /// Training", algorithms 1 and 2). A round has `local_steps` steps. At its start the hidden neurons are divided among
 /// the ranks, and each rank's model becomes its subnet: the same layers with narrower tensors. At its end the slices
 /// return. The tensors that are not cut (parameters and buffers) are averaged in f32. This class rescales
-/// nothing: batch normalisation replaces the factor of equation (2), as in section 3.3. All ranks begin with the same model.
+/// nothing: batch normalisation replaces the factor of equation (2), as in section 3.3. All ranks begin with the same
+/// model.
 ///
 /// The model may be on any device. The ranks exchange slices through the memory of the CPU.
 ///
