@@ -9,16 +9,18 @@
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/methods/averaging.h"
+#include "tern/dist/methods/demo.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/dist/methods/replicas.h"
 
 namespace tern::advise {
 namespace {
 
-constexpr const char* kCodecs[] = {kFloats, "fp16", "ternary", "qsgd:bits=4", "hadamard:bits=2"};
+constexpr const char* kCodecs[] = {
+    kFloats, "bf16", "ternary", "qsgd:bits=4", "onebit", "hadamard:bits=2", "error-feedback:topk:ratio=0.01"};
 
 bool fits(const std::string& exchange, const std::string& codec) {
-  if (codec == "ternary" && exchange == "reduce-scatter") return false;
+  if ((codec == "ternary" && exchange == "reduce-scatter") || exchange == "allgather-sent") return false;
   try {
     check_exchange(exchange, *make_codec(codec));
     return true;
@@ -43,6 +45,14 @@ LinkCost cost_of(const Link& link, const LinkCost& here) {
           .byte = std::max(here.byte, 1 / link.bytes_per_second)};
 }
 
+/// A meeting of NoLoCo: each rank sends its change, its slow weights and its buffers to its partner.
+ExchangePlan plan_meeting(std::span<const Shape> shapes, size_t parameters, int workers) {
+  int64_t floats = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) floats += (i < parameters ? 2 : 1) * shapes[i].numel();
+  const int64_t bytes = 4 * floats, meeting = workers / 2 * 2;
+  return {{{.wire = {.busiest = static_cast<double>(bytes), .hops = 1, .sent = meeting * bytes}}}};
+}
+
 }  // namespace
 
 bool Forecast::surely_faster(const Forecast& other) const {
@@ -52,15 +62,23 @@ bool Forecast::surely_faster(const Forecast& other) const {
 PlannedRound plan_round(Module& model, const Way& way, int workers) {
   std::vector<AveragedTensor> tensors = averaged_parameters(model, to_string(way.method));
   std::vector<Shape> shapes;
-  for (const auto& [name, parameter] : model.parameters()) shapes.push_back(parameter->value().shape());
-  if (!way.averages_every_step())
+  for (const auto& [name, parameter] : model.trained_parameters()) shapes.push_back(parameter->value().shape());
+  const size_t parameters = shapes.size();
+  if (!exchanges_every_step(way.method))
     for (const auto& [name, buffer] : floating_buffers(model)) {
       tensors.push_back({name, buffer->numel(), false});
       shapes.push_back(buffer->shape());
     }
   PlannedRound round;
-  for (const FusedMessage& message : fuse(tensors, {})) {
-    const std::string codec = message.coded ? way.codec : kFloats, exchange = message.coded ? way.exchange : "ring";
+  if (way.method == TrainingMethod::noloco) {
+    round.messages.push_back({plan_meeting(shapes, parameters, workers), {}, {}, {}});
+    return round;
+  }
+  AveragingOptions averaging = {.codec = way.codec, .exchange = way.exchange};
+  if (way.method == TrainingMethod::demo) averaging = DeMo::averaging({});
+  for (const FusedMessage& message : fuse(tensors, averaging.fusion)) {
+    const std::string codec = message.coded ? averaging.codec : kFloats,
+                      exchange = message.coded ? averaging.exchange : "ring";
     const auto coder = make_codec(codec);
     std::vector<Shape> members;
     for (const size_t i : message.members) members.push_back(shapes[i]);
@@ -90,6 +108,8 @@ std::vector<Way> Forecaster::ways(int workers) {
         if (fits(exchange, codec)) all.push_back({TrainingMethod::data_parallel, codec, exchange, overlap});
   for (const char* codec : {kFloats, "ternary", "qsgd:bits=4"})
     all.push_back({TrainingMethod::local_sgd, codec, default_exchange(*make_codec(codec), workers)});
+  all.push_back({TrainingMethod::demo});
+  all.push_back({TrainingMethod::noloco});
   all.push_back({TrainingMethod::diloco, kFloats, default_exchange(*make_codec(kFloats), workers)});
   all.push_back(
       {TrainingMethod::sparseloco, kSparseLoCoCodec, default_exchange(*make_codec(kSparseLoCoCodec), workers)});
@@ -102,6 +122,7 @@ std::vector<Way> Forecaster::ways(int workers) {
 Forecast Forecaster::forecast(const Way& way, int workers) {
   if (way.method == TrainingMethod::ist) return subnets(way, workers);
   const PlannedRound planned = plan_round(workbench_.model(), way, workers);
+  if (way.method == TrainingMethod::demo) return {way, demo().compute, round(way, planned), planned.sent(workers)};
   const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
   Forecast forecast = {way, measured_.compute, round(way, planned) / steps, planned.sent(workers) / steps};
   if (way.averages_every_step()) return forecast;
@@ -112,8 +133,12 @@ Forecast Forecaster::forecast(const Way& way, int workers) {
 
 ExchangeTimes Forecaster::round(const Way& way, const PlannedRound& planned) {
   std::vector<PlannedMessage> messages;
-  for (const auto& message : planned.messages)
-    messages.push_back({message.plan, measured(message.codec, message.exchange)});
+  for (const auto& message : planned.messages) {
+    CodecCost cost = {};  // NoLoCo has no codec
+    if (way.method == TrainingMethod::demo) cost = demo().codec;
+    if (way.takes_exchange()) cost = measured(message.codec, message.exchange);
+    messages.push_back({message.plan, cost});
+  }
   if (!way.overlap) return round_time(messages, link_);
   if (!ready_) ready_ = workbench_.ready_seconds();
   OverlappedStep step = {.compute = measured_.compute, .ready = {}, .threads = workbench_.options().threads};
@@ -129,6 +154,11 @@ CodecCost Forecaster::measured(const std::string& codec, const std::string& exch
   const auto known = codecs_.find({codec, exchange});
   if (known != codecs_.end()) return known->second;
   return codecs_[{codec, exchange}] = workbench_.codec(codec, exchange);
+}
+
+const Workbench::DeMoStep& Forecaster::demo() {
+  if (!demo_) demo_ = workbench_.demo();
+  return *demo_;
 }
 
 Forecast Forecaster::subnets(const Way& way, int workers) {

@@ -24,6 +24,8 @@ struct Way {
   SubnetScope scope = SubnetScope::fc;  ///< of independent subnets
 
   bool averages_every_step() const { return method == TrainingMethod::data_parallel; }
+  /// Whether the method takes --codec and --exchange. DeMo and NoLoCo have their own.
+  bool takes_exchange() const { return method != TrainingMethod::demo && method != TrainingMethod::noloco; }
   bool has_power_sgd() const { return exchange == "powersgd"; }
   /// Whether the ranks get the exact mean of what they send.
   bool sends_floats() const { return codec == kFloats && !has_power_sgd(); }
@@ -47,15 +49,16 @@ struct PlannedRound {
   struct Message {
     ExchangePlan plan;
     std::string codec, exchange;
-    std::vector<size_t> members;  ///< the parameters, by their index in the model; local SGD's buffers follow them
+    /// The trained parameters, by their index in the model; the buffers of methods with local steps follow them.
+    std::vector<size_t> members;
   };
   std::vector<Message> messages;
 
   /// Payload bytes per rank, the mean over the ranks.
   double sent(int workers) const;
 };
-/// Plans the exchange of data-parallel training or of a method with local steps. It has the model's parameters and,
-/// with local steps, its floating-point buffers.
+/// Plans the exchange of any method but independent subnets. It has the trained parameters and, with local steps, the
+/// floating-point buffers.
 PlannedRound plan_round(Module& model, const Way& way, int workers);
 
 /// What a pass measures first.
@@ -71,8 +74,8 @@ class Forecaster {
   /// The caller owns `workbench`, which must outlive this.
   Forecaster(Workbench& workbench, const Link& link, int64_t local_steps);
 
-  /// All ways for this number of workers, except ternary with reduce-scatter: it would code the mean again, which
-  /// undoes the averaging.
+  /// All ways for this number of workers, except ternary with reduce-scatter, which would code the mean again and so
+  /// undo the averaging, and allgather-sent, whose mean is another.
   std::vector<Way> ways(int workers);
   Forecast forecast(const Way& way, int workers);
 
@@ -80,6 +83,7 @@ class Forecaster {
 
  private:
   CodecCost measured(const std::string& codec, const std::string& exchange);
+  const Workbench::DeMoStep& demo();
   Forecast subnets(const Way& way, int workers);
   ExchangeTimes round(const Way& way, const PlannedRound& planned);
 
@@ -88,6 +92,7 @@ class Forecaster {
   Measured measured_;
   LinkCost link_;
   std::optional<double> change_;
+  std::optional<Workbench::DeMoStep> demo_;
   std::map<std::pair<std::string, std::string>, CodecCost> codecs_;
   std::optional<std::vector<double>> ready_;
   std::map<SubnetScope, CodecCost> slicing_;

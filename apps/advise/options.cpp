@@ -83,12 +83,13 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   std::optional<int64_t> batch_size, threads;
   add_value_option(app, "--batch-size", "N", batch_size, "Images of all workers in a step [16 for each]");
   add_value_option(app, "--local-steps", "N", options.local_steps,
-                   "Steps between synchronisations of local-sgd and ist [10]");
+                   "Steps between synchronisations of methods with local steps [10]");
   add_value_option(app, "--ranks-per-machine", "N", options.ranks_per_machine,
                    "Ranks that share a machine; as many run here side by side [1]");
   add_value_option(app, "--threads", "N", threads, "Threads of each rank [the cores, shared by a machine's ranks]");
   add_value_option(app, "--seconds", "X", options.seconds,
-                   "Time limit of each of about 20 measurements, in three passes [1]");
+                   "Time limit of each of about 30 measurements, in three passes [1]");
+  app.add_flag("--all", options.all, "Show all exchanges of each method and codec, with and without overlap");
   if (const auto text = parse_words(app, argc, argv, version_text("advise"))) {
     options.text = *text;
     return options;

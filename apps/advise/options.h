@@ -19,6 +19,7 @@ struct AdviceOptions {
   int64_t ranks_per_machine = 1;
   int64_t threads = 0;    ///< threads of each rank
   double seconds = 1;     ///< time limit of a measurement
+  bool all = false;       ///< show all exchanges of each method and codec, not the fastest
   std::string text = {};  ///< if not empty: only print this
 };
 

@@ -41,6 +41,9 @@ std::string method_name(const Way& way) {
   return to_string(way.method) + std::string(way.scope == SubnetScope::filters ? " filters" : "");
 }
 
+/// "-" for a method that has its own codec.
+std::string codec_name(const Way& way) { return way.takes_exchange() ? way.codec : "-"; }
+
 std::string exchange_name(const Way& way) { return way.overlap ? way.exchange + " --overlap" : way.exchange; }
 
 /// "ternary by allgather"; of PowerSGD, which has no codec, "powersgd"
@@ -48,10 +51,26 @@ std::string codes_name(const Way& way) {
   return way.has_power_sgd() ? exchange_name(way) : fmt::format("{} by {}", way.codec, exchange_name(way));
 }
 
-std::string name_of(const Way& way) { return method_name(way) + ' ' + codes_name(way); }
+std::string name_of(const Way& way) {
+  return way.takes_exchange() ? method_name(way) + ' ' + codes_name(way) : method_name(way);
+}
+
+/// Whether two ways send the same codes, by other exchanges or at other times.
+bool differ_in_exchange(const Way& a, const Way& b) {
+  return a.method == b.method && a.scope == b.scope && a.codec == b.codec && a.has_power_sgd() == b.has_power_sgd();
+}
+
+/// The fastest forecast of each method and codec. `forecasts` are sorted.
+std::vector<Forecast> fastest(const std::vector<Forecast>& forecasts) {
+  std::vector<Forecast> first;
+  for (const Forecast& forecast : forecasts)
+    if (std::ranges::none_of(first, [&](const Forecast& f) { return differ_in_exchange(f.way, forecast.way); }))
+      first.push_back(forecast);
+  return first;
+}
 
 std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
-  std::string text = fmt::format("  {:<14} {:<21} {:<15} {:<8} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
+  std::string text = fmt::format("  {:<14} {:<30} {:<15} {:<8} {:>9}  {:<20} {:>8} {:>10}   {:>8} {:>8} {:>8} {:>8}\n",
                                  "method", "codec", "exchange", "overlap", "step ms", "of the passes", "images/s",
                                  "MB sent", "compute", "encode", "network", "decode");
   const Forecast& best = forecasts.front();
@@ -61,11 +80,12 @@ std::string table(const std::vector<Forecast>& forecasts, int64_t images) {
     any_tied = any_tied || tied;
     const auto& [encode, wait, decode] = forecast.exchange;
     text += fmt::format(
-        "{} {:<14} {:<21} {:<15} {:<8} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
-        tied ? '=' : ' ', method_name(forecast.way), forecast.way.codec, forecast.way.exchange,
-        forecast.way.overlap ? "yes" : "-", milliseconds(forecast.seconds()), range_text(forecast.passes),
-        static_cast<double>(images) / forecast.seconds(), forecast.sent / 1e6, milliseconds(forecast.compute),
-        milliseconds(encode), milliseconds(wait), milliseconds(decode));
+        "{} {:<14} {:<30} {:<15} {:<8} {:>9.2f}  {:<20} {:>8.0f} {:>10.3f}   {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+        tied ? '=' : ' ', method_name(forecast.way), codec_name(forecast.way),
+        forecast.way.takes_exchange() ? forecast.way.exchange : "-", forecast.way.overlap ? "yes" : "-",
+        milliseconds(forecast.seconds()), range_text(forecast.passes), static_cast<double>(images) / forecast.seconds(),
+        forecast.sent / 1e6, milliseconds(forecast.compute), milliseconds(encode), milliseconds(wait),
+        milliseconds(decode));
   }
   return any_tied ? text + "=: within the noise of the first, at least as fast in one of the passes\n" : text;
 }
@@ -140,10 +160,17 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
   std::string text = "./dev run";
   for (const std::string& word : variant.words()) text += ' ' + word;
   text += fmt::format(" --batch-size {} --workers {}", options.batch_size, options.workers);
+  const TrainSettings& defaults = variant.network.recipe.defaults;
+  if (way.method == TrainingMethod::demo) {
+    text += " --method demo --optimizer sgd --lr 0.001";
+    if (!defaults.group.empty()) text += " --group '*:weight-decay=0'";  // in place of rules of their own
+    return defaults.clip_norm > 0 ? text + " --clip-norm 0" : text;
+  }
   if (!way.averages_every_step()) {
     text += fmt::format(" --method {} --local-steps {}", to_string(way.method), options.local_steps);
-    if (variant.network.recipe.defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model
+    if (defaults.ema_decay > 0) text += " --ema-decay 0";  // each worker has its own model
   }
+  if (!way.takes_exchange()) return text;
   const bool usual = way.codec == (way.method == TrainingMethod::sparseloco ? kSparseLoCoCodec : kFloats);
   if (!usual) text += " --codec " + way.codec;
   if (way.scope == SubnetScope::filters) text += " --ist-scope filters";
@@ -158,7 +185,9 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
   std::string text = fmt::format("{}, {} workers, {} images a step ({} each)\nstated: each has a cable of {}{}\n",
                                  variant.preset.name, options.workers, options.batch_size, images,
                                  link_text(options.link), slower_copying(options.link, measured));
-  text += measured_text(options, measured) + '\n' + table(forecasts, options.batch_size);
+  text += measured_text(options, measured) + '\n';
+  text += table(options.all ? forecasts : fastest(forecasts), options.batch_size);
+  if (!options.all) text += "Each method and codec has one row, its fastest exchange; --all shows the others.\n";
   text += '\n' + verdict(forecasts);
   const Forecast& best = forecasts.front();
   const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });
@@ -175,7 +204,8 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
              "rate to a switch, and the\nswitch is never a limit. With overlap, one more thread codes "
              "and sends gradients while the backward pass goes on,\non the same cores; the network column is then "
              "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd, diloco, "
-             "sparseloco and ist exchange every {} steps, and the time\nof a step includes its share of this. Their "
+             "sparseloco, noloco and ist exchange every {} steps, and the time\nof a step includes its share of this. "
+             "Their "
              "accuracy, and that of codes, may differ from that of floats in every step:\nno time here shows this, "
              "`reproduce grid` shows it for two networks.\n",
              options.local_steps);

@@ -10,6 +10,7 @@
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/methods/averaging.h"
 #include "tern/dist/methods/data_parallel.h"
+#include "tern/dist/methods/demo.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/trainer/run/datasets.h"
@@ -20,13 +21,6 @@ namespace tern::advise {
 namespace {
 
 using namespace trainer;
-
-/// There is nothing to learn from noise, so the learning rate is so small that nothing diverges.
-TrainSettings settings_of(const networks::Variant& variant) {
-  TrainSettings settings = variant.settings();
-  settings.lr = 1e-4;
-  return settings;
-}
 
 /// The shape of the images that the network gets.
 ImageSpec images_of(const TrainSettings& settings) {
@@ -53,6 +47,13 @@ class Noise final : public ImageDataset {
   int64_t size_;
   std::vector<uint8_t> pixels_;
 };
+
+/// There is nothing to learn from noise, so the learning rates are so small that nothing diverges.
+constexpr double kLearningRateScale = 1e-3;
+
+std::unique_ptr<DistributedOptimizer> train_alone(Module& model, Optimizer& optimizer, Communicator&) {
+  return std::make_unique<DistributedOptimizer>(model, optimizer);
+}
 
 SubnetPlan plan_of(Module& model, SubnetScope scope) { return dynamic_cast<SubnetModel&>(model).subnet_plan(scope); }
 
@@ -97,7 +98,7 @@ void narrow(Module& model, int workers, SubnetScope scope) {
 
 Workbench::Workbench(const networks::Variant& variant, const Options& options)
     : application_(variant.network.application()),
-      settings_(settings_of(variant)),
+      settings_(variant.settings()),
       options_(options),
       noise_(std::make_unique<Noise>(images_of(settings_), kMostMeasured * options.images * options.ranks)) {
   for (int rank = 0; rank < options.ranks; ++rank) models_.push_back(initialized());
@@ -105,13 +106,9 @@ Workbench::Workbench(const networks::Variant& variant, const Options& options)
 
 std::unique_ptr<Module> Workbench::initialized() const { return make_model(application_, settings_); }
 
-double Workbench::step_seconds() {
-  return train(models_, DataParallel::Options{.check_every = 0}, 3 * options_.seconds).compute;
-}
+double Workbench::step_seconds() { return train_together({}, 3 * options_.seconds).compute; }
 
-std::vector<double> Workbench::ready_seconds() {
-  return train(models_, DataParallel::Options{.check_every = 0}, options_.seconds).ready;
-}
+std::vector<double> Workbench::ready_seconds() { return train_together({}, options_.seconds).ready; }
 
 double Workbench::subnet_step_seconds(int workers, SubnetScope scope) {
   std::vector<std::unique_ptr<Module>> subnets;
@@ -119,22 +116,22 @@ double Workbench::subnet_step_seconds(int workers, SubnetScope scope) {
     subnets.push_back(initialized());
     narrow(*subnets.back(), workers, scope);
   }
-  return train(subnets, {}, options_.seconds).compute;
+  return train(subnets, settings_, train_alone, options_.seconds).compute;
 }
 
-Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models,
-                                      const std::optional<DataParallel::Options>& together, double budget) {
+Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>& models, const TrainSettings& settings,
+                                      const MakeMethod& make_method, double budget) const {
   StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     Module& mine = *models[static_cast<size_t>(c.rank())];
-    const auto optimizer = make_optimizer(settings_, mine);
-    const auto task = task_of(settings_);
+    const auto optimizer = make_optimizer(settings, mine);
+    optimizer->set_learning_rate(kLearningRateScale * settings.lr);
+    const auto task = task_of(settings);
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});
     loader.start({});
-    std::unique_ptr<DistributedOptimizer> method = std::make_unique<DistributedOptimizer>(mine, *optimizer);
-    if (together) method = std::make_unique<DataParallel>(mine, *optimizer, c, *together);
-    ReadyTimes ready(mine.parameters());
+    const auto method = make_method(mine, *optimizer, c);
+    ReadyTimes ready(mine.trained_parameters());
     int64_t step = 0;
     const auto times = measure(c, budget, [&]() -> std::vector<double> {
       const ExchangeTimes before = method->times();
@@ -162,7 +159,7 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
 double Workbench::change_seconds() {
   double result = 0;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
-    const auto parameters = models_[static_cast<size_t>(c.rank())]->parameters();
+    const auto parameters = models_[static_cast<size_t>(c.rank())]->trained_parameters();
     const double seconds = measure_seconds(c, options_.seconds, [&] {
       std::vector<Tensor> kept;
       for (const auto& [name, parameter] : parameters) kept.push_back(parameter->value().clone());
@@ -177,13 +174,37 @@ double Workbench::change_seconds() {
   return result;
 }
 
+Workbench::StepTimes Workbench::train_together(const AveragingOptions& averaging, double budget) const {
+  const auto together = [&](Module& model, Optimizer& optimizer, Communicator& c) {
+    return std::make_unique<DataParallel>(model, optimizer, c,
+                                          DataParallel::Options{.averaging = averaging, .check_every = 0});
+  };
+  return train(models_, settings_, together, budget);
+}
+
 CodecCost Workbench::codec(const std::string& codec, const std::string& exchange) {
-  const StepTimes times =
-      train(models_, DataParallel::Options{.averaging = {.codec = codec, .exchange = exchange}, .check_every = 0},
-            options_.seconds);
+  return cost_of(train_together({.codec = codec, .exchange = exchange}, options_.seconds), codec, exchange);
+}
+
+Workbench::DeMoStep Workbench::demo() {
+  const DeMo::Options options = {.check_every = 0};
+  TrainSettings settings = settings_;
+  settings.optimizer = UpdateRule::sgd;
+  settings.group.clear();
+  settings.clip_norm = 0;
+  const auto make_demo = [&](Module& model, Optimizer& optimizer, Communicator& c) {
+    return std::make_unique<DeMo>(model, optimizer, c, options);
+  };
+  const StepTimes times = train(models_, settings, make_demo, options_.seconds);
+  const AveragingOptions averaging = DeMo::averaging(options);
+  return {times.compute, cost_of(times, averaging.codec, averaging.exchange)};
+}
+
+CodecCost Workbench::cost_of(const StepTimes& times, const std::string& codec, const std::string& exchange) const {
   const auto coder = make_codec(codec);
   std::vector<Shape> shapes;
-  for (const auto& [name, parameter] : model().parameters()) shapes.push_back(parameter->value().shape());
+  for (const auto& [name, parameter] : models_.front()->trained_parameters())
+    shapes.push_back(parameter->value().shape());
   const ExchangePlan plan = plan_exchange(exchange, *coder, coded_tensors(*coder, shapes), options_.ranks);
   return {times.encode / plan.encoded(), times.decode / plan.decoded()};
 }
@@ -194,6 +215,7 @@ CodecCost Workbench::slicing(SubnetScope scope) {
   side_by_side(kRanks, options_.threads, [&](Communicator& c) {
     const auto mine = initialized();
     const auto optimizer = make_optimizer(settings_, *mine);
+    optimizer->set_learning_rate(kLearningRateScale * settings_.lr);
     IndependentSubnets subnets(*mine, *optimizer, c, plan_of(*mine, scope),
                                {.local_steps = 1, .exchange = SubnetExchange::coordinator, .check_every = 0});
     int64_t step = 0;

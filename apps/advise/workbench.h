@@ -1,7 +1,7 @@
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,10 +36,16 @@ class Workbench {
   /// Time of a step of rank 0's subnet among `workers`.
   double subnet_step_seconds(int workers, SubnetScope scope);
   /// Time of what local SGD does at each synchronisation besides the exchange: copies the model and subtracts twice. It
-  /// stands for DiLoCo's and SparseLoCo's outer step, too.
+  /// stands for the outer step of DiLoCo, SparseLoCo and NoLoCo, too.
   double change_seconds();
   /// Encode and decode time per element in an exchange.
   CodecCost codec(const std::string& codec, const std::string& exchange);
+  /// A step of DeMo: its transforms are part of `compute`.
+  struct DeMoStep {
+    double compute = 0;
+    CodecCost codec;
+  };
+  DeMoStep demo();
   /// Time per element to cut out and to insert the slices of independent subnets. Measured with two ranks.
   CodecCost slicing(SubnetScope scope);
 
@@ -48,9 +54,14 @@ class Workbench {
     double compute = 0, encode = 0, decode = 0;
     std::vector<double> ready;  ///< of each parameter
   };
+  using MakeMethod = std::function<std::unique_ptr<DistributedOptimizer>(Module&, Optimizer&, Communicator&)>;
   /// Measures exchanges between computations, so that the caches are in the same state as in a real job.
-  StepTimes train(const std::vector<std::unique_ptr<Module>>& models,
-                  const std::optional<DataParallel::Options>& together, double budget);
+  StepTimes train(const std::vector<std::unique_ptr<Module>>& models, const TrainSettings& settings,
+                  const MakeMethod& make_method, double budget) const;
+  /// The same with gradients that are averaged in every step.
+  StepTimes train_together(const AveragingOptions& averaging, double budget) const;
+  /// The cost per element if a whole exchange of the network's gradients takes these times.
+  CodecCost cost_of(const StepTimes& times, const std::string& codec, const std::string& exchange) const;
 
   std::unique_ptr<Module> initialized() const;
 

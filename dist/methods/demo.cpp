@@ -15,14 +15,6 @@ namespace {
 
 constexpr int64_t kSide = 64, kRun = 64;
 
-AveragingOptions averaging_of(const DeMo::Options& options) {
-  check_input(options.keep >= 1, "demo: ", options.keep, " coefficients, expected 1 or more");
-  check_input(options.decay > 0 && options.decay <= 1, "demo: a decay of ", options.decay, ", expected (0, 1]");
-  return {.codec = join({"topk-block:keep=", options.keep, ",side=", kSide, ",run=", kRun,
-                         ",short=full,bits=32,decay=", options.decay}),
-          .exchange = "allgather-sent"};
-}
-
 /// Transforms the rows of x [rows, n], in place.
 void transform_rows(const Tensor& x, const Tensor& c, bool inverse) {
   Tensor y = Tensor::empty_like(x);
@@ -74,13 +66,21 @@ void BlockDct::apply(Tensor& x, bool inverse) {
     transform_columns(matrix.slice(row, row + grid.tile_rows), cosines(grid.tile_rows, x.device()), inverse);
 }
 
+AveragingOptions DeMo::averaging(const Options& options) {
+  check_input(options.keep >= 1, "demo: ", options.keep, " coefficients, expected 1 or more");
+  check_input(options.decay > 0 && options.decay <= 1, "demo: a decay of ", options.decay, ", expected (0, 1]");
+  return {.codec = join({"topk-block:keep=", options.keep, ",side=", kSide, ",run=", kRun,
+                         ",short=full,bits=32,decay=", options.decay}),
+          .exchange = "allgather-sent"};
+}
+
 DeMo::DeMo(Module& model, Optimizer& local, Communicator& communicator, const Options& options)
     : DistributedOptimizer(model, local),
       communicator_(communicator),
       options_(options),
       parameters_(model.trained_parameters()),
       dct_(kSide, kRun),
-      averaging_(communicator, averaged_parameters(model, "demo"), averaging_of(options)) {}
+      averaging_(communicator, averaged_parameters(model, "demo"), averaging(options)) {}
 
 void DeMo::begin_step(int64_t step) {
   step_ = step;

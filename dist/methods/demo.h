@@ -47,6 +47,9 @@ class DeMo final : public DistributedOptimizer {
     int64_t check_every = 100;  ///< steps between comparisons of the ranks' parameters; 0: none
   };
 
+  /// How the coefficients travel to become their means. Throws InputError if the options do not fit.
+  static AveragingOptions averaging(const Options& options);
+
   /// Throws InputError if the options or the model do not fit.
   DeMo(Module& model, Optimizer& local, Communicator& communicator, const Options& options);
 

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "tern/apps/advise/page.h"
+#include "tern/networks/airbench.h"
 #include "tern/networks/lenet.h"
 #include "tests/support/process.h"
 
@@ -90,6 +91,24 @@ TEST(Advise, PlansTheBytesOfRealRuns) {
   // A round every ten steps sends a tenth of these bytes in a step.
   EXPECT_EQ(plan_round(lenet, {TrainingMethod::diloco, "none", "ring"}, 4).sent(4), 7536480);
   EXPECT_EQ(plan_round(lenet, {TrainingMethod::sparseloco, kSparseLoCoCodec, "allgather"}, 4).sent(4), 103227);
+  const auto sent_by = [&](TrainingMethod method, int workers) {
+    return plan_round(lenet, {.method = method}, workers).sent(workers);
+  };
+  EXPECT_EQ(sent_by(TrainingMethod::demo, 2), 91310);
+  EXPECT_EQ(sent_by(TrainingMethod::demo, 4), 273930);
+  EXPECT_EQ(sent_by(TrainingMethod::noloco, 4), 10048640);
+  EXPECT_EQ(sent_by(TrainingMethod::noloco, 5), 8038912) << "one of the five stays alone";
+}
+
+// airbench's whitening filters are frozen: they stand first in the list of parameters, and do not travel.
+TEST(Advise, PlansNothingForFrozenParameters) {
+  const auto model = networks::airbench().model({.images = {3, 32, 32, 10}});
+  model->initialize(1);
+  int64_t trained = 0;
+  for (const auto& [name, parameter] : model->trained_parameters()) trained += parameter->value().numel();
+  const PlannedRound round = plan_round(*model, {TrainingMethod::data_parallel, kFloats, "ring"}, 2);
+  EXPECT_EQ(round.sent(2), 4 * trained);
+  EXPECT_LT(trained, model->parameter_count());
 }
 
 constexpr Link kGigabit = {.bytes_per_second = 1.25e8, .latency = std::chrono::microseconds(50)};
@@ -135,10 +154,38 @@ TEST(AdvicePage, NamesACommandThatIsTaken) {
             "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather");
   EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::data_parallel, "ternary", "allgather", true}),
             "./dev run train_cifarnet --batch-size 64 --workers 2 --codec ternary --exchange allgather --overlap");
+  EXPECT_EQ(training_command(cifarnet, options, {TrainingMethod::noloco}),
+            "./dev run train_cifarnet --batch-size 64 --workers 2 --method noloco --local-steps 10 --ema-decay 0");
+  EXPECT_EQ(training_command(find_model("lenet"), options, {TrainingMethod::demo}),
+            "./dev run train_lenet --batch-size 64 --workers 2 --method demo --optimizer sgd --lr 0.001");
+  EXPECT_EQ(training_command(find_model("airbench"), options, {TrainingMethod::demo}),
+            "./dev run train_airbench --batch-size 64 --workers 2 --method demo --optimizer sgd --lr 0.001 --group "
+            "'*:weight-decay=0'");
   EXPECT_EQ(training_command(find_model("resnet20"), options,
                              {TrainingMethod::ist, kFloats, "peer", false, SubnetScope::filters}),
             "./dev run train_resnet --depth 20 --batch-size 64 --workers 2 --method ist --local-steps 10 --ist-scope "
             "filters --exchange peer");
+}
+
+TEST(AdvicePage, ShowsTheFastestExchangeOfEachCodecUnlessAllAreAskedFor) {
+  AdviceOptions options = {.workers = 2, .link = kGigabit, .batch_size = 64};
+  const auto forecast = [](const Way& way, double seconds) -> Forecast {
+    return {.way = way, .compute = seconds, .passes = {seconds, seconds}};
+  };
+  const std::vector<Forecast> forecasts = {forecast({TrainingMethod::demo}, 0.010),
+                                           forecast({TrainingMethod::data_parallel, "ternary", "ternary-ring"}, 0.020),
+                                           forecast({TrainingMethod::data_parallel, "ternary", "allgather"}, 0.021),
+                                           forecast({TrainingMethod::data_parallel, kFloats, "ring", true}, 0.030),
+                                           forecast({TrainingMethod::data_parallel, kFloats, "ring"}, 0.031)};
+  const std::string page = advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
+  expect_in(page, "\n  demo           -                              -               -            10.00 ");
+  expect_in(page, "ternary-ring ");
+  expect_in(page, "--all shows the others");
+  EXPECT_EQ(page.find("allgather"), std::string::npos) << page;
+  options.all = true;
+  const std::string all = advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
+  expect_in(all, "allgather ");
+  EXPECT_EQ(all.find("--all"), std::string::npos) << all;
 }
 
 TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
@@ -147,7 +194,8 @@ TEST(AdvicePage, MarksWhatIsWithinTheNoiseOfTheFirst) {
   EXPECT_EQ(apart.find("=: "), std::string::npos) << "a legend of a sign that no row bears, in\n" << apart;
   expect_in(tied, "\n=: within the noise of the first, at least as fast in one of the passes\n");
   expect_in(tied, "\n  data-parallel  ternary ");
-  expect_in(tied, "\n= data-parallel  none                  ring            -            14.00  12.90 to 15.10 ");
+  expect_in(tied,
+            "\n= data-parallel  none                           ring            -            14.00  12.90 to 15.10 ");
   expect_in(
       tied,
       "Whether compression pays is within the noise: a step with float gradients takes 14.00 ms (12.90 to 15.10), "
