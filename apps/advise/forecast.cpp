@@ -45,11 +45,11 @@ LinkCost cost_of(const Link& link, const LinkCost& here) {
           .byte = std::max(here.byte, 1 / link.bytes_per_second)};
 }
 
-/// A meeting of NoLoCo: each rank sends its change, its slow weights and its buffers to its partner.
-ExchangePlan plan_meeting(std::span<const Shape> shapes, size_t parameters, int workers) {
-  int64_t floats = 0;
-  for (size_t i = 0; i < shapes.size(); ++i) floats += (i < parameters ? 2 : 1) * shapes[i].numel();
-  const int64_t bytes = 4 * floats, meeting = workers / 2 * 2;
+/// A meeting of NoLoCo: each rank sends its model to its partner.
+ExchangePlan plan_meeting(std::span<const AveragedTensor> tensors, int workers) {
+  int64_t bytes = 0;
+  for (const AveragedTensor& tensor : tensors) bytes += 4 * tensor.elements;
+  const int64_t meeting = workers / 2 * 2;
   return {{{.wire = {.busiest = static_cast<double>(bytes), .hops = 1, .sent = meeting * bytes}}}};
 }
 
@@ -63,7 +63,6 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
   std::vector<AveragedTensor> tensors = averaged_parameters(model, to_string(way.method));
   std::vector<Shape> shapes;
   for (const auto& [name, parameter] : model.trained_parameters()) shapes.push_back(parameter->value().shape());
-  const size_t parameters = shapes.size();
   if (!exchanges_every_step(way.method))
     for (const auto& [name, buffer] : floating_buffers(model)) {
       tensors.push_back({name, buffer->numel(), false});
@@ -71,7 +70,7 @@ PlannedRound plan_round(Module& model, const Way& way, int workers) {
     }
   PlannedRound round;
   if (way.method == TrainingMethod::noloco) {
-    round.messages.push_back({plan_meeting(shapes, parameters, workers), {}, {}, {}});
+    round.messages.push_back({plan_meeting(tensors, workers), {}, {}, {}});
     return round;
   }
   AveragingOptions averaging = {.codec = way.codec, .exchange = way.exchange};

@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::string_view kCodec = "codec.", kOwn = "own.", kBase = "base.", kVelocity = "outer.", kMean = "mean.";
 
-Tensor number_on(Device device, double value) { return Tensor::full({}, value, {DType::f64, device}); }
-
 void check_options(const LocalSgd::Options& options, size_t parameters) {
   const auto& [fragments, delay, mix] = options.streaming;
   check_input(options.local_steps > 0, options.name, ": ", options.local_steps, " local steps, expected 1 or more");
@@ -96,16 +94,18 @@ void LocalSgd::begin_step(int64_t step) {
   step_ = step;
   own_.take_back();
   for (Fragment& fragment : fragments_) {
-    if (!fragment.base.empty()) continue;
+    if (fragment.in_round) continue;
     check(has_base_in_model(fragment, step), options_.name, ": step ", step, " lies within a round of ",
           options_.local_steps, " steps that was neither begun nor loaded");
+    fragment.in_round = true;
+    if (!fragment.base.empty()) continue;  // still the model's values
     const std::vector<Tensor> own = values(fragment);
     fragment.base = clones_of(std::span(own).first(fragment.size()));
   }
 }
 
 void LocalSgd::step() {
-  check(!fragments_.front().base.empty(), options_.name, ": step without begin_step");
+  check(fragments_.front().in_round, options_.name, ": step without begin_step");
   local_.step();
   const int64_t done = step_ + 1, length = options_.local_steps, delay = options_.streaming.delay;
   for (Fragment& fragment : fragments_) {
@@ -145,10 +145,8 @@ void LocalSgd::take_turn(Fragment& fragment) {
   const std::vector<NamedParameter> compared(first + static_cast<std::ptrdiff_t>(fragment.begin),
                                              first + static_cast<std::ptrdiff_t>(fragment.end));
   check_after_round(communicator_, compared, step_, options_.local_steps, options_.check_every);
-  if (mix == 0) {
-    fragment.base.clear();
-    return;
-  }
+  fragment.in_round = mix > 0;
+  if (mix == 0) return;
   std::vector<kernels::ParameterUpdate> mixed;
   for (size_t i = 0; i < shared.size(); ++i) mixed.push_back({own[i], {}, shared[i], {}});
   kernels::average_update(mixed, number_on(shared.front().device(), 1 - mix));
@@ -159,8 +157,7 @@ void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) 
   if (has_momentum && fragment.velocity.empty()) fragment.velocity = zeros_like(fragment.base);
   std::vector<kernels::ParameterUpdate> updates;
   for (size_t i = 0; i < changes.size(); ++i) {
-    Tensor change = Tensor::empty_like(fragment.base[i]);
-    kernels::convert(changes[i].to(change.device()), change);
+    const Tensor change = laid_out_as(fragment.base[i], changes[i]);
     updates.push_back({fragment.base[i], change, has_momentum ? fragment.velocity[i] : Tensor(), {}});
   }
   kernels::sgd_update(updates, {.lr = number_on(fragment.base.front().device(), options_.outer.lr),
@@ -169,9 +166,8 @@ void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) 
 }
 
 void LocalSgd::consolidate() {
-  const auto in_round = [](const Fragment& fragment) { return !fragment.base.empty(); };
   for (Fragment& fragment : fragments_) settle(fragment);  // the bytes are on the ledger before an evaluation
-  if (std::ranges::any_of(fragments_, in_round)) own_.show_mean(communicator_, wait_);
+  if (std::ranges::any_of(fragments_, &Fragment::in_round)) own_.show_mean(communicator_, wait_);
 }
 
 std::vector<Tensor> LocalSgd::values(const Fragment& fragment) const {
@@ -187,7 +183,7 @@ StateDict LocalSgd::round_state() const {
   };
   own_.add_to(state, kOwn);
   for (const Fragment& fragment : fragments_) {
-    add(kBase, fragment.begin, fragment.base);
+    if (fragment.in_round) add(kBase, fragment.begin, fragment.base);
     add(kVelocity, fragment.begin, fragment.velocity);
     add(kMean, fragment.begin, fragment.means);
   }
@@ -196,7 +192,7 @@ StateDict LocalSgd::round_state() const {
 
 StateDict LocalSgd::state() {
   for (const Fragment& fragment : fragments_)
-    check(fragment.base.empty() || own_.shows_mean(), options_.name, ": a checkpoint is taken after consolidate");
+    check(!fragment.in_round || own_.shows_mean(), options_.name, ": a checkpoint is taken after consolidate");
   StateDict state = round_state();
   for (const Fragment& fragment : fragments_)
     for (const auto& [name, tensor] : fragment.averaging->state()) state.add(std::string(kCodec) + name, tensor);
@@ -218,6 +214,7 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
     const bool in_model = has_base_in_model(fragment, steps);
     const bool has_velocity = options_.outer.momentum > 0 && steps >= first_turn(fragment);
     fragment.under_way = is_sent_before_turn(fragment, steps);
+    fragment.in_round = !in_model;
     fragment.base = in_model ? std::vector<Tensor>() : clones_of(parameters);
     fragment.velocity = has_velocity ? clones_of(parameters) : std::vector<Tensor>();
     fragment.means = fragment.under_way ? clones_of(own) : std::vector<Tensor>();

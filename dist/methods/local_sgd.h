@@ -36,7 +36,8 @@ struct StreamingOptions {
 /// a turn; the common model θ is still the same on all of them.
 ///
 /// `consolidate` makes the model the mean of the ranks' models, and the next step continues with the rank's own model.
-/// So neither an evaluation nor a checkpoint changes the training.
+/// So neither an evaluation nor a checkpoint changes the training. Between rounds the model holds θ: only `load_state`
+/// may change it.
 class LocalSgd final : public DistributedOptimizer {
  public:
   struct Options {
@@ -69,7 +70,8 @@ class LocalSgd final : public DistributedOptimizer {
     size_t begin = 0, end = 0;
     int64_t offset = 0;                         ///< its turns are after t steps if t mod H = offset
     std::unique_ptr<Averaging> averaging = {};  ///< of the parameters, and for the last fragment also of the buffers
-    std::vector<Tensor> base = {};              ///< θ; empty after a turn that made it the model's own values
+    std::vector<Tensor> base = {};              ///< θ; empty before the first round
+    bool in_round = false;                      ///< otherwise the model has θ's values
     std::vector<Tensor> velocity = {};          ///< m; empty before the first turn, or if μ is 0
     bool under_way = false;                     ///< between sending and the turn
     std::vector<Tensor> means = {};             ///< of the exchange under way, if `consolidate` has waited for it

@@ -6,9 +6,10 @@
 #include "tern/core/error.h"
 #include "tern/core/random.h"
 #include "tern/core/stopwatch.h"
+#include "tern/dist/exchange/coded.h"
 #include "tern/dist/methods/averaging.h"
 #include "tern/kernels/elementwise.h"
-#include "tern/kernels/layout.h"
+#include "tern/kernels/update.h"
 
 namespace tern {
 namespace {
@@ -57,25 +58,15 @@ int NoLoCo::partner(int64_t step) const {
   return communicator_.rank();
 }
 
-FlatTensors NoLoCo::offer() const {
+void NoLoCo::meet() {
   const std::vector<Tensor> values = own_.values();
   FusedGradients parts;
-  for (size_t i = 0; i < slow_.size(); ++i) {
-    Tensor change = Tensor::empty_like(slow_[i]);
-    kernels::subtract(values[i], slow_[i], change);
-    parts.push_back({{}, change});
-  }
-  for (const Tensor& slow : slow_) parts.push_back({{}, slow});
-  for (size_t i = slow_.size(); i < values.size(); ++i) parts.push_back({{}, values[i]});
-  return FlatTensors::copy(parts);
-}
-
-void NoLoCo::meet() {
-  FlatTensors mean = offer();
+  for (const Tensor& value : values) parts.push_back({{}, value});
+  FlatTensors sum = FlatTensors::copy(parts);  // over the pair
   const int other = partner(step_);
   const bool alone = other == communicator_.rank();
   // A rank that stays alone takes part too, with nothing.
-  const Tensor mine = alone ? mean.whole.slice(0, 0) : mean.whole;
+  const Tensor mine = alone ? sum.whole.slice(0, 0) : sum.whole;
   Tensor theirs = Tensor::empty_like(mine);
   std::vector<int64_t> counts(static_cast<size_t>(communicator_.size()));
   counts[static_cast<size_t>(other)] = mine.numel();
@@ -84,25 +75,22 @@ void NoLoCo::meet() {
     const Stopwatch waiting(times_.wait);
     work.wait();
   }
-  if (!alone) {
-    kernels::accumulate(theirs, mean.whole);
-    kernels::scale(mean.whole, 0.5, mean.whole);
+  if (!alone) kernels::accumulate(theirs, sum.whole);
+  const double share = alone ? 1 : 0.5;
+
+  std::vector<kernels::ParameterUpdate> updates;
+  for (size_t i = 0; i < slow_.size(); ++i)
+    updates.push_back({slow_[i], laid_out_as(slow_[i], sum.parts[i]), velocity_[i], {}});
+  // m ← μ m + β share sum - β φ;  φ ← φ + m
+  const Device device = slow_.front().device();
+  kernels::sgd_update(updates, {.lr = number_on(device, -1),
+                                .momentum = options_.momentum,
+                                .weight_decay = -options_.lr,
+                                .gradient_scale = number_on(device, options_.lr * share)});
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i >= slow_.size()) kernels::scale(sum.parts[i], share, sum.parts[i]);
+    values[i].copy_from(i < slow_.size() ? slow_[i] : sum.parts[i]);
   }
-  const std::vector<Tensor> values = own_.values();
-  const size_t count = slow_.size();
-  for (size_t i = 0; i < count; ++i) {
-    Tensor step = Tensor::empty_like(slow_[i]), mean_slow = Tensor::empty_like(slow_[i]);
-    kernels::convert(mean.parts[i], step);
-    kernels::convert(mean.parts[count + i], mean_slow);
-    kernels::subtract(mean_slow, slow_[i], mean_slow);
-    kernels::accumulate(mean_slow, step);
-    kernels::scale(step, options_.lr, step);
-    kernels::scale(velocity_[i], options_.momentum, velocity_[i]);
-    kernels::accumulate(step, velocity_[i]);
-    kernels::accumulate(velocity_[i], slow_[i]);
-    values[i].copy_from(slow_[i]);
-  }
-  for (size_t i = count; i < values.size(); ++i) values[i].copy_from(mean.parts[count + i]);
   slow_.clear();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "tern/dist/exchange/coded.h"
 #include "tern/dist/methods/distributed_optimizer.h"
 #include "tern/dist/methods/own_model.h"
 
@@ -9,11 +8,12 @@ namespace tern {
 /// NoLoCo (Kolehmainen et al., arXiv 2506.10911): local SGD in pairs. Each rank i trains θ_i alone for some
 /// steps. Then the ranks meet in random pairs, and each takes a step with the means over its pair:
 ///
-///   m_i ← μ m_i + β mean(θ - φ) + β (mean φ - φ_i);  φ_i ← φ_i + m_i;  θ_i ← φ_i
+///   m_i ← μ m_i + β mean(θ - φ) + β (mean φ - φ_i) = μ m_i + β (mean θ - φ_i);  φ_i ← φ_i + m_i;  θ_i ← φ_i
 ///
 /// φ are the slow weights. So the ranks' models differ, also after a round, and come near to each other over time. With
-/// an odd number of ranks, one stays alone. Floating-point buffers become the mean of the pair. A round sends 8n bytes
-/// to one rank, for n parameters. All ranks meet after the same step.
+/// an odd number of ranks, one stays alone. Floating-point buffers become the mean of the pair. A round sends 4n bytes
+/// to one rank, for n parameters. The paper sends θ - φ and φ, 8n bytes, because it has a rate for each; with one rate
+/// β, their sum θ is enough. All ranks meet after the same step.
 ///
 /// `consolidate` makes the model the mean of all ranks' models, and the next step continues with the rank's own model.
 class NoLoCo final : public DistributedOptimizer {
@@ -41,8 +41,6 @@ class NoLoCo final : public DistributedOptimizer {
   /// The rank that this one meets after `step`; this rank itself if it stays alone.
   int partner(int64_t step) const;
   void meet();
-  /// [θ - φ of all parameters, φ of all parameters, buffers], one after the other.
-  FlatTensors offer() const;
 
   Communicator& communicator_;
   Options options_;

@@ -3,6 +3,7 @@
 #include "tern/core/stopwatch.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 
@@ -20,6 +21,15 @@ std::vector<Tensor> zeros_like(std::span<const Tensor> tensors) {
   }
   return zeros;
 }
+
+Tensor laid_out_as(const Tensor& like, const Tensor& x) {
+  if (x.format() == like.format() && x.device() == like.device()) return x;
+  Tensor y = Tensor::empty_like(like);
+  kernels::convert(x.to(like.device()), y);
+  return y;
+}
+
+Tensor number_on(Device device, double value) { return Tensor::full({}, value, {DType::f64, device}); }
 
 OwnModel::OwnModel(Module& model) : parameters_(model.trained_parameters()), buffers_(floating_buffers(model)) {}
 

@@ -32,5 +32,6 @@ void add_layers(std::vector<Case>& cases);
 void add_convolutions(std::vector<Case>& cases);
 void add_codecs(std::vector<Case>& cases);
 void add_operations(std::vector<Case>& cases);
+void add_methods(std::vector<Case>& cases);
 
 }  // namespace tern::bench

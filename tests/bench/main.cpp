@@ -37,6 +37,7 @@ std::vector<Case> cases_matching(const std::string& filter) {
   add_convolutions(cases);
   add_codecs(cases);
   add_operations(cases);
+  add_methods(cases);
   const std::regex pattern = read_pattern(filter);
   std::erase_if(cases, [&](const Case& each) { return !std::regex_search(each.name, pattern); });
   check_input(!cases.empty(), "--filter '", filter, "': no benchmark has such a name");

@@ -64,9 +64,9 @@ TEST(NoLoCo, HasTheSameBitsOverTcp) {
   EXPECT_EQ(noloco(make_tcp_job(5, {}), kGossip, 7), noloco(make_in_process(5), kGossip, 7));
 }
 
-// Rank 4 of 5 has a partner in some rounds and stays alone in others. Every rank sends 8 bytes a parameter to one rank.
+// Rank 4 of 5 has a partner in some rounds and stays alone in others. Every rank sends 4 bytes a parameter to one rank.
 TEST(NoLoCo, MeetsOneRankARound) {
-  const uint64_t bytes = 8 * (20 * 33 + 33 + 33 * 5 + 5);
+  const uint64_t bytes = 4 * (20 * 33 + 33 + 33 * 5 + 5);
   std::vector<std::set<int64_t>> alone(5);
   train_on_ranks(make_in_process(5), [&](const RankTraining& rank) {
     NoLoCo optimizer(rank.model, rank.local, rank.communicator, kGossip);
