@@ -1,6 +1,7 @@
 #include "tern/dist/comm/collectives.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "tern/core/error.h"
@@ -52,6 +53,8 @@ struct Ring : Collective {
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()}; }
 
 Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
+/// The `count` parts that rank `of` has in common with the ranks of its aligned group; `count` is a power of two.
+Range aligned(int of, int count) { return {of / count * count, of / count * count + count}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
 
 }  // namespace
@@ -105,6 +108,45 @@ void ring_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
     });
   }
   ring.transport.flush();
+}
+
+bool goes_by_halves(int64_t bytes, int ranks) {
+  return ranks > 2 && std::has_single_bit(static_cast<unsigned>(ranks)) && bytes <= kMostHalvedBytes;
+}
+
+void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
+  const int n = c.size(), me = c.rank();
+  const Cuts cuts = even_cuts(static_cast<int64_t>(x.size() / c.width()), n);
+  const Tensor scratch = Tensor::empty({static_cast<int64_t>(x.size())}, {.dtype = DType::u8});
+  const auto bytes = [&](const Range& parts) { return c.part(x, cuts[parts.begin], cuts[parts.end]); };
+  const auto send = [&](int peer, Bytes part) {
+    if (!part.empty()) c.transport.send(peer, c.message, part);
+  };
+  const auto receive = [&](int peer, Bytes part) {
+    if (!part.empty()) c.transport.receive(peer, c.message, part);
+  };
+  // A rank and its peer share the parts that both reduce: each sends the half that the other one goes on with.
+  for (int distance = n / 2; distance > 0; distance /= 2) {
+    const int peer = me ^ distance;
+    send(peer, bytes(aligned(peer, distance)));
+    const Bytes mine = bytes(aligned(me, distance)), theirs = bytes_of(scratch).first(mine.size());
+    receive(peer, theirs);
+    reduce(reduction, c.message.dtype, mine, theirs);
+  }
+  // What comes back overwrites bytes that have been sent: they are in the sums.
+  for (int distance = 1; distance < n; distance *= 2) {
+    const int peer = me ^ distance;
+    send(peer, bytes(aligned(me, distance)));
+    receive(peer, bytes(aligned(peer, distance)));
+  }
+  c.transport.flush();
+}
+
+void all_reduce(const Collective& c, Bytes x, Reduction reduction) {
+  if (goes_by_halves(static_cast<int64_t>(x.size()), c.size()))
+    halving_all_reduce(c, x, reduction);
+  else
+    ring_all_reduce(c, x, reduction);
 }
 
 void ring_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
@@ -258,7 +300,22 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
   return moved;
 }
 
-Volume moved_around_ring(const CollectiveCall& call, int rank, int size) {
+namespace {
+
+/// The volume of `halving_all_reduce`: a rank sends each other part as it is, and then groups of reduced parts.
+Volume moved_by_halves(const Cuts& cuts, int rank) {
+  const auto ranks = static_cast<int>(cuts.size()) - 1;
+  int64_t moved = cuts.back() - part(cuts, rank).count();
+  for (int count = 1; count < ranks; count *= 2) {
+    const Range group = aligned(rank, count);
+    moved += cuts[group.end] - cuts[group.begin];
+  }
+  return {moved, moved};
+}
+
+}  // namespace
+
+Volume moved_collectively(const CollectiveCall& call, int rank, int size) {
   // A rank sends every part `times` times. For each number in `but`, it sends one part one time less: the part of the
   // rank that is that many places after it. It receives what the previous rank sends.
   const auto all = [&](const Cuts& cuts, int times, std::initializer_list<int> but) {
@@ -271,7 +328,11 @@ Volume moved_around_ring(const CollectiveCall& call, int rank, int size) {
   };
   switch (call.message.operation) {
     case Operation::all_reduce_sum:
-    case Operation::all_reduce_max: return all(even_cuts(call.x.numel(), size), 2, {1, 2});
+    case Operation::all_reduce_max: {
+      const Cuts cuts = even_cuts(call.x.numel(), size);
+      return goes_by_halves(static_cast<int64_t>(call.x.bytes()), size) ? moved_by_halves(cuts, rank)
+                                                                        : all(cuts, 2, {1, 2});
+    }
     case Operation::reduce_scatter: return all(call.sends, 1, {0});
     case Operation::all_gather: return all(call.sends, 1, {1});
     default: break;

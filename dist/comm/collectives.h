@@ -44,6 +44,18 @@ void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
 /// x = the root's x.
 void ring_broadcast(const Collective& c, Bytes x, int root);
 
+// An all-reduce of few bytes goes by halving and doubling.
+
+/// Whether `all_reduce` goes by halving and doubling: 4, 8, 16, ... ranks, and at most `kMostHalvedBytes`.
+bool goes_by_halves(int64_t bytes, int ranks);
+inline constexpr int64_t kMostHalvedBytes = 256 << 10;
+/// The same result as `ring_all_reduce`, in another order, for a number of ranks that is a power of two (recursive
+/// halving and doubling; Thakur, Rabenseifner and Gropp, 2005). Each rank sends as many bytes as around the ring, give
+/// or take an element, but only 2·log2 N messages wait for each other, not 2(N-1).
+void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction);
+/// x = the reduction of all ranks' x, with the same bits on all ranks.
+void all_reduce(const Collective& c, Bytes x, Reduction reduction);
+
 // Direct algorithms: each message goes from its source rank to its target rank.
 
 /// Part r of y = part (this rank) of rank r's x.
@@ -82,8 +94,8 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size);
 struct Volume {
   int64_t sent = 0, received = 0;
 };
-/// The volume of the ring algorithms of broadcast, all_reduce, reduce_scatter and all_gather.
-Volume moved_around_ring(const CollectiveCall& call, int rank, int size);
+/// The volume of all_reduce, and of the ring algorithms of broadcast, reduce_scatter and all_gather.
+Volume moved_collectively(const CollectiveCall& call, int rank, int size);
 Volume moved_directly(const CollectiveCall& call, int rank, int size);
 
 }  // namespace tern::detail

@@ -1,7 +1,10 @@
 #include "tern/dist/exchange/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+
+#include "tern/dist/comm/collectives.h"
 
 namespace tern {
 namespace {
@@ -14,9 +17,10 @@ WireLoad unless_empty(const WireLoad& load) { return load.sent == 0 ? WireLoad{}
 }  // namespace
 
 WireLoad all_reduce_load(int64_t bytes, int ranks) {
-  const int64_t steps = 2 * (ranks - 1);
-  const auto passed = static_cast<double>(steps * bytes);
-  return unless_empty({.busiest = passed / ranks, .hops = steps, .sent = steps * bytes});
+  const int64_t times = 2 * (ranks - 1);
+  const bool halves = detail::goes_by_halves(bytes, ranks);
+  const int64_t hops = halves ? 2 * (std::bit_width(static_cast<unsigned>(ranks)) - 1) : times;
+  return unless_empty({.busiest = static_cast<double>(times * bytes) / ranks, .hops = hops, .sent = times * bytes});
 }
 
 WireLoad all_gather_load(std::span<const int64_t> parts) {

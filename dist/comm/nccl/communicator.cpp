@@ -176,7 +176,7 @@ std::function<void()> NcclCommunicator::agree_on_parts(const CollectiveCall& cal
 
 void NcclCommunicator::count(const CollectiveCall& call) {
   const detail::Volume moved = goes_directly(call) ? detail::moved_directly(call, rank(), size())
-                                                   : detail::moved_around_ring(call, rank(), size());
+                                                   : detail::moved_collectively(call, rank(), size());
   const uint64_t width = size_of(call.message.dtype);
   ledger_.sent(moved.sent * width);
   ledger_.received(moved.received * width);

@@ -8,13 +8,20 @@
 namespace tern::test {
 namespace {
 
-/// The bytes that rank `rank` sends in the ring's all-reduce of `count` f32: every part twice, less two parts.
+/// The bytes that rank `rank` sends in the all-reduce of `count` f32, few enough to go by halves if the number of ranks
+/// is a power of two: each other part once, and then reduced groups of 1, 2, 4, ... parts. Around the ring it is every
+/// part twice, less two parts.
 double all_reduce_bytes(int64_t count, int ranks, int rank) {
+  const auto group = [&](int begin, int parts) {
+    return 4.0 * static_cast<double>(count * (begin + parts) / ranks - count * begin / ranks);
+  };
   double bytes = 0;
-  for (int step = 0; step < 2 * (ranks - 1); ++step) {
-    const int part = ((rank - step) % ranks + ranks) % ranks;
-    bytes += 4.0 * static_cast<double>(count * (part + 1) / ranks - count * part / ranks);
+  if (ranks > 2 && (ranks & (ranks - 1)) == 0) {
+    bytes = group(0, ranks) - group(rank, 1);
+    for (int parts = 1; parts < ranks; parts *= 2) bytes += group(rank / parts * parts, parts);
+    return bytes;
   }
+  for (int step = 0; step < 2 * (ranks - 1); ++step) bytes += group(((rank - step) % ranks + ranks) % ranks, 1);
   return bytes;
 }
 
