@@ -126,6 +126,8 @@ std::vector<SpeechClip> read_speech_manifest(ByteSource& source) {
     check_line(cells[index] == std::to_string(clips.size()), "found index '", escaped(cells[index]), "', expected ",
                clips.size());
     check_line(!cells[word].empty(), "found no word, expected one");
+    check_line(cells[word].find('"') == std::string_view::npos, "found word '", escaped(cells[word]),
+               "', expected one without quotes");
     check_line(cells[split] == "train" || cells[split] == "validation" || cells[split] == "test", "found split '",
                escaped(cells[split]), "', expected train, validation or test");
     clips.push_back({std::string(cells[word]), std::string(cells[split])});

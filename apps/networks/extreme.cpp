@@ -21,10 +21,12 @@ ExtremeClassifier::ExtremeClassifier(const Options& options)
 
 LinearCrossEntropyOutput ExtremeClassifier::operator()(const SparseRows& features, const SparseRows& labels,
                                                        DType precision) {
-  return run([&] {
-    const Variable sums = input(features.indices, features.offsets, features.values);
-    return output(norm(convert(sums, precision)), labels.indices, labels.offsets, kBestLabels);
-  });
+  return run([&] { return output(hidden(features, precision), labels.indices, labels.offsets, kBestLabels); });
+}
+
+Variable ExtremeClassifier::hidden(const SparseRows& features, DType precision) {
+  const Variable sums = input(features.indices, features.offsets, features.values);
+  return norm(convert(sums, precision));
 }
 
 SubnetPlan ExtremeClassifier::subnet_plan(SubnetScope scope) const {
@@ -84,6 +86,9 @@ struct ExtremeClassification final : TaskFor<ExtremeClassifier> {
   Forward loss(ExtremeClassifier& model, const DeviceBatch& batch) const override {
     const auto [loss, top] = model(batch.sparse("features"), batch.sparse("labels"), batch.precision());
     return {loss, {top}};
+  }
+  void normalize(ExtremeClassifier& model, const DeviceBatch& batch) const override {
+    model.hidden(batch.sparse("features"), batch.precision());
   }
   std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const override {
     return precision_at_135(outputs[0], batch.sparse("labels"));

@@ -25,6 +25,8 @@ struct ExtremeClassifier final : Module, SubnetModel {
 
   /// Labels by falling logit for the scores: `top` [N, 5]. `precision`: of the activations.
   LinearCrossEntropyOutput operator()(const SparseRows& features, const SparseRows& labels, DType precision);
+  /// The values of the hidden neurons: [N, hidden].
+  Variable hidden(const SparseRows& features, DType precision);
 
   /// The hidden layer. Every tensor has an index for each of its neurons.
   SubnetPlan subnet_plan(SubnetScope scope) const override;

@@ -77,7 +77,7 @@ const Network& lstm() {
                               .optimizer = UpdateRule::adam,
                               .lr = 1.5e-3,
                               .lr_schedule = LrSchedule::cosine,
-                              .warmup = 0.169,  // without it, three layers keep hearing blanks only
+                              .warmup = 0.169,  // without it, three layers find blanks only
                               .clip_norm = 5,
                               .cuda_graph = false}},  // the lengths of the sequences come from the CPU in each step
       .task = make_speech_recognition};

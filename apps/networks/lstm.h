@@ -11,10 +11,10 @@
 
 namespace tern::networks {
 
-/// A network that hears phones: layers of LSTM with peepholes and projections (Sak, Senior and Beaufays, 2014), and a
-/// linear layer. QSGD's network for AN4, from CNTK's example, has 3 layers of 1024 cells that are projected to 512.
-/// First values: uniform in ±1.6/√cells, which is ±0.05 for 1024 cells. With ±1/√cells, three layers stay long at the
-/// loss of a network that hears blanks only.
+/// A network that recognises phones: layers of LSTM with peepholes and projections (Sak, Senior and Beaufays, 2014),
+/// and a linear layer. QSGD's network for AN4, from CNTK's example, has 3 layers of 1024 cells that are projected to
+/// 512. First values: uniform in ±1.6/√cells, which is ±0.05 for 1024 cells. With ±1/√cells, three layers stay long at
+/// the loss of a network that finds blanks only.
 struct SpeechLstm final : Module {
   struct Options {
     int64_t in = An4::kFeatures, hidden = 1024, projection = 512, layers = 3;
@@ -40,7 +40,7 @@ struct SpeechLstm final : Module {
 
 /// Phones of utterances by connectionist temporal classification: the loss of a batch is the mean over its utterances
 /// of each loss divided by its number of phones. The score is the phone error rate: the insertions, deletions and
-/// substitutions from the phones that the network hears to those of the transcripts, divided by the number of phones in
+/// substitutions from the phones that the network finds to those of the transcripts, divided by the number of phones in
 /// the transcripts.
 class SpeechRecognition final : public TaskFor<SpeechLstm> {
  public:

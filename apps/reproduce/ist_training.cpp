@@ -134,10 +134,26 @@ std::span<const IstMethod> ist_methods() {
   return kMethods;
 }
 
+namespace {
+
+/// A folder is that of Speech Commands or of CIFAR-10. Tables begin with runs that read no files, so a wrong folder
+/// would be noticed late.
+void check_holds_cifar10(const std::string& folder) {
+  try {
+    const TrainSettings settings = {.data = "cifar10", .data_dir = folder};
+    find_dataset(settings).load(settings, Split::test);
+  } catch (const InputError& error) {
+    throw InputError(join({"--data-dir: found neither Speech Commands nor CIFAR-10 in ", folder, ": ", error.what()}));
+  }
+}
+
+}  // namespace
+
 std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& given) {
   const bool files = !given.data_dir.empty();
   ExperimentOptions options = given;
   if (options.data.empty() && files && holds_speech_commands(options.data_dir)) options.data = "speech-commands";
+  if (options.data.empty() && files) check_holds_cifar10(options.data_dir);
   std::vector<IstTask> tasks;
   if (options.data == "tones" || options.data.empty()) tasks.push_back(tones_perceptron(options));
   if (options.data.empty() && !files) return tasks;

@@ -105,6 +105,8 @@ class Task {
   /// Runs `model` on a batch, on its device. The mode of the model tells training from evaluation. A recorded step
   /// (--cuda-graph) repeats the work on the device only, not what this computes on the CPU.
   virtual Forward forward(Module& model, const DeviceBatch& batch) const = 0;
+  /// Runs at least those layers that batch normalisation needs, to take its statistics from this batch.
+  virtual void run_normalized_layers(Module& model, const DeviceBatch& batch) const { forward(model, batch); }
   /// One ratio per score, from `Forward::outputs` and the batch, all on the CPU.
   virtual std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const = 0;
 
@@ -127,11 +129,18 @@ template <std::derived_from<Module> Model>
 class TaskFor : public Task {
  public:
   virtual Forward loss(Model& model, const DeviceBatch& batch) const = 0;
+  /// What `run_normalized_layers` runs: here everything. Override it if costly layers come after the last
+  /// normalisation.
+  virtual void normalize(Model& model, const DeviceBatch& batch) const { loss(model, batch); }
 
-  Forward forward(Module& model, const DeviceBatch& batch) const final {
+  Forward forward(Module& model, const DeviceBatch& batch) const final { return loss(own(model), batch); }
+  void run_normalized_layers(Module& model, const DeviceBatch& batch) const final { normalize(own(model), batch); }
+
+ private:
+  static Model& own(Module& model) {
     auto* own = dynamic_cast<Model*>(&model);
     check(own != nullptr, "the application's model is not of the type that its task trains");
-    return loss(*own, batch);
+    return *own;
   }
 };
 

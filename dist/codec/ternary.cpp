@@ -156,6 +156,7 @@ std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
     check_input(settings.clip != 0, "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
     check_input(kShares[settings.share] != std::string_view("off"),
                 "codec ternary: clip-mode=own would change nothing: with share=off each rank has its own limit anyway");
+    settings.share = static_cast<int>(ScalerSharing::on);  // also if the exchange does not need it
   }
   return std::make_unique<Ternary>(settings);
 }
@@ -165,7 +166,7 @@ std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
 constinit const CodecEntry ternary_entry = {
     "ternary",
     "clip=2.5 (standard deviations; 0: none)  clip-mode=paper|reference|own (paper: S = min(max|g|, clip·σ);\n"
-    "              reference: S = clip·σ; own: as paper, but each rank clips at its own S if ranks share one)\n"
+    "              reference: S = clip·σ; own: as paper, but with share=on each rank clips at its own S first)\n"
     "              share=auto|on|off (one scaler for all ranks)  bucket=0 (elements a scaler; 0: a tensor)\n"
     "              pack=2bit|5trit|entropy",
     "2 | 1.6 | about 1.2 for Gaussian gradients; and 32 a scaler", "unbiased for the clipped gradient", make_ternary};

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "tern/core/error.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/log.h"
 #include "tests/support/pictures.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -53,13 +53,7 @@ class TrainImages : public testing::Test {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome;
   }
-  std::vector<nlohmann::json> log(const std::string& event) const {
-    std::vector<nlohmann::json> found;
-    std::ifstream file(place("log"));
-    for (std::string line; std::getline(file, line);)
-      if (auto each = nlohmann::json::parse(line); each["event"] == event) found.push_back(std::move(each));
-    return found;
-  }
+  std::vector<nlohmann::json> log(const std::string& event) const { return read_log(place("log"), event); }
   std::map<int64_t, double> losses() const {
     std::map<int64_t, double> found;
     for (const auto& step : log("step")) found[step["step"]] = step["loss"];

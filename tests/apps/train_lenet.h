@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "tern/data/generated.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/log.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -57,12 +57,6 @@ class TrainLenet : public testing::Test {
   }
   Outcome run(const std::vector<std::string>& more) const { return run_program(words(more)); }
 
-  static std::vector<nlohmann::json> read_log(const std::string& path) {
-    std::vector<nlohmann::json> events;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) events.push_back(nlohmann::json::parse(line));
-    return events;
-  }
   /// The loss of every step. If the log has a step twice, the later loss counts.
   static std::map<int64_t, double> losses(const std::string& log) {
     std::map<int64_t, double> found;

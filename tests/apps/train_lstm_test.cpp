@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/an4_corpus.h"
+#include "tests/support/log.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -40,13 +40,7 @@ class TrainLstm : public testing::Test {
     return run_program(words);
   }
   std::string log() const { return (folder_.path() / "log").string(); }
-  std::vector<nlohmann::json> events(const std::string& kind) const {
-    std::vector<nlohmann::json> found;
-    std::ifstream file(log());
-    for (std::string line; std::getline(file, line);)
-      if (auto each = nlohmann::json::parse(line); each["event"] == kind) found.push_back(std::move(each));
-    return found;
-  }
+  std::vector<nlohmann::json> events(const std::string& kind) const { return read_log(log(), kind); }
 
   TemporaryFolder folder_;
 };

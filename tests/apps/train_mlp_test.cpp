@@ -23,10 +23,7 @@ TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
     more.insert(more.end(), {"--iterations", "0", "--log", place("log"), "--quiet", "--threads", "1"});
     const Outcome outcome = run(more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    std::ifstream log(place("log"));
-    std::string line;
-    std::getline(log, line);
-    return nlohmann::json::parse(line)["parameters"].get<int64_t>();
+    return read_log(place("log")).front()["parameters"].get<int64_t>();
   };
   EXPECT_EQ(parameters({}), 784 * 512 + 2 * 512 + 512 * 10);
   EXPECT_EQ(parameters({"--layers", "3", "--hidden", "9"}), 784 * 9 + 9 * 9 + 9 * 10 + 2 * 2 * 9);
@@ -59,10 +56,7 @@ TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
                              "--hidden", "64", "--lr", "0.1", "--log", place("log"), "--quiet", "--threads", "1"});
     const Outcome outcome = run(more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    std::ifstream log(place("log"));
-    nlohmann::json last;
-    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
-    return last["accuracy"].get<double>();
+    return read_log(place("log")).back()["accuracy"].get<double>();
   };
   const double calibrated = accuracy({}), batch = accuracy({"--ist-eval", "batch"});
   EXPECT_GT(calibrated, 0.5);
@@ -113,10 +107,7 @@ TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked
                              place("log"), "--quiet", "--threads", "1"});
     const Outcome outcome = run(more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    std::ifstream log(place("log"));
-    nlohmann::json last;
-    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
-    return last["loss"].get<double>();
+    return read_log(place("log")).back()["loss"].get<double>();
   };
   // After so few steps, the running statistics are far behind the parameters.
   const double running = loss({}), calibrated = loss({"--calibrate-batches", "20"});
@@ -154,13 +145,8 @@ TEST_F(TrainMlp, EndsAtTheFirstEvaluationThatReachesTheScore) {
     words.insert(words.end(), flags.begin(), flags.end());
     const Outcome outcome = run(words);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    std::ifstream log(place("log"));
-    std::vector<nlohmann::json> evaluations;
-    nlohmann::json last;
-    for (std::string line; std::getline(log, line);) {
-      last = nlohmann::json::parse(line);
-      if (last["event"] == "eval") evaluations.push_back(last);
-    }
+    const auto evaluations = read_log(place("log"), "eval");
+    const nlohmann::json last = read_log(place("log")).back();
     const bool reached = target == "60";
     EXPECT_EQ(last["reached_target"], reached);
     EXPECT_EQ(last["steps"], reached ? evaluations.back()["step"] : nlohmann::json(46));

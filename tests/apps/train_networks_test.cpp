@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tern/core/safetensors.h"
+#include "tests/support/log.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,10 +23,7 @@ class TrainNetworks : public testing::Test {
     more.insert(more.end(), {"--iterations", "2", "--log", log, "--quiet", "--threads", "1"});
     const Outcome outcome = run(program, more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    std::vector<nlohmann::json> events;
-    std::ifstream file(log);
-    for (std::string line; std::getline(file, line);) events.push_back(nlohmann::json::parse(line));
-    return events;
+    return read_log(log);
   }
   int64_t parameters(const char* program, const std::vector<std::string>& more) const {
     return train(program, more).at(0)["parameters"].get<int64_t>();
@@ -133,10 +130,7 @@ TEST_F(TrainNetworks, CifarNetLearnsShapesSlow) {
                                       "--log", log, "--quiet"})
                 .code,
             0);
-  std::ifstream file(log);
-  nlohmann::json last;
-  for (std::string line; std::getline(file, line);) last = nlohmann::json::parse(line);
-  EXPECT_GT(last["accuracy"].get<double>(), 0.25);  // chance gives 0.1
+  EXPECT_GT(read_log(log).back()["accuracy"].get<double>(), 0.25);  // chance gives 0.1
 }
 
 }  // namespace

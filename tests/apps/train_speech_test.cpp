@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/wav_bytes.h"
+#include "tests/support/log.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -38,12 +38,7 @@ class TrainOnSpeech : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
-  double accuracy() const {
-    std::ifstream log(place("log"));
-    nlohmann::json last;
-    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
-    return last["accuracy"];
-  }
+  double accuracy() const { return read_log(place("log")).back()["accuracy"]; }
 
   TemporaryFolder folder_;
 };

@@ -344,7 +344,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
   visit(flag("ist-momentum", "NAME", "ist: the optimizer's state moves with its neuron, or starts at zero")
             .shapes_result()
             .between_ranks(s)
-            .needing(ist, "it belongs to --method ist"),
+            .needing(ist, "it belongs to --method ist")
+            .needing(!ist || s.optimizer != UpdateRule::sgd, "--optimizer sgd keeps no state"),
         s.ist_momentum);
   visit(flag("ist-store", "NAME",
              "ist: a rank has the whole model to evaluate and save it, or never more than a slice; sharded: networks "
@@ -371,7 +372,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(codes, kCodesNothing),
         s.codec);
-  visit(flag("exchange", "SPEC", "Algorithm of the exchange (ist: coordinator or peer); --codec help tells the default")
+  visit(flag("exchange", "SPEC",
+             "Algorithm of the exchange; --codec help tells the default (ist: coordinator or peer [peer])")
             .shapes_result()
             .between_ranks(s)
             .needing(codes, kCodesNothing),
@@ -509,8 +511,10 @@ void visit_model_flags(Settings& s, Visit& visit) {
             .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
         s.checkpoint_every);
   visit(flag("resume", nullptr, "Go on from the newest checkpoint of --checkpoint DIR").used_by(Use::model), s.resume);
-  visit(flag("init", "FILE", "Start from these parameters: safetensors, or a checkpoint file").used_by(Use::model),
-        s.init);
+  visit(
+      flag("init", "FILE", "Start from these parameters: safetensors, its index of several files, or a checkpoint file")
+          .used_by(Use::model),
+      s.init);
   visit(flag("init-partial", nullptr, "Take the tensors of --init that fit the model, and name the others")
             .shapes_result()
             .needing(!s.init.empty(), "it needs --init FILE"),

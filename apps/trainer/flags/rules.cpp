@@ -154,13 +154,16 @@ void validate_workers(const TrainSettings& s) {
       !s.calibrate_batches || s.ema_decay == 0,
       "--calibrate-batches and --ema-decay contradict each other: the statistics would not be those of the averages");
   check_input(exchanges_every_step(s.method) || s.ema_decay == 0, "--ema-decay and --method ", s.method,
-              " contradict each other: each worker trains its own model");
+              " contradict each other: each worker trains its own model, expected --ema-decay 0");
 }
 
 }  // namespace
 
 std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
-  if (s.eval_only && flag.use == Use::training) return "--eval-only does not use it";
+  if (s.eval_only && flag.use == Use::training)
+    return s.ist_store == ModelStore::sharded
+               ? "--eval-only reads the whole model; --iterations 0 in its place evaluates slices"
+               : "--eval-only does not use it";
   if (!s.predict.empty() && flag.use != Use::model) return "--predict does not use it";
   const auto unmet = std::ranges::find(flag.needs, false, &Need::met);
   return unmet == flag.needs.end() ? "" : unmet->otherwise;

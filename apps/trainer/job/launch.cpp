@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -176,6 +177,9 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
     if (place.rank == 0) throw;
     throw Interrupted("");  // rank 0 prints the message for all
   } catch (const PeerError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    job.communicator->abandon("out of memory");
     throw;
   } catch (const std::exception& error) {
     job.communicator->abandon(error.what());

@@ -81,14 +81,24 @@ void check_finite_state(Module& model, int64_t step) {
                 " is not finite after step ", step, "; a smaller --lr may help");
 }
 
-Forward forward_pass(const Task& task, Module& model, const DeviceBatch& batch) {
+namespace {
+
+/// Runs `pass`, and names the sample if it has a wrong label.
+template <class Pass>
+auto name_sample(const DeviceBatch& batch, const Pass& pass) {
   try {
-    return task.forward(model, batch);
+    return pass();
   } catch (const kernels::LabelError& error) {
     // If there are other labels than one per sample, such as those of frames, the row does not tell the sample.
     if (error.rows != batch.size()) fail_input({"data set '", batch.data(), "': ", error.what()});
     fail_input({batch.sample_name(error.row), ": ", error.reason});
   }
+}
+
+}  // namespace
+
+Forward forward_pass(const Task& task, Module& model, const DeviceBatch& batch) {
+  return name_sample(batch, [&] { return task.forward(model, batch); });
 }
 
 std::vector<Ratio> count_scores(const Task& task, std::span<const Tensor> outputs, const Batch& batch) {
@@ -122,7 +132,7 @@ void calibrate(Module& model, const Task& task, DataLoader& loader, DType dtype,
   calibrate_batch_statistics(model, [&] {
     if (loader.position().batch == batches) return false;
     const auto batch = feed.next();
-    if (batch) forward_pass(task, model, *batch);
+    if (batch) name_sample(*batch, [&] { task.run_normalized_layers(model, *batch); });
     return batch.has_value();
   });
 }

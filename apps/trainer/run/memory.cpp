@@ -15,8 +15,10 @@
 namespace tern::trainer {
 namespace {
 
-/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest.
+/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest. The
+/// program itself and its threads need at least `kProgram` bytes.
 constexpr double kShareOfSlice = 0.75;
+constexpr int64_t kProgram = 256 << 20;
 
 std::string gigabytes(int64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); }
 
@@ -85,14 +87,15 @@ std::string advice(const TrainSettings& settings, Module& model, const MemoryLim
   const auto cuts = only_layer(model);
   if (!cuts) return "";
   // A worker then has the limit for itself.
-  const auto room = static_cast<int64_t>(kShareOfSlice * static_cast<double>(limit.bytes));
+  const auto room =
+      std::min(static_cast<int64_t>(kShareOfSlice * static_cast<double>(limit.bytes)), limit.bytes - kProgram);
   const auto most = static_cast<int>(std::min<int64_t>(kMaxRanks, cuts->widths().front()));
   for (int ranks = 2; ranks <= most; ++ranks) {
     const int64_t slice = least_bytes(settings, model, &*cuts, ranks);
     if (slice > room) continue;
     return join({"; --method ist --ist-store sharded --transport socket would fit from --workers ", ranks,
                  limit.of_machine ? " on, each with as much memory of its own" : " on", ": each worker then keeps ",
-                 gigabytes(slice)});
+                 gigabytes(slice), ", and needs room for its batches"});
   }
   return "";
 }

@@ -229,8 +229,8 @@ IndependentSubnets::Options subnet_options(const TrainSettings& s) {
 SubnetPlan plan_of(const Module& model, const TrainSettings& s) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
   check_input(sliced != nullptr,
-              "--method ist: this model does not say how it is cut into subnets; expected a model that derives "
-              "from SubnetModel (docs/extending.md, \"A network\")");
+              "--method ist: this network has no parts that it can be cut into, such as hidden neurons or filters; "
+              "another network needs a SubnetPlan (docs/extending.md, \"A network\")");
   const SubnetPlan plan = sliced->subnet_plan(s.ist_scope);
   if (!plan.layers.empty()) return plan;
   constexpr const char* kCut[] = {"neurons between linear layers", "filters that can be sliced",

@@ -14,6 +14,7 @@
 #include "tern/core/escaped.h"
 #include "tern/core/safetensors.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/dist/methods/sharded_subnets.h"
 
 namespace tern::trainer {
 namespace {
@@ -104,6 +105,68 @@ Tensor joined(const std::vector<Tensor>& slices, int dimension) {
   return whole;
 }
 
+/// Indices [begin, end) of a range's dimension, counted from `origin`.
+TensorSlice slice_of(const TensorRange& range, int64_t origin) {
+  std::vector<int64_t> indices(static_cast<size_t>(range.end - range.begin));
+  std::iota(indices.begin(), indices.end(), range.begin - origin);
+  TensorSlice slice;
+  (range.dimension == 0 ? slice.rows : slice.columns) = std::move(indices);
+  return slice;
+}
+
+/// A tensor of a file, or a part of it, and what it goes to.
+struct Piece {
+  std::string name;  ///< in the file
+  Shape shape;       ///< there
+  Tensor target;
+  TensorSlice from = {}, to = {};  ///< of the file's tensor and of the target
+};
+
+/// Reads slices that were written by another number of ranks: of each, the neurons that are now at home here.
+void read_other_slices(const fs::path& file, const ShardIndex& index, const std::string& prefix, Module& model,
+                       const SubnetCuts& cuts, const Team& team) {
+  std::map<std::string, std::vector<Piece>> pieces;  // by file
+  const auto add = [&](const Piece& piece) {
+    const auto in = index.files.find(piece.name);
+    check_input(in != index.files.end(), file.string(), ": weight_map: '", piece.name,
+                "' not found, expected it: the model has a tensor of shape ", piece.shape);
+    pieces[in->second].push_back(piece);
+  };
+  std::map<std::string, Shape> whole;
+  for (const auto& [name, shape] : model.whole_shapes()) whole.emplace(name, shape);
+  const RangeOf mine = home_ranges(cuts, team.rank(), team.size());
+  for (const auto& [name, tensor] : model.state()) {
+    const auto own = mine(name);
+    if (!own) add({.name = prefix + name, .shape = tensor.shape(), .target = tensor});
+    for (int source = 0; own && source < index.slices; ++source) {
+      const TensorRange its = *home_ranges(cuts, source, static_cast<int>(index.slices))(name);
+      const TensorRange both = {own->dimension, std::max(own->begin, its.begin), std::min(own->end, its.end)};
+      if (both.begin < both.end)
+        add({.name = slice_name(prefix + name, source),
+             .shape = its.shape_in(whole.at(name)),
+             .target = tensor,
+             .from = slice_of(both, its.begin),
+             .to = slice_of(both, own->begin)});
+    }
+  }
+  for (const auto& [name, wanted] : pieces) {
+    const fs::path path = file.parent_path() / name;
+    const StateDict found = read_safetensors(path).tensors;
+    for (const Piece& piece : wanted) {
+      const Tensor* const value = found.find(piece.name);
+      check_input(value != nullptr, path.string(), ": tensor '", piece.name, "' not found, expected it, as in ",
+                  file.string());
+      check_input(value->dtype() == piece.target.dtype() && value->shape() == piece.shape, path.string(), ": tensor '",
+                  piece.name, "' is ", value->dtype(), " ", value->shape(), ", expected ", piece.target.dtype(), " ",
+                  piece.shape);
+      if (piece.to.rows || piece.to.columns)
+        put(take(*value, piece.from), piece.to, piece.target);
+      else
+        piece.target.copy_from(*value);
+    }
+  }
+}
+
 }  // namespace
 
 StateDict shard_of(Module& model, const SubnetCuts& cuts, int rank) {
@@ -160,11 +223,10 @@ void write_shards(const fs::path& file, Module& model, const SubnetCuts& cuts, c
 
 void read_shard(const fs::path& file, Module& model, const SubnetCuts& cuts, const Team& team) {
   const ShardIndex index = read_shard_index(file);
-  check_input(index.slices == team.size(), file.string(), ": a model in ", index.slices, " slices, expected ",
-              team.size(), ", as this run has ranks");
   const bool kept =
       std::ranges::any_of(index.files, [](const auto& entry) { return entry.first.starts_with(kCheckpointedModel); });
   const std::string prefix = kept ? kCheckpointedModel : "";
+  if (index.slices != team.size()) return read_other_slices(file, index, prefix, model, cuts, team);
   const StateDict wanted = shard_of(model, cuts, team.rank());
   std::map<std::string, StateDict> places;  // the wanted tensors, by file and by their names there
   for (const auto& [name, tensor] : wanted) {

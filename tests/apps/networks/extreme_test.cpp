@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tern/core/safetensors.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/log.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/values.h"
@@ -106,10 +106,7 @@ class TrainExtreme : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    nlohmann::json last;
-    std::ifstream file(log);
-    for (std::string line; std::getline(file, line);) last = nlohmann::json::parse(line);
-    return last;
+    return read_log(log).back();
   }
   TemporaryFolder folder_;
 };

@@ -5,6 +5,7 @@
 #include "tern/trainer/run/memory.h"
 #include "tern/trainer/run/shards.h"
 #include "tests/apps/train_lenet.h"
+#include "tests/support/log.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -39,13 +40,10 @@ class Sharded : public testing::Test {
     const Outcome outcome = run(more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::vector<double> found;
-    std::ifstream log(place("log"));
-    nlohmann::json event;
-    for (std::string line; std::getline(log, line);) {
-      event = nlohmann::json::parse(line);
+    const auto events = read_log(place("log"));
+    for (const auto& event : events)
       if (event["event"] == "step") found.push_back(event["loss"]);
-    }
-    found.push_back(event["loss"]);
+    found.push_back(events.back()["loss"]);
     return found;
   }
   static Flags with(Flags flags, const Flags& more) {
@@ -98,10 +96,7 @@ TEST_F(Sharded, NeedsMuchLessMemoryThanTheWholeModel) {
                          place(std::string("model") + hidden + ".safetensors")};
     const Outcome outcome = run(with(flags, store));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    std::ifstream log(place("log"));
-    nlohmann::json last;
-    for (std::string line; std::getline(log, line);) last = nlohmann::json::parse(line);
-    return last["largest_peak_memory"].get<double>() / 1024 / 1024;
+    return read_log(place("log")).back()["largest_peak_memory"].get<double>() / 1024 / 1024;
   };
   constexpr double kWhole = 256;  // MiB
   const double base = peak("8", sharded_), slices = peak("16384", sharded_);
@@ -214,13 +209,50 @@ TEST_F(Sharded, StartsFromSlices) {
       run_program({TERN_TRAIN_MLP, "--hidden", "37", "--eval-only", "--init", index, "--threads", "1"});
   EXPECT_EQ(evaluated.code, 0) << evaluated.err;
 
-  const Outcome fewer = run(with(sharded_, {"--init", index, "--workers", "2"}));
-  EXPECT_EQ(fewer.code, 2);
-  EXPECT_NE(fewer.err.find("a model in 4 slices, expected 2, as this run has ranks"), std::string::npos) << fewer.err;
   write_safetensors(place("whole"), join_shards(index));
   const Outcome whole = run(with(sharded_, {"--init", place("whole")}));
   EXPECT_EQ(whole.code, 2);
   EXPECT_NE(whole.err.find("found one file of a whole model"), std::string::npos) << whole.err;
+}
+
+// The statistics of its hidden neurons need no sum over all labels, however many batches they come from.
+TEST_F(Sharded, CalibratesAnExtremeClassifierWithoutItsLabels) {
+  program_ = built_program("train_extreme");
+  const auto overhead = [&](const char* batches) {
+    losses(with(sharded_, {"--inputs", "500", "--labels", "300", "--samples", "2000", "--iterations", "6",
+                           "--calibrate-batches", batches}));
+    return read_log(place("log")).back()["bytes_sent_overhead"].get<int64_t>();
+  };
+  const int64_t of_one = overhead("1");
+  EXPECT_GT(of_one, 0);
+  EXPECT_EQ(overhead("9"), of_one);
+}
+
+// 37 neurons are 9 or 10 for each of four ranks, 12 or 13 for three, and 7 or 8 for five.
+TEST_F(Sharded, StartsFromTheSlicesOfAnotherNumberOfRanks) {
+  ASSERT_EQ(run(with(sharded_,
+                     {"--iterations", "3", "--save", place("m.safetensors"), "--checkpoint", place("kept"), "--quiet"}))
+                .code,
+            0);
+  for (const std::string ranks : {"2", "3", "5"})
+    for (const std::string& index : {place("m.safetensors.index.json"), place("kept/model.safetensors.index.json")}) {
+      const Outcome again = run(with(sharded_, {"--init", index, "--workers", ranks, "--batch-size", "30",
+                                                "--iterations", "0", "--save", place("again.safetensors"), "--quiet"}));
+      ASSERT_EQ(again.code, 0) << again.err;
+      const StateDict again_whole = join_shards(place("again.safetensors.index.json"));
+      for (const auto& [name, tensor] : join_shards(place("m.safetensors.index.json")))
+        if (name.find("running") == std::string::npos) {  // an evaluation takes statistics again
+          EXPECT_EQ(again_whole.at(name).to_vector<double>(), tensor.to_vector<double>()) << name;
+        }
+    }
+  const Outcome other = run(with(sharded_, {"--init", place("m.safetensors.index.json"), "--workers", "2", "--hidden",
+                                            "38", "--iterations", "0"}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(
+      other.err.find(
+          "m-00002-of-00004.safetensors: tensor 'layers.0.weight.slice.1' is f32 [9, 784], expected f32 [10, 784]"),
+      std::string::npos)
+      << other.err;
 }
 
 TEST_F(Sharded, RefusesWhatDoesNotFit) {
@@ -266,27 +298,30 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
 }
 
 TEST(Memory, CountsWhatAModelNeedsAtLeast) {
-  networks::Mlp model({.widths = {100, 40, 10}});
-  const int64_t cut = 100 * 40 + 2 * 40 + 40 * 10, buffers = 2 * 40 + 1 + 2 * 10 + 1;
+  networks::Mlp model({.widths = {100'000, 4'000, 10}});  // it has no values yet
+  const int64_t cut = 100'000 * 4'000 + 2 * 4'000 + 4'000 * 10, buffers = 2 * 4'000 + 1 + 2 * 10 + 1;
   TrainSettings settings = {.optimizer = UpdateRule::adam};
   EXPECT_EQ(trainer::least_bytes(settings, model, nullptr, 1), 4 * (3 * cut + buffers));
   settings.optimizer = UpdateRule::sgd;
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model.whole_shapes());
-  EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (cut / 4 + 2 * 10 + 1 + 2 * 10 + 1));
+  EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (cut / 4 + 2 * 1'000 + 1 + 2 * 10 + 1));
   trainer::check_memory(settings, model, nullptr, 1, {.bytes = 4 * (cut + buffers), .source = "free"});
   const auto refusal = [&](const SubnetCuts* of, const trainer::MemoryLimit& limit) {
     return message_of<InputError>([&] { trainer::check_memory(settings, model, of, 4, limit); });
   };
-  EXPECT_EQ(refusal(nullptr, {.bytes = 14'000, .source = "left", .of_machine = false}),
-            "the model does not fit: its 4480 parameters need at least 0.00 GB, 0.00 GB are left; --method ist "
-            "--ist-store sharded --transport socket would fit from --workers 2 on: each worker then keeps 0.00 GB");
+  EXPECT_EQ(refusal(nullptr, {.bytes = 1'400'000'000, .source = "left", .of_machine = false}),
+            "the model does not fit: its 400048000 parameters need at least 1.60 GB, 1.40 GB are left; --method ist "
+            "--ist-store sharded --transport socket would fit from --workers 2 on: each worker then keeps 0.80 GB, and "
+            "needs room for its batches");
+  // Of little memory, the program itself needs a large part.
+  const std::string little = refusal(nullptr, {.bytes = 500'000'000, .source = "left", .of_machine = false});
+  EXPECT_NE(little.find("from --workers 7 on: each worker then keeps 0.23 GB"), std::string::npos) << little;
   // Two ranks share what is free. A slice of each fits if the other's does too.
-  trainer::check_memory(settings, model, &cuts, 4, {.bytes = 10'000, .ranks = 2, .source = "free"});
-  EXPECT_EQ(
-      refusal(&cuts, {.bytes = 9'000, .ranks = 2, .source = "free"}),
-      "the model does not fit: its 4480 parameters, for 2 workers on this machine, need 0.00 GB for their slices, "
-      "0.00 GB are free; --method ist --ist-store sharded --transport socket would fit from --workers 3 on, each "
-      "with as much memory of its own: each worker then keeps 0.00 GB");
+  trainer::check_memory(settings, model, &cuts, 4, {.bytes = 1'000'000'000, .ranks = 2, .source = "free"});
+  EXPECT_EQ(refusal(&cuts, {.bytes = 700'000'000, .ranks = 2, .source = "free"}),
+            "the model does not fit: its 400048000 parameters, for 2 workers on this machine, need 0.80 GB for their "
+            "slices, 0.70 GB are free; --method ist --ist-store sharded --transport socket would fit from --workers 4 "
+            "on, each with as much memory of its own: each worker then keeps 0.40 GB, and needs room for its batches");
 }
 
 TEST(Memory, ReadsTheLimitsOfControlGroups) {
