@@ -159,7 +159,7 @@ TEST(SpeechFeatures, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(message(titles + "1,up,train\n"), manifest + ": line 2: found index '1', expected 0");
   EXPECT_EQ(message(titles + "0,,train\n"), manifest + ": line 2: found no word, expected one");
   EXPECT_EQ(message(titles + "0,\"up\",train\n"),
-            manifest + R"(: line 2: found word '"up"', expected one without quotes)");
+            manifest + R"(: line 2: found word '\"up\"', expected one without quotes)");
   EXPECT_EQ(message(titles + "0,up,\x1b\n"),
             manifest + R"(: line 2: found split '\x1b', expected train, validation or test)");
   EXPECT_EQ(message(titles + "0,up,train\n"),

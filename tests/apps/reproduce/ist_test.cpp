@@ -18,6 +18,20 @@ std::string flag(const Run& run, const std::string& name) {
   return found == run.flags.end() ? "" : *std::next(found);
 }
 
+/// A folder with CIFAR-10's test images, all of them black.
+class BlackCifar10 {
+ public:
+  BlackCifar10() {
+    const auto file = folder_.path() / "test_batch.bin";
+    write_file(file.string(), "");
+    std::filesystem::resize_file(file, 10'000 * 3073);
+  }
+  std::string folder() const { return folder_.path().string(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
 /// The first run by `method`. If `workers` is given, the run also has that many workers.
 const Run& run_by(const std::vector<Run>& runs, const std::string& method, const std::string& workers = "") {
   return *std::ranges::find_if(runs, [&](const Run& run) {
@@ -90,7 +104,8 @@ TEST(IstExperiments, TrainTheResidualNetworkWhereItsFilesAre) {
   };
   using Programs = std::vector<std::string>;
   EXPECT_EQ(tasks({}), (Programs{"train_mlpfc"}));
-  EXPECT_EQ(tasks({.data_dir = "x"}), (Programs{"train_mlpfc", "train_resnetfilters"}));
+  const BlackCifar10 cifar10;
+  EXPECT_EQ(tasks({.data_dir = cifar10.folder()}), (Programs{"train_mlpfc", "train_resnetfilters"}));
   EXPECT_EQ(tasks({.data = "shapes"}), (Programs{"train_resnetfilters"}));
   EXPECT_EQ(flag(ist_fig4().make({.data = "cifar10", .data_dir = "x"})->runs().front(), "--depth"), "18");
   EXPECT_EQ(flag(ist_fig4().make({.data = "cifar10", .data_dir = "x", .quick = true})->runs().front(), "--depth"),
@@ -197,9 +212,21 @@ TEST(IstExperiments, CompareTheResidualNetworkAtThePapersAccuracies) {
 }
 
 TEST(IstExperiments, NameEachTasksLink) {
-  const auto experiment = ist_table1().make({.data_dir = "cifar10", .quick = true});
+  const BlackCifar10 cifar10;
+  const auto experiment = ist_table1().make({.data_dir = cifar10.folder(), .quick = true});
   const std::string figure = experiment->report({}).figures.at("seconds.svg");
   EXPECT_NE(figure.find("on tones: link of 1gbit · ResNet-20 on CIFAR-10: link of 100mbit"), std::string::npos);
+}
+
+// The first runs need no files, so a wrong folder would be noticed late.
+TEST(IstExperiments, RefuseAFolderWithoutTheirData) {
+  const TemporaryFolder empty;
+  for (const auto& entry : {ist_table1(), ist_table3(), ist_fig3(), ist_fig4()}) {
+    const std::string message = message_of<InputError>([&] { entry.make({.data_dir = empty.path().string()}); });
+    EXPECT_TRUE(message.starts_with("--data-dir: found neither Speech Commands nor CIFAR-10 in " +
+                                    empty.path().string() + ": "))
+        << message;
+  }
 }
 
 TEST(IstExperiments, MeasureEpochsAgainstOneWorkers) {
