@@ -3,6 +3,7 @@
 
 #include "tern/dist/codec/codec.h"
 #include "tern/kernels/codec.h"
+#include "tern/kernels/elementwise.h"
 #include "tests/bench/case.h"
 
 namespace tern::bench {
@@ -65,6 +66,13 @@ void add_codecs(std::vector<Case>& cases) {
       std::memcpy(to.data<float>(), from.data<float>(), from.bytes());
     };
   });
+  // What encoding with statistics and what decoding into a sum must move: two reads, and a read and a write in place.
+  add(cases, "codec/two_reads/25m", [] {
+    return [g = kernels::MeasuredGradient{gradient(), Tensor::empty({1, 3}, {.dtype = DType::f64})}] {
+      for (int read = 0; read < 2; ++read) kernels::gradient_statistics({&g, 1}, 0);
+    };
+  });
+  add(cases, "codec/in_place/25m", [] { return [x = gradient()]() mutable { kernels::scale(x, 0.999, x); }; });
   add(cases, "codec/ternary_encode/25m", [] {
     const kernels::CodedGradient message = coded(Tensor::zeros({1}), 2);
     return [message, measured = kernels::MeasuredGradient{message.g, Tensor::empty({1, 3}, {.dtype = DType::f64})}] {

@@ -94,8 +94,9 @@ void add_methods(std::vector<Case>& cases) {
   sparse.averaging.codec = "topk-block:decay=0.95";
   add_method<LocalSgd>(cases, "local_sgd", 7, plain, false);
   add_method<LocalSgd>(cases, "diloco", 9, diloco, false);
-  // θ, φ and e give Δ + e, of which e keeps the rest; φ changes, and θ becomes φ.
-  add_method<LocalSgd>(cases, "sparseloco", 7, sparse, false);
+  // A step of SGD, because the largest elements of zeros are not those of a gradient. Then θ, φ and e give Δ + e, of
+  // which e keeps the rest; φ changes, and θ becomes φ.
+  add_method<LocalSgd>(cases, "sparseloco", 3 + 7, sparse, true);
   // θ goes into a message; the pair's sum, φ and m give the new φ and m; θ becomes φ.
   add_method<NoLoCo>(cases, "noloco", 8, {.local_steps = 1}, false);
   // g and d give d, and θ changes.
