@@ -55,8 +55,8 @@ std::string name_of(const Way& way) {
   return way.takes_exchange() ? method_name(way) + ' ' + codes_name(way) : method_name(way);
 }
 
-/// Whether two ways send the same codes, by other exchanges or at other times.
-bool differ_in_exchange(const Way& a, const Way& b) {
+/// Whether two ways send the same codes, perhaps by other exchanges or at other times.
+bool send_the_same(const Way& a, const Way& b) {
   return a.method == b.method && a.scope == b.scope && a.codec == b.codec && a.has_power_sgd() == b.has_power_sgd();
 }
 
@@ -64,7 +64,7 @@ bool differ_in_exchange(const Way& a, const Way& b) {
 std::vector<Forecast> fastest(const std::vector<Forecast>& forecasts) {
   std::vector<Forecast> first;
   for (const Forecast& forecast : forecasts)
-    if (std::ranges::none_of(first, [&](const Forecast& f) { return differ_in_exchange(f.way, forecast.way); }))
+    if (std::ranges::none_of(first, [&](const Forecast& f) { return send_the_same(f.way, forecast.way); }))
       first.push_back(forecast);
   return first;
 }
@@ -204,10 +204,9 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
              "rate to a switch, and the\nswitch is never a limit. With overlap, one more thread codes "
              "and sends gradients while the backward pass goes on,\non the same cores; the network column is then "
              "what the step waits for that thread. MB sent are the mean over\nthe workers. local-sgd, diloco, "
-             "sparseloco, noloco and ist exchange every {} steps, and the time\nof a step includes its share of this. "
-             "Their "
-             "accuracy, and that of codes, may differ from that of floats in every step:\nno time here shows this, "
-             "`reproduce grid` shows it for two networks.\n",
+             "sparseloco, noloco and ist exchange every {} steps, and the time of a step includes its share\nof this. "
+             "Their accuracy, and that of codes, may differ from that of floats in every step: no time here shows\n"
+             "this, `reproduce grid` shows it for two networks.\n",
              options.local_steps);
 }
 
