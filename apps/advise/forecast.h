@@ -75,7 +75,7 @@ class Forecaster {
   Forecaster(Workbench& workbench, const Link& link, int64_t local_steps);
 
   /// All ways for this number of workers, except ternary with reduce-scatter, which would code the mean again and so
-  /// undo the averaging, and allgather-sent, whose mean is another.
+  /// undo the averaging, and allgather-sent, because it has a different mean.
   std::vector<Way> ways(int workers);
   Forecast forecast(const Way& way, int workers);
 

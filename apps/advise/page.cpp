@@ -163,7 +163,7 @@ std::string training_command(const networks::Variant& variant, const AdviceOptio
   const TrainSettings& defaults = variant.network.recipe.defaults;
   if (way.method == TrainingMethod::demo) {
     text += " --method demo --optimizer sgd --lr 0.001";
-    if (!defaults.group.empty()) text += " --group '*:weight-decay=0'";  // in place of rules of their own
+    if (!defaults.group.empty()) text += " --group '*:weight-decay=0'";  // replaces the network's own groups
     return defaults.clip_norm > 0 ? text + " --clip-norm 0" : text;
   }
   if (!way.averages_every_step()) {

@@ -36,7 +36,7 @@ class Workbench {
   /// Time of a step of rank 0's subnet among `workers`.
   double subnet_step_seconds(int workers, SubnetScope scope);
   /// Time of what local SGD does at each synchronisation besides the exchange: copies the model and subtracts twice. It
-  /// stands for the outer step of DiLoCo, SparseLoCo and NoLoCo, too.
+  /// stands, roughly, for the outer step of DiLoCo, SparseLoCo and NoLoCo, too.
   double change_seconds();
   /// Encode and decode time per element in an exchange.
   CodecCost codec(const std::string& codec, const std::string& exchange);

@@ -87,7 +87,7 @@ struct ExtremeClassification final : TaskFor<ExtremeClassifier> {
     const auto [loss, top] = model(batch.sparse("features"), batch.sparse("labels"), batch.precision());
     return {loss, {top}};
   }
-  void normalize(ExtremeClassifier& model, const DeviceBatch& batch) const override {
+  void run_to_last_normalization(ExtremeClassifier& model, const DeviceBatch& batch) const override {
     model.hidden(batch.sparse("features"), batch.precision());
   }
   std::vector<Ratio> count(std::span<const Tensor> outputs, const Batch& batch) const override {

@@ -131,10 +131,12 @@ class TaskFor : public Task {
   virtual Forward loss(Model& model, const DeviceBatch& batch) const = 0;
   /// What `run_normalized_layers` runs: here everything. Override it if costly layers come after the last
   /// normalisation.
-  virtual void normalize(Model& model, const DeviceBatch& batch) const { loss(model, batch); }
+  virtual void run_to_last_normalization(Model& model, const DeviceBatch& batch) const { loss(model, batch); }
 
   Forward forward(Module& model, const DeviceBatch& batch) const final { return loss(own(model), batch); }
-  void run_normalized_layers(Module& model, const DeviceBatch& batch) const final { normalize(own(model), batch); }
+  void run_normalized_layers(Module& model, const DeviceBatch& batch) const final {
+    run_to_last_normalization(own(model), batch);
+  }
 
  private:
   static Model& own(Module& model) {

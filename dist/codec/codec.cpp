@@ -16,6 +16,11 @@ void check_gradient(const GradientCodec& codec, const GradientTag& tag, const Te
 
 }  // namespace
 
+bool shares_scalers(const GradientCodec& codec) {
+  const ScaledCodec* const scaled = codec.scaled();
+  return scaled != nullptr && scaled->sharing() == ScalerSharing::on;
+}
+
 std::string to_string(CodecPromise promise) {
   switch (promise) {
     case CodecPromise::exact: return "exact";

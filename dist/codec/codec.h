@@ -103,6 +103,9 @@ class GradientCodec {
 /// When ranks share one scaler: if the exchange needs it, always, or never.
 enum class ScalerSharing : uint8_t { automatic, on, off };
 
+/// Whether the spec of the codec asks for one scaler for all ranks.
+bool shares_scalers(const GradientCodec& codec);
+
 /// A codec whose codes are whole numbers times one scaler per bucket. Codes of several ranks can be summed as integers
 /// if all ranks use the largest scaler of all ranks in each bucket (TernGrad eq. 4). Codes of fixed size can be cut.
 class ScaledCodec {

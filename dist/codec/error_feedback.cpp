@@ -125,6 +125,8 @@ std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec
   check_input(promise != CodecPromise::exact, "codec ", codec->spec(), " loses nothing; leave out error-feedback:");
   check_input(promise != CodecPromise::feedback, "codec ", codec->spec(),
               " has error feedback already; leave out error-feedback:");
+  check_input(!shares_scalers(*codec), "codec ", codec->spec(),
+              " shares scalers, which error-feedback: does not; expected share=auto or off");
   return std::make_unique<ErrorFeedback>("error-feedback:", std::move(codec), 1);
 }
 

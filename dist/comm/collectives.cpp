@@ -53,7 +53,7 @@ struct Ring : Collective {
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()}; }
 
 Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
-/// The `count` parts that rank `of` has in common with the ranks of its aligned group; `count` is a power of two.
+/// The parts of the group of `count` ranks that has rank `of`; `count` is a power of two.
 Range aligned(int of, int count) { return {of / count * count, of / count * count + count}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
 
@@ -125,7 +125,7 @@ void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
   const auto receive = [&](int peer, Bytes part) {
     if (!part.empty()) c.transport.receive(peer, c.message, part);
   };
-  // A rank and its peer share the parts that both reduce: each sends the half that the other one goes on with.
+  // Each rank sends one half of what it has to its peer, and keeps the other half.
   for (int distance = n / 2; distance > 0; distance /= 2) {
     const int peer = me ^ distance;
     send(peer, bytes(aligned(peer, distance)));
@@ -133,7 +133,7 @@ void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
     receive(peer, theirs);
     reduce(reduction, c.message.dtype, mine, theirs);
   }
-  // What comes back overwrites bytes that have been sent: they are in the sums.
+  // A rank receives only over bytes that it has sent. The sender of the reply has read them.
   for (int distance = 1; distance < n; distance *= 2) {
     const int peer = me ^ distance;
     send(peer, bytes(aligned(me, distance)));
@@ -302,7 +302,7 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
 
 namespace {
 
-/// The volume of `halving_all_reduce`: a rank sends each other part as it is, and then groups of reduced parts.
+/// The volume of `halving_all_reduce`: a rank sends all parts but its own once, and then groups of reduced parts.
 Volume moved_by_halves(const Cuts& cuts, int rank) {
   const auto ranks = static_cast<int>(cuts.size()) - 1;
   int64_t moved = cuts.back() - part(cuts, rank).count();

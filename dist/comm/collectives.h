@@ -51,7 +51,7 @@ bool goes_by_halves(int64_t bytes, int ranks);
 inline constexpr int64_t kMostHalvedBytes = 256 << 10;
 /// The same result as `ring_all_reduce`, in another order, for a number of ranks that is a power of two (recursive
 /// halving and doubling; Thakur, Rabenseifner and Gropp, 2005). Each rank sends as many bytes as around the ring, give
-/// or take an element, but only 2·log2 N messages wait for each other, not 2(N-1).
+/// or take log2 N elements, but 2·log2 N messages go one after the other, not 2(N-1).
 void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction);
 /// x = the reduction of all ranks' x, with the same bits on all ranks.
 void all_reduce(const Collective& c, Bytes x, Reduction reduction);

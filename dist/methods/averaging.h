@@ -56,7 +56,7 @@ struct AveragingOptions {
 };
 
 /// Turns the ranks' tensors into their means, message by message in a fixed order. Coded tensors use the codec's
-/// exchange; the others travel as floats around the ring. Each message is started before the previous one is finished.
+/// exchange; the others travel as floats, by all-reduce. Each message is started before the previous one is finished.
 /// With `stale`, all messages are started before the first one is finished.
 /// One thread uses it. The caller owns the communicator. Others may start collectives during a round, in one order on
 /// all ranks.

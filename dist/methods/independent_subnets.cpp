@@ -13,6 +13,8 @@ std::unique_ptr<GradientCodec> upload_codec(const std::string& spec, std::span<c
   auto codec = make_codec(spec, own);
   check_input(codec->traits().promise != CodecPromise::feedback, "independent subnets: codec ", codec->spec(),
               " keeps a residual per tensor, but its neurons change in every round; expected a codec without one");
+  check_input(!shares_scalers(*codec), "independent subnets: codec ", codec->spec(),
+              " shares scalers, but each rank sends other neurons; expected share=auto or off");
   return codec->traits().promise == CodecPromise::exact ? nullptr : std::move(codec);
 }
 

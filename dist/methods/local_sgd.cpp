@@ -90,6 +90,12 @@ bool LocalSgd::is_sent_before_turn(const Fragment& fragment, int64_t steps) cons
   return since < options_.streaming.delay && steps - since >= 1;
 }
 
+std::vector<LocalSgd::WriteMark> LocalSgd::marks_of(std::span<const Tensor> tensors) {
+  std::vector<WriteMark> marks;
+  for (const Tensor& tensor : tensors) marks.push_back({tensor.raw_data(), tensor.version()});
+  return marks;
+}
+
 void LocalSgd::begin_step(int64_t step) {
   step_ = step;
   own_.take_back();
@@ -98,9 +104,9 @@ void LocalSgd::begin_step(int64_t step) {
     check(has_base_in_model(fragment, step), options_.name, ": step ", step, " lies within a round of ",
           options_.local_steps, " steps that was neither begun nor loaded");
     fragment.in_round = true;
-    if (!fragment.base.empty()) continue;  // still the model's values
     const std::vector<Tensor> own = values(fragment);
-    fragment.base = clones_of(std::span(own).first(fragment.size()));
+    const auto parameters = std::span(own).first(fragment.size());
+    if (fragment.base.empty() || marks_of(parameters) != fragment.marks) fragment.base = clones_of(parameters);
   }
 }
 
@@ -146,6 +152,7 @@ void LocalSgd::take_turn(Fragment& fragment) {
                                              first + static_cast<std::ptrdiff_t>(fragment.end));
   check_after_round(communicator_, compared, step_, options_.local_steps, options_.check_every);
   fragment.in_round = mix > 0;
+  fragment.marks = marks_of(std::span(shared).first(fragment.size()));
   if (mix == 0) return;
   std::vector<kernels::ParameterUpdate> mixed;
   for (size_t i = 0; i < shared.size(); ++i) mixed.push_back({own[i], {}, shared[i], {}});

@@ -36,8 +36,7 @@ struct StreamingOptions {
 /// a turn; the common model θ is still the same on all of them.
 ///
 /// `consolidate` makes the model the mean of the ranks' models, and the next step continues with the rank's own model.
-/// So neither an evaluation nor a checkpoint changes the training. Between rounds the model holds θ: only `load_state`
-/// may change it.
+/// So neither an evaluation nor a checkpoint changes the training.
 class LocalSgd final : public DistributedOptimizer {
  public:
   struct Options {
@@ -65,13 +64,22 @@ class LocalSgd final : public DistributedOptimizer {
   ExchangeTimes times() const override;
 
  private:
+  /// Changes if a tensor is written to, or is another one.
+  struct WriteMark {
+    const void* data = nullptr;
+    uint32_t version = 0;
+    bool operator==(const WriteMark&) const = default;
+  };
+  static std::vector<WriteMark> marks_of(std::span<const Tensor> tensors);
+
   /// Parameters [begin, end) of the model, which the ranks exchange together.
   struct Fragment {
     size_t begin = 0, end = 0;
     int64_t offset = 0;                         ///< its turns are after t steps if t mod H = offset
     std::unique_ptr<Averaging> averaging = {};  ///< of the parameters, and for the last fragment also of the buffers
     std::vector<Tensor> base = {};              ///< θ; empty before the first round
-    bool in_round = false;                      ///< otherwise the model has θ's values
+    bool in_round = false;                      ///< otherwise the model's values are θ
+    std::vector<WriteMark> marks = {};          ///< of the model's values when they became θ
     std::vector<Tensor> velocity = {};          ///< m; empty before the first turn, or if μ is 0
     bool under_way = false;                     ///< between sending and the turn
     std::vector<Tensor> means = {};             ///< of the exchange under way, if `consolidate` has waited for it

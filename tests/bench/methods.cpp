@@ -97,8 +97,8 @@ void add_methods(std::vector<Case>& cases) {
   // A step of SGD, because the largest elements of zeros are not those of a gradient. Then θ, φ and e give Δ + e, of
   // which e keeps the rest; φ changes, and θ becomes φ.
   add_method<LocalSgd>(cases, "sparseloco", 3 + 7, sparse, true);
-  // θ goes into a message; the pair's sum, φ and m give the new φ and m; θ becomes φ.
-  add_method<NoLoCo>(cases, "noloco", 8, {.local_steps = 1}, false);
+  // θ goes into a message; it, φ and m give the new φ and m; θ becomes φ. The rank is alone, so it adds no other's θ.
+  add_method<NoLoCo>(cases, "noloco_alone", 8, {.local_steps = 1}, false);
   // g and d give d, and θ changes.
   add_method<DeMo>(cases, "demo", 5, {.check_every = 0}, true);
   // g and e give M, which two products read; e becomes the rest, and ĝ is written.

@@ -161,8 +161,8 @@ void validate_workers(const TrainSettings& s) {
 
 std::string reason_without_effect(const Flag& flag, const TrainSettings& s) {
   if (s.eval_only && flag.use == Use::training)
-    return s.ist_store == ModelStore::sharded
-               ? "--eval-only reads the whole model; --iterations 0 in its place evaluates slices"
+    return flag.name == std::string_view("ist-store")
+               ? "--eval-only reads the whole model; use --iterations 0 to evaluate slices"
                : "--eval-only does not use it";
   if (!s.predict.empty() && flag.use != Use::model) return "--predict does not use it";
   const auto unmet = std::ranges::find(flag.needs, false, &Need::met);

@@ -85,7 +85,7 @@ namespace {
 
 /// Runs `pass`, and names the sample if it has a wrong label.
 template <class Pass>
-auto name_sample(const DeviceBatch& batch, const Pass& pass) {
+auto run_naming_sample(const DeviceBatch& batch, const Pass& pass) {
   try {
     return pass();
   } catch (const kernels::LabelError& error) {
@@ -98,7 +98,7 @@ auto name_sample(const DeviceBatch& batch, const Pass& pass) {
 }  // namespace
 
 Forward forward_pass(const Task& task, Module& model, const DeviceBatch& batch) {
-  return name_sample(batch, [&] { return task.forward(model, batch); });
+  return run_naming_sample(batch, [&] { return task.forward(model, batch); });
 }
 
 std::vector<Ratio> count_scores(const Task& task, std::span<const Tensor> outputs, const Batch& batch) {
@@ -132,7 +132,7 @@ void calibrate(Module& model, const Task& task, DataLoader& loader, DType dtype,
   calibrate_batch_statistics(model, [&] {
     if (loader.position().batch == batches) return false;
     const auto batch = feed.next();
-    if (batch) name_sample(*batch, [&] { task.run_normalized_layers(model, *batch); });
+    if (batch) run_naming_sample(*batch, [&] { task.run_normalized_layers(model, *batch); });
     return batch.has_value();
   });
 }

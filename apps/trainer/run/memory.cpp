@@ -15,8 +15,8 @@
 namespace tern::trainer {
 namespace {
 
-/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest. The
-/// program itself and its threads need at least `kProgram` bytes.
+/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest. What
+/// is left, less `kProgram`, is for a worker's threads and buffers; so the advice is cautious if little is left.
 constexpr double kShareOfSlice = 0.75;
 constexpr int64_t kProgram = 256 << 20;
 

@@ -226,6 +226,8 @@ void read_shard(const fs::path& file, Module& model, const SubnetCuts& cuts, con
   const bool kept =
       std::ranges::any_of(index.files, [](const auto& entry) { return entry.first.starts_with(kCheckpointedModel); });
   const std::string prefix = kept ? kCheckpointedModel : "";
+  check_input(!index.cut.empty(), file.string(),
+              ": metadata 'cut': found no slices, expected the index of a model in slices");
   if (index.slices != team.size()) return read_other_slices(file, index, prefix, model, cuts, team);
   const StateDict wanted = shard_of(model, cuts, team.rank());
   std::map<std::string, StateDict> places;  // the wanted tensors, by file and by their names there

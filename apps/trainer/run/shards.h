@@ -42,9 +42,9 @@ ShardIndex read_shard_index(const std::filesystem::path& file);
 
 /// --save FILE: each rank writes FILE's name with "-0000R-of-0000N", and rank 0 then the index FILE.index.json.
 void write_shards(const std::filesystem::path& file, Module& model, const SubnetCuts& cuts, const Team& team);
-/// Loads the slices of one rank of a sharded model. The index is that of --save or of a checkpoint. Slices of as many
-/// ranks come straight into the model's memory; of those of another number of ranks, one file at a time is in memory.
-/// Throws InputError if it is the index of another model.
+/// Loads the slices of one rank of a sharded model. The index is that of --save or of a checkpoint. If it is of
+/// as many ranks, the slices are read straight into the model's memory. Otherwise the rank reads one file after the
+/// other. Throws InputError if it is the index of another model.
 void read_shard(const std::filesystem::path& index, Module& model, const SubnetCuts& cuts, const Team& team);
 /// The whole tensors, without `prefix`.
 StateDict join_shards(const std::filesystem::path& index, const std::string& prefix = {});

@@ -15,6 +15,7 @@ std::string refusal(const std::string& spec) {
 
 TEST(CodecSpec, FillsInTheDefaults) {
   EXPECT_EQ(make_codec("ternary")->spec(), "ternary:clip=2.5,clip-mode=paper,share=auto,bucket=0,pack=2bit");
+  EXPECT_EQ(make_codec("ternary:clip-mode=own")->spec(), "ternary:clip=2.5,clip-mode=own,share=on,bucket=0,pack=2bit");
   EXPECT_EQ(make_codec("qsgd")->spec(), "qsgd:bits=4,bucket=512,norm=max,code=fixed,align=none");
   EXPECT_EQ(make_codec("qsgd:bits=2,bucket=128,norm=max,code=elias")->spec(),
             "qsgd:bits=2,bucket=128,norm=max,code=elias,align=none");
@@ -57,6 +58,10 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
             "codec qsgd: bits and levels are two ways to say one thing; expected one of them");
   EXPECT_EQ(refusal("none:x=1"), "codec none: no parameter 'x'; it has none");
   EXPECT_EQ(refusal("error-feedback:"), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
+  EXPECT_EQ(
+      refusal("error-feedback:ternary:clip-mode=own"),
+      "codec ternary:clip=2.5,clip-mode=own,share=on,bucket=0,pack=2bit shares scalers, which error-feedback: does "
+      "not; expected share=auto or off");
   EXPECT_EQ(refusal("error-feedback:none"), "codec none loses nothing; leave out error-feedback:");
   EXPECT_EQ(refusal("error-feedback:onebit"), "codec onebit has error feedback already; leave out error-feedback:");
   EXPECT_NE(refusal(""), "");

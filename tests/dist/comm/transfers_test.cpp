@@ -18,7 +18,7 @@ class Auditor final : public Communicator {
   void abandon(const std::string& cause) override { inner_.abandon(cause); }
 
  private:
-  static bool is_ring(Operation operation) {
+  static bool is_collective(Operation operation) {
     return operation == Operation::broadcast || operation == Operation::all_reduce_sum ||
            operation == Operation::all_reduce_max || operation == Operation::reduce_scatter ||
            operation == Operation::all_gather;
@@ -29,8 +29,9 @@ class Auditor final : public Communicator {
     const Work work = inner_.start(call);
     work.wait();
     const Traffic counted = traffic() - before;
-    const detail::Volume moved = is_ring(call.message.operation) ? detail::moved_collectively(call, rank(), size())
-                                                                 : detail::moved_directly(call, rank(), size());
+    const detail::Volume moved = is_collective(call.message.operation)
+                                     ? detail::moved_collectively(call, rank(), size())
+                                     : detail::moved_directly(call, rank(), size());
     const uint64_t width = size_of(call.message.dtype);
     EXPECT_EQ(moved.sent * width, counted.sent_payload) << to_string(call.message) << " on rank " << rank();
     EXPECT_EQ(moved.received * width, counted.received_payload) << to_string(call.message) << " on rank " << rank();
@@ -74,7 +75,7 @@ TEST(Transfers, SayWhatTransportsCount) {
     auto transports = make_in_process(ranks);
     const auto errors = on_ranks(ranks, [&](int rank) {
       Auditor auditor(std::move(transports[rank]));
-      for (const int64_t count : {0, 1, 7, 1000, 100'000}) call_all(auditor, count);
+      for (const int64_t count : {0, 1, 7, 1000, 65'536, 65'537, 100'000}) call_all(auditor, count);
     });
     EXPECT_EQ(errors, std::vector<std::string>(ranks));
   }

@@ -53,6 +53,18 @@ TEST_P(ExchangePlans, SendWhatTheLedgerOfTheExchangeHas) {
 INSTANTIATE_TEST_SUITE_P(Table, ExchangePlans,
                          testing::Combine(testing::ValuesIn(kWays), testing::Values(1, 2, 3, 4, 8)));
 
+// Few bytes go by halves if the ranks are a power of two, and otherwise around the ring.
+TEST(ExchangePlan, CountsTheMessagesOfAnAllReduceThatFollowEachOther) {
+  constexpr int64_t kFew = 256 << 10;
+  EXPECT_EQ(all_reduce_load(kFew, 2).hops, 2);
+  EXPECT_EQ(all_reduce_load(kFew, 4).hops, 4);
+  EXPECT_EQ(all_reduce_load(kFew, 8).hops, 6);
+  EXPECT_EQ(all_reduce_load(kFew + 4, 4).hops, 6);
+  EXPECT_EQ(all_reduce_load(kFew + 4, 8).hops, 14);
+  EXPECT_EQ(all_reduce_load(kFew, 6).hops, 10);
+  EXPECT_EQ(all_reduce_load(0, 8).hops, 0);
+}
+
 TEST(ExchangePlan, CountsCodesOfVariableSizeAsTheyAreGiven) {
   const auto codec = make_codec("qsgd:code=entropy");
   const std::vector<CodedTensor> message = {{{4099}, 900}, {{50}, 30}};

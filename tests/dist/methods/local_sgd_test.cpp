@@ -12,6 +12,7 @@
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/methods/data_parallel.h"
 #include "tern/dist/methods/replicas.h"
+#include "tern/kernels/elementwise.h"
 #include "tern/optim/muon.h"
 #include "tests/dist/methods/training_support.h"
 #include "tests/support/message_of.h"
@@ -56,6 +57,24 @@ TEST(LocalSgd, AveragesModelsAndKeepsMomentumLocal) {
 }
 
 // Without momentum, the mean of the models after one step is one step with the mean gradient.
+// Between two rounds the model is the common one. A program may change it there, on all ranks alike.
+TEST(LocalSgd, GoesOnFromWhatAProgramMakesOfTheModelBetweenRounds) {
+  const auto halved_after_a_round = [](bool anew) {
+    return train_on_ranks(make_in_process(2), [&](const RankTraining& rank) {
+      std::optional<LocalSgd> optimizer;
+      optimizer.emplace(rank.model, rank.local, rank.communicator, every(3));
+      rank.steps(*optimizer, 0, 3);
+      for (const auto& [name, parameter] : rank.model.parameters()) {
+        Tensor value = parameter->value();
+        kernels::scale(value, 0.5, value);
+      }
+      if (anew) optimizer.emplace(rank.model, rank.local, rank.communicator, every(3));
+      rank.steps(*optimizer, 3, 6);
+    });
+  };
+  EXPECT_EQ(halved_after_a_round(false), halved_after_a_round(true));
+}
+
 TEST(LocalSgd, OfOneStepIsDataParallel) {
   const auto parameters = [](bool local_sgd_of_one) {
     return train_on_ranks<SmallConvNet>(make_in_process(3), [&](const RankTraining& rank) {

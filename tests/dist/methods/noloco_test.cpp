@@ -22,10 +22,12 @@ Results noloco(Transports transports, const NoLoCo::Options& options, int64_t st
   });
 }
 
-/// Two ranks always meet each other, so their rounds can be followed by hand, in f64.
-TEST(NoLoCo, TakesItsStepWithTheMeansOfThePair) {
-  constexpr int kPair = 2;
-  const AloneTraining ranks(kPair);
+/// Two ranks always meet each other, and one rank stays alone. So their rounds can be followed by hand, in f64 and in
+/// the paper's form.
+void expect_the_paper_s_steps(int count, double momentum) {
+  NoLoCo::Options options = kGossip;
+  options.momentum = momentum;
+  const AloneTraining ranks(count);
   const auto& models = ranks.models;
   std::vector<std::vector<double>> slow, velocity;
   const auto values = [](Module& model) {
@@ -39,25 +41,40 @@ TEST(NoLoCo, TakesItsStepWithTheMeansOfThePair) {
   for (int64_t step = 0; step < 9; ++step) {
     ranks.step(step);
     if (step % 3 != 2) continue;
-    const std::vector<double> fast[] = {values(*models[0]), values(*models[1])};
     const auto before = slow;
-    for (size_t rank = 0; rank < kPair; ++rank) {
+    std::vector<double> change(before[0].size()), mean(before[0].size());
+    for (size_t rank = 0; rank < models.size(); ++rank) {
+      const std::vector<double> fast = values(*models[rank]);
+      for (size_t i = 0; i < fast.size(); ++i) {
+        change[i] += (fast[i] - before[rank][i]) / count;
+        mean[i] += before[rank][i] / count;
+      }
+    }
+    for (size_t rank = 0; rank < models.size(); ++rank) {
       size_t at = 0;
       for (const auto& [name, parameter] : models[rank]->parameters())
         for (float& value : parameter->value().span<float>()) {
-          const double change = (fast[0][at] - before[0][at] + fast[1][at] - before[1][at]) / 2;
-          const double mean = (before[0][at] + before[1][at]) / 2;
-          velocity[rank][at] = 0.5 * velocity[rank][at] + 0.7 * change + 0.7 * (mean - before[rank][at]);
+          velocity[rank][at] = momentum * velocity[rank][at] + 0.7 * change[at] + 0.7 * (mean[at] - before[rank][at]);
           slow[rank][at] += velocity[rank][at];
           value = static_cast<float>(slow[rank][at++]);
         }
     }
   }
-  const Results found = noloco(make_in_process(kPair), kGossip, 9);
-  for (size_t rank = 0; rank < kPair; ++rank) {
+  const Results found = noloco(make_in_process(count), options, 9);
+  for (size_t rank = 0; rank < models.size(); ++rank) {
     const auto expected = parameters_of(*models[rank]);
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[rank][i], expected[i], 2e-5) << rank << " " << i;
   }
+}
+
+TEST(NoLoCo, TakesItsStepWithTheMeansOfThePair) {
+  expect_the_paper_s_steps(2, 0.5);
+  expect_the_paper_s_steps(2, 0);
+}
+
+TEST(NoLoCo, TakesItsStepAloneWithItsOwnModel) {
+  expect_the_paper_s_steps(1, 0.5);
+  expect_the_paper_s_steps(1, 0);
 }
 
 TEST(NoLoCo, HasTheSameBitsOverTcp) {

@@ -140,6 +140,16 @@ TEST_F(TrainLenetBadInput, FlagsUnknownOrAtOdds) {
       {{"--eval-only"}, "--eval-only: needs a model"},
       {{"--predict", "@x.png"}, "--predict: needs a model"},
       {{"--eval-only", "--init", "@m", "--lr", "0.1"}, "--lr would change nothing: --eval-only does not use it"},
+      {{"--eval-only", "--init", "@m", "--ist-store", "sharded"},
+       "--ist-store would change nothing: --eval-only reads the whole model; use --iterations 0 to evaluate slices"},
+      {{"--workers", "2", "--method", "ist", "--optimizer", "sgd", "--ist-momentum", "travel"},
+       "--ist-momentum would change nothing: --optimizer sgd keeps no state"},
+      {{"--workers", "2", "--method", "ist", "--ema-decay", "0.9"},
+       "--ema-decay and --method ist contradict each other: each worker trains its own model, expected --ema-decay 0"},
+      {{"--workers", "2", "--method", "ist", "--codec", "ternary:share=on"},
+       "independent subnets: codec ternary:clip=2.5,clip-mode=paper,share=on,bucket=0,pack=2bit shares scalers, but "
+       "each "
+       "rank sends other neurons; expected share=auto or off"},
       {{"--eval-only", "--init", "@m", "--save", "@n"}, "--save would change nothing: --eval-only does not use it"},
       {{"--eval-only", "--init", "@m", "--checkpoint", "@ck"}, "--checkpoint would change nothing: it needs --resume"},
       {{"--init", "@m", "--epochs", "2", "--predict", "@x"}, "--epochs would change nothing: --predict does not use"},
