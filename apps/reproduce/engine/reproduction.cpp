@@ -98,6 +98,13 @@ void Reproduction::run() {
   say(runs_.empty() ? fmt::format("{}: see {}", entry_.name, page)
                     : fmt::format("{}: {}, {} done before; see {}", entry_.name, count_text(runs_.size()),
                                   results_.size(), page));
+  int64_t elsewhere = 0;
+  for (size_t i = 0; i < runs_.size(); ++i)
+    elsewhere += !results_.contains(runs_[i].name) && !command_.kept.empty() && std::filesystem::exists(kept_file(i));
+  if (elsewhere > 0)
+    say(fmt::format(
+        "{} of them measured time on another processor, and measure it again here; --kept gets the new times",
+        elsewhere));
   write();
   for (size_t i = 0; i < runs_.size(); ++i) {
     if (results_.contains(runs_[i].name)) continue;

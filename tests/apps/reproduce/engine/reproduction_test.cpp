@@ -137,6 +137,24 @@ TEST_F(Reproduce, GoesOnFromKeptResultsWithoutTheirRuns) {
   EXPECT_TRUE(fs::exists(kept / "vanilla-ternary-4-workers-700-steps-seed-1.json"));
 }
 
+// The logs of the stand-ins do not name their processor, so their times are not of this one.
+TEST_F(Reproduce, SaysHowManyKeptTimesItMeasuresAgain) {
+  const fs::path kept = results_ / "kept";
+  const auto grid = [&](const char* out) {
+    const Outcome outcome = run_program(
+        {programs_ / "reproduce", "grid", "--quick", "--data", "digits", "--kept", kept, "--out", results_ / out});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_EQ(grid("first").find("another processor"), std::string::npos);
+  const auto made = calls().size();
+  const std::string again = grid("second");
+  EXPECT_NE(again.find("grid: 36 runs, 15 done before"), std::string::npos) << again;
+  EXPECT_NE(again.find("\n21 of them measured time on another processor, and measure it again here"), std::string::npos)
+      << again;
+  EXPECT_EQ(calls().size(), made + 21);
+}
+
 TEST_F(Reproduce, SaysWhereATableLiesBeyondThePapers) {
   const Outcome outcome = run_program({programs_ / "reproduce", "terngrad-fig3", "--data", "digits", "--out", results_,
                                        "--workers", "64", "--seeds", "7", "--iterations", "10000"});
