@@ -121,10 +121,10 @@ std::vector<Way> Forecaster::ways(int workers) {
 Forecast Forecaster::forecast(const Way& way, int workers) {
   if (way.method == TrainingMethod::ist) return subnets(way, workers);
   const PlannedRound planned = plan_round(workbench_.model(), way, workers);
-  if (way.method == TrainingMethod::demo) return {way, demo().compute, round(way, planned), planned.sent(workers)};
-  const double steps = way.averages_every_step() ? 1 : static_cast<double>(local_steps_);
-  Forecast forecast = {way, measured_.compute, round(way, planned) / steps, planned.sent(workers) / steps};
-  if (way.averages_every_step()) return forecast;
+  const double compute = way.method == TrainingMethod::demo ? demo().compute : measured_.compute;
+  const double steps = exchanges_every_step(way.method) ? 1 : static_cast<double>(local_steps_);
+  Forecast forecast = {way, compute, round(way, planned) / steps, planned.sent(workers) / steps};
+  if (exchanges_every_step(way.method)) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
   return forecast;

@@ -49,7 +49,11 @@ class Noise final : public ImageDataset {
 };
 
 /// There is nothing to learn from noise, so the learning rates are so small that nothing diverges.
-constexpr double kLearningRateScale = 1e-3;
+std::unique_ptr<Optimizer> make_slow_optimizer(const TrainSettings& settings, Module& model) {
+  auto optimizer = make_optimizer(settings, model);
+  optimizer->set_learning_rate(1e-3 * settings.lr);
+  return optimizer;
+}
 
 std::unique_ptr<DistributedOptimizer> train_alone(Module& model, Optimizer& optimizer, Communicator&) {
   return std::make_unique<DistributedOptimizer>(model, optimizer);
@@ -124,8 +128,7 @@ Workbench::StepTimes Workbench::train(const std::vector<std::unique_ptr<Module>>
   StepTimes result;
   side_by_side(options_.ranks, options_.threads, [&](Communicator& c) {
     Module& mine = *models[static_cast<size_t>(c.rank())];
-    const auto optimizer = make_optimizer(settings, mine);
-    optimizer->set_learning_rate(kLearningRateScale * settings.lr);
+    const auto optimizer = make_slow_optimizer(settings, mine);
     const auto task = task_of(settings);
     DataLoader loader(*noise_, {.size = noise_->size(), .shuffle = true, .rank = c.rank(), .ranks = c.size()},
                       {.batch_size = options_.images});
@@ -214,8 +217,7 @@ CodecCost Workbench::slicing(SubnetScope scope) {
   CodecCost cost;
   side_by_side(kRanks, options_.threads, [&](Communicator& c) {
     const auto mine = initialized();
-    const auto optimizer = make_optimizer(settings_, *mine);
-    optimizer->set_learning_rate(kLearningRateScale * settings_.lr);
+    const auto optimizer = make_slow_optimizer(settings_, *mine);
     IndependentSubnets subnets(*mine, *optimizer, c, plan_of(*mine, scope),
                                {.local_steps = 1, .exchange = SubnetExchange::coordinator, .check_every = 0});
     int64_t step = 0;

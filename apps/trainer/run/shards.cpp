@@ -87,6 +87,15 @@ std::string shard_file(const fs::path& file, int rank, int ranks) {
   return fmt::format("{}-{:05}-of-{:05}{}", file.stem().string(), rank + 1, ranks, file.extension().string());
 }
 
+/// Indices [begin, end) of a range's dimension, counted from `origin`.
+TensorSlice slice_of(const TensorRange& range, int64_t origin) {
+  std::vector<int64_t> indices(static_cast<size_t>(range.end - range.begin));
+  std::iota(indices.begin(), indices.end(), range.begin - origin);
+  TensorSlice slice;
+  (range.dimension == 0 ? slice.rows : slice.columns) = std::move(indices);
+  return slice;
+}
+
 /// The tensors of one slice after the other, joined along a dimension.
 Tensor joined(const std::vector<Tensor>& slices, int dimension) {
   Shape shape = slices.front().shape();
@@ -95,23 +104,19 @@ Tensor joined(const std::vector<Tensor>& slices, int dimension) {
   const Tensor whole = Tensor::empty(shape);
   int64_t begin = 0;
   for (const Tensor& slice : slices) {
-    std::vector<int64_t> indices(static_cast<size_t>(slice.size(dimension)));
-    std::iota(indices.begin(), indices.end(), begin);
-    begin += slice.size(dimension);
-    TensorSlice place;
-    (dimension == 0 ? place.rows : place.columns) = std::move(indices);
-    put(slice, place, whole);
+    const int64_t end = begin + slice.size(dimension);
+    put(slice, slice_of({dimension, begin, end}, 0), whole);
+    begin = end;
   }
   return whole;
 }
 
-/// Indices [begin, end) of a range's dimension, counted from `origin`.
-TensorSlice slice_of(const TensorRange& range, int64_t origin) {
-  std::vector<int64_t> indices(static_cast<size_t>(range.end - range.begin));
-  std::iota(indices.begin(), indices.end(), range.begin - origin);
-  TensorSlice slice;
-  (range.dimension == 0 ? slice.rows : slice.columns) = std::move(indices);
-  return slice;
+/// The file that an index names for a tensor that the model has.
+const std::string& file_of(const fs::path& file, const ShardIndex& index, const std::string& name, const Shape& shape) {
+  const auto in = index.files.find(name);
+  check_input(in != index.files.end(), file.string(), ": weight_map: '", name,
+              "' not found, expected it: the model has a tensor of shape ", shape);
+  return in->second;
 }
 
 /// A tensor of a file, or a part of it, and what it goes to.
@@ -126,12 +131,7 @@ struct Piece {
 void read_other_slices(const fs::path& file, const ShardIndex& index, const std::string& prefix, Module& model,
                        const SubnetCuts& cuts, const Team& team) {
   std::map<std::string, std::vector<Piece>> pieces;  // by file
-  const auto add = [&](const Piece& piece) {
-    const auto in = index.files.find(piece.name);
-    check_input(in != index.files.end(), file.string(), ": weight_map: '", piece.name,
-                "' not found, expected it: the model has a tensor of shape ", piece.shape);
-    pieces[in->second].push_back(piece);
-  };
+  const auto add = [&](const Piece& piece) { pieces[file_of(file, index, piece.name, piece.shape)].push_back(piece); };
   std::map<std::string, Shape> whole;
   for (const auto& [name, shape] : model.whole_shapes()) whole.emplace(name, shape);
   const RangeOf mine = home_ranges(cuts, team.rank(), team.size());
@@ -232,10 +232,7 @@ void read_shard(const fs::path& file, Module& model, const SubnetCuts& cuts, con
   const StateDict wanted = shard_of(model, cuts, team.rank());
   std::map<std::string, StateDict> places;  // the wanted tensors, by file and by their names there
   for (const auto& [name, tensor] : wanted) {
-    const auto in = index.files.find(prefix + name);
-    check_input(in != index.files.end(), file.string(), ": weight_map: '", prefix, name,
-                "' not found, expected it: the model has a tensor of shape ", tensor.shape());
-    places[in->second].add(prefix + name, tensor);
+    places[file_of(file, index, prefix + name, tensor.shape())].add(prefix + name, tensor);
   }
   StateDict found;
   for (const auto& [name, own] : places)

@@ -56,7 +56,6 @@ TEST(LocalSgd, AveragesModelsAndKeepsMomentumLocal) {
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[0][i], expected[i], 1e-5);
 }
 
-// Without momentum, the mean of the models after one step is one step with the mean gradient.
 // Between two rounds the model is the common one. A program may change it there, on all ranks alike.
 TEST(LocalSgd, GoesOnFromWhatAProgramMakesOfTheModelBetweenRounds) {
   const auto halved_after_a_round = [](bool anew) {
@@ -75,6 +74,7 @@ TEST(LocalSgd, GoesOnFromWhatAProgramMakesOfTheModelBetweenRounds) {
   EXPECT_EQ(halved_after_a_round(false), halved_after_a_round(true));
 }
 
+// Without momentum, the mean of the models after one step is one step with the mean gradient.
 TEST(LocalSgd, OfOneStepIsDataParallel) {
   const auto parameters = [](bool local_sgd_of_one) {
     return train_on_ranks<SmallConvNet>(make_in_process(3), [&](const RankTraining& rank) {
