@@ -20,7 +20,8 @@ double round_step(double raw) {
 
 constexpr double kPanelWidth = 460, kPanelHeight = 300;
 constexpr double kLeft = 64, kRight = 24, kBottom = 56;
-constexpr double kPanelTop = 58;      // from the last line of text to a panel: its title and its legend
+constexpr double kPanelTop = 58;      // from the last line of text to a panel: its title and a line of its legend
+constexpr double kLegendLine = 18;    // the height of each further line of a legend
 constexpr double kMarker = 3.5;       // the radius of a point
 constexpr size_t kMostPoints = 1200;  // per line: more than the width of a panel in pixels
 
@@ -75,16 +76,44 @@ Points thin_out(const Points& points) {
 
 constexpr std::pair<double, double> kNothing = {1, 10};  // the range if there are no points; valid for both scales
 
-/// Draws one chart with its panel's upper left corner at (left, top).
+/// A line of the chart in its legend, `x` from the panel's left.
+struct LegendEntry {
+  const Series* series;
+  double x;
+  int line;
+};
+/// Starts another line if an entry would go beyond the panel.
+std::vector<LegendEntry> legend(const Chart& chart) {
+  std::vector<LegendEntry> entries;
+  LegendEntry next = {nullptr, 0, 0};
+  for (const Series& series : chart.series) {
+    if (series.label.empty()) continue;
+    const double width = 22 + 6.6 * static_cast<double>(characters(series.label));
+    if (next.x > 0 && next.x + width > kPanelWidth) next = {nullptr, 0, next.line + 1};
+    entries.push_back({&series, next.x, next.line});
+    next.x += width + 22;
+  }
+  return entries;
+}
+/// The height of the longest legend beyond its first line.
+double legend_height(std::span<const Chart> charts) {
+  int last = 0;
+  for (const Chart& chart : charts)
+    for (const LegendEntry& entry : legend(chart)) last = std::max(last, entry.line);
+  return kLegendLine * last;
+}
+
+/// Draws one chart with its panel's upper left corner at (left, top). The first line of the legend is `legend` above
+/// the last one.
 class Panel {
  public:
-  Panel(const Chart& chart, int index, double left, double top)
-      : chart_(chart), index_(index), left_(left), top_(top), x_(make_x(chart)), y_(make_y(chart)) {}
+  Panel(const Chart& chart, int index, double left, double top, double legend)
+      : chart_(chart), index_(index), left_(left), top_(top), legend_(legend), x_(make_x(chart)), y_(make_y(chart)) {}
 
   std::string draw() {
     text_ = fmt::format("<clipPath id=\"panel{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
                         index_, left_ - kMarker, top_ - kMarker, kPanelWidth + 2 * kMarker, kPanelHeight + 2 * kMarker);
-    label(left_, top_ - 34, chart_.title, "class=\"title\"");
+    label(left_, top_ - legend_ - 34, chart_.title, "class=\"title\"");
     draw_grid();
     text_ += fmt::format("<g clip-path=\"url(#panel{})\">\n", index_);
     for (const auto& series : chart_.series) draw_series(series);
@@ -152,19 +181,17 @@ class Panel {
   }
 
   void draw_legend() {
-    double x = left_;
-    for (const auto& series : chart_.series) {
-      if (series.label.empty()) continue;
+    for (const auto& [series, x, line] : legend(chart_)) {
+      const double y = top_ - legend_ + kLegendLine * line;
       text_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"4\" rx=\"2\" fill=\"{}\" opacity=\"{}\"/>\n",
-                           x, top_ - 19, series.color, series.opacity);
-      label(x + 22, top_ - 13, series.label, "");
-      x += 44 + 6.6 * static_cast<double>(characters(series.label));
+                           left_ + x, y - 19, series->color, series->opacity);
+      label(left_ + x + 22, y - 13, series->label, "");
     }
   }
 
   const Chart& chart_;
   int index_;
-  double left_, top_;
+  double left_, top_, legend_;
   Axis x_, y_;
   std::string text_;
 };
@@ -246,13 +273,13 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
   write(heading, 10.8, 24, " class=\"heading\"");
   y -= 4;  // a smaller font
   write(subheading, 6.2, 16, "");
-  const double top = y + kPanelTop;
+  const double legend = legend_height(charts), top = y + legend + kPanelTop;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
       "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n{3}",
       width, top + kPanelHeight + kBottom, kStyle, text);
   for (size_t i = 0; i < charts.size(); ++i)
-    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top).draw();
+    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top, legend).draw();
   return svg + "</svg>\n";
 }
 

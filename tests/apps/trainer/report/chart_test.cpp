@@ -103,6 +103,23 @@ TEST(Chart, SpacesItsLegendByCharacters) {
   EXPECT_NE(place_behind("√σ²"), place_behind("abcd"));
 }
 
+TEST(Chart, WrapsALongLegend) {
+  const std::string first(30, 'x'), second(30, 'y'), third(5, 'z');
+  const Chart chart{
+      .title = "title", .x_label = "step", .series = {{first, kBlue, {}}, {second, kOrange, {}}, {third, kGreen, {}}}};
+  const Chart other{.title = "other", .x_label = "step", .series = {{"short", kBlue, {}}}};
+  const std::string svg = draw_charts("heading", "below", std::vector{chart, other});
+  const auto place_of = [&](const std::string& text) {
+    const size_t end = svg.find(">" + text + "</text>"), begin = svg.rfind("<text", end);
+    return svg.substr(begin, svg.find("\" ", svg.find(" y=", begin)) - begin);
+  };
+  EXPECT_EQ(place_of(first), "<text x=\"86.0\" y=\"115.0");
+  EXPECT_EQ(place_of(second), "<text x=\"86.0\" y=\"133.0");
+  EXPECT_EQ(place_of(third), "<text x=\"328.0\" y=\"133.0");
+  EXPECT_EQ(place_of("short"), "<text x=\"634.0\" y=\"115.0");  // in line with its neighbour's
+  EXPECT_NE(svg.find("height=\"502\""), std::string::npos);
+}
+
 TEST(Chart, KnowsTheExtentOfItsLines) {
   const std::vector<Series> lines = {{"", kBlue, {{1, -2}, {3, 5}}}, {"", kBlue, {}}, {"", kBlue, {{-4, 0}}}};
   EXPECT_EQ(extent(lines), std::pair(-2.0, 5.0));
