@@ -62,5 +62,17 @@ TEST_F(TrainOnSpeech, NamesADamagedClip) {
   }
 }
 
+TEST_F(TrainOnSpeech, NamesADamagedArray) {
+  const std::string folder = place("array"), array = folder + "/features.npy";
+  std::filesystem::create_directories(folder);
+  write_file(folder + "/manifest.csv", "index,word,split\n0,up,train\n1,down,test\n");
+  write_file(array, std::string("\x93NUMPY\x01\x00\x3f\x00", 10) +
+                        "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4096), }\n" + std::string(8191, 0));
+  const Outcome outcome = run_program({TERN_TRAIN_MLP, "--data", "speech-commands", "--data-dir", folder});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "train_mlp: " + array + ": at most 8191 bytes follow the header, expected 8192 for [2, 4096] of u8\n");
+}
+
 }  // namespace
 }  // namespace tern

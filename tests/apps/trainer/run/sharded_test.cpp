@@ -23,14 +23,14 @@ class Sharded : public testing::Test {
 
   Outcome run(const Flags& more) const {
     Flags words = {program_};
-    for (const Flags& flag : std::vector<Flags>{{"--hidden", "37"},
+    for (const Flags& flag : std::vector<Flags>{width_,
                                                 {"--batch-size", "16"},
                                                 {"--workers", "4"},
                                                 {"--method", "ist"},
                                                 {"--local-steps", "3"},
                                                 {"--threads", "1"},
                                                 {"--calibrate-batches", "2"}})
-      if (!std::ranges::count(more, flag.front())) words.insert(words.end(), flag.begin(), flag.end());
+      if (!flag.empty() && !std::ranges::count(more, flag.front())) words.insert(words.end(), flag.begin(), flag.end());
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -52,6 +52,7 @@ class Sharded : public testing::Test {
   }
 
   std::string program_ = TERN_TRAIN_MLP;
+  Flags width_ = {"--hidden", "37"};
   const Flags sharded_ = {"--ist-store", "sharded"};
   TemporaryFolder folder_;
 };
@@ -120,6 +121,19 @@ TEST_F(Sharded, TrainsLikeTheUnshardedRun) {
       expect_equal_parameters(join_shards(place("model.safetensors.index.json")), whole);
     }
   }
+}
+
+// All ranks have LeNet's convolutions whole, and average them after each round.
+TEST_F(Sharded, TrainsLenetLikeTheUnshardedRun) {
+  program_ = TERN_TRAIN_LENET;
+  width_ = {};
+  const Flags flags = {"--iterations", "4", "--transport", "socket"};
+  const auto expected = losses(with(flags, {"--save", place("whole")}));
+  const auto found = losses(with(with(flags, sharded_), {"--save", place("m.safetensors")}));
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], expected[i]) << "step " << i + 1;
+  EXPECT_NEAR(found.back(), expected.back(), 1e-4);
+  expect_equal_parameters(join_shards(place("m.safetensors.index.json")), read_safetensors(place("whole")).tensors);
 }
 
 // The input is sparse, and so are the gradients and updates of its rows. The loss goes over the labels in parts.
