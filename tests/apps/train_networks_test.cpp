@@ -38,6 +38,17 @@ TEST_F(TrainNetworks, TrainOnShapesWithNoFileSlow) {
   EXPECT_EQ(parameters(TERN_TRAIN_RESNET, {"--batch-size", "4", "--shortcut", "B", "--stem", "imagenet"}), 274'394);
 }
 
+TEST_F(TrainNetworks, EvaluateWithinTheMemoryOfATrainingStepSlow) {
+  const auto peak = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--batch-size", "64"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return train(TERN_TRAIN_RESNET, flags).back()["peak_memory"].get<double>();
+  };
+  const double least = peak({"--eval-batch-size", "8"});
+  EXPECT_LT(peak({}), 1.05 * least);
+  EXPECT_GT(peak({"--eval-batch-size", "1000"}), 1.2 * least);
+}
+
 // Half of the whitening filters are the negatives of the other half, and none of them trains. A file without them
 // leaves them as they are.
 TEST_F(TrainNetworks, AirbenchWhitensItsImagesSlow) {

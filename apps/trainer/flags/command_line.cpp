@@ -118,6 +118,8 @@ constexpr const char* kProgram = "Program";
 /// --codec help lists the codecs.
 constexpr const char* kHelp = "help";
 
+constexpr int64_t kLeastEvalBatch = 16;  ///< of the default, because smaller batches are slow
+
 /// The words of a field that is a choice; empty for other fields.
 std::string words_of_choice(const auto&) { return ""; }
 std::string words_of_choice(const Worded auto& field) { return listed(words_of(field)); }
@@ -219,6 +221,7 @@ class CommandLine {
       validate(settings_);
       refuse_without_effect();
       settle_batch_size();
+      settle_eval_batch_size();
     } catch (const InputError& error) {
       throw InputError(error.what() + lines_of_flags_in(error.what()));
     }
@@ -397,6 +400,14 @@ class CommandLine {
                 " and --local-batch-size ", *settings_.local_batch_size, " contradict each other: ", workers,
                 workers == 1 ? " worker has " : " workers have ", all, " samples in a step");
     settings_.batch_size = all;
+  }
+
+  /// Unless the user wants it, an evaluation has no more samples at a time than a worker's training step. So it needs
+  /// no more memory.
+  void settle_eval_batch_size() {
+    if (is_given("eval-batch-size")) return;
+    const int64_t trained = samples_per_rank(settings_, static_cast<int>(settings_.workers.value_or(1)));
+    settings_.eval_batch_size = std::min(settings_.eval_batch_size, std::max(kLeastEvalBatch, trained));
   }
 
   /// Whether the command line or the configuration file gives the flag.

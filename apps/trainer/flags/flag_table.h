@@ -150,7 +150,10 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .shapes_result()
             .in({.low = 1, .high = kMostSteps}),
         s.accumulate);
-  visit(flag("eval-batch-size", "N", "Samples per evaluation step").used_by(Use::evaluation).in(kSamples),
+  visit(flag("eval-batch-size", "N",
+             "Samples per evaluation step; by default not more than in a worker's training step, but at least 16")
+            .used_by(Use::evaluation)
+            .in(kSamples),
         s.eval_batch_size);
   visit(flag("top", "N", "A sample is right if its class is among the N most likely ones")
             .agrees(Agreement::ranks)

@@ -75,6 +75,20 @@ TEST_F(TrainLenet, TheTotalBatchFollowsTheLocalOne) {
       << refused.err;
 }
 
+TEST_F(TrainLenet, EvaluatesNoLargerBatchesThanAWorkersTrainingStepUnlessTold) {
+  const auto size = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {TERN_TRAIN_LENET, "--print-config"});
+    const std::string printed = run_program(words).out, key = "\neval-batch-size=";
+    return std::stoi(printed.substr(printed.find(key) + key.size()));
+  };
+  EXPECT_EQ(size({}), 64);
+  EXPECT_EQ(size({"--batch-size", "200", "--workers", "2"}), 100);
+  EXPECT_EQ(size({"--local-batch-size", "100", "--workers", "2"}), 100);
+  EXPECT_EQ(size({"--batch-size", "1000"}), 250);
+  EXPECT_EQ(size({"--batch-size", "8"}), 16);
+  EXPECT_EQ(size({"--batch-size", "8", "--eval-batch-size", "300"}), 300);
+}
+
 TEST_F(TrainLenet, HelpListsEveryFlag) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
