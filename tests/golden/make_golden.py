@@ -238,12 +238,12 @@ class LeNet(nn.Module):
         self.conv2 = nn.Conv2d(20, 50, 5, padding=padding)
         self.fc1 = nn.Linear(50 * pixels, 500)
         self.fc2 = nn.Linear(500, 10)
-        self.activation = F.relu if padding else lambda x: x
+        self.activation = (lambda x: F.relu(x, inplace=True)) if padding else (lambda x: x)
 
     def forward(self, x):
         x = F.max_pool2d(self.activation(self.conv1(x)), 2)
         x = F.max_pool2d(self.activation(self.conv2(x)), 2)
-        return self.fc2(F.relu(self.fc1(torch.flatten(x, 1))))
+        return self.fc2(F.relu(self.fc1(torch.flatten(x, 1)), inplace=True))
 
 
 def lenet_losses(model, draw, steps=5, batch=4):

@@ -2,9 +2,10 @@
 """Writes models.safetensors with PyTorch: make_models.py [FOLDER]
 
 For every network NAME of the table, in float64: "NAME/logits", "NAME/loss" and "NAME/gradients". The weights and the
-batch depend on Philox streams alone. "NAME/gradients" has one row per parameter, in order: the norm of its gradient, and the
-products of the gradient with three vectors of uniform numbers in [-1, 1).
+batch depend on Philox streams alone. "NAME/gradients" has one row per parameter, in order: the norm of its gradient,
+and the products of the gradient with three vectors of uniform numbers in [-1, 1).
 """
+import functools
 import math
 import pathlib
 import sys
@@ -18,6 +19,9 @@ from make_golden import Stream, TEST, write_safetensors
 
 BATCH = 3
 PERIOD = 65521  # a prime, so that all rows of a matrix differ
+
+# In place, as torchvision's networks do it.
+relu, ReLU = functools.partial(F.relu, inplace=True), functools.partial(nn.ReLU, inplace=True)
 
 
 def uniform(shape, tensor):
@@ -38,9 +42,9 @@ class CifarNet(nn.Module):
         self.norm = nn.LocalResponseNorm(9, alpha=0.001, beta=0.75, k=1)
 
     def forward(self, x):
-        x = self.norm(self.pool(F.relu(self.conv1(x))))
-        x = self.pool(self.norm(F.relu(self.conv2(x))))
-        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(torch.flatten(x, 1))))))
+        x = self.norm(self.pool(relu(self.conv1(x))))
+        x = self.pool(self.norm(relu(self.conv2(x))))
+        return self.fc3(relu(self.fc2(relu(self.fc1(torch.flatten(x, 1))))))
 
 
 class PaddedShortcut(nn.Module):
@@ -77,7 +81,7 @@ class Block(nn.Module):
         y = x
         for i in range(1, self.convolutions + 1):
             y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
-            y = F.relu(y if i < self.convolutions else y + self.downsample(x))
+            y = relu(y if i < self.convolutions else y + self.downsample(x))
         return y
 
 
@@ -99,7 +103,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(channels, 10)
 
     def forward(self, x):
-        x = self.maxpool(F.relu(self.bn1(self.conv1(x))))
+        x = self.maxpool(relu(self.bn1(self.conv1(x))))
         for i in range(self.layers):
             x = getattr(self, f"layer{i + 1}")(x)
         return self.fc(x.mean((2, 3)))
@@ -116,8 +120,8 @@ class Tower(nn.Module):
 
     def forward(self, x):
         x = self.conv1(F.pad(x, (3, 4, 3, 4)))
-        x = F.max_pool2d(self.norm(F.relu(self.bn1(x))), 3, 2)
-        return F.max_pool2d(self.norm(F.relu(self.bn2(self.conv2(x)))), 3, 2)
+        x = F.max_pool2d(self.norm(relu(self.bn1(x))), 3, 2)
+        return F.max_pool2d(self.norm(relu(self.bn2(self.conv2(x)))), 3, 2)
 
 
 class AlexNet(nn.Module):
@@ -133,25 +137,25 @@ class AlexNet(nn.Module):
     def forward(self, x):
         x = torch.cat([self.tower1(x), self.tower2(x)], 1)
         for i in (3, 4, 5):
-            x = F.relu(getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(x)))
+            x = relu(getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(x)))
         x = torch.flatten(F.max_pool2d(x, 3, 2), 1)
-        x = self.dropout(F.relu(self.fc6(x)))
-        return self.fc8(self.dropout(F.relu(self.fc7(x))))
+        x = self.dropout(relu(self.fc6(x)))
+        return self.fc8(self.dropout(relu(self.fc7(x))))
 
 
 class OneTowerAlexNet(nn.Module):
-    """torchvision's AlexNet without its dropout."""
+    """torchvision's AlexNet."""
 
-    def __init__(self):
+    def __init__(self, classes=10, dropout=0.0):
         super().__init__()
         pool = nn.MaxPool2d(3, 2)
         self.features = nn.Sequential(
-            nn.Conv2d(3, 64, 11, 4, 2), nn.ReLU(), pool, nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), pool,
-            nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(), nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(),
-            nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(), pool)
+            nn.Conv2d(3, 64, 11, 4, 2), ReLU(), pool, nn.Conv2d(64, 192, 5, padding=2), ReLU(), pool,
+            nn.Conv2d(192, 384, 3, padding=1), ReLU(), nn.Conv2d(384, 256, 3, padding=1), ReLU(),
+            nn.Conv2d(256, 256, 3, padding=1), ReLU(), pool)
         self.classifier = nn.Sequential(
-            nn.Identity(), nn.Linear(256 * 36, 4096), nn.ReLU(), nn.Identity(), nn.Linear(4096, 4096), nn.ReLU(),
-            nn.Linear(4096, 10))
+            nn.Dropout(dropout), nn.Linear(256 * 36, 4096), ReLU(), nn.Dropout(dropout), nn.Linear(4096, 4096), ReLU(),
+            nn.Linear(4096, classes))
 
     def forward(self, x):
         return self.classifier(torch.flatten(self.features(x), 1))
@@ -169,7 +173,7 @@ class Vgg(nn.Module):
         for count in VGG_STAGES[depth]:
             for _ in range(count):
                 layers.append(nn.Conv2d(inputs, outputs, 3, padding=1, bias=norm == 0))
-                layers += [nn.BatchNorm2d(outputs), nn.ReLU()] if norm > 0 else [nn.ReLU()]
+                layers += [nn.BatchNorm2d(outputs), ReLU()] if norm > 0 else [ReLU()]
                 inputs = outputs
             layers.append(nn.MaxPool2d(2))
             outputs = min(2 * outputs, 8 * filters)
@@ -178,7 +182,7 @@ class Vgg(nn.Module):
         for _ in range(2):
             layers.append(nn.Linear(inputs, hidden, bias=norm < 2))
             layers += [nn.BatchNorm1d(hidden)] if norm == 2 else []
-            layers += [nn.ReLU(), nn.Dropout(dropout)]
+            layers += [ReLU(), nn.Dropout(dropout)]
             inputs = hidden
         layers.append(nn.Linear(hidden, classes, bias=norm < 2))
         layers += [nn.BatchNorm1d(classes, affine=False)] if norm == 2 else []
@@ -195,7 +199,7 @@ class BasicConv2d(nn.Module):
         self.bn = nn.BatchNorm2d(outputs, 1e-3)
 
     def forward(self, x):
-        return F.relu(self.bn(self.conv(x)))
+        return relu(self.bn(self.conv(x)))
 
 
 class Inception(nn.Module):
