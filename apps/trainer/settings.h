@@ -111,7 +111,7 @@ struct TrainSettings {
   int64_t batch_size = 64;                       ///< samples of all ranks in a step
   std::optional<int64_t> local_batch_size = {};  ///< samples of one rank in a step; unset: its share of batch_size
   int64_t accumulate = 1;
-  int64_t eval_batch_size = 250;
+  int64_t eval_batch_size = 250;            ///< the command line takes fewer if a worker's training step has fewer
   int64_t eval_every = 0;                   ///< steps; 0: after each epoch
   std::optional<double> target_score = {};  ///< of the task's first score, as people see it: in %, if it is a share
   int64_t top = 1;

@@ -10,7 +10,6 @@ With --memory, the table has MiB instead of ms: the peak of a process that train
 that only starts.
 """
 import argparse
-import os
 import pathlib
 import statistics
 import subprocess
@@ -63,7 +62,7 @@ def step_of(name, layout):
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
 
     def step():
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=True)
         loss = F.cross_entropy(model(x), labels)
         loss.backward()
         optimizer.step()
@@ -76,35 +75,40 @@ def case_of(name, threads):
     return f"train_step/{name}/b{NETWORKS[name][1][0]}/t{threads}/fp32"
 
 
-# The kernel counts what a process has before `exec` too, so bench starts from a small process.
+# The kernel counts what a process has before `exec` too, so each one starts from a small process.
 WATCH = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(os.wait4(process.pid, 0)[2].ru_maxrss)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_maxrss)
+sys.exit(status != 0)
 """
 
 
+def peak_mib(*command):
+    done = subprocess.run([sys.executable, "-S", "-c", WATCH, *command], check=True, stdout=subprocess.PIPE)
+    return int(done.stdout) / 1024
+
+
 def tern_peak(bench, case):
-    def kib(*arguments):
-        return int(subprocess.run([sys.executable, "-S", "-c", WATCH, bench, *arguments], check=True,
-                                  stdout=subprocess.PIPE).stdout)
-
-    return (kib("--filter", f"^{case}$", "--rounds", "1") - kib("--help")) / 1024
+    return peak_mib(bench, "--filter", f"^{case}$", "--rounds", "1") - peak_mib(bench, "--help")
 
 
-def peak_of(name, threads, layout):
+def train(name, threads, word, steps):
+    torch.set_num_threads(threads)
+    step = step_of(name, FORMATS[word]) if steps else None
+    for _ in range(steps):
+        step()
+
+
+def torch_peak(name, threads, word):
     """Trains in a process of its own, because a peak never falls."""
-    def kib(steps):
-        process = os.fork()
-        if process == 0:
-            torch.set_num_threads(threads)
-            step = step_of(name, layout) if steps else None
-            for _ in range(steps):
-                step()
-            os._exit(0)
-        return os.wait4(process, 0)[2].ru_maxrss
+    def peak(steps):
+        here = str(pathlib.Path(__file__).resolve().parent)
+        return peak_mib(sys.executable, "-c", f"import sys; sys.path.insert(0, {here!r}); "
+                        f"import torch_networks; torch_networks.train({name!r}, {threads}, {word!r}, {steps})")
 
-    return (kib(5) - kib(0)) / 1024
+    return peak(5) - peak(0)
 
 
 def row(options, name, threads):
@@ -118,7 +122,7 @@ def row(options, name, threads):
             own.append(tern_median(options.bench, case_of(name, threads)))
         for word, turns in others.items():
             if options.memory:
-                turns.append(peak_of(name, threads, FORMATS[word]))
+                turns.append(torch_peak(name, threads, word))
             else:
                 turns.append(statistics.median(times_of(step_of(name, FORMATS[word]))))
     return statistics.median(own), {word: statistics.median(turns) for word, turns in others.items()}

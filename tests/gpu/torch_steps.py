@@ -24,19 +24,13 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
-from make_models import BASIC, AlexNet, CifarNet, ResNet  # tests compare tern's networks with these
-
-
-def lenet():
-    return nn.Sequential(
-        nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10),
-    )
+from make_golden import LeNet  # tests compare tern's networks with these
+from make_models import BASIC, AlexNet, CifarNet, ResNet
 
 
 Case = collections.namedtuple("Case", "name model batch shape classes parameters")
 CASES = [
-    Case("lenet", lenet, 64, (1, 28, 28), 10, 431_080),
+    Case("lenet", lambda: LeNet(0, 16), 64, (1, 28, 28), 10, 431_080),
     Case("cifarnet", CifarNet, 64, (3, 24, 24), 10, 1_068_298),
     Case("resnet20", lambda: ResNet(BASIC, 16, (3, 3, 3), False), 128, (3, 32, 32), 10, 269_722),
     Case("resnet18", lambda: ResNet(BASIC, 64, (2, 2, 2, 2), True), 512, (3, 32, 32), 10, 11_173_962),

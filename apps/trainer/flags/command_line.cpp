@@ -118,7 +118,8 @@ constexpr const char* kProgram = "Program";
 /// --codec help lists the codecs.
 constexpr const char* kHelp = "help";
 
-constexpr int64_t kLeastEvalBatch = 16;  ///< of the default, because smaller batches are slow
+/// The default of --eval-batch-size never falls below it, because smaller batches are slow.
+constexpr int64_t kLeastEvalBatch = 16;
 
 /// The words of a field that is a choice; empty for other fields.
 std::string words_of_choice(const auto&) { return ""; }
@@ -402,10 +403,11 @@ class CommandLine {
     settings_.batch_size = all;
   }
 
-  /// Unless the user wants it, an evaluation has no more samples at a time than a worker's training step. So it needs
-  /// no more memory.
+  /// Unless the user gives a size, an evaluation has no more samples at a time than a worker's training step, so that
+  /// it needs no more memory. With --ist-eval batch the size decides how good the statistics are, and stays.
   void settle_eval_batch_size() {
-    if (is_given("eval-batch-size")) return;
+    const bool statistics = settings_.method == TrainingMethod::ist && settings_.ist_eval == SubnetEvaluation::batch;
+    if (is_given("eval-batch-size") || statistics) return;
     const int64_t trained = samples_per_rank(settings_, static_cast<int>(settings_.workers.value_or(1)));
     settings_.eval_batch_size = std::min(settings_.eval_batch_size, std::max(kLeastEvalBatch, trained));
   }

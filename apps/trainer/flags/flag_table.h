@@ -151,7 +151,7 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .in({.low = 1, .high = kMostSteps}),
         s.accumulate);
   visit(flag("eval-batch-size", "N",
-             "Samples per evaluation step; by default not more than in a worker's training step, but at least 16")
+             "Samples per evaluation step; unless given, fewer if a worker's training step has fewer, but at least 16")
             .used_by(Use::evaluation)
             .in(kSamples),
         s.eval_batch_size);

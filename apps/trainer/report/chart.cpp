@@ -83,37 +83,47 @@ struct LegendEntry {
   int line;
 };
 /// Starts another line if an entry would go beyond the panel.
-std::vector<LegendEntry> legend(const Chart& chart) {
+std::vector<LegendEntry> legend_of(const Chart& chart) {
   std::vector<LegendEntry> entries;
-  LegendEntry next = {nullptr, 0, 0};
+  double x = 0;
+  int line = 0;
   for (const Series& series : chart.series) {
     if (series.label.empty()) continue;
     const double width = 22 + 6.6 * static_cast<double>(characters(series.label));
-    if (next.x > 0 && next.x + width > kPanelWidth) next = {nullptr, 0, next.line + 1};
-    entries.push_back({&series, next.x, next.line});
-    next.x += width + 22;
+    if (x > 0 && x + width > kPanelWidth) {
+      x = 0;
+      ++line;
+    }
+    entries.push_back({&series, x, line});
+    x += width + 22;
   }
   return entries;
 }
 /// The height of the longest legend beyond its first line.
-double legend_height(std::span<const Chart> charts) {
+double more_legend_lines(std::span<const Chart> charts) {
   int last = 0;
   for (const Chart& chart : charts)
-    for (const LegendEntry& entry : legend(chart)) last = std::max(last, entry.line);
+    for (const LegendEntry& entry : legend_of(chart)) last = std::max(last, entry.line);
   return kLegendLine * last;
 }
 
-/// Draws one chart with its panel's upper left corner at (left, top). The first line of the legend is `legend` above
-/// the last one.
+/// Draws one chart with its panel's upper left corner at (left, top). `more_lines` is the height that all charts leave
+/// for the further lines of a legend.
 class Panel {
  public:
-  Panel(const Chart& chart, int index, double left, double top, double legend)
-      : chart_(chart), index_(index), left_(left), top_(top), legend_(legend), x_(make_x(chart)), y_(make_y(chart)) {}
+  Panel(const Chart& chart, int index, double left, double top, double more_lines)
+      : chart_(chart),
+        index_(index),
+        left_(left),
+        top_(top),
+        legend_top_(top - more_lines),
+        x_(make_x(chart)),
+        y_(make_y(chart)) {}
 
   std::string draw() {
     text_ = fmt::format("<clipPath id=\"panel{}\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
                         index_, left_ - kMarker, top_ - kMarker, kPanelWidth + 2 * kMarker, kPanelHeight + 2 * kMarker);
-    label(left_, top_ - legend_ - 34, chart_.title, "class=\"title\"");
+    label(left_, legend_top_ - 34, chart_.title, "class=\"title\"");
     draw_grid();
     text_ += fmt::format("<g clip-path=\"url(#panel{})\">\n", index_);
     for (const auto& series : chart_.series) draw_series(series);
@@ -181,8 +191,8 @@ class Panel {
   }
 
   void draw_legend() {
-    for (const auto& [series, x, line] : legend(chart_)) {
-      const double y = top_ - legend_ + kLegendLine * line;
+    for (const auto& [series, x, line] : legend_of(chart_)) {
+      const double y = legend_top_ + kLegendLine * line;
       text_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"4\" rx=\"2\" fill=\"{}\" opacity=\"{}\"/>\n",
                            left_ + x, y - 19, series->color, series->opacity);
       label(left_ + x + 22, y - 13, series->label, "");
@@ -191,7 +201,7 @@ class Panel {
 
   const Chart& chart_;
   int index_;
-  double left_, top_, legend_;
+  double left_, top_, legend_top_;
   Axis x_, y_;
   std::string text_;
 };
@@ -273,13 +283,13 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
   write(heading, 10.8, 24, " class=\"heading\"");
   y -= 4;  // a smaller font
   write(subheading, 6.2, 16, "");
-  const double legend = legend_height(charts), top = y + legend + kPanelTop;
+  const double more_lines = more_legend_lines(charts), top = y + more_lines + kPanelTop;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
       "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n{3}",
       width, top + kPanelHeight + kBottom, kStyle, text);
   for (size_t i = 0; i < charts.size(); ++i)
-    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top, legend).draw();
+    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top, more_lines).draw();
   return svg + "</svg>\n";
 }
 

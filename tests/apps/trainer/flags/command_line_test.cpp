@@ -87,6 +87,7 @@ TEST_F(TrainLenet, EvaluatesNoLargerBatchesThanAWorkersTrainingStepUnlessTold) {
   EXPECT_EQ(size({"--batch-size", "1000"}), 250);
   EXPECT_EQ(size({"--batch-size", "8"}), 16);
   EXPECT_EQ(size({"--batch-size", "8", "--eval-batch-size", "300"}), 300);
+  EXPECT_EQ(size({"--batch-size", "8", "--workers", "2", "--method", "ist", "--ist-eval", "batch"}), 250);
 }
 
 TEST_F(TrainLenet, HelpListsEveryFlag) {

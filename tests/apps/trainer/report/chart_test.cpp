@@ -113,6 +113,7 @@ TEST(Chart, WrapsALongLegend) {
     const size_t end = svg.find(">" + text + "</text>"), begin = svg.rfind("<text", end);
     return svg.substr(begin, svg.find("\" ", svg.find(" y=", begin)) - begin);
   };
+  EXPECT_EQ(place_of("title"), "<text x=\"64.0\" y=\"94.0");
   EXPECT_EQ(place_of(first), "<text x=\"86.0\" y=\"115.0");
   EXPECT_EQ(place_of(second), "<text x=\"86.0\" y=\"133.0");
   EXPECT_EQ(place_of(third), "<text x=\"328.0\" y=\"133.0");
