@@ -393,7 +393,7 @@ ExperimentEntry grid() {
   return {.name = "grid",
           .title = "Grid: methods of today beside the papers', accuracy, bytes, and time on four links",
           .data = "MNIST (LeNet): ./dev data mnist; or CIFAR-10 (airbench94): ./dev data cifar10",
-          .time = "LeNet 50 minutes on 2 cores, airbench94 hours; with --quick LeNet 5 minutes",
+          .time = "LeNet 2 hours on 2 cores, airbench94 hours; with --quick LeNet 5 minutes",
           .device = kAnyDevice,
           .make = make_grid};
 }

@@ -28,8 +28,9 @@ struct StreamingOptions {
 /// Floating-point buffers (batch-norm statistics) are averaged without the codec. Parameters are the same, bit for bit,
 /// on all ranks only after each synchronisation, which comes after t steps if t is a multiple of `local_steps`.
 ///
-/// With the codec `topk-block` and a decay β it is SparseLoCo (arXiv 2508.15706): e ← βe + Δ of this rank; it sends the
-/// largest elements of e, and e keeps what was not sent; θ ← θ - η · the mean of what the ranks sent.
+/// With the codec `topk-block` and a decay β it is SparseLoCo (arXiv 2508.15706; β = 0.95): e ← βe + Δ of this rank; it
+/// sends the 64 largest of 4,096 elements of e, and e keeps what was not sent; θ ← θ - η · the mean of what the ranks
+/// sent. The authors' code also scales a rank's norm down to the median, which this class does not.
 ///
 /// With `outer` it is DiLoCo (Douillard et al., arXiv 2311.08105; algorithm 1), and with `streaming` Streaming DiLoCo.
 /// Then the last fragment's turn also averages the buffers. If `mix` is above 0, ranks have different models even after

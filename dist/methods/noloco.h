@@ -13,7 +13,7 @@ namespace tern {
 /// φ are the slow weights. So the ranks' models differ, also after a round, and come near to each other over time. With
 /// an odd number of ranks, one stays alone. Floating-point buffers become the mean of the pair. A round sends 4n bytes
 /// to one rank, for n parameters. The paper sends θ - φ and φ, 8n bytes, because it has a rate for each; with one rate
-/// β, their sum θ is enough. All ranks meet after the same step.
+/// β, their sum θ is enough. All ranks meet after the same step, by one all-to-all, so a slow rank holds up the others.
 ///
 /// `consolidate` makes the model the mean of all ranks' models, and the next step continues with the rank's own model.
 class NoLoCo final : public DistributedOptimizer {
