@@ -27,7 +27,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from make_golden import LeNet  # tests compare tern's networks with these
 from make_models import BASIC, AlexNet, CifarNet, ResNet
 
-
 Case = collections.namedtuple("Case", "name model batch shape classes parameters")
 CASES = [
     Case("lenet", lambda: LeNet(0, 16), 64, (1, 28, 28), 10, 431_080),

@@ -50,6 +50,8 @@ class Sharded : public testing::Test {
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
+  /// Trains with `flags` whole, and sharded over each transport.
+  void expect_like_the_unsharded_run(const Flags& flags, const std::vector<const char*>& transports) const;
 
   std::string program_ = TERN_TRAIN_MLP;
   Flags width_ = {"--hidden", "37"};
@@ -67,6 +69,19 @@ void expect_equal_parameters(const StateDict& found, const StateDict& expected) 
     } else {
       for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(values[i], wanted[i], 1e-4 * (1 + std::abs(wanted[i])));
     }
+  }
+}
+
+void Sharded::expect_like_the_unsharded_run(const Flags& flags, const std::vector<const char*>& transports) const {
+  const auto expected = losses(with(flags, {"--save", place("whole")}));
+  const StateDict whole = read_safetensors(place("whole")).tensors;
+  for (const char* transport : transports) {
+    const auto found =
+        losses(with(with(flags, sharded_), {"--transport", transport, "--save", place("model.safetensors")}));
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], expected[i]) << transport << ", step " << i + 1;
+    EXPECT_NEAR(found.back(), expected.back(), 1e-4);
+    expect_equal_parameters(join_shards(place("model.safetensors.index.json")), whole);
   }
 }
 
@@ -108,32 +123,15 @@ TEST_F(Sharded, NeedsMuchLessMemoryThanTheWholeModel) {
 // neurons have another order.
 TEST_F(Sharded, TrainsLikeTheUnshardedRun) {
   for (const Flags& form : {Flags{"--norm", "all"}, Flags{"--norm", "hidden", "--ist-momentum", "travel"},
-                            Flags{"--norm", "none", "--optimizer", "adam", "--ist-momentum", "travel"}}) {
-    const Flags flags = with(form, {"--iterations", "8"});
-    const auto expected = losses(with(flags, {"--save", place("whole")}));
-    const StateDict whole = read_safetensors(place("whole")).tensors;
-    for (const char* transport : {"inproc", "socket"}) {
-      const auto found =
-          losses(with(with(flags, sharded_), {"--transport", transport, "--save", place("model.safetensors")}));
-      ASSERT_EQ(found.size(), expected.size());
-      for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], expected[i]) << transport << ", step " << i + 1;
-      EXPECT_NEAR(found.back(), expected.back(), 1e-4);
-      expect_equal_parameters(join_shards(place("model.safetensors.index.json")), whole);
-    }
-  }
+                            Flags{"--norm", "none", "--optimizer", "adam", "--ist-momentum", "travel"}})
+    expect_like_the_unsharded_run(with(form, {"--iterations", "8"}), {"inproc", "socket"});
 }
 
 // All ranks have LeNet's convolutions whole, and average them after each round.
 TEST_F(Sharded, TrainsLenetLikeTheUnshardedRun) {
   program_ = TERN_TRAIN_LENET;
   width_ = {};
-  const Flags flags = {"--iterations", "4", "--transport", "socket"};
-  const auto expected = losses(with(flags, {"--save", place("whole")}));
-  const auto found = losses(with(with(flags, sharded_), {"--save", place("m.safetensors")}));
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], expected[i]) << "step " << i + 1;
-  EXPECT_NEAR(found.back(), expected.back(), 1e-4);
-  expect_equal_parameters(join_shards(place("m.safetensors.index.json")), read_safetensors(place("whole")).tensors);
+  expect_like_the_unsharded_run({"--iterations", "4"}, {"socket"});
 }
 
 // The input is sparse, and so are the gradients and updates of its rows. The loss goes over the labels in parts.
