@@ -1,20 +1,36 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tern/core/device.h"
 
 namespace tern {
 
-/// A DeviceBackend that caches freed blocks in lists by size class. A training step in steady state therefore allocates
-/// no memory from the system. A freed block can be reused at once: this is correct if the device runs its work in the
-/// order in which it was issued.
+/// A DeviceBackend that caches freed blocks. A training step in steady state therefore allocates no memory from the
+/// system. A freed block can be reused at once: this is correct if the device runs its work in the order in which it
+/// was issued.
+/// A small block waits in a list for the next block of its size class. Large blocks are parts of segments, which are
+/// pieces of memory from the system: a block takes the smallest free part that holds it and leaves the rest free, and
+/// free neighbours join. So the memory of one operation serves another one that needs other sizes.
 class CachingBackend : public DeviceBackend {
-  using FreeLists = std::map<size_t, std::vector<void*>>;  ///< free blocks by size in bytes
+  struct Part {
+    std::byte* segment;  ///< its first byte
+    size_t size;         ///< in bytes
+    bool free;
+  };
+  using Parts = std::map<std::byte*, Part>;  ///< by address, so neighbours in memory are neighbours here
+  /// The free blocks of work that may use each other's memory.
+  struct FreeBlocks {
+    std::map<size_t, std::vector<void*>> small;          ///< by size in bytes
+    std::set<std::pair<size_t, std::byte*>> large = {};  ///< free parts, smallest first
+  };
 
  public:
   /// Owns the memory blocks of recorded work. That work can run again at any time, so no other work gets these blocks
@@ -31,7 +47,7 @@ class CachingBackend : public DeviceBackend {
     explicit RecordedBlocks(CachingBackend& backend) : backend_(backend) {}
 
     CachingBackend& backend_;
-    FreeLists free_;
+    FreeBlocks free_;
   };
 
   void* allocate(size_t bytes) final;
@@ -56,13 +72,20 @@ class CachingBackend : public DeviceBackend {
   virtual void mark_used(void* /*memory*/, size_t /*bytes*/, size_t /*size*/) noexcept {}
 
  private:
-  static void* take_cached(FreeLists& lists, size_t size);
-  void* take_from_system(size_t size);
+  void* take_small(FreeBlocks& free, size_t size);
+  Parts::iterator take_large(FreeBlocks& free, size_t size);
+  void free_large(FreeBlocks& free, Parts::iterator part) noexcept;
+  /// Takes `wanted` bytes. If the system refuses them, gives back cached memory and takes `least` bytes. Returns the
+  /// first byte and the number of bytes.
+  std::pair<std::byte*, size_t> take_from_system(size_t wanted, size_t least);
   void release_cached() noexcept;
+  /// The recording that owns what was taken from the system at `memory`, or else the free blocks of all other work.
+  FreeBlocks& owner(void* memory) noexcept;
 
   mutable std::mutex mutex_;
-  FreeLists free_;
-  std::unordered_map<void*, RecordedBlocks*> owners_;  ///< the blocks that recordings own
+  Parts parts_;  ///< of all segments
+  FreeBlocks free_;
+  std::unordered_map<void*, RecordedBlocks*> owners_;  ///< the small blocks and the segments that recordings own
   RecordedBlocks* recording_ = nullptr;                ///< the recording in progress, or null
   MemoryStatistics statistics_;
 };

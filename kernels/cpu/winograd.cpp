@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBlockTiles = 48;
 /// If the transformed weights have more floats than this, all threads together read them once: each thread takes some
 /// of the points.
-constexpr int64_t kSharedFloats = 1 << 21;
+constexpr int64_t kSharedFloats = 1'400'000;
 constexpr int64_t kSharedTiles = 192;
 
 /// The weights as the right factors of the products at the points: [point][panel of out][in][2·width].
@@ -39,7 +39,7 @@ class PointWeights {
 PointWeights::PointWeights(const Tensor& w, bool backward)
     : in_(w.size(backward ? 0 : 1)), out_(w.size(backward ? 1 : 0)), panel_(in_ * columns_) {
   const int64_t panels = PointLayout::round_up(out_, columns_) / columns_;
-  point_ = PointLayout(panels * in_, columns_).point();
+  point_ = PointLayout::distance(panels * panel_);
   packed_ = Tensor::empty({kWinogradPoints * point_});
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) transform(w, backward, panel);

@@ -19,13 +19,15 @@ inline const simd::WinogradTransforms& winograd_transforms(int64_t taps) {
 class PointLayout {
  public:
   PointLayout(int64_t rows, int64_t columns)
-      : row_(round_up(columns, 2 * simd::kernels().width) + kLine), point_(round_up(rows * row_, 2 * kLine) + kLine) {}
+      : row_(round_up(columns, 2 * simd::kernels().width) + kLine), point_(distance(rows * row_)) {}
 
   int64_t row() const { return row_; }      ///< floats from one row to the next
   int64_t point() const { return point_; }  ///< floats from one matrix to the next
   int64_t numel() const { return kWinogradPoints * point_; }
 
   static int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+  /// The distance between matrices of `floats` floats.
+  static int64_t distance(int64_t floats) { return round_up(floats, 2 * kLine) + kLine; }
 
  private:
   static constexpr int64_t kLine = 16;

@@ -23,14 +23,15 @@ class CountedMemory final : public CachingBackend {
   void* take(size_t bytes) override {
     if (bytes > left_) return nullptr;
     left_ -= bytes;
-    auto* memory = reinterpret_cast<void*>(next_ += 64);
+    auto* memory = reinterpret_cast<void*>(next_);
+    next_ += bytes;
     sizes_[memory] = bytes;
     return memory;
   }
   void give_back(void* memory) noexcept override { left_ += sizes_[memory]; }
   void refuse(size_t, const MemoryStatistics&) const override { throw std::bad_alloc(); }
 
-  uintptr_t next_ = 0;
+  uintptr_t next_ = 64;
   size_t left_;
   std::map<void*, size_t> sizes_;
 };
@@ -83,6 +84,87 @@ TEST(CachingBackend, GivesTheBlocksOfAGoneRecordingToOtherWork) {
   memory.deallocate(scratch, 256);
   EXPECT_NO_THROW(memory.allocate(512)) << "what is cached is given back before memory is refused";
   EXPECT_EQ(memory.statistics().reserved, 512);
+}
+
+constexpr size_t kMiB = 1 << 20;
+
+std::byte* address(void* memory) { return static_cast<std::byte*>(memory); }
+
+TEST(CachingBackend, CutsLargeBlocksFromFreeMemory) {
+  CountedMemory memory(4 * kMiB);
+  void* const whole = memory.allocate(4 * kMiB);
+  memory.deallocate(whole, 4 * kMiB);
+  void* const first = memory.allocate(kMiB);
+  void* const second = memory.allocate(2 * kMiB);
+  void* const third = memory.allocate(kMiB);
+  EXPECT_EQ(first, whole);
+  EXPECT_EQ(address(second), address(first) + kMiB);
+  EXPECT_EQ(address(third), address(second) + 2 * kMiB);
+  EXPECT_EQ(memory.statistics().system_allocations, 1);
+  EXPECT_EQ(memory.statistics().in_use, 4 * kMiB);
+
+  memory.deallocate(first, kMiB);
+  memory.deallocate(third, kMiB);
+  EXPECT_THROW(memory.allocate(2 * kMiB), std::bad_alloc) << "a block in use lies between the free ones";
+  memory.deallocate(second, 2 * kMiB);
+  EXPECT_EQ(memory.allocate(4 * kMiB), whole) << "free neighbours join on both sides";
+}
+
+TEST(CachingBackend, TakesLargeBlocksFromTheSystemTogether) {
+  CountedMemory memory(100 * kMiB);
+  void* const first = memory.allocate(kMiB);
+  void* const second = memory.allocate(2 * kMiB);
+  EXPECT_EQ(address(second), address(first) + kMiB);
+  EXPECT_EQ(memory.statistics().system_allocations, 1);
+  memory.deallocate(first, kMiB);
+  memory.deallocate(second, 2 * kMiB);
+  EXPECT_EQ(memory.allocate(20 * kMiB), first);
+}
+
+TEST(CachingBackend, TakesTheSmallestFreeMemoryThatHoldsALargeBlock) {
+  CountedMemory memory(8 * kMiB);
+  void* const large = memory.allocate(4 * kMiB);
+  void* const middle = memory.allocate(2 * kMiB);
+  memory.deallocate(large, 4 * kMiB);
+  memory.deallocate(middle, 2 * kMiB);
+  EXPECT_EQ(memory.allocate(kMiB + kMiB / 2), middle);
+  EXPECT_EQ(memory.allocate(3 * kMiB), large);
+  EXPECT_EQ(memory.statistics().reserved, 6 * kMiB);
+}
+
+TEST(CachingBackend, JoinsNoMemoryThatTheSystemGaveInPieces) {
+  CountedMemory memory(2 * kMiB);  // neighbours by address, but each is given back alone
+  void* const first = memory.allocate(kMiB);
+  void* const second = memory.allocate(kMiB);
+  memory.deallocate(first, kMiB);
+  memory.deallocate(second, kMiB);
+  EXPECT_NE(memory.allocate(2 * kMiB), first) << "both are given back before memory is refused";
+  EXPECT_EQ(memory.statistics().reserved, 2 * kMiB);
+}
+
+TEST(CachingBackend, KeepsWhatIsPartlyInUse) {
+  CountedMemory memory(4 * kMiB);
+  memory.deallocate(memory.allocate(3 * kMiB), 3 * kMiB);
+  void* const held = memory.allocate(kMiB);
+  EXPECT_THROW(memory.allocate(3 * kMiB), std::bad_alloc);
+  memory.deallocate(held, kMiB);
+  EXPECT_NO_THROW(memory.allocate(4 * kMiB)) << "all of it is free";
+}
+
+TEST(CachingBackend, KeepsLargeBlocksOfRecordedWorkFromOtherWork) {
+  CountedMemory memory(4 * kMiB);
+  auto blocks = memory.begin_recording();
+  void* const scratch = memory.allocate(2 * kMiB);
+  memory.deallocate(scratch, 2 * kMiB);
+  void* const held = memory.allocate(kMiB);
+  EXPECT_EQ(held, scratch) << "within what is recorded, memory serves again";
+  memory.end_recording();
+  void* const other = memory.allocate(kMiB);
+  EXPECT_NE(other, address(scratch) + kMiB) << "a replay would write into other work's tensor";
+  blocks.reset();
+  EXPECT_EQ(memory.allocate(kMiB), address(scratch) + kMiB);
+  memory.deallocate(held, kMiB);
+  EXPECT_EQ(memory.allocate(kMiB), held) << "given back after the recording is gone";
 }
 
 }  // namespace

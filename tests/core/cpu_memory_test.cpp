@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -48,6 +50,22 @@ TEST(CpuMemory, AlignsEveryBlock) {
   for (int64_t size = 0; size < 3000; size += 7) {
     const Tensor tensor = Tensor::empty({size}, {.dtype = DType::u8});
     ASSERT_EQ(reinterpret_cast<uintptr_t>(tensor.raw_data()) % 64, 0u) << size;
+  }
+}
+
+TEST(CpuMemory, KeepsTensorsOfAllSizesApart) {
+  constexpr size_t kHeld = 20;
+  std::vector<Tensor> held(kHeld);
+  std::vector<float> values(kHeld);
+  std::mt19937 draw(1);
+  for (int i = 0; i < 500; ++i) {
+    const size_t at = draw() % kHeld;
+    for (float value : held[at].defined() ? held[at].span<float>() : std::span<float>())
+      ASSERT_EQ(value, values[at]) << "after " << i << " tensors";
+    values[at] = static_cast<float>(i);
+    held[at] = {};
+    const auto columns = static_cast<int64_t>(1 + draw() % 3);
+    held[at] = Tensor::full({int64_t{1} << (4 + draw() % 14), columns}, i);
   }
 }
 
