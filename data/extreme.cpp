@@ -123,7 +123,8 @@ ExtremeFile::ExtremeFile(ByteSource& source) : name_(source.name()) {
     if (size() == samples) {
       line.skip_spaces();
       if (line.at_end()) continue;  // empty lines at the end
-      line.refuse(join({"the end of the file after the ", samples, " samples that line 1 declares"}));
+      line.refuse(
+          join({"the end of the file, because line 1 declares ", samples, samples == 1 ? " sample" : " samples"}));
     }
     if (!line.at_end() && !line.take(' ')) {
       do labels_.push_back(static_cast<int32_t>(line.below(labels_in_all_, ", ", "a label")));

@@ -45,6 +45,8 @@ class EmbeddingBag final : public Module {
     return run([&] { return forward(indices, offsets, values); });
   }
 
+  RowsOfGradient rows_of_gradient() const { return rows_; }
+
   Parameter& weight;
   Parameter* const bias;  ///< null if there is none
 

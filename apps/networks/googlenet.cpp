@@ -134,7 +134,7 @@ const Network& googlenet() {
       .choices = {choice_of<InceptionVariant>("variant", "GoogLeNet with batch norm, or BN-Inception"),
                   {.flag = "dropout",
                    .values = {"0.2", "0.08", "0"},
-                   .help = "Ratio: TernGrad's for float, or for ternary; 0 for bn-inception, if it is not given"},
+                   .help = "Ratio: TernGrad has 0.2 for float, 0.08 for ternary. The default of bn-inception is 0"},
                   norm_momentum_choice()},
       .recipe = {.defaults = {.data = "shapes224",
                               .iterations = 600'000,

@@ -65,7 +65,7 @@ TEST(ExtremeFile, NamesFileLineWhatWasFoundAndWhatWasExpected) {
       {"1 2 3\n1 1:nan\n", "rows.txt: line 2: found 'nan', expected a finite value of 32 bits after ':'"},
       {"1 2 3\n1 1:1e39\n", "rows.txt: line 2: found '1e39', expected a finite value of 32 bits after ':'"},
       {"1 2 3\n1 1:1\n2 1:1\n",
-       "rows.txt: line 3: found '2', expected the end of the file after the 1 samples that line 1 declares"},
+       "rows.txt: line 3: found '2', expected the end of the file, because line 1 declares 1 sample"},
       {"3 2 3\n1 1:1\n2 1:1\n",
        "rows.txt: line 3: found the end of the file after 2 samples, expected the 3 that line 1 declares"},
       {"1 2 3\n\x01\xff 1:1\n", R"(rows.txt: line 2: found '\x01\xff', expected a label from 0 to 2)"},

@@ -34,7 +34,11 @@ int exit_code_of(const std::string& name, Console& console, const std::function<
   } catch (const std::filesystem::filesystem_error& error) {
     return end((error.path1().string() + ": " + error.code().message()).c_str(), kBadInput);
   } catch (const std::bad_alloc&) {
-    return end("out of memory", kInternalError);
+    return end("out of memory; a smaller batch or model needs less", kBadInput);
+  } catch (const std::system_error& error) {
+    const bool no_threads = error.code() == std::errc::resource_unavailable_try_again;
+    return no_threads ? end("the system refused a thread, expected more memory or a higher limit (ulimit)", kBadInput)
+                      : end(error.what(), kInternalError);
   } catch (const std::exception& error) {
     return end(error.what(), kInternalError);
   }

@@ -7,18 +7,22 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/in_process.h"
+#include "tern/layers/embedding.h"
+#include "tern/layers/linear_cross_entropy.h"
 
 namespace tern::trainer {
 namespace {
 
-/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest. What
-/// is left, less `kProgram`, is for a worker's threads and buffers; so the advice is cautious if little is left.
+/// The share of its memory that a slice may take: batches, activations and pieces in transfer need the rest.
 constexpr double kShareOfSlice = 0.75;
-constexpr int64_t kProgram = 256 << 20;
+/// What a worker's program, threads and buffers need, and the address space that they reserve. Both are more than was
+/// measured, so the advice is cautious if little is left.
+constexpr int64_t kProgram = 256 << 20, kProgramSpace = 512 << 20;
 
 std::string gigabytes(int64_t bytes) { return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9); }
 
@@ -74,6 +78,20 @@ int64_t states_of(UpdateRule rule) {
   return 0;
 }
 
+/// The parameters whose whole gradients are never in memory.
+std::set<std::string> without_whole_gradients(const TrainSettings& settings, Module& model, int ranks) {
+  std::set<std::string> names;
+  if (ranks > 1 && exchanges_every_step(settings.method)) return names;
+  const bool by_blocks = updates_in_backward(settings, ranks > 1);
+  for (const auto& [name, module] : model.modules()) {
+    const auto* const bag = dynamic_cast<const EmbeddingBag*>(module);
+    const bool by_rows = bag != nullptr && bag->rows_of_gradient() == RowsOfGradient::touched;
+    if (by_rows || (by_blocks && dynamic_cast<const LinearCrossEntropy*>(module) != nullptr))
+      names.insert(name + ".weight");
+  }
+  return names;
+}
+
 /// The model's only hidden layer as cuts; nothing if it has none or several.
 std::optional<SubnetCuts> only_layer(Module& model) {
   const auto* sliced = dynamic_cast<const SubnetModel*>(&model);
@@ -87,11 +105,13 @@ std::string advice(const TrainSettings& settings, Module& model, const MemoryLim
   const auto cuts = only_layer(model);
   if (!cuts) return "";
   // A worker then has the limit for itself.
-  const auto room =
-      std::min(static_cast<int64_t>(kShareOfSlice * static_cast<double>(limit.bytes)), limit.bytes - kProgram);
+  TrainSettings sharded = settings;
+  sharded.method = TrainingMethod::ist;
+  const auto room = std::min(static_cast<int64_t>(kShareOfSlice * static_cast<double>(limit.bytes)),
+                             limit.bytes - (limit.of_machine ? kProgram : kProgramSpace));
   const auto most = static_cast<int>(std::min<int64_t>(kMaxRanks, cuts->widths().front()));
   for (int ranks = 2; ranks <= most; ++ranks) {
-    const int64_t slice = least_bytes(settings, model, &*cuts, ranks);
+    const int64_t slice = least_bytes(sharded, model, &*cuts, ranks);
     if (slice > room) continue;
     return join({"; --method ist --ist-store sharded --transport socket would fit from --workers ", ranks,
                  limit.of_machine ? " on, each with as much memory of its own" : " on", ": each worker then keeps ",
@@ -141,14 +161,23 @@ MemoryLimit memory_limit(const RanksHere& here) {
           .of_machine = false};
 }
 
+bool updates_in_backward(const TrainSettings& s, bool has_ranks) {
+  const bool exchanges_gradients = has_ranks && exchanges_every_step(s.method);
+  const bool by_blocks = s.optimizer == UpdateRule::sgd || s.optimizer == UpdateRule::momentum ||
+                         s.optimizer == UpdateRule::nesterov;  // the rules of `Optimizer::by_blocks`
+  return by_blocks && !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
+}
+
 int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks) {
-  const size_t parameters = model.parameters().size();
-  const auto shapes = model.whole_shapes();
+  std::set<std::string> trained;
+  for (const auto& parameter : model.trained_parameters()) trained.insert(parameter.name);
+  const auto without = without_whole_gradients(settings, model, ranks);
   int64_t elements = 0;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const bool cut = cuts != nullptr && cuts->find(shapes[i].name) != nullptr;
-    const int64_t copies = i < parameters ? 1 + states_of(settings.optimizer) : 1;
-    elements += shapes[i].shape.numel() / (cut ? ranks : 1) * copies;
+  for (const auto& [name, shape] : model.whole_shapes()) {
+    const bool cut = cuts != nullptr && cuts->find(name) != nullptr;
+    const int64_t gradients = without.contains(name) ? 0 : 1;
+    const int64_t copies = trained.contains(name) ? 1 + gradients + states_of(settings.optimizer) : 1;
+    elements += shape.numel() / (cut ? ranks : 1) * copies;
   }
   return elements * static_cast<int64_t>(sizeof(float));
 }
@@ -158,12 +187,19 @@ void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts
   if (settings.device != kCpu) return;
   const int64_t needed = limit.ranks * least_bytes(settings, model, cuts, ranks);
   if (needed <= limit.bytes) return;
-  int64_t parameters = 0;
+  int64_t parameters = 0, gradients = 0;
   const auto shapes = model.whole_shapes();
-  for (size_t i = 0; i < model.parameters().size(); ++i) parameters += shapes[i].shape.numel();
-  const bool several = limit.ranks > 1;
+  const auto without = without_whole_gradients(settings, model, ranks);
+  for (size_t i = 0; i < model.parameters().size(); ++i) {
+    parameters += shapes[i].shape.numel();
+    if (!without.contains(shapes[i].name)) gradients += shapes[i].shape.numel();
+  }
+  const bool several = limit.ranks > 1, states = states_of(settings.optimizer) > 0;
   fail_input({"the model does not fit: its ", parameters, " parameters",
-              states_of(settings.optimizer) > 0 ? " and the optimizer's state" : "",
+              gradients < parameters / 2 ? ""
+              : states                   ? ", gradients"
+                                         : " and their gradients",
+              states ? " and the optimizer's state" : "",
               several ? join({", for ", limit.ranks, " workers on this machine,"}) : std::string(), " need ",
               cuts ? "" : "at least ", gigabytes(needed),
               !cuts     ? ""

@@ -31,8 +31,11 @@ std::optional<int64_t> memory_of_groups(const std::filesystem::path& mount, cons
 /// is free on this machine.
 MemoryLimit memory_limit(const RanksHere& here);
 
-/// Bytes that the parameters, buffers and the optimizer's state of a built model need at least, of one rank if the
-/// model is sharded among `ranks`. Gradients and activations come on top.
+/// Whether `backward` may update parameters whose gradients come by blocks of rows: nobody else needs these gradients.
+bool updates_in_backward(const TrainSettings& settings, bool has_ranks);
+
+/// Bytes that the parameters, gradients, buffers and the optimizer's state of a built model need at least, of one rank
+/// if the model is sharded among `ranks`. Activations come on top.
 int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks);
 
 /// Throws InputError if a built model cannot fit into `limit`, which all ranks that share it must measure before one of

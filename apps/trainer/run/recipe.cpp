@@ -311,11 +311,7 @@ bool is_sharded(const TrainSettings& settings) {
 
 SubnetCuts sharded_cuts(const TrainSettings& settings, Module& model) {
   SubnetCuts cuts(plan_of(model, settings), model.whole_shapes());
-  try {
-    check_sharded_cuts(cuts);
-  } catch (const InputError& error) {
-    throw InputError(std::string("--ist-store sharded: ") + error.what());
-  }
+  check_sharded_cuts(cuts);
   return cuts;
 }
 

@@ -39,12 +39,6 @@ void add(const std::vector<double>& numbers, std::vector<double>& sums) {
   for (size_t i = 0; i < numbers.size(); ++i) sums[i] += numbers[i];
 }
 
-/// Whether `backward` may update parameters whose gradients come by blocks of rows: nobody else needs these gradients.
-bool updates_in_backward(const TrainSettings& s, const Optimizer& optimizer, bool has_ranks) {
-  const bool exchanges_gradients = has_ranks && exchanges_every_step(s.method);
-  return optimizer.by_blocks() && !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
-}
-
 /// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
 std::string note_of_normalization(Module& model, SubnetScope scope) {
   const auto* cut = dynamic_cast<const SubnetModel*>(&model);
@@ -96,7 +90,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
               loader_->batches(), ", the batches of an epoch");
   total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * steps_per_epoch();
   optimizer_ = make_optimizer(settings, *model_);
-  if (updates_in_backward(settings, *optimizer_, resources_.communicator != nullptr)) optimizer_->update_in_backward();
+  if (updates_in_backward(settings, resources_.communicator != nullptr)) optimizer_->update_in_backward();
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
   group_schedules_ = make_group_schedules(settings, *model_, total_steps_);

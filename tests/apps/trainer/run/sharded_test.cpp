@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tern/core/safetensors.h"
 #include "tern/networks/mlp.h"
@@ -269,7 +270,7 @@ TEST_F(Sharded, StartsFromTheSlicesOfAnotherNumberOfRanks) {
 
 TEST_F(Sharded, RefusesWhatDoesNotFit) {
   for (const auto& [flags, message] : std::vector<std::pair<Flags, std::string>>{
-           {{"--layers", "3"}, "--ist-store sharded: sharded subnets: the model has 2 hidden layers"},
+           {{"--layers", "3"}, "sharded subnets: the model has 2 hidden layers"},
            {{"--workers", "1"}, "--workers: found 1, expected 2 or more with --ist-store sharded"},
            {{"--exchange", "coordinator"}, "--exchange: found coordinator, expected peer"},
            {{"--codec", "fp16"}, "--codec: found fp16, expected none"},
@@ -292,7 +293,8 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
   };
   const std::string hidden = "--threads 1 --hidden 1000000 --data tones ";
   const std::string alone = refused(hidden + "--optimizer sgd");
-  EXPECT_NE(alone.find("the model does not fit: its 4133000000 parameters need at least 16.54 GB"), std::string::npos)
+  EXPECT_NE(alone.find("the model does not fit: its 4133000000 parameters and their gradients need at least 33.07 GB"),
+            std::string::npos)
       << alone;
   EXPECT_NE(alone.find("left of this process's address space"), std::string::npos) << alone;
   EXPECT_NE(alone.find("--method ist --ist-store sharded --transport socket would fit from --workers "),
@@ -309,31 +311,56 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
       << amazon;
 }
 
+TEST_F(Sharded, FitsWithAsManyWorkersAsItAdvises) {
+  if (std::string_view(TERN_SANITIZE).find("address") != std::string_view::npos)
+    GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
+  const auto train = [](const std::string& more) {
+    return run_program({"/bin/sh", "-c",
+                        "ulimit -v 900000; exec " + built_program("train_extreme") +
+                            " --inputs 10000 --labels 250000 --hidden 512 --samples 640 --threads 1 --iterations 2 "
+                            "--local-batch-size 8 --clip-norm 1 " +
+                            more});
+  };
+  const Outcome alone = train("");
+  EXPECT_EQ(alone.code, 2) << alone.err;
+  EXPECT_NE(alone.err.find("its 133121024 parameters and their gradients need at least 1.04 GB"), std::string::npos)
+      << alone.err;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(alone.err, found, std::regex("(--method .* from --workers [0-9]+) on"))) << alone.err;
+  const Outcome together = train(std::regex_replace(found[1].str(), std::regex("would fit from "), ""));
+  EXPECT_EQ(together.code, 0) << together.err;
+}
+
 TEST(Memory, CountsWhatAModelNeedsAtLeast) {
   networks::Mlp model({.widths = {100'000, 4'000, 10}});  // it has no values yet
   const int64_t cut = 100'000 * 4'000 + 2 * 4'000 + 4'000 * 10, buffers = 2 * 4'000 + 1 + 2 * 10 + 1;
   TrainSettings settings = {.optimizer = UpdateRule::adam};
-  EXPECT_EQ(trainer::least_bytes(settings, model, nullptr, 1), 4 * (3 * cut + buffers));
+  EXPECT_EQ(trainer::least_bytes(settings, model, nullptr, 1), 4 * (4 * cut + buffers));
   settings.optimizer = UpdateRule::sgd;
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model.whole_shapes());
-  EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (cut / 4 + 2 * 1'000 + 1 + 2 * 10 + 1));
-  trainer::check_memory(settings, model, nullptr, 1, {.bytes = 4 * (cut + buffers), .source = "free"});
+  EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (2 * cut / 4 + 2 * 1'000 + 1 + 2 * 10 + 1));
+  trainer::check_memory(settings, model, nullptr, 1, {.bytes = 4 * (2 * cut + buffers), .source = "free"});
   const auto refusal = [&](const SubnetCuts* of, const trainer::MemoryLimit& limit) {
     return message_of<InputError>([&] { trainer::check_memory(settings, model, of, 4, limit); });
   };
   EXPECT_EQ(refusal(nullptr, {.bytes = 1'400'000'000, .source = "left", .of_machine = false}),
-            "the model does not fit: its 400048000 parameters need at least 1.60 GB, 1.40 GB are left; --method ist "
-            "--ist-store sharded --transport socket would fit from --workers 2 on: each worker then keeps 0.80 GB, and "
-            "needs room for its batches");
-  // Of little memory, the program itself needs a large part.
-  const std::string little = refusal(nullptr, {.bytes = 500'000'000, .source = "left", .of_machine = false});
-  EXPECT_NE(little.find("from --workers 7 on: each worker then keeps 0.23 GB"), std::string::npos) << little;
+            "the model does not fit: its 400048000 parameters and their gradients need at least 3.20 GB, 1.40 GB are "
+            "left; --method ist --ist-store sharded --transport socket would fit from --workers 4 on: each worker then "
+            "keeps 0.80 GB, and needs room for its batches");
+  // Of little memory, the program itself needs a large part, and more of a limit of address space.
+  const std::string little = refusal(nullptr, {.bytes = 700'000'000, .source = "left", .of_machine = false});
+  EXPECT_NE(little.find("from --workers 20 on: each worker then keeps 0.16 GB"), std::string::npos) << little;
+  const std::string free = refusal(nullptr, {.bytes = 500'000'000, .source = "free"});
+  EXPECT_NE(free.find("from --workers 14 on, each with as much memory of its own: each worker then keeps 0.23 GB"),
+            std::string::npos)
+      << free;
   // Two ranks share what is free. A slice of each fits if the other's does too.
-  trainer::check_memory(settings, model, &cuts, 4, {.bytes = 1'000'000'000, .ranks = 2, .source = "free"});
-  EXPECT_EQ(refusal(&cuts, {.bytes = 700'000'000, .ranks = 2, .source = "free"}),
-            "the model does not fit: its 400048000 parameters, for 2 workers on this machine, need 0.80 GB for their "
-            "slices, 0.70 GB are free; --method ist --ist-store sharded --transport socket would fit from --workers 4 "
-            "on, each with as much memory of its own: each worker then keeps 0.40 GB, and needs room for its batches");
+  trainer::check_memory(settings, model, &cuts, 4, {.bytes = 2'000'000'000, .ranks = 2, .source = "free"});
+  EXPECT_EQ(refusal(&cuts, {.bytes = 1'400'000'000, .ranks = 2, .source = "free"}),
+            "the model does not fit: its 400048000 parameters and their gradients, for 2 workers on this machine, need "
+            "1.60 GB for their slices, 1.40 GB are free; --method ist --ist-store sharded --transport socket would fit "
+            "from --workers 4 on, each with as much memory of its own: each worker then keeps 0.80 GB, and needs room "
+            "for its batches");
 }
 
 TEST(Memory, ReadsTheLimitsOfControlGroups) {
