@@ -44,6 +44,10 @@ std::vector<std::pair<double, double>> smooth(const std::vector<double>& losses)
 
 }  // namespace
 
+void refuse_seeds(const char* experiment, const ExperimentOptions& options) {
+  check_input(!options.seeds, "--seeds would change nothing: ", experiment, " shows one run of each kind");
+}
+
 int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch) {
   check_input(options.workers.size() <= 1, "--workers: found ", options.workers.size(), " numbers, expected one");
   const int64_t workers = options.workers.empty() ? usual : options.workers.front();

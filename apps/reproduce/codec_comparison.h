@@ -67,6 +67,8 @@ class CodecComparison final : public Experiment {
   CodecComparisonPlan plan_;
 };
 
+/// Throws InputError if --seeds is given, because `experiment` shows one run of each kind.
+void refuse_seeds(const char* experiment, const ExperimentOptions& options);
 /// The single value of --workers, or `usual`. Throws InputError if there are several values, or if the value is below 2
 /// or does not divide `batch`.
 int64_t choose_workers(const ExperimentOptions& options, int64_t usual, int64_t batch);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/ist_training.h"

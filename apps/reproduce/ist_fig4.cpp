@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/ist_training.h"

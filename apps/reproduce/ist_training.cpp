@@ -106,7 +106,8 @@ IstTask vgg12(const ExperimentOptions& options, const DataChoice& data) {
                                top == 1 ? "" : fmt::format(", top-{} accuracy", top)),
           .paper = kVgg12,
           .program = networks::vgg().program(),
-          .flags = {"--data", data.name, "--depth", "12", "--lr", "0.01", "--top", std::to_string(top)},
+          .flags = {"--data", data.name, "--depth", "12", "--optimizer", "sgd", "--lr", "0.1", "--top",
+                    std::to_string(top)},
           .places = data.places(),
           .scope = SubnetScope::fc,
           .rate = "1gbit",
@@ -172,10 +173,6 @@ std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<i
   const std::set<int64_t> workers(options.workers.begin(), options.workers.end());
   check_input(*workers.begin() >= 2, "--workers: found ", *workers.begin(), ", expected 2 or more");
   return {workers.begin(), workers.end()};
-}
-
-void refuse_seeds(const char* experiment, const ExperimentOptions& options) {
-  check_input(!options.seeds, "--seeds would change nothing: ", experiment, " shows one run of each kind");
 }
 
 IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed) {
@@ -283,7 +280,7 @@ std::string ist_setting(const std::vector<IstTask>& tasks) {
     text += fmt::format(", `{}`, link of {}", fmt::join(task.flags, " "), task.rate);
     text += task.waits ? fmt::format(" and {}", kLatency) : ", for which no message waits here";
     text += fmt::format(", batch-norm statistics of {} training batches{}.\n", task.calibrated,
-                        task.shortened ? "; **not the paper's size, length or data**" : "");
+                        task.shortened ? "; **not the paper's run**: another size, length or data" : "");
   }
   return text + fmt::format(
                     "\nWorkers are threads of one machine and share its {} cores. So computation takes longer here "

@@ -84,9 +84,6 @@ std::vector<IstTask> ist_tasks(const char* experiment, const ExperimentOptions& 
 /// The values of --workers, or `usual`. Throws InputError if one is below 2.
 std::vector<int64_t> ist_workers(const ExperimentOptions& options, std::vector<int64_t> usual);
 
-/// Throws InputError if --seeds is given, because `experiment` shows one run of each kind.
-void refuse_seeds(const char* experiment, const ExperimentOptions& options);
-
 /// A run of a task's whole length with its own J. Without a method: one worker alone.
 IstRun run_of(const IstTask& task, const IstMethod* method, int64_t workers, int64_t seed = 1);
 

@@ -20,7 +20,9 @@ class QsgdFigure3 final : public Experiment {
   explicit QsgdFigure3(const ExperimentOptions& options)
       : setting_("qsgd-fig3", options, 1),
         plan_(setting_.plan("QSGD, Figure 3b: LSTM on AN4 over time", "", {"--link", kLink})),
-        training_(plan_) {}
+        training_(plan_) {
+    refuse_seeds("qsgd-fig3", options);
+  }
 
   std::vector<Run> runs() const override {
     std::vector<Run> all = training_.runs();

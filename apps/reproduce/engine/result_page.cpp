@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 #include <thread>
 
 #include "tern/apps/reproduce/engine/text.h"
@@ -35,6 +37,25 @@ std::string duration_text(double seconds) {
   if (seconds < 1.5 * kMinute) return fmt::format("{:.2g} s", seconds);
   return seconds < 1.5 * kHour ? fmt::format("{:.0f} min", seconds / kMinute)
                                : fmt::format("{:.1f} h", seconds / kHour);
+}
+
+/// Whether the run's files are here. Otherwise its numbers were kept, and may be another machine's.
+bool ran_here(const RunFolder& folder) {
+  return std::filesystem::exists(folder.log()) || std::filesystem::exists(folder.numbers());
+}
+
+/// The machines of the finished runs.
+std::string machines_text(const std::string& device, const std::vector<RunFolder>& folders, const Results& results) {
+  std::set<std::string> machines;
+  for (const RunFolder& folder : folders) {
+    const auto found = results.find(folder.path().filename());
+    if (found == results.end()) continue;
+    const std::string& processor = found->second.processor;
+    machines.insert(ran_here(folder)    ? machine_text(device)
+                    : processor.empty() ? "processors that no file names"
+                                        : processor);
+  }
+  return fmt::format("{}", fmt::join(machines, ", and "));
 }
 
 /// The kind of files in the folder of the runs, as text.
@@ -74,11 +95,16 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
   for (const auto& [name, csv] : report.tables)
     tables += fmt::format("{1}[{0}]({0})", name, tables.empty() ? "" : ", ");
   if (folders.empty()) return text + fmt::format("\nAll numbers: {}, by\n\n```sh\n{}\n```\n", tables, command.line);
-  text += fmt::format(
-      "\n## Runs\n\n{} of work on {}. Every run is a line of [runs.csv](runs.csv){}{}; `runs/` has their {}.\n\n"
-      "```sh\n{}\n```\n",
-      duration_text(seconds), machine_text(command.options.device), tables.empty() ? "" : ", ", tables,
-      kept_text(folders), command.line);
+  text += "\n## Runs\n\n";
+  if (!results.empty())
+    text += fmt::format("{} of work on {}. ", duration_text(seconds),
+                        machines_text(command.options.device, folders, results));
+  text += fmt::format("Every run is a line of [runs.csv](runs.csv){}{}", tables.empty() ? "" : ", ", tables);
+  const auto here = std::ranges::count_if(folders, ran_here);
+  if (here > 0)
+    text += fmt::format("; `runs/` has {} {}{}", here < std::ssize(results) ? "the" : "their", kept_text(folders),
+                        here < std::ssize(results) ? " of those that ran here" : "");
+  text += fmt::format(".\n\n```sh\n{}\n```\n", command.line);
   return text + commands_text(folders);
 }
 
