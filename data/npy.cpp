@@ -72,17 +72,20 @@ class NpyHeader {
   }
 
   void read_dtype() {
+    skip_spaces();
+    const size_t offset = start_ + at_;
     const std::string_view descr = quoted(kNpyDTypeNames);
     const auto* const known = std::ranges::find(kNpyDTypes, descr, [](const auto& pair) { return pair.first; });
     const char* meaning = descr == "|O" ? " (Python objects)" : descr.starts_with('>') ? " (big-endian)" : "";
-    check_input(known != std::end(kNpyDTypes), name_, ": elements are '", escaped(descr), "'", meaning, ", expected ",
-                kNpyDTypeNames);
+    check_input(known != std::end(kNpyDTypes), name_, ": offset ", offset, ": elements are '", escaped(descr), "'",
+                meaning, ", expected ", kNpyDTypeNames);
     dtype_ = known->second;
   }
 
   void read_order() {
     skip_spaces();
-    check_input(!rest().starts_with("True"), name_, ": the elements are in Fortran order, expected C order");
+    check_input(!rest().starts_with("True"), name_, ": offset ", start_ + at_,
+                ": the elements are in Fortran order, expected C order");
     if (!rest().starts_with("False")) refuse("True or False");
     at_ += std::string_view("False").size();
     in_order_ = true;
@@ -175,8 +178,8 @@ Tensor read_npy(ByteSource& source) {
   check_input(start.size() == kNpyVersionEnd, name, ": truncated: ", start.size(), " bytes, the version alone ends at ",
               kNpyVersionEnd);
   const int major = static_cast<uint8_t>(start[kNpyMagic.size()]), minor = static_cast<uint8_t>(start.back());
-  check_input(1 <= major && major <= 3 && minor == 0, name, ": version ", major, ".", minor,
-              ", expected 1.0, 2.0 or 3.0");
+  check_input(1 <= major && major <= 3 && minor == 0, name, ": offset ", kNpyMagic.size(), ": version ", major, ".",
+              minor, ", expected 1.0, 2.0 or 3.0");
 
   const size_t header_start = kNpyVersionEnd + (major == 1 ? 2 : 4);
   uint64_t header_bytes = 0;

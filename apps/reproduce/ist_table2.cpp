@@ -150,8 +150,7 @@ class IstTable2 final : public Experiment {
                    .series = {},
                    .y_suffix = " %"};
     for (size_t k = 0; k < kScoreKeys.size(); ++k) {
-      Series line = {
-          .label = fmt::format("P@{}", 2 * k + 1), .color = std::string(kColors[k]), .points = {}, .markers = true};
+      Series line = {.label = fmt::format("P@{}", 2 * k + 1), .color = std::string(kColors[k]), .points = {}};
       Series dots = {.label = "", .color = std::string(kColors[k]), .points = {}, .width = 0, .markers = true};
       for (const PaperPrecision& row : kPaperPrecisions) {
         const Sample found = precision(row, k, results);
