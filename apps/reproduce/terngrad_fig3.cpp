@@ -228,7 +228,7 @@ std::string TernGradFigure3::figure(const Results& results) const {
   std::string few;  // the points that have fewer seeds than the first one
   for (const Point& point : points_)
     if (point.seeds < points_.front().seeds) few += fmt::format("{}{}", few.empty() ? "" : ", ", point.workers);
-  if (!few.empty()) few = fmt::format(", fewer with {} workers", few);
+  if (!few.empty()) few = fmt::format(" (fewer for {} workers)", few);
   return draw_charts(
       "TernGrad, Figure 3: LeNet by number of workers",
       fmt::format("{} · total batch 64 · {} steps · means of the seeds{}, bars from the lowest to the highest",
