@@ -30,7 +30,7 @@ void* CachingBackend::allocate(size_t bytes) {
   void* memory;
   size_t size;
   if (bytes > kLargeBytes) {
-    const auto part = take_large(free, round_up(bytes, kPageBytes));
+    const auto part = take_large(free, round_up(bytes + guard_bytes(), kPageBytes));
     memory = part->first;
     size = part->second.size;
   } else {
@@ -62,7 +62,7 @@ void CachingBackend::deallocate(void* memory, size_t bytes) noexcept {
 std::unique_ptr<CachingBackend::RecordedBlocks> CachingBackend::begin_recording() {
   std::lock_guard lock(mutex_);
   check(recording_ == nullptr, "record: work is being recorded already, expected one recording at a time");
-  release_cached();  // frees the blocks that the same work used before the recording
+  release_cached();  // the recording takes memory of its own
   std::unique_ptr<RecordedBlocks> blocks(new RecordedBlocks(*this));
   recording_ = blocks.get();
   return blocks;
@@ -147,9 +147,10 @@ void CachingBackend::free_large(FreeBlocks& free, Parts::iterator part) noexcept
 std::pair<std::byte*, size_t> CachingBackend::take_from_system(size_t wanted, size_t least) {
   size_t size = wanted;
   void* memory = take(size);
+  if (!memory && least < wanted) memory = take(size = least);
   if (!memory) {
     release_cached();
-    memory = take(size = least);
+    memory = take(size);
   }
   if (!memory) refuse(size, statistics_);
   if (recording_ != nullptr) owners_[memory] = recording_;

@@ -17,8 +17,8 @@ namespace tern {
 /// system. A freed block can be reused at once: this is correct if the device runs its work in the order in which it
 /// was issued.
 /// A small block waits in a list for the next block of its size class. Large blocks are parts of segments, which are
-/// pieces of memory from the system: a block takes the smallest free part that holds it and leaves the rest free, and
-/// free neighbours join. So the memory of one operation serves another one that needs other sizes.
+/// pieces of memory from the system: a block takes the smallest free part that holds it, leaves the rest free if that
+/// is large too, and free neighbours join. So the memory of one operation serves another one that needs other sizes.
 class CachingBackend : public DeviceBackend {
   struct Part {
     std::byte* segment;  ///< its first byte
@@ -68,6 +68,8 @@ class CachingBackend : public DeviceBackend {
   virtual void give_back(void* memory) noexcept = 0;
   /// Throws the error for a block of `bytes` that the system refused even after the cached blocks were returned to it.
   [[noreturn]] virtual void refuse(size_t bytes, const MemoryStatistics& statistics) const = 0;
+  /// Bytes behind each large block that no work may use, for `mark_used` to mark.
+  virtual size_t guard_bytes() const { return 0; }
   /// Marks the first `bytes` bytes of a block as in use, and the rest of its `size` bytes as not in use.
   virtual void mark_used(void* /*memory*/, size_t /*bytes*/, size_t /*size*/) noexcept {}
 
@@ -75,8 +77,8 @@ class CachingBackend : public DeviceBackend {
   void* take_small(FreeBlocks& free, size_t size);
   Parts::iterator take_large(FreeBlocks& free, size_t size);
   void free_large(FreeBlocks& free, Parts::iterator part) noexcept;
-  /// Takes `wanted` bytes. If the system refuses them, gives back cached memory and takes `least` bytes. Returns the
-  /// first byte and the number of bytes.
+  /// Takes `wanted` bytes, or if the system refuses them, `least` bytes; if it refuses those too, gives back cached
+  /// memory first. Returns the first byte and the number of bytes.
   std::pair<std::byte*, size_t> take_from_system(size_t wanted, size_t least);
   void release_cached() noexcept;
   /// The recording that owns what was taken from the system at `memory`, or else the free blocks of all other work.

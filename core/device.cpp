@@ -44,9 +44,10 @@ class CpuMemory final : public CachingBackend {
  private:
   void* take(size_t bytes) override { return std::aligned_alloc(kAlignment, bytes); }
   void give_back(void* memory) noexcept override { std::free(memory); }
+  size_t guard_bytes() const override { return kSanitized ? 4096 : 0; }
   void refuse(size_t bytes, const MemoryStatistics& statistics) const override {
-    fail_input({"allocate: the system refused ", bytes, " bytes; ", statistics.in_use,
-                " bytes are in use; a smaller batch or model needs less"});
+    throw ResourceError(join({"allocate: the system refused ", bytes, " bytes; ", statistics.in_use,
+                              " bytes are in use; a smaller batch or model needs less"}));
   }
   /// Tells AddressSanitizer which bytes are in use. Otherwise it would accept access to the rounded-up part of a block
   /// and to cached blocks. In such a build, new memory has no zero: floats are NaN, so that tests find an operation

@@ -22,6 +22,12 @@ class InputError : public Error {
   using Error::Error;
 };
 
+/// Thrown if the system gives no memory or no thread. Applications then end with exit code 2.
+class ResourceError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A part of a message: text, a number, or any type with a `to_string` function in its namespace.
 class MessagePart {
  public:

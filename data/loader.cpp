@@ -181,7 +181,8 @@ void DataLoader::start(const DataPosition& position) {
   } catch (const std::system_error& error) {
     const size_t started = threads_.size();
     stop();
-    fail({"loader: the system gave ", started, " threads, expected ", options_.threads, ": ", error.what()});
+    throw ResourceError(
+        join({"loader: the system gave ", started, " threads, expected ", options_.threads, ": ", error.what()}));
   }
 }
 

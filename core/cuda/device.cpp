@@ -136,9 +136,9 @@ class CudaDevice final : public CachingBackend {
   void refuse(size_t bytes, const MemoryStatistics& statistics) const override {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "allocate");
-    fail_input({"device cuda:", index_, ": out of memory: ", bytes,
-                " bytes were asked for (last operation: ", last_operation(), "), ", statistics.in_use, " are in use, ",
-                free, " of ", total, " are free; a smaller batch needs less"});
+    throw ResourceError(join({"device cuda:", index_, ": out of memory: ", bytes,
+                              " bytes were asked for (last operation: ", last_operation(), "), ", statistics.in_use,
+                              " are in use, ", free, " of ", total, " are free; a smaller batch needs less"}));
   }
 
   int index_;

@@ -46,11 +46,11 @@ RangeOf home_ranges(const SubnetCuts& cuts, int rank, int ranks) {
 }
 
 void check_sharded_cuts(const SubnetCuts& cuts) {
-  check_input(cuts.widths().size() == 1, "sharded subnets: the model has ", cuts.widths().size(), " hidden layers (",
+  check_input(cuts.widths().size() == 1, "the model has ", cuts.widths().size(), " hidden layers (",
               cuts.names().front(), " to ", cuts.names().back(),
               "), expected one: a rank keeps all weights of its neurons, and between two hidden layers each weight "
               "belongs to neurons of both");
-  check_input(cuts.cuts_once(), "sharded subnets: a tensor of ", cuts.names().front(),
+  check_input(cuts.cuts_once(), "a tensor of ", cuts.names().front(),
               " is cut along two dimensions or belongs to one neuron, expected tensors that have an index for each "
               "neuron along one dimension");
 }

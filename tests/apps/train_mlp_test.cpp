@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -30,6 +31,26 @@ TEST_F(TrainMlp, BuildsAsManyHiddenNeuronsAsItIsTold) {
   EXPECT_EQ(parameters({"--norm", "hidden"}), 784 * 512 + 2 * 512 + 512 * 10 + 10);
   EXPECT_EQ(parameters({"--hidden", "7", "--norm", "none"}), 784 * 7 + 7 + 7 * 10 + 10);
   EXPECT_EQ(parameters({"--hidden", "7", "--data", "tones"}), 4096 * 7 + 2 * 7 + 7 * 35);
+}
+
+TEST_F(TrainMlp, GivesAGroupARuleOfItsOwn) {
+  for (const char* rule : {"rule=adam,lr=0.001", "rule=momentum"}) {
+    const Outcome outcome =
+        run({"--hidden", "8", "--iterations", "2", "--threads", "1", "--group", std::string("*.bias:") + rule});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  }
+}
+
+// The limit leaves no room for the stacks of all threads.
+TEST_F(TrainMlp, EndsWithASentenceIfItGetsNoThread) {
+  if (*TERN_SANITIZE != '\0') GTEST_SKIP() << "sanitizers reserve more address space than the limit of this test";
+  for (const char* flags : {"--workers 64 --batch-size 64", "--loader-threads 64"}) {
+    const Outcome outcome = run_program(
+        {"/bin/sh", "-c",
+         std::string("ulimit -v 400000; exec ") + TERN_TRAIN_MLP + " --hidden 8 --threads 1 --iterations 2 " + flags});
+    EXPECT_EQ(outcome.code, 2) << flags << ": " << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
 }
 
 // The program computes the statistics before it writes the checkpoint. This takes longer than --grace, and a step takes

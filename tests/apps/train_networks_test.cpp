@@ -40,7 +40,7 @@ TEST_F(TrainNetworks, TrainOnShapesWithNoFileSlow) {
 
 TEST_F(TrainNetworks, EvaluateWithinTheMemoryOfATrainingStepSlow) {
   const auto peak = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> flags = {"--batch-size", "16"};
+    std::vector<std::string> flags = {"--batch-size", "32"};
     flags.insert(flags.end(), more.begin(), more.end());
     return train(TERN_TRAIN_RESNET, flags).back()["peak_memory"].get<double>();
   };

@@ -121,6 +121,14 @@ TEST(CachingBackend, TakesLargeBlocksFromTheSystemTogether) {
   EXPECT_EQ(memory.allocate(20 * kMiB), first);
 }
 
+TEST(CachingBackend, KeepsItsCacheIfTheSystemHasNoWholeSegment) {
+  CountedMemory memory(2 * kMiB);
+  void* const small = memory.allocate(100);
+  memory.deallocate(small, 100);
+  memory.allocate(kMiB);
+  EXPECT_EQ(memory.allocate(100), small);
+}
+
 TEST(CachingBackend, TakesTheSmallestFreeMemoryThatHoldsALargeBlock) {
   CountedMemory memory(8 * kMiB);
   void* const large = memory.allocate(4 * kMiB);

@@ -25,6 +25,18 @@ TEST_F(CpuMemorySanitized, EndsAProgramThatWritesBesideATensor) {
   }
 }
 
+TEST_F(CpuMemorySanitized, EndsAProgramThatWritesBetweenLargeTensors) {
+  constexpr int64_t kSize = 1 << 18;
+  const Tensor first = Tensor::zeros({kSize}), second = Tensor::zeros({kSize});
+  for (const Tensor& tensor : {first, second}) {
+    volatile float* values = tensor.data<float>();
+    EXPECT_DEATH(values[kSize] = 1, "AddressSanitizer");
+    EXPECT_DEATH(values[-1] = 1, "AddressSanitizer");
+  }
+  const volatile float* gone = Tensor::zeros({kSize}).data<float>();
+  EXPECT_DEATH(static_cast<void>(gone[kSize / 2]), "AddressSanitizer");
+}
+
 TEST_F(CpuMemorySanitized, FillsNewTensorsWithNaN) {
   for (int i = 0; i < 2; ++i) {  // the second tensor takes the memory of the first
     const Tensor tensor = Tensor::empty({1000});

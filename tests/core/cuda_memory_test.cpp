@@ -76,7 +76,7 @@ TEST_F(CudaMemory, UploadsBesideKernelsArriveBeforeThoseIssuedAfterJoin) {
 
 TEST_F(CudaMemory, SaysHowMuchIsMissing) {
   const std::string message =
-      message_of<InputError>([] { Tensor::empty({int64_t{1} << 46}, {.dtype = DType::u8, .device = kCuda}); });
+      message_of<ResourceError>([] { Tensor::empty({int64_t{1} << 46}, {.dtype = DType::u8, .device = kCuda}); });
   EXPECT_TRUE(message.starts_with("device cuda:0: out of memory: 70368744177664 bytes were asked for")) << message;
   EXPECT_NE(message.find("a smaller batch needs less"), std::string::npos) << message;
   EXPECT_EQ(Tensor::full({4}, 2, {.device = kCuda}).to_vector<float>(), std::vector<float>(4, 2)) << "goes on after it";

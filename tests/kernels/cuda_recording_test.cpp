@@ -65,7 +65,7 @@ TEST_F(CudaRecording, KeepsItsOutputWhileAnotherRuns) {
 }
 
 TEST_F(CudaRecording, LeavesItsMemoryToOtherWork) {
-  const Tensor x = Tensor::zeros({1 << 23}, {.device = device});  // large, so no block is cut from free memory
+  const Tensor x = Tensor::zeros({1 << 23}, {.device = device});  // so large that each tensor has a segment of its own
   const auto reserved = [&] { return device_backend(device).statistics().reserved; };
   { const Tripling first(x); }
   const int64_t before = reserved();

@@ -111,7 +111,7 @@ TEST_F(CudaEngines, AnErrorIsThrownIfNoneRuns) {
   emulation::dnn_engines() = {{.index = 10, .fate = fails}, {.index = 11, .fate = fails}};
   EXPECT_NE(message_of<Error>([&] { convolve(device); }).find("conv2d: cuDNN"), std::string::npos);
   emulation::dnn_engines() = {{.index = 10, .workspace_bytes = kHuge}};
-  EXPECT_NE(message_of<InputError>([&] { convolve(device); }).find("out of memory"), std::string::npos);
+  EXPECT_NE(message_of<ResourceError>([&] { convolve(device); }).find("out of memory"), std::string::npos);
   emulation::dnn_engines() = {{}};
   convolve(device);  // it still works
 }

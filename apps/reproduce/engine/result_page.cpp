@@ -39,9 +39,10 @@ std::string duration_text(double seconds) {
                                : fmt::format("{:.1f} h", seconds / kHour);
 }
 
-/// Whether the run's files are here. Otherwise its numbers were kept, and may be another machine's.
-bool ran_here(const RunFolder& folder) {
-  return std::filesystem::exists(folder.log()) || std::filesystem::exists(folder.numbers());
+/// Whether the finished run's files are here. Otherwise its numbers were kept, and may be another machine's.
+bool ran_here(const RunFolder& folder, const Results& results) {
+  return results.contains(folder.path().filename()) &&
+         (std::filesystem::exists(folder.log()) || std::filesystem::exists(folder.numbers()));
 }
 
 /// The machines of the finished runs.
@@ -51,18 +52,24 @@ std::string machines_text(const std::string& device, const std::vector<RunFolder
     const auto found = results.find(folder.path().filename());
     if (found == results.end()) continue;
     const std::string& processor = found->second.processor;
-    machines.insert(ran_here(folder)    ? machine_text(device)
-                    : processor.empty() ? "processors that no file names"
-                                        : processor);
+    const bool here = processor.empty() ? ran_here(folder, results) : processor == processor_identity();
+    machines.insert(here ? machine_text(device) : processor.empty() ? "an unknown processor" : processor);
   }
-  return fmt::format("{}", fmt::join(machines, ", and "));
+  return fmt::format("{}", fmt::join(machines, "; "));
 }
 
-/// The kind of files in the folder of the runs, as text.
-const char* kept_text(const std::vector<RunFolder>& folders) {
-  const auto studies = std::ranges::count_if(folders, &RunFolder::holds_study);
-  if (studies == 0) return "logs";
-  return studies == std::ssize(folders) ? "numbers" : "logs and numbers";
+/// The files of finished runs, as text; empty if none is here.
+std::string files_text(const std::vector<RunFolder>& folders, const Results& results) {
+  int64_t studies = 0, here = 0;
+  for (const RunFolder& folder : folders) {
+    if (!ran_here(folder, results)) continue;
+    ++here;
+    studies += folder.holds_study() ? 1 : 0;
+  }
+  if (here == 0) return "";
+  const char* const kind = studies == 0 ? "logs" : studies == here ? "numbers" : "logs and numbers";
+  if (here == std::ssize(results)) return fmt::format("; `runs/` has their {}", kind);
+  return fmt::format("; `runs/` has the {} of those that ran here", kind);
 }
 
 /// The names of all columns, in the order of their first appearance.
@@ -99,12 +106,8 @@ std::string result_page(const ExperimentEntry& entry, const ReproduceCommand& co
   if (!results.empty())
     text += fmt::format("{} of work on {}. ", duration_text(seconds),
                         machines_text(command.options.device, folders, results));
-  text += fmt::format("Every run is a line of [runs.csv](runs.csv){}{}", tables.empty() ? "" : ", ", tables);
-  const auto here = std::ranges::count_if(folders, ran_here);
-  if (here > 0)
-    text += fmt::format("; `runs/` has {} {}{}", here < std::ssize(results) ? "the" : "their", kept_text(folders),
-                        here < std::ssize(results) ? " of those that ran here" : "");
-  text += fmt::format(".\n\n```sh\n{}\n```\n", command.line);
+  text += fmt::format("Every run is a line of [runs.csv](runs.csv){}{}{}.\n\n```sh\n{}\n```\n",
+                      tables.empty() ? "" : ", ", tables, files_text(folders, results), command.line);
   return text + commands_text(folders);
 }
 

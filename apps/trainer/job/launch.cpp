@@ -4,6 +4,8 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -201,16 +203,24 @@ void check_gpus(const TrainSettings& settings) {
 
 void run_rank_threads(int ranks, int threads, const std::function<void(int rank)>& body) {
   FirstCause cause;
+  std::promise<bool> all_run;
+  const std::shared_future<bool> go = all_run.get_future();
   std::vector<std::thread> running;
-  for (int rank = 0; rank < ranks; ++rank)
-    running.emplace_back([&, rank] {
-      try {
-        set_thread_count(threads);
-        body(rank);
-      } catch (...) {
-        cause.note();
-      }
-    });
+  try {
+    for (int rank = 0; rank < ranks; ++rank)
+      running.emplace_back([&, rank] {
+        try {
+          if (!go.get()) return;  // a rank would wait for those that the system gave no thread
+          set_thread_count(threads);
+          body(rank);
+        } catch (...) {
+          cause.note();
+        }
+      });
+  } catch (...) {
+    cause.note();
+  }
+  all_run.set_value(std::ssize(running) == ranks);
   for (auto& rank : running) rank.join();
   cause.rethrow();
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
@@ -29,6 +30,8 @@ int exit_code_of(const std::string& name, Console& console, const std::function<
     return end(stop.what(), kInterrupted);
   } catch (const InputError& error) {
     return end(error.what(), kBadInput);
+  } catch (const ResourceError& error) {
+    return end(error.what(), kBadInput);
   } catch (const PeerError& error) {
     return end(error.what(), kLostPeer);
   } catch (const std::filesystem::filesystem_error& error) {
@@ -37,8 +40,9 @@ int exit_code_of(const std::string& name, Console& console, const std::function<
     return end("out of memory; a smaller batch or model needs less", kBadInput);
   } catch (const std::system_error& error) {
     const bool no_threads = error.code() == std::errc::resource_unavailable_try_again;
-    return no_threads ? end("the system refused a thread, expected more memory or a higher limit (ulimit)", kBadInput)
-                      : end(error.what(), kInternalError);
+    return no_threads
+               ? end("the system gave no thread; free memory, or raise the limit (ulimit -u, ulimit -v)", kBadInput)
+               : end(error.what(), kInternalError);
   } catch (const std::exception& error) {
     return end(error.what(), kInternalError);
   }

@@ -14,6 +14,7 @@
 #include "tern/dist/comm/in_process.h"
 #include "tern/layers/embedding.h"
 #include "tern/layers/linear_cross_entropy.h"
+#include "tern/trainer/flags/rules.h"
 
 namespace tern::trainer {
 namespace {
@@ -78,15 +79,25 @@ int64_t states_of(UpdateRule rule) {
   return 0;
 }
 
+/// Whether all rules are those of `Optimizer::by_blocks`.
+bool by_blocks(const TrainSettings& s) {
+  return (s.optimizer == UpdateRule::sgd || s.optimizer == UpdateRule::momentum ||
+          s.optimizer == UpdateRule::nesterov) &&
+         std::ranges::none_of(s.group, [&](const std::string& text) { return parse_group(text, s).rule.has_value(); });
+}
+
+/// Copies of a trained parameter of its size that a run needs, besides a gradient.
+int64_t copies_of(const TrainSettings& s) { return 1 + (s.iterations == 0 ? 0 : states_of(s.optimizer)); }
+
 /// The parameters whose whole gradients are never in memory.
 std::set<std::string> without_whole_gradients(const TrainSettings& settings, Module& model, int ranks) {
   std::set<std::string> names;
   if (ranks > 1 && exchanges_every_step(settings.method)) return names;
-  const bool by_blocks = updates_in_backward(settings, ranks > 1);
+  const bool at_once = by_blocks(settings) && updates_in_backward(settings, ranks > 1);
   for (const auto& [name, module] : model.modules()) {
     const auto* const bag = dynamic_cast<const EmbeddingBag*>(module);
     const bool by_rows = bag != nullptr && bag->rows_of_gradient() == RowsOfGradient::touched;
-    if (by_rows || (by_blocks && dynamic_cast<const LinearCrossEntropy*>(module) != nullptr))
+    if (by_rows || (at_once && dynamic_cast<const LinearCrossEntropy*>(module) != nullptr))
       names.insert(name + ".weight");
   }
   return names;
@@ -163,9 +174,7 @@ MemoryLimit memory_limit(const RanksHere& here) {
 
 bool updates_in_backward(const TrainSettings& s, bool has_ranks) {
   const bool exchanges_gradients = has_ranks && exchanges_every_step(s.method);
-  const bool by_blocks = s.optimizer == UpdateRule::sgd || s.optimizer == UpdateRule::momentum ||
-                         s.optimizer == UpdateRule::nesterov;  // the rules of `Optimizer::by_blocks`
-  return by_blocks && !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
+  return !exchanges_gradients && s.clip_norm == 0 && s.accumulate == 1 && s.histograms == 0;
 }
 
 int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks) {
@@ -175,8 +184,8 @@ int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCu
   int64_t elements = 0;
   for (const auto& [name, shape] : model.whole_shapes()) {
     const bool cut = cuts != nullptr && cuts->find(name) != nullptr;
-    const int64_t gradients = without.contains(name) ? 0 : 1;
-    const int64_t copies = trained.contains(name) ? 1 + gradients + states_of(settings.optimizer) : 1;
+    const int64_t gradients = settings.iterations == 0 || without.contains(name) ? 0 : 1;
+    const int64_t copies = trained.contains(name) ? gradients + copies_of(settings) : 1;
     elements += shape.numel() / (cut ? ranks : 1) * copies;
   }
   return elements * static_cast<int64_t>(sizeof(float));
@@ -188,13 +197,13 @@ void check_memory(const TrainSettings& settings, Module& model, const SubnetCuts
   const int64_t needed = limit.ranks * least_bytes(settings, model, cuts, ranks);
   if (needed <= limit.bytes) return;
   int64_t parameters = 0, gradients = 0;
-  const auto shapes = model.whole_shapes();
   const auto without = without_whole_gradients(settings, model, ranks);
+  const auto shapes = model.whole_shapes();
   for (size_t i = 0; i < model.parameters().size(); ++i) {
     parameters += shapes[i].shape.numel();
-    if (!without.contains(shapes[i].name)) gradients += shapes[i].shape.numel();
+    if (settings.iterations != 0 && !without.contains(shapes[i].name)) gradients += shapes[i].shape.numel();
   }
-  const bool several = limit.ranks > 1, states = states_of(settings.optimizer) > 0;
+  const bool several = limit.ranks > 1, states = copies_of(settings) > 1;
   fail_input({"the model does not fit: its ", parameters, " parameters",
               gradients < parameters / 2 ? ""
               : states                   ? ", gradients"

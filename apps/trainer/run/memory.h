@@ -31,11 +31,12 @@ std::optional<int64_t> memory_of_groups(const std::filesystem::path& mount, cons
 /// is free on this machine.
 MemoryLimit memory_limit(const RanksHere& here);
 
-/// Whether `backward` may update parameters whose gradients come by blocks of rows: nobody else needs these gradients.
+/// Whether `backward` may update parameters whose gradients come by blocks of rows, if their rules can: nobody else
+/// needs these gradients.
 bool updates_in_backward(const TrainSettings& settings, bool has_ranks);
 
 /// Bytes that the parameters, gradients, buffers and the optimizer's state of a built model need at least, of one rank
-/// if the model is sharded among `ranks`. Activations come on top.
+/// if the model is sharded among `ranks`. Activations come on top. Without steps there are no gradients and no state.
 int64_t least_bytes(const TrainSettings& settings, Module& model, const SubnetCuts* cuts, int ranks);
 
 /// Throws InputError if a built model cannot fit into `limit`, which all ranks that share it must measure before one of

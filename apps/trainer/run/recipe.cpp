@@ -311,7 +311,11 @@ bool is_sharded(const TrainSettings& settings) {
 
 SubnetCuts sharded_cuts(const TrainSettings& settings, Module& model) {
   SubnetCuts cuts(plan_of(model, settings), model.whole_shapes());
-  check_sharded_cuts(cuts);
+  try {
+    check_sharded_cuts(cuts);
+  } catch (const InputError& error) {
+    throw InputError(std::string("--ist-store sharded: ") + error.what());
+  }
   return cuts;
 }
 

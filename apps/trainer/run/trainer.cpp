@@ -90,7 +90,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
               loader_->batches(), ", the batches of an epoch");
   total_steps_ = settings_.iterations ? *settings_.iterations : *settings_.epochs * steps_per_epoch();
   optimizer_ = make_optimizer(settings, *model_);
-  if (updates_in_backward(settings, resources_.communicator != nullptr)) optimizer_->update_in_backward();
+  if (optimizer_->by_blocks() && updates_in_backward(settings, resources_.communicator != nullptr))
+    optimizer_->update_in_backward();
   if (settings.ema_decay > 0) average_ = std::make_unique<ParameterAverage>(model_->parameters(), settings.ema_decay);
   schedule_ = make_schedule(settings, total_steps_);
   group_schedules_ = make_group_schedules(settings, *model_, total_steps_);

@@ -136,7 +136,7 @@ TEST_F(Reproduce, GoesOnFromKeptResultsWithoutTheirRuns) {
   EXPECT_EQ(lines_of(first / "runs.csv"), lines_of(second / "runs.csv"));
   EXPECT_TRUE(fs::exists(kept / "vanilla-ternary-4-workers-700-steps-seed-1.json"));
   const auto page = lines_of(second / "README.md");
-  EXPECT_EQ(containing(page, ", and processors that no file names. Every run"), 1) << "the kept logs name none";
+  EXPECT_EQ(containing(page, "; an unknown processor. Every run"), 1) << "the kept logs name none";
   EXPECT_EQ(containing(page, "; `runs/` has the logs of those that ran here."), 1);
 }
 

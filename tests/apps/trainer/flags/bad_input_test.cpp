@@ -293,6 +293,10 @@ TEST(RunApplication, TurnsWhatIsThrownIntoAnExitCode) {
   EXPECT_EQ(code_of(Error("a fault inside")), 1);
   EXPECT_EQ(code_of(InputError("a wrong flag")), 2);
   EXPECT_EQ(code_of(std::filesystem::filesystem_error("stat", "file", std::make_error_code(std::errc::io_error))), 2);
+  EXPECT_EQ(code_of(ResourceError("no memory")), 2);
+  EXPECT_EQ(code_of(std::bad_alloc()), 2);
+  EXPECT_EQ(code_of(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))), 2);
+  EXPECT_EQ(code_of(std::system_error(std::make_error_code(std::errc::io_error))), 1);
   EXPECT_EQ(code_of(PeerError("rank 1 was lost")), 3);
   EXPECT_EQ(code_of(Interrupted("interrupted")), 130);
 }

@@ -270,7 +270,7 @@ TEST_F(Sharded, StartsFromTheSlicesOfAnotherNumberOfRanks) {
 
 TEST_F(Sharded, RefusesWhatDoesNotFit) {
   for (const auto& [flags, message] : std::vector<std::pair<Flags, std::string>>{
-           {{"--layers", "3"}, "sharded subnets: the model has 2 hidden layers"},
+           {{"--layers", "3"}, "--ist-store sharded: the model has 2 hidden layers"},
            {{"--workers", "1"}, "--workers: found 1, expected 2 or more with --ist-store sharded"},
            {{"--exchange", "coordinator"}, "--exchange: found coordinator, expected peer"},
            {{"--codec", "fp16"}, "--codec: found fp16, expected none"},
@@ -326,7 +326,7 @@ TEST_F(Sharded, FitsWithAsManyWorkersAsItAdvises) {
   EXPECT_NE(alone.err.find("its 133121024 parameters and their gradients need at least 1.04 GB"), std::string::npos)
       << alone.err;
   std::smatch found;
-  ASSERT_TRUE(std::regex_search(alone.err, found, std::regex("(--method .* from --workers [0-9]+) on"))) << alone.err;
+  ASSERT_TRUE(std::regex_search(alone.err, found, std::regex("(--method .* from --workers [3-6]) on"))) << alone.err;
   const Outcome together = train(std::regex_replace(found[1].str(), std::regex("would fit from "), ""));
   EXPECT_EQ(together.code, 0) << together.err;
 }
@@ -336,6 +336,9 @@ TEST(Memory, CountsWhatAModelNeedsAtLeast) {
   const int64_t cut = 100'000 * 4'000 + 2 * 4'000 + 4'000 * 10, buffers = 2 * 4'000 + 1 + 2 * 10 + 1;
   TrainSettings settings = {.optimizer = UpdateRule::adam};
   EXPECT_EQ(trainer::least_bytes(settings, model, nullptr, 1), 4 * (4 * cut + buffers));
+  settings.iterations = 0;
+  EXPECT_EQ(trainer::least_bytes(settings, model, nullptr, 1), 4 * (cut + buffers)) << "no gradients and no state";
+  settings.iterations = 1;
   settings.optimizer = UpdateRule::sgd;
   const SubnetCuts cuts(model.subnet_plan(SubnetScope::fc), model.whole_shapes());
   EXPECT_EQ(trainer::least_bytes(settings, model, &cuts, 4), 4 * (2 * cut / 4 + 2 * 1'000 + 1 + 2 * 10 + 1));
