@@ -163,7 +163,7 @@ TEST_P(CpuConvolution, OtherAlgorithms) {
 }
 
 // The errors of docs/performance.md: the greatest, by the greatest value.
-TEST(CpuConvolutionErrors, AreThoseOfTheDocs) {
+TEST(CpuConvolutionErrors, AreThoseOfTheDocsSlow) {
   const auto error = [](const Tensor& found, const Tensor& expected) {
     const auto a = found.to_vector<double>(), b = expected.to_vector<double>();
     double most = 0, greatest = 0;

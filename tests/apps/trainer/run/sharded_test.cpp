@@ -122,14 +122,14 @@ TEST_F(Sharded, NeedsMuchLessMemoryThanTheWholeModel) {
 
 // The steps are those of a run whose ranks can have the whole model, bit for bit. In an evaluation, the sums over
 // neurons have another order.
-TEST_F(Sharded, TrainsLikeTheUnshardedRun) {
+TEST_F(Sharded, TrainsLikeTheUnshardedRunSlow) {
   for (const Flags& form : {Flags{"--norm", "all"}, Flags{"--norm", "hidden", "--ist-momentum", "travel"},
                             Flags{"--norm", "none", "--optimizer", "adam", "--ist-momentum", "travel"}})
     expect_like_the_unsharded_run(with(form, {"--iterations", "8"}), {"inproc", "socket"});
 }
 
 // All ranks have LeNet's convolutions whole, and average them after each round.
-TEST_F(Sharded, TrainsLenetLikeTheUnshardedRun) {
+TEST_F(Sharded, TrainsLenetLikeTheUnshardedRunSlow) {
   program_ = TERN_TRAIN_LENET;
   width_ = {};
   expect_like_the_unsharded_run({"--iterations", "4"}, {"socket"});
@@ -154,7 +154,7 @@ TEST_F(Sharded, TrainsAnExtremeClassifierLikeTheUnshardedRun) {
   }
 }
 
-TEST_F(Sharded, GoesOnFromItsCheckpoints) {
+TEST_F(Sharded, GoesOnFromItsCheckpointsSlow) {
   const Flags flags =
       with(sharded_, {"--norm", "hidden", "--ist-momentum", "travel", "--save", place("a.safetensors")});
   const auto whole = losses(with(flags, {"--iterations", "9"}));
@@ -205,7 +205,7 @@ TEST_F(Sharded, WritesAFileForEachRankAndAnIndex) {
     EXPECT_EQ(found.at(name).to_vector<double>(), parameter->value().to_vector<double>()) << name;
 }
 
-TEST_F(Sharded, StartsFromSlices) {
+TEST_F(Sharded, StartsFromSlicesSlow) {
   const Flags flags = {"--iterations", "4"};
   ASSERT_EQ(run(with(sharded_, {"--seed", "3", "--iterations", "2", "--save", place("m.safetensors"), "--quiet"})).code,
             0);
@@ -242,7 +242,7 @@ TEST_F(Sharded, CalibratesAnExtremeClassifierWithoutItsLabels) {
 }
 
 // 37 neurons are 9 or 10 for each of four ranks, 12 or 13 for three, and 7 or 8 for five.
-TEST_F(Sharded, StartsFromTheSlicesOfAnotherNumberOfRanks) {
+TEST_F(Sharded, StartsFromTheSlicesOfAnotherNumberOfRanksSlow) {
   ASSERT_EQ(run(with(sharded_,
                      {"--iterations", "3", "--save", place("m.safetensors"), "--checkpoint", place("kept"), "--quiet"}))
                 .code,
