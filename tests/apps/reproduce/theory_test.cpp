@@ -20,7 +20,7 @@ struct Convex {
 
 // TernGrad's Theorem 1. With steps of 2/(ℓ (t + 400)) the distance falls as 1/t: four times in four times the steps.
 // The same steps with a biased code lead elsewhere.
-TEST(TernGradTheorem1, TernaryGradientsConvergeForEverySeedAndBiasedOnesDoNot) {
+TEST(TernGradTheorem1, TernaryGradientsConvergeForEverySeedAndBiasedOnesDoNotSlow) {
   const Convex convex;
   for (const uint64_t seed : {1, 2, 3}) {
     const auto found = convex.descend(coded_by("ternary:clip=0", seed), seed);
@@ -32,7 +32,7 @@ TEST(TernGradTheorem1, TernaryGradientsConvergeForEverySeedAndBiasedOnesDoNot) {
 }
 
 // Equation (25), from which Lemma 1's condition follows. It is an equality if the code is unbiased.
-TEST(TernGradLemma1, HoldsAtTheStartAndBeyondTheMinimum) {
+TEST(TernGradLemma1, HoldsAtTheStartAndBeyondTheMinimumSlow) {
   const Convex convex;
   for (const double place : {0.0, 0.9, 1.5}) {
     LinearProblem::Vector w = convex.minimizer;

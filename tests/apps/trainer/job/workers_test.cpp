@@ -36,7 +36,7 @@ class TrainLenetWorkers : public TrainLenet {
   }
 };
 
-TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBits) {
+TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBitsSlow) {
   const std::vector<Arguments> methods = {
       {},
       {"--codec", "ternary"},
@@ -356,7 +356,7 @@ TEST_F(TrainLenetWorkers, GoesOnFromACheckpointOfAllRanks) {
   EXPECT_EQ(run({"--checkpoint", place("run"), "--resume", "--eval-only"}).code, 0);
 }
 
-TEST_F(TrainLenetWorkers, MethodsGoOnFromACheckpointWithinARound) {
+TEST_F(TrainLenetWorkers, MethodsGoOnFromACheckpointWithinARoundSlow) {
   const Arguments methods[] = {
       {"local-sgd", "--local-steps", "4"},
       {"ist", "--local-steps", "4"},

@@ -49,7 +49,7 @@ TEST(SteadyState, ResNet18) {
   networks::ResNet resnet({.depth = 18});
   expect_no_memory_from_the_system(resnet, kPhoto, 2, DType::f32);
 }
-TEST(SteadyState, ResNet18InBf16) {
+TEST(SteadyState, ResNet18InBf16Slow) {
   networks::ResNet resnet({.depth = 18});
   expect_no_memory_from_the_system(resnet, kPhoto, 2, DType::bf16);
 }
