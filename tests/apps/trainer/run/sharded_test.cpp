@@ -283,11 +283,16 @@ TEST_F(Sharded, RefusesWhatDoesNotFit) {
   }
 }
 
+constexpr bool kReservesAddressSpace = std::string_view(TERN_SANITIZE).find("address") != std::string_view::npos;
+
+Outcome run_within(int64_t kilobytes, const std::string& command) {
+  return run_program({"/bin/sh", "-c", "ulimit -v " + std::to_string(kilobytes) + "; exec " + command});
+}
+
 TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
-  if (std::string_view(TERN_SANITIZE).find("address") != std::string_view::npos)
-    GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
+  if (kReservesAddressSpace) GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
   const auto refused = [](const std::string& flags, const std::string& program = TERN_TRAIN_MLP) {
-    const Outcome outcome = run_program({"/bin/sh", "-c", "ulimit -v 4194304; exec " + program + " " + flags});
+    const Outcome outcome = run_within(4194304, program + " " + flags);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     return outcome.err;
   };
@@ -312,14 +317,12 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
 }
 
 TEST_F(Sharded, FitsWithAsManyWorkersAsItAdvises) {
-  if (std::string_view(TERN_SANITIZE).find("address") != std::string_view::npos)
-    GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
+  if (kReservesAddressSpace) GTEST_SKIP() << "AddressSanitizer reserves more address space than the limit of this test";
   const auto train = [](const std::string& more) {
-    return run_program({"/bin/sh", "-c",
-                        "ulimit -v 900000; exec " + built_program("train_extreme") +
-                            " --inputs 10000 --labels 250000 --hidden 512 --samples 640 --threads 1 --iterations 2 "
-                            "--local-batch-size 8 --clip-norm 1 " +
-                            more});
+    return run_within(900'000, built_program("train_extreme") +
+                                   " --inputs 10000 --labels 250000 --hidden 512 --samples 640 --threads 1 "
+                                   "--iterations 2 --local-batch-size 8 --clip-norm 1 " +
+                                   more);
   };
   const Outcome alone = train("");
   EXPECT_EQ(alone.code, 2) << alone.err;
