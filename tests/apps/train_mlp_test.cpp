@@ -71,7 +71,7 @@ TEST_F(TrainMlp, WritesItsCheckpointAfterALongCalibration) {
   EXPECT_TRUE(std::filesystem::exists(place("run"))) << outcome.err;
 }
 
-TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatistics) {
+TEST_F(TrainMlp, IndependentSubnetsAreEvaluatedByCalibratedOrBatchStatisticsSlow) {
   const auto accuracy = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--workers", "2", "--method", "ist", "--local-steps", "5", "--iterations", "60",
                              "--hidden", "64", "--lr", "0.1", "--log", place("log"), "--quiet", "--threads", "1"});
@@ -146,7 +146,7 @@ TEST_F(TrainMlp, AveragesOfGradientsAreEvaluatedByCalibratedStatisticsWhereAsked
 }
 
 // Every evaluation is a multiple of --eval-every. The first one with the score, or the last step, ends the run.
-TEST_F(TrainMlp, EndsAtTheFirstEvaluationThatReachesTheScore) {
+TEST_F(TrainMlp, EndsAtTheFirstEvaluationThatReachesTheScoreSlow) {
   struct Way {
     std::string target;
     std::vector<std::string> flags;

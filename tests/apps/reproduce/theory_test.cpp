@@ -48,7 +48,7 @@ TEST(TernGradLemma1, HoldsAtTheStartAndBeyondTheMinimumSlow) {
 }
 
 // IST's Properties 1 and 2, of the partition that `--method ist` draws.
-TEST(IstProperties, SubnetsAreUnbiasedMasksWithTheirVariance) {
+TEST(IstProperties, SubnetsAreUnbiasedMasksWithTheirVarianceSlow) {
   for (const int workers : {2, 4, 8})
     for (const MaskSample& mask : sample_masks(workers, 500, 1)) {
       SCOPED_TRACE(mask.tensor + ", " + std::to_string(workers) + " workers");

@@ -239,7 +239,7 @@ TEST(IndependentSubnets, TrainTheSameHoweverOftenTheWholeModelIsLookedAt) {
 /// The change that a round adds to a weight, on any rank.
 float change(float w) { return 0.1f * std::sin(100 * w); }
 
-TEST(IndependentSubnets, BringCodedChangesHomeWithoutBias) {
+TEST(IndependentSubnets, BringCodedChangesHomeWithoutBiasSlow) {
   constexpr int kRuns = 2000;
   for (const auto exchange : {SubnetExchange::coordinator, SubnetExchange::peer}) {
     std::map<std::string, std::vector<double>> sums, exact;

@@ -1,16 +1,18 @@
-#pragma once
+#include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tern/autograd/functional.h"
+#include "tern/data/generated.h"
 #include "tern/data/loader.h"
 #include "tern/layers/linear.h"
 #include "tern/optim/adam.h"
 
 namespace tern {
+namespace {
 
 /// Trains a linear classifier for three epochs on `train`. Returns the share of `test` that it classifies correctly.
-inline double linear_accuracy(const ImageDataset& train, const ImageDataset& test) {
+double linear_accuracy(const ImageDataset& train, const ImageDataset& test) {
   const int64_t classes = train.spec().classes;
   Linear classifier({.in = train.spec().numel(), .out = classes});
   classifier.initialize(1);
@@ -33,7 +35,28 @@ inline double linear_accuracy(const ImageDataset& train, const ImageDataset& tes
       right += std::max_element(row, row + classes) - row == (*batch)["label"].data<int64_t>()[i];
     }
   }
-  return static_cast<double>(right) / static_cast<double>(test.size());
+  const double accuracy = static_cast<double>(right) / static_cast<double>(test.size());
+  testing::Test::RecordProperty("accuracy", std::to_string(accuracy));
+  return accuracy;
 }
 
+// A linear classifier learns a part of each task, and a network has more to learn.
+
+TEST(DigitsSlow, AreBeyondALinearClassifier) {
+  const double accuracy = linear_accuracy(make_digits(1, Split::train), make_digits(1, Split::test));
+  EXPECT_GT(accuracy, 0.70);
+  EXPECT_LT(accuracy, 0.92);
+}
+
+TEST(ShapesSlow, AreBeyondALinearClassifier) {
+  EXPECT_LT(linear_accuracy(Shapes(1, Split::train, 32), Shapes(1, Split::test, 32)), 0.3);
+}
+
+TEST(TonesSlow, AreBeyondALinearClassifier) {
+  const double accuracy = linear_accuracy(make_tones(1, Split::train), make_tones(1, Split::test));
+  EXPECT_GT(accuracy, 0.30);
+  EXPECT_LT(accuracy, 0.85);
+}
+
+}  // namespace
 }  // namespace tern
