@@ -14,8 +14,10 @@ function(tern_examples_test way target tests)
 endfunction()
 # Without optimisation, the examples compile in half of the time. The library that they link has it.
 tern_examples_test(find_package examples . -DCMAKE_PREFIX_PATH=${examples}/prefix -DCMAKE_CXX_FLAGS_RELEASE=-O0)
-# This test compiles tern again. To be quick, it compiles only the reference kernels, without optimisation.
+# This test compiles tern again. To be quick, it compiles only the layers and what is below them, with the reference
+# kernels, and without optimisation.
 tern_examples_test(add_subdirectory own_layer ^own_layer$ -DTERN_SOURCE=${PROJECT_SOURCE_DIR} -DTERN_CPU=OFF
+  -DTERN_LIBRARY=tern::layers
   -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DCMAKE_CXX_FLAGS_RELEASE=-O0)
 
 # The installed programs and pages.

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "tern/apps/advise/forecast.h"
+
+namespace tern::advise {
+
+/// How a way to train converges, beside float gradients in every step.
+struct Convergence {
+  double steps = 1;  ///< to 98 % of the last accuracy of floats, divided by the steps that floats need
+  double lost = 0;   ///< points of accuracy at the end; below 0 if it is better
+
+  /// Whether it ends within 0.3 points of floats.
+  bool keeps_accuracy() const { return lost <= 0.3; }
+};
+
+/// What `reproduce grid` measured for LeNet on MNIST, with 4 workers and 10 local steps (docs/distributed.md, "Methods
+/// for slow networks"). nullopt if the grid has no such run; a method with local steps has one for 10 steps.
+std::optional<Convergence> measured_convergence(const Way& way, int64_t local_steps);
+
+}  // namespace tern::advise
