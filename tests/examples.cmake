@@ -10,7 +10,7 @@ function(tern_examples_test way target tests)
     --build-generator ${CMAKE_GENERATOR} --build-target ${target}
     --build-options -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
       -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} ${ARGN}
-    --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure -R ${tests})
+    --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure -j 2 -R ${tests})
 endfunction()
 # Without optimisation, the examples compile in half of the time. The library that they link has it.
 tern_examples_test(find_package examples . -DCMAKE_PREFIX_PATH=${examples}/prefix -DCMAKE_CXX_FLAGS_RELEASE=-O0)

@@ -89,7 +89,7 @@ std::vector<double> drift(int ranks, bool forget, const std::vector<uint32_t>& m
 
 // 1-bit SGD's second stage. With a residual of its own, what the owner of a shard leaves out of a mean comes later, so
 // that the error of all steps together stays that of a few steps. Without it, it grows as the square root of the steps.
-TEST(ExchangeStatistics, AShardsOwnResidualBoundsTheErrorOfManySteps) {
+TEST(ExchangeStatistics, AShardsOwnResidualBoundsTheErrorOfManyStepsSlow) {
   const std::vector<double> kept = drift(4, false, {25, 400}), forgotten = drift(4, true, {25, 400});
   EXPECT_LT(kept[1], 1.5 * kept[0]);
   EXPECT_GT(forgotten[1], 3 * forgotten[0]);

@@ -155,7 +155,7 @@ struct Case {
 constexpr Case kCases[] = {
     {18, SubnetScope::filters}, {50, SubnetScope::filters}, {18, SubnetScope::blocks}, {50, SubnetScope::blocks}};
 
-TEST(SubnetsByHand, ComputeWhatTheWholeNetworkComputesWithoutTheRest) {
+TEST(SubnetsByHand, ComputeWhatTheWholeNetworkComputesWithoutTheRestSlow) {
   for (const auto& [depth, scope] : kCases) {
     const auto numbers = make(small(depth)), whole = make(small(depth), DType::f64);
     const SubnetParts parts = draw_subnets(SubnetCuts(numbers->subnet_plan(scope), *numbers), 2, 1, 0);

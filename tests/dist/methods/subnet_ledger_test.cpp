@@ -50,7 +50,7 @@ void measure(SubnetExchange exchange, int ranks, int64_t local_steps, Measured& 
   });
 }
 
-TEST(SubnetLedger, HoldsThePapersFiguresForFigure2) {
+TEST(SubnetLedger, HoldsThePapersFiguresForFigure2Slow) {
   struct Expected {
     int64_t ranks;
     double floats, flops;  // per step, the exact values of ist_costs_test.cpp

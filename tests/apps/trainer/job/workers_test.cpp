@@ -73,7 +73,7 @@ TEST_F(TrainLenetWorkers, FloatsOverAnyNumberAreOneProcessWithTheWholeBatch) {
   }
 }
 
-TEST_F(TrainLenetWorkers, BatchSizesMeanTheSameWithEveryMethod) {
+TEST_F(TrainLenetWorkers, BatchSizesMeanTheSameWithEveryMethodSlow) {
   const std::pair<Arguments, const char*> methods[] = {
       {{}, "batch 16 (8 a worker, 16 an update)"},
       {{"--method", "local-sgd"}, "batch 16 (8 a worker, 8 an update)"},
@@ -449,7 +449,7 @@ TEST_F(TrainLenetWorkers, RefusesPartsThatDoNotBelongTogether) {
       << swapped.err;
 }
 
-TEST_F(TrainLenetWorkers, DilocoWithARateOfOneAndNoMomentumIsLocalSgd) {
+TEST_F(TrainLenetWorkers, DilocoWithARateOfOneAndNoMomentumIsLocalSgdSlow) {
   const auto losses = [&](const Arguments& method) {
     std::filesystem::remove(place("train.jsonl"));
     return train(workers(4, joined(method, {"--local-steps", "4", "--iterations", "10", "--save", place("model")})));
