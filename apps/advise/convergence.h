@@ -6,13 +6,15 @@
 
 namespace tern::advise {
 
+inline constexpr double kTarget = 0.98;  ///< of the last accuracy of floats
+inline constexpr double kLosable = 0.3;  ///< points of accuracy that a way may lose to floats
+
 /// How a way to train converges, beside float gradients in every step.
 struct Convergence {
-  double steps = 1;  ///< to 98 % of the last accuracy of floats, divided by the steps that floats need
+  double steps = 1;  ///< to `kTarget`, divided by the steps that floats need
   double lost = 0;   ///< points of accuracy at the end; below 0 if it is better
 
-  /// Whether it ends within 0.3 points of floats.
-  bool keeps_accuracy() const { return lost <= 0.3; }
+  bool keeps_accuracy() const { return lost <= kLosable; }
 };
 
 /// What `reproduce grid` measured for LeNet on MNIST with 4 workers, 10 local steps and one seed (docs/distributed.md,

@@ -207,10 +207,11 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
                                  link_text(options.link), slower_copying(options.link, measured));
   text += measured_text(options, measured) + '\n';
   text += table(options.all ? forecasts : fastest(forecasts), options);
-  text +=
-      "steps x: the steps to 98 % of the accuracy of floats, over the steps of floats, as `reproduce grid` measured "
-      "them\n"
-      "for LeNet on MNIST with 4 workers; -: not measured.\n";
+  text += fmt::format(
+      "steps x: the steps to {:.0f} % of the accuracy of floats, over the steps of floats, "
+      "as `reproduce grid` measured them\n"
+      "for LeNet on MNIST with 4 workers; -: not measured.\n",
+      100 * kTarget);
   if (!options.all) text += "Each method and codec has one row, its fastest exchange; --all shows the others.\n";
   text += '\n' + verdict(forecasts);
   const Forecast& best = forecasts.front();
@@ -220,8 +221,8 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
     text += fmt::format("fastest that averages gradients in every step: {}\n  {}\n", name_of(averaged->way),
                         training_command(variant, options, averaged->way));
   const Forecast& accurate = soonest(forecasts, options.local_steps);
-  text += fmt::format("soonest at 98 % of the accuracy of floats, by steps x, without losing 0.3 points: {}\n  {}\n",
-                      name_of(accurate.way), training_command(variant, options, accurate.way));
+  text += fmt::format("soonest at {:.0f} % of the accuracy of floats, by steps x, without losing {} points: {}\n  {}\n",
+                      100 * kTarget, kLosable, name_of(accurate.way), training_command(variant, options, accurate.way));
   if (options.workers > kMaxRanks)
     text += fmt::format("(a job has {} ranks at most today; these times are for more ranks)\n", kMaxRanks);
   text += scale_table(scale, static_cast<double>(images));

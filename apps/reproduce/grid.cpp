@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "tern/apps/advise/convergence.h"
 #include "tern/apps/reproduce/codec_comparison.h"
 #include "tern/apps/reproduce/engine/data_choice.h"
 #include "tern/apps/reproduce/engine/text.h"
@@ -17,6 +18,7 @@ namespace tern::reproduce {
 namespace {
 
 using namespace trainer;
+using advise::kLosable, advise::kTarget;
 
 /// A row of the grid: a way to train together.
 struct GridMethod {
@@ -105,8 +107,6 @@ GridNetwork airbench_network(const DataChoice& data, bool quick) {
 constexpr const char *kLinks[] = {"10gbit", "1gbit", "100mbit", "10mbit"}, *kCheckedLinks[] = {"100mbit", "10mbit"};
 constexpr const char* kCheckedMethods[] = {"bf16", "ternary", "sparseloco"};
 constexpr int64_t kTimedWorkers = 2;  ///< one for each of two cores
-constexpr double kLosable = 0.3;      ///< points of accuracy that a method may lose to the float ring
-constexpr double kTarget = 0.98;      ///< of the float ring's last accuracy
 
 double bytes_per_second(const char* link) { return parse_link(std::string("rate=") + link).bytes_per_second; }
 

@@ -40,21 +40,13 @@ double linear_accuracy(const ImageDataset& train, const ImageDataset& test) {
   return accuracy;
 }
 
-// A linear classifier learns a part of each task, and a network has more to learn.
-
-TEST(DigitsSlow, AreBeyondALinearClassifier) {
-  const double accuracy = linear_accuracy(make_digits(1, Split::train), make_digits(1, Split::test));
-  EXPECT_GT(accuracy, 0.70);
-  EXPECT_LT(accuracy, 0.92);
-}
-
 TEST(ShapesSlow, AreBeyondALinearClassifier) {
   EXPECT_LT(linear_accuracy(Shapes(1, Split::train, 32), Shapes(1, Split::test, 32)), 0.3);
 }
 
 TEST(TonesSlow, AreBeyondALinearClassifier) {
   const double accuracy = linear_accuracy(make_tones(1, Split::train), make_tones(1, Split::test));
-  EXPECT_GT(accuracy, 0.30);
+  EXPECT_GT(accuracy, 0.30);  // a linear classifier learns a part of the task
   EXPECT_LT(accuracy, 0.85);
 }
 
