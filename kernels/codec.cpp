@@ -34,6 +34,14 @@ int64_t units_until(const DecodedGradient& gradient, int64_t bucket) {
 
 }  // namespace
 
+void check_add_residual(const Tensor& gradient, const Tensor& residual, const Tensor& whole) {
+  const char* const operation = "add_residual";
+  check_gradient(operation, gradient, gradient.device());
+  for (const Tensor* const other : {&residual, &whole})
+    check_part(operation, other == &whole ? "sums" : "residuals", *other, DType::f32, gradient.shape(),
+               gradient.device());
+}
+
 void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
   const char* const operation = "gradient_statistics";
   check_bucket(operation, bucket);

@@ -31,20 +31,23 @@ std::vector<uint32_t> largest_places(std::span<const uint32_t> magnitudes, int64
     std::vector<uint32_t> order = maxima;
     least = kth_largest(order, k);
   }
-  std::vector<uint32_t> places, found;
+  std::vector<uint32_t> places;
   for (size_t r = 0; r < runs; ++r) {
     if (maxima[r] < least) continue;
     for (size_t i = kRun * r; i < std::min(kRun * (r + 1), n); ++i)
-      if (magnitudes[i] >= least) {
-        places.push_back(static_cast<uint32_t>(i));
-        found.push_back(magnitudes[i]);
-      }
+      if (magnitudes[i] >= least) places.push_back(static_cast<uint32_t>(i));
   }
+  keep_largest(places, magnitudes, k);
+  return places;
+}
+
+void keep_largest(std::vector<uint32_t>& places, std::span<const uint32_t> magnitudes, int64_t k) {
+  std::vector<uint32_t> found;
+  for (const uint32_t i : places) found.push_back(magnitudes[i]);
   const uint32_t smallest = kth_largest(found, k);
-  int64_t equals = k - std::ranges::count_if(found, [=](uint32_t m) { return m > smallest; });
+  int64_t equals = k - std::count_if(found.begin(), found.begin() + k, [=](uint32_t m) { return m > smallest; });
   std::erase_if(places,
                 [&](uint32_t i) { return magnitudes[i] < smallest || (magnitudes[i] == smallest && equals-- <= 0); });
-  return places;
 }
 
 }  // namespace tern::kernels

@@ -82,7 +82,7 @@ void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code) {
   if (layout.coded_values) check_rest(layout.values_at(), layout.bytes(), 2 * layout.kept(), "values");
 }
 
-void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float* y) {
+void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y) {
   const char* const operation = "topk_block_decode_add";
   const ValueTable table = table_of(layout, code);
   const BlockGrid& grid = layout.grid;
@@ -100,7 +100,7 @@ void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t 
             " after ", last, ", expected rising ones below ", elements);
       check(magnitude_bits(value) < kInfinityBits, operation, ": a message holds a value that is not finite");
       at[i] = place / width * grid.columns + place % width;
-      values[i] = value;
+      values[i] = factor * value;
       last = place;
     }
     // Additions of their own, because many of them can then wait for memory at the same time.

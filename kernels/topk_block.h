@@ -72,11 +72,12 @@ class TopKBlockLayout {
 inline constinit Kernel<void(const Tensor& g, const TopKBlockOptions&, Tensor& codes, Tensor& broken)>
     topk_block_encode{"topk_block_encode"};
 
-/// sum [f32, row-major] += each message, one after another, in f32. messages: u8 [messages, bytes]. In each message,
-/// the code begins at byte `codes_at`. A message is wrong if a place lies outside its block or does not rise, or if a
-/// value is not finite. The CPU throws then; other devices leave out places outside their block and check nothing else,
-/// because the sender checked its message.
-inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, const TopKBlockOptions&, Tensor& sum)>
+/// sum [f32, row-major] += factor · each message, one after another, in f32 without fused multiply-add. messages: u8
+/// [messages, bytes]. In each message, the code begins at byte `codes_at`. A message is wrong if a place lies outside
+/// its block or does not rise, or if a value is not finite. The CPU throws then; other devices leave out places outside
+/// their block and check nothing else, because the sender checked its message.
+inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, const TopKBlockOptions&, float factor,
+                             Tensor& sum)>
     topk_block_decode_add{"topk_block_decode_add"};
 
 /// These throw an error that names the operation if the arguments do not fit each other.

@@ -115,7 +115,7 @@ constexpr KeptElement kept_element(const TopKBlockLayout& layout, const uint8_t*
 /// Checks what no block of a code holds: the table, and the bits that fill the last bytes of places and values. Throws
 /// if they are wrong.
 void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code);
-/// y += one block of a code, on the CPU. Throws if the block is wrong.
-void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float* y);
+/// y += factor · one block of a code, on the CPU. Throws if the block is wrong.
+void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y);
 
 }  // namespace tern::kernels

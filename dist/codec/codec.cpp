@@ -4,6 +4,7 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/bytes.h"
+#include "tern/kernels/elementwise.h"
 
 namespace tern {
 namespace {
@@ -58,6 +59,16 @@ double GradientCodec::omega(const GradientTag&, const Tensor&) const { return 0;
 void GradientCodec::load_state(const StateDict& state) {
   check_input(state.size() == 0, "codec ", spec(), " keeps no state; the checkpoint holds ", state.size(),
               " tensors of it");
+}
+
+void MessageCodec::subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const {
+  std::vector<Tensor> decoded;
+  for (const Tensor& tensor : from) decoded.push_back(Tensor::zeros(tensor.shape(), tensor.options()));
+  decode_add(message.reshape({1, message.numel()}), shared, decoded);
+  for (size_t i = 0; i < from.size(); ++i) {
+    Tensor left = from[i];
+    kernels::subtract(left, decoded[i], left);
+  }
 }
 
 void WholeMessageCodec::append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) {

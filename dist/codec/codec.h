@@ -162,6 +162,9 @@ class MessageCodec {
   /// for example if a scaler is negative or not finite; some elements of the sums may have changed then. Other devices
   /// do not check this, because the sender did.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
+  /// from[i] -= gradient i of `message`, u8 [bytes]: what the message leaves out of `from`. Unless a codec overrides
+  /// it, this decodes the message into new tensors.
+  virtual void subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const;
 };
 
 /// A codec without scalers that is written as a MessageCodec. The message of one gradient is a whole message with

@@ -4,6 +4,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/bytes.h"
+#include "tern/kernels/codec.h"
 #include "tern/kernels/elementwise.h"
 
 namespace tern {
@@ -37,17 +38,15 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
     FusedGradients whole;
-    std::vector<Tensor> sent;
+    std::vector<Tensor> residuals;  // the same memory
     for (const auto& [tag, gradient] : message) {
-      whole.push_back({tag, corrected(tag, gradient)});
-      sent.push_back(Tensor::zeros(gradient.shape(), gradient.options()));
+      residuals.push_back(corrected(tag, gradient));
+      whole.push_back({tag, residuals.back()});
     }
     const Tensor bytes = inner_->messages()->encode(whole, shared);
-    inner_->messages()->decode_add(bytes.reshape({1, bytes.numel()}), shared, sent);
-    for (size_t i = 0; i < whole.size(); ++i) {
-      kernels::subtract(whole[i].gradient, sent[i], whole[i].gradient);
-      if (whole[i].gradient.numel() != 0) keep(whole[i].tag, std::move(whole[i].gradient));
-    }
+    inner_->messages()->subtract(bytes, shared, residuals);
+    for (size_t i = 0; i < whole.size(); ++i)
+      if (residuals[i].numel() != 0) keep(whole[i].tag, std::move(residuals[i]));
     return bytes;
   }
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
@@ -57,20 +56,14 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }
   Tensor corrected(const GradientTag& tag, const Tensor& gradient) const override {
-    Tensor whole = gradient.clone();
     const auto residual = residuals_.find(tag.name);
-    if (residual == residuals_.end()) return whole;
+    if (residual == residuals_.end()) return gradient.clone();
     const Tensor& found = residual->second;
     check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
                 "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
                 ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
-    Tensor left = found.to(gradient.device());
-    if (decay_ != 1) {
-      const Tensor kept = left;
-      left = Tensor::empty_like(kept);
-      kernels::scale(kept, decay_, left);
-    }
-    kernels::accumulate(left, whole);
+    Tensor whole = Tensor::empty_like(gradient);
+    kernels::add_residual(gradient, found.to(gradient.device()), decay_, whole);
     return whole;
   }
   void keep(const GradientTag& tag, Tensor residual) override { residuals_[tag.name] = std::move(residual); }

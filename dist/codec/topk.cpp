@@ -101,16 +101,23 @@ class BlockTopK final : public WholeMessageCodec {
     return coded;
   }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
+    add_scaled(messages, 1, sums);
+  }
+  /// Only the elements that the message holds change.
+  void subtract(const Tensor& message, const Tensor& /*shared*/, std::span<const Tensor> from) const override {
+    add_scaled(message.reshape({1, message.numel()}), -1, from);
+  }
+
+ private:
+  void add_scaled(const Tensor& messages, float factor, std::span<const Tensor> sums) const {
     int64_t bytes = 0, at = 0;
     for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
     check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
     for (Tensor sum : sums) {
-      kernels::topk_block_decode_add(messages, at, options_, sum);
+      kernels::topk_block_decode_add(messages, at, options_, factor, sum);
       at += most_bytes(sum.shape());
     }
   }
-
- private:
   [[noreturn]] void refuse(const TaggedGradient& tensor) const {
     finite_statistics(tensor.tag, tensor.gradient, 0);  // throws if an element is NaN or infinite
     fail_input({"codec ", spec(), ", tensor '", tensor.tag.name,

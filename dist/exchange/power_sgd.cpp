@@ -134,8 +134,8 @@ class PowerSgd final : public Exchange {
       round.matrices.emplace_back();
       if (tag.key.step < options_.start || !sides.is_sent_as_product(options_.rank)) continue;
       Kept& kept = kept_of(tag, gradient, sides);
-      Tensor m = gradient.clone();
-      kernels::accumulate(kept.error, m);
+      Tensor m = Tensor::empty_like(gradient);
+      kernels::add(gradient, kept.error, m);
       round.matrices.back() = m.reshape({sides.n0, sides.n1});
       narrow[i].gradient = product(round.matrices.back(), kept.q, {}, {sides.n0, options_.rank});
     }
@@ -170,9 +170,8 @@ class PowerSgd final : public Exchange {
       const auto& [tag, gradient] = round.message[i];
       results[i] = product(results[i], q[matrix], {.transpose_b = true}, round.matrices[i].shape());
       Kept& kept = kept_.at(tag.name);
-      Tensor error = Tensor::empty_like(results[i]);
-      kernels::subtract(round.matrices[i], results[i], error);
-      kept.error = error.reshape(gradient.shape());
+      kernels::subtract(round.matrices[i], results[i], round.matrices[i]);
+      kept.error = round.matrices[i].reshape(gradient.shape());
       results[i] = results[i].reshape(gradient.shape());
       keep_factor(kept, q[matrix++]);
     }

@@ -1,10 +1,13 @@
 #include "tern/kernels/topk_block.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include "tern/core/parallel.h"
+#include "tern/kernels/cpu/simd/kernels.h"
+#include "tern/kernels/cpu/vector.h"
 #include "tern/kernels/provide.h"
 #include "tern/kernels/topk_block_arithmetic.h"
 
@@ -37,22 +40,84 @@ class FieldWriter {
   int count_ = 0;
 };
 
+/// Finds the largest elements of blocks, one block after another.
+class LargestOfBlock {
+ public:
+  /// The places of the k elements of largest magnitude, as `largest_places` has them, until the next call.
+  const std::vector<uint32_t>& operator()(const BlockGrid& grid, const float* g, int64_t block, int64_t k) {
+    const int64_t n = grid.elements(block), whole = (n + kSet * 2 - 1) / (kSet * 2) * (kSet * 2);
+    magnitudes_.resize(static_cast<size_t>(whole));
+    std::fill(magnitudes_.begin() + n, magnitudes_.end(), 0u);
+    load(grid, g, block);
+    masks_.resize(static_cast<size_t>(whole / simd::kGroup));
+    simd::kernels().codec->at_least(magnitudes_.data(), whole, reached_by(k), masks_.data());
+    if (n < whole) masks_.back() &= (1u << n % simd::kGroup) - 1;
+    places_.clear();
+    for (size_t word = 0; word < masks_.size(); ++word)
+      for (uint32_t left = masks_[word]; left != 0; left &= left - 1)
+        places_.push_back(static_cast<uint32_t>(word * simd::kGroup) + static_cast<uint32_t>(std::countr_zero(left)));
+    keep_largest(places_, magnitudes_, k);
+    return places_;
+  }
+
+ private:
+  static constexpr int64_t kSet = 16;
+  static_assert(2 * kSet == simd::kGroup);
+
+  /// Reads the block, and prefetches the next one: the processor does not see that a tile's rows will go on.
+  void load(const BlockGrid& grid, const float* g, int64_t block) {
+    vectorized([n = grid.elements(block), width = grid.width(block), columns = grid.columns,
+                from = g + grid.at(block, 0), to = magnitudes_.data()] {
+      for (int64_t i = 0, row = 0; i < n; i += width, row += columns) {
+        for (int64_t j = 0; j < width; j += 16) __builtin_prefetch(from + row + width + j);
+#pragma omp simd
+        for (int64_t j = 0; j < width; ++j) to[i + j] = magnitude_bits(from[row + j]);
+      }
+    });
+  }
+
+  /// A magnitude that at least k elements reach, not much below the k-th largest: the elements are in sets of kSet, and
+  /// the largest of each of k sets reaches it.
+  uint32_t reached_by(int64_t k) {
+    constexpr uint32_t kLastBit = 1u << 18;  // with 8 bits of the exponent and 5 more
+    const int64_t sets = std::ssize(magnitudes_) / kSet;
+    if (k > sets) return 0;
+    maxima_.resize(static_cast<size_t>(sets));
+    uint32_t reached = 0;
+    vectorized([sets, k, from = magnitudes_.data(), maxima = maxima_.data(), to = &reached] {
+      std::copy_n(from, sets, maxima);
+      for (int64_t row = 1; row < kSet; ++row) {
+#pragma omp simd
+        for (int64_t i = 0; i < sets; ++i) maxima[i] = std::max(maxima[i], from[row * sets + i]);
+      }
+      uint32_t least = 0;
+      for (uint32_t bit = 1u << 30; bit >= kLastBit; bit >>= 1) {
+        const auto next = static_cast<int32_t>(least | bit);
+        int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+        for (int64_t i = 0; i < sets; ++i) count += static_cast<int32_t>(maxima[i]) >= next ? 1 : 0;
+        if (count >= k) least |= bit;
+      }
+      *to = least;
+    });
+    return reached;
+  }
+
+  std::vector<uint32_t> magnitudes_, maxima_, masks_, places_;
+};
+
 /// Writes the places and values of the kept elements of all blocks.
 void choose(const TopKBlockLayout& layout, const float* g, uint32_t* places, float* values) {
   const BlockGrid& grid = layout.grid;
   parallel_for(0, grid.count(), kBlocks, [&](int64_t begin, int64_t end) {
-    std::vector<uint32_t> magnitudes;
+    LargestOfBlock largest;
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t n = grid.elements(block), width = grid.width(block);
-      magnitudes.resize(static_cast<size_t>(n));
-      for (int64_t i = 0; i < n; i += width) {
-        const float* const row = g + grid.at(block, i);
-        std::transform(row, row + width, magnitudes.begin() + i, magnitude_bits);
-      }
+      const float* const first = g + grid.at(block, 0);
+      const auto width = static_cast<uint32_t>(grid.width(block));
       int64_t next = layout.kept_before(block);
-      for (const uint32_t place : largest_places(magnitudes, layout.kept(block))) {
+      for (const uint32_t place : largest(grid, g, block, layout.kept(block))) {
         places[next] = place;
-        values[next++] = g[grid.at(block, place)];
+        values[next++] = first[place / width * grid.columns + place % width];
       }
     }
   });
@@ -93,7 +158,8 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
   codes_of_values.finish();
 }
 
-void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, Tensor& sum) {
+void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, float factor,
+                           Tensor& sum) {
   const TopKBlockLayout layout(sum.shape(), options);
   check_topk_block_decode(messages, codes_at, layout, sum);
   const uint8_t* const codes = messages.data<uint8_t>() + codes_at;
@@ -102,7 +168,7 @@ void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKB
   parallel_for(0, layout.grid.count(), 8 * kBlocks, [&](int64_t begin, int64_t end) {
     for (int64_t message = 0; message < messages.size(0); ++message)
       for (int64_t block = begin; block < end; ++block)
-        topk_block_add(layout, codes + message * messages.size(1), block, sum.data<float>());
+        topk_block_add(layout, codes + message * messages.size(1), block, factor, sum.data<float>());
   });
 }
 

@@ -173,7 +173,7 @@ __global__ void pack_kernel(const __grid_constant__ TopKBlockLayout layout, cons
 /// Each CUDA block adds one block of the grid. `codes` is the code in the first message. That of each next message lies
 /// `step` bytes further.
 __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t step,
-                              const __grid_constant__ TopKBlockLayout layout, float* sum) {
+                              const __grid_constant__ TopKBlockLayout layout, float factor, float* sum) {
   const int64_t block = blockIdx.x, elements = layout.grid.elements(block);
   for (int64_t message = 0; message < messages; ++message, codes += step) {
     ValueTable table;
@@ -184,7 +184,7 @@ __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t st
     }
     for (int64_t i = threadIdx.x; i < layout.kept(block); i += kThreads) {
       const KeptElement kept = kept_element(layout, codes, table, block, i);
-      if (kept.place < elements) sum[layout.grid.at(block, kept.place)] += kept.value;
+      if (kept.place < elements) sum[layout.grid.at(block, kept.place)] += factor * kept.value;
     }
     __syncthreads();
   }
@@ -216,12 +216,13 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
          static_cast<const uint8_t*>(value_codes.data<uint8_t>()), bytes);
 }
 
-void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, Tensor& sum) {
+void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, float factor,
+                           Tensor& sum) {
   const TopKBlockLayout layout(sum.shape(), options);
   check_topk_block_decode(messages, codes_at, layout, sum);
   launch("topk_block_decode_add", sum.device(), grid_of(layout), decode_kernel,
          static_cast<const uint8_t*>(messages.data<uint8_t>() + codes_at), messages.size(0), messages.size(1), layout,
-         sum.data<float>());
+         factor, sum.data<float>());
 }
 
 }  // namespace

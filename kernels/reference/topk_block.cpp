@@ -68,14 +68,15 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
   write_bits(value_bits, next);
 }
 
-void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, Tensor& sum) {
+void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, float factor,
+                           Tensor& sum) {
   const TopKBlockLayout layout(sum.shape(), options);
   check_topk_block_decode(messages, codes_at, layout, sum);
   for (int64_t message = 0; message < messages.size(0); ++message) {
     const uint8_t* const code = messages.data<uint8_t>() + message * messages.size(1) + codes_at;
     check_topk_block_code(layout, code);
     for (int64_t block = 0; block < layout.grid.count(); ++block)
-      topk_block_add(layout, code, block, sum.data<float>());
+      topk_block_add(layout, code, block, factor, sum.data<float>());
   }
 }
 

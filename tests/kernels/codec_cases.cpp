@@ -191,7 +191,7 @@ void run_topk_block_encode(Run& run, const TopKBlockCase& c) {
 }
 
 /// Three messages. Their codes start behind an odd number of other bytes.
-void run_topk_block_decode(Run& run, const TopKBlockCase& c) {
+void run_topk_block_decode(Run& run, const TopKBlockCase& c, float factor) {
   constexpr int64_t kRanks = 3, kAt = 5;
   const int64_t bytes = kAt + TopKBlockLayout(c.shape, c.options).bytes() + 1;
   Tensor messages = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
@@ -200,7 +200,12 @@ void run_topk_block_decode(Run& run, const TopKBlockCase& c) {
     Tensor broken = Tensor::zeros({1}, {.dtype = DType::u8});
     topk_block_encode.on(Target::reference)(with_ties(run, c.shape), c.options, codes, broken);
   }
-  run(topk_block_decode_add, messages.to(run.device()), kAt, c.options, run.changed(run.input(c.shape).to(DType::f32)));
+  run(topk_block_decode_add, messages.to(run.device()), kAt, c.options, factor,
+      run.changed(run.input(c.shape).to(DType::f32)));
+}
+
+void run_add_residual(Run& run, int64_t n, double decay) {
+  run(add_residual, gradient(run, n), gradient(run, n), decay, run.output_as(DType::f32, {n}));
 }
 
 }  // namespace
@@ -227,8 +232,13 @@ void add_codec_cases(ParityTable& table) {
     }
   for (const TopKBlockCase& c : kTopKBlockCases) {
     table.push_back({&topk_block_encode, c.name, [=](Run& run) { run_topk_block_encode(run, c); }, exact});
-    table.push_back({&topk_block_decode_add, c.name, [=](Run& run) { run_topk_block_decode(run, c); }, exact});
+    for (const float factor : {1.0f, -1.0f, 0.3f})
+      table.push_back(
+          {&topk_block_decode_add, c.name, [=](Run& run) { run_topk_block_decode(run, c, factor); }, exact});
   }
+  for (const int64_t n : {0, 1, 37, 70'001})
+    for (const double decay : {1.0, 0.95})
+      table.push_back({&add_residual, "gradient", [=](Run& run) { run_add_residual(run, n, decay); }, exact});
   for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
     for (const int64_t n : {0, 1, 37, 70'001}) {
       const char* const name = format == ShortFloat::half ? "half" : "bfloat16";

@@ -137,6 +137,18 @@ void dequantize_add(const uint32_t* planes, int bits, const float* units, float*
   dequantize_add_bits<Isa, 0>(planes, bits, units, y);
 }
 
+template <class Isa>
+void at_least(const uint32_t* magnitudes, int64_t count, uint32_t least, uint32_t* masks) {
+  using Words = Vector<uint32_t, Isa::kWidth>;
+  for (int64_t group = 0; group < count / kGroup; ++group) {
+    uint32_t below = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth)
+      below |= Isa::top_bits(load<Words>(magnitudes + group * kGroup + i) - least) << i;
+    masks[group] = ~below;
+  }
+}
+
 /// Combines lanes in halves with `join`: first whole vectors, then the lanes of the last one.
 template <class V, int kCount, class Join>
 inline auto fold(V (&lanes)[kCount], Join join) {
@@ -364,6 +376,7 @@ template <class Isa>
 constexpr CodecLoops make_codec_loops() {
   return {.quantize = quantize<Isa>,
           .dequantize_add = dequantize_add<Isa>,
+          .at_least = at_least<Isa>,
           .statistics = statistics<Isa>,
           .rotate = rotate<Isa>,
           .nearest_levels = nearest_levels<Isa>,

@@ -216,6 +216,33 @@ TEST_P(CodecConformance, TakesAMillionElements) {
   EXPECT_TRUE(std::isfinite(squared_norm(through(*each, g))));
 }
 
+TEST(MessageCodec, SubtractsWhatItDecodes) {
+  const Shape shapes[] = {{100, 10}, {0}, {33}};
+  int codecs = 0;
+  for (const std::string& spec : specs()) {
+    const auto codec = make_codec(spec);
+    MessageCodec* const messages = codec->messages();
+    if (messages == nullptr) continue;
+    ++codecs;
+    FusedGradients message;
+    std::vector<Tensor> decoded, left;
+    for (uint32_t i = 0; i < 3; ++i) {
+      message.push_back({{std::to_string(i), tag().key}, gaussian(shapes[i], i)});
+      decoded.push_back(Tensor::zeros(shapes[i]));
+      left.push_back(gaussian(shapes[i], 7 + i));
+    }
+    const Tensor bytes = messages->encode(message, {});
+    messages->decode_add(bytes.reshape({1, bytes.numel()}), {}, decoded);
+    messages->subtract(bytes, {}, left);
+    for (uint32_t i = 0; i < 3; ++i) {
+      std::vector<float> expected = gaussian(shapes[i], 7 + i).to_vector<float>();
+      for (size_t e = 0; e < expected.size(); ++e) expected[e] -= decoded[i].span<float>()[e];
+      EXPECT_EQ(left[i].to_vector<float>(), expected) << spec;
+    }
+  }
+  EXPECT_GE(codecs, 10);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CodecConformance, testing::ValuesIn(specs()), [](const auto& parameter) {
   std::string name = parameter.param;
   std::ranges::replace_if(
