@@ -216,13 +216,19 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
   text += '\n' + verdict(forecasts);
   const Forecast& best = forecasts.front();
   const Forecast* averaged = first(forecasts, [](const Way& way) { return way.averages_every_step(); });
-  text += fmt::format("\nfastest: {}\n  {}\n", name_of(best.way), training_command(variant, options, best.way));
-  if (averaged != &best)
-    text += fmt::format("fastest that averages gradients in every step: {}\n  {}\n", name_of(averaged->way),
-                        training_command(variant, options, averaged->way));
   const Forecast& accurate = soonest(forecasts, options.local_steps);
-  text += fmt::format("soonest at {:.0f} % of the accuracy of floats, by steps x, without losing {} points: {}\n  {}\n",
-                      100 * kTarget, kLosable, name_of(accurate.way), training_command(variant, options, accurate.way));
+  const auto recommend = [&](const std::string& as, const Forecast& forecast) {
+    text += fmt::format("{}: {}\n  {}\n", as, name_of(forecast.way), training_command(variant, options, forecast.way));
+  };
+  text += '\n';
+  recommend("fastest", best);
+  if (averaged != &best) recommend("fastest that averages gradients in every step", *averaged);
+  const std::string most = fmt::format(
+      "soonest at {:.0f} % of the accuracy of floats, by steps x, without losing {} points", 100 * kTarget, kLosable);
+  if (&accurate == &best || &accurate == averaged)
+    text += fmt::format("{}: {}, by the command above\n", most, name_of(accurate.way));
+  else
+    recommend(most, accurate);
   if (options.workers > kMaxRanks)
     text += fmt::format("(a job has {} ranks at most today; these times are for more ranks)\n", kMaxRanks);
   text += scale_table(scale, static_cast<double>(images));

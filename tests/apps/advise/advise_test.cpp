@@ -199,7 +199,7 @@ TEST(AdvicePage, NamesTheWayWithTheAccuracyOfFloatsSoonest) {
     return advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
   };
   const std::string sentence = "soonest at 98 % of the accuracy of floats, by steps x, without losing 0.3 points: ";
-  expect_in(page_of(0.085), sentence + "data-parallel ternary by allgather\n  ./dev run train_lenet ");
+  expect_in(page_of(0.085), sentence + "data-parallel ternary by allgather, by the command above\n");
   expect_in(page_of(0.090), sentence + "data-parallel none by ring\n  ./dev run train_lenet ");
   expect_in(page_of(0.090), " 1.16 ");
 }
