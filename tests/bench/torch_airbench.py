@@ -2,10 +2,12 @@
 """Measures the training steps of airbench94 with Muon on the CPU, tern's beside PyTorch's, both in turn.
 
 usage: OMP_WAIT_POLICY=PASSIVE torch_airbench.py TRAIN_AIRBENCH CIFAR10_DIR [--turns N] [--threads N,N] [--steps N]
+           [--double]
 
 Both start from the same weights and see the same batches of CIFAR-10 without augmentation. The table has the losses of
 the first steps, and the medians of the steps' times with their ratio, tern's by PyTorch's. Of PyTorch's two memory
-formats, the faster counts. PyTorch's side adds the losses of a batch and has the authors' rates (Jordan, 2024).
+formats, the faster counts. With --double, PyTorch also trains once in double precision, and the table has the
+distance of each other loss from that one; it takes 6 GB and minutes. PyTorch's side adds the losses of a batch and has the authors' rates (Jordan, 2024).
 """
 import argparse
 import json
@@ -112,16 +114,16 @@ class Recipe:
             w.add_(orthogonal(w.grad + 0.6 * v), alpha=-0.24 * share)
 
 
-def train_torch(weights, images, labels, steps, layout):
+def train_torch(weights, images, labels, steps, layout, dtype=torch.float32):
     """The mean losses and the times of the steps."""
-    model = Airbench().to(memory_format=layout)
+    model = Airbench().to(memory_format=layout, dtype=dtype)
     model.load_state_dict(weights)
     model.train()
     recipe, losses, times = Recipe(model, steps), [], []
     for t in range(steps):
         batch = slice(t * BATCH, t * BATCH + BATCH)
         begin = time.perf_counter()
-        x = images[batch].contiguous(memory_format=layout)
+        x = images[batch].to(dtype).contiguous(memory_format=layout)
         loss = F.cross_entropy(model(x), labels[batch], label_smoothing=0.2, reduction="sum")
         model.zero_grad(set_to_none=True)
         loss.backward()
@@ -153,12 +155,21 @@ def train_tern(program, folder, init, steps, threads, log):
             [after - before for before, after in zip(seconds, seconds[1:])])
 
 
+def print_distances(losses, expected, exact):
+    """The relative distance of each loss from that in double precision."""
+    print(f"{'step':>4} {'double':>9} {'tern':>9} {'nhwc':>9} {'nchw':>9}")
+    for t, rows in enumerate(zip(exact, losses, expected["nhwc"], expected["nchw"])):
+        print(f"{t + 1:>4} {rows[0]:>9.5f} " + " ".join(f"{abs(loss / rows[0] - 1):>9.1e}" for loss in rows[1:]),
+              flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--double", action="store_true", help="train in double precision too")
     parser.add_argument("--steps", type=int, default=10, choices=range(2, 11), help="steps of each run [10]")
     options = parser.parse_args()
     images, labels = read_images(options.folder)
@@ -170,6 +181,8 @@ def main():
         init, log = pathlib.Path(temporary) / "init.safetensors", pathlib.Path(temporary) / "log.jsonl"
         write_safetensors(init, {name: tensor for name, tensor in weights.items() if not name.endswith(
             ("norm1.weight", "norm2.weight"))})
+        if options.double:
+            exact, _ = train_torch(weights, images, labels, options.steps, torch.contiguous_format, torch.float64)
         for threads in map(int, options.threads.split(",")):
             torch.set_num_threads(threads)
             own, others, expected = [], {"nchw": [], "nhwc": []}, {}
@@ -184,6 +197,8 @@ def main():
                     for t, (a, b, other) in enumerate(zip(losses, expected["nhwc"], expected["nchw"])):
                         print(f"{t + 1:>4} {a:>9.5f} {b:>9.5f} {abs(a / b - 1):>9.1e} {abs(other / b - 1):>9.1e}",
                               flush=True)
+                    if options.double:
+                        print_distances(losses, expected, exact)
             medians = {word: statistics.median(times) for word, times in others.items()}
             ours, theirs = statistics.median(own), min(medians.values())
             formats = ", ".join(f"{word} {median:.2f}" for word, median in medians.items())
