@@ -37,9 +37,11 @@ int64_t units_until(const DecodedGradient& gradient, int64_t bucket) {
 void check_add_residual(const Tensor& gradient, const Tensor& residual, const Tensor& whole) {
   const char* const operation = "add_residual";
   check_gradient(operation, gradient, gradient.device());
-  for (const Tensor* const other : {&residual, &whole})
-    check_part(operation, other == &whole ? "sums" : "residuals", *other, DType::f32, gradient.shape(),
-               gradient.device());
+  for (const Tensor& other : {residual, whole}) {
+    check_gradient(operation, other, gradient.device());
+    check(other.shape() == gradient.shape(), operation, ": residual or sum is ", other.shape(), ", expected ",
+          gradient.shape(), " as the gradient");
+  }
 }
 
 void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {

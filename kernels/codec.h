@@ -94,7 +94,7 @@ inline constinit Kernel<void(std::span<const DecodedGradient>, const Tensor& mes
     dequantize_add{"dequantize_add"};
 
 /// whole = gradient + decay·residual, without fused multiply-add: what a codec with error feedback encodes. All are
-/// f32, row-major, of one shape. `whole` may be the gradient or the residual.
+/// f32, row-major, of one shape.
 inline constinit Kernel<void(const Tensor& gradient, const Tensor& residual, double decay, Tensor& whole)> add_residual{
     "add_residual"};
 

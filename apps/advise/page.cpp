@@ -226,7 +226,8 @@ std::string advice_page(const networks::Variant& variant, const AdviceOptions& o
   const std::string most = fmt::format(
       "soonest at {:.0f} % of the accuracy of floats, by steps x, without losing {} points", 100 * kTarget, kLosable);
   if (&accurate == &best || &accurate == averaged)
-    text += fmt::format("{}: {}, by the command above\n", most, name_of(accurate.way));
+    text +=
+        fmt::format("{}: the {} of these, {}\n", most, &accurate == &best ? "first" : "last", name_of(accurate.way));
   else
     recommend(most, accurate);
   if (options.workers > kMaxRanks)

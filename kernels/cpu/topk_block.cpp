@@ -43,7 +43,8 @@ class FieldWriter {
 /// Finds the largest elements of blocks, one block after another.
 class LargestOfBlock {
  public:
-  /// The places of the k elements of largest magnitude, as `largest_places` has them, until the next call.
+  /// The places of the k elements of largest magnitude, as `largest_places` has them, until the next call. Zeros that
+  /// fill the last set come after all elements, so that they are not among the k.
   const std::vector<uint32_t>& operator()(const BlockGrid& grid, const float* g, int64_t block, int64_t k) {
     const int64_t n = grid.elements(block), whole = (n + kSet * 2 - 1) / (kSet * 2) * (kSet * 2);
     magnitudes_.resize(static_cast<size_t>(whole));
@@ -51,7 +52,6 @@ class LargestOfBlock {
     load(grid, g, block);
     masks_.resize(static_cast<size_t>(whole / simd::kGroup));
     simd::kernels().codec->at_least(magnitudes_.data(), whole, reached_by(k), masks_.data());
-    if (n < whole) masks_.back() &= (1u << n % simd::kGroup) - 1;
     places_.clear();
     for (size_t word = 0; word < masks_.size(); ++word)
       for (uint32_t left = masks_[word]; left != 0; left &= left - 1)
@@ -61,30 +61,36 @@ class LargestOfBlock {
   }
 
  private:
-  static constexpr int64_t kSet = 16;
+  static constexpr int64_t kSet = 16, kPrefetched = 64 / sizeof(float);
   static_assert(2 * kSet == simd::kGroup);
 
-  /// Reads the block, and prefetches the next one: the processor does not see that a tile's rows will go on.
+  /// Reads the block, and prefetches the next one. The processor cannot guess the place of a tile's next row.
   void load(const BlockGrid& grid, const float* g, int64_t block) {
-    vectorized([n = grid.elements(block), width = grid.width(block), columns = grid.columns,
-                from = g + grid.at(block, 0), to = magnitudes_.data()] {
+    const int64_t n = grid.elements(block), width = grid.width(block), columns = grid.columns;
+    const bool prefetches = grid.tile_rows > 1 && block + 1 < grid.count();
+    const int64_t ahead = prefetches ? grid.at(block + 1, 0) - grid.at(block, 0) : 0;
+    const float* const from = g + grid.at(block, 0);
+    uint32_t* const to = magnitudes_.data();
+    vectorized([=] {
       for (int64_t i = 0, row = 0; i < n; i += width, row += columns) {
-        for (int64_t j = 0; j < width; j += 16) __builtin_prefetch(from + row + width + j);
+        for (int64_t j = 0; j < width; j += kPrefetched) __builtin_prefetch(from + row + ahead + j);
 #pragma omp simd
         for (int64_t j = 0; j < width; ++j) to[i + j] = magnitude_bits(from[row + j]);
       }
     });
   }
 
-  /// A magnitude that at least k elements reach, not much below the k-th largest: the elements are in sets of kSet, and
-  /// the largest of each of k sets reaches it.
+  /// A magnitude that at least k elements reach: the elements are in sets of kSet, and the largest of each of k sets
+  /// reaches it. It is mostly not much below the k-th largest magnitude, and 0 if there are fewer sets.
   uint32_t reached_by(int64_t k) {
-    constexpr uint32_t kLastBit = 1u << 18;  // with 8 bits of the exponent and 5 more
+    constexpr uint32_t kLastBit = 1u << 18;  // of the exponent and 5 bits of the mantissa
     const int64_t sets = std::ssize(magnitudes_) / kSet;
     if (k > sets) return 0;
     maxima_.resize(static_cast<size_t>(sets));
     uint32_t reached = 0;
-    vectorized([sets, k, from = magnitudes_.data(), maxima = maxima_.data(), to = &reached] {
+    const uint32_t* const from = magnitudes_.data();
+    uint32_t *const maxima = maxima_.data(), *const to = &reached;
+    vectorized([=] {
       std::copy_n(from, sets, maxima);
       for (int64_t row = 1; row < kSet; ++row) {
 #pragma omp simd

@@ -6,8 +6,9 @@ usage: OMP_WAIT_POLICY=PASSIVE torch_airbench.py TRAIN_AIRBENCH CIFAR10_DIR [--t
 
 Both start from the same weights and see the same batches of CIFAR-10 without augmentation. The table has the losses of
 the first steps, and the medians of the steps' times with their ratio, tern's by PyTorch's. Of PyTorch's two memory
-formats, the faster counts. With --double, PyTorch also trains once in double precision, and the table has the
-distance of each other loss from that one; it takes 6 GB and minutes. PyTorch's side adds the losses of a batch and has the authors' rates (Jordan, 2024).
+formats, the faster counts. PyTorch's side adds the losses of a batch and has the authors' rates (Jordan, 2024). With
+--double, PyTorch also trains once in double precision, and the table has the distance of each loss from those. That
+takes 7 GB and minutes.
 """
 import argparse
 import json

@@ -81,8 +81,8 @@ struct CodecLoops {
                    uint32_t* planes, uint32_t* undecided);
   /// y[32] += the values of a group's codes. units[32].
   void (*dequantize_add)(const uint32_t* planes, int bits, const float* units, float* y);
-  /// masks[count / 32] = a bit for each of `count` magnitudes, a multiple of 32. It is set if the magnitude is at least
-  /// `least`. All are below 2^31.
+  /// masks[count / 32] = a bit for each of `count` magnitudes. It is set if the magnitude is at least `least`. `count`
+  /// is a multiple of 32, and all magnitudes are below 2^31.
   void (*at_least)(const uint32_t* magnitudes, int64_t count, uint32_t least, uint32_t* masks);
   /// Largest |x|, Σx and Σx² of `count` elements, in 16 interleaved sums that are then added in halves.
   void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);

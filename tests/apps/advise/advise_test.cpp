@@ -188,18 +188,19 @@ TEST(AdvicePage, SaysWhetherCompressionPays) {
 // DiLoCo has the fastest step here, but it ends more than 0.3 points below floats. Ternary codes need 1.16 times the
 // steps of floats.
 TEST(AdvicePage, NamesTheWayWithTheAccuracyOfFloatsSoonest) {
-  const auto page_of = [&](double ternary) {
+  const auto page_of = [&](double ternary, TrainingMethod fastest = TrainingMethod::diloco) {
     const auto forecast = [](const Way& way, double seconds) -> Forecast {
       return {way, 0, {.wait = seconds}, 1e6, {seconds, seconds}};
     };
-    std::vector<Forecast> forecasts = {forecast({.method = TrainingMethod::diloco, .exchange = "ring"}, 0.001),
+    std::vector<Forecast> forecasts = {forecast({.method = fastest, .exchange = "ring"}, 0.001),
                                        forecast({.codec = "ternary", .exchange = "allgather"}, ternary),
                                        forecast({.exchange = "ring"}, 0.100)};
     const AdviceOptions options = {.workers = 8, .link = kGigabit, .batch_size = 64, .threads = 2};
     return advice_page(find_model("lenet"), options, kMeasured, forecasts, {});
   };
   const std::string sentence = "soonest at 98 % of the accuracy of floats, by steps x, without losing 0.3 points: ";
-  expect_in(page_of(0.085), sentence + "data-parallel ternary by allgather, by the command above\n");
+  expect_in(page_of(0.085), sentence + "the last of these, data-parallel ternary by allgather\n");
+  expect_in(page_of(0.085, TrainingMethod::local_sgd), sentence + "the first of these, local-sgd none by ring\n");
   expect_in(page_of(0.090), sentence + "data-parallel none by ring\n  ./dev run train_lenet ");
   expect_in(page_of(0.090), " 1.16 ");
 }

@@ -148,7 +148,8 @@ TEST(DataParallel, StaleStepsLeaveTheSameBitsOnAllRanksAndTransports) {
                                                        {"ternary", "ternary-ring"},
                                                        {"qsgd", "reduce-scatter"},
                                                        {"qsgd:code=entropy", "allgather"},
-                                                       {"error-feedback:topk:ratio=0.1", "allgather"}};
+                                                       {"error-feedback:topk:ratio=0.1", "allgather"},
+                                                       {"none", "powersgd:rank=1"}};
   for (const auto& [codec, exchange] : table) {
     SCOPED_TRACE(std::string(codec) + ", " + exchange);
     for (const int64_t fusion_bytes : {1 << 20, 200}) {  // one message; two messages under way at once
