@@ -6,6 +6,7 @@
 
 #include "tern/apps/advise/measure.h"
 #include "tern/core/error.h"
+#include "tern/dist/comm/tcp/frame.h"
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/methods/averaging.h"
@@ -39,7 +40,7 @@ int64_t narrowest_layer(Module& model, SubnetScope scope) {
 
 /// The cost of a message on `link`. No network is faster than the ranks of one machine are with each other, `here`.
 LinkCost cost_of(const Link& link, const LinkCost& here) {
-  constexpr double kFrameBytes = 48;  // overhead of each message
+  constexpr double kFrameBytes = detail::Frame::kBytes;  // overhead of each message
   const double latency = std::chrono::duration<double>(link.latency).count();
   return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
           .byte = std::max(here.byte, 1 / link.bytes_per_second)};

@@ -72,7 +72,7 @@ LinkCost loopback_cost(double budget) {
   const JobToken token = make_token();
   LinkCost cost;
   run_rank_threads(2, 1, [&](int rank) {
-    const TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = token};
+    const TcpOptions options = {.rank = rank, .size = 2, .master = master, .token = token, .wire = Wire::mac};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
     const Tensor much = Tensor::zeros({kBytes}, {.dtype = DType::u8});
     Tensor little = Tensor::zeros({2}), got = much.clone();

@@ -15,6 +15,7 @@
 #include "tern/data/image_folder.h"
 #include "tern/data/transforms.h"
 #include "tern/dist/codec/codec.h"
+#include "tern/dist/comm/wire.h"
 #include "tern/dist/methods/independent_subnets.h"
 #include "tern/trainer/dataset_entry.h"
 
@@ -42,6 +43,9 @@ constexpr Words<4> words_of(LrSchedule) { return {"constant", "poly", "step", "c
 /// --transport: threads of one process, processes that use TCP, or processes that use TCP and NCCL.
 enum class RankTransport : uint8_t { inproc, socket, nccl };
 constexpr Words<3> words_of(RankTransport) { return {"inproc", "socket", "nccl"}; }
+
+/// --wire
+constexpr Words<3> words_of(Wire) { return {"plain", "mac", "tls"}; }
 
 /// --method
 enum class TrainingMethod : uint8_t { data_parallel, local_sgd, diloco, sparseloco, noloco, demo, ist };
@@ -142,7 +146,8 @@ struct TrainSettings {
   std::optional<RankTransport> transport = {};  ///< unset: inproc, or socket if the ranks are processes
   std::optional<int64_t> rank = {}, world_size = {};
   std::string master = {}, bind = {}, link = {};
-  double dead_after = 5;  ///< seconds
+  std::optional<Wire> wire = {};  ///< unset: as JoinOptions
+  double dead_after = 5;          ///< seconds
   int64_t max_restarts = 0;
   TrainingMethod method = TrainingMethod::data_parallel;
   int64_t local_steps = 10;

@@ -36,6 +36,12 @@ Address parse_address(std::string_view text) {
   return address;
 }
 
+bool names_this_machine(const Address& address) {
+  in_addr number = {};
+  return address.host == "localhost" || address.host == "::1" ||
+         (::inet_pton(AF_INET, address.host.c_str(), &number) == 1 && ntohl(number.s_addr) >> 24 == 127);
+}
+
 }  // namespace tern
 
 namespace tern::detail {

@@ -21,6 +21,9 @@ struct Address {
 std::string to_string(const Address& address);
 /// Reads what `to_string` writes. Throws InputError for any other text.
 Address parse_address(std::string_view text);
+/// Whether the host's name alone says that it is this machine: localhost, 127.x.y.z or ::1. Ranks that have the same
+/// address give the same answer, whatever their machines resolve a name to.
+bool names_this_machine(const Address& address);
 
 }  // namespace tern
 

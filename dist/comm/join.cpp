@@ -37,6 +37,7 @@ Job join(const ClusterPlace& place, const JoinOptions& options, std::optional<de
                              .size = place.size,
                              .master = place.master,
                              .token = place.local_size == place.size ? token_of_machine() : token_from_environment(),
+                             .wire = options.wire.value_or(names_this_machine(place.master) ? Wire::mac : Wire::tls),
                              .epoch = place.epoch,
                              .deadlines = options.deadlines,
                              .note = options.note},

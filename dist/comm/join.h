@@ -10,6 +10,7 @@
 #include "tern/dist/comm/launch.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/comm/socket.h"
+#include "tern/dist/comm/wire.h"
 
 namespace tern {
 
@@ -34,7 +35,8 @@ struct JoinOptions {
   Device device = {};
   bool nccl = false;  ///< NCCL moves CUDA tensors; otherwise they are copied to the CPU and sent
   Deadlines deadlines = {};
-  std::optional<Link> link = {};                      ///< a network to imitate; all ranks are on one machine
+  std::optional<Wire> wire = {};  ///< unset: mac if rank 0's address names this machine, otherwise tls
+  std::optional<Link> link = {};  ///< a network to imitate; all ranks are on one machine
   std::function<void(const std::string&)> note = {};  ///< as in TcpOptions
 };
 

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "tern/core/error.h"
+#include "tern/dist/comm/tcp/frame.h"
 
 namespace tern {
 namespace {
 
-constexpr double kFrameBytes = 48;
+constexpr double kFrameBytes = detail::Frame::kBytes;
 
 /// A transport that delays the messages of another transport as a Link would.
 class Shaped final : public Transport {

@@ -8,13 +8,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/address.h"
+#include "tern/dist/comm/tcp/tls.h"
 
 namespace tern::detail {
 namespace {
@@ -55,10 +58,14 @@ Address address_of(int descriptor, Name name) {
 
 }  // namespace
 
+Socket::Socket() = default;
+Socket::Socket(int descriptor) : descriptor_(descriptor) {}
+
 Socket::Socket(Socket&& other) noexcept { *this = std::move(other); }
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(tls_, other.tls_);
   std::swap(ledger_, other.ledger_);
   std::swap(sent_before_, other.sent_before_);
   std::swap(received_before_, other.received_before_);
@@ -89,7 +96,7 @@ void Socket::reset_when_closed() const {
   ::setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-Moved Socket::write(std::span<const iovec> parts) {
+Moved Socket::write_raw(std::span<const iovec> parts) {
   msghdr message = {};
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = parts.size();
@@ -101,7 +108,7 @@ Moved Socket::write(std::span<const iovec> parts) {
   return result;
 }
 
-Moved Socket::read(std::span<const iovec> parts) {
+Moved Socket::read_raw(std::span<const iovec> parts) {
   msghdr message = {};
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = parts.size();
@@ -113,6 +120,100 @@ Moved Socket::read(std::span<const iovec> parts) {
   else
     received_before_ += result.bytes;
   return result;
+}
+
+void Socket::protect(std::unique_ptr<Tls> tls) { tls_ = std::move(tls); }
+
+bool Socket::shake_hands() {
+  Moved came;
+  std::string gone;
+  bool over = false;
+  try {
+    over = tls_->shake_hands(source(came));
+  } catch (const Error&) {
+    flush(gone);  // the alert with which TLS refuses
+    throw;
+  }
+  flush(gone);
+  check(gone.empty(), gone);
+  check(over || came.ended.empty(), came.ended);
+  return over;
+}
+
+bool Socket::shake_hands(Until until) {
+  while (!shake_hands())
+    if (!wait_for(descriptor_, POLLIN, until)) return false;
+  return true;
+}
+
+bool Socket::holds_bytes() const { return tls_ && tls_->holds_bytes(); }
+
+/// Reads encrypted bytes for TLS. `last` gets the result of the last read.
+Tls::Source Socket::source(Moved& last) {
+  return [this, &last](std::span<std::byte> room, std::span<std::byte> more) {
+    const iovec parts[] = {{room.data(), room.size()}, {more.data(), more.size()}};
+    last = read_raw(parts);
+    return last.bytes;
+  };
+}
+
+bool Socket::flush(std::string& ended) {
+  while (tls_ && !tls_->leaving().empty()) {
+    const ConstBytes leaving = tls_->leaving();
+    const iovec part = {const_cast<std::byte*>(leaving.data()), leaving.size()};
+    const Moved sent = write_raw({&part, 1});
+    if (!sent.ended.empty()) ended = sent.ended;
+    if (sent.bytes == 0) return false;
+    tls_->left(sent.bytes);
+  }
+  return true;
+}
+
+Moved Socket::write(std::span<const iovec> parts) {
+  if (!tls_) return write_raw(parts);
+  Moved taken;
+  if (!flush(taken.ended)) return taken;
+  // A record of TLS has at most 16 KiB. A frame's header shares its record with the payload's begin.
+  std::array<std::byte, 16 << 10> first;
+  size_t in_first = 0;
+  for (const iovec& part : parts) {
+    const size_t count = std::min(part.iov_len, first.size() - in_first);
+    if (count > 0) std::memcpy(first.data() + in_first, part.iov_base, count);
+    in_first += count;
+  }
+  try {
+    taken.bytes = tls_->write(ConstBytes(first).first(in_first));
+    size_t skip = taken.bytes;
+    for (const iovec& part : parts) {
+      const size_t skipped = std::min(skip, part.iov_len);
+      skip -= skipped;
+      const ConstBytes rest(static_cast<const std::byte*>(part.iov_base) + skipped, part.iov_len - skipped);
+      if (taken.bytes < Tls::kMostAtOnce) taken.bytes += tls_->write(rest);
+    }
+  } catch (const Error& error) {
+    return {0, error.what()};
+  }
+  flush(taken.ended);
+  return taken;
+}
+
+Moved Socket::read(std::span<const iovec> parts) {
+  if (!tls_) return read_raw(parts);
+  Moved came;
+  const Tls::Source more = source(came);
+  size_t bytes = 0;
+  try {
+    for (const iovec& part : parts) {
+      const size_t got = tls_->read({static_cast<std::byte*>(part.iov_base), part.iov_len}, more);
+      bytes += got;
+      if (got < part.iov_len) break;
+    }
+  } catch (const Error& error) {
+    std::string gone;
+    flush(gone);  // the alert
+    return {0, error.what()};
+  }
+  return {bytes, bytes > 0 ? "" : came.ended};
 }
 
 template <class Move>
@@ -127,10 +228,14 @@ bool Socket::move_all(size_t bytes, short event, Until until, const Move& move) 
 }
 
 bool Socket::write_all(std::span<const std::byte> bytes, Until until) {
-  return move_all(bytes.size(), POLLOUT, until, [&](size_t done) {
+  const bool taken = move_all(bytes.size(), POLLOUT, until, [&](size_t done) {
     const iovec part = {const_cast<std::byte*>(bytes.data() + done), bytes.size() - done};
     return write({&part, 1});
   });
+  if (!taken) return false;
+  for (std::string gone; !flush(gone);)
+    if (!gone.empty() || !wait_for(descriptor_, POLLOUT, until)) return false;
+  return true;
 }
 
 bool Socket::read_all(std::span<std::byte> bytes, Until until) {

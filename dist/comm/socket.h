@@ -3,6 +3,8 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -11,6 +13,8 @@
 #include "tern/dist/comm/transport.h"
 
 namespace tern::detail {
+
+class Tls;
 
 /// The result of a read or a write on a socket.
 struct Moved {
@@ -27,11 +31,11 @@ struct Until {
 };
 
 /// A connected TCP socket that never blocks and counts its bytes in a ledger. It owns its descriptor. One thread at a
-/// time may use it; two threads may if one only reads and the other only writes.
+/// time may use it. Without TLS two threads may, if one only reads and the other only writes.
 class Socket {
  public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket();
+  explicit Socket(int descriptor);
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
@@ -48,9 +52,23 @@ class Socket {
   /// The kernel drops all state of the connection at its close; otherwise it keeps it for a minute.
   void reset_when_closed() const;
 
-  /// Moves as many bytes as the kernel takes or has, perhaps none.
+  /// From now on, TLS protects all bytes. `shake_hands` comes first. The ledger counts encrypted bytes.
+  void protect(std::unique_ptr<Tls> tls);
+  /// Goes on with the handshake of TLS. Returns whether it is over; if not, more bytes must come. Throws TlsError, or
+  /// another Error if the connection is closed.
+  bool shake_hands();
+  /// The same until it is over; returns false if the wait ends before.
+  bool shake_hands(Until until);
+  const Tls* tls() const { return tls_.get(); }
+  /// Whether `read` has bytes although the kernel has none: TLS decrypts more at once than it is asked for.
+  bool holds_bytes() const;
+
+  /// Moves as many bytes as the kernel takes or has, perhaps none. With TLS, `flush` sends the rest of what `write` has
+  /// taken, and `write` takes nothing before.
   Moved write(std::span<const iovec> parts);
   Moved read(std::span<const iovec> parts);
+  /// Returns whether the kernel has all bytes that `write` has taken. `ended` gets the reason if it never will.
+  bool flush(std::string& ended);
   /// Moves all bytes. Returns false if the connection or the wait ends before.
   bool write_all(std::span<const std::byte> bytes, Until until);
   bool read_all(std::span<std::byte> bytes, Until until);
@@ -62,8 +80,12 @@ class Socket {
  private:
   template <class Move>
   bool move_all(size_t bytes, short event, Until until, const Move& move);
+  Moved write_raw(std::span<const iovec> parts);
+  Moved read_raw(std::span<const iovec> parts);
+  std::function<size_t(std::span<std::byte>, std::span<std::byte>)> source(Moved& last);
 
   int descriptor_ = -1;
+  std::unique_ptr<Tls> tls_;
   Ledger* ledger_ = nullptr;
   size_t sent_before_ = 0;
   size_t received_before_ = 0;

@@ -23,16 +23,20 @@ namespace tern::detail {
 /// transport's thread uses it. It throws plain Errors that say what the peer did.
 class Channel {
  public:
-  Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links);
+  Channel(Connection connection, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links);
 
-  int descriptor() const { return socket_.descriptor(); }
+  int descriptor() const { return connection_.socket.descriptor(); }
   int peer() const { return peer_; }
   bool sending() const { return !outgoing_.empty(); }
 
   void queue(const Message& message, ConstBytes bytes, Clock::time_point due);
-  /// Writes the bytes that the kernel takes. Returns false if it took none.
+  /// Writes the bytes that the kernel takes. Returns false if nothing changed.
   bool write_some();
-  void drop_queue() { outgoing_.clear(); }
+  void drop_queue() {
+    outgoing_.clear();
+    has_out_header_ = false;
+    sent_ = 0;
+  }
 
   /// Starts to receive a frame, which must be `message` and fill `bytes`.
   void expect(const Message& message, Bytes bytes);
@@ -51,7 +55,7 @@ class Channel {
 
   void check_header();
 
-  Socket socket_;
+  Connection connection_;
   uint32_t epoch_;
   int self_, peer_;
   Ledger& ledger_;
@@ -59,13 +63,14 @@ class Channel {
 
   std::deque<Outgoing> outgoing_;
   Frame::Header out_header_{};  // of the first message in the queue
-  size_t sent_ = 0;             // sent bytes of that message, header included
+  bool has_out_header_ = false;
+  size_t sent_ = 0;  // sent bytes of that message, header included
 
   Message expected_;
   Bytes bytes_;
   Frame::Header in_header_{};
   Frame frame_;
-  std::optional<FrameCheck> check_;
+  bool has_header_ = false;
   size_t received_ = Frame::kBytes;  // bytes of the frame, header included
 };
 
@@ -81,9 +86,9 @@ std::array<iovec, 2> rest(Frame::Header& header, Payload payload, size_t done) {
 
 }  // namespace
 
-Channel::Channel(Socket socket, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links)
-    : socket_(std::move(socket)), epoch_(epoch), self_(self), peer_(peer), ledger_(ledger), links_(links) {
-  socket_.count_in(ledger);
+Channel::Channel(Connection connection, uint32_t epoch, int self, int peer, Ledger& ledger, LinkCounts& links)
+    : connection_(std::move(connection)), epoch_(epoch), self_(self), peer_(peer), ledger_(ledger), links_(links) {
+  connection_.socket.count_in(ledger);
 }
 
 void Channel::queue(const Message& message, ConstBytes bytes, Clock::time_point due) {
@@ -94,20 +99,31 @@ bool Channel::write_some() {
   bool wrote = false;
   while (sending()) {
     const Outgoing& first = outgoing_.front();
-    // Computes the checksum just before the first byte leaves, because a fresh sum is still in the cache then.
-    if (sent_ == 0)
+    const size_t whole = Frame::kBytes + first.bytes.size();
+    // Computes the tag just before the first byte leaves, because then a fresh sum is still in the cache. Once only:
+    // a seal counts its frames.
+    if (!has_out_header_)
       out_header_ =
           encode({.epoch = epoch_, .source = static_cast<uint16_t>(self_), .message = first.message, .due = first.due},
-                 first.bytes);
-    const Moved moved = socket_.write(rest(out_header_, first.bytes, sent_));
-    check(moved.ended.empty(), moved.ended);
-    if (moved.bytes == 0) break;
+                 first.bytes, connection_.sent);
+    has_out_header_ = true;
+    if (sent_ < whole) {
+      const Moved moved = connection_.socket.write(rest(out_header_, first.bytes, sent_));
+      check(moved.ended.empty(), moved.ended);
+      if (moved.bytes == 0) break;
+      wrote = true;
+      sent_ += moved.bytes;
+      links_.sent(peer_, moved.bytes);
+      if (sent_ < whole) continue;
+    }
+    std::string ended;
+    const bool gone = connection_.socket.flush(ended);
+    check(ended.empty(), ended);
+    if (!gone) break;
     wrote = true;
-    sent_ += moved.bytes;
-    links_.sent(peer_, moved.bytes);
-    if (sent_ < Frame::kBytes + first.bytes.size()) continue;
     if (first.message.account == Account::payload) ledger_.sent_payload(first.bytes.size());
     outgoing_.pop_front();
+    has_out_header_ = false;
     sent_ = 0;
   }
   return wrote;
@@ -116,22 +132,22 @@ bool Channel::write_some() {
 void Channel::expect(const Message& message, Bytes bytes) {
   expected_ = message;
   bytes_ = bytes;
-  check_.reset();
+  has_header_ = false;
   received_ = 0;
 }
 
 bool Channel::read_some() {
-  const Moved moved = socket_.read(rest(in_header_, bytes_, received_));
+  const Moved moved = connection_.socket.read(rest(in_header_, bytes_, received_));
   check(moved.ended.empty(), moved.ended);
   if (moved.bytes == 0) return false;
   const size_t before = std::max(received_, Frame::kBytes);
   received_ += moved.bytes;
   links_.received(peer_, moved.bytes);
   if (received_ < Frame::kBytes) return true;
-  if (!check_) check_header();
-  check_->add(bytes_.subspan(before - Frame::kBytes, received_ - before));
+  if (!has_header_) check_header();
+  connection_.received.add(bytes_.subspan(before - Frame::kBytes, received_ - before));
   if (!received()) return true;
-  check(check_->good(), "sent a frame whose checksum is wrong, in ", frame_.message);
+  check(connection_.received.fits(in_header_), "sent a frame that was changed on the way, in ", frame_.message);
   if (expected_.account == Account::payload) ledger_.received_payload(bytes_.size());
   return true;
 }
@@ -143,7 +159,8 @@ void Channel::check_header() {
   check(frame_.epoch == epoch_, "is in epoch ", frame_.epoch, " of the job, expected ", epoch_);
   check(agree(frame_.message, expected_) && frame_.length == bytes_.size(), "sends ", frame_.length, " bytes in ",
         frame_.message, ", rank ", self_, " expects ", bytes_.size(), " in ", expected_);
-  check_.emplace(in_header_);
+  connection_.received.begin(in_header_);
+  has_header_ = true;
 }
 
 }  // namespace tern::detail
@@ -195,15 +212,16 @@ Tcp::Tcp(const TcpOptions& options, std::optional<detail::Listener> listener)
     : options_(options),
       links_(options.size),
       monitor_(options.rank, options.size, options.epoch, options.deadlines, ledger_, links_) {
-  std::vector<detail::Socket> sockets = detail::rendezvous(options_, std::move(listener), monitor_);
+  std::vector<detail::Connection> connections = detail::rendezvous(options_, std::move(listener), monitor_);
   for (int peer = 0; peer < size(); ++peer) {
     channels_.emplace_back();
     if (peer == rank()) continue;
     // A shorter limit would be wrong, because a peer that computes does not read. The heartbeat monitor reports dead
     // ranks.
-    sockets[peer].set_patience(options.deadlines.operation);
-    sockets[peer].queue_within_cache();
-    channels_[peer] = std::make_unique<Channel>(std::move(sockets[peer]), options.epoch, rank(), peer, ledger_, links_);
+    detail::Connection& connection = connections[peer];
+    connection.socket.set_patience(options.deadlines.operation);
+    connection.socket.queue_within_cache();
+    channels_[peer] = std::make_unique<Channel>(std::move(connection), options.epoch, rank(), peer, ledger_, links_);
   }
 }
 
@@ -317,6 +335,11 @@ std::unique_ptr<Transport> make_tcp(const TcpOptions& options, std::optional<det
   check_input(!options.token.empty(), "rank ", options.rank,
               ": found no job token. Ranks identify each other by it: give all ranks one in TERN_TOKEN, or in a file "
               "that TERN_TOKEN_FILE names");
+  for (const Address& address : {options.master, listener ? listener->address() : options.master})
+    check_input(
+        options.wire != Wire::plain || detail::is_loopback(address), address,
+        ": found an address that other machines can reach, expected one of loopback, because nothing protects a "
+        "plain wire");
   return std::make_unique<Tcp>(options, std::move(listener));
 }
 

@@ -422,6 +422,11 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_ranks(s)
             .needing(s.transport != RankTransport::nccl, "it does not affect what NCCL moves"),
         s.link);
+  visit(flag("wire", "NAME",
+             "What protects the bytes between processes: tls: nobody on the way can read or change them; mac, the "
+             "default if rank 0's address is localhost, 127.x.y.z or ::1: nobody can change them; plain: nothing")
+            .between_processes(s),
+        s.wire);
   visit(flag("dead-after", "X", "Seconds of silence after which a rank counts as lost")
             .in({.low = 0.1, .high = kDay, .tells_both = true})
             .between_processes(s),

@@ -133,6 +133,7 @@ Job connect(const TrainSettings& settings, const ClusterPlace& place, Console& c
   JoinOptions options = {.device = parse_device(settings.device),
                          .nccl = settings.transport == RankTransport::nccl,
                          .deadlines = rank_deadlines(settings),
+                         .wire = settings.wire,
                          .note = note_for(settings, place, console)};
   if (!settings.link.empty()) options.link = parse_link(settings.link);
   return join(place, options, find_listener(settings, place));

@@ -22,6 +22,7 @@ std::string workers_line(const RunStart& run) {
   const TrainSettings& s = run.settings;
   std::string ranks = s.transport.value_or(RankTransport::inproc) == RankTransport::inproc ? "threads" : "processes";
   if (s.transport == RankTransport::nccl) ranks += ", NCCL " + nccl_version();
+  if (s.wire == Wire::plain) ranks += "; plain wire: nobody notices who reads or changes their bytes";
   return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s", ranks,
                      to_string(s.method), s.method == TrainingMethod::demo ? "its own" : s.codec,
                      run.launcher.empty() ? "" : "; ", run.launcher);

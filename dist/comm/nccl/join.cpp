@@ -52,8 +52,8 @@ void set_environment(const Address& master) {
               "NCCL_COMM_ID is set; unset it: the ranks agree on their own id, so that no other process can join");
   const std::string name = interface_towards(master);
   // Many machines resolve their own name to a loopback address. Other machines cannot reach that address.
-  const bool only_here = master.host == "localhost" || master.host == "::1" || master.host.starts_with("127.");
-  if (!name.empty() && (name != "lo" || only_here)) ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);
+  if (!name.empty() && (name != "lo" || names_this_machine(master)))
+    ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);
 }
 
 ncclUniqueId agree_on_id(Communicator& host) {

@@ -1,25 +1,21 @@
 #include "tern/dist/comm/tcp/handshake.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/tcp/tls.h"
 
 namespace tern::detail {
-namespace wire {
-
-using Digest = std::array<std::byte, 32>;
+namespace layout {
 
 /// The listener's answer to a Hello.
 struct Challenge {
@@ -31,11 +27,10 @@ struct Challenge {
 };
 static_assert(sizeof(Challenge) == 72);
 
-}  // namespace wire
+}  // namespace layout
 namespace {
 
-using wire::Challenge;
-using wire::Digest;
+using layout::Challenge;
 
 constexpr uint32_t kHelloMagic = 0x4f4c4548;  // "HELO"
 /// Connections that are accepted in a row before the pending ones are served again.
@@ -52,37 +47,58 @@ ConstBytes bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-Digest hmac(const JobToken& token, std::string_view direction, std::initializer_list<ConstBytes> parts) {
-  std::vector<std::byte> text(std::as_bytes(std::span(direction)).begin(), std::as_bytes(std::span(direction)).end());
-  for (const ConstBytes part : parts) text.insert(text.end(), part.begin(), part.end());
-  Digest digest;
-  unsigned length = digest.size();
-  const void* made = ::HMAC(::EVP_sha256(), token.data(), static_cast<int>(token.size()),
-                            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                            reinterpret_cast<unsigned char*>(digest.data()), &length);
-  check(made != nullptr && length == digest.size(), "OpenSSL: HMAC-SHA256 failed");
-  return digest;
+std::vector<std::byte> joined(std::initializer_list<ConstBytes> parts) {
+  std::vector<std::byte> all;
+  for (const ConstBytes part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
 }
+
+ConstBytes letters(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 Digest server_proof(const JobToken& token, const Hello& hello, const Challenge& challenge) {
-  return hmac(token, "tern listener", {bytes_of(hello), bytes_of(challenge).first(offsetof(Challenge, proof))});
+  return hmac(token, joined({letters("tern listener"), bytes_of(hello),
+                             bytes_of(challenge).first(offsetof(Challenge, proof))}));
 }
 Digest client_proof(const JobToken& token, const Hello& hello, const Challenge& challenge) {
-  return hmac(token, "tern caller", {bytes_of(hello), bytes_of(challenge)});
+  return hmac(token, joined({letters("tern caller"), bytes_of(hello), bytes_of(challenge)}));
 }
 
-bool same(const Digest& a, const Digest& b) { return ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+/// The seal of the frames that the caller sends, or of those that the listener sends.
+FrameSeal seal_of(const JobToken& token, const Hello& hello, const Challenge& challenge, bool by_caller) {
+  if (hello.wire == Wire::tls) return FrameSeal::of_tls();
+  if (hello.wire == Wire::plain) return FrameSeal::checksum();
+  return FrameSeal::mac(derive_key(token, joined({hello.nonce, challenge.nonce}),
+                                   by_caller ? "tern frames of the caller" : "tern frames of the listener"));
+}
 
-Digest random_bytes() {
-  Digest bytes;
-  check(::RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size()) == 1, "OpenSSL: no random bytes");
-  return bytes;
+/// What a caller tells a listener in TLS's first message, unencrypted.
+struct Identity {
+  uint32_t epoch = 0, caller = 0, listener = 0;
+
+  std::string text() const { return join({"tern epoch ", epoch, " rank ", caller, " to ", listener}); }
+  Digest key(const JobToken& token) const { return derive_key(token, letters("tern TLS"), text()); }
+};
+
+std::optional<Identity> parse_identity(std::string_view text) {
+  Identity found;
+  const auto take = [&](std::string_view word, uint32_t& number) {
+    if (!text.starts_with(word)) return false;
+    text.remove_prefix(word.size());
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    return error == std::errc();
+  };
+  const bool whole = take("tern epoch ", found.epoch) && take(" rank ", found.caller) && take(" to ", found.listener);
+  return whole && text.empty() ? std::optional(found) : std::nullopt;
 }
 
 template <class T>
 Bytes writable(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
+
+/// Whether bytes begin like a handshake of TLS.
+bool is_tls(ConstBytes bytes) { return bytes[0] == std::byte{0x16} && bytes[1] == std::byte{0x03}; }
 
 /// Writes without waiting. A new connection has room for the few bytes of a handshake.
 bool write_now(Socket& socket, ConstBytes bytes) { return socket.write_all(bytes, Clock::now()); }
@@ -98,11 +114,11 @@ bool write_verdict(Socket& socket, std::string_view text) {
 
 }  // namespace
 
-Hello make_hello(ConnectionKind kind, uint32_t epoch, int rank, int size, uint16_t port) {
+Hello make_hello(ConnectionKind kind, Wire wire, uint32_t epoch, int rank, int size, uint16_t port) {
   Hello hello = {kHelloMagic,
                  kProtocolVersion,
                  kind,
-                 0,
+                 wire,
                  epoch,
                  static_cast<uint32_t>(rank),
                  static_cast<uint32_t>(size),
@@ -120,40 +136,60 @@ std::string host_of(const Hello& hello) {
   return printable(host.substr(0, host.find('\0')));
 }
 
-bool knock(Socket& socket, const Hello& hello, const JobToken& token, const Address& where, Until until) {
+std::optional<Connection> knock(Socket socket, const Hello& caller, const Door& door, const Address& where,
+                                Until until) {
+  Hello hello = caller;
+  hello.listener = static_cast<uint16_t>(door.rank);
   const auto must = [&](bool holds, const auto&... cause) {
     if (!holds) throw PeerError(join({"rank ", hello.rank, ": ", where, " ", cause...}));
   };
+  if (hello.wire == Wire::tls) {
+    const Identity identity = {hello.epoch, hello.rank, hello.listener};
+    socket.protect(Tls::caller(identity.text(), identity.key(door.token)));
+    try {
+      if (!socket.shake_hands(until)) return std::nullopt;
+    } catch (const TlsError& error) {
+      must(false, error.what());
+    } catch (const Error&) {
+      return std::nullopt;  // it closed the connection
+    }
+  }
   Challenge challenge = {};
-  if (!socket.write_all(bytes_of(hello), until) || !socket.read_all(writable(challenge), until)) return false;
+  if (!socket.write_all(bytes_of(hello), until) || !socket.read_all(writable(challenge), until)) return std::nullopt;
   must(challenge.magic == kHelloMagic, "did not answer as a tern rank");
   must(challenge.version == kProtocolVersion, "speaks version ", challenge.version, " of the protocol, rank ",
        hello.rank, " version ", kProtocolVersion);
-  must(same(challenge.proof, server_proof(token, hello, challenge)), "holds another job token than rank ", hello.rank);
+  must(is_same(challenge.proof, server_proof(door.token, hello, challenge)), "holds another job token than rank ",
+       hello.rank);
   VerdictLength length = 0;
-  if (!socket.write_all(bytes_of(client_proof(token, hello, challenge)), until) ||
+  if (!socket.write_all(bytes_of(client_proof(door.token, hello, challenge)), until) ||
       !socket.read_all(writable(length), until))
-    return false;
+    return std::nullopt;
   must(length <= kMaxVerdict, "answers with ", length, " bytes, expected ", kMaxVerdict, " at most");
   std::string verdict(length, '\0');
-  if (!socket.read_all(std::as_writable_bytes(std::span(verdict)), until)) return false;
+  if (!socket.read_all(std::as_writable_bytes(std::span(verdict)), until)) return std::nullopt;
   if (!verdict.empty()) throw PeerError(printable(verdict));
-  return true;
+  return Connection{std::move(socket), seal_of(door.token, hello, challenge, true),
+                    seal_of(door.token, hello, challenge, false)};
 }
 
 /// A connection that has not proved yet that it has the token.
 struct Gate::Pending {
   Socket socket;
   Clock::time_point deadline;
+  bool secured = false;     // TLS has its keys, or is not used
   bool challenged = false;  // it has sent its hello
   size_t got = 0;           // bytes received of the hello or the proof
   Hello hello = {};
   Challenge challenge = {};
   Digest proof = {};
+
+  /// OpenSSL has checked an identity's key, or the connection is dropped.
+  bool silent() const { return !challenged && (socket.tls() == nullptr || socket.tls()->identity().empty()); }
 };
 
-Gate::Gate(Listener& listener, const JobToken& token, size_t places, Clock::duration limit)
-    : listener_(listener), token_(token), places_(places), limit_(limit) {}
+Gate::Gate(Listener& listener, Door door, Wire wire, size_t places, Clock::duration limit)
+    : listener_(listener), door_(std::move(door)), wire_(wire), places_(places), limit_(limit) {}
 
 Gate::~Gate() = default;
 
@@ -176,8 +212,8 @@ std::optional<Admitted> Gate::admit(const Objection& objection, Until until) {
   return std::exchange(admitted_, std::nullopt);
 }
 
-/// Accepts waiting connections. A new connection has often sent its hello already. It is read at once, before a later
-/// connection can take its place.
+/// Accepts waiting connections. A new connection has often sent its hello, or its first message of TLS, already. It is
+/// read at once, before a later connection can take its place.
 void Gate::accept_all(const Objection& objection) {
   for (int count = 0; count < kBurst && !admitted_; ++count) {
     Socket socket = listener_.accept();
@@ -189,15 +225,20 @@ void Gate::accept_all(const Objection& objection) {
       continue;
     }
     if (pending_.size() >= places_) make_room();
-    pending_.push_back({.socket = std::move(socket), .deadline = Clock::now() + limit_});
+    if (wire_ == Wire::tls)
+      socket.protect(Tls::listener([token = door_.token](std::string_view text) {
+        const auto identity = parse_identity(text);
+        return identity ? std::optional(identity->key(token)) : std::nullopt;
+      }));
+    pending_.push_back({.socket = std::move(socket), .deadline = Clock::now() + limit_, .secured = wire_ != Wire::tls});
     if (advance(pending_.back(), objection) != State::waiting) pending_.pop_back();
   }
 }
 
-/// Drops the oldest connection that has sent nothing, or the oldest of all if each has sent its hello.
+/// Drops the oldest connection that has sent nothing, or the oldest of all if each has said who it is.
 bool Gate::make_room() {
   if (pending_.empty()) return false;
-  const auto silent = std::ranges::find(pending_, false, &Pending::challenged);
+  const auto silent = std::ranges::find_if(pending_, &Pending::silent);
   drop(silent == pending_.end() ? pending_.begin() : silent, "did not prove itself before others needed its place");
   return true;
 }
@@ -220,13 +261,24 @@ Gate::State Gate::refuse(const Pending& pending, const std::string& why) {
 
 /// Reads what has arrived, and answers it.
 Gate::State Gate::advance(Pending& pending, const Objection& objection) {
+  if (pending.secured) return read_and_answer(pending, objection);
+  try {
+    pending.secured = pending.socket.shake_hands();
+  } catch (const Error& error) {
+    return refuse(pending, error.what());
+  }
+  return pending.secured ? read_and_answer(pending, objection) : State::waiting;
+}
+
+Gate::State Gate::read_and_answer(Pending& pending, const Objection& objection) {
   while (true) {
     const Bytes awaited = pending.challenged ? writable(pending.proof) : writable(pending.hello);
     const iovec part = {awaited.data() + pending.got, awaited.size() - pending.got};
     const Moved moved = pending.socket.read({&part, 1});
     if (!moved.ended.empty())
-      return refuse(pending,
-                    pending.challenged ? "left at the proof of the job token: it may hold another token" : moved.ended);
+      return refuse(pending, pending.challenged && wire_ != Wire::tls
+                                 ? "left at the proof of the job token: it may hold another token"
+                                 : moved.ended);
     pending.got += moved.bytes;
     if (pending.got < awaited.size()) {
       if (moved.bytes == 0) return State::waiting;
@@ -240,9 +292,11 @@ Gate::State Gate::advance(Pending& pending, const Objection& objection) {
 
 Gate::State Gate::answer_hello(Pending& pending) {
   const Hello& hello = pending.hello;
-  if (hello.magic != kHelloMagic) return refuse(pending, "did not answer as a tern rank");
+  if (hello.magic != kHelloMagic)
+    return refuse(pending, is_tls(bytes_of(hello)) ? join({"speaks TLS, this rank has --wire ", wire_})
+                                                   : "did not answer as a tern rank");
   pending.challenge = {kHelloMagic, kProtocolVersion, 0, random_bytes(), {}};
-  pending.challenge.proof = server_proof(token_, hello, pending.challenge);
+  pending.challenge.proof = server_proof(door_.token, hello, pending.challenge);
   if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "did not take the answer");
   if (hello.version != kProtocolVersion)
     return refuse(pending, join({"speaks version ", hello.version, " of the protocol, expected ", kProtocolVersion}));
@@ -252,16 +306,26 @@ Gate::State Gate::answer_hello(Pending& pending) {
 
 Gate::State Gate::answer_proof(Pending& pending, const Objection& objection) {
   const Hello& hello = pending.hello;
-  if (!same(pending.proof, client_proof(token_, hello, pending.challenge)))
+  if (!is_same(pending.proof, client_proof(door_.token, hello, pending.challenge)))
     return refuse(pending, join({"claims to be rank ", hello.rank, " with another job token"}));
-  if (std::string why = objection(hello); !why.empty()) {
+  if (wire_ == Wire::tls) {
+    const Identity meant = {hello.epoch, hello.rank, hello.listener};
+    if (const auto& said = pending.socket.tls()->identity(); said != meant.text())
+      return refuse(pending, join({"says '", printable(said), "' in TLS, expected '", meant.text(), "'"}));
+  }
+  std::string why = objection(hello);
+  if (hello.listener != door_.rank) why = join({"calls rank ", hello.listener, ", found rank ", door_.rank});
+  if (hello.wire != wire_) why = join({"has --wire ", hello.wire, ", rank ", door_.rank, " has --wire ", wire_});
+  if (!why.empty()) {
     why = join({"rank ", hello.rank, " (", host_of(hello), ", process ", hello.process, ") ", why});
     write_verdict(pending.socket, why);
     note(members_, std::move(why));
     return State::refused;
   }
   if (!write_verdict(pending.socket, "")) return refuse(pending, "went away");
-  admitted_ = Admitted{std::move(pending.socket), hello};
+  admitted_ = Admitted{{std::move(pending.socket), seal_of(door_.token, hello, pending.challenge, false),
+                        seal_of(door_.token, hello, pending.challenge, true)},
+                       hello};
   return State::admitted;
 }
 

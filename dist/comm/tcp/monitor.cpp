@@ -37,17 +37,17 @@ void lower(int descriptor) {
 
 }  // namespace
 
-bool write_control(Socket& socket, Frame frame, std::string_view text, Clock::time_point deadline) {
+bool write_control(Connection& connection, Frame frame, std::string_view text, Clock::time_point deadline) {
   check(text.size() <= kMaxControlText, "a control frame of type ", static_cast<int>(frame.type), " has ", text.size(),
         " bytes, expected ", kMaxControlText, " at most");
   const ConstBytes payload = std::as_bytes(std::span(text));
-  const Frame::Header header = encode(frame, payload);
+  const Frame::Header header = encode(frame, payload, connection.sent);
   std::vector<std::byte> bytes(header.begin(), header.end());
   bytes.insert(bytes.end(), payload.begin(), payload.end());
-  return socket.write_all(bytes, deadline);
+  return connection.socket.write_all(bytes, deadline);
 }
 
-bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text) {
+bool take_control(std::vector<std::byte>& inbox, FrameSeal& seal, Frame& frame, std::string& text) {
   if (inbox.size() < Frame::kBytes) return false;
   Frame::Header header;
   std::copy_n(inbox.begin(), Frame::kBytes, header.begin());
@@ -57,9 +57,9 @@ bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text
   const size_t whole = Frame::kBytes + frame.length;
   if (inbox.size() < whole) return false;
   const ConstBytes payload = ConstBytes(inbox).subspan(Frame::kBytes, frame.length);
-  FrameCheck checksum(header);
-  checksum.add(payload);
-  check(checksum.good(), "sent a control frame whose checksum is wrong");
+  seal.begin(header);
+  seal.add(payload);
+  check(seal.fits(header), "sent a control frame that was changed on the way");
   text.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
   inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(whole));
   return true;
@@ -88,15 +88,18 @@ Monitor::~Monitor() {
   }
   raise(wake_);
   thread_.join();
-  for (Link& link : links_) write(link, FrameType::goodbye, "");
+  for (Link& link : links_) try {
+      write(link, FrameType::goodbye, "");
+    } catch (const std::exception&) {  // the peer finds a closed connection instead
+    }
   ::close(wake_);
   ::close(failed_);
 }
 
-void Monitor::watch(int peer, Socket socket) {
+void Monitor::watch(int peer, Connection connection) {
   const Lock lock(mutex_);
-  socket.count_in(ledger_);
-  links_.push_back({.peer = peer, .socket = std::move(socket)});
+  connection.socket.count_in(ledger_);
+  links_.push_back({.peer = peer, .connection = std::move(connection)});
   raise(wake_);
 }
 
@@ -125,7 +128,8 @@ void Monitor::run() {
   auto next_beat = Clock::now();
   while (!ending_) {
     entries.assign(1, {wake_, POLLIN, 0});
-    for (const Link& link : links_) entries.push_back({link.left ? -1 : link.socket.descriptor(), POLLIN, 0});
+    for (const Link& link : links_)
+      entries.push_back({link.left ? -1 : link.connection.socket.descriptor(), POLLIN, 0});
     lock.unlock();
     ::poll(entries.data(), entries.size(), poll_timeout(next_beat));
     lock.lock();
@@ -162,17 +166,19 @@ void Monitor::look_after(Link& link) {
 void Monitor::read(Link& link) {
   std::byte buffer[4096];
   const iovec part = {buffer, sizeof buffer};
-  const Moved moved = link.socket.read({&part, 1});
-  if (!moved.ended.empty()) return lose(link, moved.ended);
-  link.heard = Clock::now();
-  link.inbox.insert(link.inbox.end(), buffer, buffer + moved.bytes);
-  try {
-    Frame frame;
-    std::string text;
-    while (!link.left && take_control(link.inbox, frame, text)) handle(link, frame, text);
-  } catch (const Error& error) {
-    lose(link, error.what());
-  }
+  do {
+    const Moved moved = link.connection.socket.read({&part, 1});
+    if (!moved.ended.empty()) return lose(link, moved.ended);
+    link.heard = Clock::now();
+    link.inbox.insert(link.inbox.end(), buffer, buffer + moved.bytes);
+    try {
+      Frame frame;
+      std::string text;
+      while (!link.left && take_control(link.inbox, link.connection.received, frame, text)) handle(link, frame, text);
+    } catch (const Error& error) {
+      lose(link, error.what());
+    }
+  } while (!link.left && link.connection.socket.holds_bytes());
 }
 
 void Monitor::handle(Link& link, const Frame& frame, const std::string& text) {
@@ -234,8 +240,8 @@ void Monitor::settle(const std::string& failure) {
 
 void Monitor::write(Link& link, FrameType type, std::string_view text) {
   const Frame frame = {.type = type, .epoch = epoch_, .source = static_cast<uint16_t>(rank_), .message = current_};
-  if (write_control(link.socket, frame, text, Clock::now() + kWriteLimit)) return;
-  ::shutdown(link.socket.descriptor(), SHUT_RDWR);  // no frame may follow a part of one
+  if (write_control(link.connection, frame, text, Clock::now() + kWriteLimit)) return;
+  ::shutdown(link.connection.socket.descriptor(), SHUT_RDWR);  // no frame may follow a part of one
 }
 
 void Monitor::throw_if_failed() {

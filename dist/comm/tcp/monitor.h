@@ -9,17 +9,17 @@
 
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/socket.h"
-#include "tern/dist/comm/tcp/frame.h"
+#include "tern/dist/comm/tcp/handshake.h"
 #include "tern/dist/comm/tcp/link_watch.h"
 
 namespace tern::detail {
 
 /// Sends a whole control frame. Returns false if it is not sent by `deadline`. Throws Error if `text` is longer than
 /// `kMaxControlText`.
-bool write_control(Socket& socket, Frame frame, std::string_view text, Clock::time_point deadline);
-/// Takes the first frame out of `inbox`, checks it and puts its payload into `text`. Returns false if no whole frame is
-/// there.
-bool take_control(std::vector<std::byte>& inbox, Frame& frame, std::string& text);
+bool write_control(Connection& connection, Frame frame, std::string_view text, Clock::time_point deadline);
+/// Takes the first frame out of `inbox`, checks that it is the next one of `seal`, and puts its payload into `text`.
+/// Returns false if no whole frame is there.
+bool take_control(std::vector<std::byte>& inbox, FrameSeal& seal, Frame& frame, std::string& text);
 /// Far more than any control text needs.
 inline constexpr size_t kMaxControlText = 1 << 20;
 
@@ -35,8 +35,8 @@ class Monitor {
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// From now on, exchanges heartbeats with `peer` over `socket`.
-  void watch(int peer, Socket socket);
+  /// From now on, exchanges heartbeats with `peer`.
+  void watch(int peer, Connection connection);
   /// The name of a rank in errors: "rank 2 (node7, process 4711)" instead of "rank 2".
   void set_name(int rank, std::string name);
   /// On rank 0: sends the list of the job's members to all other ranks.
@@ -63,7 +63,7 @@ class Monitor {
   /// The control connection to one peer.
   struct Link {
     int peer = 0;
-    Socket socket;
+    Connection connection;
     std::vector<std::byte> inbox = {};
     Clock::time_point heard = Clock::now();
     bool left = false;

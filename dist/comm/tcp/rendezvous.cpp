@@ -57,7 +57,7 @@ class Meeting {
     begin_wait();
   }
 
-  std::vector<Socket> hold() {
+  std::vector<Connection> hold() {
     if (options_.rank == 0)
       host();
     else
@@ -70,7 +70,7 @@ class Meeting {
   void gather_members(Gate& gate);
   void join_in();
   void meet_others();
-  Socket call(int peer, const Address& where, ConnectionKind kind);
+  Connection call(int peer, const Address& where, ConnectionKind kind);
   Hello introduce(const Socket& socket, ConnectionKind kind);
   void accept_data(Gate& gate);
   Admitted admit(Gate& gate, ConnectionKind kind);
@@ -80,7 +80,10 @@ class Meeting {
   void begin_wait();
   void note(const std::string& awaited, const std::string& more = "");
   Clock::time_point deadline() const { return begin_ + options_.deadlines.rendezvous; }
-  Gate gate() { return {*listener_, options_.token, places_of(options_.size), options_.deadlines.handshake}; }
+  Gate gate() {
+    return {*listener_, door_of(options_.rank), options_.wire, places_of(options_.size), options_.deadlines.handshake};
+  }
+  Door door_of(int rank) const { return {rank, options_.token}; }
 
   const TcpOptions& options_;
   std::optional<Listener> listener_;
@@ -88,7 +91,7 @@ class Meeting {
   Clock::time_point begin_;      // begin of the current wait
   Clock::time_point next_note_;  // time of its next note
   std::vector<bool> here_;       // by rank: already connected, or not needed
-  std::vector<Socket> data_;
+  std::vector<Connection> data_;
 };
 
 void Meeting::host() {
@@ -103,7 +106,7 @@ void Meeting::host() {
 }
 
 void Meeting::gather_members(Gate& entrance) {
-  const Hello self = make_hello(ConnectionKind::control, options_.epoch, 0, options_.size, 0);
+  const Hello self = make_hello(ConnectionKind::control, options_.wire, options_.epoch, 0, options_.size, 0);
   std::vector<Member> members(static_cast<size_t>(options_.size));
   members[0] = {host_of(self), self.process, options_.master};
   monitor_.set_name(0, name_of(0, members[0]));
@@ -112,9 +115,9 @@ void Meeting::gather_members(Gate& entrance) {
     Admitted peer = admit(entrance, ConnectionKind::control);
     const auto rank = static_cast<int>(peer.hello.rank);
     Member& member = members[peer.hello.rank];
-    member = {host_of(peer.hello), peer.hello.process, {peer.socket.remote().host, peer.hello.port}};
+    member = {host_of(peer.hello), peer.hello.process, {peer.connection.socket.remote().host, peer.hello.port}};
     monitor_.set_name(rank, name_of(rank, member));
-    monitor_.watch(rank, std::move(peer.socket));
+    monitor_.watch(rank, std::move(peer.connection));
   }
   monitor_.send_members(format(members));
 }
@@ -142,7 +145,7 @@ void Meeting::meet_others() {
 
 /// Connects and proves that it has the token, again and again until this rank is in. A busy machine, or strangers, may
 /// have taken its place.
-Socket Meeting::call(int peer, const Address& where, ConnectionKind kind) {
+Connection Meeting::call(int peer, const Address& where, ConnectionKind kind) {
   std::string why;
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
     const int interrupt = monitor_.failed_descriptor();
@@ -150,13 +153,15 @@ Socket Meeting::call(int peer, const Address& where, ConnectionKind kind) {
     if (socket.open()) {
       // After it has sent its proof, the rank may be in and must not connect again. So it waits as long as there is
       // time.
-      if (knock(socket, introduce(socket, kind), options_.token, where, {deadline(), interrupt})) return socket;
-      why = "it closes the connection";
+      const Hello hello = introduce(socket, kind);
+      auto connection = knock(std::move(socket), hello, door_of(peer), where, {deadline(), interrupt});
+      if (connection) return std::move(*connection);
+      why = join({"it closes the connection; this rank has --wire ", options_.wire});
     }
     monitor_.throw_if_failed();
     if (Clock::now() + pause >= deadline())
       throw PeerError(join({"rank ", options_.rank, ": rank ", peer, " does not answer at ", where, ": ", why}));
-    note(join({"rank ", peer, " to answer at ", where}));
+    note(join({"rank ", peer, " to answer at ", where}), "; " + why);
     wait_for(-1, 0, {Clock::now() + pause, interrupt});
   }
 }
@@ -164,7 +169,7 @@ Socket Meeting::call(int peer, const Address& where, ConnectionKind kind) {
 /// A rank listens at the local address of its connection to rank 0.
 Hello Meeting::introduce(const Socket& socket, ConnectionKind kind) {
   if (!listener_) listener_.emplace(Address{socket.local().host, 0});
-  return make_hello(kind, options_.epoch, options_.rank, options_.size, listener_->address().port);
+  return make_hello(kind, options_.wire, options_.epoch, options_.rank, options_.size, listener_->address().port);
 }
 
 /// Accepts connections from all ranks above this one.
@@ -172,7 +177,7 @@ void Meeting::accept_data(Gate& entrance) {
   await_all_from(options_.rank + 1);
   for (int count = options_.rank + 1; count < options_.size; ++count) {
     Admitted peer = admit(entrance, ConnectionKind::data);
-    data_[peer.hello.rank] = std::move(peer.socket);
+    data_[peer.hello.rank] = std::move(peer.connection);
   }
 }
 
@@ -237,7 +242,7 @@ void Meeting::note(const std::string& awaited, const std::string& more) {
 
 }  // namespace
 
-std::vector<Socket> rendezvous(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor) {
+std::vector<Connection> rendezvous(const TcpOptions& options, std::optional<Listener> listener, Monitor& monitor) {
   return Meeting(options, std::move(listener), monitor).hold();
 }
 

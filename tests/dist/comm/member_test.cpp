@@ -12,6 +12,7 @@
 namespace tern::test {
 namespace {
 
+using detail::Connection;
 using detail::ConnectionKind;
 using detail::Frame;
 using detail::FrameType;
@@ -44,9 +45,9 @@ class Puppet {
     Frame frame;
     std::string text;
     do {
-      while (!take_control(inbox_, frame, text)) {
+      while (!take_control(inbox_, control_.received, frame, text)) {
         std::byte byte;
-        if (!control_.read_all({&byte, 1}, soon())) return "";
+        if (!control_.socket.read_all({&byte, 1}, soon())) return "";
         inbox_.push_back(byte);
       }
     } while (frame.type == FrameType::heartbeat);
@@ -66,20 +67,21 @@ class Puppet {
   }
 
  private:
-  Socket call(const Address& where, ConnectionKind kind, const std::string& host) {
+  Connection call(const Address& where, ConnectionKind kind, const std::string& host) {
     std::string why;
-    Socket socket = detail::connect(where, soon(), why);
-    detail::Hello hello = detail::make_hello(kind, 0, rank_, size_, 9);
+    detail::Hello hello = detail::make_hello(kind, Wire::mac, 0, rank_, size_, 9);
     hello.host = {};
     host.copy(hello.host.data(), hello.host.size() - 1);
-    EXPECT_TRUE(knock(socket, hello, kJobToken, where, soon())) << why;
-    return socket;
+    const detail::Door door = {where == master_ ? 0 : 1, kJobToken};
+    auto connection = detail::knock(detail::connect(where, soon(), why), hello, door, where, soon());
+    EXPECT_TRUE(connection) << why;
+    return connection ? std::move(*connection) : Connection{};
   }
 
   int rank_, size_;
   Address master_;
-  Socket control_;
-  std::vector<Socket> data_;
+  Connection control_;
+  std::vector<Connection> data_;
   std::vector<std::byte> inbox_;
 };
 
@@ -95,8 +97,12 @@ std::vector<std::string> beside_puppet(int size, const Work& work, const Play& p
       play(puppet, master);
       return;
     }
-    const TcpOptions options = {
-        .rank = rank, .size = size, .master = master, .token = kJobToken, .deadlines = kMemberDeadlines};
+    const TcpOptions options = {.rank = rank,
+                                .size = size,
+                                .master = master,
+                                .token = kJobToken,
+                                .wire = Wire::mac,
+                                .deadlines = kMemberDeadlines};
     TransportCommunicator c(rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options));
     work(c);
   });
@@ -185,7 +191,8 @@ TEST(Member, ThatDiesAtTheStartIsNamedAtOnce) {
     const auto begin = Clock::now();
     const auto errors = on_ranks(2, [&, waits = stays](int rank) {
       if (rank == 0) {
-        const TcpOptions options = {.size = 3, .master = master, .token = kJobToken, .deadlines = kMemberDeadlines};
+        const TcpOptions options = {
+            .size = 3, .master = master, .token = kJobToken, .wire = Wire::mac, .deadlines = kMemberDeadlines};
         try {
           make_tcp(options, std::move(listener));
         } catch (...) {

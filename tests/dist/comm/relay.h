@@ -3,8 +3,13 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +25,8 @@ class Relay {
   enum class Fault {
     none,
     flip,        // flips one bit, once
+    repeat,      // passes a buffer twice, once
+    change,      // lets `forge` change a buffer, until it says that it did
     drop,        // loses all bytes of this direction
     delay,       // holds this direction once, for 0.2 s
     slow,        // passes 64 KiB per 0.1 s from now on
@@ -38,6 +45,14 @@ class Relay {
 
   const Address& address() const { return address_; }
   uint64_t bytes(Direction direction) const { return bytes_[direction]; }
+  /// All bytes that passed so far, of all connections.
+  std::string record() {
+    const std::lock_guard lock(recording_);
+    return record_;
+  }
+  /// For Fault::change, set before `harm`. Returns whether it changed the bytes.
+  using Forge = std::function<bool(std::span<char>)>;
+  void set_forge(Forge forge) { forge_ = std::move(forge); }
   /// From now on, damages one direction of connection `number`. Connections are numbered in the order of arrival.
   void harm(Fault fault, size_t number, Direction direction = forth) {
     harmed_ = number;
@@ -78,15 +93,15 @@ class Relay {
     const int from = pair.ends[direction].descriptor(), to = pair.ends[1 - direction].descriptor();
     const bool harmed = number == harmed_ && direction == harmed_way_;
     const Fault fault = harmed ? fault_.load() : Fault::none;
-    if (fault == Fault::flip || fault == Fault::delay) fault_ = Fault::none;
+    if (fault == Fault::flip || fault == Fault::repeat || fault == Fault::delay) fault_ = Fault::none;
     if (fault == Fault::stall) stalled_ = true;
     if (fault == Fault::freeze) pair.held[direction] = Clock::time_point::max();
     if (fault == Fault::delay) pair.held[direction] = Clock::now() + std::chrono::milliseconds(200);
     if (fault == Fault::stall || fault == Fault::freeze || fault == Fault::delay) return;
     if (fault == Fault::slow) pair.held[direction] = Clock::now() + std::chrono::milliseconds(100);
 
-    char buffer[65536];
-    ssize_t got = ::recv(from, buffer, sizeof buffer, 0);
+    char buffer[2 * 65536];
+    ssize_t got = ::recv(from, buffer, sizeof buffer / 2, 0);
     if (got < 0) return;
     if (fault == Fault::half_close) {
       ::shutdown(to, SHUT_WR);
@@ -100,6 +115,15 @@ class Relay {
     if (fault == Fault::drop) return;
     if (fault == Fault::flip) buffer[got - 1] ^= 4;
     if (fault == Fault::truncate) got /= 2;
+    {
+      const std::lock_guard lock(recording_);
+      record_.append(buffer, static_cast<size_t>(got));
+    }
+    if (fault == Fault::change && forge_({buffer, static_cast<size_t>(got)})) fault_ = Fault::none;
+    if (fault == Fault::repeat) {
+      std::copy_n(buffer, got, buffer + got);
+      got *= 2;
+    }
     bytes_[direction] += static_cast<uint64_t>(got);
     for (ssize_t sent = 0; sent < got;) {
       const ssize_t n = ::send(to, buffer + sent, static_cast<size_t>(got - sent), MSG_NOSIGNAL);
@@ -119,6 +143,9 @@ class Relay {
   std::atomic<Fault> fault_{Fault::none};
   std::atomic<size_t> harmed_{0};
   std::atomic<Direction> harmed_way_{forth};
+  Forge forge_;
+  std::mutex recording_;
+  std::string record_;
   bool stalled_ = false;
   std::atomic<bool> ending_{false};
   std::thread thread_;  // the last member, because it uses all others

@@ -167,12 +167,12 @@ TEST(LocalSgd, TrainsTheSameHoweverOftenTheMeanIsLookedAt) {
 
 TEST(LocalSgd, GoesOnFromACheckpointAtAnyStepAsIfNeverStopped) {
   constexpr int64_t kSteps = 9;
-  struct Job {
+  struct Resumed {
     int ranks;
     Transports (*make)(int, const Deadlines&);
     const char* codec;
   };
-  const Job jobs[] = {
+  const Resumed jobs[] = {
       {2, [](int ranks, const Deadlines& deadlines) { return make_in_process(ranks, deadlines); }, "none"},
       {4, make_tcp_job, "ternary"},
       {4, make_tcp_job, "error-feedback:ternary"}};

@@ -64,6 +64,31 @@ TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBitsSlow) {
   }
 }
 
+TEST_F(TrainLenetWorkers, EveryWireGivesTheSameBitsAndAPlainOneSaysSo) {
+  const Arguments two = workers(2, {"--iterations", "4"});
+  const auto threads = train(two);
+  for (const std::string wire : {"tls", "mac", "plain"}) {
+    const Arguments over_wire = joined(two, {"--transport", "socket", "--wire", wire});
+    EXPECT_EQ(train(over_wire), threads) << wire;
+    const bool says_so =
+        run(over_wire).out.find("plain wire: nobody notices who reads or changes their bytes") != std::string::npos;
+    EXPECT_EQ(says_so, wire == "plain");
+  }
+}
+
+TEST_F(TrainLenetWorkers, AWireNeedsProcessesAndAPlainOneStaysOnThisMachine) {
+  const Outcome threads = run(workers(2, {"--iterations", "4", "--wire", "tls"}));
+  EXPECT_EQ(threads.code, 2);
+  EXPECT_NE(threads.err.find("--wire"), std::string::npos) << threads.err;
+  EXPECT_NE(threads.err.find("it belongs to --transport socket and nccl"), std::string::npos) << threads.err;
+  const Outcome far = run_program(
+      joined({"/usr/bin/env", "TERN_TOKEN=a token of the right length"},
+             words({"--rank", "1", "--world-size", "2", "--master", "203.0.113.7:29400", "--wire", "plain"})));
+  EXPECT_EQ(far.code, 2);
+  EXPECT_NE(far.err.find("found an address that other machines can reach, expected one of loopback"), std::string::npos)
+      << far.err;
+}
+
 TEST_F(TrainLenetWorkers, FloatsOverAnyNumberAreOneProcessWithTheWholeBatch) {
   const auto alone = train({"--iterations", "10"});
   for (const int count : {1, 2, 4}) {

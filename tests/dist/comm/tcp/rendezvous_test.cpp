@@ -25,27 +25,29 @@ using std::chrono::milliseconds;
 const JobToken kOther = "another token of that length";
 const Deadlines kRendezvousDeadlines = {.handshake = milliseconds(500), .rendezvous = milliseconds(500)};
 
+constexpr Wire kWires[] = {Wire::plain, Wire::mac, Wire::tls};
+
 /// What the two ranks of a job throw. `change` changes the options of each rank.
-std::vector<std::string> meet(const std::function<void(TcpOptions&)>& change) {
+std::vector<std::string> meet(Wire wire, const std::function<void(TcpOptions&)>& change) {
   Listener listener{Address{}};
   const Address master = listener.address();
   return on_ranks(2, [&](int rank) {
     TcpOptions options = {
-        .rank = rank, .size = 2, .master = master, .token = kJobToken, .deadlines = kRendezvousDeadlines};
+        .rank = rank, .size = 2, .master = master, .token = kJobToken, .wire = wire, .deadlines = kRendezvousDeadlines};
     change(options);
     rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
   });
 }
 
-/// What a gate that knows kJobToken reports about a caller. The gate runs on another thread for 0.5 s.
+/// What the gate of rank 0, which knows kJobToken, reports about a caller. It runs on another thread for 0.5 s.
 template <class Call>
-std::string refusal_of(const Call& call) {
+std::string refusal_of(const Call& call, Wire wire = Wire::mac) {
   Listener listener{Address{}};
   const Address address = listener.address();
   std::string refused;
   on_ranks(2, [&](int who) {
     if (who == 0) {
-      Gate gate(listener, kJobToken, 68, milliseconds(200));
+      Gate gate(listener, {0, kJobToken}, wire, 68, milliseconds(200));
       EXPECT_FALSE(gate.admit([](const Hello&) { return ""; }, Clock::now() + milliseconds(500)));
       refused = gate.refusals();
     } else {
@@ -59,19 +61,62 @@ std::string refusal_of(const Call& call) {
 
 Clock::time_point in_a_moment() { return Clock::now() + milliseconds(300); }
 
-Hello hello() { return detail::make_hello(detail::ConnectionKind::data, 0, 1, 2, 0); }
+Hello hello(Wire wire = Wire::mac) { return detail::make_hello(detail::ConnectionKind::data, wire, 0, 1, 2, 0); }
 
 TEST(Rendezvous, ASharedTokenAdmits) {
-  EXPECT_EQ(meet([](TcpOptions&) {}), std::vector<std::string>(2));
+  for (const Wire wire : kWires) EXPECT_EQ(meet(wire, [](TcpOptions&) {}), std::vector<std::string>(2));
 }
 
 TEST(Rendezvous, AnotherTokenIsNamedOnBothSides) {
-  const auto errors = meet([](TcpOptions& options) {
-    if (options.rank == 1) options.token = kOther;
+  for (const Wire wire : kWires) {
+    const auto errors = meet(wire, [](TcpOptions& options) {
+      if (options.rank == 1) options.token = kOther;
+    });
+    EXPECT_TRUE(names(errors[0], "rank 1 did not join rank 0 within 0.5 s")) << errors[0];
+    const char* seen = wire == Wire::tls ? "holds another job token" : "left at the proof of the job token";
+    EXPECT_TRUE(names(errors[0], seen)) << errors[0];
+    EXPECT_TRUE(names(errors[1], "holds another job token")) << errors[1];
+  }
+}
+
+TEST(Rendezvous, AnotherWireIsNamed) {
+  for (const Wire zero : kWires)
+    for (const Wire one : kWires) {
+      if (zero == one) continue;
+      const auto errors = meet(zero, [&](TcpOptions& options) {
+        if (options.rank == 1) options.wire = one;
+      });
+      const std::string own = "has --wire " + to_string(one) + ", rank 0 has --wire " + to_string(zero);
+      if (one == Wire::tls)
+        EXPECT_TRUE(names(errors[0], "speaks TLS, this rank has --wire " + to_string(zero))) << errors[0];
+      else
+        EXPECT_TRUE(names(errors[0], zero == Wire::tls ? "does not speak TLS 1.3" : own)) << errors[0];
+      const bool told = zero != Wire::tls && one != Wire::tls;
+      EXPECT_TRUE(names(errors[1], told ? own : "this rank has --wire " + to_string(one))) << errors[1];
+    }
+}
+
+TEST(Rendezvous, APlainWireStaysOnThisMachine) {
+  const auto error = message_of<InputError>([] {
+    make_tcp({.rank = 1, .size = 2, .master = {"203.0.113.7", 29400}, .token = kJobToken, .wire = Wire::plain});
   });
-  EXPECT_TRUE(names(errors[0], "rank 1 did not join rank 0 within 0.5 s")) << errors[0];
-  EXPECT_TRUE(names(errors[0], "left at the proof of the job token")) << errors[0];
-  EXPECT_TRUE(names(errors[1], "holds another job token than rank 1")) << errors[1];
+  EXPECT_TRUE(names(error, "203.0.113.7:29400: found an address that other machines can reach")) << error;
+}
+
+// So a man in the middle cannot connect a rank to another rank than the one that it calls.
+TEST(Rendezvous, ACallerMeantForAnotherRankIsTurnedAway) {
+  for (const Wire wire : kWires) {
+    std::string told;
+    const auto refused = refusal_of(
+        [&](Socket& socket) {
+          told = message_of<PeerError>([&] {
+            detail::knock(std::move(socket), hello(wire), {7, kJobToken}, {}, in_a_moment());
+          });
+        },
+        wire);
+    EXPECT_TRUE(names(refused, "calls rank 7, found rank 0")) << refused;
+    EXPECT_TRUE(names(told, "calls rank 7, found rank 0")) << told;
+  }
 }
 
 TEST(Rendezvous, ACallerWhoSkipsTheProofIsTurnedAway) {
@@ -91,7 +136,7 @@ TEST(Rendezvous, AnotherVersionIsNamed) {
   EXPECT_TRUE(names(refusal_of([](Socket& socket) {
                       Hello old = hello();
                       old.version = 99;
-                      EXPECT_FALSE(knock(socket, old, kJobToken, {}, in_a_moment()));
+                      EXPECT_FALSE(detail::knock(std::move(socket), old, {0, kJobToken}, {}, in_a_moment()));
                     }),
                     "speaks version 99 of the protocol"));
 }
@@ -102,6 +147,13 @@ TEST(Rendezvous, HostileFirstBytesAreTurnedAway) {
     socket.write_all(noise, in_a_moment());
   });
   EXPECT_TRUE(names(refused, "did not answer as a tern rank")) << refused;
+  const auto in_tls = refusal_of(
+      [](Socket& socket) {
+        std::vector<std::byte> noise(10000, std::byte{0x5a});
+        socket.write_all(noise, in_a_moment());
+      },
+      Wire::tls);
+  EXPECT_TRUE(names(in_tls, "does not speak TLS 1.3")) << in_tls;
   EXPECT_TRUE(names(refusal_of([](Socket& socket) {
                       std::array<std::byte, 1> byte{};
                       socket.read_all(byte, Clock::now() + milliseconds(400));
@@ -149,17 +201,19 @@ class Strangers {
 TEST(Rendezvous, SilentStrangersDoNotKeepRanksOut) {
   constexpr int kRanks = 4;
   constexpr size_t kStrangers = 500;
-  Listener listener{Address{}};
-  const Address master = listener.address();
-  const Strangers strangers(master, kStrangers);
-  strangers.await_all();
-  const Deadlines deadlines = {.rendezvous = std::chrono::seconds(20)};
-  const auto errors = on_ranks(kRanks, [&](int rank) {
-    const TcpOptions options = {
-        .rank = rank, .size = kRanks, .master = master, .token = kJobToken, .deadlines = deadlines};
-    rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(kRanks));
+  for (const Wire wire : {Wire::mac, Wire::tls}) {
+    Listener listener{Address{}};
+    const Address master = listener.address();
+    const Strangers strangers(master, kStrangers);
+    strangers.await_all();
+    const Deadlines deadlines = {.rendezvous = std::chrono::seconds(20)};
+    const auto errors = on_ranks(kRanks, [&](int rank) {
+      const TcpOptions options = {
+          .rank = rank, .size = kRanks, .master = master, .token = kJobToken, .wire = wire, .deadlines = deadlines};
+      rank == 0 ? make_tcp(options, std::move(listener)) : make_tcp(options);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(kRanks)) << to_string(wire);
+  }
 }
 
 TEST(Rendezvous, TheOldestStrangerIsDroppedAndNoneIsWaitedFor) {
@@ -168,7 +222,7 @@ TEST(Rendezvous, TheOldestStrangerIsDroppedAndNoneIsWaitedFor) {
   std::string why;
   std::vector<Socket> strangers;
   for (size_t i = 0; i < 2 * kPlaces; ++i) strangers.push_back(detail::connect(listener.address(), in_a_moment(), why));
-  Gate gate(listener, kJobToken, kPlaces, std::chrono::minutes(1));
+  Gate gate(listener, {0, kJobToken}, Wire::mac, kPlaces, std::chrono::minutes(1));
   EXPECT_FALSE(gate.admit([](const Hello&) { return ""; }, in_a_moment()));
   for (size_t i = 0; i < strangers.size(); ++i) {
     std::array<std::byte, 1> byte;
@@ -179,11 +233,11 @@ TEST(Rendezvous, TheOldestStrangerIsDroppedAndNoneIsWaitedFor) {
 }
 
 TEST(Rendezvous, ARankThatDoesNotFitIsTurnedAwayAndTold) {
-  const auto sizes = meet([](TcpOptions& options) { options.size += options.rank; });
+  const auto sizes = meet(Wire::tls, [](TcpOptions& options) { options.size += options.rank; });
   EXPECT_TRUE(names(sizes[1], "is one of 3 ranks, rank 0 one of 2")) << sizes[1];
   EXPECT_TRUE(sizes[1].starts_with("rank 1 (")) << sizes[1];
   EXPECT_EQ(sizes[0], "rank 1 did not join rank 0 within 0.5 s; turned away: " + sizes[1]);
-  const auto epochs = meet([](TcpOptions& options) { options.epoch = static_cast<uint32_t>(options.rank); });
+  const auto epochs = meet(Wire::tls, [](TcpOptions& options) { options.epoch = static_cast<uint32_t>(options.rank); });
   EXPECT_TRUE(names(epochs[1], "is in epoch 1 of the job, rank 0 in epoch 0")) << epochs[1];
   EXPECT_EQ(epochs[0], "rank 1 did not join rank 0 within 0.5 s; turned away: " + epochs[1]);
 }
