@@ -209,8 +209,6 @@ Moved Socket::read(std::span<const iovec> parts) {
       if (got < part.iov_len) break;
     }
   } catch (const Error& error) {
-    std::string gone;
-    flush(gone);  // the alert
     return {0, error.what()};
   }
   return {bytes, bytes > 0 ? "" : came.ended};

@@ -67,7 +67,8 @@ class Socket {
   /// taken, and `write` takes nothing before.
   Moved write(std::span<const iovec> parts);
   Moved read(std::span<const iovec> parts);
-  /// Returns whether the kernel has all bytes that `write` has taken. `ended` gets the reason if it never will.
+  /// Returns whether the kernel has all bytes that `write` has taken, and the alert if TLS has refused what came.
+  /// `ended` gets the reason if it never will.
   bool flush(std::string& ended);
   /// Moves all bytes. Returns false if the connection or the wait ends before.
   bool write_all(std::span<const std::byte> bytes, Until until);
