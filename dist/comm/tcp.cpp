@@ -70,7 +70,6 @@ class Channel {
   Bytes bytes_;
   Frame::Header in_header_{};
   Frame frame_;
-  bool has_header_ = false;
   size_t received_ = Frame::kBytes;  // bytes of the frame, header included
 };
 
@@ -132,7 +131,6 @@ bool Channel::write_some() {
 void Channel::expect(const Message& message, Bytes bytes) {
   expected_ = message;
   bytes_ = bytes;
-  has_header_ = false;
   received_ = 0;
 }
 
@@ -140,12 +138,13 @@ bool Channel::read_some() {
   const Moved moved = connection_.socket.read(rest(in_header_, bytes_, received_));
   check(moved.ended.empty(), moved.ended);
   if (moved.bytes == 0) return false;
-  const size_t before = std::max(received_, Frame::kBytes);
+  const size_t had = received_;
   received_ += moved.bytes;
   links_.received(peer_, moved.bytes);
   if (received_ < Frame::kBytes) return true;
-  if (!has_header_) check_header();
-  connection_.received.add(bytes_.subspan(before - Frame::kBytes, received_ - before));
+  if (had < Frame::kBytes) check_header();
+  const size_t in_payload = std::max(had, Frame::kBytes) - Frame::kBytes;
+  connection_.received.add(bytes_.subspan(in_payload, received_ - Frame::kBytes - in_payload));
   if (!received()) return true;
   check(connection_.received.fits(in_header_), "sent a frame that was changed on the way, in ", frame_.message);
   if (expected_.account == Account::payload) ledger_.received_payload(bytes_.size());
@@ -160,7 +159,6 @@ void Channel::check_header() {
   check(agree(frame_.message, expected_) && frame_.length == bytes_.size(), "sends ", frame_.length, " bytes in ",
         frame_.message, ", rank ", self_, " expects ", bytes_.size(), " in ", expected_);
   connection_.received.begin(in_header_);
-  has_header_ = true;
 }
 
 }  // namespace tern::detail

@@ -215,7 +215,7 @@ void Monitor::handle(Link& link, const Frame& frame, const std::string& text) {
 
 void Monitor::lose(Link& link, const std::string& cause) {
   std::string gone;
-  link.connection.socket.flush(gone);
+  link.connection.socket.flush(gone);  // the alert, if TLS refuses what came: this connection takes no cause after it
   settle(link.peer, cause, rank_, current_);  // the peer itself gets the cause, too, if it can still receive
   link.left = true;
 }

@@ -146,8 +146,8 @@ int main(int argc, char** argv) {
   std::vector<int64_t> sizes = {100'000, 1'000'000, 25'000'000, 100'000'000};
   app.add_option("--bytes", sizes, "Sizes of what is reduced")->check(CLI::PositiveNumber);
   std::vector<tern::Wire> wires = {tern::Wire::mac};
-  const std::map<std::string, tern::Wire> words = {
-      {"plain", tern::Wire::plain}, {"mac", tern::Wire::mac}, {"tls", tern::Wire::tls}};
+  std::map<std::string, tern::Wire> words;
+  for (const tern::Wire wire : {tern::Wire::plain, tern::Wire::mac, tern::Wire::tls}) words[to_string(wire)] = wire;
   app.add_option("--wire", wires, "What protects the bytes: plain, mac, tls, one after the other [mac]")
       ->transform(CLI::CheckedTransformer(words));
   int turns = 1;
