@@ -33,6 +33,7 @@ struct Group {
 
   const int size;
   const Deadlines deadlines;
+  const std::string job = detail::make_job_name();
   std::mutex mutex;
   std::vector<Mailbox> boxes;  // [from * size + to]
   std::vector<detail::Progress> progress;
@@ -56,6 +57,7 @@ class InProcess final : public Transport {
   void flush() override;
   void idle_until(Clock::time_point time) override;
   Traffic traffic() const override { return ledger_.traffic(); }
+  JobState state() const override;
   void reach(const Message& message) override;
   void throw_if_failed() override;
   [[noreturn]] void fail(const std::string& cause) override;
@@ -170,6 +172,12 @@ void InProcess::idle_until(Clock::time_point time) {
     if (!group_->failure.empty()) fail(lock, rank_, "");
     group_->changed[rank_].wait_until(lock, time);
   }
+}
+
+/// All ranks have one clock.
+JobState InProcess::state() const {
+  const Lock lock(group_->mutex);
+  return {.job = group_->job, .failure = group_->failure, .clock = ClockOffset{}};
 }
 
 void InProcess::reach(const Message& message) {

@@ -24,6 +24,7 @@ class Shaped final : public Transport {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   Traffic traffic() const override { return inner_->traffic(); }
+  JobState state() const override { return inner_->state(); }
   void reach(const Message& message) override { inner_->reach(message); }
   void throw_if_failed() override { inner_->throw_if_failed(); }
   void fail(const std::string& cause) override { inner_->fail(cause); }

@@ -183,6 +183,7 @@ class Tcp final : public Transport {
   void flush() override;
   void idle_until(Clock::time_point time) override;
   Traffic traffic() const override { return ledger_.traffic(); }
+  JobState state() const override { return monitor_.state(); }
   void reach(const Message& message) override { monitor_.reach(message); }
   void throw_if_failed() override { monitor_.throw_if_deserted(); }
   [[noreturn]] void fail(const std::string& cause) override {
@@ -203,7 +204,7 @@ class Tcp final : public Transport {
   detail::LinkCounts links_;
   std::vector<std::unique_ptr<Channel>> channels_;  // by rank; null for this rank
   uint32_t sequence_ = 0;
-  detail::Monitor monitor_;
+  mutable detail::Monitor monitor_;
 };
 
 Tcp::Tcp(const TcpOptions& options, std::optional<detail::Listener> listener)

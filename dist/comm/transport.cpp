@@ -1,8 +1,13 @@
 #include "tern/dist/comm/transport.h"
 
+#include <fmt/chrono.h>
+
+#include <algorithm>
 #include <array>
+#include <ctime>
 
 #include "tern/core/error.h"
+#include "tern/core/random.h"
 
 namespace tern {
 
@@ -24,3 +29,18 @@ bool agree(const Message& a, const Message& b) {
 }
 
 }  // namespace tern
+
+namespace tern::detail {
+
+std::string make_job_name() {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}-{}", fmt::gmtime(std::time(nullptr)), random_id(2));
+}
+
+void check_job_name(const std::string& name) {
+  const auto fits = [](char c) {
+    return c == '-' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+  };
+  check(!name.empty() && name.size() <= 64 && std::ranges::all_of(name, fits), "sent a job's name that is none");
+}
+
+}  // namespace tern::detail

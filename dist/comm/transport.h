@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -60,10 +61,23 @@ struct Deadlines {
   Clock::duration note = std::chrono::seconds(10);        ///< between two notes about missing ranks at the start
 };
 
+/// The difference between the steady clocks of two ranks.
+struct ClockOffset {
+  Clock::duration offset = {};  ///< rank 0's clock minus this rank's
+  Clock::duration error = {};   ///< the offset is wrong by at most this
+};
+
+/// What a transport knows of its job.
+struct JobState {
+  std::string job = {};                   ///< as `make_job_name` makes it, the same on all ranks
+  std::string failure = {};               ///< why the job has failed; empty while it runs
+  std::optional<ClockOffset> clock = {};  ///< unset: not measured yet
+};
+
 /// Moves bytes between the ranks of a job, without knowledge of tensors. Between two ranks, messages arrive in the
-/// order in which they were sent. One thread at a time may use it, except for `traffic` and the last three functions.
-/// Every wait has a timeout. Every failure is a PeerError that names the rank and the cause, the same on all ranks.
-/// Every later call throws it again.
+/// order in which they were sent. One thread at a time may use it, except for `traffic`, `state` and the last three
+/// functions. Every wait has a timeout. Every failure is a PeerError that names the rank and the cause, the same on all
+/// ranks. Every later call throws it again.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -83,6 +97,7 @@ class Transport {
   virtual void idle_until(Clock::time_point time) = 0;
 
   virtual Traffic traffic() const = 0;
+  virtual JobState state() const = 0;
 
   // For a library that moves tensors itself on behalf of this rank. Any thread may call these functions.
 
@@ -98,6 +113,11 @@ class Transport {
 }  // namespace tern
 
 namespace tern::detail {
+
+/// Another name for every start of a job: the time in UTC and a random number, for example "20261128T131254Z-5e3f".
+std::string make_job_name();
+/// Throws Error if `name` cannot be such a name.
+void check_job_name(const std::string& name);
 
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;

@@ -56,12 +56,15 @@ void TransportCommunicator::abandon(const std::string& cause) {
 Work TransportCommunicator::start(const CollectiveCall& call) {
   CollectiveCall numbered = call;
   numbered.message.sequence = next_number();
+  recorder_.queue(numbered.message);
   return queue_.add([this, call = std::move(numbered)] {
-    const Collective collective = {*transport_, call.message};
-    if (call.device() == Device{})
-      run(collective, call);
-    else
-      run_through_cpu(collective, call);
+    recorder_.run(call.message.sequence, [&] {
+      const Collective collective = {*transport_, call.message};
+      if (call.device() == Device{})
+        run(collective, call);
+      else
+        run_through_cpu(collective, call);
+    });
   });
 }
 

@@ -10,11 +10,13 @@ namespace tern {
 /// so that ranks may share a device.
 class TransportCommunicator final : public Communicator {
  public:
-  explicit TransportCommunicator(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  explicit TransportCommunicator(std::unique_ptr<Transport> transport)
+      : recorder_(transport->size()), transport_(make_recorded(std::move(transport), recorder_)) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
   Traffic traffic() const override { return transport_->traffic(); }
+  FlightRecord flight_record() const override { return recorder_.record(*transport_); }
   void abandon(const std::string& cause) override;
 
   Work start(const CollectiveCall& call) override;
@@ -23,8 +25,10 @@ class TransportCommunicator final : public Communicator {
   /// Done after every rank has called it for the same operation. Its wait throws PeerError if the operations differ.
   Work agree(const Message& message);
   Transport& transport() { return *transport_; }
+  FlightRecorder& recorder() { return recorder_; }
 
  private:
+  FlightRecorder recorder_;
   std::unique_ptr<Transport> transport_;
   uint32_t sequence_ = 0;
   WorkQueue queue_;  // last: its thread uses the transport

@@ -130,14 +130,17 @@ Work NcclCommunicator::start(const CollectiveCall& call) {
         " or cpu");
   CollectiveCall numbered = call;
   numbered.message.sequence = host_->next_number();
+  host_->recorder().queue(numbered.message);
   const auto issued = std::make_shared<cuda::Event>();
   issued->record(cuda::enter(device_));
   return queue_.add([this, call = numbered, agreed = agree(numbered), issued] {
-    agreed();
-    connection_.run(call.message, *issued, [&](ncclComm_t communicator, cudaStream_t stream) {
-      enqueue(call, rank(), size(), communicator, stream);
+    host_->recorder().run(call.message.sequence, [&] {
+      agreed();
+      connection_.run(call.message, *issued, [&](ncclComm_t communicator, cudaStream_t stream) {
+        enqueue(call, rank(), size(), communicator, stream);
+      });
+      count(call);
     });
-    count(call);
   });
 }
 

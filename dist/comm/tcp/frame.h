@@ -11,7 +11,7 @@ struct evp_cipher_ctx_st;  // OpenSSL's EVP_CIPHER_CTX
 
 namespace tern::detail {
 
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 
 /// The purpose of a frame. The values are numbers on the wire: append new ones and never reorder.
 enum class FrameType : uint8_t { data = 1, heartbeat, report, abort, goodbye, members, last = members };

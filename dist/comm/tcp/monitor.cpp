@@ -108,6 +108,21 @@ void Monitor::set_name(int rank, std::string name) {
   names_[static_cast<size_t>(rank)] = std::move(name);
 }
 
+void Monitor::set_job(std::string name) {
+  const Lock lock(mutex_);
+  job_ = std::move(name);
+}
+
+JobState Monitor::state() {
+  const Lock lock(mutex_);
+  JobState state = {.job = job_, .failure = failure_};
+  if (rank_ == 0)
+    state.clock = ClockOffset{};
+  else if (!links_.empty())
+    state.clock = links_.front().clock.offset(Clock::now());
+  return state;
+}
+
 void Monitor::send_members(std::string_view list) {
   const Lock lock(mutex_);
   for (Link& link : links_) write(link, FrameType::members, list);
@@ -147,7 +162,7 @@ void Monitor::beat() {
   watch_.note(rank_, report);
   const std::string text = rank_ == 0 ? "" : format(report);
   for (Link& link : links_) {
-    if (!link.left) write(link, FrameType::heartbeat, text);
+    if (!link.left) write(link, FrameType::heartbeat, link.clock.beat(Clock::now()) + text);
     look_after(link);
   }
   if (rank_ != 0) return;
@@ -185,10 +200,12 @@ void Monitor::handle(Link& link, const Frame& frame, const std::string& text) {
   check(frame.source == link.peer && frame.epoch == epoch_, "sent a control frame of rank ", frame.source, ", epoch ",
         frame.epoch);
   switch (frame.type) {
-    case FrameType::heartbeat:
+    case FrameType::heartbeat: {
       progress_[link.peer].reach(frame.message.sequence);
-      if (rank_ == 0) watch_.note(link.peer, parse_link_report(text, static_cast<int>(names_.size())));
+      const std::string_view rest = link.clock.hear(text, link.heard);
+      if (rank_ == 0) watch_.note(link.peer, parse_link_report(rest, static_cast<int>(names_.size())));
       break;
+    }
     case FrameType::goodbye:
       link.left = true;
       changed_.notify_all();

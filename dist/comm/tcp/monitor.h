@@ -9,6 +9,7 @@
 
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/socket.h"
+#include "tern/dist/comm/tcp/clock_watch.h"
 #include "tern/dist/comm/tcp/handshake.h"
 #include "tern/dist/comm/tcp/link_watch.h"
 
@@ -39,6 +40,9 @@ class Monitor {
   void watch(int peer, Connection connection);
   /// The name of a rank in errors: "rank 2 (node7, process 4711)" instead of "rank 2".
   void set_name(int rank, std::string name);
+  /// The name of the job, in `state`.
+  void set_job(std::string name);
+  JobState state();
   /// On rank 0: sends the list of the job's members to all other ranks.
   void send_members(std::string_view list);
   /// On the other ranks: waits for that list. Throws the job's failure if rank 0 does not send it by `deadline`.
@@ -65,6 +69,7 @@ class Monitor {
     int peer = 0;
     Connection connection;
     std::vector<std::byte> inbox = {};
+    ClockWatch clock = {};
     Clock::time_point heard = Clock::now();
     bool left = false;
   };
@@ -86,7 +91,8 @@ class Monitor {
 
   std::mutex mutex_;
   std::condition_variable changed_;  // failure_, members_ or a link's `left` changed
-  std::vector<std::string> names_;   // by rank
+  std::string job_;
+  std::vector<std::string> names_;  // by rank
   std::vector<Link> links_;
   std::vector<Progress> progress_;
   Ledger& ledger_;

@@ -21,16 +21,20 @@ std::string name_of(int rank, const Member& member) {
   return join({"rank ", rank, " (", member.host, ", process ", member.process, ")"});
 }
 
-/// Writes one line per member. The machine's name comes last, because it may hold spaces.
-std::string format(const std::vector<Member>& members) {
+/// Writes the job's name, then one line per member. The machine's name comes last, because it may hold spaces.
+std::string format(const std::string& job, const std::vector<Member>& members) {
   std::ostringstream text;
+  text << job << '\n';
   for (const Member& m : members)
     text << m.process << ' ' << m.address.host << ' ' << m.address.port << ' ' << m.host << '\n';
   return text.str();
 }
 
-std::vector<Member> parse(const std::string& text, int size) {
+std::pair<std::string, std::vector<Member>> parse(const std::string& text, int size) {
   std::istringstream stream(text);
+  std::string job;
+  std::getline(stream, job);
+  check_job_name(job);
   std::vector<Member> members(static_cast<size_t>(size));
   for (Member& m : members) {
     stream >> m.process >> m.address.host >> m.address.port;
@@ -39,7 +43,7 @@ std::vector<Member> parse(const std::string& text, int size) {
     m.host = printable(m.host);
   }
   check(stream.good() && stream.peek() == EOF, "sent a list of ranks that is not whole");
-  return members;
+  return {job, members};
 }
 
 /// Room for strangers and for the ranks, each of which may connect twice.
@@ -119,7 +123,9 @@ void Meeting::gather_members(Gate& entrance) {
     monitor_.set_name(rank, name_of(rank, member));
     monitor_.watch(rank, std::move(peer.connection));
   }
-  monitor_.send_members(format(members));
+  const std::string job = make_job_name();
+  monitor_.set_job(job);
+  monitor_.send_members(format(job, members));
 }
 
 void Meeting::join_in() {
@@ -134,7 +140,8 @@ void Meeting::join_in() {
 void Meeting::meet_others() {
   // Rank 0 ends the job if a rank does not come. This rank's own limit is a little later.
   const auto late = Clock::now() + options_.deadlines.rendezvous + options_.deadlines.dead_after;
-  const std::vector<Member> members = parse(monitor_.receive_members(late), options_.size);
+  const auto [job, members] = parse(monitor_.receive_members(late), options_.size);
+  monitor_.set_job(job);
   for (int rank = 0; rank < options_.size; ++rank) monitor_.set_name(rank, name_of(rank, members[rank]));
   begin_wait();
   for (int peer = 0; peer < options_.rank; ++peer)

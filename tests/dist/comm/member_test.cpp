@@ -33,7 +33,7 @@ class Puppet {
   /// Its listener would be for the ranks above it. None of them connects to a puppet.
   void join(const std::string& host = "puppet") { control_ = call(master_, ConnectionKind::control, host); }
   void beat() {
-    std::string report = "-1 0 -1";
+    std::string report = "1 0 0 -1 0 -1";
     for (int peer = 0; peer < size_; ++peer) report += " 0";
     say(FrameType::heartbeat, report);
   }
@@ -55,11 +55,11 @@ class Puppet {
   }
   /// Connects to rank 0, or to another rank at its address.
   void connect_data(const Address& where) { data_.push_back(call(where, ConnectionKind::data, "puppet")); }
-  /// The address of a rank, from the list of members.
+  /// The address of a rank, from the list of members, which begins with the job's name.
   static Address address_of(int rank, const std::string& members) {
     std::istringstream lines(members);
     std::string line;
-    for (int i = 0; i <= rank; ++i) std::getline(lines, line);
+    for (int i = 0; i <= rank + 1; ++i) std::getline(lines, line);
     Address address;
     uint32_t process = 0;
     std::istringstream(line) >> process >> address.host >> address.port;
