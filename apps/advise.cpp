@@ -1,14 +1,17 @@
 #include <algorithm>
 #include <span>
+#include <string_view>
 
 #include "tern/apps/advise/forecast.h"
 #include "tern/apps/advise/options.h"
 #include "tern/apps/advise/page.h"
+#include "tern/apps/advise/postmortem.h"
 #include "tern/core/program.h"
 #include "tern/trainer/application.h"
 #include "tern/trainer/job/program.h"
 
-// Advises how workers train a network together: `advise --model lenet --link 100mbit --workers 8`.
+// Advises how workers train a network together: `advise --model lenet --link 100mbit --workers 8`. And says why a job
+// failed: `advise postmortem DIR`.
 
 namespace tern::advise {
 namespace {
@@ -54,6 +57,7 @@ int main(int argc, char** argv) {
   tern::trainer::settle_output();
   tern::wait_passively(argc, argv);
   return tern::run_application("advise", [&]() -> int {
+    if (argc > 1 && argv[1] == std::string_view("postmortem")) return run_postmortem(argc - 1, argv + 1);
     const AdviceOptions options = read_advice_options(argc, argv);
     if (!options.text.empty()) {
       tern::trainer::print_plainly(options.text);

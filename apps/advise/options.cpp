@@ -72,7 +72,7 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   CLI::App app(
       "Says how workers should train together: which method, codec and exchange are fastest on a network. It computes "
       "the times from what each method sends and from short runs of the network on this machine. Three passes show how "
-      "far to trust them. It also says when compression does not pay.",
+      "far to trust them. It also says when compression does not pay. `advise postmortem DIR` says why a job failed.",
       "advise");
   add_value_option(app, "--model", "NAME", options.model, "Network [lenet]: " + names);
   add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, 2 to 4096 [4]");

@@ -1,5 +1,6 @@
 #include "tern/trainer/job/launch.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -25,6 +26,7 @@
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/flags/rules.h"
+#include "tern/trainer/job/flight.h"
 #include "tern/trainer/job/machine.h"
 #include "tern/trainer/job/supervisor.h"
 #include "tern/trainer/run/checkpoint.h"
@@ -99,6 +101,7 @@ void train_threads(const Application& application, const TrainSettings& settings
                    [&](std::unique_ptr<Transport> transport) {
                      TransportCommunicator communicator(shaped(settings, std::move(transport)));
                      const int ranks = communicator.size();
+                     const FlightWatch watch(communicator, flight_folder(settings), communicator.rank() == 0);
                      Trainer(application, settings,
                              {.data = data,
                               .interrupt = interrupt,
@@ -165,6 +168,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   // The ranks join before they load data. If a rank fails after that, the other ranks hear it at once.
   const Job job = connect(settings, place, console);
   if (!interrupt) interrupt.emplace();
+  const FlightWatch watch(*job.communicator, flight_folder(settings), !place.supervised);
   const auto pulses = inherited_pulses(place);
   try {
     Trainer(application, settings,
@@ -246,6 +250,7 @@ void check_places(const TrainSettings& s) {
 
 int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
            Console& console, char** argv) {
+  std::signal(SIGUSR1, SIG_IGN);  // it must not end a rank that cannot write its flight record yet
   if (place) {
     train_rank(application, settings, *place, console);
     return kDone;

@@ -15,10 +15,13 @@
 #include "tern/optim/checkpoint.h"
 #include "tern/trainer/application.h"
 #include "tern/trainer/flags/rules.h"
+#include "tern/trainer/job/flight.h"
 #include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A second signal within this time counts as the same: `timeout` sends each to the process and to its group.
 constexpr auto kOneWish = std::chrono::milliseconds(200);
@@ -49,7 +52,7 @@ Supervisor::Supervisor(std::string name, const TrainSettings& settings, Console&
       token_(token_from_environment()) {
   if (token_.empty()) token_ = make_token();
   ::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is inherited as ignored, it hides how children end
-  sigset_t set = set_of({SIGCHLD, SIGINT, SIGTERM});
+  sigset_t set = set_of({SIGCHLD, SIGINT, SIGTERM, SIGUSR1});
   if (!ignores_hangup()) sigaddset(&set, SIGHUP);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -63,9 +66,13 @@ Supervisor::~Supervisor() {
 }
 
 int Supervisor::run() {
+  const fs::path folder = flight_folder(settings_);
   for (uint32_t epoch = 0;; ++epoch) {
+    const size_t records = flight_files(folder).size();
     start(epoch);
     const int code = watch();
+    if (code == kLostPeer && flight_files(folder).size() > records)
+      say(fmt::format("`advise postmortem {}` tells what each rank did last", folder.string()));
     if (code != kLostPeer || asked_ || epoch == settings_.max_restarts) return code;
     const auto kept = latest_checkpoint(settings_.checkpoint);
     say(fmt::format("restart {} of {}, from {}", epoch + 1, settings_.max_restarts,
@@ -140,8 +147,13 @@ void Supervisor::take_signals() {
     if (const auto signal = static_cast<int>(info.ssi_signo); signal != SIGCHLD) take_signal(signal);
 }
 
-/// After the first signal, the ranks may finish their step. A second signal kills them.
+/// After the first signal, the ranks may finish their step. A second signal kills them. SIGUSR1 only asks for flight
+/// records.
 void Supervisor::take_signal(int signal) {
+  if (signal == SIGUSR1) {
+    for (const auto& child : children_) child->send(signal);
+    return;
+  }
   if (!asked_) {
     asked_ = Clock::now();
     for (const auto& child : children_) child->send(signal == SIGHUP ? SIGTERM : signal);

@@ -25,37 +25,6 @@ constexpr double kLegendLine = 18;    // the height of each further line of a le
 constexpr double kMarker = 3.5;       // the radius of a point
 constexpr size_t kMostPoints = 1200;  // per line: more than the width of a panel in pixels
 
-std::string escape(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '"')
-      safe += "&quot;";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
-/// Breaks `text` at spaces into lines of at most `most` characters; a longer word gets a line of its own.
-std::vector<std::string> wrap(std::string_view text, size_t most) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (lines.empty() || characters(lines.back()) + 1 + characters(word) > most)
-      lines.emplace_back(word);
-    else
-      (lines.back() += ' ') += word;
-  }
-  return lines;
-}
-
 using Points = std::vector<Point>;
 
 /// Keeps the lowest and the highest point of each group of neighbours, so that a long noisy line keeps its outline.
@@ -146,7 +115,7 @@ class Panel {
   double pixel_y(double y) const { return top_ + (1 - y_.position(y)) * kPanelHeight; }
 
   void label(double x, double y, const std::string& text, const char* attributes) {
-    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escape(text));
+    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escape_markup(text));
   }
 
   void line(double x1, double y1, double x2, double y2, const char* name) {
@@ -206,14 +175,50 @@ class Panel {
   std::string text_;
 };
 
-constexpr const char* kStyle =
-    "text { font: 12px Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #475569; }\n"
-    ".heading { font-size: 20px; font-weight: 600; fill: #0f172a; }\n"
-    ".title { font-size: 14px; font-weight: 600; fill: #0f172a; }\n"
-    ".grid { stroke: #e2e8f0; }\n"
-    ".axis { stroke: #94a3b8; }\n";
-
 }  // namespace
+
+std::string escape_markup(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+std::vector<std::string> wrap(std::string_view text, size_t most) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (lines.empty() || characters(lines.back()) + 1 + characters(word) > most)
+      lines.emplace_back(word);
+    else
+      (lines.back() += ' ') += word;
+  }
+  return lines;
+}
+
+std::string svg_image(double width, double height, const std::string& elements) {
+  constexpr const char* kStyle =
+      "text { font: 12px Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #475569; }\n"
+      ".heading { font-size: 20px; font-weight: 600; fill: #0f172a; }\n"
+      ".title { font-size: 14px; font-weight: 600; fill: #0f172a; }\n"
+      ".grid { stroke: #e2e8f0; }\n"
+      ".axis { stroke: #94a3b8; }\n";
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
+      "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n{3}</svg>\n",
+      width, height, kStyle, elements);
+}
 
 Axis::Axis(double low, double high, Scale scale) : low_(low), high_(high), scale_(scale) {
   if (high_ > low_) return;
@@ -276,7 +281,7 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
   std::string text;
   const auto write = [&](const std::string& whole, double character_width, double line_height, const char* attributes) {
     for (const std::string& line : wrap(whole, static_cast<size_t>((width - kLeft - kRight) / character_width))) {
-      text += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", kLeft, y, attributes, escape(line));
+      text += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", kLeft, y, attributes, escape_markup(line));
       y += line_height;
     }
   };
@@ -284,13 +289,9 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
   y -= 4;  // a smaller font
   write(subheading, 6.2, 16, "");
   const double more_lines = more_legend_lines(charts), top = y + more_lines + kPanelTop;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n"
-      "<style>\n{2}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n{3}",
-      width, top + kPanelHeight + kBottom, kStyle, text);
   for (size_t i = 0; i < charts.size(); ++i)
-    svg += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top, more_lines).draw();
-  return svg + "</svg>\n";
+    text += Panel(charts[i], static_cast<int>(i), panel * static_cast<double>(i) + kLeft, top, more_lines).draw();
+  return svg_image(width, top + kPanelHeight + kBottom, text);
 }
 
 }  // namespace tern::trainer

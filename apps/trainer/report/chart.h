@@ -65,6 +65,15 @@ std::optional<std::pair<double, double>> extent(std::span<const Series> lines,
 /// Draws the charts side by side as an SVG image, with a heading and smaller text below it, both wrapped into lines.
 std::string draw_charts(const std::string& heading, const std::string& subheading, std::span<const Chart> charts);
 
+// For other pictures.
+
+/// The whole image with white ground and tern's text styles: .heading, .title, .grid and .axis.
+std::string svg_image(double width, double height, const std::string& elements);
+/// `text` with the characters of markup escaped.
+std::string escape_markup(const std::string& text);
+/// Breaks `text` at spaces into lines of at most `most` characters; a longer word gets a line of its own.
+std::vector<std::string> wrap(std::string_view text, size_t most);
+
 // Colors of the series of a figure. Bounds and references are grey; counted values beside them have the ink color.
 
 inline constexpr const char *kBlue = "#2563eb", *kOrange = "#ea580c", *kPaleOrange = "#fdba74", *kGreen = "#16a34a",

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 namespace tern::trainer {
@@ -16,10 +17,16 @@ void note(int) {
   signalled = 1;  // last, because a thread that sees it may install new handlers
 }
 
-sigset_t interrupts() {
+std::atomic<int64_t> wishes = 0;
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+void note_wish(int) { ++wishes; }
+
+sigset_t handled() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : kInterrupts) sigaddset(&set, signal);
+  sigaddset(&set, SIGUSR1);
   return set;
 }
 
@@ -27,7 +34,7 @@ sigset_t interrupts() {
 void start_listening() {
   [[maybe_unused]] static const bool started = [] {
     std::thread([] {
-      const sigset_t set = interrupts();
+      const sigset_t set = handled();
       pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
       while (true) ::pause();
     }).detach();
@@ -39,7 +46,7 @@ void start_listening() {
 
 InterruptGuard::InterruptGuard() {
   signalled = 0;
-  const sigset_t set = interrupts();
+  const sigset_t set = handled();
   pthread_sigmask(SIG_BLOCK, &set, &previous_mask_);
   struct sigaction action = {};
   action.sa_handler = note;
@@ -48,11 +55,14 @@ InterruptGuard::InterruptGuard() {
     sigaction(kInterrupts[i], nullptr, &previous_[i]);
     if (kInterrupts[i] != SIGHUP || !ignores_hangup()) sigaction(kInterrupts[i], &action, nullptr);
   }
+  action.sa_handler = note_wish;
+  sigaction(SIGUSR1, &action, &previous_wish_);
   start_listening();  // last, because a pending signal would end the process before the handlers exist
 }
 
 InterruptGuard::~InterruptGuard() {
   for (size_t i = 0; i < kInterrupts.size(); ++i) sigaction(kInterrupts[i], &previous_[i], nullptr);
+  sigaction(SIGUSR1, &previous_wish_, nullptr);
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
 }
 
@@ -61,6 +71,8 @@ bool ignores_hangup() {
   sigaction(SIGHUP, nullptr, &action);
   return action.sa_handler == SIG_IGN;
 }
+
+int64_t InterruptGuard::records_wanted() { return wishes; }
 
 bool InterruptGuard::interrupted() { return signalled != 0; }
 

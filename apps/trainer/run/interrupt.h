@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdint>
 
 #include "tern/core/error.h"
 
@@ -33,9 +34,12 @@ class InterruptGuard {
 
   /// Whether a signal has come since the last guard was made; false before the first one.
   static bool interrupted();
+  /// How often SIGUSR1 has come while a guard existed: a user wants the flight records of a job.
+  static int64_t records_wanted();
 
  private:
   std::array<struct sigaction, kInterrupts.size()> previous_;
+  struct sigaction previous_wish_;
   sigset_t previous_mask_;
 };
 

@@ -1,0 +1,284 @@
+#include "tern/apps/advise/postmortem.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "tern/core/atomic_file.h"
+#include "tern/core/error.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/trainer/application.h"
+#include "tern/trainer/flags/words.h"
+
+namespace tern::advise {
+namespace {
+
+namespace fs = std::filesystem;
+using State = OperationRecord::State;
+
+uint64_t bit(int rank) { return uint64_t{1} << rank; }
+
+/// "rank 1" or "ranks 1, 3"
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+const OperationRecord* find(const FlightRecord& record, uint32_t sequence) {
+  const auto found =
+      std::ranges::find_if(record.operations, [&](const auto& each) { return each.message.sequence == sequence; });
+  return found == record.operations.end() ? nullptr : &*found;
+}
+
+std::string label_of(const FlightRecord& record, uint32_t sequence) {
+  const OperationRecord* const operation = find(record, sequence);
+  return operation ? to_string(operation->message) : fmt::format("operation {}", sequence);
+}
+
+}  // namespace
+
+Postmortem Postmortem::read(const fs::path& folder) {
+  std::map<std::string, std::vector<trainer::FlightFile>> jobs;
+  for (const fs::path& path : trainer::flight_files(folder)) {
+    trainer::FlightFile file = trainer::read_flight_file(path);
+    jobs[file.record.job.job].push_back(std::move(file));
+  }
+  check_input(!jobs.empty(), folder.string(),
+              ": found no flight-*.json, expected a folder of --checkpoint or --log with ",
+              "flight records, which ranks write when their job fails, and on SIGUSR1");
+  return Postmortem(std::move(jobs.rbegin()->second));  // a job's name begins with its time
+}
+
+Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
+  check_input(!files.empty(), "found no flight record");
+  job_ = files.front().record.job.job;
+  ranks_ = files.front().record.size;
+  for (trainer::FlightFile& file : files) {
+    const int rank = file.record.rank;
+    check_input(file.record.size == ranks_ && files_.try_emplace(rank, std::move(file)).second,
+                "found two records of rank ", rank, ", or records of jobs with different numbers of ranks");
+  }
+  for (const auto& [rank, file] : files_)
+    names_[rank] = fmt::format("rank {} ({}, process {})", rank, file.host, file.process);
+  drop_older();
+  std::optional<Clock::time_point> failure, running;
+  const auto earlier = [](std::optional<Clock::time_point>& least, Clock::time_point time) {
+    least = std::min(least.value_or(time), time);
+  };
+  for (const auto& [rank, file] : files_) {
+    earlier(running, common(rank, file.record.taken));
+    if (file.record.job.failure.empty()) continue;
+    earlier(failure, common(rank, file.record.taken));
+    for (const OperationRecord& operation : file.record.operations)
+      if (operation.state == State::failed) earlier(failure, common(rank, operation.ended));
+  }
+  end_ = failure.value_or(*running);
+}
+
+/// If the job has failed, a record without a failure is older. Otherwise, ranks hear of one SIGUSR1 within a second or
+/// so.
+void Postmortem::drop_older() {
+  constexpr auto kOneWish = std::chrono::seconds(2);
+  Clock::time_point last = {};
+  for (const auto& [rank, file] : files_) last = std::max(last, common(rank, file.record.taken));
+  const bool with_failure = failed();
+  std::erase_if(files_, [&](const auto& each) {
+    const auto& [rank, file] = each;
+    return with_failure ? file.record.job.failure.empty() : common(rank, file.record.taken) < last - kOneWish;
+  });
+}
+
+const FlightRecord* Postmortem::of(int rank) const {
+  const auto found = files_.find(rank);
+  return found == files_.end() ? nullptr : &found->second.record;
+}
+
+Postmortem::Clock::time_point Postmortem::common(int rank, Clock::time_point time) const {
+  const FlightRecord* const record = of(rank);
+  return record && record->job.clock ? time + record->job.clock->offset : time;
+}
+
+bool Postmortem::failed() const {
+  return std::ranges::any_of(files_, [](const auto& each) { return !each.second.record.job.failure.empty(); });
+}
+
+/// A wait that began after the end has another reason: the job had failed already.
+std::optional<WaitRecord> Postmortem::wait_at_end(int rank) const {
+  const FlightRecord* const record = of(rank);
+  return record && record->wait && common(rank, record->wait->since) < end_ ? record->wait : std::nullopt;
+}
+
+std::optional<int> Postmortem::awaited(int rank) const {
+  const auto wait = wait_at_end(rank);
+  if (!wait) return {};
+  if (wait->peer >= 0) return wait->peer;
+  const FlightRecord& own = *of(rank);
+  const OperationRecord* const operation = find(own, wait->sequence);
+  for (int peer = 0; peer < ranks_; ++peer) {
+    if (!operation || (operation->targets & bit(peer)) == 0) continue;
+    const FlightRecord* const other = of(peer);
+    if (!other ||
+        other->links[static_cast<size_t>(rank)].bytes_received < own.links[static_cast<size_t>(peer)].bytes_sent)
+      return peer;
+  }
+  return {};
+}
+
+std::optional<Postmortem::Clock::time_point> Postmortem::waits_since(int rank) const {
+  const auto wait = wait_at_end(rank);
+  return wait ? std::optional(common(rank, wait->since)) : std::nullopt;
+}
+
+/// Follows who waits for whom, from every rank that waits. The rank at which most of these ways end is at fault.
+Postmortem::Verdict Postmortem::verdict() const {
+  constexpr Clock::duration kStall = std::chrono::seconds(1);
+  std::map<int, int> votes;
+  Clock::duration longest = {};
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (!awaited(rank)) continue;
+    longest = std::max(longest, end_ - *waits_since(rank));
+    std::set<int> way;
+    int last = rank;
+    while (const auto next = way.insert(last).second ? awaited(last) : std::nullopt) last = *next;
+    ++votes[awaited(last) ? std::ranges::min(circle_of(last)) : last];
+  }
+  if (votes.empty()) return {.sentence = "no rank waits for another"};
+  if (!failed() && longest < kStall)
+    return {.sentence = fmt::format("no rank has waited for {}, so the job goes on", detail::seconds(kStall))};
+  const int rank = std::ranges::max_element(votes, {}, [](const auto& each) { return each.second; })->first;
+  if (awaited(rank)) return {.rank = rank, .sentence = fault_of_circle(circle_of(rank))};
+  return {.rank = rank, .sentence = fault_of(rank)};
+}
+
+std::string Postmortem::name_of(int rank) const {
+  const auto found = names_.find(rank);
+  return found == names_.end() ? fmt::format("rank {}", rank) : found->second;
+}
+
+/// The last operation in which a message of `rank` came to another rank.
+std::optional<OperationRecord> Postmortem::last_from(int rank) const {
+  std::optional<OperationRecord> last;
+  for (const auto& [other, file] : files_)
+    for (const OperationRecord& operation : file.record.operations)
+      if ((operation.sources & bit(rank)) != 0 && (!last || operation.message.sequence > last->message.sequence))
+        last = operation;
+  return last;
+}
+
+/// "rank 6 waited for it in all_reduce_sum 8 of 1000 f32 for 5 s"
+std::string Postmortem::what_waits_for(int rank) const {
+  std::optional<int> longest;
+  for (int other = 0; other < ranks_; ++other)
+    if (awaited(other) == rank && (!longest || *waits_since(other) < *waits_since(*longest))) longest = other;
+  if (!longest) return "";
+  return fmt::format("rank {} waited for it in {} for {}", *longest,
+                     label_of(*of(*longest), wait_at_end(*longest)->sequence),
+                     detail::seconds(end_ - *waits_since(*longest)));
+}
+
+std::string Postmortem::fault_of(int rank) const {
+  const FlightRecord* const record = of(rank);
+  std::string text = name_of(rank);
+  if (!record) {
+    text += " left no record, so it was killed or stopped, or its machine was lost";
+    if (const auto last = last_from(rank))
+      text += fmt::format("; its last message came in {}", to_string(last->message));
+  } else if (wait_at_end(rank)) {
+    text += fmt::format(" waited until others took its messages in {}", label_of(*record, record->wait->sequence));
+  } else {
+    // What it called after the end does not count.
+    const auto& operations = record->operations;
+    const auto open = std::ranges::find_if(operations, [&](const auto& each) {
+      return each.state == State::running || each.state == State::queued || common(rank, each.ended) >= end_;
+    });
+    if (open != operations.end() && common(rank, open->queued) < end_)
+      text += fmt::format(" was in {}, and waited for no rank", to_string(open->message));
+    else if (open == operations.begin())
+      text += " had not come to any operation";
+    else
+      text += fmt::format(" was in no operation since {}, which ended {} before", to_string(std::prev(open)->message),
+                          detail::seconds(end_ - common(rank, std::prev(open)->ended)));
+  }
+  return fmt::format("{}; {}", text, what_waits_for(rank));
+}
+
+/// The ranks that wait for each other, from `rank`, one of them.
+std::vector<int> Postmortem::circle_of(int rank) const {
+  std::vector<int> circle;
+  for (int each = rank; !std::ranges::count(circle, each); each = *awaited(each)) circle.push_back(each);
+  return circle;
+}
+
+/// A connection in a circle may have lost bytes.
+std::string Postmortem::fault_of_circle(const std::vector<int>& circle) const {
+  for (const int each : circle) {
+    const int peer = *awaited(each);
+    const FlightRecord* const other = of(peer);
+    const uint64_t came = of(each)->links[static_cast<size_t>(peer)].bytes_received;
+    const uint64_t sent = other ? other->links[static_cast<size_t>(each)].bytes_sent : came;
+    if (sent > came)
+      return fmt::format("the connection from {} to {}: {} bytes were under way for {} in {}", name_of(peer),
+                         name_of(each), sent - came, detail::seconds(end_ - *waits_since(each)),
+                         label_of(*of(each), wait_at_end(each)->sequence));
+  }
+  std::string text = fmt::format("{} wait for each other:", ranks_text(circle));
+  for (const int each : circle)
+    text += fmt::format("{} rank {} in {}", each == circle.front() ? "" : ",", each,
+                        label_of(*of(each), wait_at_end(each)->sequence));
+  return text;
+}
+
+std::string Postmortem::page() const {
+  std::vector<int> missing;
+  std::set<std::string> causes;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (!of(rank))
+      missing.push_back(rank);
+    else if (!of(rank)->job.failure.empty())
+      causes.insert(of(rank)->job.failure);
+  }
+  std::string text = fmt::format("job {}: {} ranks, {} flight records{}\n", job_, ranks_, files_.size(),
+                                 missing.empty() ? "" : ", none of " + ranks_text(missing));
+  text += fmt::format("{}: {}\n", failed() ? "at fault" : "the others wait for", verdict().sentence);
+  for (const std::string& cause : causes) text += fmt::format("the ranks say: {}\n", cause);
+  text += "\n";
+  for (int rank = 0; rank < ranks_; ++rank)
+    text += fmt::format("{}: {}\n", name_of(rank), of(rank) ? trainer::last_operation(*of(rank)) : "no record");
+  Clock::duration error = {};
+  std::vector<int> unknown;
+  for (const auto& [rank, file] : files_) {
+    if (!file.record.job.clock) unknown.push_back(rank);
+    error = std::max(error, file.record.job.clock.value_or(ClockOffset{}).error);
+  }
+  text += fmt::format("\nclocks agree within {}", detail::seconds(error));
+  if (!unknown.empty()) text += fmt::format("; not measured: {}", ranks_text(unknown));
+  return text + "\n";
+}
+
+int run_postmortem(int argc, const char* const* argv) {
+  std::string folder, picture;
+  CLI::App app(
+      "Says which rank made a job fail, or holds it up, and what each rank did last. It reads the flight records that "
+      "the ranks write when their job fails, and on SIGUSR1. It draws the ranks' last seconds on one time axis.",
+      "advise postmortem");
+  app.add_option("DIR", folder,
+                 "Folder of --checkpoint, or of the --log file. It may hold several jobs: the newest counts")
+      ->required();
+  trainer::add_value_option(app, "--picture", "FILE", picture, "The picture, as SVG [DIR/postmortem.svg]");
+  if (const auto text = trainer::parse_words(app, argc, argv, trainer::version_text("advise"))) {
+    trainer::print_plainly(*text);
+    return kDone;
+  }
+  const Postmortem postmortem = Postmortem::read(folder);
+  const fs::path path = picture.empty() ? fs::path(folder) / "postmortem.svg" : fs::path(picture);
+  const std::string svg = draw_timeline(postmortem);
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(svg)));
+  file.commit();
+  trainer::print_plainly(postmortem.page() + "picture: " + path.string() + "\n");
+  return kDone;
+}
+
+}  // namespace tern::advise

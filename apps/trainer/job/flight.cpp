@@ -1,0 +1,261 @@
+#include "tern/trainer/job/flight.h"
+
+#include <fmt/chrono.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+
+#include "tern/core/atomic_file.h"
+#include "tern/core/error.h"
+#include "tern/dist/comm/failure.h"
+#include "tern/trainer/run/interrupt.h"
+
+namespace tern::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using State = OperationRecord::State;
+
+/// How often a rank looks whether its job has failed.
+constexpr auto kPeriod = std::chrono::milliseconds(100);
+
+int64_t nanoseconds(Clock::time_point time) { return time.time_since_epoch().count(); }
+Clock::time_point time_of(const Json& nanoseconds) {
+  return Clock::time_point(Clock::duration(nanoseconds.get<int64_t>()));
+}
+
+/// The value of an enum with a `last` and a `to_string`.
+template <class E>
+E value_of(const Json& name) {
+  for (int value = 0; value <= static_cast<int>(E::last); ++value)
+    if (to_string(static_cast<E>(value)) == name) return static_cast<E>(value);
+  fail_input({"found ", name.dump(), ", expected a name that this version knows"});
+}
+
+DType dtype_of(const Json& name) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8})
+    if (to_string(dtype) == name) return dtype;
+  fail_input({"found dtype ", name.dump(), ", expected f32, f64, bf16, i64 or u8"});
+}
+
+Json ranks_of(uint64_t bits) {
+  Json ranks = Json::array();
+  for (int rank = 0; rank < 64; ++rank)
+    if (bits >> rank & 1) ranks.push_back(rank);
+  return ranks;
+}
+
+uint64_t bits_of(const Json& ranks) {
+  uint64_t bits = 0;
+  for (const int rank : ranks) {
+    check_input(rank >= 0 && rank < 64, "found rank ", rank, ", expected 0 to 63");
+    bits |= uint64_t{1} << rank;
+  }
+  return bits;
+}
+
+Json to_json(const OperationRecord& record) {
+  return {{"sequence", record.message.sequence},
+          {"operation", to_string(record.message.operation)},
+          {"dtype", to_string(record.message.dtype)},
+          {"count", record.message.count},
+          {"payload", record.message.account == Account::payload},
+          {"state", to_string(record.state)},
+          {"queued", nanoseconds(record.queued)},
+          {"started", nanoseconds(record.started)},
+          {"ended", nanoseconds(record.ended)},
+          {"bytes_sent", record.sent},
+          {"bytes_received", record.received},
+          {"to", ranks_of(record.targets)},
+          {"from", ranks_of(record.sources)}};
+}
+
+OperationRecord operation_of(const Json& json) {
+  return {.message = {.sequence = json.at("sequence"),
+                      .operation = value_of<Operation>(json.at("operation")),
+                      .dtype = dtype_of(json.at("dtype")),
+                      .count = json.at("count"),
+                      .account = json.at("payload") ? Account::payload : Account::overhead},
+          .state = value_of<State>(json.at("state")),
+          .queued = time_of(json.at("queued")),
+          .started = time_of(json.at("started")),
+          .ended = time_of(json.at("ended")),
+          .sent = json.at("bytes_sent"),
+          .received = json.at("bytes_received"),
+          .targets = bits_of(json.at("to")),
+          .sources = bits_of(json.at("from"))};
+}
+
+/// Everything except the operations.
+Json head_of(const FlightRecord& record) {
+  std::array<char, 256> host = {};
+  ::gethostname(host.data(), host.size() - 1);
+  Json head = {{"job", record.job.job},
+               {"rank", record.rank},
+               {"ranks", record.size},
+               {"host", host.data()},
+               {"process", ::getpid()},
+               {"written", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+               {"failure", record.job.failure},
+               {"now", nanoseconds(record.taken)}};
+  if (record.job.clock) {
+    head["clock_offset"] = record.job.clock->offset.count();
+    head["clock_error"] = record.job.clock->error.count();
+  }
+  if (record.wait)
+    head["wait"] = {
+        {"for", record.wait->peer}, {"sequence", record.wait->sequence}, {"since", nanoseconds(record.wait->since)}};
+  for (size_t peer = 0; peer < record.links.size(); ++peer) {
+    const LinkRecord& link = record.links[peer];
+    head["links"].push_back({{"peer", peer},
+                             {"messages_sent", link.messages_sent},
+                             {"bytes_sent", link.bytes_sent},
+                             {"messages_received", link.messages_received},
+                             {"bytes_received", link.bytes_received}});
+  }
+  return head;
+}
+
+FlightFile file_of(const Json& json) {
+  FlightFile file = {.host = json.at("host"), .process = json.at("process"), .written = json.at("written")};
+  FlightRecord& record = file.record;
+  record.rank = json.at("rank");
+  record.size = json.at("ranks");
+  check_input(record.size >= 1 && record.size <= 64 && record.rank >= 0 && record.rank < record.size, "found rank ",
+              record.rank, " of ", record.size, ", expected a rank of 1 to 64");
+  record.job = {.job = json.at("job"), .failure = json.at("failure")};
+  record.taken = time_of(json.at("now"));
+  if (json.contains("clock_offset"))
+    record.job.clock = ClockOffset{Clock::duration(json.at("clock_offset").get<int64_t>()),
+                                   Clock::duration(json.at("clock_error").get<int64_t>())};
+  if (json.contains("wait")) {
+    const Json& wait = json.at("wait");
+    record.wait = WaitRecord{wait.at("for"), wait.at("sequence"), time_of(wait.at("since"))};
+    check_input(record.wait->peer >= -1 && record.wait->peer < record.size, "found a wait for rank ", record.wait->peer,
+                ", expected -1 to ", record.size - 1);
+  }
+  for (const Json& link : json.at("links"))
+    record.links.push_back({.messages_sent = link.at("messages_sent"),
+                            .bytes_sent = link.at("bytes_sent"),
+                            .messages_received = link.at("messages_received"),
+                            .bytes_received = link.at("bytes_received")});
+  check_input(std::ssize(record.links) == record.size, "found ", record.links.size(), " links, expected ", record.size);
+  for (const Json& operation : json.at("operations")) record.operations.push_back(operation_of(operation));
+  return file;
+}
+
+}  // namespace
+
+fs::path flight_folder(const TrainSettings& settings) {
+  if (!settings.checkpoint.empty()) return settings.checkpoint;
+  return settings.log.empty() ? fs::path() : fs::absolute(settings.log).parent_path();
+}
+
+std::vector<fs::path> flight_files(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("flight-") && name.ends_with(".json")) found.push_back(entry.path());
+  }
+  return found;
+}
+
+fs::path write_flight_file(const fs::path& folder, const FlightRecord& record) {
+  make_folder(folder);
+  const fs::path path = folder / fmt::format("flight-{}-{}.json", record.job.job, record.rank);
+  // A line for each operation, so that people can read it.
+  std::string text = head_of(record).dump();
+  text.pop_back();
+  text += ",\n\"operations\":[";
+  for (const OperationRecord& operation : record.operations)
+    text += (text.ends_with('[') ? "\n" : ",\n") + to_json(operation).dump();
+  text += "\n]}\n";
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+  return path;
+}
+
+FlightFile read_flight_file(const fs::path& path) {
+  try {
+    std::ifstream file(path, std::ios::binary);
+    check_input(file.good(), "not readable");
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return file_of(Json::parse(text));
+  } catch (const std::exception& error) {
+    throw InputError(join({path.string(), ": no flight record: ", error.what()}));
+  }
+}
+
+std::string last_operation(const FlightRecord& record) {
+  // The first that has not ended well. Those behind it wait for it.
+  const auto& operations = record.operations;
+  const auto open = std::ranges::find_if(operations, [](const auto& each) { return each.state != State::done; });
+  if (open == operations.end()) {
+    if (operations.empty()) return "no operation yet";
+    const OperationRecord& last = operations.back();
+    return fmt::format("{}, done {} ago", to_string(last.message), detail::seconds(record.taken - last.ended));
+  }
+  const bool failed = open->state == State::failed;
+  std::string text = to_string(open->message);
+  if (open->state == State::queued) return text + ", not begun";
+  text += failed ? " failed after " : " runs for ";
+  text += detail::seconds((failed ? open->ended : record.taken) - open->started);
+  if (!record.wait || record.wait->sequence != open->message.sequence) return text;
+  return text +
+         fmt::format(" and {} for {}", failed ? "waited" : "waits",
+                     record.wait->peer < 0 ? "others to take its messages" : fmt::format("rank {}", record.wait->peer));
+}
+
+FlightWatch::FlightWatch(const Communicator& communicator, fs::path folder, bool tells)
+    : communicator_(communicator),
+      folder_(std::move(folder)),
+      tells_(tells),
+      err_(STDERR_FILENO),
+      wishes_(InterruptGuard::records_wanted()),
+      thread_([this] { run(); }) {}
+
+FlightWatch::~FlightWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  look();
+}
+
+void FlightWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPeriod, [this] { return ending_; })) look();
+}
+
+void FlightWatch::look() {
+  const FlightRecord record = communicator_.flight_record();
+  const int64_t wishes = InterruptGuard::records_wanted();
+  const bool failed = !record.job.failure.empty() && !written_ && !record.operations.empty();
+  if (!failed && wishes == wishes_) return;
+  wishes_ = wishes;
+  written_ |= failed;
+  write(record);
+}
+
+void FlightWatch::write(const FlightRecord& record) {
+  const std::string rank = fmt::format("note: rank {}: ", record.rank);
+  if (folder_.empty()) return err_.print(rank + last_operation(record));
+  try {
+    const fs::path path = write_flight_file(folder_, record);
+    if (tells_) err_.print(fmt::format("{}its flight record is {}", rank, path.string()));
+  } catch (const std::exception& error) {
+    err_.print(join({rank, last_operation(record), "; there is no flight record: ", error.what()}));
+  }
+}
+
+}  // namespace tern::trainer
