@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Disturbs small training jobs in many ways, and checks what tern promises (./dev chaos).
+
+  tests/chaos/campaign.py --programs FOLDER --library FILE [OPTIONS]
+
+Trial i of a seed is always the same. A trial that fails leaves its folder and prints a line that repeats it. The exit
+code is 1 if a trial failed.
+"""
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import files
+import trials
+from job import Job, Late, Setting
+from judging import DONE, RUN_S, Judge
+
+
+class References:
+    """Runs that nobody disturbs, one for each setting: as threads, because every transport gives the same bits."""
+
+    def __init__(self, setting):
+        self.setting = setting
+        self.lock = threading.Lock()
+        self.locks = collections.defaultdict(threading.Lock)
+
+    def folder_of(self, trial, scale):
+        """The folder of the run with the trial's flags, which runs now if it did not before."""
+        key = hashlib.sha256(f"{trial.flags()} {trial.ranks}".encode()).hexdigest()[:16]
+        folder = self.setting.folder / f"reference-{key}"
+        with self.lock:
+            lock = self.locks[key]
+        with lock:
+            if not (folder / "whole").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                job = Job(self.setting, trial, folder, "first", start="inproc").start()
+                codes = job.wait(4 * RUN_S * scale)
+                if codes != [DONE]:
+                    raise Late(f"the undisturbed run: found exit codes {codes}: {job.error_texts()}")
+                files.results_of(folder / "job")
+                (folder / "whole").touch()
+        return folder
+
+
+class Campaign:
+    """Runs trials, several at a time, and counts them."""
+
+    def __init__(self, setting, options):
+        self.setting, self.options = setting, options
+        self.references = References(setting)
+        self.lock = threading.Lock()
+        self.tried, self.held = collections.Counter(), collections.Counter()
+        self.failed = []
+        self.impossible = collections.Counter()
+        self.seconds = 0.0
+        self.scale = 1.0
+
+    def settle(self):
+        """Measures the machine: on a slow one, or with a sanitizer, deadlines are longer."""
+        begin = time.monotonic()
+        self.references.folder_of(trials.Trial(0, 0, "", "data-parallel", 2), scale=10)
+        self.scale = max(1.0, time.monotonic() - begin)
+
+    def run(self, indices):
+        deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else float("inf")
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            list(pool.map(lambda index: self._try(index) if time.monotonic() < deadline else None, indices))
+        return self.failed
+
+    def _try(self, index):
+        trial = trials.draw(self.options.seed, index, self.options.quick)
+        folder = self.setting.folder / f"{trial.seed}-{index}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        begin = time.monotonic()
+        try:
+            reference = self.references.folder_of(trial, self.scale)
+            broken = Judge(self.setting, trial, folder, reference, self.scale).judge()
+        except Exception as error:  # a mistake of the campaign counts as a failed trial, too
+            broken = [f"{type(error).__name__}: {error}"]
+        self._count(trial, folder, broken, time.monotonic() - begin)
+
+    def _count(self, trial, folder, broken, seconds):
+        with self.lock:
+            self.tried[trial.fault] += 1
+            self.seconds += seconds
+            self.impossible.update(trial.impossible)
+            quick = " --quick" if self.options.quick else ""
+            print(f"{'failed' if broken else 'held'}, {seconds:.1f} s: ./dev chaos --seed {trial.seed} "
+                  f"--only {trial.index}{quick}  # {trial}", flush=True)
+            if not broken:
+                self.held[trial.fault] += 1
+                shutil.rmtree(folder, ignore_errors=True)
+                return
+            self.failed.append(trial.index)
+            for sentence in [*broken, f"its files: {folder}"]:
+                print(f"  {sentence}", flush=True)
+
+    def print_table(self):
+        print(f"\n{'fault':22}{'tried':>7}{'held':>7}{'failed':>7}")
+        for fault in trials.FAULTS:
+            tried, held = self.tried[fault], self.held[fault]
+            print(f"{fault:22}{tried:7}{held:7}{tried - held:7}")
+        total, held = sum(self.tried.values()), sum(self.held.values())
+        print(f"{'all':22}{total:7}{held:7}{total - held:7}")
+        print(f"seed {self.options.seed}; {self.seconds / max(1, total):.1f} s a trial, "
+              f"{self.options.jobs} at a time\n\ndraws that are impossible, and not counted:")
+        for reason, count in self.impossible.most_common():
+            print(f"{count:7}  {reason}")
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./dev chaos", description="Disturb small training jobs, and check what "
+                                     "tern promises: exit codes, sentences, nothing left, and the same bits after all.")
+    parser.add_argument("--programs", type=Path, metavar="FOLDER", required=True,
+                        help="folder of train_mlp, for example build-asan/apps [build/apps]")
+    parser.add_argument("--library", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--trials", type=int, default=100, metavar="N", help="number of trials [100]")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="seed of the trials [1]")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no trial after this time")
+    parser.add_argument("--only", type=int, metavar="I", help="only trial I of the seed")
+    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="trials at a time [4]")
+    parser.add_argument("--quick", action="store_true", help="delays of 1 s at most")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    folder = Path(tempfile.mkdtemp(prefix="tern-chaos-"))
+    setting = Setting(options.programs.resolve(), options.library.resolve(), folder)
+    files.write_data(setting.data["small"], 64)
+    files.write_data(setting.data["wide"], 3000)
+    campaign = Campaign(setting, options)
+    campaign.settle()
+    failed = campaign.run([options.only] if options.only is not None else range(options.trials))
+    campaign.print_table()
+    if not failed:
+        shutil.rmtree(folder)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
