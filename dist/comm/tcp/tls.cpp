@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "tern/core/error.h"
@@ -11,14 +12,17 @@
 namespace tern::detail {
 namespace {
 
-/// A session of TLS 1.3 whose secret is the key; null if OpenSSL refuses.
+/// A session of TLS 1.3 whose secret is the key; null if OpenSSL refuses. It never expires, because the machine's clock
+/// may be set forward during the handshake.
 SSL_SESSION* session_of(SSL* ssl, const Digest& key) {
+  constexpr long kForever = std::numeric_limits<long>::max();
   constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
   SSL_SESSION* const session = ::SSL_SESSION_new();
   if (session != nullptr &&
       ::SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()), key.size()) == 1 &&
       ::SSL_SESSION_set_cipher(session, ::SSL_CIPHER_find(ssl, kAes128GcmSha256)) == 1 &&
-      ::SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+      ::SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1 &&
+      ::SSL_SESSION_set_timeout(session, kForever) == 1)
     return session;
   ::SSL_SESSION_free(session);
   return nullptr;

@@ -4,13 +4,54 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <numeric>
 
 #include "tests/support/message_of.h"
+
+namespace {
+
+std::atomic<int64_t> seconds_per_read = 0;
+
+/// While it exists, the clock is set further each time that this program reads it.
+struct SetClock {
+  explicit SetClock(int64_t seconds) { seconds_per_read = seconds; }
+  ~SetClock() { seconds_per_read = 0; }
+};
+
+void read_clock(timespec& now) {
+  static std::atomic<int64_t> ahead = 0;
+  ::syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+  now.tv_sec += ahead += seconds_per_read;
+}
+
+}  // namespace
+
+extern "C" {
+
+time_t time(time_t* result) noexcept {
+  timespec now = {};
+  read_clock(now);
+  if (result) *result = now.tv_sec;
+  return now.tv_sec;
+}
+
+int gettimeofday(timeval* result, void* /*zone*/) noexcept {
+  timespec now = {};
+  read_clock(now);
+  *result = {now.tv_sec, now.tv_nsec / 1000};
+  return 0;
+}
+
+}  // extern "C"
 
 namespace tern::detail {
 namespace {
@@ -55,6 +96,13 @@ struct Ends {
     ASSERT_TRUE(caller_ready && listener_ready);
   }
 };
+
+TEST(Tls, AClockThatIsSetDuringTheHandshakeHarmsNothing) {
+  for (const int64_t jump : {-10'000, 10'000}) {
+    const SetClock often(jump);
+    Ends(key_of(1), key_of(1)).shake_hands();
+  }
+}
 
 TEST(Tls, BothEndsReadWhatTheOtherWrites) {
   Ends ends(key_of(1), key_of(1));
