@@ -170,11 +170,12 @@ void Monitor::beat() {
     settle(fault->rank, fault->cause, 0, current_);
 }
 
-/// Handles a silent link. A rank that left has closed its other connections, too, unless it is broken.
+/// Handles a silent link. A rank that left has closed its other connections, too, unless it is broken. Its last bytes
+/// may still be on the way.
 void Monitor::look_after(Link& link) {
   if (Clock::now() - link.heard <= deadlines_.dead_after) return;
   if (!link.left) return lose(link, "sent nothing for " + seconds(deadlines_.dead_after));
-  if (const auto rank = watch_.find_waiting(link.peer, deadlines_.dead_after))
+  if (const auto rank = watch_.find_waiting(link.peer, kLinkPatience * deadlines_.dead_after))
     settle(link.peer, join({"has left, and keeps rank ", *rank, " waiting"}), rank_, current_);
 }
 

@@ -28,7 +28,7 @@ class Relay {
     repeat,      // passes a buffer twice, once
     change,      // lets `forge` change a buffer, until it says that it did
     drop,        // loses all bytes of this direction
-    delay,       // holds this direction once, for 0.2 s
+    delay,       // holds this direction once, for 0.2 s or what `set_delay` says
     slow,        // passes 64 KiB per 0.1 s from now on
     truncate,    // passes half a buffer, then ends the connection
     reset,       // ends the connection
@@ -53,6 +53,7 @@ class Relay {
   /// For Fault::change, set before `harm`. Returns whether it changed the bytes.
   using Forge = std::function<bool(std::span<char>)>;
   void set_forge(Forge forge) { forge_ = std::move(forge); }
+  void set_delay(Clock::duration delay) { delay_ = delay; }
   /// From now on, damages one direction of connection `number`. Connections are numbered in the order of arrival.
   void harm(Fault fault, size_t number, Direction direction = forth) {
     harmed_ = number;
@@ -96,7 +97,7 @@ class Relay {
     if (fault == Fault::flip || fault == Fault::repeat || fault == Fault::delay) fault_ = Fault::none;
     if (fault == Fault::stall) stalled_ = true;
     if (fault == Fault::freeze) pair.held[direction] = Clock::time_point::max();
-    if (fault == Fault::delay) pair.held[direction] = Clock::now() + std::chrono::milliseconds(200);
+    if (fault == Fault::delay) pair.held[direction] = Clock::now() + delay_.load();
     if (fault == Fault::stall || fault == Fault::freeze || fault == Fault::delay) return;
     if (fault == Fault::slow) pair.held[direction] = Clock::now() + std::chrono::milliseconds(100);
 
@@ -143,6 +144,7 @@ class Relay {
   std::atomic<Fault> fault_{Fault::none};
   std::atomic<size_t> harmed_{0};
   std::atomic<Direction> harmed_way_{forth};
+  std::atomic<Clock::duration> delay_{std::chrono::milliseconds(200)};
   Forge forge_;
   std::mutex recording_;
   std::string record_;

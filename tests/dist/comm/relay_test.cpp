@@ -127,6 +127,19 @@ TEST_P(Relayed, ASlowDataConnectionIsWaitedFor) {
   EXPECT_GT(Clock::now() - begin, 3 * kDeadAfter);
 }
 
+// They come after twice `dead_after`. Rank 0 has said goodbye long before.
+TEST_P(Relayed, TheLastBytesOfARankThatLeftAreWaitedFor) {
+  RelayedJob job(GetParam(), {.heartbeat = std::chrono::milliseconds(50), .dead_after = kDeadAfter});
+  job.relay.set_delay(2 * kDeadAfter);
+  const auto errors = with_communicators(std::move(job.transports), [&](Communicator& c) {
+    if (c.rank() == 0) job.relay.harm(Relay::Fault::delay, 1, Relay::back);
+    Tensor x = Tensor::full({1000}, c.rank() == 0 ? 1 : 0);
+    c.broadcast(x, 0).wait();
+    EXPECT_EQ(x.data<float>()[999], 1.0f);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 TEST_P(Relayed, AStalledNetworkIsSilence) {
   const auto errors = errors_after(GetParam(), Relay::Fault::stall, 0);
   EXPECT_NE(errors[0].find("sent nothing for 0.5 s"), std::string::npos) << errors[0];
