@@ -97,7 +97,7 @@ void Supervisor::start(uint32_t epoch) {
     ChildPlan plan = {.rank = rank,
                       .argv = argv_,
                       .keep_open = {pulses_->descriptor()},
-                      .blocked = set_of({SIGINT, SIGTERM}),
+                      .blocked = set_of({SIGINT, SIGTERM, SIGHUP}),
                       .last_words = name_ + ": "};
     plan.environment = {fmt::format("TERN_RANK={}", rank),
                         fmt::format("TERN_WORLD_SIZE={}", ranks),

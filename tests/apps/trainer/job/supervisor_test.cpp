@@ -218,6 +218,20 @@ TEST_F(TrainLenetSupervisor, AnEarlyInterruptIsNoLostRank) {
   }
 }
 
+TEST_F(TrainLenetSupervisor, AnEarlySignalToOneRankIsNoLostRank) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    for (const int delay : {0, 5, 40}) {
+      SCOPED_TRACE(std::to_string(delay) + " ms");
+      Process supervisor(job({"--iterations", "1000000"}));
+      while (children_of(supervisor.id()).size() < 4) std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(delay));
+      ::kill(children_of(supervisor.id()).at(2), signal);
+      const Outcome outcome = supervisor.wait();
+      EXPECT_EQ(outcome.code, 130) << outcome.err;
+      EXPECT_TRUE(outcome.err.starts_with("[rank 0] train_lenet: interrupted after step ")) << outcome.err;
+    }
+}
+
 // `timeout` sends a signal to the process and to its group. Both reach the same process.
 TEST_F(TrainLenetSupervisor, ASignalThatComesTwiceAtOnceIsOne) {
   Process supervisor(job({"--iterations", "1000000"}));
