@@ -19,7 +19,8 @@ class Pair:
 
     def __init__(self, caller, listener):
         self.ends = {"forth": caller, "back": listener}  # the end that the direction's bytes come from
-        self.held = {"forth": 0.0, "back": 0.0}
+        self.held = {"forth": 0.0, "back": 0.0}  # nothing passes before this time
+        self.late = {"forth": b"", "back": b""}  # what passes then
         self.passed = {"forth": 0, "back": 0}
         self.first = b""  # of the caller's bytes
 
@@ -65,6 +66,9 @@ class Relay:
                 for pair in self.pairs:
                     for direction, end in pair.ends.items():
                         if end.fileno() >= 0 and now >= pair.held[direction]:
+                            self._send(pair, pair.other(direction), pair.late[direction])
+                            pair.late[direction] = b""
+                        if end.fileno() >= 0 and now >= pair.held[direction]:
                             ready.register(end, selectors.EVENT_READ, (pair, direction))
                 for key, _ in ready.select(0.02):
                     if key.data is None:
@@ -108,7 +112,8 @@ class Relay:
 
     def _send(self, pair, target, data):
         try:
-            target.sendall(data)
+            if data:
+                target.sendall(data)
         except OSError:
             self._end(pair)
 
@@ -145,7 +150,7 @@ class Relay:
             self._send(pair, target, data + data)
         elif self.fault == "delayed":
             pair.held[direction] = self.acted + self.details["for_s"]
-            threading.Timer(self.details["for_s"], self._send, (pair, target, data)).start()
+            pair.late[direction] = data
         elif self.fault == "truncated":
             self._send(pair, target, data[:place])
             self._end(pair)

@@ -148,7 +148,7 @@ def why_not_disturbed(trial, quick):
         return "connections are hurt at the start, at steps, evaluations and the end"
     if fault in OUTPUT | STRANGERS | DISK | {"clock jumps"} and trial.restarts:
         return "nothing is lost, so nothing restarts"
-    if quick and trial.start == "by hand" and moment == "start" and fault in ("SIGKILL", "SIGSTOP"):
+    if quick and trial.start == "by hand" and moment == "start" and fault in CONNECTION | {"SIGKILL", "SIGSTOP"}:
         return "with --quick, nobody waits 60 s for a rank that never joins"
     return ""
 
