@@ -1,6 +1,7 @@
 #include "tern/core/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,36 @@ namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
+constexpr const char* kMark = ".tmp-";
+constexpr size_t kIdBytes = 8;
+
+bool is_temporary_of(const fs::path& path, const std::string& name) {
+  const std::string begin = path.filename().string() + kMark;
+  return name.starts_with(begin) && name.size() == begin.size() + 2 * kIdBytes &&
+         name.find_first_not_of("0123456789abcdef", begin.size()) == std::string::npos;
+}
+
+/// Removes the temporary files of `path` that killed processes left. A living process holds a lock on its own.
+void remove_abandoned(const fs::path& path) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(folder_of(path), ignored), end; entry != end; entry.increment(ignored))
+    if (is_temporary_of(path, entry->path().filename().string())) found.push_back(entry->path());
+  for (const fs::path& file : found) {
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(file.c_str());
+    ::close(descriptor);
+  }
+}
+
+/// Locks a new temporary file. Returns false if another process took it for an abandoned one and removed it.
+bool keep(int descriptor) {
+  ::flock(descriptor, LOCK_EX);
+  struct stat status = {};
+  return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
@@ -31,10 +62,14 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
   check_input(!fs::exists(status) || fs::is_regular_file(status), path.string(), ": cannot be written: it is ",
               fs::is_directory(status) ? "a folder" : "a special file", ", expected a regular file or none");
   if (fs::is_symlink(fs::symlink_status(path, error))) path_ = fs::weakly_canonical(path);
-  const fs::path temporary = path_.string() + ".tmp-" + random_id(8);
-  descriptor_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail_system("cannot be written", errno);
-  temporary_ = temporary;
+  remove_abandoned(path_);
+  do {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    const fs::path temporary = path_.string() + kMark + random_id(kIdBytes);
+    descriptor_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail_system("cannot be written", errno);
+    temporary_ = temporary;
+  } while (!keep(descriptor_));
 }
 
 AtomicFile::~AtomicFile() {
@@ -64,9 +99,9 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail_system("writing failed", errno);
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_system("writing failed", errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system("cannot be replaced", errno);
   temporary_.clear();
+  ::close(std::exchange(descriptor_, -1));  // last, because it ends the lock; fsync has told all errors
   sync_folder(folder_of(path_));
 }
 

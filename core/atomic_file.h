@@ -11,7 +11,8 @@ namespace tern {
 /// the name "NAME.tmp-" and 16 random hexadecimal digits. `commit` renames it to the final name. The temporary file is
 /// always a new file, and no symbolic link is followed when it is opened. Before `commit`, and after a failure, an
 /// older file of the same name is unchanged and the temporary file is removed. The only exception is the last step of
-/// `commit`. Used by one thread. Failures throw InputError with the path and the system's reason.
+/// `commit`. A killed process leaves its temporary file; the next AtomicFile of the same name removes it. Used by one
+/// thread. Failures throw InputError with the path and the system's reason.
 class AtomicFile {
  public:
   /// Throws if `path` exists and is not a regular file. If `path` is a symbolic link, its target is replaced.

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "tern/core/error.h"
@@ -155,6 +156,19 @@ TEST(AtomicFile, ASecondWriterOfTheSameFileDisturbsNeither) {
   EXPECT_EQ(read_file(folder.path() / "a"), "the first one");
   other.commit();
   EXPECT_EQ(read_file(folder.path() / "a"), "the other");
+}
+
+TEST(AtomicFile, RemovesWhatKilledWritersOfTheSameFileLeft) {
+  const TemporaryFolder folder;
+  const std::string id = "0123456789abcdef";
+  for (const char* name : {"a.tmp-", "b.tmp-", "a.b.tmp-"}) write_file(folder.path() / (name + id), "half");
+  write_file(folder.path() / "a.tmp-mine", "not a temporary file");
+  const AtomicFile living(folder.path() / "a");
+  auto names = names_in(folder.path());
+  EXPECT_EQ(std::ranges::count(names, "a.tmp-" + id), 0);
+  EXPECT_EQ(names.size(), 4u);
+  const AtomicFile other(folder.path() / "a");
+  EXPECT_EQ(names_in(folder.path()).size(), 5u) << "the first one still writes";
 }
 
 TEST(AtomicFile, SyncsTheFileThenItsName) {
