@@ -10,6 +10,7 @@ import argparse
 import collections
 import concurrent.futures
 import hashlib
+import resource
 import shutil
 import sys
 import tempfile
@@ -56,11 +57,12 @@ class Campaign:
         self.setting, self.options = setting, options
         self.references = References(setting)
         self.lock = threading.Lock()
-        self.tried, self.held = collections.Counter(), collections.Counter()
+        self.tried, self.hit, self.held = (collections.Counter() for _ in range(3))
         self.failed = []
         self.impossible = collections.Counter()
         self.seconds = 0.0
         self.scale = 1.0
+        self.deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
 
     def settle(self):
         """Measures the machine: on a slow one, or with a sanitizer, deadlines are longer."""
@@ -69,12 +71,17 @@ class Campaign:
         self.scale = max(1.0, time.monotonic() - begin)
 
     def run(self, indices):
-        deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else float("inf")
+        """Runs trials until all are done, the time is over, or Ctrl-C. Returns those that failed."""
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            list(pool.map(lambda index: self._try(index) if time.monotonic() < deadline else None, indices))
+            try:
+                list(pool.map(self._try, indices))
+            except KeyboardInterrupt:
+                self.deadline = 0.0  # trials that have begun go on to their end
         return self.failed
 
     def _try(self, index):
+        if time.monotonic() > self.deadline:
+            return
         trial = trials.draw(self.options.seed, index, self.options.quick)
         folder = self.setting.folder / f"{trial.seed}-{index}"
         shutil.rmtree(folder, ignore_errors=True)
@@ -82,14 +89,16 @@ class Campaign:
         begin = time.monotonic()
         try:
             reference = self.references.folder_of(trial, self.scale)
-            broken = Judge(self.setting, trial, folder, reference, self.scale).judge()
+            judge = Judge(self.setting, trial, folder, reference, self.scale)
+            broken, hit = judge.judge(), judge.hit
         except Exception as error:  # a mistake of the campaign counts as a failed trial, too
-            broken = [f"{type(error).__name__}: {error}"]
-        self._count(trial, folder, broken, time.monotonic() - begin)
+            broken, hit = [f"{type(error).__name__}: {error}"], False
+        self._count(trial, folder, broken, hit, time.monotonic() - begin)
 
-    def _count(self, trial, folder, broken, seconds):
+    def _count(self, trial, folder, broken, hit, seconds):
         with self.lock:
             self.tried[trial.fault] += 1
+            self.hit[trial.fault] += hit
             self.seconds += seconds
             self.impossible.update(trial.impossible)
             quick = " --quick" if self.options.quick else ""
@@ -104,14 +113,14 @@ class Campaign:
                 print(f"  {sentence}", flush=True)
 
     def print_table(self):
-        print(f"\n{'fault':22}{'tried':>7}{'held':>7}{'failed':>7}")
-        for fault in trials.FAULTS:
-            tried, held = self.tried[fault], self.held[fault]
-            print(f"{fault:22}{tried:7}{held:7}{tried - held:7}")
-        total, held = sum(self.tried.values()), sum(self.held.values())
-        print(f"{'all':22}{total:7}{held:7}{total - held:7}")
-        print(f"seed {self.options.seed}; {self.seconds / max(1, total):.1f} s a trial, "
-              f"{self.options.jobs} at a time\n\ndraws that are impossible, and not counted:")
+        print(f"\n{'fault':22}{'tried':>7}{'held':>7}{'failed':>7}{'too late':>10}")
+        for fault in [*trials.FAULTS, "all"]:
+            tried, hit, held = (sum(counts.values()) if fault == "all" else counts[fault]
+                                for counts in (self.tried, self.hit, self.held))
+            print(f"{fault:22}{tried:7}{held:7}{tried - held:7}{tried - hit:10}")
+        print(f"too late: the job ended before its fault\nseed {self.options.seed}; "
+              f"{self.seconds / max(1, tried):.1f} s a trial, {self.options.jobs} at a time\n\n"
+              "draws that are impossible, and not counted:")
         for reason, count in self.impossible.most_common():
             print(f"{count:7}  {reason}")
 
@@ -133,6 +142,8 @@ def parse():
 
 def main():
     options = parse()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for strangers
     folder = Path(tempfile.mkdtemp(prefix="tern-chaos-"))
     setting = Setting(options.programs.resolve(), options.library.resolve(), folder)
     files.write_data(setting.data["small"], 64)

@@ -1,5 +1,4 @@
 """Does harm to a job at the moment that its trial names."""
-import fcntl
 import os
 import shutil
 import signal
@@ -17,10 +16,12 @@ REALLY_STOPPED_S = 1.0  # a process of threads is continued after this time, bec
 class Disturbed:
     """A run of a trial with its fault. After `run`, it says what happened. One thread uses it."""
 
-    def __init__(self, setting, trial, folder):
+    def __init__(self, setting, trial, folder, patience):
+        self.patience = patience  # seconds in which survivors end
         self.trial, self.details = trial, trial.details
         self.acted = None  # when the fault happened; None if it never did
         self.at_step = 0  # the last step in the log then
+        self.ended = 0.0  # when the job had ended
         self.helper = None  # the relay, the strangers or the member
         self.pipe = []  # its ends that are open
         self.mark = folder / "acted-first"
@@ -36,9 +37,10 @@ class Disturbed:
         rank = "none" if trial.start == "inproc" else str(details["rank"])
         if isinstance(self.helper, Relay):
             return self.helper.variables()
-        if trial.fault in SIGNALS and trial.moment == "checkpoint":
+        if "at" in details:
             whole = trial.start == "socket" and (trial.fault == "supervisor killed" or details.get("to") == "job")
-            return {"CHAOS_NAME": "/step-", "CHAOS_RANK": rank, "CHAOS_AT": details["at"],
+            name = "/step-" if trial.moment == "checkpoint" else "/model"
+            return {"CHAOS_NAME": name, "CHAOS_RANK": rank, "CHAOS_AT": details["at"],
                     "CHAOS_DO": f"signal {int(signal_of(trial.fault))} {'parent' if whole else 'self'}"}
         if trial.fault == "disk full":
             return {"CHAOS_RANK": rank, "CHAOS_BYTES": str(details["bytes"])}
@@ -50,24 +52,28 @@ class Disturbed:
         return {}
 
     def _make_output(self):
-        """A pipe for the output, whose reader reads nothing, or goes away."""
+        """A pipe for the output. Nobody reads it."""
         self.pipe = list(os.pipe())
-        if self.trial.fault == "output blocked":
-            fcntl.fcntl(self.pipe[1], fcntl.F_SETFL, os.O_NONBLOCK)
-            try:
-                while self.trial.moment == "start":
-                    os.write(self.pipe[1], b"." * 4096)
-            except BlockingIOError:
-                pass
-            fcntl.fcntl(self.pipe[1], fcntl.F_SETFL, 0)
+        if self.trial.fault == "output blocked" and self.trial.moment == "start":
+            self._fill_pipe()
         return self.pipe[1]
+
+    def _fill_pipe(self):
+        own = os.open(f"/proc/self/fd/{self.pipe[1]}", os.O_WRONLY | os.O_NONBLOCK)  # the job's end stays as it is
+        try:
+            while True:
+                os.write(own, b".")
+        except BlockingIOError:
+            os.close(own)
 
     def run(self, limit_of):
         """Runs the job. `limit_of(self)` is the time, in seconds, in which it must end after the fault."""
         try:
             self._start()
             self._harm()
-            return self.job.wait(limit_of(self))
+            codes = self.job.wait(limit_of(self))
+            self.ended = time.monotonic()
+            return codes
         finally:
             if self.helper:
                 self.helper.close()
@@ -132,7 +138,7 @@ class Disturbed:
 
     def _harm(self):
         fault, moment = self.trial.fault, self.trial.moment
-        if fault in DISK | {"clock jumps"} or (fault in SIGNALS and moment == "checkpoint"):
+        if fault in DISK | {"clock jumps"} or "at" in self.details:
             if self._await_mark():
                 self.note()
                 if fault == "SIGSTOP":
@@ -152,6 +158,8 @@ class Disturbed:
             self.note()
             if fault == "output closed":
                 os.close(self.pipe.pop(0))
+            elif moment != "start":
+                self._fill_pipe()
 
     def _target(self):
         """The process of the rank that the fault hits; all are one with threads."""
@@ -192,10 +200,11 @@ class Disturbed:
             time.sleep(pause)
         else:
             others = [process for process in self.job.processes if process.pid != target]
-            deadline = time.monotonic() + (75 if self.trial.moment == "start" else 20)
-            while any(process.poll() is None for process in others) and time.monotonic() < deadline:
+            deadline = time.monotonic() + (90 if self.trial.moment == "start" else self.patience)
+            while any(process.poll() is None for process in others):
+                if time.monotonic() > deadline:
+                    raise Late(f"the ranks that were not stopped still run after {self.patience:.0f} s")
                 time.sleep(0.01)
-            self.others_ended = time.monotonic()
         try:
             os.kill(target, signal.SIGCONT)
         except (ProcessLookupError, TypeError):

@@ -2,12 +2,15 @@
 import hashlib
 import hmac
 import os
+import re
 import socket
 import struct
 import threading
 import time
+from pathlib import Path
 
-VERSION = 4
+FRAME_H = (Path(__file__).parents[2] / "dist/comm/tcp/frame.h").read_text()
+VERSION = int(re.search(r"kProtocolVersion = (\d+)", FRAME_H)[1])
 WIRES = {"plain": 0, "mac": 1, "tls": 2}
 HELLO = struct.Struct("<4sHBBIIIIHH64s32s")
 CHALLENGE = struct.Struct("<4sHH32s32s")

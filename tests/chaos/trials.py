@@ -19,6 +19,11 @@ METHODS = {
     "demo": ["--optimizer", "sgd", "--lr", "0.001"],
     "noloco": ["--local-steps", "4"],
 }
+FORMS = {  # flags that a trial may add to a method's
+    "data-parallel": [[], ["--overlap"], ["--stale", "1"]],
+    "ist": [[], ["--ist-momentum", "travel"]],
+    "diloco": [[], ["--fragments", "2", "--delay", "1", "--mix", "0.3"]],
+}
 # The exchanges that take a codec (docs/distributed.md). "default" is that which tern chooses.
 SENT = ["allgather", "server", "allgather-sent"]
 FEEDBACK = {"error-feedback:topk:ratio=0.05": SENT, "error-feedback:randk:ratio=0.05": SENT,
@@ -43,7 +48,7 @@ OUTPUT = {"output blocked", "output closed"}
 FAULTS = [*sorted(SIGNALS), *sorted(CONNECTION), *sorted(STRANGERS), *sorted(DISK), *sorted(OUTPUT), "clock jumps",
           "checkpoint damaged", "checkpoint swapped"]
 MOMENTS = ["start", "step", "evaluation", "checkpoint", "end"]
-STARTS = ["inproc", "socket", "by hand"]  # "socket": --transport socket, "by hand": a process for each rank, from a script
+STARTS = ["inproc", "socket", "by hand"]  # "by hand": a script starts a process for each rank
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Trial:
     start: str = "inproc"
     wire: str = "mac"  # unless all ranks are threads
     restarts: bool = False
+    form: list = field(default_factory=list)  # more flags of the method
     impossible: list = field(default_factory=list)  # the reasons of the draws before this one
     details: dict = field(default_factory=dict)
 
@@ -72,7 +78,7 @@ class Trial:
         """The flags that decide about the bits of the result."""
         flags = ["--hidden", "64", "--local-batch-size", "4", "--iterations", str(STEPS), "--threads", "1",
                  "--eval-batch-size", "16", "--checkpoint-every", str(CHECKPOINT_EVERY), "--method", self.method,
-                 *METHODS[self.method]]
+                 *METHODS[self.method], *self.form]
         if self.codec != "none":
             flags += ["--codec", self.codec]
         if self.exchange != "default":
@@ -82,8 +88,8 @@ class Trial:
         return flags
 
     def __str__(self):
-        words = [self.fault, f"at {self.moment}", self.method, self.codec, self.exchange, self.start,
-                 f"{self.ranks} ranks"]
+        words = [self.fault, f"at {self.moment}", " ".join([self.method, *self.form]), self.codec, self.exchange,
+                 self.start, f"{self.ranks} ranks"]
         if self.start != "inproc":
             words.append(self.wire)
         if self.restarts:
@@ -106,6 +112,7 @@ def draw(seed, index, quick):
         if not (reason := why_not_disturbed(trial, quick)):
             break
         trial.impossible.append(reason)
+    trial.form = chance.choice(FORMS.get(trial.method, [[]]))
     trial.details = draw_details(trial, chance, quick)
     return trial
 
@@ -163,6 +170,8 @@ def draw_details(trial, chance, quick):
         found["wait_ms"] = chance.choice([0, 5, 20, 50, 100, 200, 300]) if moment == "start" else chance.randint(0, 40)
     if fault in SIGNALS and moment == "checkpoint":
         found["at"] = f"{chance.choice(['write', 'fsync', 'rename'])} {chance.randint(1, 4)}"
+    if fault in SIGNALS and moment == "end" and chance.random() < 0.5:  # while rank 0 writes the model
+        found.update(rank=0, at=chance.choice(["write 1", "write 2", "fsync 1", "rename 1"]))
     if fault in ("SIGTERM", "SIGINT", "SIGHUP"):
         found["to"] = chance.choice(["job", "rank"])
     if fault == "SIGSTOP":
