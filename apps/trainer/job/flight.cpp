@@ -240,7 +240,10 @@ void FlightWatch::run() {
 void FlightWatch::look() {
   const FlightRecord record = communicator_.flight_record();
   const int64_t wishes = InterruptGuard::records_wanted();
-  const bool failed = !record.job.failure.empty() && !written_ && !record.operations.empty();
+  // A job that fails before its first step was refused, and leaves no files.
+  const bool trained =
+      std::ranges::any_of(record.operations, [](const auto& each) { return each.message.account == Account::payload; });
+  const bool failed = !record.job.failure.empty() && !written_ && trained;
   if (!failed && wishes == wishes_) return;
   wishes_ = wishes;
   written_ |= failed;

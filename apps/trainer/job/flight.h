@@ -34,9 +34,9 @@ FlightFile read_flight_file(const std::filesystem::path& path);
 /// What a rank does, or did last: "all_reduce_sum 7 of 1000 f32 runs for 2.1 s and waits for rank 3".
 std::string last_operation(const FlightRecord& record);
 
-/// Writes the flight record of a rank when its job fails, and on SIGUSR1. Without a folder, it writes the last
-/// operation to stderr. Its own thread does so: a rank that hangs has a record, too. A rank owns one; the communicator
-/// must outlive it.
+/// Writes the flight record of a rank when its job fails after its first step, and on SIGUSR1. Without a folder, it
+/// writes the last operation to stderr. Its own thread does so: a rank that hangs has a record, too. A rank owns one;
+/// the communicator must outlive it.
 class FlightWatch {
  public:
   /// If `tells`, says on stderr where the record is.
