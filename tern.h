@@ -42,6 +42,7 @@
 #include "tern/dist/comm/join.h"
 #include "tern/dist/comm/ledger.h"
 #include "tern/dist/comm/link.h"
+#include "tern/dist/comm/mpi.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/token.h"

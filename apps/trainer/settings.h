@@ -40,9 +40,9 @@ constexpr bool has_momentum(UpdateRule rule) {
 enum class LrSchedule : uint8_t { constant, poly, step, cosine };
 constexpr Words<4> words_of(LrSchedule) { return {"constant", "poly", "step", "cosine"}; }
 
-/// --transport: threads of one process, processes that use TCP, or processes that use TCP and NCCL.
-enum class RankTransport : uint8_t { inproc, socket, nccl };
-constexpr Words<3> words_of(RankTransport) { return {"inproc", "socket", "nccl"}; }
+/// --transport: threads of one process, or processes that use TCP, TCP and NCCL, or MPI.
+enum class RankTransport : uint8_t { inproc, socket, nccl, mpi };
+constexpr Words<4> words_of(RankTransport) { return {"inproc", "socket", "nccl", "mpi"}; }
 
 /// --wire
 constexpr Words<3> words_of(Wire) { return {"plain", "mac", "tls"}; }

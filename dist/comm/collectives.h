@@ -75,6 +75,18 @@ void barrier(const Collective& c);
 /// either operand stays NaN.
 void reduce(Reduction reduction, DType dtype, Bytes into, ConstBytes from);
 
+/// Calls `run` with a call whose tensors are on the CPU: `call`, or if its tensors are on a device, a copy of it.
+template <class Run>
+void run_on_cpu(const CollectiveCall& call, const Run& run) {
+  if (call.device() == Device{}) return run(call);
+  CollectiveCall copy = call;
+  if (call.x.defined()) copy.x = call.x.to(Device{});
+  if (call.y.defined()) copy.y = Tensor::empty(call.y.shape(), {.dtype = call.y.dtype(), .format = call.y.format()});
+  run(copy);
+  if (call.y.defined()) call.y.copy_from(copy.y);
+  if (call.in_place()) call.x.copy_from(copy.x);
+}
+
 /// Elements [begin, end) of a tensor.
 struct Range {
   int64_t begin = 0, end = 0;

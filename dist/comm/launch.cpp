@@ -162,6 +162,13 @@ std::optional<ClusterPlace> find_place(const Environment& environment) {
   return place;
 }
 
+std::optional<ClusterPlace> find_mpi_place(const Environment& environment) {
+  const Reader reader(environment);
+  for (const Launcher* launcher : {&kOpenMpi, &kMpich, &kSlurm})
+    if (const auto place = reader.read(*launcher)) return place;
+  return {};
+}
+
 Device gpu_of(const ClusterPlace& place, int visible) { return {DeviceType::cuda, place.local_rank % visible}; }
 
 std::string first_host(const std::string& list) {

@@ -34,6 +34,10 @@ const char* process_environment(const char* name);
 /// or contradicts another.
 std::optional<ClusterPlace> find_place(const Environment& environment = process_environment);
 
+/// The place that a launcher of MPI programs gives this process, a single one included: Open MPI's, MPICH's or Slurm's
+/// variables, in this order. It has no address, because MPI finds the ranks. Throws InputError as `find_place`.
+std::optional<ClusterPlace> find_mpi_place(const Environment& environment = process_environment);
+
 /// Counts all ranks as ranks of this machine if rank 0 listens on the loopback address.
 void count_local_ranks(ClusterPlace& place);
 

@@ -34,16 +34,6 @@ void run(const Collective& c, const CollectiveCall& call) {
   fail({"communicator: found ", c.message, ", expected an operation"});
 }
 
-/// Runs a call on CUDA tensors, through copies on the CPU.
-void run_through_cpu(const Collective& c, const CollectiveCall& call) {
-  CollectiveCall copy = call;
-  if (call.x.defined()) copy.x = call.x.to(Device{});
-  if (call.y.defined()) copy.y = Tensor::empty(call.y.shape(), {.dtype = call.y.dtype(), .format = call.y.format()});
-  run(c, copy);
-  if (call.y.defined()) call.y.copy_from(copy.y);
-  if (call.in_place()) call.x.copy_from(copy.x);
-}
-
 }  // namespace
 
 void TransportCommunicator::abandon(const std::string& cause) {
@@ -60,10 +50,7 @@ Work TransportCommunicator::start(const CollectiveCall& call) {
   return queue_.add([this, call = std::move(numbered)] {
     recorder_.run(call.message.sequence, [&] {
       const Collective collective = {*transport_, call.message};
-      if (call.device() == Device{})
-        run(collective, call);
-      else
-        run_through_cpu(collective, call);
+      detail::run_on_cpu(call, [&](const CollectiveCall& on_cpu) { run(collective, on_cpu); });
     });
   });
 }

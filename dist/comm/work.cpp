@@ -1,27 +1,49 @@
 #include "tern/dist/comm/work.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace tern {
 namespace detail {
+namespace {
+
+/// If callers wait for their operations at once, the queue's thread looks for work by itself, this often. To wake it
+/// for each operation takes as long as a short operation.
+constexpr std::chrono::microseconds kLeastDoze{500}, kMostDoze{4000};
+
+}  // namespace
 
 uint64_t Tasks::add(std::packaged_task<void()> task) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(task));
-  changed_.notify_one();
+  if (!dozes_) changed_.notify_one();
   return ++added_;
 }
 
 void Tasks::help(uint64_t number) {
   std::unique_lock lock(mutex_);
-  while (!running_ && added_ - waiting_.size() < number) run_first(lock);
+  while (!running_ && added_ - waiting_.size() < number) {
+    ++helped_;
+    run_first(lock);
+  }
   if (!running_ && (ending_ || !waiting_.empty())) changed_.notify_one();
 }
 
 void Tasks::run() {
+  const auto may_go_on = [this] { return !running_ && (ending_ || !waiting_.empty()); };
   std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return !running_ && (ending_ || !waiting_.empty()); });
+  for (uint64_t seen = 0;;) {
+    for (auto doze = kLeastDoze; !may_go_on(); doze = std::min(2 * doze, kMostDoze)) {
+      dozes_ = std::exchange(seen, helped_) != helped_;
+      if (dozes_)
+        changed_.wait_for(lock, doze);
+      else
+        changed_.wait(lock);
+    }
+    dozes_ = false;
     if (waiting_.empty()) return;
     run_first(lock);
+    seen = helped_;
   }
 }
 

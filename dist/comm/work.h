@@ -31,6 +31,8 @@ class Tasks {
   std::condition_variable changed_;
   std::deque<std::packaged_task<void()>> waiting_;
   uint64_t added_ = 0;
+  uint64_t helped_ = 0;  ///< operations that `help` has begun
+  bool dozes_ = false;   ///< the thread in `run` wakes by itself
   bool running_ = false;
   bool ending_ = false;
 };

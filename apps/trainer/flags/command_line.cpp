@@ -216,8 +216,7 @@ class CommandLine {
       return {.run = false, .text = codec_help(settings_.codecs) + '\n' + exchange_help(settings_.codecs)};
     std::optional<ClusterPlace> place;
     try {
-      place = place_by_flags(settings_);
-      if (!place) place = find_place();
+      place = find_rank(settings_);
       if (place) settle(settings_, *place);
       validate(settings_);
       refuse_without_effect();

@@ -87,6 +87,11 @@ struct Flag {
     const bool processes = s.transport == RankTransport::socket || s.transport == RankTransport::nccl;
     return std::move(*this).between_ranks(s).needing(processes, "it belongs to --transport socket and nccl");
   }
+  /// For processes that hear from each other by heartbeats.
+  Flag&& between_beating_processes(const TrainSettings& s) && {
+    if (s.transport == RankTransport::mpi) return std::move(*this).between_ranks(s);
+    return std::move(*this).between_processes(s);
+  }
 };
 
 /// Makes the flags of one group, for example `flag("lr", "X", "Learning rate")`.
@@ -289,7 +294,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
         s.workers);
   visit(flag("transport", "NAME",
              "inproc: threads of one process (the default); socket: processes; nccl: processes with a GPU each, whose "
-             "tensors NCCL moves: it needs --device cuda")
+             "tensors NCCL moves: it needs --device cuda; mpi: processes that mpirun or srun starts")
             .between_ranks(s),
         s.transport);
   visit(flag("method", "NAME",
@@ -420,7 +425,8 @@ void visit_workers_flags(Settings& s, Visit& visit) {
         s.check_every);
   visit(flag("link", "SPEC", "Imitate a network between ranks on one machine: rate=1gbit,latency=0.2ms")
             .between_ranks(s)
-            .needing(s.transport != RankTransport::nccl, "it does not affect what NCCL moves"),
+            .needing(s.transport != RankTransport::nccl, "it does not affect what NCCL moves")
+            .needing(s.transport != RankTransport::mpi, "it does not affect what MPI moves"),
         s.link);
   visit(flag("wire", "NAME",
              "What protects the bytes between processes: tls: nobody on the way can read or change them; mac, the "
@@ -429,7 +435,7 @@ void visit_workers_flags(Settings& s, Visit& visit) {
         s.wire);
   visit(flag("dead-after", "X", "Seconds of silence after which a rank counts as lost")
             .in({.low = 0.1, .high = kDay, .tells_both = true})
-            .between_processes(s),
+            .between_beating_processes(s),
         s.dead_after);
   visit(flag("max-restarts", "N", "If a rank is lost, go on from the last checkpoint, N times at most")
             .in(kNotNegative)

@@ -12,6 +12,7 @@
 #include "tern/dist/comm/address.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/dist/comm/link.h"
+#include "tern/dist/comm/mpi.h"
 #include "tern/dist/comm/socket.h"
 #include "tern/dist/comm/token.h"
 #include "tern/dist/exchange/exchange.h"
@@ -269,6 +270,18 @@ std::optional<ClusterPlace> place_by_flags(const TrainSettings& s) {
   place.source = "--rank, --world-size";
   count_local_ranks(place);
   return place;
+}
+
+std::optional<ClusterPlace> find_rank(const TrainSettings& s) {
+  const auto place = place_by_flags(s);
+  if (s.transport != RankTransport::mpi) return place ? place : find_place();
+  check_input(!place, "--transport mpi: found --rank, --world-size and --master, expected none: MPI gives the ranks");
+  mpi_version();  // throws its own error if this build has no MPI
+  const auto told = find_mpi_place();
+  check_input(told.has_value(),
+              "--transport mpi: no launcher of MPI started this process, expected for example: mpirun -n ",
+              s.workers.value_or(2), " PROGRAM --transport mpi");
+  return told;
 }
 
 void settle(TrainSettings& s, const ClusterPlace& place) {

@@ -43,6 +43,9 @@ bool acts(const TrainSettings& settings, T TrainSettings::*setting) {
 /// The place given by --rank, --world-size and --master; nullopt if none of them is given. Throws InputError if one is
 /// missing or wrong.
 std::optional<ClusterPlace> place_by_flags(const TrainSettings& settings);
+/// The place of this rank, by flags or by the environment; nullopt if nobody started it as one. Throws InputError if
+/// --transport mpi has no launcher.
+std::optional<ClusterPlace> find_rank(const TrainSettings& settings);
 
 /// Changes `settings` to those of a rank at `place`. Throws InputError with the flag if one contradicts the place.
 void settle(TrainSettings& settings, const ClusterPlace& place);

@@ -22,6 +22,7 @@
 #include "tern/dist/comm/in_process.h"
 #include "tern/dist/comm/join.h"
 #include "tern/dist/comm/link.h"
+#include "tern/dist/comm/mpi.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/dist/comm/transport_communicator.h"
 #include "tern/optim/checkpoint.h"
@@ -132,7 +133,23 @@ std::function<void(const std::string&)> note_for(const TrainSettings& settings, 
   return [&console](const std::string& text) { console.out.print("note: " + text); };
 }
 
+/// The place as MPI tells it: the launcher's variables say nothing about the MPI that this program uses.
+ClusterPlace place_in_mpi(const ClusterPlace& told) {
+  ClusterPlace place = mpi_place();
+  check_input(place.rank == told.rank && place.size == told.size, "--transport mpi: ", place.source, " says rank ",
+              place.rank, " of ", place.size, ", ", told.source, " say rank ", told.rank, " of ", told.size,
+              "; expected the mpirun of ", place.source);
+  place.source = told.source;
+  return place;
+}
+
 Job connect(const TrainSettings& settings, const ClusterPlace& place, Console& console) {
+  if (settings.transport == RankTransport::mpi)
+    return {.rank = place.rank,
+            .size = place.size,
+            .device = parse_device(settings.device),
+            .communicator = make_mpi(rank_deadlines(settings)),
+            .place = place};
   JoinOptions options = {.device = parse_device(settings.device),
                          .nccl = settings.transport == RankTransport::nccl,
                          .deadlines = rank_deadlines(settings),
@@ -144,6 +161,8 @@ Job connect(const TrainSettings& settings, const ClusterPlace& place, Console& c
 
 /// "torchrun (RANK, WORLD_SIZE), rank 0 at 10.0.0.1:29500"
 std::string told_by(const ClusterPlace& place, const TrainSettings& settings) {
+  if (settings.transport == RankTransport::mpi)
+    return place.source + "; MPI sends unprotected, and there is no token: the launcher decides who joins";
   const bool leaves_machine = settings.transport == RankTransport::nccl && place.local_size < place.size;
   return join({place.source, ", rank 0 at ", place.master,
                leaves_machine ? "; NCCL sends unprotected: the network must be a trusted one" : ""});
@@ -155,7 +174,7 @@ std::unique_ptr<PulseMemory> inherited_pulses(const ClusterPlace& place) {
   return descriptor && place.supervised ? std::make_unique<PulseMemory>(std::atoi(descriptor)) : nullptr;
 }
 
-void train_rank(const Application& application, TrainSettings settings, const ClusterPlace& place, Console& console) {
+void train_rank(const Application& application, TrainSettings settings, ClusterPlace place, Console& console) {
   std::optional<InterruptGuard> interrupt;
   if (place.supervised) interrupt.emplace();  // otherwise Ctrl-C ends a rank that waits for others to join
   // A restarted job continues from the checkpoint that the former ranks left.
@@ -164,6 +183,7 @@ void train_rank(const Application& application, TrainSettings settings, const Cl
   if (place.rank == 0) check_places(settings);
   if (settings.transport == RankTransport::nccl && settings.device == kAnyGpu)
     settings.device = to_string(gpu_of(place, cuda_device_count()));
+  if (settings.transport == RankTransport::mpi) place = place_in_mpi(place);
   prepare_machine(settings, place.local_size);
   // The ranks join before they load data. If a rank fails after that, the other ranks hear it at once.
   const Job job = connect(settings, place, console);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tern/core/device.h"
+#include "tern/dist/comm/mpi.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/kernels/libraries.h"
 #include "tern/trainer/job/machine.h"
@@ -22,6 +23,7 @@ std::string workers_line(const RunStart& run) {
   const TrainSettings& s = run.settings;
   std::string ranks = s.transport.value_or(RankTransport::inproc) == RankTransport::inproc ? "threads" : "processes";
   if (s.transport == RankTransport::nccl) ranks += ", NCCL " + nccl_version();
+  if (s.transport == RankTransport::mpi) ranks += ", " + mpi_version();
   if (s.wire == Wire::plain) ranks += "; plain wire: nobody notices who reads or changes their bytes";
   return fmt::format("{} worker{} ({}), {}, codec {}{}{}", *s.workers, *s.workers == 1 ? "" : "s", ranks,
                      to_string(s.method), s.method == TrainingMethod::demo ? "its own" : s.codec,
