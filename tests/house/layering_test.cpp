@@ -61,6 +61,7 @@ const std::map<std::string, Prefixes> kLibraries = {
     {"oneapi/dnnl/", {"kernels/cpu/x86/"}},
     {"cuda_runtime.h", {"core/cuda/", "kernels/cuda/"}},
     {"nccl.h", {"dist/comm/nccl/"}},
+    {"mpi.h", {"dist/comm/mpi/"}},
     {"cublasLt.h", {"kernels/cuda/"}},
     {"cudnn.h", {"kernels/cuda/"}},
     {"nvtx3/", {"kernels/cuda/"}},

@@ -25,10 +25,8 @@ MPI_Datatype type_of(DType dtype) {
   fail({"mpi: found dtype ", dtype, ", expected f32, f64, bf16, i64 or u8"});
 }
 
-int to_int(int64_t count, const Message& message) {
-  check(count <= INT_MAX, message, ": MPI counts to ", INT_MAX, " elements, found ", count);
-  return static_cast<int>(count);
-}
+/// The tensors are checked to have at most so many elements.
+int to_int(int64_t count) { return static_cast<int>(count); }
 
 /// into = the reduction of into and from, in the order of MPI's user functions.
 template <Reduction kReduction, DType kType>
@@ -102,23 +100,17 @@ bool passes(const CollectiveCall& call, int from, int to, int size) {
   }
 }
 
-bool is_too_long(const MPI_Status& status) {
-  int kind = MPI_SUCCESS;
-  MPI_Error_class(status.MPI_ERROR, &kind);
-  return kind == MPI_ERR_TRUNCATE;
-}
-
 /// Calls one of MPI's collectives, on CPU tensors.
 void run_collective(const CollectiveCall& call, int size, MPI_Comm group) {
   const Message& message = call.message;
   const MPI_Datatype type = type_of(message.dtype);
-  const int count = to_int(call.x.numel(), message);
-  std::vector<int> counts(size), begins(size);
-  for (int rank = 0; rank < size && !call.sends.empty(); ++rank) {
-    begins[rank] = to_int(call.sends[rank], message);
-    counts[rank] = to_int(call.sends[rank + 1] - call.sends[rank], message);
+  const int count = to_int(call.x.numel());
+  std::vector<int> counts, begins;
+  for (size_t rank = 0; rank + 1 < call.sends.size(); ++rank) {
+    begins.push_back(to_int(call.sends[rank]));
+    counts.push_back(to_int(call.sends[rank + 1] - call.sends[rank]));
   }
-  const auto check = [&](int result) { check_mpi(result, to_string(message)); };
+  const auto check = [&](int result) { check_mpi(result, message); };
   if (message.operation == Operation::broadcast) return check(MPI_Bcast(at(call.x), count, type, call.root, group));
   if (message.operation == Operation::all_gather) {
     if (std::ranges::count(counts, count) == size)
@@ -147,6 +139,9 @@ MpiCommunicator::~MpiCommunicator() {
 void MpiCommunicator::abandon(const std::string& cause) { end_job(join({"rank ", rank_, " ended: ", cause})); }
 
 Work MpiCommunicator::start(const CollectiveCall& call) {
+  for (const Tensor& tensor : {call.x, call.y})
+    check(!tensor.defined() || tensor.numel() <= INT_MAX, call.message.operation, ": a tensor holds ", tensor.numel(),
+          " elements, expected at most ", INT_MAX, ", because MPI counts no further");
   CollectiveCall numbered = call;
   numbered.message.sequence = ++sequence_;
   return queue_.add([this, call = std::move(numbered)] {
@@ -172,7 +167,7 @@ void MpiCommunicator::run(const CollectiveCall& call) {
   watched(label, [&] {
     agree(label);
     if (call.message.operation == Operation::barrier)
-      check_mpi(MPI_Barrier(group_), to_string(call.message));
+      check_mpi(MPI_Barrier(group_), call.message);
     else if (is_collective(call.message.operation))
       run_collective(call, size_, group_);
     else
@@ -197,40 +192,44 @@ void MpiCommunicator::agree(const Label& label) {
 /// Moves each part by a message of its own. So the lengths of the parts are compared, too.
 void MpiCommunicator::transfer(const CollectiveCall& call) {
   const Message& message = call.message;
-  const std::string operation = to_string(message);
   const MPI_Datatype type = type_of(message.dtype);
   const detail::Transfers parts = detail::direct_transfers(call, rank_, size_);
-  constexpr int kTags = 32768;  // at least as many in every MPI
+  constexpr int kTags = 32768;  // every MPI has at least as many
   const int tag = static_cast<int>(message.sequence % kTags);
-  std::vector<MPI_Request> requests(2 * size_, MPI_REQUEST_NULL);
-  std::vector<MPI_Status> statuses(2 * size_);
+  std::vector<MPI_Request> receives(size_, MPI_REQUEST_NULL), sends(size_, MPI_REQUEST_NULL);
   for (int peer = 0; peer < size_; ++peer) {
+    if (!passes(call, peer, rank_, size_)) continue;
     const Range part = parts.receives[peer];
-    if (!passes(call, peer, rank_, size_)) continue;
     std::byte* const place = at(call.in_place() ? call.x : call.y, part.begin);
-    check_mpi(MPI_Irecv(place, to_int(part.count(), message), type, peer, tag, group_, &requests[peer]), operation);
+    check_mpi(MPI_Irecv(place, to_int(part.count()), type, peer, tag, group_, &receives[peer]), message);
   }
   for (int peer = 0; peer < size_; ++peer) {
-    const Range part = parts.sends[peer];
     if (!passes(call, rank_, peer, size_)) continue;
-    check_mpi(MPI_Isend(at(call.x, part.begin), to_int(part.count(), message), type, peer, tag, group_,
-                        &requests[size_ + peer]),
-              operation);
+    const Range part = parts.sends[peer];
+    std::byte* const place = at(call.x, part.begin);
+    check_mpi(MPI_Isend(place, to_int(part.count()), type, peer, tag, group_, &sends[peer]), message);
   }
-  if (!call.in_place() && parts.sends[rank_].count() > 0)
-    std::memcpy(at(call.y, parts.receives[rank_].begin), at(call.x, parts.sends[rank_].begin),
-                parts.sends[rank_].count() * size_of(message.dtype));
-  const int result = MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
-  for (int peer = 0; peer < size_; ++peer) {
-    if (!passes(call, peer, rank_, size_)) continue;
-    const auto expected = parts.receives[peer].count();
-    const std::string expects = join({"expects ", expected, " elements from rank ", peer, ", which sends "});
-    if (result == MPI_ERR_IN_STATUS && is_too_long(statuses[peer])) watchdog_.fail(expects + "more in " + operation);
-    int found = 0;
-    check_mpi(MPI_Get_count(&statuses[peer], type, &found), operation);
-    if (result == MPI_SUCCESS && found != expected) watchdog_.fail(join({expects, found, " in ", operation}));
-  }
-  check_mpi(result, operation);
+  if (const Range own = parts.sends[rank_]; own.count() > 0)
+    std::memcpy(at(call.y, parts.receives[rank_].begin), at(call.x, own.begin), own.count() * size_of(message.dtype));
+  for (int peer = 0; peer < size_; ++peer)
+    if (passes(call, peer, rank_, size_)) finish(receives[peer], peer, parts.receives[peer].count(), message);
+  check_mpi(MPI_Waitall(size_, sends.data(), MPI_STATUSES_IGNORE), message);
+}
+
+/// Waits for a part, and compares its length with the expected one.
+void MpiCommunicator::finish(MPI_Request& receive, int peer, int64_t expected, const Message& message) {
+  const auto differ = [&](const MessagePart& found) {
+    watchdog_.fail(
+        join({"expects ", expected, " elements from rank ", peer, ", which sends ", found, " in ", message}));
+  };
+  MPI_Status status;
+  const int result = MPI_Wait(&receive, &status);
+  int kind = MPI_SUCCESS, found = 0;
+  MPI_Error_class(result, &kind);
+  if (kind == MPI_ERR_TRUNCATE) differ("more");
+  check_mpi(result, message);
+  check_mpi(MPI_Get_count(&status, type_of(message.dtype), &found), message);
+  if (found != expected) differ(found);
 }
 
 void MpiCommunicator::count(const CollectiveCall& call) {

@@ -37,6 +37,7 @@ class MpiCommunicator final : public Communicator {
   void agree(const Label& label);
   void run(const CollectiveCall& call);
   void transfer(const CollectiveCall& call);
+  void finish(MPI_Request& receive, int peer, int64_t expected, const Message& message);
   void count(const CollectiveCall& call);
 
   Session session_;

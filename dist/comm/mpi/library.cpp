@@ -8,14 +8,23 @@
 #include "tern/dist/comm/mpi.h"
 
 namespace tern::mpi {
+namespace {
 
-void check_mpi(int result, const std::string& operation) {
-  if (result == MPI_SUCCESS) [[likely]]
-    return;
+[[noreturn]] void fail_with(int result, const std::string& operation) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   MPI_Error_string(result, text, &length);
   fail({operation, ": MPI: ", text});
+}
+
+}  // namespace
+
+void check_mpi(int result, const char* operation) {
+  if (result != MPI_SUCCESS) fail_with(result, operation);
+}
+
+void check_mpi(int result, const Message& operation) {
+  if (result != MPI_SUCCESS) fail_with(result, to_string(operation));
 }
 
 Group::Group() {

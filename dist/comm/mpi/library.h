@@ -4,10 +4,13 @@
 
 #include <string>
 
+#include "tern/dist/comm/transport.h"
+
 namespace tern::mpi {
 
 /// Throws Error with MPI's own text if a call failed.
-void check_mpi(int result, const std::string& operation);
+void check_mpi(int result, const char* operation);
+void check_mpi(int result, const Message& operation);
 
 /// A communicator of all ranks whose messages meet no others'. Its calls return their errors. Owns it.
 class Group {

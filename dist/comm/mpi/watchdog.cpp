@@ -5,6 +5,12 @@
 #include "tern/core/error.h"
 
 namespace tern::mpi {
+namespace {
+
+/// The time that MPI_Abort takes to end the other ranks of a machine.
+constexpr auto kEnd = std::chrono::seconds(1);
+
+}  // namespace
 
 std::string describe(const Label& label) {
   if (label.operation == Operation::none) return label.sequence == 0 ? "has no operation yet" : "leaves";
@@ -48,7 +54,7 @@ void Watchdog::leave() {
 void Watchdog::end_job(const detail::Fault& fault) {
   // Usually the first rank ends the job before the others print.
   const int before = fault.rank < rank_ ? rank_ - 1 : rank_;
-  std::this_thread::sleep_for(std::min(before, 3) * deadlines_.heartbeat);
+  std::this_thread::sleep_for(std::min(before, 3) * std::max<Clock::duration>(deadlines_.heartbeat, kEnd));
   mpi::end_job(join({"rank ", fault.rank, " ", fault.cause}));
 }
 

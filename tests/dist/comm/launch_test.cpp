@@ -24,6 +24,13 @@ Variables operator+(Variables a, const Variables& b) {
   return a;
 }
 
+std::optional<ClusterPlace> mpi_place_in(const Variables& variables) {
+  return find_mpi_place([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
 const Variables kTorchrun = {{"RANK", "3"},
                              {"WORLD_SIZE", "4"},
                              {"LOCAL_RANK", "1"},
@@ -45,6 +52,18 @@ TEST(ClusterPlace, IsNoneWhereNothingTells) {
   EXPECT_FALSE(place_in({}));
   EXPECT_FALSE(place_in({{"SLURM_PROCID", "0"}})) << "a batch script is no rank";
   EXPECT_FALSE(place_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}})) << "one process alone is no cluster";
+}
+
+// MPI knows where the ranks are, so no address is needed, and one rank is a job, too.
+TEST(ClusterPlace, OfAnMpiJobNeedsNoAddress) {
+  EXPECT_FALSE(mpi_place_in({}));
+  EXPECT_FALSE(mpi_place_in(kTorchrun)) << "torchrun starts no MPI jobs";
+  EXPECT_EQ(mpi_place_in({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}})->size, 1);
+  const auto apart = mpi_place_in({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_EQ(apart->rank, 3);
+  EXPECT_EQ(apart->source, "MPICH (PMI_RANK, PMI_SIZE)");
+  EXPECT_EQ(mpi_place_in(kOpenMpi + kSrun)->size, 4) << "mpirun inside an allocation";
+  EXPECT_EQ(mpi_place_in(kSrun)->size, 6);
 }
 
 TEST(ClusterPlace, ReadsTorchrun) {

@@ -41,6 +41,15 @@ TEST(WorkQueue, GoesOnWhileNobodyWaits) {
   EXPECT_TRUE(work.done());
 }
 
+// Its thread does not wake for operations that are waited for at once.
+TEST(WorkQueue, GoesOnAfterManyThatWereWaitedFor) {
+  WorkQueue queue;
+  for (int i = 0; i < 1000; ++i) queue.add([] {}).wait();
+  std::promise<void> begun;
+  const Work work = queue.add([&] { begun.set_value(); });
+  begun.get_future().wait();
+}
+
 TEST(WorkQueue, TellsEveryWaiterWhatWentWrong) {
   WorkQueue queue;
   const Work work = queue.add([] { throw std::runtime_error("no"); });

@@ -9,47 +9,6 @@
 namespace tern::test {
 namespace {
 
-struct ExchangePair {
-  const char* exchange;
-  const char* codec;
-};
-std::ostream& operator<<(std::ostream& stream, const ExchangePair& pair) {
-  return stream << pair.exchange << " " << pair.codec;
-}
-
-const ExchangePair kPairs[] = {
-    {"ring", "none"},
-    {"ring", "fp16"},
-    {"ring", "bf16"},
-    {"allgather", "none"},
-    {"allgather", "ternary"},
-    {"allgather", "ternary:share=on,bucket=100,pack=5trit"},
-    {"allgather", "ternary:pack=entropy"},
-    {"allgather", "qsgd"},
-    {"allgather", "qsgd:bits=2,bucket=128,norm=max,code=elias"},
-    {"allgather", "onebit"},
-    {"allgather", "error-feedback:topk:ratio=0.1"},
-    {"allgather", "topk-block"},
-    {"allgather", "hadamard:bits=3"},
-    {"allgather-sent", "topk-block:decay=0.9,bits=32"},
-    {"allgather-sent", "error-feedback:randk:ratio=0.1"},
-    {"reduce-scatter", "ternary"},
-    {"reduce-scatter", "ternary:share=on,bucket=160,pack=5trit"},
-    {"reduce-scatter", "qsgd:bucket=64"},
-    {"reduce-scatter", "onebit"},
-    {"server", "none"},
-    {"server", "ternary"},
-    {"server", "ternary:share=off"},
-    {"server", "ternary:bucket=100,pack=entropy"},
-    {"server", "error-feedback:qsgd:code=elias"},
-    {"ternary-ring", "ternary"},
-    {"ternary-ring", "ternary:bucket=100,pack=5trit"},
-    {"powersgd", "none"},
-    {"powersgd:rank=1,start=0", "none"},
-};
-
-const std::vector<Shape> kMessages[] = {{{0}}, {{1}}, {{7}, {0, 3}, {20, 1, 5, 5}, {33}}, {{100003}}};
-
 class Exchanges : public testing::TestWithParam<std::tuple<ExchangePair, int>> {
  protected:
   std::string exchange() const { return std::get<0>(GetParam()).exchange; }
@@ -58,7 +17,7 @@ class Exchanges : public testing::TestWithParam<std::tuple<ExchangePair, int>> {
 };
 
 TEST_P(Exchanges, LeaveTheSameBitsOnAllRanksAndTransports) {
-  for (const auto& shapes : kMessages) {
+  for (const auto& shapes : kExchangeShapes) {
     std::vector<std::vector<float>> expected;
     for (const auto& kind : transport_kinds()) {
       const auto results = exchange_once(kind, ranks(), exchange(), codec(), shapes);
@@ -133,7 +92,8 @@ TEST(AllGatherSent, TakesTheMeanOverTheRanksThatSentAnElement) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Exchanges, testing::Combine(testing::ValuesIn(kPairs), testing::Values(1, 2, 3, 4, 8)));
+INSTANTIATE_TEST_SUITE_P(Table, Exchanges,
+                         testing::Combine(testing::ValuesIn(kExchangePairs), testing::Values(1, 2, 3, 4, 8)));
 
 TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
   EXPECT_EQ(
