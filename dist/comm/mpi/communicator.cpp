@@ -136,7 +136,7 @@ MpiCommunicator::~MpiCommunicator() {
   queue_.add([&] { watched(leaving, [&] { check_mpi(MPI_Barrier(group_), "MPI_Barrier"); }); }).wait();
 }
 
-void MpiCommunicator::abandon(const std::string& cause) { end_job(join({"rank ", rank_, " ended: ", cause})); }
+void MpiCommunicator::abandon(const std::string& cause) { watchdog_.end_job({rank_, "ended: " + cause}); }
 
 Work MpiCommunicator::start(const CollectiveCall& call) {
   for (const Tensor& tensor : {call.x, call.y})

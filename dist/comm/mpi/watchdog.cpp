@@ -1,6 +1,7 @@
 #include "tern/dist/comm/mpi/watchdog.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tern/core/error.h"
 
@@ -123,6 +124,8 @@ void Watchdog::listen() {
 
 std::optional<detail::Fault> Watchdog::find_fault(const Label& mine, bool waits, Clock::time_point since) {
   const auto now = Clock::now();
+  if (now - std::exchange(looked_, now) > deadlines_.dead_after)  // it was this rank that stood still
+    for (Peer& peer : peers_) peer.heard_at = now;
   progress_[rank_] = {mine.sequence, since};
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || peers_[rank].heard.last) continue;

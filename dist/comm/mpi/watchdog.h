@@ -44,7 +44,8 @@ class Watchdog {
   void enter(const Label& label);
   /// It has ended.
   void leave();
-  /// Ends the job with a fault that all healthy ranks find at about the same time. The first of them prints it.
+  /// Ends the job with a fault that other ranks may find at about the same time. The first of them prints it. Any
+  /// thread may call it.
   [[noreturn]] void end_job(const detail::Fault& fault);
   /// Ends the job with an error that this rank found inside an operation.
   [[noreturn]] void fail(const std::string& cause);
@@ -74,6 +75,7 @@ class Watchdog {
   int rank_, size_;
   std::vector<Peer> peers_;                 ///< with an unused one for this rank
   std::vector<detail::Progress> progress_;  ///< of all ranks, as this one sees it
+  Clock::time_point looked_ = Clock::now();
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable ended_;

@@ -5,6 +5,7 @@
 #include "tern/dist/comm/socket.h"
 #include "tern/optim/checkpoint.h"
 #include "tests/apps/train_lenet.h"
+#include "tests/apps/trainer/job/methods.h"
 
 namespace tern {
 namespace {
@@ -37,22 +38,7 @@ class TrainLenetWorkers : public TrainLenet {
 };
 
 TEST_F(TrainLenetWorkers, ThreadsAndProcessesGiveTheSameBitsSlow) {
-  const std::vector<Arguments> methods = {
-      {},
-      {"--codec", "ternary"},
-      {"--codec", "error-feedback:qsgd:bits=4", "--overlap", "--keep-float", "fc2.*"},
-      {"--codec", "error-feedback:qsgd:bits=4", "--stale", "1"},
-      {"--codec", "onebit", "--exchange", "reduce-scatter", "--stale", "1"},
-      {"--method", "local-sgd", "--local-steps", "3", "--codec", "ternary"},
-      {"--exchange", "powersgd:rank=1,start=2"},
-      {"--codec", "hadamard:bits=3"},
-      {"--method", "diloco", "--local-steps", "4", "--fragments", "2", "--delay", "1", "--mix", "0.3"},
-      {"--method", "sparseloco", "--local-steps", "3", "--exchange", "allgather-sent"},
-      {"--method", "noloco", "--local-steps", "3"},
-      {"--method", "demo", "--optimizer", "sgd", "--lr", "0.001"},
-      {"--method", "ist", "--local-steps", "3"},
-      {"--method", "ist", "--local-steps", "3", "--exchange", "peer", "--codec", "fp16", "--ist-scope", "filters"}};
-  for (const auto& method : methods) {
+  for (const auto& method : kWorkerMethods) {
     SCOPED_TRACE(testing::PrintToString(method));
     const bool differ = method.size() > 1 && method[1] == "noloco";
     const Arguments common = joined(
@@ -203,9 +189,10 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
        "--local-batch-size: found 101, expected 100 or fewer: all there is in mnist for each worker"},
       {{"--workers", "0"}, "--workers: found 0"},
       {{"--workers", "65"}, "--workers: found 65"},
-      {{"--workers", "2", "--transport", "pigeon"}, "expected inproc|socket|nccl"},
+      {{"--workers", "2", "--transport", "pigeon"}, "expected inproc|socket|nccl|mpi"},
       {{"--workers", "2", "--transport", "nccl"}, "--device: found cpu, expected cuda with --transport nccl"},
       {{"--workers", "2", "--transport", "nccl", "--device", "cuda", "--link", "rate=1gbit"}, "--link would change"},
+      {{"--workers", "2", "--transport", "mpi"}, "MPI"},  // in a build without it, or without a launcher
       {{"--workers", "2", "--codec", "morse"}, "--codec: "},
       {{"--workers", "2", "--exchange", "mail"}, "--exchange: "},
       {{"--workers", "2", "--codec", "ternary", "--exchange", "ring"}, "--exchange: "},
