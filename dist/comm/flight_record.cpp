@@ -117,8 +117,8 @@ void FlightRecorder::wait(std::optional<WaitRecord> wait) {
   wait_ = wait;
 }
 
-FlightRecord FlightRecorder::record(const Transport& transport) const {
-  FlightRecord record = {.rank = transport.rank(), .size = transport.size(), .job = transport.state()};
+FlightRecord FlightRecorder::record(int rank, const JobState& job) const {
+  FlightRecord record = {.rank = rank, .size = static_cast<int>(links_.size()), .job = job};
   const std::lock_guard lock(mutex_);
   record.taken = Clock::now();
   record.wait = wait_;

@@ -61,8 +61,8 @@ class FlightRecorder {
   void received(int peer, const Message& message, size_t bytes);
   /// From now on, the rank waits; without a value, it does not.
   void wait(std::optional<WaitRecord> wait);
-  /// The record of the rank at the end of `transport`.
-  FlightRecord record(const Transport& transport) const;
+  /// The record of `rank`, now.
+  FlightRecord record(int rank, const JobState& job) const;
 
  private:
   OperationRecord* find(uint32_t sequence);

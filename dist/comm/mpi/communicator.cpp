@@ -123,12 +123,19 @@ void run_collective(const CollectiveCall& call, int size, MPI_Comm group) {
   check(MPI_Allreduce(MPI_IN_PLACE, at(call.x), count, type, reduction.get(), group));
 }
 
+/// Rank 0's name of the job.
+std::string agree_on_job(MPI_Comm group) {
+  std::string job = detail::make_job_name();  // as long on all ranks
+  check_mpi(MPI_Bcast(job.data(), to_int(std::ssize(job)), MPI_BYTE, 0, group), "MPI_Bcast");
+  return job;
+}
+
 }  // namespace
 
 Session::Session() { mpi_place(); }
 
 MpiCommunicator::MpiCommunicator(const Deadlines& deadlines)
-    : rank_(group_.rank()), size_(group_.size()), watchdog_(deadlines) {}
+    : rank_(group_.rank()), size_(group_.size()), job_(agree_on_job(group_)), recorder_(size_), watchdog_(deadlines) {}
 
 /// Leaving is the last operation, so that a rank that still calls another one differs from this one.
 MpiCommunicator::~MpiCommunicator() {
@@ -144,9 +151,12 @@ Work MpiCommunicator::start(const CollectiveCall& call) {
           " elements, expected at most ", INT_MAX, ", because MPI counts no further");
   CollectiveCall numbered = call;
   numbered.message.sequence = ++sequence_;
+  recorder_.queue(numbered.message);
   return queue_.add([this, call = std::move(numbered)] {
-    detail::run_on_cpu(call, [this](const CollectiveCall& on_cpu) { run(on_cpu); });
-    count(call);
+    recorder_.run(call.message.sequence, [&] {
+      detail::run_on_cpu(call, [this](const CollectiveCall& on_cpu) { run(on_cpu); });
+      count(call);
+    });
   });
 }
 

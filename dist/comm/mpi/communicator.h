@@ -28,6 +28,7 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Traffic traffic() const override { return ledger_.traffic(); }
+  FlightRecord flight_record() const override { return recorder_.record(rank_, {.job = job_}); }
   void abandon(const std::string& cause) override;
 
  private:
@@ -43,6 +44,8 @@ class MpiCommunicator final : public Communicator {
   Session session_;
   Group group_, agreement_;
   int rank_, size_;
+  std::string job_;
+  FlightRecorder recorder_;
   Watchdog watchdog_;
   uint32_t sequence_ = 0;
   std::set<std::tuple<Operation, DType, uint64_t, int>> agreed_;  ///< kinds of operations, with their root
