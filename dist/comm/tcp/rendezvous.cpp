@@ -1,50 +1,13 @@
 #include <algorithm>
-#include <sstream>
 
 #include "tern/core/error.h"
-#include "tern/core/escaped.h"
 #include "tern/dist/comm/tcp.h"
 #include "tern/dist/comm/tcp/handshake.h"
+#include "tern/dist/comm/tcp/members.h"
 #include "tern/dist/comm/tcp/monitor.h"
 
 namespace tern::detail {
 namespace {
-
-/// A rank of the job: its machine, its process and the address at which it listens.
-struct Member {
-  std::string host = "-";
-  uint32_t process = 0;
-  Address address;
-};
-
-std::string name_of(int rank, const Member& member) {
-  return join({"rank ", rank, " (", member.host, ", process ", member.process, ")"});
-}
-
-/// Writes the job's name, then one line per member. The machine's name comes last, because it may hold spaces.
-std::string format(const std::string& job, const std::vector<Member>& members) {
-  std::ostringstream text;
-  text << job << '\n';
-  for (const Member& m : members)
-    text << m.process << ' ' << m.address.host << ' ' << m.address.port << ' ' << m.host << '\n';
-  return text.str();
-}
-
-std::pair<std::string, std::vector<Member>> parse(const std::string& text, int size) {
-  std::istringstream stream(text);
-  std::string job;
-  std::getline(stream, job);
-  check_job_name(job);
-  std::vector<Member> members(static_cast<size_t>(size));
-  for (Member& m : members) {
-    stream >> m.process >> m.address.host >> m.address.port;
-    stream.get();
-    std::getline(stream, m.host);
-    m.host = printable(m.host);
-  }
-  check(stream.good() && stream.peek() == EOF, "sent a list of ranks that is not whole");
-  return {job, members};
-}
 
 /// Room for strangers and for the ranks, each of which may connect twice.
 size_t places_of(int size) { return 64 + 2 * static_cast<size_t>(size); }
@@ -111,21 +74,20 @@ void Meeting::host() {
 
 void Meeting::gather_members(Gate& entrance) {
   const Hello self = make_hello(ConnectionKind::control, options_.wire, options_.epoch, 0, options_.size, 0);
-  std::vector<Member> members(static_cast<size_t>(options_.size));
-  members[0] = {host_of(self), self.process, options_.master};
-  monitor_.set_name(0, name_of(0, members[0]));
+  Members members = {make_job_name(), std::vector<Member>(static_cast<size_t>(options_.size))};
+  members.ranks[0] = {host_of(self), self.process, options_.master};
+  monitor_.set_name(0, members.ranks[0].name_of(0));
   await_all_from(1);
   for (int count = 1; count < options_.size; ++count) {
     Admitted peer = admit(entrance, ConnectionKind::control);
     const auto rank = static_cast<int>(peer.hello.rank);
-    Member& member = members[peer.hello.rank];
+    Member& member = members.ranks[peer.hello.rank];
     member = {host_of(peer.hello), peer.hello.process, {peer.connection.socket.remote().host, peer.hello.port}};
-    monitor_.set_name(rank, name_of(rank, member));
+    monitor_.set_name(rank, member.name_of(rank));
     monitor_.watch(rank, std::move(peer.connection));
   }
-  const std::string job = make_job_name();
-  monitor_.set_job(job);
-  monitor_.send_members(format(job, members));
+  monitor_.set_job(members.job);
+  monitor_.send_members(format(members));
 }
 
 void Meeting::join_in() {
@@ -140,9 +102,9 @@ void Meeting::join_in() {
 void Meeting::meet_others() {
   // Rank 0 ends the job if a rank does not come. This rank's own limit is a little later.
   const auto late = Clock::now() + options_.deadlines.rendezvous + options_.deadlines.dead_after;
-  const auto [job, members] = parse(monitor_.receive_members(late), options_.size);
+  const auto [job, members] = parse_members(monitor_.receive_members(late), options_.size);
   monitor_.set_job(job);
-  for (int rank = 0; rank < options_.size; ++rank) monitor_.set_name(rank, name_of(rank, members[rank]));
+  for (int rank = 0; rank < options_.size; ++rank) monitor_.set_name(rank, members[rank].name_of(rank));
   begin_wait();
   for (int peer = 0; peer < options_.rank; ++peer)
     data_[peer] = call(peer, peer == 0 ? options_.master : members[peer].address, ConnectionKind::data);

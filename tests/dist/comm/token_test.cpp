@@ -20,15 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Sets an environment variable, or removes it if `value` is null. The destructor restores it.
-class Variable {
+class EnvironmentVariable {
  public:
-  Variable(const char* name, const char* value) : name_(name) {
+  EnvironmentVariable(const char* name, const char* value) : name_(name) {
     if (const char* before = std::getenv(name)) before_ = before;
     set(value);
   }
-  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
+  ~EnvironmentVariable() { set(before_ ? before_->c_str() : nullptr); }
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
+  EnvironmentVariable& operator=(const EnvironmentVariable&) = delete;
 
  private:
   void set(const char* value) const {
@@ -83,8 +83,8 @@ class TokenOfMachine : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  Variable token_{"TERN_TOKEN", nullptr}, file_{"TERN_TOKEN_FILE", nullptr};
-  Variable runtime_{"XDG_RUNTIME_DIR", folder_.path().c_str()}, home_{"HOME", folder_.path().c_str()};
+  EnvironmentVariable token_{"TERN_TOKEN", nullptr}, file_{"TERN_TOKEN_FILE", nullptr};
+  EnvironmentVariable runtime_{"XDG_RUNTIME_DIR", folder_.path().c_str()}, home_{"HOME", folder_.path().c_str()};
 };
 
 TEST_F(TokenOfMachine, IsTheSameForAllWhoComeAtOnce) {
@@ -100,7 +100,7 @@ TEST_F(TokenOfMachine, IsTheSameForAllWhoComeAtOnce) {
 }
 
 TEST_F(TokenOfMachine, IsTheEnvironmentsIfThatHasOne) {
-  const Variable given("TERN_TOKEN", kJobToken.c_str());
+  const EnvironmentVariable given("TERN_TOKEN", kJobToken.c_str());
   EXPECT_EQ(token_of_machine(), kJobToken);
   EXPECT_FALSE(fs::exists(place()));
 }
@@ -110,12 +110,12 @@ TEST_F(TokenOfMachine, IsInTheCacheIfThereIsNoRuntimeFolder) {
   fs::create_directory(other);
   ::chmod(other.c_str(), 0777);
   for (const char* runtime : {static_cast<const char*>(nullptr), "/nowhere", other.c_str()}) {
-    const Variable without("XDG_RUNTIME_DIR", runtime);
+    const EnvironmentVariable without("XDG_RUNTIME_DIR", runtime);
     const JobToken token = token_of_machine();
     EXPECT_EQ(token, read_token(folder_.path() / ".cache/tern/token"));
   }
   EXPECT_EQ(mode_of(folder_.path() / ".cache/tern"), 0700u);
-  const Variable no_runtime("XDG_RUNTIME_DIR", nullptr), no_home("HOME", nullptr);
+  const EnvironmentVariable no_runtime("XDG_RUNTIME_DIR", nullptr), no_home("HOME", nullptr);
   EXPECT_TRUE(names(refusal(), "neither XDG_RUNTIME_DIR nor HOME names a folder")) << refusal();
 }
 
