@@ -37,6 +37,7 @@ TEST_P(MpiTables, Hold) {
   const Outcome outcome = run_program(mpirun(ranks, rank({std::string("--gtest_filter=*") + table + "*"})));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   EXPECT_NE(outcome.out.find("[  PASSED  ]"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("Running 0 tests"), std::string::npos) << outcome.out;
   EXPECT_EQ(outcome.err, "");
 }
 
