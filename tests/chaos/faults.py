@@ -96,7 +96,8 @@ class Disturbed:
         elif trial.fault == "wrong hello":
             self.helper = Member(trial, job.port, TOKEN)
             self.helper.answered.wait(8)
-            self.note()
+            if self.helper.met:
+                self.note()
         else:
             self.helper = Strangers(trial, job.port)
             time.sleep(0.2)
@@ -213,9 +214,8 @@ class Disturbed:
 
 def stop(job, name):
     """Ends a job that trains, as a user would, or kills all of it."""
-    targets = [process.pid for process in job.processes]
-    for target in targets:
-        os.kill(target, getattr(signal, name))
+    for process in job.processes:
+        process.send_signal(getattr(signal, name))  # nothing happens if it has ended
 
 
 def damage(job_folder, reference, details):

@@ -39,14 +39,15 @@ def limit_after(run, scale):
     """The seconds in which a job must end after its fault."""
     trial = run.trial
     fault, slack = trial.fault, SLACK_S * scale
+    by_hand = trial.start == "by hand" and fault in ("SIGKILL", "SIGSTOP")
+    if trial.moment == "start" and (fault in CONNECTION or by_hand):
+        return JOIN_S + DEAD_AFTER + RUN_S * scale  # the others may wait for a rank that gives up before it has joined
     if run.acted is None or trial.restarts or fault in OUTPUT | STRANGERS | {"clock jumps"}:
         return RUN_S * scale + slack
-    if trial.start == "by hand" and trial.moment == "start" and fault in CONNECTION | {"SIGKILL", "SIGSTOP"}:
-        return JOIN_S + DEAD_AFTER + RUN_S * scale  # the others wait for a rank that gives up before it has joined
     if fault == "SIGSTOP":
         return RUN_S * scale if run.details["for_s"] or trial.start == "inproc" else DEAD_AFTER + PATIENCE_S + slack
     if fault in CONNECTION and fault != "delayed":
-        return (RUN_S * scale if trial.moment == "start" else 0) + DEAD_AFTER + slack
+        return DEAD_AFTER + slack
     if fault == "delayed":
         return run.details["for_s"] + LINK_PATIENCE + RUN_S * scale
     return DEAD_AFTER + slack
@@ -263,7 +264,7 @@ class Judge:
         stop(first, self.details["stopped_by"])
         codes = first.wait(RUN_S * self.scale)
         killed = self.details["stopped_by"] == "SIGKILL"  # one after the other, so the last ones may see the first end
-        must(set(codes) <= ({-9, LOST} if killed else {INTERRUPTED}), "found exit codes", codes)
+        must(set(codes) <= ({-9, LOST, DONE} if killed else {INTERRUPTED, DONE}), "found exit codes", codes)
         if first.orphans():
             must(False, "these processes outlive the job:", first.orphans())
         run = first.job / "run"

@@ -47,6 +47,7 @@ class Member(threading.Thread):
         self.token = (token if self.wrong != "token" else "another token, which is wrong").encode()
         self.port = port
         self.verdict = None
+        self.met = False  # whether rank 0 answered; it may have met all ranks before
         self.connection = None
         self.answered = threading.Event()
         self.start()
@@ -66,6 +67,7 @@ class Member(threading.Thread):
         challenge = self.connection.recv(CHALLENGE.size, socket.MSG_WAITALL)
         if CHALLENGE.unpack(challenge)[1] != VERSION:
             return
+        self.met = True
         self.answered.set()  # it refuses a wrong version or token without a word
         proof = hmac.new(self.token, b"tern caller" + self.hello + challenge, hashlib.sha256).digest()
         self.connection.sendall(proof)

@@ -70,6 +70,8 @@ class Trial:
 
     def step_ms(self):
         """How long a step lasts at least, so that a fault can hit it. Signs of life travel less often than data."""
+        if self.fault.startswith("checkpoint "):
+            return 40
         if self.details.get("kind") != "control":
             return 12
         return 400 if self.details.get("for_s", 0) > DEAD_AFTER else 60
