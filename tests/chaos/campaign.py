@@ -152,8 +152,8 @@ def main():
     campaign.settle()
     failed = campaign.run([options.only] if options.only is not None else range(options.trials))
     campaign.print_table()
-    if not failed:
-        shutil.rmtree(folder)
+    for place in folder.glob("reference-*") if failed else [folder]:
+        shutil.rmtree(place)
     return 1 if failed else 0
 
 

@@ -182,11 +182,8 @@ class Disturbed:
     def _signal(self):
         targets = self._targets()
         for target in targets:
-            try:
-                os.kill(target, signal_of(self.trial.fault))
+            if target is not None and self.job.send(target, signal_of(self.trial.fault)):
                 self.note()
-            except (ProcessLookupError, TypeError):
-                pass  # it has ended
         if self.trial.fault == "SIGSTOP" and self.acted:
             self._continue(targets[0])
 
@@ -206,10 +203,8 @@ class Disturbed:
                 if time.monotonic() > deadline:
                     raise Late(f"the ranks that were not stopped still run after {self.patience:.0f} s")
                 time.sleep(0.01)
-        try:
-            os.kill(target, signal.SIGCONT)
-        except (ProcessLookupError, TypeError):
-            pass  # a supervisor has killed it
+        if target is not None:
+            self.job.send(target, signal.SIGCONT)
 
 
 def stop(job, name):

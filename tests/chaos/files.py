@@ -3,7 +3,6 @@ import hashlib
 import json
 import random
 import struct
-from pathlib import Path
 
 SIDE = 28
 

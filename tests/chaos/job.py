@@ -138,6 +138,18 @@ class Job:
             time.sleep(0.001)
         return True
 
+    def send(self, target, number):
+        """Sends a signal to a process of the job. Returns false if it has ended."""
+        own = [process for process in self.processes if process.pid == target]
+        if own:
+            own[0].send_signal(number)  # not to another process that has its id by now
+            return own[0].returncode is None
+        try:
+            os.kill(target, number)
+        except ProcessLookupError:
+            return False
+        return True
+
     # The end
 
     def wait(self, limit):

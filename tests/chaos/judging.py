@@ -60,34 +60,34 @@ class Judge:
         self.setting, self.trial, self.details, self.folder = setting, trial, trial.details, folder
         self.reference, self.scale = reference, scale
         self.verdict = Verdict()
+        self.jobs = []
         self.hit = False  # whether the fault happened; a job may end before
 
     def judge(self):
         """Returns what did not hold."""
-        jobs = []
         try:
             if self.trial.fault.startswith("checkpoint "):
-                self._judge_checkpoint(jobs)
+                self._judge_checkpoint()
             else:
-                self._judge_fault(jobs)
+                self._judge_fault()
         except Late as late:
             self.verdict.must(False, late)
         finally:
-            for job in jobs:
+            for job in self.jobs:
                 job.kill_all()
         return self.verdict.broken
 
     # A fault while the job runs
 
-    def _judge_fault(self, jobs):
+    def _judge_fault(self):
         run = Disturbed(self.setting, self.trial, self.folder, DEAD_AFTER + SLACK_S * self.scale)
-        jobs.append(run.job)
+        self.jobs.append(run.job)
         codes = run.run(lambda run: limit_after(run, self.scale))
         self.hit = run.acted is not None
         self._expect_nothing_left(run.job)
         self._expect(run, codes)
         if any(code != DONE for code in codes) or not codes:
-            jobs.append(self._resume("resumed"))
+            self._resume()
         self._expect_results()
 
     def _expect(self, run, codes):
@@ -256,11 +256,10 @@ class Judge:
 
     # A checkpoint that is damaged between two runs
 
-    def _judge_checkpoint(self, jobs):
+    def _judge_checkpoint(self):
         must = self.verdict.must
-        first = Job(self.setting, self.trial, self.folder, "first")
-        jobs.append(first)
-        first.start().await_step(self.details["step"])
+        first = self._start("first")
+        first.await_step(self.details["step"])
         stop(first, self.details["stopped_by"])
         codes = first.wait(RUN_S * self.scale)
         killed = self.details["stopped_by"] == "SIGKILL"  # one after the other, so the last ones may see the first end
@@ -272,15 +271,15 @@ class Judge:
         part = damage(first.job, self.reference, self.details)
         self.hit = True
         if not (self.details["how"] == "remove" and self.details["part"] == 0):  # else the one before is the newest
-            jobs.append(self._expect_refusal(part))
+            self._expect_refusal(part)
             newest.unlink(missing_ok=True)
             part.unlink(missing_ok=True)
-        jobs.append(self._resume("resumed"))
+        self._resume()
         self._expect_results()
 
     def _expect_refusal(self, part):
         before = sorted(self.folder.glob("job/run/**/*"))
-        job = Job(self.setting, self.trial, self.folder, "refused", more=["--resume"]).start()
+        job = self._start("refused", ["--resume"])
         codes = job.wait(RUN_S * self.scale)
         texts = job.error_texts()
         must = self.verdict.must
@@ -289,19 +288,22 @@ class Judge:
         must(any(f"{part.name}: " in text or f"{part}" in text for text in texts), f"expected {part} in", texts)
         must(sorted(self.folder.glob("job/run/**/*")) == before, "the refused run changed the checkpoint's folder")
         self._expect_nothing_left(job)
-        return job
 
     # After each trial
 
-    def _resume(self, label):
+    def _start(self, label, more=()):
+        """Starts a run of the trial that nobody disturbs."""
+        self.jobs.append(Job(self.setting, self.trial, self.folder, label, more=more))
+        return self.jobs[-1].start()
+
+    def _resume(self):
         """Goes on as a user would: from the newest checkpoint, or again from the start if there is none."""
         run = self.folder / "job" / "run"
         more = ["--resume"] if files.checkpoints(run) else []
-        job = Job(self.setting, self.trial, self.folder, label, more=more).start()
+        job = self._start("resumed", more)
         codes = job.wait(RUN_S * self.scale + SLACK_S)
-        self.verdict.must(set(codes) == {DONE}, f"the {label} run: found exit codes", codes, job.error_texts())
+        self.verdict.must(set(codes) == {DONE}, "the resumed run: found exit codes", codes, job.error_texts())
         self._expect_nothing_left(job)
-        return job
 
     def _expect_nothing_left(self, job):
         must = self.verdict.must
