@@ -230,6 +230,12 @@ std::string Postmortem::fault_of_circle(const std::vector<int>& circle) const {
   return text;
 }
 
+std::string Postmortem::headline() const {
+  const Verdict found = verdict();
+  if (!found.rank) return found.sentence;
+  return (failed() ? "at fault: " : "the others wait for: ") + found.sentence;
+}
+
 std::string Postmortem::page() const {
   std::vector<int> missing;
   std::set<std::string> causes;
@@ -241,7 +247,7 @@ std::string Postmortem::page() const {
   }
   std::string text = fmt::format("job {}: {} ranks, {} flight records{}\n", job_, ranks_, files_.size(),
                                  missing.empty() ? "" : ", none of " + ranks_text(missing));
-  text += fmt::format("{}: {}\n", failed() ? "at fault" : "the others wait for", verdict().sentence);
+  text += headline() + "\n";
   for (const std::string& cause : causes) text += fmt::format("the ranks say: {}\n", cause);
   text += "\n";
   for (int rank = 0; rank < ranks_; ++rank)
@@ -252,8 +258,10 @@ std::string Postmortem::page() const {
     if (!file.record.job.clock) unknown.push_back(rank);
     error = std::max(error, file.record.job.clock.value_or(ClockOffset{}).error);
   }
-  text += fmt::format("\nclocks agree within {}", detail::seconds(error));
-  if (!unknown.empty()) text += fmt::format("; not measured: {}", ranks_text(unknown));
+  text += unknown.size() == files_.size() ? "\nthe clocks were not compared"
+                                          : fmt::format("\nclocks agree within {}", detail::seconds(error));
+  if (!unknown.empty() && unknown.size() < files_.size())
+    text += fmt::format("; not measured: {}", ranks_text(unknown));
   return text + "\n";
 }
 

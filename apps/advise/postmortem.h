@@ -42,6 +42,8 @@ class Postmortem {
     std::string sentence;
   };
   Verdict verdict() const;
+  /// The verdict as a line.
+  std::string headline() const;
   /// The verdict, what the ranks said, and what each of them did last.
   std::string page() const;
 

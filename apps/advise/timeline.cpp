@@ -174,8 +174,7 @@ std::string Timeline::draw() {
                    job_.ranks() == 1 ? "" : "s"),
        "class=\"heading\"");
   double y = 56;
-  const std::string verdict = (job_.failed() ? "At fault: " : "The others wait for: ") + job_.verdict().sentence;
-  for (const std::string& line : trainer::wrap(verdict, 150)) {
+  for (const std::string& line : trainer::wrap(job_.headline(), 150)) {
     text(20, y, line, "");
     y += 16;
   }

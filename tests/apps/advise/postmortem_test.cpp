@@ -166,7 +166,7 @@ TEST(Postmortem, DrawsARowForEachRankAndStaysSmall) {
   files[1].record.job.clock = ClockOffset{{}, std::chrono::milliseconds(12)};
   const std::string svg = draw_timeline(Postmortem(files));
   for (const char* part : {">rank 0</text>", ">rank 1</text>", ">no record</text>", ">waits for rank 1</text>",
-                           ">± 12 ms</text>", "At fault: rank 1 left no record"})
+                           ">± 12 ms</text>", "at fault: rank 1 left no record"})
     EXPECT_TRUE(holds(svg, part)) << part;
   EXPECT_LT(svg.size(), 20'000u);
 }
