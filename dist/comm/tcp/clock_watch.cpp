@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kDrift = 10'000;
 
 /// 70 years of nanoseconds. So no sum of four times overflows.
-constexpr int64_t kMost = int64_t{1} << 61;
+constexpr int64_t kLatest = int64_t{1} << 61;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::string_view ClockWatch::hear(std::string_view text, Clock::time_point now) 
   for (int64_t& number : numbers) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool whole = error == std::errc() && end != text.data() + text.size() && *end == ' ';
-    check(whole && number >= 0 && number <= kMost, "sent a heartbeat without its times");
+    check(whole && number >= 0 && number <= kLatest, "sent a heartbeat without its times");
     text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
   }
   const Clock::duration theirs(numbers[0]), ours(numbers[1]), came(numbers[2]), here = now.time_since_epoch();
