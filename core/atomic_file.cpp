@@ -40,7 +40,7 @@ void remove_abandoned(const fs::path& path) {
   for (fs::directory_iterator entry(folder_of(path), ignored), end; entry != end; entry.increment(ignored))
     if (is_temporary_of(path, entry->path().filename().string())) found.push_back(entry->path());
   for (const fs::path& file : found) {
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int descriptor = ::open(file.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) continue;
     if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(file.c_str());
     ::close(descriptor);
@@ -49,7 +49,7 @@ void remove_abandoned(const fs::path& path) {
 
 /// Locks a new temporary file. Returns false if another process took it for an abandoned one and removed it.
 bool keep(int descriptor) {
-  ::flock(descriptor, LOCK_EX);
+  while (::flock(descriptor, LOCK_EX) != 0 && errno == EINTR) continue;
   struct stat status = {};
   return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
 }

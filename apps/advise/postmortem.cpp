@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using State = OperationRecord::State;
 
-uint64_t bit(int rank) { return uint64_t{1} << rank; }
+/// A rank that waits for less does not hold up a job that runs.
+constexpr Clock::duration kStall = std::chrono::seconds(1);
 
 /// "rank 1" or "ranks 1, 3"
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -40,15 +41,17 @@ std::string label_of(const FlightRecord& record, uint32_t sequence) {
 }  // namespace
 
 Postmortem Postmortem::read(const fs::path& folder) {
-  std::map<std::string, std::vector<trainer::FlightFile>> jobs;
+  std::map<std::string, std::vector<fs::path>> jobs;  // a job's name begins with its time
   for (const fs::path& path : trainer::flight_files(folder)) {
-    trainer::FlightFile file = trainer::read_flight_file(path);
-    jobs[file.record.job.job].push_back(std::move(file));
+    const std::string name = path.stem().string();
+    jobs[name.substr(0, name.rfind('-'))].push_back(path);
   }
   check_input(!jobs.empty(), folder.string(),
-              ": found no flight-*.json, expected a folder of --checkpoint or --log with ",
-              "flight records, which ranks write when their job fails, and on SIGUSR1");
-  return Postmortem(std::move(jobs.rbegin()->second));  // a job's name begins with its time
+              ": found no flight-*.json, expected a folder of --checkpoint or --log with flight records, which ranks "
+              "write when their job fails, and on SIGUSR1");
+  std::vector<trainer::FlightFile> files;
+  for (const fs::path& path : jobs.rbegin()->second) files.push_back(trainer::read_flight_file(path));
+  return Postmortem(std::move(files));
 }
 
 Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
@@ -62,19 +65,26 @@ Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
   }
   for (const auto& [rank, file] : files_)
     names_[rank] = fmt::format("rank {} ({}, process {})", rank, file.host, file.process);
+  compare_clocks();
   drop_older();
-  std::optional<Clock::time_point> failure, running;
-  const auto earlier = [](std::optional<Clock::time_point>& least, Clock::time_point time) {
-    least = std::min(least.value_or(time), time);
-  };
-  for (const auto& [rank, file] : files_) {
-    earlier(running, common(rank, file.record.taken));
-    if (file.record.job.failure.empty()) continue;
-    earlier(failure, common(rank, file.record.taken));
-    for (const OperationRecord& operation : file.record.operations)
-      if (operation.state == State::failed) earlier(failure, common(rank, operation.ended));
-  }
-  end_ = failure.value_or(*running);
+  find_end();
+}
+
+/// A rank that has measured its clock's offset knows rank 0's clock, and so by which calendar it runs.
+void Postmortem::compare_clocks() {
+  const auto measured =
+      std::ranges::find_if(files_, [](const auto& each) { return each.second.record.job.clock.has_value(); });
+  const auto& known = measured == files_.end() ? files_.begin()->second : measured->second;
+  const Clock::duration calendar = known.calendar - known.record.job.clock.value_or(ClockOffset{}).offset;
+  for (const auto& [rank, file] : files_)
+    offsets_[rank] = file.record.job.clock ? file.record.job.clock->offset : file.calendar - calendar;
+}
+
+/// The earliest time at which a rank heard of the failure; of a job that runs, at which one wrote its record.
+void Postmortem::find_end() {
+  end_ = Clock::time_point::max();
+  for (const auto& [rank, file] : files_)
+    end_ = std::min(end_, common(rank, failed() ? file.record.job.failed : file.record.taken));
 }
 
 /// If the job has failed, a record without a failure is older. Otherwise, ranks hear of one SIGUSR1 within a second or
@@ -96,8 +106,8 @@ const FlightRecord* Postmortem::of(int rank) const {
 }
 
 Postmortem::Clock::time_point Postmortem::common(int rank, Clock::time_point time) const {
-  const FlightRecord* const record = of(rank);
-  return record && record->job.clock ? time + record->job.clock->offset : time;
+  const auto offset = offsets_.find(rank);
+  return offset == offsets_.end() ? time : time + offset->second;
 }
 
 bool Postmortem::failed() const {
@@ -117,7 +127,7 @@ std::optional<int> Postmortem::awaited(int rank) const {
   const FlightRecord& own = *of(rank);
   const OperationRecord* const operation = find(own, wait->sequence);
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (!operation || (operation->targets & bit(peer)) == 0) continue;
+    if (!operation || (operation->targets & rank_bit(peer)) == 0) continue;
     const FlightRecord* const other = of(peer);
     if (!other ||
         other->links[static_cast<size_t>(rank)].bytes_received < own.links[static_cast<size_t>(peer)].bytes_sent)
@@ -133,7 +143,6 @@ std::optional<Postmortem::Clock::time_point> Postmortem::waits_since(int rank) c
 
 /// Follows who waits for whom, from every rank that waits. The rank at which most of these ways end is at fault.
 Postmortem::Verdict Postmortem::verdict() const {
-  constexpr Clock::duration kStall = std::chrono::seconds(1);
   std::map<int, int> votes;
   Clock::duration longest = {};
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -144,12 +153,40 @@ Postmortem::Verdict Postmortem::verdict() const {
     while (const auto next = way.insert(last).second ? awaited(last) : std::nullopt) last = *next;
     ++votes[awaited(last) ? std::ranges::min(circle_of(last)) : last];
   }
-  if (votes.empty()) return {.sentence = "no rank waits for another"};
+  if (votes.empty()) {
+    if (const auto rank = last_behind()) return {.rank = rank, .sentence = fault_of(*rank)};
+    return {.sentence = "no rank waits for another"};
+  }
   if (!failed() && longest < kStall)
     return {.sentence = fmt::format("no rank has waited for {}, so the job goes on", detail::seconds(kStall))};
   const int rank = std::ranges::max_element(votes, {}, [](const auto& each) { return each.second; })->first;
   if (awaited(rank)) return {.rank = rank, .sentence = fault_of_circle(circle_of(rank))};
   return {.rank = rank, .sentence = fault_of(rank)};
+}
+
+/// The first operation that `rank` had called at the end, and that had not ended well; null if there was none.
+const OperationRecord* Postmortem::open_at_end(int rank) const {
+  for (const OperationRecord& each : of(rank)->operations) {
+    const bool ended = each.state == State::done && common(rank, each.ended) < end_;
+    if (!ended) return common(rank, each.queued) < end_ ? &each : nullptr;
+  }
+  return nullptr;
+}
+
+/// If no rank waits for another, or the records do not tell: a rank without a record, or one that is behind the others
+/// while they have been in an operation for long.
+std::optional<int> Postmortem::last_behind() const {
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!of(rank)) return rank;
+  std::map<uint32_t, int> last;  // the number of the last operation that was called, and a rank
+  bool stands = failed();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const OperationRecord* const open = open_at_end(rank);
+    const auto& all = of(rank)->operations;
+    last.emplace(open ? open->message.sequence : all.empty() ? 0 : all.back().message.sequence, rank);
+    stands |= open && end_ - common(rank, open->queued) > kStall;
+  }
+  return stands && last.size() > 1 ? std::optional(last.begin()->second) : std::nullopt;
 }
 
 std::string Postmortem::name_of(int rank) const {
@@ -162,7 +199,7 @@ std::optional<OperationRecord> Postmortem::last_from(int rank) const {
   std::optional<OperationRecord> last;
   for (const auto& [other, file] : files_)
     for (const OperationRecord& operation : file.record.operations)
-      if ((operation.sources & bit(rank)) != 0 && (!last || operation.message.sequence > last->message.sequence))
+      if ((operation.sources & rank_bit(rank)) != 0 && (!last || operation.message.sequence > last->message.sequence))
         last = operation;
   return last;
 }
@@ -188,20 +225,20 @@ std::string Postmortem::fault_of(int rank) const {
   } else if (wait_at_end(rank)) {
     text += fmt::format(" waited until others took its messages in {}", label_of(*record, record->wait->sequence));
   } else {
-    // What it called after the end does not count.
-    const auto& operations = record->operations;
-    const auto open = std::ranges::find_if(operations, [&](const auto& each) {
-      return each.state == State::running || each.state == State::queued || common(rank, each.ended) >= end_;
+    const OperationRecord* const open = open_at_end(rank);
+    const auto last = std::find_if(record->operations.rbegin(), record->operations.rend(), [&](const auto& each) {
+      return each.state == State::done && common(rank, each.ended) < end_;
     });
-    if (open != operations.end() && common(rank, open->queued) < end_)
+    if (open)
       text += fmt::format(" was in {}, and waited for no rank", to_string(open->message));
-    else if (open == operations.begin())
+    else if (last == record->operations.rend())
       text += " had not come to any operation";
     else
-      text += fmt::format(" was in no operation since {}, which ended {} before", to_string(std::prev(open)->message),
-                          detail::seconds(end_ - common(rank, std::prev(open)->ended)));
+      text += fmt::format(" was in no operation since {}, which ended {} before", to_string(last->message),
+                          detail::seconds(end_ - common(rank, last->ended)));
   }
-  return fmt::format("{}; {}", text, what_waits_for(rank));
+  const std::string waits = what_waits_for(rank);
+  return waits.empty() ? text : text + "; " + waits;
 }
 
 /// The ranks that wait for each other, from `rank`, one of them.

@@ -15,7 +15,7 @@ class Postmortem {
  public:
   using Clock = tern::Clock;
 
-  /// The newest job in `folder`. Throws InputError if there is none, or if a file is damaged.
+  /// The newest job in `folder`. Throws InputError if there is none, or if one of its files is damaged.
   static Postmortem read(const std::filesystem::path& folder);
   /// `files` are of one job and different ranks. Records that are older than the others, because a rank wrote none when
   /// the others did, do not count.
@@ -25,7 +25,8 @@ class Postmortem {
   int ranks() const { return ranks_; }
   /// Null if the rank left no record.
   const FlightRecord* of(int rank) const;
-  /// A time of `rank` on rank 0's clock. A rank that has not measured its clock's offset counts as having none.
+  /// A time of `rank` on rank 0's clock. If the rank has not measured its clock's offset, the machines' calendars give
+  /// it.
   Clock::time_point common(int rank, Clock::time_point time) const;
   /// Whether the job had failed.
   bool failed() const;
@@ -48,8 +49,12 @@ class Postmortem {
   std::string page() const;
 
  private:
+  void compare_clocks();
   void drop_older();
+  void find_end();
   std::optional<WaitRecord> wait_at_end(int rank) const;
+  const OperationRecord* open_at_end(int rank) const;
+  std::optional<int> last_behind() const;
   std::string fault_of(int rank) const;
   std::vector<int> circle_of(int rank) const;
   std::string fault_of_circle(const std::vector<int>& circle) const;
@@ -61,6 +66,7 @@ class Postmortem {
   int ranks_ = 0;
   std::map<int, trainer::FlightFile> files_;
   std::map<int, std::string> names_;
+  std::map<int, Clock::duration> offsets_;  ///< rank 0's clock minus that of the rank
   Clock::time_point end_ = {};
 };
 

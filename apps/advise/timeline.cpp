@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include "tern/apps/advise/postmortem.h"
 #include "tern/dist/comm/failure.h"
@@ -13,7 +15,6 @@ using State = OperationRecord::State;
 using trainer::kBlue, trainer::kGreen, trainer::kGrey, trainer::kOrange, trainer::kPurple, trainer::kTeal;
 
 constexpr double kLeft = 150, kWidth = 900, kRight = 110, kRow = 26, kBar = 14, kLegend = 24;
-constexpr const char* kRed = "#dc2626";
 
 /// A kind of operation in the picture.
 struct Kind {
@@ -73,6 +74,7 @@ class Timeline {
 
   const Postmortem& job_;
   trainer::Axis axis_;
+  const std::optional<int> fault_ = job_.verdict().rank;
   double top_ = 0;  // of the first row
   std::string svg_;
 };
@@ -106,18 +108,17 @@ void Timeline::draw_legend(double y) {
   };
   for (const Kind& kind : kKinds) entry(kind.name, fmt::format("fill=\"{}\"", kind.color));
   entry("waits", fmt::format("fill=\"{}\"", trainer::kPaleOrange));
-  entry("failed or running", fmt::format("fill=\"white\" stroke=\"{}\"", kRed));
+  entry("failed or running", fmt::format("fill=\"white\" stroke=\"{}\"", trainer::kRed));
 }
 
 void Timeline::draw_row(int rank, double y) {
   const FlightRecord* const record = job_.of(rank);
-  const bool at_fault = job_.verdict().rank == rank;
+  const bool at_fault = fault_ == rank;
   text(kLeft - 12, y + 11, fmt::format("rank {}", rank),
-       at_fault ? "text-anchor=\"end\" style=\"fill: #dc2626; font-weight: 600\"" : "text-anchor=\"end\"");
+       at_fault ? "text-anchor=\"end\" class=\"fault\"" : "text-anchor=\"end\"");
   if (!record) {
-    box(kLeft, kLeft + kWidth, y, fmt::format("fill=\"none\" stroke=\"{}\" stroke-dasharray=\"4 4\"", kRed));
-    return text(kLeft + kWidth / 2, y + 11, "no record",
-                "text-anchor=\"middle\" style=\"fill: #dc2626; font-weight: 600\"");
+    box(kLeft, kLeft + kWidth, y, fmt::format("fill=\"none\" stroke=\"{}\" stroke-dasharray=\"4 4\"", trainer::kRed));
+    return text(kLeft + kWidth / 2, y + 11, "no record", "text-anchor=\"middle\" class=\"fault\"");
   }
   draw_operations(*record, y);
   if (const auto since = job_.waits_since(rank)) {
@@ -144,7 +145,7 @@ void Timeline::draw_operations(const FlightRecord& record, double y) {
     const double end = each.state == State::running ? x_of(0) : x_of(record.rank, each.ended);
     if (end <= kLeft) continue;
     if (open) {
-      box(begin, end, y, fmt::format("fill=\"white\" stroke=\"{}\"", kRed));
+      box(begin, end, y, fmt::format("fill=\"white\" stroke=\"{}\"", trainer::kRed));
     } else if (color == kind_of(each.message.operation).color && begin < right + 0.5) {
       right = std::max(right, end);
     } else {

@@ -44,6 +44,8 @@ class Communicator {
   virtual int size() const = 0;
   /// The bytes that this rank has moved. Any thread may call it.
   virtual Traffic traffic() const = 0;
+  /// Any thread may call it.
+  virtual JobState state() const = 0;
   /// What this rank did last. Any thread may call it.
   virtual FlightRecord flight_record() const = 0;
   /// Tells the other ranks that this rank ends, and the cause; their waits throw it. Does nothing if the job has failed

@@ -49,8 +49,6 @@ class Recorded final : public Transport {
   uint32_t sequence_ = 0;
 };
 
-uint64_t bit(int rank) { return uint64_t{1} << rank; }
-
 }  // namespace
 
 std::string to_string(OperationRecord::State state) {
@@ -96,7 +94,7 @@ void FlightRecorder::sent(int peer, const Message& message, size_t bytes) {
   link.bytes_sent += bytes;
   if (OperationRecord* const record = find(message.sequence)) {
     record->sent += bytes;
-    record->targets |= bit(peer);
+    record->targets |= rank_bit(peer);
   }
 }
 
@@ -108,7 +106,7 @@ void FlightRecorder::received(int peer, const Message& message, size_t bytes) {
   link.bytes_received += bytes;
   if (OperationRecord* const record = find(message.sequence)) {
     record->received += bytes;
-    record->sources |= bit(peer);
+    record->sources |= rank_bit(peer);
   }
 }
 
@@ -119,6 +117,7 @@ void FlightRecorder::wait(std::optional<WaitRecord> wait) {
 
 FlightRecord FlightRecorder::record(int rank, const JobState& job) const {
   FlightRecord record = {.rank = rank, .size = static_cast<int>(links_.size()), .job = job};
+  record.operations.reserve(kKept);  // no operation waits for memory
   const std::lock_guard lock(mutex_);
   record.taken = Clock::now();
   record.wait = wait_;

@@ -22,6 +22,7 @@ struct OperationRecord {
   uint64_t targets = 0, sources = 0;  ///< bit r is set if a message went to rank r, or came from rank r
 };
 std::string to_string(OperationRecord::State state);
+constexpr uint64_t rank_bit(int rank) { return uint64_t{1} << rank; }
 
 /// The messages of all operations between a rank and a peer. Bytes are those in messages, without their headers.
 struct LinkRecord {

@@ -39,6 +39,7 @@ struct Group {
   std::vector<detail::Progress> progress;
   std::vector<std::optional<Clock::time_point>> left;
   std::string failure;                           // the first cause; empty while the job runs
+  Clock::time_point failed;                      // when it came
   std::vector<std::condition_variable> changed;  // by the rank that waits
 
   Mailbox& box(int from, int to) { return boxes[static_cast<size_t>(from * size + to)]; }
@@ -87,8 +88,10 @@ InProcess::~InProcess() {
 
 /// Makes the first cause the cause of the group. The caller holds the mutex.
 void InProcess::settle(int peer, const std::string& cause) {
-  if (group_->failure.empty())
+  if (group_->failure.empty()) {
     group_->failure = join({"rank ", peer, " ", cause, " (seen by rank ", rank_, " in ", current_, ")"});
+    group_->failed = Clock::now();
+  }
   for (auto& changed : group_->changed) changed.notify_all();
 }
 
@@ -177,7 +180,7 @@ void InProcess::idle_until(Clock::time_point time) {
 /// All ranks have one clock.
 JobState InProcess::state() const {
   const Lock lock(group_->mutex);
-  return {.job = group_->job, .failure = group_->failure, .clock = ClockOffset{}};
+  return {.job = group_->job, .failure = group_->failure, .failed = group_->failed, .clock = ClockOffset{}};
 }
 
 void InProcess::reach(const Message& message) {

@@ -71,6 +71,7 @@ struct ClockOffset {
 struct JobState {
   std::string job = {};                   ///< as `make_job_name` makes it, the same on all ranks
   std::string failure = {};               ///< why the job has failed; empty while it runs
+  Clock::time_point failed = {};          ///< when this rank heard of it
   std::optional<ClockOffset> clock = {};  ///< unset: not measured yet
 };
 

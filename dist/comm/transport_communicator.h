@@ -16,6 +16,7 @@ class TransportCommunicator final : public Communicator {
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
   Traffic traffic() const override { return transport_->traffic(); }
+  JobState state() const override { return transport_->state(); }
   FlightRecord flight_record() const override { return recorder_.record(rank(), transport_->state()); }
   void abandon(const std::string& cause) override;
 

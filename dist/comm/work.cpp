@@ -1,6 +1,5 @@
 #include "tern/dist/comm/work.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tern {
@@ -9,7 +8,7 @@ namespace {
 
 /// If callers wait for their operations at once, the queue's thread looks for work by itself, this often. To wake it
 /// for each operation takes as long as a short operation.
-constexpr std::chrono::microseconds kLeastDoze{500}, kMostDoze{4000};
+constexpr std::chrono::microseconds kDoze{500};
 
 }  // namespace
 
@@ -33,10 +32,10 @@ void Tasks::run() {
   const auto may_go_on = [this] { return !running_ && (ending_ || !waiting_.empty()); };
   std::unique_lock lock(mutex_);
   for (uint64_t seen = 0;;) {
-    for (auto doze = kLeastDoze; !may_go_on(); doze = std::min(2 * doze, kMostDoze)) {
+    while (!may_go_on()) {
       dozes_ = std::exchange(seen, helped_) != helped_;
       if (dozes_)
-        changed_.wait_for(lock, doze);
+        changed_.wait_for(lock, kDoze);
       else
         changed_.wait(lock);
     }

@@ -26,10 +26,17 @@ class Setting:
         self.data = {"small": folder / "data", "wide": folder / "wide"}
 
 
+GIVEN = set()  # ports of this campaign's jobs: two trials at a time must not have the same
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
 
 
 class Job:

@@ -16,28 +16,22 @@ using std::chrono::milliseconds;
 
 const Door kDoor = {.rank = 0, .token = "a token of the right length"};
 
-struct Host {
-  explicit Host(tern::Wire wire) : gate(listener, kDoor, wire, 4, milliseconds(20)) {}
-
-  Listener listener{tern::Address{}};
-  Gate gate;
-};
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static Host plain(tern::Wire::plain), mac(tern::Wire::mac), tls(tern::Wire::tls);
+  static Listener listener{tern::Address{}};
   if (size == 0) return 0;
-  Host& host = *std::array{&plain, &mac, &tls}[data[0] % 3];
+  const auto wire = std::array{tern::Wire::plain, tern::Wire::mac, tern::Wire::tls}[data[0] % 3];
+  Gate gate(listener, kDoor, wire, 4, milliseconds(20));
   const ConstBytes words(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
   const auto soon = [] { return tern::Clock::now() + milliseconds(10); };
   std::string why;
-  Socket stranger = connect(host.listener.address(), soon(), why);
+  Socket stranger = connect(listener.address(), soon(), why);
   if (!stranger.open() || !stranger.write_all(words, soon())) return 0;
   stranger.reset_when_closed();                // millions of them would use up the ports
   ::shutdown(stranger.descriptor(), SHUT_WR);  // so that the gate waits for no more
   try {
-    if (host.gate.admit([](const Hello&) { return ""; }, tern::Clock::now() + milliseconds(1))) std::abort();
+    if (gate.admit([](const Hello&) { return ""; }, tern::Clock::now() + milliseconds(1))) std::abort();
   } catch (const tern::Error&) {
   }
   return 0;

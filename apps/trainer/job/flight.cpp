@@ -9,10 +9,12 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/dist/comm/in_process.h"
 #include "tern/trainer/run/interrupt.h"
 
 namespace tern::trainer {
@@ -26,9 +28,20 @@ using State = OperationRecord::State;
 constexpr auto kPeriod = std::chrono::milliseconds(100);
 
 int64_t nanoseconds(Clock::time_point time) { return time.time_since_epoch().count(); }
-Clock::time_point time_of(const Json& nanoseconds) {
-  return Clock::time_point(Clock::duration(nanoseconds.get<int64_t>()));
+
+int64_t number_of(const Json& json, int64_t least, int64_t most) {
+  const auto number = json.get<int64_t>();
+  check_input(number >= least && number <= most, "found ", number, ", expected ", least, " to ", most);
+  return number;
 }
+int rank_of(const Json& json, int ranks) { return static_cast<int>(number_of(json, 0, ranks - 1)); }
+
+/// Nanoseconds, of which a sum of a few does not overflow.
+Clock::duration duration_of(const Json& json) {
+  constexpr int64_t kMost = int64_t{1} << 61;  // 70 years
+  return Clock::duration(number_of(json, -kMost, kMost));
+}
+Clock::time_point time_of(const Json& json) { return Clock::time_point(duration_of(json)); }
 
 /// The value of an enum with a `last` and a `to_string`.
 template <class E>
@@ -46,18 +59,19 @@ DType dtype_of(const Json& name) {
 
 Json ranks_of(uint64_t bits) {
   Json ranks = Json::array();
-  for (int rank = 0; rank < 64; ++rank)
-    if (bits >> rank & 1) ranks.push_back(rank);
+  for (int rank = 0; rank < kMaxRanks; ++rank)
+    if ((bits & rank_bit(rank)) != 0) ranks.push_back(rank);
   return ranks;
 }
 
 uint64_t bits_of(const Json& ranks) {
   uint64_t bits = 0;
-  for (const int rank : ranks) {
-    check_input(rank >= 0 && rank < 64, "found rank ", rank, ", expected 0 to 63");
-    bits |= uint64_t{1} << rank;
-  }
+  for (const Json& rank : ranks) bits |= rank_bit(rank_of(rank, kMaxRanks));
   return bits;
+}
+
+uint32_t sequence_of(const Json& json) {
+  return static_cast<uint32_t>(number_of(json, 0, std::numeric_limits<uint32_t>::max()));
 }
 
 Json to_json(const OperationRecord& record) {
@@ -77,7 +91,7 @@ Json to_json(const OperationRecord& record) {
 }
 
 OperationRecord operation_of(const Json& json) {
-  return {.message = {.sequence = json.at("sequence"),
+  return {.message = {.sequence = sequence_of(json.at("sequence")),
                       .operation = value_of<Operation>(json.at("operation")),
                       .dtype = dtype_of(json.at("dtype")),
                       .count = json.at("count"),
@@ -96,13 +110,17 @@ OperationRecord operation_of(const Json& json) {
 Json head_of(const FlightRecord& record) {
   std::array<char, 256> host = {};
   ::gethostname(host.data(), host.size() - 1);
+  const Clock::duration calendar =
+      std::chrono::system_clock::now().time_since_epoch() - Clock::now().time_since_epoch();
   Json head = {{"job", record.job.job},
                {"rank", record.rank},
                {"ranks", record.size},
                {"host", host.data()},
                {"process", ::getpid()},
                {"written", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+               {"calendar", calendar.count()},
                {"failure", record.job.failure},
+               {"failed", nanoseconds(record.job.failed)},
                {"now", nanoseconds(record.taken)}};
   if (record.job.clock) {
     head["clock_offset"] = record.job.clock->offset.count();
@@ -123,22 +141,21 @@ Json head_of(const FlightRecord& record) {
 }
 
 FlightFile file_of(const Json& json) {
-  FlightFile file = {.host = json.at("host"), .process = json.at("process"), .written = json.at("written")};
+  FlightFile file = {.host = json.at("host"),
+                     .process = json.at("process"),
+                     .written = json.at("written"),
+                     .calendar = duration_of(json.at("calendar"))};
   FlightRecord& record = file.record;
-  record.rank = json.at("rank");
-  record.size = json.at("ranks");
-  check_input(record.size >= 1 && record.size <= 64 && record.rank >= 0 && record.rank < record.size, "found rank ",
-              record.rank, " of ", record.size, ", expected a rank of 1 to 64");
-  record.job = {.job = json.at("job"), .failure = json.at("failure")};
+  record.size = static_cast<int>(number_of(json.at("ranks"), 1, kMaxRanks));
+  record.rank = rank_of(json.at("rank"), record.size);
+  record.job = {.job = json.at("job"), .failure = json.at("failure"), .failed = time_of(json.at("failed"))};
   record.taken = time_of(json.at("now"));
   if (json.contains("clock_offset"))
-    record.job.clock = ClockOffset{Clock::duration(json.at("clock_offset").get<int64_t>()),
-                                   Clock::duration(json.at("clock_error").get<int64_t>())};
+    record.job.clock = ClockOffset{duration_of(json.at("clock_offset")), duration_of(json.at("clock_error"))};
   if (json.contains("wait")) {
     const Json& wait = json.at("wait");
-    record.wait = WaitRecord{wait.at("for"), wait.at("sequence"), time_of(wait.at("since"))};
-    check_input(record.wait->peer >= -1 && record.wait->peer < record.size, "found a wait for rank ", record.wait->peer,
-                ", expected -1 to ", record.size - 1);
+    record.wait = WaitRecord{static_cast<int>(number_of(wait.at("for"), -1, record.size - 1)),
+                             sequence_of(wait.at("sequence")), time_of(wait.at("since"))};
   }
   for (const Json& link : json.at("links"))
     record.links.push_back({.messages_sent = link.at("messages_sent"),
@@ -237,17 +254,17 @@ void FlightWatch::run() {
   while (!changed_.wait_for(lock, kPeriod, [this] { return ending_; })) look();
 }
 
-void FlightWatch::look() {
-  const FlightRecord record = communicator_.flight_record();
-  const int64_t wishes = InterruptGuard::records_wanted();
-  // A job that fails before its first step was refused, and leaves no files.
-  const bool trained =
-      std::ranges::any_of(record.operations, [](const auto& each) { return each.message.account == Account::payload; });
-  const bool failed = !record.job.failure.empty() && !written_ && trained;
-  if (!failed && wishes == wishes_) return;
-  wishes_ = wishes;
-  written_ |= failed;
-  write(record);
+/// Without memory or disk, there is no record.
+void FlightWatch::look() noexcept {
+  try {
+    const bool failed = trains_ && !written_ && !communicator_.state().failure.empty();
+    const int64_t wishes = InterruptGuard::records_wanted();
+    if (!failed && wishes == wishes_) return;
+    wishes_ = wishes;
+    written_ |= failed;
+    write(communicator_.flight_record());
+  } catch (...) {
+  }
 }
 
 void FlightWatch::write(const FlightRecord& record) {

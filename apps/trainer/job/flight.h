@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -20,9 +21,10 @@ std::vector<std::filesystem::path> flight_files(const std::filesystem::path& fol
 
 /// What a file of a flight record holds. Its name is "flight-JOB-RANK.json".
 struct FlightFile {
-  std::string host = {};     ///< the rank's machine
-  int64_t process = 0;       ///< the rank's process id
-  std::string written = {};  ///< time in UTC, by the machine's calendar
+  std::string host = {};          ///< the rank's machine
+  int64_t process = 0;            ///< the rank's process id
+  std::string written = {};       ///< time in UTC, by the machine's calendar
+  Clock::duration calendar = {};  ///< nanoseconds since 1970 by that calendar, minus the rank's steady clock
   FlightRecord record = {};
 };
 /// Writes the file into `folder`, and makes the folder if it is missing. Returns the file's path. Throws InputError
@@ -34,9 +36,9 @@ FlightFile read_flight_file(const std::filesystem::path& path);
 /// What a rank does, or did last: "all_reduce_sum 7 of 1000 f32 runs for 2.1 s and waits for rank 3".
 std::string last_operation(const FlightRecord& record);
 
-/// Writes the flight record of a rank when its job fails after its first step, and on SIGUSR1. Without a folder, it
-/// writes the last operation to stderr. Its own thread does so: a rank that hangs has a record, too. A rank owns one;
-/// the communicator must outlive it.
+/// Writes the flight record of a rank when its job fails after the start of training, and on SIGUSR1. Without a folder,
+/// it writes the last operation to stderr. Its own thread does so: a rank that hangs has a record, too. A rank owns
+/// one; the communicator must outlive it.
 class FlightWatch {
  public:
   /// If `tells`, says on stderr where the record is.
@@ -46,9 +48,12 @@ class FlightWatch {
   FlightWatch(const FlightWatch&) = delete;
   FlightWatch& operator=(const FlightWatch&) = delete;
 
+  /// Training starts. A job that fails before was refused, and leaves no files.
+  void begin() { trains_ = true; }
+
  private:
   void run();
-  void look();
+  void look() noexcept;
   void write(const FlightRecord& record);
 
   const Communicator& communicator_;
@@ -57,6 +62,7 @@ class FlightWatch {
   LineWriter err_;  // its own, because the rank's thread uses another
   int64_t wishes_;  // of a user, that have been granted
   bool written_ = false;
+  std::atomic<bool> trains_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;

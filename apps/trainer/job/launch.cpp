@@ -95,6 +95,23 @@ std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr
   return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
 }
 
+/// Runs a rank. If it ends by an error of its own, tells the cause to the others.
+void tell_others(Communicator& communicator, const std::function<void()>& rank) {
+  try {
+    rank();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const PeerError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    communicator.abandon("out of memory");
+    throw;
+  } catch (const std::exception& error) {
+    communicator.abandon(error.what());
+    throw;
+  }
+}
+
 void train_threads(const Application& application, const TrainSettings& settings, Console& console) {
   const InterruptGuard interrupt;
   const RunData data = load_run_data(settings);
@@ -102,14 +119,17 @@ void train_threads(const Application& application, const TrainSettings& settings
                    [&](std::unique_ptr<Transport> transport) {
                      TransportCommunicator communicator(shaped(settings, std::move(transport)));
                      const int ranks = communicator.size();
-                     const FlightWatch watch(communicator, flight_folder(settings), communicator.rank() == 0);
-                     Trainer(application, settings,
-                             {.data = data,
-                              .interrupt = interrupt,
-                              .out = console.out,
-                              .communicator = &communicator,
-                              .here = {.of_process = ranks, .of_machine = ranks}})
-                         .train();
+                     FlightWatch watch(communicator, flight_folder(settings), communicator.rank() == 0);
+                     tell_others(communicator, [&] {
+                       Trainer(application, settings,
+                               {.data = data,
+                                .interrupt = interrupt,
+                                .out = console.out,
+                                .communicator = &communicator,
+                                .here = {.of_process = ranks, .of_machine = ranks},
+                                .flight = &watch})
+                           .train();
+                     });
                    });
 }
 
@@ -188,29 +208,24 @@ void train_rank(const Application& application, TrainSettings settings, ClusterP
   // The ranks join before they load data. If a rank fails after that, the other ranks hear it at once.
   const Job job = connect(settings, place, console);
   if (!interrupt) interrupt.emplace();
-  const FlightWatch watch(*job.communicator, flight_folder(settings), !place.supervised);
+  FlightWatch watch(*job.communicator, flight_folder(settings), !place.supervised);
   const auto pulses = inherited_pulses(place);
   try {
-    Trainer(application, settings,
-            {load_run_data(settings),
-             *interrupt,
-             console.out,
-             job.communicator.get(),
-             place.supervised ? "" : told_by(place, settings),
-             pulses ? pulses->of(place.rank) : Pulse(),
-             {.of_machine = place.local_size}})
-        .train();
+    tell_others(*job.communicator, [&] {
+      Trainer(application, settings,
+              {load_run_data(settings),
+               *interrupt,
+               console.out,
+               job.communicator.get(),
+               place.supervised ? "" : told_by(place, settings),
+               pulses ? pulses->of(place.rank) : Pulse(),
+               {.of_machine = place.local_size},
+               &watch})
+          .train();
+    });
   } catch (const Interrupted&) {
     if (place.rank == 0) throw;
     throw Interrupted("");  // rank 0 prints the message for all
-  } catch (const PeerError&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    job.communicator->abandon("out of memory");
-    throw;
-  } catch (const std::exception& error) {
-    job.communicator->abandon(error.what());
-    throw;
   }
 }
 
@@ -270,7 +285,8 @@ void check_places(const TrainSettings& s) {
 
 int launch(const Application& application, TrainSettings settings, const std::optional<ClusterPlace>& place,
            Console& console, char** argv) {
-  std::signal(SIGUSR1, SIG_IGN);  // it must not end a rank that cannot write its flight record yet
+  if (place || settings.workers)
+    std::signal(SIGUSR1, SIG_IGN);  // it must not end a rank that cannot write its flight record yet
   if (place) {
     train_rank(application, settings, *place, console);
     return kDone;

@@ -212,6 +212,7 @@ std::string svg_image(double width, double height, const std::string& elements) 
       "text { font: 12px Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #475569; }\n"
       ".heading { font-size: 20px; font-weight: 600; fill: #0f172a; }\n"
       ".title { font-size: 14px; font-weight: 600; fill: #0f172a; }\n"
+      ".fault { font-weight: 600; fill: #dc2626; }\n"
       ".grid { stroke: #e2e8f0; }\n"
       ".axis { stroke: #94a3b8; }\n";
   return fmt::format(

@@ -67,7 +67,7 @@ std::string draw_charts(const std::string& heading, const std::string& subheadin
 
 // For other pictures.
 
-/// The whole image with white ground and tern's text styles: .heading, .title, .grid and .axis.
+/// The whole image with white ground and tern's text styles: .heading, .title, .fault, .grid and .axis.
 std::string svg_image(double width, double height, const std::string& elements);
 /// `text` with the characters of markup escaped.
 std::string escape_markup(const std::string& text);
@@ -78,7 +78,7 @@ std::vector<std::string> wrap(std::string_view text, size_t most);
 
 inline constexpr const char *kBlue = "#2563eb", *kOrange = "#ea580c", *kPaleOrange = "#fdba74", *kGreen = "#16a34a",
                             *kPaleGreen = "#86efac", *kPurple = "#9333ea", *kTeal = "#0d9488", *kGrey = "#94a3b8",
-                            *kInk = "#0f172a";
+                            *kInk = "#0f172a", *kRed = "#dc2626";
 /// Colors for series without a meaning of their own.
 inline constexpr const char* kPalette[] = {kBlue, kOrange, kGreen, kPurple, kTeal};
 

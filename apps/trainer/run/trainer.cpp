@@ -14,6 +14,7 @@
 #include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
+#include "tern/trainer/job/flight.h"
 #include "tern/trainer/job/machine.h"
 #include "tern/trainer/report/listener.h"
 #include "tern/trainer/run/checkpoint.h"
@@ -178,6 +179,7 @@ void Trainer::train() {
     if (settings_.init_partial) listener->noted(describe_copy(copied_));
     if (!note.empty()) listener->noted(note);
   }
+  if (resources_.flight) resources_.flight->begin();
   if (!at_epoch_end()) start_loader();
   while (true) {
     // The loader prepares the next batches during the evaluation.

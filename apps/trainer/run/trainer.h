@@ -28,6 +28,8 @@
 
 namespace tern::trainer {
 
+class FlightWatch;
+
 /// The resources of a rank; the caller that starts the rank owns them.
 struct RankResources {
   RunData data;
@@ -37,6 +39,7 @@ struct RankResources {
   std::string launcher = {};             ///< the source of the rank's place
   Pulse pulse = {};                      ///< shows the rank's progress to a supervisor
   RanksHere here = {};                   ///< with which it shares memory
+  FlightWatch* flight = nullptr;         ///< hears when training begins; null: nobody does
 };
 
 /// One rank's part in a training run: the model, its share of the data, its optimizer, and the number of steps done.

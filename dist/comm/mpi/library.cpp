@@ -64,18 +64,19 @@ std::string mpi_version() {
 
 ClusterPlace mpi_place() {
   int is_started = 0, level = MPI_THREAD_SINGLE;
-  MPI_Initialized(&is_started);
+  mpi::check_mpi(MPI_Initialized(&is_started), "MPI_Initialized");
   if (!is_started) mpi::check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
   mpi::check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
   check_input(level == MPI_THREAD_MULTIPLE, "MPI: ", mpi_version(), " lacks MPI_THREAD_MULTIPLE, expected it");
   ClusterPlace place = {.source = mpi_version()};
   MPI_Comm machine = MPI_COMM_NULL;
-  MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &place.size);
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
-  MPI_Comm_rank(machine, &place.local_rank);
-  MPI_Comm_size(machine, &place.local_size);
-  MPI_Comm_free(&machine);
+  mpi::check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &place.rank), "MPI_Comm_rank");
+  mpi::check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &place.size), "MPI_Comm_size");
+  mpi::check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
+                 "MPI_Comm_split_type");
+  mpi::check_mpi(MPI_Comm_rank(machine, &place.local_rank), "MPI_Comm_rank");
+  mpi::check_mpi(MPI_Comm_size(machine, &place.local_size), "MPI_Comm_size");
+  mpi::check_mpi(MPI_Comm_free(&machine), "MPI_Comm_free");
   return place;
 }
 

@@ -147,21 +147,33 @@ std::optional<detail::Fault> Watchdog::find_fault(const Label& mine, bool waits,
   return fault;
 }
 
+/// Waits for a message to or from `rank`, which has left the last operation.
+void Watchdog::await(MPI_Request& request, int rank) {
+  constexpr auto kNap = std::chrono::milliseconds(1);
+  const auto deadline = Clock::now() + deadlines_.dead_after;
+  for (int done = 0;; std::this_thread::sleep_for(kNap)) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "watchdog");
+    if (done) return;
+    if (Clock::now() > deadline)
+      end_job({rank, join({"is silent for ", detail::seconds(deadlines_.dead_after), ", after it has left"})});
+  }
+}
+
 /// Sends last words, and hears those of all others, so that no message is under way when MPI ends.
 void Watchdog::part() {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     Peer& peer = peers_[rank];
-    check_mpi(MPI_Wait(&peer.sending, MPI_STATUS_IGNORE), "watchdog");
+    await(peer.sending, rank);
     peer.sent.last = true;
     check_mpi(MPI_Isend(&peer.sent, sizeof(Beat), MPI_BYTE, rank, 0, group_, &peer.sending), "watchdog");
   }
   for (int rank = 0; rank < size_; ++rank) {
     while (rank != rank_ && !peers_[rank].heard.last) {
-      check_mpi(MPI_Wait(&peers_[rank].receiving, MPI_STATUS_IGNORE), "watchdog");
+      await(peers_[rank].receiving, rank);
       hear(rank);
     }
-    check_mpi(MPI_Wait(&peers_[rank].sending, MPI_STATUS_IGNORE), "watchdog");
+    await(peers_[rank].sending, rank);
   }
 }
 

@@ -68,6 +68,7 @@ class Watchdog {
   void expect(int rank);
   void hear(int rank);
   std::optional<detail::Fault> find_fault(const Label& mine, bool waits, Clock::time_point since);
+  void await(MPI_Request& request, int rank);
   void part();
 
   Deadlines deadlines_;

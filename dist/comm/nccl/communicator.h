@@ -24,6 +24,7 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   Traffic traffic() const override { return host_->traffic() + ledger_.traffic(); }
+  JobState state() const override { return host_->state(); }
   FlightRecord flight_record() const override { return host_->flight_record(); }
   void abandon(const std::string& cause) override { host_->abandon(cause); }
 

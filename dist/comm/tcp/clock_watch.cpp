@@ -32,6 +32,7 @@ std::string_view ClockWatch::hear(std::string_view text, Clock::time_point now) 
     text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
   }
   const Clock::duration theirs(numbers[0]), ours(numbers[1]), came(numbers[2]), here = now.time_since_epoch();
+  check(ours <= here && came <= theirs, "sent a heartbeat with times that are still to come");
   heard_sent_ = theirs;
   heard_at_ = here;
   if (ours.count() == 0) return text;  // the peer had heard nothing yet

@@ -115,7 +115,7 @@ void Monitor::set_job(std::string name) {
 
 JobState Monitor::state() {
   const Lock lock(mutex_);
-  JobState state = {.job = job_, .failure = failure_};
+  JobState state = {.job = job_, .failure = failure_, .failed = failed_at_};
   if (rank_ == 0)
     state.clock = ClockOffset{};
   else if (!links_.empty())
@@ -251,6 +251,7 @@ void Monitor::settle(int peer, const std::string& cause, int witness, const Mess
 void Monitor::settle(const std::string& failure) {
   if (!failure_.empty()) return;
   failure_ = printable(failure);  // it may hold text from a peer
+  failed_at_ = Clock::now();
   raise(failed_);
   changed_.notify_all();
   if (rank_ != 0) return;

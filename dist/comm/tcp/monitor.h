@@ -101,6 +101,7 @@ class Monitor {
   Message current_;
   std::optional<std::string> members_;
   std::string failure_;  // the text that all ranks give; empty while the job runs
+  Clock::time_point failed_at_;
   bool ending_ = false;
   int wake_ = -1, failed_ = -1;  // event descriptors
   std::thread thread_;           // last: it uses all members above

@@ -42,6 +42,7 @@ FlightFile healthy(int rank, int ranks) {
 FlightFile waiting(int rank, int ranks, int peer, Operation operation = Operation::all_reduce_sum) {
   FlightFile file = healthy(rank, ranks);
   file.record.job.failure = kCause;
+  file.record.job.failed = at(15);
   file.record.wait = WaitRecord{peer, kLast, at(10)};
   file.record.operations.push_back({.message = {kLast, operation, DType::f32, 1000},
                                     .state = State::failed,
@@ -54,6 +55,7 @@ FlightFile waiting(int rank, int ranks, int peer, Operation operation = Operatio
 FlightFile idle(int rank, int ranks) {
   FlightFile file = healthy(rank, ranks);
   file.record.job.failure = kCause;
+  file.record.job.failed = at(15.001);
   return file;
 }
 
@@ -118,7 +120,7 @@ TEST(Postmortem, NamesTheRankThatDoesNotRead) {
   expect_fault({sender, reader, deaf}, 2, "rank 2 (node, process 102) was in no operation since");
   expect_fault({sender, reader}, 2, "rank 2 left no record");
   deaf.record.links[0].bytes_received = 800;
-  EXPECT_FALSE(Postmortem({sender, reader, deaf}).verdict().rank);
+  expect_fault({sender, reader, deaf}, 1, "rank 1 (node, process 101) was in no operation since");
 }
 
 TEST(Postmortem, CountsOnTheClockOfRank0) {
@@ -127,12 +129,58 @@ TEST(Postmortem, CountsOnTheClockOfRank0) {
   FlightRecord& record = files[2].record;
   record.job.clock = ClockOffset{-ahead, std::chrono::microseconds(40)};
   record.taken += ahead;
+  record.job.failed += ahead;
   record.wait->since += ahead;
   for (OperationRecord& each : record.operations)
     for (Clock::time_point* time : {&each.queued, &each.started, &each.ended}) *time += ahead;
   expect_fault(files, 1, "rank 2 waited for it in all_reduce_sum 4 of 1000 f32 for 5 s");
   EXPECT_EQ(Postmortem(files).end(), at(15));
   EXPECT_TRUE(holds(Postmortem(files).page(), "clocks agree within 4e-05 s\n")) << Postmortem(files).page();
+}
+
+TEST(Postmortem, CountsByTheCalendarWhereNoClockIsMeasured) {
+  std::vector<FlightFile> files = {waiting(0, 3, 2), idle(1, 3), waiting(2, 3, 1)};
+  const auto ahead = std::chrono::hours(1000);  // another machine, which has run for longer
+  for (FlightFile& file : files) {
+    file.record.job.clock.reset();
+    file.calendar = std::chrono::hours(9000);
+  }
+  FlightRecord& record = files[2].record;
+  files[2].calendar -= ahead;
+  record.taken += ahead;
+  record.job.failed += ahead;
+  record.wait->since += ahead;
+  for (OperationRecord& each : record.operations)
+    for (Clock::time_point* time : {&each.queued, &each.started, &each.ended}) *time += ahead;
+  expect_fault(files, 1, "rank 2 waited for it in all_reduce_sum 4 of 1000 f32 for 5 s");
+  EXPECT_TRUE(holds(Postmortem(files).page(), "the clocks were not compared\n")) << Postmortem(files).page();
+}
+
+// The other ranks compute, and hear of it before they wait. Then each calls an operation, which fails at once.
+TEST(Postmortem, NamesAKilledRankForWhichNobodyHadWaited) {
+  std::vector<FlightFile> files = {idle(0, 3), idle(1, 3)};
+  expect_fault(files, 2, "rank 2 left no record");
+  for (FlightFile& file : files) {
+    file.record.wait = WaitRecord{1 - file.record.rank, kLast, at(15.2)};
+    file.record.operations.push_back({.message = {kLast, Operation::broadcast, DType::f32, 10},
+                                      .state = State::failed,
+                                      .queued = at(15.2),
+                                      .started = at(15.2),
+                                      .ended = at(15.2)});
+  }
+  expect_fault(files, 2, "rank 2 left no record");
+}
+
+TEST(Postmortem, WithoutWaitsNamesTheRankThatIsBehind) {
+  std::vector<FlightFile> files = {waiting(0, 3, -1), healthy(1, 3), waiting(2, 3, -1)};
+  for (FlightFile& file : files) {  // as MPI's communicator records them, on SIGUSR1
+    file.record.wait.reset();
+    file.record.job.failure = "";
+    if (file.record.operations.size() == kLast) file.record.operations.back().state = State::running;
+  }
+  expect_fault(files, 1, "rank 1 (node, process 101) was in no operation since all_reduce_sum 3");
+  for (FlightFile& file : files) file.record.taken = at(9.6);
+  EXPECT_FALSE(Postmortem(files).verdict().rank) << "0.1 s is not long";
 }
 
 TEST(Postmortem, ARecordOfAnEarlierWishDoesNotCount) {

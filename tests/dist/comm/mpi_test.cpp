@@ -58,6 +58,7 @@ TEST_F(MpiJob, EveryAlgorithmOfOpenMpiGivesTheSameBitsOnAllRanks) {
                                            "OMPI_MCA_coll_tuned_allreduce_algorithm=" + std::to_string(algorithm)});
       const Outcome outcome = run_program(command);
       EXPECT_EQ(outcome.code, 0) << algorithm << " with " << ranks << " ranks: " << outcome.out << outcome.err;
+      EXPECT_NE(outcome.out.find("Running 1 test from"), std::string::npos) << outcome.out;
     }
 }
 

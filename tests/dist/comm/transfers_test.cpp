@@ -15,6 +15,7 @@ class Auditor final : public Communicator {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   Traffic traffic() const override { return inner_.traffic(); }
+  JobState state() const override { return inner_.state(); }
   FlightRecord flight_record() const override { return inner_.flight_record(); }
   void abandon(const std::string& cause) override { inner_.abandon(cause); }
 

@@ -69,8 +69,8 @@ TEST(ClockWatch, KeepsTheBestHeartbeatUntilDriftMakesItWorse) {
 
 TEST(ClockWatch, RefusesATextWithoutTimes) {
   ClockWatch watch;
-  for (const char* text :
-       {"", "1 2", "1 2 3", "1 2 x ", "-1 0 0 ", "1 2 2305843009213693953 ", "99999999999999999999 0 0 "})
+  for (const char* text : {"", "1 2", "1 2 3", "1 2 x ", "-1 0 0 ", "1 2 2305843009213693953 ",
+                           "99999999999999999999 0 0 ", "1 2305843009213693952 1 ", "1 1 2 "})
     EXPECT_THROW(watch.hear(text, Clock::now()), Error) << text;
 }
 

@@ -1,0 +1,59 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/core/error.h"
+#include "tern/networks/lenet.h"
+#include "tern/trainer/flags/command_line.h"
+
+// Reads any words as the command line of train_lenet, or any text as its --config file. It gives settings, or an
+// InputError. Settings are written as a file for --config. If tern takes that file, its settings are written as the same.
+// The first byte chooses between words, one a line, and a file. Neither may name a --config file of its own.
+
+namespace {
+
+using namespace tern;
+
+trainer::Invocation read(const std::vector<std::string>& words) {
+  static const Application application = networks::lenet().application();
+  std::vector<const char*> arguments = {"train_lenet"};
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  return trainer::read_flags(static_cast<int>(arguments.size()), arguments.data(), application);
+}
+
+trainer::Invocation read_file(std::string_view text) {
+  static const std::string file =
+      (std::filesystem::temp_directory_path() / ("tern-flags-fuzz-" + std::to_string(::getpid()))).string();
+  std::ofstream(file, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
+  return read({"--config", file});
+}
+
+std::vector<std::string> lines(std::string_view text) {
+  std::vector<std::string> found;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    found.emplace_back(line);
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return found;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (rest.find("config") != std::string_view::npos) return 0;
+  try {
+    const trainer::Invocation invocation = data[0] % 2 == 0 ? read(lines(rest)) : read_file(rest);
+    if (!invocation.run) return 0;
+    const std::string text = trainer::config_text(invocation.settings);
+    if (trainer::config_text(read_file(text).settings) != text) std::abort();
+  } catch (const InputError&) {
+  }
+  return 0;
+}
