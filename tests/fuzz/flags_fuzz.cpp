@@ -11,8 +11,8 @@
 #include "tern/trainer/flags/command_line.h"
 
 // Reads any words as the command line of train_lenet, or any text as its --config file. It gives settings, or an
-// InputError. Settings are written as a file for --config. If tern takes that file, its settings are written as the same.
-// The first byte chooses between words, one a line, and a file. Neither may name a --config file of its own.
+// InputError. Settings are written as a file for --config. If tern takes that file, its settings are written as the
+// same. The first byte chooses between words, one a line, and a file. Neither may name a --config file of its own.
 
 namespace {
 
