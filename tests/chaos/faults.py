@@ -25,6 +25,7 @@ class Disturbed:
         self.helper = None  # the relay, the strangers or the member
         self.pipe = []  # its ends that are open
         self.mark = folder / "acted-first"
+        self.answered = folder / "member-answered"  # else the ranks may meet before a wrong member has its answer
         out = self._make_output() if trial.fault in OUTPUT else None
         if trial.fault in CONNECTION:
             self.helper = Relay(trial)
@@ -37,6 +38,8 @@ class Disturbed:
         rank = "none" if trial.start == "inproc" else str(details["rank"])
         if isinstance(self.helper, Relay):
             return self.helper.variables()
+        if trial.fault == "wrong hello" and details["wrong"] != "setting":
+            return {"CHAOS_WAIT_FOR": str(self.answered)}
         if "at" in details:
             whole = trial.start == "socket" and (trial.fault == "supervisor killed" or details.get("to") == "job")
             name = "/step-" if trial.moment == "checkpoint" else "/model"
@@ -95,7 +98,8 @@ class Disturbed:
             self.note()
         elif trial.fault == "wrong hello":
             self.helper = Member(trial, job.port, TOKEN)
-            self.helper.answered.wait(8)
+            self.helper.join(8)
+            self.answered.touch()
             if self.helper.met:
                 self.note()
         else:

@@ -11,6 +11,7 @@
 //   CHAOS_STEP_MS N     a line of a log takes N milliseconds
 //   CHAOS_CLOCK N       each time that is read is N seconds later, or N seconds earlier, in turn
 //   CHAOS_RELAY PORT    TCP connections go to this port of 127.0.0.1, and begin with the port that was asked for
+//   CHAOS_WAIT_FOR PATH TCP connections wait until this file exists, 8 s at most
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -48,6 +49,7 @@ bool is_here() {
 struct Plan {
   const char *folder = variable("CHAOS_FOLDER"), *name = variable("CHAOS_NAME"), *acted = variable("CHAOS_ACTED");
   const char *call = variable("CHAOS_AT"), *deed = variable("CHAOS_DO");
+  const char* awaited = variable("CHAOS_WAIT_FOR");
   const bool here = is_here();
   const long at = call && std::strchr(call, ' ') ? std::atol(std::strchr(call, ' ')) : 0;
   const long step_ms = number("CHAOS_STEP_MS", 0), jump = number("CHAOS_CLOCK", 0), relay = number("CHAOS_RELAY", 0);
@@ -188,6 +190,8 @@ time_t time(time_t* result) noexcept {
 
 int connect(int descriptor, const struct sockaddr* address, socklen_t length) {
   const Plan& p = plan();
+  for (int ms = 0; p.awaited && address->sa_family == AF_INET && ms < 8000 && ::access(p.awaited, F_OK) != 0; ++ms)
+    ::usleep(1000);
   if (p.relay == 0 || !p.here || address->sa_family != AF_INET) return REAL(connect)(descriptor, address, length);
   sockaddr_in relay = *reinterpret_cast<const sockaddr_in*>(address);
   const in_port_t asked = relay.sin_port;

@@ -49,26 +49,23 @@ class Member(threading.Thread):
         self.verdict = None
         self.met = False  # whether rank 0 answered; it may have met all ranks before
         self.connection = None
-        self.answered = threading.Event()
         self.start()
 
     def run(self):
         deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and not self.answered.is_set():
+        while time.monotonic() < deadline and not self.met:
             try:
                 self.connection = socket.create_connection(("127.0.0.1", self.port), timeout=5)
                 self._talk()
             except (OSError, struct.error):
                 time.sleep(0.005)
-        self.answered.set()
 
     def _talk(self):
         self.connection.sendall(self.hello)
         challenge = self.connection.recv(CHALLENGE.size, socket.MSG_WAITALL)
         if CHALLENGE.unpack(challenge)[1] != VERSION:
             return
-        self.met = True
-        self.answered.set()  # it refuses a wrong version or token without a word
+        self.met = True  # it refuses a wrong version or token without a word
         proof = hmac.new(self.token, b"tern caller" + self.hello + challenge, hashlib.sha256).digest()
         self.connection.sendall(proof)
         answer = self.connection.recv(4, socket.MSG_WAITALL)
