@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -13,6 +14,12 @@ std::string program_path() {
   const auto path = std::filesystem::read_symlink(kSelf, error);
   // If the program's file was replaced while it runs, it exists only under /proc.
   return error || !std::filesystem::exists(path, error) ? kSelf : path.string();
+}
+
+std::string host_name() {
+  std::array<char, 256> name = {};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 void wait_passively(int argc, char** argv) {

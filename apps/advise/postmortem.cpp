@@ -68,6 +68,7 @@ Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
   compare_clocks();
   drop_older();
   find_end();
+  verdict_ = find_verdict();
 }
 
 /// A rank that has measured its clock's offset knows rank 0's clock, and so by which calendar it runs.
@@ -142,7 +143,7 @@ std::optional<Postmortem::Clock::time_point> Postmortem::waits_since(int rank) c
 }
 
 /// Follows who waits for whom, from every rank that waits. The rank at which most of these ways end is at fault.
-Postmortem::Verdict Postmortem::verdict() const {
+Postmortem::Verdict Postmortem::find_verdict() const {
   std::map<int, int> votes;
   Clock::duration longest = {};
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -268,9 +269,8 @@ std::string Postmortem::fault_of_circle(const std::vector<int>& circle) const {
 }
 
 std::string Postmortem::headline() const {
-  const Verdict found = verdict();
-  if (!found.rank) return found.sentence;
-  return (failed() ? "at fault: " : "the others wait for: ") + found.sentence;
+  if (!verdict_.rank) return verdict_.sentence;
+  return (failed() ? "at fault: " : "the others wait for: ") + verdict_.sentence;
 }
 
 std::string Postmortem::page() const {

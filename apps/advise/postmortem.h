@@ -42,7 +42,7 @@ class Postmortem {
     std::optional<int> rank = {};  ///< unset: no rank waits for another
     std::string sentence;
   };
-  Verdict verdict() const;
+  const Verdict& verdict() const { return verdict_; }
   /// The verdict as a line.
   std::string headline() const;
   /// The verdict, what the ranks said, and what each of them did last.
@@ -52,6 +52,7 @@ class Postmortem {
   void compare_clocks();
   void drop_older();
   void find_end();
+  Verdict find_verdict() const;
   std::optional<WaitRecord> wait_at_end(int rank) const;
   const OperationRecord* open_at_end(int rank) const;
   std::optional<int> last_behind() const;
@@ -68,6 +69,7 @@ class Postmortem {
   std::map<int, std::string> names_;
   std::map<int, Clock::duration> offsets_;  ///< rank 0's clock minus that of the rank
   Clock::time_point end_ = {};
+  Verdict verdict_;
 };
 
 /// A picture of the ranks' last seconds on one time axis, as SVG. The error of each rank's clock is drawn.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "tern/apps/advise/postmortem.h"
@@ -14,7 +13,7 @@ namespace {
 using State = OperationRecord::State;
 using trainer::kBlue, trainer::kGreen, trainer::kGrey, trainer::kOrange, trainer::kPurple, trainer::kTeal;
 
-constexpr double kLeft = 150, kWidth = 900, kRight = 110, kRow = 26, kBar = 14, kLegend = 24;
+constexpr double kLeft = 150, kWidth = 900, kRight = 110, kRow = 26, kBar = 14;
 
 /// A kind of operation in the picture.
 struct Kind {
@@ -45,7 +44,7 @@ const Kind& kind_of(Operation operation) {
 class Timeline {
  public:
   explicit Timeline(const Postmortem& postmortem)
-      : job_(postmortem), axis_(begin_of(postmortem), 0, trainer::Scale::linear) {}
+      : job_(postmortem), begin_(begin_of(postmortem)), axis_(begin_, 0, trainer::Scale::linear) {}
 
   std::string draw();
 
@@ -73,8 +72,8 @@ class Timeline {
   void draw_clock(const FlightRecord& record, double y);
 
   const Postmortem& job_;
+  const double begin_;  // of the time axis
   trainer::Axis axis_;
-  const std::optional<int> fault_ = job_.verdict().rank;
   double top_ = 0;  // of the first row
   std::string svg_;
 };
@@ -113,7 +112,7 @@ void Timeline::draw_legend(double y) {
 
 void Timeline::draw_row(int rank, double y) {
   const FlightRecord* const record = job_.of(rank);
-  const bool at_fault = fault_ == rank;
+  const bool at_fault = job_.verdict().rank == rank;
   text(kLeft - 12, y + 11, fmt::format("rank {}", rank),
        at_fault ? "text-anchor=\"end\" class=\"fault\"" : "text-anchor=\"end\"");
   if (!record) {
@@ -169,9 +168,8 @@ void Timeline::draw_clock(const FlightRecord& record, double y) {
 }
 
 std::string Timeline::draw() {
-  const double shown = -begin_of(job_);
   text(20, 34,
-       fmt::format("Job {}: the last {:.3g} s of {} rank{}", job_.job(), shown, job_.ranks(),
+       fmt::format("Job {}: the last {:.3g} s of {} rank{}", job_.job(), -begin_, job_.ranks(),
                    job_.ranks() == 1 ? "" : "s"),
        "class=\"heading\"");
   double y = 56;

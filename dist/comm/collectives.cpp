@@ -352,4 +352,13 @@ Volume moved_directly(const CollectiveCall& call, int rank, int size) {
   return moved;
 }
 
+void count(const Message& message, const Volume& moved, Ledger& ledger) {
+  const uint64_t width = size_of(message.dtype);
+  ledger.sent(moved.sent * width);
+  ledger.received(moved.received * width);
+  if (message.account == Account::overhead) return;
+  ledger.sent_payload(moved.sent * width);
+  ledger.received_payload(moved.received * width);
+}
+
 }  // namespace tern::detail

@@ -109,5 +109,7 @@ struct Volume {
 /// The volume of all_reduce, and of the ring algorithms of broadcast, reduce_scatter and all_gather.
 Volume moved_collectively(const CollectiveCall& call, int rank, int size);
 Volume moved_directly(const CollectiveCall& call, int rank, int size);
+/// Counts what an operation has moved, for a library that does not count.
+void count(const Message& message, const Volume& moved, Ledger& ledger);
 
 }  // namespace tern::detail

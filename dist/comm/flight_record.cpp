@@ -4,27 +4,20 @@
 #include <array>
 #include <utility>
 
+#include "tern/dist/comm/forwarding_transport.h"
+
 namespace tern {
 namespace {
 
-class Recorded final : public Transport {
+class Recorded final : public detail::ForwardingTransport {
  public:
   Recorded(std::unique_ptr<Transport> inner, FlightRecorder& recorder)
-      : inner_(std::move(inner)), recorder_(recorder) {}
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  Traffic traffic() const override { return inner_->traffic(); }
-  JobState state() const override { return inner_->state(); }
-  void reach(const Message& message) override { inner_->reach(message); }
-  void throw_if_failed() override { inner_->throw_if_failed(); }
-  void fail(const std::string& cause) override { inner_->fail(cause); }
-  void idle_until(Clock::time_point time) override { inner_->idle_until(time); }
+      : ForwardingTransport(std::move(inner)), recorder_(recorder) {}
 
   void send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point due) override {
     sequence_ = message.sequence;
     recorder_.sent(peer, message, bytes.size());
-    inner_->send(peer, message, bytes, due);
+    inner().send(peer, message, bytes, due);
   }
 
   // If a wait throws, it stays in the record.
@@ -32,19 +25,18 @@ class Recorded final : public Transport {
   Clock::time_point receive(int peer, const Message& message, std::span<std::byte> bytes) override {
     sequence_ = message.sequence;
     recorder_.wait(WaitRecord{peer, sequence_, Clock::now()});
-    const Clock::time_point due = inner_->receive(peer, message, bytes);
+    const Clock::time_point due = inner().receive(peer, message, bytes);
     recorder_.received(peer, message, bytes.size());
     return due;
   }
 
   void flush() override {
     recorder_.wait(WaitRecord{-1, sequence_, Clock::now()});
-    inner_->flush();
+    inner().flush();
     recorder_.wait({});
   }
 
  private:
-  std::unique_ptr<Transport> inner_;
   FlightRecorder& recorder_;
   uint32_t sequence_ = 0;
 };

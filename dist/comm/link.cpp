@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tern/core/error.h"
+#include "tern/dist/comm/forwarding_transport.h"
 #include "tern/dist/comm/tcp/frame.h"
 
 namespace tern {
@@ -17,29 +18,19 @@ namespace {
 constexpr double kFrameBytes = detail::Frame::kBytes;
 
 /// A transport that delays the messages of another transport as a Link would.
-class Shaped final : public Transport {
+class Shaped final : public detail::ForwardingTransport {
  public:
-  Shaped(std::unique_ptr<Transport> inner, const Link& link) : inner_(std::move(inner)), link_(link) {}
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  Traffic traffic() const override { return inner_->traffic(); }
-  JobState state() const override { return inner_->state(); }
-  void reach(const Message& message) override { inner_->reach(message); }
-  void throw_if_failed() override { inner_->throw_if_failed(); }
-  void fail(const std::string& cause) override { inner_->fail(cause); }
-  void flush() override { inner_->flush(); }
-  void idle_until(Clock::time_point time) override { inner_->idle_until(time); }
+  Shaped(std::unique_ptr<Transport> inner, const Link& link) : ForwardingTransport(std::move(inner)), link_(link) {}
 
   void send(int peer, const Message& message, std::span<const std::byte> bytes, Clock::time_point) override {
     out_free_ = std::max(out_free_, Clock::now()) + wire_time(bytes.size());
-    inner_->send(peer, message, bytes, out_free_ + link_.latency);
+    inner().send(peer, message, bytes, out_free_ + link_.latency);
   }
 
   Clock::time_point receive(int peer, const Message& message, std::span<std::byte> bytes) override {
-    const Clock::time_point due = inner_->receive(peer, message, bytes);
+    const Clock::time_point due = inner().receive(peer, message, bytes);
     in_free_ = std::max(due, in_free_ + wire_time(bytes.size()));
-    inner_->idle_until(in_free_);
+    inner().idle_until(in_free_);
     return in_free_;
   }
 
@@ -50,7 +41,6 @@ class Shaped final : public Transport {
     return std::chrono::duration_cast<Clock::duration>(time);
   }
 
-  std::unique_ptr<Transport> inner_;
   Link link_;
   Clock::time_point out_free_, in_free_;  // when each direction of the cable is idle again
 };

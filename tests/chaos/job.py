@@ -114,16 +114,21 @@ class Job:
         at = text.rfind(b'"step","step":')
         return int(text[at + 14 : at + 24].split(b",")[0]) if at >= 0 and text.find(b"\n", at) >= 0 else 0
 
-    def await_step(self, step, limit=60):
-        """Waits until the log has `step`. Returns false if the job ends before."""
+    def _await(self, reached, limit, pause, lack):
+        """Waits until `reached()`. Returns false if the job ends before."""
         deadline = time.monotonic() + limit
-        while self.steps() < step:
+        while not reached():
             if not self.running():
                 return False
             if time.monotonic() > deadline:
-                raise Late(f"{self.label}: found step {self.steps()} after {limit} s, expected step {step}")
-            time.sleep(0.003)
+                raise Late(f"{self.label}: {lack()}")
+            time.sleep(pause)
         return True
+
+    def await_step(self, step, limit=60):
+        """Waits until the log has `step`. Returns false if the job ends before."""
+        return self._await(lambda: self.steps() >= step, limit, 0.003,
+                           lambda: f"found step {self.steps()} after {limit} s, expected step {step}")
 
     def rank_ids(self):
         """The ids of the processes of the ranks, by rank. Of a supervisor's ranks, those that it has started."""
@@ -136,14 +141,8 @@ class Job:
         return [process.pid for process in self.processes]
 
     def await_ranks(self, limit=30):
-        deadline = time.monotonic() + limit
-        while len(self.rank_ids()) < self.trial.ranks and self.start_kind == "socket":
-            if not self.running():
-                return False
-            if time.monotonic() > deadline:
-                raise Late(f"{self.label}: the supervisor has not started all ranks after {limit} s")
-            time.sleep(0.001)
-        return True
+        return self._await(lambda: self.start_kind != "socket" or len(self.rank_ids()) >= self.trial.ranks, limit, 0.001,
+                           lambda: f"the supervisor has not started all ranks after {limit} s")
 
     def send(self, target, number):
         """Sends a signal to a process of the job. Returns false if it has ended."""

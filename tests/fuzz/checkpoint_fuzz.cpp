@@ -1,25 +1,15 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string_view>
 
 #include "tern/core/error.h"
 #include "tern/optim/checkpoint.h"
+#include "tests/fuzz/input_file.h"
 
 // Reads any bytes as a checkpoint. It is read, or refused with an InputError. If the first byte is even, the rest is
 // the file. Otherwise the rest is its notes, behind the checks of lengths and the checksum: the first line is the
 // file's name, and each other line a note, with '=' between name and value; '\x01' stands for a line's end in a value.
 
 namespace {
-
-tern::Checkpoint read_file(std::string_view bytes) {
-  static const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("tern-checkpoint-fuzz-" + std::to_string(::getpid()));
-  std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return tern::read_checkpoint(file);
-}
 
 tern::Checkpoint read_notes(std::string_view text) {
   const auto next = [&text] {
@@ -48,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {
-    const tern::Checkpoint checkpoint = data[0] % 2 == 0 ? read_file(rest) : read_notes(rest);
+    const tern::Checkpoint checkpoint =
+        data[0] % 2 == 0 ? tern::read_checkpoint(tern::input_file(rest)) : read_notes(rest);
     if (checkpoint.rank < 0 || checkpoint.rank >= checkpoint.ranks || checkpoint.step < 0) std::abort();
   } catch (const tern::InputError&) {
   }

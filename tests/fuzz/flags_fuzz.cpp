@@ -1,7 +1,5 @@
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "tern/core/error.h"
 #include "tern/networks/lenet.h"
 #include "tern/trainer/flags/command_line.h"
+#include "tests/fuzz/input_file.h"
 
 // Reads any words as the command line of train_lenet, or any text as its --config file. It gives settings, or an
 // InputError. Settings are written as a file for --config. If tern takes that file, its settings are written as the
@@ -25,20 +24,12 @@ trainer::Invocation read(const std::vector<std::string>& words) {
   return trainer::read_flags(static_cast<int>(arguments.size()), arguments.data(), application);
 }
 
-trainer::Invocation read_file(std::string_view text) {
-  static const std::string file =
-      (std::filesystem::temp_directory_path() / ("tern-flags-fuzz-" + std::to_string(::getpid()))).string();
-  std::ofstream(file, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
-  return read({"--config", file});
-}
+trainer::Invocation read_file(std::string_view text) { return read({"--config", input_file(text).string()}); }
 
 std::vector<std::string> lines(std::string_view text) {
+  std::istringstream stream{std::string(text)};
   std::vector<std::string> found;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    found.emplace_back(line);
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
+  for (std::string line; std::getline(stream, line);) found.push_back(line);
   return found;
 }
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <fstream>
 #include <iterator>
@@ -13,6 +12,7 @@
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/in_process.h"
 #include "tern/trainer/run/interrupt.h"
@@ -108,14 +108,12 @@ OperationRecord operation_of(const Json& json) {
 
 /// Everything except the operations.
 Json head_of(const FlightRecord& record) {
-  std::array<char, 256> host = {};
-  ::gethostname(host.data(), host.size() - 1);
   const Clock::duration calendar =
       std::chrono::system_clock::now().time_since_epoch() - Clock::now().time_since_epoch();
   Json head = {{"job", record.job.job},
                {"rank", record.rank},
                {"ranks", record.size},
-               {"host", host.data()},
+               {"host", host_name()},
                {"process", ::getpid()},
                {"written", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                {"calendar", calendar.count()},

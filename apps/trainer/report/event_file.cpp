@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +13,7 @@
 
 #include "tern/core/crc32c.h"
 #include "tern/core/error.h"
+#include "tern/core/program.h"
 
 namespace tern::trainer {
 namespace {
@@ -84,12 +84,6 @@ enum HistogramField { kMin = 1, kMax = 2, kNum = 3, kSum = 4, kSumSquares = 5, k
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 /// TFRecord rotates checksums and adds a constant, because a CRC is weak for data that contain their own CRC.

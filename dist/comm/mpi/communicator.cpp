@@ -246,12 +246,7 @@ void MpiCommunicator::count(const CollectiveCall& call) {
   if (call.message.operation == Operation::barrier) return;
   const detail::Volume moved = is_collective(call.message.operation) ? detail::moved_collectively(call, rank_, size_)
                                                                      : detail::moved_directly(call, rank_, size_);
-  const uint64_t width = size_of(call.message.dtype);
-  ledger_.sent(moved.sent * width);
-  ledger_.received(moved.received * width);
-  if (call.message.account == Account::overhead) return;
-  ledger_.sent_payload(moved.sent * width);
-  ledger_.received_payload(moved.received * width);
+  detail::count(call.message, moved, ledger_);
 }
 
 }  // namespace tern::mpi

@@ -180,12 +180,7 @@ std::function<void()> NcclCommunicator::agree_on_parts(const CollectiveCall& cal
 void NcclCommunicator::count(const CollectiveCall& call) {
   const detail::Volume moved = goes_directly(call) ? detail::moved_directly(call, rank(), size())
                                                    : detail::moved_collectively(call, rank(), size());
-  const uint64_t width = size_of(call.message.dtype);
-  ledger_.sent(moved.sent * width);
-  ledger_.received(moved.received * width);
-  if (call.message.account == Account::overhead) return;
-  ledger_.sent_payload(moved.sent * width);
-  ledger_.received_payload(moved.received * width);
+  detail::count(call.message, moved, ledger_);
 }
 
 }  // namespace tern::nccl

@@ -11,6 +11,7 @@
 
 #include "tern/core/error.h"
 #include "tern/core/escaped.h"
+#include "tern/core/program.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/tcp/tls.h"
 
@@ -127,7 +128,7 @@ Hello make_hello(ConnectionKind kind, Wire wire, uint32_t epoch, int rank, int s
                  0,
                  {},
                  random_bytes()};
-  ::gethostname(hello.host.data(), hello.host.size() - 1);
+  host_name().copy(hello.host.data(), hello.host.size() - 1);
   return hello;
 }
 

@@ -59,6 +59,15 @@ FlightFile idle(int rank, int ranks) {
   return file;
 }
 
+/// Sets the clock of a rank that waited.
+void set_forward(FlightRecord& record, Clock::duration ahead) {
+  record.taken += ahead;
+  record.job.failed += ahead;
+  record.wait->since += ahead;
+  for (OperationRecord& each : record.operations)
+    for (Clock::time_point* time : {&each.queued, &each.started, &each.ended}) *time += ahead;
+}
+
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 void expect_fault(const std::vector<FlightFile>& files, int rank, const std::string& words) {
@@ -126,13 +135,8 @@ TEST(Postmortem, NamesTheRankThatDoesNotRead) {
 TEST(Postmortem, CountsOnTheClockOfRank0) {
   std::vector<FlightFile> files = {waiting(0, 3, 2), idle(1, 3), waiting(2, 3, 1)};
   const auto ahead = std::chrono::seconds(70);
-  FlightRecord& record = files[2].record;
-  record.job.clock = ClockOffset{-ahead, std::chrono::microseconds(40)};
-  record.taken += ahead;
-  record.job.failed += ahead;
-  record.wait->since += ahead;
-  for (OperationRecord& each : record.operations)
-    for (Clock::time_point* time : {&each.queued, &each.started, &each.ended}) *time += ahead;
+  set_forward(files[2].record, ahead);
+  files[2].record.job.clock = ClockOffset{-ahead, std::chrono::microseconds(40)};
   expect_fault(files, 1, "rank 2 waited for it in all_reduce_sum 4 of 1000 f32 for 5 s");
   EXPECT_EQ(Postmortem(files).end(), at(15));
   EXPECT_TRUE(holds(Postmortem(files).page(), "clocks agree within 4e-05 s\n")) << Postmortem(files).page();
@@ -145,13 +149,8 @@ TEST(Postmortem, CountsByTheCalendarWhereNoClockIsMeasured) {
     file.record.job.clock.reset();
     file.calendar = std::chrono::hours(9000);
   }
-  FlightRecord& record = files[2].record;
+  set_forward(files[2].record, ahead);
   files[2].calendar -= ahead;
-  record.taken += ahead;
-  record.job.failed += ahead;
-  record.wait->since += ahead;
-  for (OperationRecord& each : record.operations)
-    for (Clock::time_point* time : {&each.queued, &each.started, &each.ended}) *time += ahead;
   expect_fault(files, 1, "rank 2 waited for it in all_reduce_sum 4 of 1000 f32 for 5 s");
   EXPECT_TRUE(holds(Postmortem(files).page(), "the clocks were not compared\n")) << Postmortem(files).page();
 }
