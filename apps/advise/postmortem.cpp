@@ -310,7 +310,8 @@ int run_postmortem(int argc, const char* const* argv) {
       "advise postmortem");
   app.add_option("DIR", folder,
                  "Folder of --checkpoint, or of the --log file. It may hold several jobs: the newest counts")
-      ->required();
+      ->required()
+      ->type_name("");
   trainer::add_value_option(app, "--picture", "FILE", picture, "The picture, as SVG [DIR/postmortem.svg]");
   if (const auto text = trainer::parse_words(app, argc, argv, trainer::version_text("advise"))) {
     trainer::print_plainly(*text);

@@ -23,6 +23,8 @@ import trials
 from job import Job, Late, Setting
 from judging import DONE, RUN_S, Judge
 
+BUILD = Path(__file__).resolve().parents[2] / "build"
+
 
 class References:
     """Runs that nobody disturbs, one for each setting: as threads, because every transport gives the same bits."""
@@ -128,9 +130,10 @@ class Campaign:
 def parse():
     parser = argparse.ArgumentParser(prog="./dev chaos", description="Disturb small training jobs, and check what "
                                      "tern promises: exit codes, sentences, nothing left, and the same bits after all.")
-    parser.add_argument("--programs", type=Path, metavar="FOLDER", required=True,
+    parser.add_argument("--programs", type=Path, metavar="FOLDER", default=BUILD / "apps",
                         help="folder of train_mlp, for example build-asan/apps [build/apps]")
-    parser.add_argument("--library", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--library", type=Path, default=BUILD / "tests/chaos/libfaulty_system.so",
+                        help=argparse.SUPPRESS)
     parser.add_argument("--trials", type=int, default=100, metavar="N", help="number of trials [100]")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="seed of the trials [1]")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no trial after this time")

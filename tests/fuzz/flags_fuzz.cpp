@@ -10,8 +10,8 @@
 #include "tests/fuzz/input_file.h"
 
 // Reads any words as the command line of train_lenet, or any text as its --config file. It gives settings, or an
-// InputError. Settings are written as a file for --config. If tern takes that file, its settings are written as the
-// same. The first byte chooses between words, one a line, and a file. Neither may name a --config file of its own.
+// InputError. Settings are written as a file for --config. tern takes that file, and writes the same for it. The first
+// byte chooses between words, one a line, and a file. Neither may name a --config file of its own.
 
 namespace {
 
@@ -39,12 +39,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (rest.find("config") != std::string_view::npos) return 0;
+  std::string text;
   try {
     const trainer::Invocation invocation = data[0] % 2 == 0 ? read(lines(rest)) : read_file(rest);
     if (!invocation.run) return 0;
-    const std::string text = trainer::config_text(invocation.settings);
-    if (trainer::config_text(read_file(text).settings) != text) std::abort();
+    text = trainer::config_text(invocation.settings);
   } catch (const InputError&) {
+    return 0;
   }
+  if (trainer::config_text(read_file(text).settings) != text) std::abort();
   return 0;
 }

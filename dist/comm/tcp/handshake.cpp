@@ -101,6 +101,8 @@ Bytes writable(T& value) {
 /// Whether bytes begin like a handshake of TLS.
 bool is_tls(ConstBytes bytes) { return bytes[0] == std::byte{0x16} && bytes[1] == std::byte{0x03}; }
 
+bool is_other_wire(ConstBytes bytes) { return std::ranges::equal(bytes.first(kOtherWire.size()), kOtherWire); }
+
 /// Writes without waiting. A new connection has room for the few bytes of a handshake.
 bool write_now(Socket& socket, ConstBytes bytes) { return socket.write_all(bytes, Clock::now()); }
 
@@ -156,7 +158,11 @@ std::optional<Connection> knock(Socket socket, const Hello& caller, const Door& 
     }
   }
   Challenge challenge = {};
-  if (!socket.write_all(bytes_of(hello), until) || !socket.read_all(writable(challenge), until)) return std::nullopt;
+  if (!socket.write_all(bytes_of(hello), until)) return std::nullopt;
+  if (!socket.read_all(writable(challenge), until)) {
+    must(!is_other_wire(bytes_of(challenge)), "has --wire tls, rank ", hello.rank, " has --wire ", hello.wire);
+    return std::nullopt;
+  }
   must(challenge.magic == kHelloMagic, "did not answer as a tern rank");
   must(challenge.version == kProtocolVersion, "speaks version ", challenge.version, " of the protocol, rank ",
        hello.rank, " version ", kProtocolVersion);
@@ -293,9 +299,11 @@ Gate::State Gate::read_and_answer(Pending& pending, const Objection& objection) 
 
 Gate::State Gate::answer_hello(Pending& pending) {
   const Hello& hello = pending.hello;
-  if (hello.magic != kHelloMagic)
-    return refuse(pending, is_tls(bytes_of(hello)) ? join({"speaks TLS, this rank has --wire ", wire_})
-                                                   : "did not answer as a tern rank");
+  if (is_tls(bytes_of(hello))) {
+    write_now(pending.socket, kOtherWire);
+    return refuse(pending, join({"speaks TLS, this rank has --wire ", wire_}));
+  }
+  if (hello.magic != kHelloMagic) return refuse(pending, "did not answer as a tern rank");
   pending.challenge = {kHelloMagic, kProtocolVersion, 0, random_bytes(), {}};
   pending.challenge.proof = server_proof(door_.token, hello, pending.challenge);
   if (!write_now(pending.socket, bytes_of(pending.challenge))) return refuse(pending, "did not take the answer");

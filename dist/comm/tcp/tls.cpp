@@ -38,6 +38,7 @@ std::string cause_of(unsigned long error, bool open) {
   constexpr int kOtherKey[] = {SSL_R_BINDER_DOES_NOT_VERIFY, SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER,
                                SSL_R_TLSV1_ALERT_DECRYPT_ERROR};
   if (std::ranges::find(kOtherKey, reason) != std::end(kOtherKey)) return "holds another job token";
+  if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) return "has another --wire than tls";
   return "does not speak TLS 1.3 as a tern rank (--wire tls): " + words;
 }
 
@@ -193,7 +194,10 @@ void Tls::prepare() {
 void Tls::expect_wait(int result) {
   const int error = ::SSL_get_error(ssl_.get(), result);
   if (error == SSL_ERROR_WANT_READ) return;
-  failure_ = error == SSL_ERROR_ZERO_RETURN ? "closed its connection" : cause_of(::ERR_peek_error(), open_);
+  const unsigned long cause = ::ERR_peek_error();
+  failure_ = error == SSL_ERROR_ZERO_RETURN ? "closed its connection" : cause_of(cause, open_);
+  // OpenSSL itself answers nothing to a caller without TLS.
+  if (!open_ && ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) out_.assign(kOtherWire.begin(), kOtherWire.end());
   throw TlsError(failure_);
 }
 

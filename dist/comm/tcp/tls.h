@@ -22,6 +22,11 @@ class TlsError : public Error {
   using Error::Error;
 };
 
+/// The answer to a caller with another wire: TLS's fatal alert "protocol version" (RFC 8446, section 6). Callers with
+/// and without TLS know it.
+inline constexpr auto kOtherWire = std::to_array<std::byte>(
+    {std::byte{0x15}, std::byte{0x03}, std::byte{0x03}, std::byte{0}, std::byte{2}, std::byte{2}, std::byte{70}});
+
 /// One end of a TLS 1.3 connection (RFC 8446), by OpenSSL. Both ends prove to each other that they have the same key
 /// (an external PSK), and agree on fresh keys for this connection (psk_dhe_ke). So somebody who learns the key later
 /// cannot read what was sent before. There are no certificates. The cipher is TLS_AES_128_GCM_SHA256.

@@ -91,8 +91,10 @@ TEST(Rendezvous, AnotherWireIsNamed) {
         EXPECT_TRUE(names(errors[0], "speaks TLS, this rank has --wire " + to_string(zero))) << errors[0];
       else
         EXPECT_TRUE(names(errors[0], zero == Wire::tls ? "does not speak TLS 1.3" : own)) << errors[0];
-      const bool told = zero != Wire::tls && one != Wire::tls;
-      EXPECT_TRUE(names(errors[1], told ? own : "this rank has --wire " + to_string(one))) << errors[1];
+      const std::string told = one == Wire::tls    ? "has another --wire than tls"
+                               : zero == Wire::tls ? "has --wire tls, rank 1 has --wire " + to_string(one)
+                                                   : own;
+      EXPECT_TRUE(names(errors[1], told)) << errors[1];
     }
 }
 
