@@ -1,21 +1,23 @@
 #include "tern/dist/comm/work.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tern {
 namespace detail {
 namespace {
 
-/// If callers wait for their operations at once, the queue's thread looks for work by itself, this often. To wake it
-/// for each operation takes as long as a short operation.
-constexpr std::chrono::microseconds kDoze{500};
+/// If callers wait for their operations at once, they run them, and the queue's thread looks for work by itself. To
+/// wake it for each operation takes as long as a short operation. It sleeps four times as long as the last operation
+/// took, within these limits.
+constexpr std::chrono::milliseconds kShortestDoze{1}, kLongestDoze{20};
 
 }  // namespace
 
 uint64_t Tasks::add(std::packaged_task<void()> task) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(task));
-  if (!dozes_) changed_.notify_one();
+  if (!dozes_ || waiting_.size() > 1) changed_.notify_one();
   return ++added_;
 }
 
@@ -23,7 +25,10 @@ void Tasks::help(uint64_t number) {
   std::unique_lock lock(mutex_);
   while (!running_ && added_ - waiting_.size() < number) {
     ++helped_;
+    const auto begin = std::chrono::steady_clock::now();
     run_first(lock);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+    doze_ = std::clamp<std::chrono::nanoseconds>(4 * taken, kShortestDoze, kLongestDoze);
   }
   if (!running_ && (ending_ || !waiting_.empty())) changed_.notify_one();
 }
@@ -35,7 +40,7 @@ void Tasks::run() {
     while (!may_go_on()) {
       dozes_ = std::exchange(seen, helped_) != helped_;
       if (dozes_)
-        changed_.wait_for(lock, kDoze);
+        changed_.wait_for(lock, doze_);
       else
         changed_.wait(lock);
     }

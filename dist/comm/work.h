@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -32,7 +33,8 @@ class Tasks {
   std::deque<std::packaged_task<void()>> waiting_;
   uint64_t added_ = 0;
   uint64_t helped_ = 0;  ///< operations that `help` has begun
-  bool dozes_ = false;   ///< the thread in `run` wakes by itself
+  bool dozes_ = false;   ///< the thread in `run` wakes by itself, after `doze_`
+  std::chrono::nanoseconds doze_{};
   bool running_ = false;
   bool ending_ = false;
 };
