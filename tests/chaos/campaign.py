@@ -12,6 +12,7 @@ import concurrent.futures
 import hashlib
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -143,10 +144,18 @@ def parse():
     return parser.parse_args()
 
 
+def take_signals():
+    """Lets jobs take the signals that this process ignores, for example under nohup. A job would ignore them, too."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # at exec, a handler becomes the default
+
+
 def main():
     options = parse()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for strangers
+    take_signals()
     folder = Path(tempfile.mkdtemp(prefix="tern-chaos-"))
     setting = Setting(options.programs.resolve(), options.library.resolve(), folder)
     files.write_data(setting.data["small"], 64)
