@@ -8,17 +8,17 @@
 namespace tern::trainer {
 namespace {
 
-volatile std::sig_atomic_t signalled = 0;
+// A handler may use them, because they have no lock.
+std::atomic<bool> signalled = false;
+std::atomic<int64_t> wishes = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
 /// Records the signal. Further SIGHUP are only recorded too, because a closing terminal may send several.
 void note(int) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
-  signalled = 1;  // last, because a thread that sees it may install new handlers
+  signalled = true;  // last, because a thread that sees it may install new handlers
 }
-
-std::atomic<int64_t> wishes = 0;
-static_assert(std::atomic<int64_t>::is_always_lock_free);
 
 void note_wish(int) { ++wishes; }
 
@@ -45,7 +45,7 @@ void start_listening() {
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  signalled = 0;
+  signalled = false;
   const sigset_t set = handled();
   pthread_sigmask(SIG_BLOCK, &set, &previous_mask_);
   struct sigaction action = {};
@@ -74,6 +74,6 @@ bool ignores_hangup() {
 
 int64_t InterruptGuard::records_wanted() { return wishes; }
 
-bool InterruptGuard::interrupted() { return signalled != 0; }
+bool InterruptGuard::interrupted() { return signalled; }
 
 }  // namespace tern::trainer
