@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "tern/core/atomic_file.h"
@@ -41,6 +42,7 @@ std::string label_of(const FlightRecord& record, uint32_t sequence) {
 }  // namespace
 
 Postmortem Postmortem::read(const fs::path& folder) {
+  check_input(fs::is_directory(folder), folder.string(), ": found no folder, expected one of --checkpoint or --log");
   std::map<std::string, std::vector<fs::path>> jobs;  // a job's name begins with its time
   for (const fs::path& path : trainer::flight_files(folder)) {
     const std::string name = path.stem().string();
@@ -60,8 +62,9 @@ Postmortem::Postmortem(std::vector<trainer::FlightFile> files) {
   ranks_ = files.front().record.size;
   for (trainer::FlightFile& file : files) {
     const int rank = file.record.rank;
-    check_input(file.record.size == ranks_ && files_.try_emplace(rank, std::move(file)).second,
-                "found two records of rank ", rank, ", or records of jobs with different numbers of ranks");
+    check_input(file.record.size == ranks_, "job ", job_, ": found records of ", ranks_, " and of ", file.record.size,
+                " ranks, expected those of one job");
+    check_input(files_.try_emplace(rank, std::move(file)).second, "job ", job_, ": found two records of rank ", rank);
   }
   for (const auto& [rank, file] : files_)
     names_[rank] = fmt::format("rank {} ({}, process {})", rank, file.host, file.process);
@@ -95,10 +98,12 @@ void Postmortem::drop_older() {
   Clock::time_point last = {};
   for (const auto& [rank, file] : files_) last = std::max(last, common(rank, file.record.taken));
   const bool with_failure = failed();
-  std::erase_if(files_, [&](const auto& each) {
-    const auto& [rank, file] = each;
-    return with_failure ? file.record.job.failure.empty() : common(rank, file.record.taken) < last - kOneWish;
-  });
+  for (auto each = files_.begin(); each != files_.end();) {
+    const auto& [rank, file] = *each;
+    const bool old = with_failure ? file.record.job.failure.empty() : common(rank, file.record.taken) < last - kOneWish;
+    const auto here = each++;
+    if (old) older_.insert(files_.extract(here));
+  }
 }
 
 const FlightRecord* Postmortem::of(int rank) const {
@@ -155,14 +160,46 @@ Postmortem::Verdict Postmortem::find_verdict() const {
     ++votes[awaited(last) ? std::ranges::min(circle_of(last)) : last];
   }
   if (votes.empty()) {
-    if (const auto rank = last_behind()) return {.rank = rank, .sentence = fault_of(*rank)};
+    if (const auto rank = last_behind()) return verdict_on(*rank);
     return {.sentence = "no rank waits for another"};
   }
   if (!failed() && longest < kStall)
     return {.sentence = fmt::format("no rank has waited for {}, so the job goes on", detail::seconds(kStall))};
   const int rank = std::ranges::max_element(votes, {}, [](const auto& each) { return each.second; })->first;
   if (awaited(rank)) return {.rank = rank, .sentence = fault_of_circle(circle_of(rank))};
-  return {.rank = rank, .sentence = fault_of(rank)};
+  return verdict_on(rank);
+}
+
+/// The rank that the failure names first: "rank 2 (node7, process 4711) sent nothing for 5 s".
+std::optional<int> Postmortem::named() const {
+  for (const auto& [rank, file] : files_) {
+    const std::string& text = file.record.job.failure;
+    constexpr std::string_view kRank = "rank ";
+    int found = 0;
+    if (text.starts_with(kRank) &&
+        std::from_chars(text.data() + kRank.size(), text.data() + text.size(), found).ec == std::errc())
+      return found;
+  }
+  return {};
+}
+
+/// A rank whose record lies elsewhere looks like a lost one. If several records are missing, the failure tells which
+/// rank was lost.
+Postmortem::Verdict Postmortem::verdict_on(int rank) const {
+  const std::vector<int> missing = without_record();
+  if (of(rank) || missing.size() == 1) return {.rank = rank, .sentence = fault_of(rank)};
+  const auto lost = named();
+  if (lost && std::ranges::count(missing, *lost)) return {.rank = lost, .sentence = fault_of(*lost)};
+  const std::string waits = what_waits_for(rank, fmt::format("rank {}", rank));
+  return {.sentence = fmt::format("the fault is unknown: there are no records of {}, bring all together{}",
+                                  ranks_text(missing), waits.empty() ? "" : "; " + waits)};
+}
+
+std::vector<int> Postmortem::without_record() const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!of(rank)) missing.push_back(rank);
+  return missing;
 }
 
 /// The first operation that `rank` had called at the end, and that had not ended well; null if there was none.
@@ -177,17 +214,17 @@ const OperationRecord* Postmortem::open_at_end(int rank) const {
 /// If no rank waits for another, or the records do not tell: a rank without a record, or one that is behind the others
 /// while they have been in an operation for long.
 std::optional<int> Postmortem::last_behind() const {
-  for (int rank = 0; rank < ranks_; ++rank)
-    if (!of(rank)) return rank;
   std::map<uint32_t, int> last;  // the number of the last operation that was called, and a rank
   bool stands = failed();
-  for (int rank = 0; rank < ranks_; ++rank) {
+  for (const auto& [rank, file] : files_) {
     const OperationRecord* const open = open_at_end(rank);
-    const auto& all = of(rank)->operations;
+    const auto& all = file.record.operations;
     last.emplace(open ? open->message.sequence : all.empty() ? 0 : all.back().message.sequence, rank);
     stands |= open && end_ - common(rank, open->queued) > kStall;
   }
-  return stands && last.size() > 1 ? std::optional(last.begin()->second) : std::nullopt;
+  if (!stands) return {};
+  if (const auto missing = without_record(); !missing.empty()) return missing.front();
+  return last.size() > 1 ? std::optional(last.begin()->second) : std::nullopt;
 }
 
 std::string Postmortem::name_of(int rank) const {
@@ -205,13 +242,13 @@ std::optional<OperationRecord> Postmortem::last_from(int rank) const {
   return last;
 }
 
-/// "rank 6 waited for it in all_reduce_sum 8 of 1000 f32 for 5 s"
-std::string Postmortem::what_waits_for(int rank) const {
+/// "rank 6 waited for it in all_reduce_sum 8 of 1000 f32 for 5 s"; `it` is how the sentence calls `rank`.
+std::string Postmortem::what_waits_for(int rank, const std::string& it) const {
   std::optional<int> longest;
   for (int other = 0; other < ranks_; ++other)
     if (awaited(other) == rank && (!longest || *waits_since(other) < *waits_since(*longest))) longest = other;
   if (!longest) return "";
-  return fmt::format("rank {} waited for it in {} for {}", *longest,
+  return fmt::format("rank {} waited for {} in {} for {}", *longest, it,
                      label_of(*of(*longest), wait_at_end(*longest)->sequence),
                      detail::seconds(end_ - *waits_since(*longest)));
 }
@@ -238,7 +275,7 @@ std::string Postmortem::fault_of(int rank) const {
       text += fmt::format(" was in no operation since {}, which ended {} before", to_string(last->message),
                           detail::seconds(end_ - common(rank, last->ended)));
   }
-  const std::string waits = what_waits_for(rank);
+  const std::string waits = what_waits_for(rank, "it");
   return waits.empty() ? text : text + "; " + waits;
 }
 
@@ -268,27 +305,30 @@ std::string Postmortem::fault_of_circle(const std::vector<int>& circle) const {
   return text;
 }
 
+std::string Postmortem::older_of(int rank) const {
+  const auto found = older_.find(rank);
+  if (found == older_.end()) return "no record";
+  return fmt::format("no record since {}: {}", found->second.written, trainer::last_operation(found->second.record));
+}
+
 std::string Postmortem::headline() const {
   if (!verdict_.rank) return verdict_.sentence;
   return (failed() ? "at fault: " : "the others wait for: ") + verdict_.sentence;
 }
 
 std::string Postmortem::page() const {
-  std::vector<int> missing;
+  const std::vector<int> missing = without_record();
   std::set<std::string> causes;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    if (!of(rank))
-      missing.push_back(rank);
-    else if (!of(rank)->job.failure.empty())
-      causes.insert(of(rank)->job.failure);
-  }
-  std::string text = fmt::format("job {}: {} ranks, {} flight records{}\n", job_, ranks_, files_.size(),
-                                 missing.empty() ? "" : ", none of " + ranks_text(missing));
+  for (const auto& [rank, file] : files_)
+    if (!file.record.job.failure.empty()) causes.insert(file.record.job.failure);
+  std::string text =
+      fmt::format("job {}: {} ranks, {} flight record{}{}\n", job_, ranks_, files_.size(),
+                  files_.size() == 1 ? "" : "s", missing.empty() ? "" : ", none of " + ranks_text(missing));
   text += headline() + "\n";
   for (const std::string& cause : causes) text += fmt::format("the ranks say: {}\n", cause);
   text += "\n";
   for (int rank = 0; rank < ranks_; ++rank)
-    text += fmt::format("{}: {}\n", name_of(rank), of(rank) ? trainer::last_operation(*of(rank)) : "no record");
+    text += fmt::format("{}: {}\n", name_of(rank), of(rank) ? trainer::last_operation(*of(rank)) : older_of(rank));
   Clock::duration error = {};
   std::vector<int> unknown;
   for (const auto& [rank, file] : files_) {
@@ -319,11 +359,15 @@ int run_postmortem(int argc, const char* const* argv) {
   }
   const Postmortem postmortem = Postmortem::read(folder);
   const fs::path path = picture.empty() ? fs::path(folder) / "postmortem.svg" : fs::path(picture);
+  for (const fs::path& record : trainer::flight_files(folder))
+    check_input(!fs::exists(path) || !fs::equivalent(path, record), "--picture: ", path.string(),
+                " is a flight record, expected another file");
+  trainer::print_plainly(postmortem.page());
   const std::string svg = draw_timeline(postmortem);
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(svg)));
   file.commit();
-  trainer::print_plainly(postmortem.page() + "picture: " + path.string() + "\n");
+  trainer::print_plainly("picture: " + path.string() + "\n");
   return kDone;
 }
 

@@ -39,7 +39,7 @@ class Postmortem {
 
   /// Who is at fault, and why.
   struct Verdict {
-    std::optional<int> rank = {};  ///< unset: no rank waits for another
+    std::optional<int> rank = {};  ///< unset: no rank waits for another, or too many records are missing
     std::string sentence;
   };
   const Verdict& verdict() const { return verdict_; }
@@ -53,19 +53,23 @@ class Postmortem {
   void drop_older();
   void find_end();
   Verdict find_verdict() const;
+  Verdict verdict_on(int rank) const;
+  std::optional<int> named() const;
+  std::vector<int> without_record() const;
   std::optional<WaitRecord> wait_at_end(int rank) const;
   const OperationRecord* open_at_end(int rank) const;
   std::optional<int> last_behind() const;
   std::string fault_of(int rank) const;
   std::vector<int> circle_of(int rank) const;
   std::string fault_of_circle(const std::vector<int>& circle) const;
-  std::string what_waits_for(int rank) const;
+  std::string what_waits_for(int rank, const std::string& it) const;
+  std::string older_of(int rank) const;
   std::optional<OperationRecord> last_from(int rank) const;
   std::string name_of(int rank) const;
 
   std::string job_;
   int ranks_ = 0;
-  std::map<int, trainer::FlightFile> files_;
+  std::map<int, trainer::FlightFile> files_, older_;
   std::map<int, std::string> names_;
   std::map<int, Clock::duration> offsets_;  ///< rank 0's clock minus that of the rank
   Clock::time_point end_ = {};

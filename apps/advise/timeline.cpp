@@ -95,7 +95,7 @@ void Timeline::draw_axis() {
   }
   text(kLeft + kWidth + 8, top_ - 12, "clock", "");
   text(kLeft + kWidth, bottom() + 38,
-       job_.failed() ? "seconds before the job failed" : "seconds before the first record", "text-anchor=\"end\"");
+       job_.failed() ? "seconds; the job failed at 0" : "seconds; the first record is of 0", "text-anchor=\"end\"");
 }
 
 void Timeline::draw_legend(double y) {

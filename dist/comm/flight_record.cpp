@@ -109,7 +109,8 @@ void FlightRecorder::wait(std::optional<WaitRecord> wait) {
 
 FlightRecord FlightRecorder::record(int rank, const JobState& job) const {
   FlightRecord record = {.rank = rank, .size = static_cast<int>(links_.size()), .job = job};
-  record.operations.reserve(kKept);  // no operation waits for memory
+  record.links.resize(links_.size());  // no operation waits for memory
+  record.operations.reserve(kKept);
   const std::lock_guard lock(mutex_);
   record.taken = Clock::now();
   record.wait = wait_;

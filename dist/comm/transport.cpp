@@ -40,7 +40,7 @@ void check_job_name(const std::string& name) {
   const auto fits = [](char c) {
     return c == '-' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   };
-  check(!name.empty() && name.size() <= 64 && std::ranges::all_of(name, fits), "sent a job's name that is none");
+  check(!name.empty() && name.size() <= 64 && std::ranges::all_of(name, fits), "the job's name is none");
 }
 
 }  // namespace tern::detail

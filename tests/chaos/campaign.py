@@ -21,7 +21,7 @@ from pathlib import Path
 
 import files
 import trials
-from job import Job, Late, Setting
+from job import PROGRAM, Job, Late, Setting
 from judging import DONE, RUN_S, Judge
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
@@ -65,7 +65,7 @@ class Campaign:
         self.impossible = collections.Counter()
         self.seconds = 0.0
         self.scale = 1.0
-        self.deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+        self.deadline = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
 
     def settle(self):
         """Measures the machine: on a slow one, or with a sanitizer, deadlines are longer."""
@@ -121,11 +121,22 @@ class Campaign:
             tried, hit, held = (sum(counts.values()) if fault == "all" else counts[fault]
                                 for counts in (self.tried, self.hit, self.held))
             print(f"{fault:22}{tried:7}{held:7}{tried - held:7}{tried - hit:10}")
-        print(f"too late: the job ended before its fault\nseed {self.options.seed}; "
+        print(f"too late: the job ended before its fault, and is counted as held or failed\nseed {self.options.seed}; "
               f"{self.seconds / max(1, tried):.1f} s a trial, {self.options.jobs} at a time\n\n"
-              "draws that are impossible, and not counted:")
+              "draws that are impossible, or that the campaign cannot make, and that are not counted:")
         for reason, count in self.impossible.most_common():
             print(f"{count:7}  {reason}")
+
+
+def number(kind, least):
+    """Reads a number of `kind` that is `least` at least."""
+    def read(text):
+        value = kind(text)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"found {text}, expected {least} or more")
+        return value
+    read.__name__ = kind.__name__
+    return read
 
 
 def parse():
@@ -135,13 +146,17 @@ def parse():
                         help="folder of train_mlp, for example build-asan/apps [build/apps]")
     parser.add_argument("--library", type=Path, default=BUILD / "tests/chaos/libfaulty_system.so",
                         help=argparse.SUPPRESS)
-    parser.add_argument("--trials", type=int, default=100, metavar="N", help="number of trials [100]")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="seed of the trials [1]")
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin no trial after this time")
-    parser.add_argument("--only", type=int, metavar="I", help="only trial I of the seed")
-    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="trials at a time [4]")
+    parser.add_argument("--trials", type=number(int, 1), default=100, metavar="N", help="number of trials [100]")
+    parser.add_argument("--seed", type=number(int, 0), default=1, metavar="S", help="seed of the trials [1]")
+    parser.add_argument("--minutes", type=number(float, 0), metavar="M", help="begin no trial after this time")
+    parser.add_argument("--only", type=number(int, 0), metavar="I", help="only trial I of the seed")
+    parser.add_argument("--jobs", type=number(int, 1), default=4, metavar="N", help="trials at a time [4]")
     parser.add_argument("--quick", action="store_true", help="delays of 1 s at most")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for file in (options.programs / PROGRAM, options.library):
+        if not file.is_file():
+            parser.error(f"found no {file}, expected a build with it")
+    return options
 
 
 def take_signals():
@@ -161,12 +176,14 @@ def main():
     files.write_data(setting.data["small"], 64)
     files.write_data(setting.data["wide"], 3000)
     campaign = Campaign(setting, options)
-    campaign.settle()
-    failed = campaign.run([options.only] if options.only is not None else range(options.trials))
-    campaign.print_table()
-    for place in folder.glob("reference-*") if failed else [folder]:
-        shutil.rmtree(place)
-    return 1 if failed else 0
+    try:
+        campaign.settle()
+        campaign.run([options.only] if options.only is not None else range(options.trials))
+        campaign.print_table()
+    finally:
+        for place in folder.glob("reference-*") if campaign.failed else [folder]:
+            shutil.rmtree(place, ignore_errors=True)
+    return 1 if campaign.failed else 0
 
 
 if __name__ == "__main__":

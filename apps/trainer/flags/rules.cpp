@@ -94,11 +94,15 @@ void check_part(const char* flag, const Check& check) {
 }
 
 void check_bind(const TrainSettings& s) {
-  if (s.bind.empty()) return;
+  if (s.bind.empty() || s.transport == RankTransport::mpi) return;  // with mpi, --bind itself is refused
   const Address address = listening_address(s);
-  check_input(detail::is_loopback(address) || !token_from_environment().empty(), "found ", address.host,
-              ", which other machines can reach, and no job token; expected a token in TERN_TOKEN, or in the file that "
-              "TERN_TOKEN_FILE names");
+  if (detail::is_loopback(address)) return;
+  const auto needs = [&](bool met, const char* sentence) {
+    check_input(met, "found ", address.host, ", which other machines can reach, and ", sentence);
+  };
+  needs(s.wire != Wire::plain, "--wire plain; expected tls or mac");
+  needs(!token_from_environment().empty(),
+        "no job token; expected a token in TERN_TOKEN, or in the file that TERN_TOKEN_FILE names");
 }
 
 void check_exchange_of(const TrainSettings& s) {

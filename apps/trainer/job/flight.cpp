@@ -12,6 +12,7 @@
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 #include "tern/core/program.h"
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/comm/in_process.h"
@@ -29,18 +30,22 @@ constexpr auto kPeriod = std::chrono::milliseconds(100);
 
 int64_t nanoseconds(Clock::time_point time) { return time.time_since_epoch().count(); }
 
+constexpr int64_t kMostNumber = std::numeric_limits<int64_t>::max();
+
 int64_t number_of(const Json& json, int64_t least, int64_t most) {
-  const auto number = json.get<int64_t>();
-  check_input(number >= least && number <= most, "found ", number, ", expected ", least, " to ", most);
-  return number;
+  const bool fits = json.is_number_integer() && !(json.is_number_unsigned() && json.get<uint64_t>() > kMostNumber);
+  check_input(fits && json.get<int64_t>() >= least && json.get<int64_t>() <= most, "found ", json.dump(),
+              ", expected a number from ", least, " to ", most);
+  return json.get<int64_t>();
 }
+uint64_t count_of(const Json& json) { return static_cast<uint64_t>(number_of(json, 0, kMostNumber)); }
 int rank_of(const Json& json, int ranks) { return static_cast<int>(number_of(json, 0, ranks - 1)); }
 
-/// Nanoseconds, of which a sum of a few does not overflow.
-Clock::duration duration_of(const Json& json) {
-  constexpr int64_t kMost = int64_t{1} << 61;  // 70 years
-  return Clock::duration(number_of(json, -kMost, kMost));
-}
+// Nanoseconds. A Postmortem adds and subtracts several of them, and does not overflow within these limits.
+constexpr int64_t kLongest = int64_t{1} << 59;         // 18 years
+constexpr int64_t kLatestCalendar = int64_t{1} << 61;  // in 2043
+
+Clock::duration duration_of(const Json& json) { return Clock::duration(number_of(json, -kLongest, kLongest)); }
 Clock::time_point time_of(const Json& json) { return Clock::time_point(duration_of(json)); }
 
 /// The value of an enum with a `last` and a `to_string`.
@@ -94,14 +99,14 @@ OperationRecord operation_of(const Json& json) {
   return {.message = {.sequence = sequence_of(json.at("sequence")),
                       .operation = value_of<Operation>(json.at("operation")),
                       .dtype = dtype_of(json.at("dtype")),
-                      .count = json.at("count"),
+                      .count = count_of(json.at("count")),
                       .account = json.at("payload") ? Account::payload : Account::overhead},
           .state = value_of<State>(json.at("state")),
           .queued = time_of(json.at("queued")),
           .started = time_of(json.at("started")),
           .ended = time_of(json.at("ended")),
-          .sent = json.at("bytes_sent"),
-          .received = json.at("bytes_received"),
+          .sent = count_of(json.at("bytes_sent")),
+          .received = count_of(json.at("bytes_received")),
           .targets = bits_of(json.at("to")),
           .sources = bits_of(json.at("from"))};
 }
@@ -113,7 +118,7 @@ Json head_of(const FlightRecord& record) {
   Json head = {{"job", record.job.job},
                {"rank", record.rank},
                {"ranks", record.size},
-               {"host", host_name()},
+               {"host", printable(host_name())},
                {"process", ::getpid()},
                {"written", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                {"calendar", calendar.count()},
@@ -138,28 +143,33 @@ Json head_of(const FlightRecord& record) {
   return head;
 }
 
+std::string words_of(const Json& json) { return printable(json.get<std::string>()); }
+
 FlightFile file_of(const Json& json) {
-  FlightFile file = {.host = json.at("host"),
-                     .process = json.at("process"),
-                     .written = json.at("written"),
-                     .calendar = duration_of(json.at("calendar"))};
+  FlightFile file = {.host = words_of(json.at("host")),
+                     .process = number_of(json.at("process"), 0, kMostNumber),
+                     .written = words_of(json.at("written")),
+                     .calendar = Clock::duration(number_of(json.at("calendar"), -kLongest, kLatestCalendar))};
   FlightRecord& record = file.record;
   record.size = static_cast<int>(number_of(json.at("ranks"), 1, kMaxRanks));
   record.rank = rank_of(json.at("rank"), record.size);
-  record.job = {.job = json.at("job"), .failure = json.at("failure"), .failed = time_of(json.at("failed"))};
+  record.job = {.job = json.at("job"), .failure = words_of(json.at("failure")), .failed = time_of(json.at("failed"))};
+  detail::check_job_name(record.job.job);
   record.taken = time_of(json.at("now"));
   if (json.contains("clock_offset"))
-    record.job.clock = ClockOffset{duration_of(json.at("clock_offset")), duration_of(json.at("clock_error"))};
+    record.job.clock = ClockOffset{duration_of(json.at("clock_offset")),
+                                   Clock::duration(number_of(json.at("clock_error"), 0, kLongest))};
   if (json.contains("wait")) {
     const Json& wait = json.at("wait");
     record.wait = WaitRecord{static_cast<int>(number_of(wait.at("for"), -1, record.size - 1)),
                              sequence_of(wait.at("sequence")), time_of(wait.at("since"))};
+    check_input(record.wait->peer != record.rank, "found a wait of rank ", record.rank, " for itself");
   }
   for (const Json& link : json.at("links"))
-    record.links.push_back({.messages_sent = link.at("messages_sent"),
-                            .bytes_sent = link.at("bytes_sent"),
-                            .messages_received = link.at("messages_received"),
-                            .bytes_received = link.at("bytes_received")});
+    record.links.push_back({.messages_sent = count_of(link.at("messages_sent")),
+                            .bytes_sent = count_of(link.at("bytes_sent")),
+                            .messages_received = count_of(link.at("messages_received")),
+                            .bytes_received = count_of(link.at("bytes_received"))});
   check_input(std::ssize(record.links) == record.size, "found ", record.links.size(), " links, expected ", record.size);
   for (const Json& operation : json.at("operations")) record.operations.push_back(operation_of(operation));
   return file;
@@ -204,8 +214,11 @@ FlightFile read_flight_file(const fs::path& path) {
     check_input(file.good(), "not readable");
     const std::string text(std::istreambuf_iterator<char>(file), {});
     return file_of(Json::parse(text));
-  } catch (const std::exception& error) {
-    throw InputError(join({path.string(), ": no flight record: ", error.what()}));
+  } catch (const Json::exception& error) {
+    const std::string_view text = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    fail_input({path.string(), ": no flight record: ", text.substr(text.find(']') + 2)});
+  } catch (const Error& error) {
+    fail_input({path.string(), ": no flight record: ", error.what()});
   }
 }
 

@@ -152,6 +152,8 @@ void Supervisor::take_signals() {
 void Supervisor::take_signal(int signal) {
   if (signal == SIGUSR1) {
     for (const auto& child : children_) child->send(signal);
+    if (const fs::path folder = flight_folder(settings_); !folder.empty())
+      say("note: each rank writes its flight record to " + folder.string());
     return;
   }
   if (!asked_) {

@@ -66,6 +66,8 @@ std::string duration_text(double seconds) {
 
 void Progress::started(const RunStart& run) {
   run_ = run;
+  // mpirun gives rank 0 a terminal, and mixes the lines of all ranks, perhaps in a file.
+  redraws_ = out_.is_terminal() && run.settings.transport != RankTransport::mpi;
   shown_step_ = run.first_step;
   shown_at_ = Clock::now();
   const TrainSettings& s = run.settings;
@@ -86,11 +88,11 @@ void Progress::stepped(const StepReport& report) {
     shown_step_ = report.step;
     shown_seconds_ = report.seconds;
   }
-  const auto interval = out_.is_terminal() ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
+  const auto interval = redraws_ ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
   if (now - shown_at_ < interval) return;
   const std::string line = step_line(report);
   shown_at_ = now;
-  if (!out_.is_terminal()) return print_line(line);
+  if (!redraws_) return print_line(line);
   // Turn off line wrapping, so that a narrow terminal cuts the line instead of scrolling.
   out_.show(fmt::format("\r\x1b[?7l{}\x1b[K\x1b[?7h", line));
   line_open_ = true;

@@ -8,8 +8,8 @@
 
 namespace tern::trainer {
 
-/// Prints the progress of a run: on a terminal, one line that is redrawn; otherwise, a line every few seconds. Also
-/// prints a line per evaluation and a summary at the end.
+/// Prints the progress of a run: on a terminal without mpirun, one line that is redrawn; otherwise, a line every few
+/// seconds. Also prints a line per evaluation and a summary at the end.
 class Progress final : public Listener {
  public:
   /// `out` is not owned.
@@ -34,7 +34,7 @@ class Progress final : public Listener {
 
   LineWriter& out_;
   RunStart run_;
-  bool line_open_ = false;
+  bool redraws_ = false, line_open_ = false;
   Clock::time_point shown_at_ = {};
   int64_t shown_step_ = 0;
   double shown_seconds_ = 0;

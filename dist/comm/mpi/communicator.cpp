@@ -143,6 +143,11 @@ MpiCommunicator::~MpiCommunicator() {
   queue_.add([&] { watched(leaving, [&] { check_mpi(MPI_Barrier(group_), "MPI_Barrier"); }); }).wait();
 }
 
+JobState MpiCommunicator::state() const {
+  const auto [failure, failed] = watchdog_.failure();
+  return {.job = job_, .failure = failure, .failed = failed};
+}
+
 void MpiCommunicator::abandon(const std::string& cause) { watchdog_.end_job({rank_, "ended: " + cause}); }
 
 Work MpiCommunicator::start(const CollectiveCall& call) {

@@ -28,7 +28,7 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Traffic traffic() const override { return ledger_.traffic(); }
-  JobState state() const override { return {.job = job_}; }
+  JobState state() const override;
   FlightRecord flight_record() const override { return recorder_.record(rank_, state()); }
   void abandon(const std::string& cause) override;
 

@@ -4,12 +4,16 @@
 #include <utility>
 
 #include "tern/core/error.h"
+#include "tern/core/escaped.h"
 
 namespace tern::mpi {
 namespace {
 
 /// The time that MPI_Abort takes to end the other ranks of a machine.
 constexpr auto kEnd = std::chrono::seconds(1);
+
+/// The time in which other threads may read the failure, for example to write this rank's flight record.
+constexpr auto kLastWords = std::chrono::milliseconds(400);
 
 }  // namespace
 
@@ -52,17 +56,35 @@ void Watchdog::leave() {
   waits_ = false;
 }
 
+void Watchdog::note(const std::string& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failed_at_ = Clock::now();
+    failure_ = printable(failure);
+  }
+  std::this_thread::sleep_for(kLastWords);
+}
+
+std::pair<std::string, Clock::time_point> Watchdog::failure() const {
+  const std::lock_guard lock(mutex_);
+  return {failure_, failed_at_};
+}
+
 void Watchdog::end_job(const detail::Fault& fault) {
+  const std::string sentence = join({"rank ", fault.rank, " ", fault.cause});
+  note(sentence);
   // Usually the first rank ends the job before the others print.
   const int before = fault.rank < rank_ ? rank_ - 1 : rank_;
   std::this_thread::sleep_for(std::min(before, 3) * std::max<Clock::duration>(deadlines_.heartbeat, kEnd));
-  mpi::end_job(join({"rank ", fault.rank, " ", fault.cause}));
+  mpi::end_job(sentence);
 }
 
 void Watchdog::fail(const std::string& cause) {
+  const std::string sentence = join({"rank ", rank_, " ", cause});
+  note(sentence);
   // If the ranks are in unlike operations, the watchdogs find that meanwhile, and say it.
   std::this_thread::sleep_for(2 * deadlines_.heartbeat);
-  mpi::end_job(join({"rank ", rank_, " ", cause}));
+  mpi::end_job(sentence);
 }
 
 void Watchdog::watch() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tern/dist/comm/failure.h"
@@ -49,6 +50,9 @@ class Watchdog {
   [[noreturn]] void end_job(const detail::Fault& fault);
   /// Ends the job with an error that this rank found inside an operation.
   [[noreturn]] void fail(const std::string& cause);
+  /// The sentence with which this rank ends the job, and since when; "" while the job runs. Other threads have a moment
+  /// to read it before the job ends.
+  std::pair<std::string, Clock::time_point> failure() const;
 
  private:
   struct Beat {
@@ -67,6 +71,7 @@ class Watchdog {
   void listen();
   void expect(int rank);
   void hear(int rank);
+  void note(const std::string& failure);
   std::optional<detail::Fault> find_fault(const Label& mine, bool waits, Clock::time_point since);
   void await(MPI_Request& request, int rank);
   void part();
@@ -78,11 +83,13 @@ class Watchdog {
   std::vector<detail::Progress> progress_;  ///< of all ranks, as this one sees it
   Clock::time_point looked_ = Clock::now();
 
-  std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::condition_variable ended_;
   Label label_;
   Clock::time_point since_ = Clock::now();
   bool waits_ = false, ends_ = false;
+  std::string failure_;
+  Clock::time_point failed_at_ = {};
 
   std::thread thread_;  // last: it uses the other members
 };

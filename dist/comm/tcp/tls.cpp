@@ -197,7 +197,9 @@ void Tls::expect_wait(int result) {
   const unsigned long cause = ::ERR_peek_error();
   failure_ = error == SSL_ERROR_ZERO_RETURN ? "closed its connection" : cause_of(cause, open_);
   // OpenSSL itself answers nothing to a caller without TLS.
-  if (!open_ && ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) out_.assign(kOtherWire.begin(), kOtherWire.end());
+  if (!open_ && out_.empty() && ERR_GET_LIB(cause) == ERR_LIB_SSL &&
+      ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER)
+    out_.assign(kOtherWire.begin(), kOtherWire.end());
   throw TlsError(failure_);
 }
 

@@ -184,8 +184,25 @@ TEST(Postmortem, WithoutWaitsNamesTheRankThatIsBehind) {
 
 TEST(Postmortem, ARecordOfAnEarlierWishDoesNotCount) {
   FlightFile older = healthy(1, 3);  // written on SIGUSR1, before the job failed
+  older.written = "2026-11-28T12:00:00Z";
   older.record.taken = at(4);
-  expect_fault({waiting(0, 3, 2), older, waiting(2, 3, 1)}, 1, "rank 1 (node, process 101) left no record");
+  const std::vector<FlightFile> files = {waiting(0, 3, 2), older, waiting(2, 3, 1)};
+  expect_fault(files, 1, "rank 1 (node, process 101) left no record");
+  const std::string page = Postmortem(files).page();
+  EXPECT_TRUE(holds(page, "process 101): no record since 2026-11-28T12:00:00Z: all_reduce_sum 3 of 1000 f32, done"))
+      << page;
+}
+
+TEST(Postmortem, ARecordThatLiesElsewhereIsNoLostRank) {
+  expect_fault({waiting(0, 5, 4)}, 2, "rank 2 left no record");  // the failure names it
+  FlightFile other = waiting(0, 5, 4);
+  other.record.job.failure = "rank 0 (node, process 100) ended: out of memory";
+  const Postmortem::Verdict unknown = Postmortem({other}).verdict();
+  EXPECT_FALSE(unknown.rank);
+  EXPECT_EQ(unknown.sentence,
+            "the fault is unknown: there are no records of ranks 1, 2, 3, 4, bring all together; rank 0 waited for "
+            "rank 4 in all_reduce_sum 4 of 1000 f32 for 5 s");
+  EXPECT_EQ(Postmortem({healthy(0, 2)}).verdict().sentence, "no rank waits for another") << "one rank had SIGUSR1";
 }
 
 TEST(Postmortem, TellsAJobThatHangsFromOneThatRuns) {
@@ -229,17 +246,23 @@ class PostmortemOfLenet : public TrainLenet {
 
 TEST_F(PostmortemOfLenet, ReadsTheNewestJobAndRefusesWhatIsNone) {
   const std::string none = postmortem({place("none")}).err;
-  EXPECT_TRUE(holds(none, place("none") + ": found no flight-*.json, expected a folder of --checkpoint or --log"))
-      << none;
+  EXPECT_TRUE(holds(none, place("none") + ": found no folder, expected one of --checkpoint or --log")) << none;
+  const std::string empty = postmortem({folder_.path()}).err;
+  EXPECT_TRUE(holds(empty, ": found no flight-*.json, expected a folder of --checkpoint or --log")) << empty;
   FlightFile file = waiting(0, 2, 1);
   trainer::write_flight_file(folder_.path(), file.record);
   file.record.job.job = "20261129T000000Z-ffff";
   const std::string newest = trainer::write_flight_file(folder_.path(), file.record);
   const Outcome read = postmortem({folder_.path(), "--picture", place("at.svg")});
   EXPECT_EQ(read.code, 0) << read.err;
-  EXPECT_TRUE(read.out.starts_with("job 20261129T000000Z-ffff: 2 ranks, 1 flight records, none of rank 1\n"))
+  EXPECT_TRUE(read.out.starts_with("job 20261129T000000Z-ffff: 2 ranks, 1 flight record, none of rank 1\n"))
       << read.out;
   EXPECT_TRUE(read_file(place("at.svg")).starts_with("<svg"));
+  const Outcome over = postmortem({folder_.path(), "--picture", newest});
+  EXPECT_TRUE(holds(over.err, "--picture: " + newest + " is a flight record, expected another file")) << over.err;
+  const Outcome nowhere = postmortem({folder_.path(), "--picture", place("none/at.svg")});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_EQ(nowhere.out, read.out.substr(0, read.out.find("picture: "))) << "the verdict comes first";
   write_file(newest, read_file(newest).substr(0, 200));
   const Outcome damaged = postmortem({folder_.path()});
   EXPECT_EQ(damaged.code, 2);

@@ -1,4 +1,5 @@
 #include "tern/dist/comm/mpi.h"
+#include "tern/trainer/job/flight.h"
 #include "tests/apps/train_lenet.h"
 #include "tests/apps/trainer/job/methods.h"
 #include "tests/support/mpirun.h"
@@ -140,6 +141,9 @@ TEST_F(TrainLenetMpi, AStoppedRankEndsTheJobWithinDeadAfter) {
   const Outcome outcome = train_until(1, "kill -STOP $$");
   EXPECT_EQ(outcome.code, kMpiAborted);
   EXPECT_NE(outcome.err.find("tern: rank 1 is silent for "), std::string::npos) << outcome.err;
+  const auto records = trainer::flight_files(folder_.path());
+  ASSERT_FALSE(records.empty());
+  EXPECT_TRUE(trainer::read_flight_file(records.front()).record.job.failure.starts_with("rank 1 is silent for "));
 }
 
 }  // namespace
