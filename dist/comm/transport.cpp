@@ -40,7 +40,8 @@ void check_job_name(const std::string& name) {
   const auto fits = [](char c) {
     return c == '-' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   };
-  check(!name.empty() && name.size() <= 64 && std::ranges::all_of(name, fits), "the job's name is none");
+  check(!name.empty() && name.size() <= 64 && std::ranges::all_of(name, fits),
+        "found a name of the job that is not 1 to 64 letters, digits and -");
 }
 
 }  // namespace tern::detail

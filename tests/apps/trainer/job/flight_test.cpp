@@ -77,7 +77,7 @@ TEST(FlightFile, RefusesWhatIsNone) {
       {with("\"now\":9000000000", "\"now\":18446744073709551615"), "found 18446744073709551615, expected a number"},
       {with("\"count\":1000", "\"count\":-5"), "found -5, expected a number from 0 to"},
       {with("\"count\":1000", "\"count\":1.5"), "found 1.5, expected a number from 0 to"},
-      {with("\"job\":\"", "\"job\":\"\\u001b"), "the job's name is none"},
+      {with("\"job\":\"", "\"job\":\"\\u001b"), "found a name of the job that is not 1 to 64 letters"},
       {with("\"for\":2", "\"for\":1"), "found a wait of rank 1 for itself"},
       {with("\"for\":2", "\"for\":3"), "found 3, expected a number from -1 to 2"},
       {with("all_gather", "all_love"), "found \"all_love\", expected a name"},
