@@ -14,6 +14,16 @@ Shape linear_output_shape(const Shape& x, const Shape& w);
 /// equal, or b has rank 2 and is used for every matrix of a.
 inline constinit Kernel<void(const Tensor& a, const Tensor& b, const MatmulOptions&, Tensor& y)> matmul{"matmul"};
 
+// PowerSGD's passes over a large matrix m [rows, columns], with narrow factors p [rows, k] and q [columns, k].
+// Row-major.
+
+/// m = x + y, p = m · q
+inline constinit Kernel<void(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& m, Tensor& p)> add_and_project{
+    "add_and_project"};
+/// y = p · qᵀ, rest = m - y. `rest` may be m.
+inline constinit Kernel<void(const Tensor& p, const Tensor& q, const Tensor& m, Tensor& y, Tensor& rest)>
+    subtract_product{"subtract_product"};
+
 /// y[n, out] = x[n, in] · w[out, in]ᵀ + bias[out], then max(·, 0) if `relu`. `bias` may be undefined. x and y are f32,
 /// f64 or bf16. w and bias have `parameter_dtype` of that dtype.
 inline constinit Kernel<void(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y)> linear{

@@ -134,10 +134,10 @@ class PowerSgd final : public Exchange {
       round.matrices.emplace_back();
       if (tag.key.step < options_.start || !sides.is_sent_as_product(options_.rank)) continue;
       Kept& kept = kept_of(tag, gradient, sides);
-      Tensor m = Tensor::empty_like(gradient);
-      kernels::add(gradient, kept.error, m);
-      round.matrices.back() = m.reshape({sides.n0, sides.n1});
-      narrow[i].gradient = product(round.matrices.back(), kept.q, {}, {sides.n0, options_.rank});
+      const Shape shape = {sides.n0, sides.n1};
+      Tensor& m = round.matrices.back() = Tensor::empty(shape, gradient.options());
+      narrow[i].gradient = Tensor::empty({sides.n0, options_.rank}, gradient.options());
+      kernels::add_and_project(gradient.reshape(shape), kept.error.reshape(shape), kept.q, m, narrow[i].gradient);
     }
     round.first = FlatTensors::copy(narrow);
     return round;
@@ -168,11 +168,12 @@ class PowerSgd final : public Exchange {
     for (size_t i = 0, matrix = 0; i < results.size(); ++i) {
       if (!round.matrices[i].defined()) continue;
       const auto& [tag, gradient] = round.message[i];
-      results[i] = product(results[i], q[matrix], {.transpose_b = true}, round.matrices[i].shape());
+      Tensor& m = round.matrices[i];
+      Tensor mean = Tensor::empty(m.shape(), m.options());
+      kernels::subtract_product(results[i], q[matrix], m, mean, m);
       Kept& kept = kept_.at(tag.name);
-      kernels::subtract(round.matrices[i], results[i], round.matrices[i]);
-      kept.error = round.matrices[i].reshape(gradient.shape());
-      results[i] = results[i].reshape(gradient.shape());
+      kept.error = m.reshape(gradient.shape());
+      results[i] = mean.reshape(gradient.shape());
       keep_factor(kept, q[matrix++]);
     }
     return results;

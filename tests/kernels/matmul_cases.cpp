@@ -31,6 +31,12 @@ const MatmulCase kMatmulCases[] = {
     {{4, 3}, {3, 0}},
 };
 
+struct NarrowCase {
+  int64_t rows, columns, k;
+};
+const NarrowCase kNarrowCases[] = {{1, 1, 1},   {7, 5, 1},   {33, 100, 2}, {130, 67, 3}, {19, 300, 5},
+                                   {12, 40, 8}, {12, 40, 9}, {0, 4, 2},    {4, 0, 2}};
+
 struct LinearCase {
   int64_t rows, in, out;
   bool bias = true, relu = false;
@@ -64,6 +70,30 @@ void add_matmul_cases(ParityTable& table) {
                        run(matmul, a, b, c.options, run.output(matmul_output_shape(c.a, c.b, c.options)));
                      },
                      row_major});
+  for (const auto& [rows, columns, k] : kNarrowCases) {
+    const Shape large = {rows, columns}, left = {rows, k}, right = {columns, k};
+    const std::string name = to_string(large) + " with factors of " + std::to_string(k);
+    table.push_back({&add_and_project, name,
+                     [=](Run& run) {
+                       const Tensor x = run.input(large), y = run.input(large), q = run.input(right);
+                       Tensor& m = run.output(large);
+                       run(add_and_project, x, y, q, m, run.output(left));
+                     },
+                     row_major});
+    table.push_back({&subtract_product, name,
+                     [=](Run& run) {
+                       const Tensor p = run.input(left), q = run.input(right), m = run.input(large);
+                       Tensor& y = run.output(large);
+                       run(subtract_product, p, q, m, y, run.output(large));
+                     },
+                     row_major});
+    table.push_back({&matmul, to_string(large) + "T by " + to_string(left),
+                     [=](Run& run) {
+                       const Tensor m = run.input(large), p = run.input(left);
+                       run(matmul, m, p, MatmulOptions{.transpose_a = true}, run.output(right));
+                     },
+                     row_major});
+  }
   table.push_back({&linear, "NaN passes the relu",
                    [](Run& run) {
                      const Tensor x = run.given({2, 1}, {std::numeric_limits<float>::quiet_NaN(), 1});
