@@ -6,9 +6,9 @@
 #include "tern/kernels/cpu/column_sums.h"
 #include "tern/kernels/cpu/gemm.h"
 #include "tern/kernels/cpu/map.h"
-#include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/matmul.h"
+#include "tern/kernels/product_steps.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cpu {
@@ -32,14 +32,16 @@ void write_as_f32(Tensor& y, Compute compute) {
   kernels::convert.on(Target::cpu)(buffer, y);
 }
 
+/// The least number of rows of a thread.
+int64_t grain_of_rows(int64_t columns) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns)); }
+
 /// y = y + bias along each row, then max(·, 0) if `relu`. y is [rows, columns].
 void add_bias(const Tensor& bias, bool relu, const Tensor& y) {
   const int64_t columns = y.size(1);
   const float* shift = bias.defined() ? bias.data<float>() : nullptr;
   const float floor = relu ? 0.0f : -std::numeric_limits<float>::infinity();
   float* out = y.data<float>();
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
-  parallel_vectorized(y.size(0), grain, [=](int64_t first, int64_t last) {
+  parallel_vectorized(y.size(0), grain_of_rows(columns), [=](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
@@ -62,9 +64,6 @@ std::vector<float> columns_of(const Tensor& factor) {
     for (int64_t c = 0; c < k; ++c) columns[static_cast<size_t>(c * n + i)] = factor.data<float>()[i * k + c];
   return columns;
 }
-
-/// The least number of rows of a thread.
-int64_t grain_of_rows(int64_t columns) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns)); }
 
 /// y [n, k] = aᵀ b for a [rows, n] and a narrow b [rows, k]: one pass over a. Each thread has some columns of a, so the
 /// sums do not depend on the number of threads.
@@ -128,10 +127,7 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
 
 void add_and_project(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& m, Tensor& p) {
   const int64_t rows = m.size(0), columns = m.size(1), k = q.size(1);
-  if (m.dtype() != DType::f32 || k > kNarrow) {
-    kernels::add.on(Target::cpu)(x, y, m);
-    return matmul(m, q, {}, p);
-  }
+  if (m.dtype() != DType::f32 || k > kNarrow) return kernels::add_then_project<Target::cpu>(x, y, q, m, p);
   const std::vector<float> factor = columns_of(q);
   const float *left = x.data<float>(), *right = y.data<float>(), *of_q = factor.data();
   float *sum = m.data<float>(), *projected = p.data<float>();
@@ -160,10 +156,7 @@ void add_and_project(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& 
 
 void subtract_product(const Tensor& p, const Tensor& q, const Tensor& m, Tensor& y, Tensor& rest) {
   const int64_t rows = m.size(0), columns = m.size(1), k = q.size(1);
-  if (m.dtype() != DType::f32 || k > kNarrow) {
-    matmul(p, q, {.transpose_b = true}, y);
-    return kernels::subtract.on(Target::cpu)(m, y, rest);
-  }
+  if (m.dtype() != DType::f32 || k > kNarrow) return kernels::multiply_then_subtract<Target::cpu>(p, q, m, y, rest);
   const std::vector<float> factor = columns_of(q);
   const float *of_p = p.data<float>(), *of_q = factor.data(), *from = m.data<float>();
   float *product = y.data<float>(), *left = rest.data<float>();

@@ -8,10 +8,10 @@
 #include "tern/core/error.h"
 #include "tern/core/tensor.h"
 #include "tern/kernels/cuda/operands.h"
-#include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/libraries.h"
 #include "tern/kernels/matmul.h"
+#include "tern/kernels/product_steps.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cuda {
@@ -187,17 +187,6 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
            a, b, y);
 }
 
-/// Each step by a kernel of its own.
-void add_and_project(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& m, Tensor& p) {
-  kernels::add.on(Target::cuda)(x, y, m);
-  matmul(m, q, {}, p);
-}
-
-void subtract_product(const Tensor& p, const Tensor& q, const Tensor& m, Tensor& y, Tensor& rest) {
-  matmul(p, q, {.transpose_b = true}, y);
-  kernels::subtract.on(Target::cuda)(m, y, rest);
-}
-
 void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
   check(y.shape() == kernels::linear_output_shape(x.shape(), w.shape()), "linear: output of shape ", y.shape(), " for ",
         x.shape(), " and ", w.shape());
@@ -223,8 +212,8 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
 
 void provide_matmul() {
   kernels::matmul.provide(Target::cuda, matmul);
-  kernels::add_and_project.provide(Target::cuda, add_and_project);
-  kernels::subtract_product.provide(Target::cuda, subtract_product);
+  kernels::add_and_project.provide(Target::cuda, kernels::add_then_project<Target::cuda>);
+  kernels::subtract_product.provide(Target::cuda, kernels::multiply_then_subtract<Target::cuda>);
   kernels::linear.provide(Target::cuda, linear);
   kernels::linear_backward_data.provide(Target::cuda, linear_backward_data);
   kernels::linear_backward_weights.provide(Target::cuda, linear_backward_weights);

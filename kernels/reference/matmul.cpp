@@ -1,7 +1,7 @@
 #include "tern/kernels/matmul.h"
 
 #include "tern/core/visit.h"
-#include "tern/kernels/elementwise.h"
+#include "tern/kernels/product_steps.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::reference {
@@ -27,17 +27,6 @@ void matmul(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& opti
         }
     }
   });
-}
-
-/// Each step by a kernel of its own.
-void add_and_project(const Tensor& x, const Tensor& y, const Tensor& q, Tensor& m, Tensor& p) {
-  kernels::add.on(Target::reference)(x, y, m);
-  matmul(m, q, {}, p);
-}
-
-void subtract_product(const Tensor& p, const Tensor& q, const Tensor& m, Tensor& y, Tensor& rest) {
-  matmul(p, q, {.transpose_b = true}, y);
-  kernels::subtract.on(Target::reference)(m, y, rest);
 }
 
 void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Tensor& y) {
@@ -98,8 +87,8 @@ void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tens
 
 void provide_matmul() {
   kernels::matmul.provide(Target::reference, matmul);
-  kernels::add_and_project.provide(Target::reference, add_and_project);
-  kernels::subtract_product.provide(Target::reference, subtract_product);
+  kernels::add_and_project.provide(Target::reference, kernels::add_then_project<Target::reference>);
+  kernels::subtract_product.provide(Target::reference, kernels::multiply_then_subtract<Target::reference>);
   kernels::linear.provide(Target::reference, linear);
   kernels::linear_backward_data.provide(Target::reference, linear_backward_data);
   kernels::linear_backward_weights.provide(Target::reference, linear_backward_weights);
