@@ -3,6 +3,7 @@
 #include <array>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tern/core/cuda/runtime.h"
@@ -38,12 +39,23 @@ Dnn& dnn_of(Device device) {
 struct Arrays {
   const Tensor &x, &w, &y;
 
+  Tensor workspace_of(int64_t bytes) const {
+    return Tensor::empty({bytes}, {.dtype = DType::u8, .device = x.device()});
+  }
   void run(const GraphPlan& plan, cudnnHandle_t handle) const {
-    const Tensor workspace = Tensor::empty({plan.workspace_bytes()}, {.dtype = DType::u8, .device = x.device()});
+    run(plan, handle, workspace_of(plan.workspace_bytes()));
+  }
+  void run(const GraphPlan& plan, cudnnHandle_t handle, const Tensor& workspace) const {
     const std::array<void*, 3> arrays{x.raw_data(), w.raw_data(), y.raw_data()};
     plan.run(handle, kConvolutionIds, arrays, workspace.raw_data());
   }
 };
+
+int driver_version() {
+  int version = 0;
+  check_cuda(cudaDriverGetVersion(&version), "conv2d");
+  return version;
+}
 
 /// Returns the fastest of the first few engines and remembers it in a file. If runs must be deterministic, returns the
 /// first engine that the heuristics propose. Skips engines that fail here.
@@ -52,23 +64,33 @@ struct Arrays {
 GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   constexpr size_t kCandidates = 8;
   const Device device = arrays.x.device();
-  const cudaStream_t stream = enter(device);
   const auto graph = convolution_graph(problem, {.handle = dnn.handle});
   const std::string key = to_string(problem);
   if (!deterministic) {
-    if (!dnn.engines) dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion()));
+    if (!dnn.engines)
+      dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion(), driver_version()));
     if (const Engine* engine = dnn.engines->find(key)) {
       auto plan = graph.plan(*engine);
-      if (plan && !failure_of(stream, [&] { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
+      if (plan && !failure_of(device, [&] { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
     }
   }
   const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32,
                           .winograd = !problem.direct,
                           .deterministic = deterministic};
   auto plans = graph.plans(rules, kCandidates);
-  const auto run = [&](size_t i) { arrays.run(plans[i], dnn.handle); };
-  if (deterministic) return std::move(plans[first_of(plans.size(), stream, run)]);
-  GraphPlan& fastest = plans[fastest_of(plans.size(), stream, run)];
+  if (deterministic) {
+    const auto run = [&](size_t i) { arrays.run(plans[i], dnn.handle); };
+    return std::move(plans[first_of(plans.size(), device, run)]);
+  }
+  Tensor workspace;
+  std::optional<size_t> owner;  // the plan that the workspace is for
+  GraphPlan& fastest = plans[fastest_of(plans.size(), device, [&](size_t i) {
+    if (std::exchange(owner, i) != i) {
+      workspace = Tensor();
+      workspace = arrays.workspace_of(plans[i].workspace_bytes());
+    }
+    arrays.run(plans[i], dnn.handle, workspace);
+  })];
   dnn.engines->add(key, fastest.engine());
   return std::move(fastest);
 }

@@ -10,7 +10,7 @@
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
-#include "tern/kernels/cuda/moment.h"
+#include "tern/kernels/cuda/stopwatch.h"
 
 namespace tern::cuda {
 namespace {
@@ -26,20 +26,6 @@ bool take(std::string_view& text, int64_t& number) {
   if (status != std::errc{}) return false;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return true;
-}
-
-/// The first `most` candidates that run. This also loads their code.
-std::vector<size_t> runnable(size_t count, size_t most, cudaStream_t stream, const std::function<void(size_t)>& run) {
-  std::vector<size_t> found;
-  std::exception_ptr failure;
-  for (size_t i = 0; i < count && found.size() < most; ++i) {
-    if (auto failed = failure_of(stream, [&] { run(i); }))
-      failure = std::move(failed);
-    else
-      found.push_back(i);
-  }
-  if (found.empty()) std::rethrow_exception(failure);
-  return found;
 }
 
 std::filesystem::path cache_folder() {
@@ -70,7 +56,8 @@ std::optional<Engine> parse_engine(std::string_view text) {
   return engine;
 }
 
-std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& run) {
+std::exception_ptr failure_of(Device device, const std::function<void()>& run) {
+  const cudaStream_t stream = enter(device);
   std::exception_ptr failure;
   try {
     run();
@@ -82,24 +69,35 @@ std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& 
   return failure;
 }
 
-size_t first_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run) {
-  return runnable(count, 1, stream, run).front();
+size_t first_of(size_t count, Device device, const std::function<void(size_t)>& run) {
+  std::exception_ptr failure;
+  for (size_t i = 0; i < count; ++i) {
+    failure = failure_of(device, [&] { run(i); });
+    if (!failure) return i;
+  }
+  std::rethrow_exception(failure);
 }
 
-size_t fastest_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run) {
-  const std::vector<size_t> candidates = runnable(count, count, stream, run);
-  if (candidates.size() == 1) return candidates.front();
-  constexpr int kRounds = 3, kRuns = 4;  // events cannot measure one run of a few microseconds well
-  std::vector<float> shortest(candidates.size(), std::numeric_limits<float>::infinity());
-  Moment begin, end;
-  for (int round = 0; round < kRounds; ++round)
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      begin.record(stream);
-      for (int repetition = 0; repetition < kRuns; ++repetition) run(candidates[i]);
-      end.record(stream);
-      shortest[i] = std::min(shortest[i], end.milliseconds_since(begin));
-    }
-  return candidates[static_cast<size_t>(std::ranges::min_element(shortest) - shortest.begin())];
+size_t fastest_of(size_t count, Device device, const std::function<void(size_t)>& run) {
+  constexpr int kRounds = 3;
+  const auto time_of = [&](size_t i) {
+    Stopwatch stopwatch(device, [&] { run(i); });
+    float shortest = stopwatch.milliseconds();
+    for (int round = 1; round < kRounds; ++round) shortest = std::min(shortest, stopwatch.milliseconds());
+    return shortest;
+  };
+  std::optional<size_t> fastest;
+  float least = std::numeric_limits<float>::infinity();
+  std::exception_ptr failure;
+  for (size_t i = 0; i < count; ++i) {
+    float time = least;
+    auto failed = failure_of(device, [&] { run(i); });  // also loads its code, which cannot be recorded
+    if (!failed) failed = failure_of(device, [&] { time = time_of(i); });
+    if (failed) failure = failed;
+    if (time < least) fastest = i, least = time;
+  }
+  if (!fastest) std::rethrow_exception(failure);
+  return *fastest;
 }
 
 EngineFile::EngineFile(std::filesystem::path path) : path_(std::move(path)) { read(); }
@@ -138,8 +136,9 @@ void EngineFile::write() const {
   }
 }
 
-std::filesystem::path engine_file_path(const std::string& device, size_t cudnn_version) {
-  std::string name = "engines-" + device + "-cudnn-" + std::to_string(cudnn_version) + ".txt";
+std::filesystem::path engine_file_path(const std::string& device, size_t cudnn_version, int driver_version) {
+  std::string name = "engines-" + device + "-cudnn-" + std::to_string(cudnn_version) + "-driver-" +
+                     std::to_string(driver_version) + ".txt";
   std::ranges::replace_if(
       name, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '.'; }, '_');
   return cache_folder() / name;

@@ -28,18 +28,19 @@ std::string to_string(const Engine& engine);
 /// Parses the form that `to_string` writes. Returns nothing for any other text.
 std::optional<Engine> parse_engine(std::string_view text);
 
-/// Calls `run`, which issues work into `stream`, and waits for the work. Returns the Error that `run` throws, or null
-/// if it throws none: an engine may lack memory for its workspace, or may not run on this device. Clears the error on
-/// the device. If the error cannot be cleared, such as an illegal address, throws it.
-std::exception_ptr failure_of(cudaStream_t stream, const std::function<void()>& run);
+/// Calls `run`, which issues work into the stream of `device`, and waits for the work. Returns the Error that `run`
+/// throws, or null if it throws none: an engine may lack memory for its workspace, or may not run on this device.
+/// Clears the error on the device. If the error cannot be cleared, such as an illegal address, throws it.
+std::exception_ptr failure_of(Device device, const std::function<void()>& run);
 
-/// The first of `count` candidates that runs. `run(i)` issues candidate i into `stream`. If no candidate runs, throws
-/// the error of the last one.
-size_t first_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run);
+/// The first of `count` candidates that runs. `run(i)` issues candidate i into the device's stream. If no candidate
+/// runs, throws the error of the last one.
+size_t first_of(size_t count, Device device, const std::function<void(size_t)>& run);
 
-/// The fastest of the candidates that run on the device; the first of them if several are equal. Each runs up to
-/// thirteen times.
-size_t fastest_of(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run);
+/// The candidate that takes the device least time (see Stopwatch), of those that run and can be recorded; the first of
+/// them if several are equal. They are measured one after another: the memory that `run(i)` uses must live until
+/// another candidate runs.
+size_t fastest_of(size_t count, Device device, const std::function<void(size_t)>& run);
 
 /// The engines that timing has chosen, kept in a file that processes share, one line "KEY: engine ..." each. If the
 /// file cannot be read, it counts as empty. If it cannot be written, the engines are timed again in the next run. Used
@@ -61,9 +62,10 @@ class EngineFile {
   std::map<std::string, Engine> engines_;
 };
 
-/// The file for the engines of `device`, one for each version of cuDNN and each kind of device. The folder is
-/// TERN_CACHE, or XDG_CACHE_HOME/tern, or ~/.cache/tern, the first of these whose variable is set. If none is set, it
-/// is the current folder. "NVIDIA H200" and 91900 give "engines-NVIDIA_H200-cudnn-91900.txt".
-std::filesystem::path engine_file_path(const std::string& device, size_t cudnn_version);
+/// The file for the engines of `device`, one for each kind of device, each version of cuDNN and each version of CUDA
+/// that the driver gives (cudaDriverGetVersion). The folder is TERN_CACHE, or XDG_CACHE_HOME/tern, or ~/.cache/tern,
+/// the first of these whose variable is set. If none is set, it is the current folder. "NVIDIA H200", 91900 and 13000
+/// give "engines-NVIDIA_H200-cudnn-91900-driver-13000.txt".
+std::filesystem::path engine_file_path(const std::string& device, size_t cudnn_version, int driver_version);
 
 }  // namespace tern::cuda

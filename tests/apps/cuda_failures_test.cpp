@@ -72,7 +72,7 @@ TEST_F(EmulatedCudaFailures, EachIsASentence) {
         "; configure it with -DCMAKE_CUDA_ARCHITECTURES=90"}},
       {{"TERN_EMULATED_LACK", "nothing"},
        {"--device", "cuda:12"},
-       {"device cuda:12: this machine has 8 devices, counted from cuda:0"}},
+       {"device cuda:12: this machine has 12 devices, counted from cuda:0"}},
       {{"TERN_EMULATED_MEMORY", "3000000"},
        {"--device", "cuda", "--hidden", "4096"},
        {"device cuda:0: out of memory: ", " bytes were asked for (last operation: ", " are in use, ",

@@ -51,6 +51,8 @@ class DeviceAccess {
 struct Graph;
 /// Does `work` at once. If this thread captures a graph, `work` runs with every launch of the graph instead.
 void issue(std::function<void()> work);
+/// Whether this thread captures a graph.
+bool captures();
 
 template <class T>
 T shuffle(T value, int lane) {
@@ -85,6 +87,11 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
 }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+/// Each call is far later than the one before.
+inline long long clock64() {
+  static std::atomic<long long> clock = 0;
+  return clock += 1'000'000'000;
+}
 
 enum cudaError_t {
   cudaSuccess = 0,

@@ -131,7 +131,8 @@ struct DnnEngine {
   int64_t index = 0;
   Fate fate = Fate::works;
   int64_t workspace_bytes = 0;
-  float milliseconds = 1;
+  float milliseconds = 1;         ///< of the device
+  float launch_milliseconds = 0;  ///< while the host issues it: a device without other work waits so long
   std::vector<cudnnBackendNumericalNote_t> notes = {};
   int runs = 0;
 };

@@ -146,6 +146,8 @@ bool lacks(const char* what) {
   return lack != nullptr && std::strcmp(lack, what) == 0;
 }
 
+bool captures() { return captured != nullptr; }
+
 void issue(std::function<void()> work) {
   if (captured) return captured->work.push_back(std::move(work));
   const DeviceAccess access;
@@ -184,7 +186,7 @@ const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
 const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
 cudaError_t cudaGetDeviceCount(int* count) {
   if (emulation::lacks("device")) return cudaErrorNoDevice;
-  *count = 8;
+  *count = 12;
   return cudaSuccess;
 }
 namespace {

@@ -48,9 +48,9 @@ TEST(CudnnEngineFile, IsDoneWithoutWhereItCannotBeWritten) {
   ASSERT_NE(file.find("a"), nullptr) << "it holds for this process";
 }
 
-TEST(CudnnEngineFile, StandsInTheCacheByDeviceAndVersion) {
+TEST(CudnnEngineFile, StandsInTheCacheByDeviceAndVersions) {
   setenv("TERN_CACHE", "/cache", 1);
-  EXPECT_EQ(engine_file_path("NVIDIA H200", 91900), "/cache/engines-NVIDIA_H200-cudnn-91900.txt");
+  EXPECT_EQ(engine_file_path("NVIDIA H200", 91900, 13000), "/cache/engines-NVIDIA_H200-cudnn-91900-driver-13000.txt");
   unsetenv("TERN_CACHE");
 }
 

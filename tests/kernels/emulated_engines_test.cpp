@@ -71,6 +71,15 @@ TEST_F(CudaEngines, TheFastestOfThoseThatRunIsTaken) {
   EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 0, 1, 0}));
 }
 
+TEST_F(CudaEngines, TheTimeOfTheDeviceCountsAndNotThatOfTheHost) {
+  emulation::dnn_engines() = {{.index = 10, .milliseconds = 2, .launch_milliseconds = 1},
+                              {.index = 11, .milliseconds = 1, .launch_milliseconds = 10}};
+  const Device device = new_device();
+  convolve(device);
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 1}))
+      << "many small kernels, which a recorded step launches at once";
+}
+
 TEST_F(CudaEngines, TheFirstThatRunsIsTakenIfRunsHaveToBeAlike) {
   emulation::dnn_engines() = {{.index = 10, .fate = fails},
                               {.index = 11, .workspace_bytes = kHuge},

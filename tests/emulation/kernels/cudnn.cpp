@@ -278,7 +278,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
     array.memory = pointers.at(std::ranges::find(ids, array.id) - ids.begin());
     if (reinterpret_cast<uintptr_t>(array.memory) % array.alignment != 0) return CUDNN_STATUS_BAD_PARAM;
   }
-  emulation::issue([convolution, milliseconds = engine.milliseconds] {
+  const float waits = emulation::captures() ? 0 : engine.launch_milliseconds;
+  emulation::issue([convolution, milliseconds = waits + engine.milliseconds] {
     convolution.run();
     emulation::device_milliseconds = emulation::device_milliseconds + milliseconds;
   });
