@@ -23,6 +23,9 @@ class PlainCopies final : public Upload {
   void copy(void* target, const void* source, size_t bytes) override {
     if (bytes != 0) std::memcpy(target, source, bytes);
   }
+  void copy(void* target, std::shared_ptr<const void> source, size_t bytes) override {
+    copy(target, source.get(), bytes);
+  }
   void follow() override {}
   void join() override {}
 };
@@ -40,6 +43,9 @@ class CpuMemory final : public CachingBackend {
   void synchronize() override {}
   std::string name() const override { return "CPU"; }
   std::unique_ptr<Upload> make_upload() override { return std::make_unique<PlainCopies>(); }
+  std::shared_ptr<void> host_memory(size_t bytes) override {
+    return {allocate(bytes), [this, bytes](void* memory) { deallocate(memory, bytes); }};
+  }
 
  private:
   void* take(size_t bytes) override { return std::aligned_alloc(kAlignment, bytes); }

@@ -42,6 +42,9 @@ class Upload {
   virtual void follow() = 0;
   /// Begins a copy of `bytes` bytes to the device. The caller may change `source` on return.
   virtual void copy(void* target, const void* source, size_t bytes) = 0;
+  /// The same from memory that DeviceBackend::host_memory gave: the device reads it without the CPU's help. Keeps
+  /// `source` until the copy has ended. Nobody may change it until then.
+  virtual void copy(void* target, std::shared_ptr<const void> source, size_t bytes) = 0;
   /// Kernels that are issued after this call wait for every copy that began before it.
   virtual void join() = 0;
 };
@@ -61,6 +64,9 @@ class DeviceBackend {
   /// Waits until all work that was queued on the device has ended.
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Upload> make_upload() = 0;
+  /// At least `bytes` bytes of CPU memory that an Upload reads fastest, aligned to 64 bytes. The contents are
+  /// undefined. When the last owner lets go of it, it waits for the next call.
+  virtual std::shared_ptr<void> host_memory(size_t bytes) = 0;
   virtual MemoryStatistics statistics() const = 0;
   /// The system's name of the device, for example "NVIDIA H200".
   virtual std::string name() const = 0;

@@ -56,29 +56,37 @@ class ImageCollator final : public Collator {
       : dataset_(dataset),
         transform_(options.transform),
         seed_(options.seed),
-        images_(options.images),
+        form_(options.images),
+        device_(options.device),
         input_(dataset.spec()),
         output_(transform_.output(input_)) {}
 
   LoadedBatch allocate(int64_t n) const override {
     NamedTensors tensors = {{"label", Tensor::empty({n}, {.dtype = DType::i64})}};
     const Tensor indices = Tensor::empty({n}, {.dtype = DType::i64});
-    if (images_)
+    if (form_ == ImageForm::transformed)
       tensors.emplace("image", Tensor::empty({n, output_.channels, output_.height, output_.width},
                                              {.format = MemoryFormat::channels_last}));
-    return {Batch(indices, std::move(tensors)), std::vector<Augmentation>(static_cast<size_t>(n))};
+    LoadedBatch batch{Batch(indices, std::move(tensors)), std::vector<Augmentation>(static_cast<size_t>(n))};
+    if (form_ == ImageForm::pixels)
+      batch.pixels = device_backend(device_).host_memory(static_cast<size_t>(n * input_.numel()));
+    return batch;
   }
 
   void fill(std::span<const int64_t> indices, int64_t epoch, LoadedBatch& batch) const override {
     std::ranges::copy(indices, batch.indices().data<int64_t>());
     const auto labels = batch["label"].span<int64_t>();
-    const auto images = images_ ? batch["image"].span<float>() : std::span<float>();
-    const auto image_size = static_cast<size_t>(output_.numel());
-    std::vector<uint8_t> pixels(static_cast<size_t>(input_.numel()));
+    const bool transforms = form_ == ImageForm::transformed;
+    const auto images = transforms ? batch["image"].span<float>() : std::span<float>();
+    const auto image_size = static_cast<size_t>(output_.numel()), pixel_size = static_cast<size_t>(input_.numel());
+    std::vector<uint8_t> own(batch.pixels ? 0 : pixel_size);
     for (size_t i = 0; i < indices.size(); ++i) {
+      const std::span pixels(batch.pixels ? static_cast<uint8_t*>(batch.pixels.get()) + i * pixel_size : own.data(),
+                             pixel_size);
       labels[i] = dataset_.read(indices[i], pixels);
       batch.augmentations[i] = transform_.draw(input_, seed_, epoch, indices[i]);
-      if (images_) transform_.apply(input_, batch.augmentations[i], pixels, images.subspan(i * image_size, image_size));
+      if (transforms)
+        transform_.apply(input_, batch.augmentations[i], pixels, images.subspan(i * image_size, image_size));
     }
   }
 
@@ -86,7 +94,8 @@ class ImageCollator final : public Collator {
   const ImageDataset& dataset_;
   Transform transform_;
   uint64_t seed_;
-  bool images_;
+  ImageForm form_;
+  Device device_;
   ImageSpec input_, output_;
 };
 

@@ -42,21 +42,29 @@ struct Sampler {
 /// The length of each sample of `data`, for Sampler::lengths.
 std::shared_ptr<const std::vector<int64_t>> lengths_of(const Dataset& data);
 
+/// What batches of pictures have.
+enum class ImageForm : uint8_t {
+  transformed,  ///< "image": floats, for the network
+  pixels,       ///< LoadedBatch::pixels: bytes, a quarter as many; the device transforms them
+  none,         ///< no images: the device holds the whole data set
+};
+
 struct LoaderOptions {
   int64_t batch_size = 64;
-  bool drop_last = true;     ///< skip a smaller last batch (training); false: keep it (evaluation)
-  int threads = 1;           ///< threads that prepare batches ahead; 0: `next` prepares them
-  uint64_t seed = 1;         ///< seed of the augmentation
-  std::string name = {};     ///< of the data set, for messages; empty: Dataset::name()
-  Transform transform = {};  ///< for an ImageDataset only
-  /// For an ImageDataset only. false: batches without "image", if the device holds the whole data set.
-  bool images = true;
+  bool drop_last = true;                      ///< skip a smaller last batch (training); false: keep it (evaluation)
+  int threads = 1;                            ///< threads that prepare batches ahead; 0: `next` prepares them
+  uint64_t seed = 1;                          ///< seed of the augmentation
+  std::string name = {};                      ///< of the data set, for messages; empty: Dataset::name()
+  Transform transform = {};                   ///< for an ImageDataset only
+  ImageForm images = ImageForm::transformed;  ///< for an ImageDataset only
+  Device device = {};                         ///< that the pixels are copied to
 };
 
 /// What a loader returns: a batch on the CPU and, of an ImageDataset, the random choices for each image. A device that
 /// applies them to the raw pixels itself gets the same values as "image".
 struct LoadedBatch : Batch {
   std::vector<Augmentation> augmentations = {};
+  std::shared_ptr<void> pixels = {};  ///< u8 [N, H, W, C], if the options ask for them; see DeviceBackend::host_memory
 };
 
 /// The position of the next batch that a loader returns.

@@ -2,7 +2,10 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/device.h"
@@ -57,15 +60,55 @@ class CudaUpload final : public Upload {
   void copy(void* target, const void* source, size_t bytes) override {
     staging_.copy_in(target, source, bytes, copies_);
   }
+  void copy(void* target, std::shared_ptr<const void> source, size_t bytes) override {
+    check_cuda(cudaMemcpyAsync(target, source.get(), bytes, cudaMemcpyHostToDevice, copies_), "copy");
+    Source& kept = sources_[std::exchange(turn_, 1 - turn_)];
+    kept.copied.synchronize();
+    kept.memory = std::move(source);
+    kept.copied.record(copies_);
+  }
   void join() override {
     copied_.record(copies_);
     copied_.hold(kernels_);
   }
 
  private:
+  /// What the last copies without a stage read.
+  struct Source {
+    std::shared_ptr<const void> memory;
+    Event copied;
+  };
+
   cudaStream_t kernels_, copies_ = nullptr;
   Event issued_, copied_;
   Staging staging_;
+  Source sources_[2];
+  size_t turn_ = 0;
+};
+
+/// Pinned CPU memory: the device reads it by itself. Keeps freed blocks for later requests of the same size, because
+/// the system takes milliseconds to pin one. Thread-safe.
+class PinnedMemory {
+ public:
+  std::shared_ptr<void> take(size_t bytes) {
+    void* memory = take_free(bytes);
+    if (memory == nullptr) check_cuda(cudaMallocHost(&memory, std::max<size_t>(bytes, 1)), "pinned memory");
+    return {memory, [this, bytes](void* block) { give_back(block, bytes); }};
+  }
+
+ private:
+  void* take_free(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = free_.find(bytes);
+    return found == free_.end() ? nullptr : free_.extract(found).mapped();
+  }
+  void give_back(void* block, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    free_.emplace(bytes, block);
+  }
+
+  std::mutex mutex_;
+  std::multimap<size_t, void*> free_;
 };
 
 class CudaDevice final : public CachingBackend {
@@ -106,6 +149,10 @@ class CudaDevice final : public CachingBackend {
   void synchronize() override { check_cuda(cudaStreamSynchronize(enter()), "synchronize"); }
 
   std::unique_ptr<Upload> make_upload() override { return std::make_unique<CudaUpload>(enter()); }
+  std::shared_ptr<void> host_memory(size_t bytes) override {
+    enter();
+    return pinned_.take(bytes);
+  }
 
   std::string name() const override {
     cudaDeviceProp properties;
@@ -145,6 +192,7 @@ class CudaDevice final : public CachingBackend {
   cudaStream_t stream_ = nullptr;
   std::mutex staging_mutex_;
   std::unique_ptr<Staging> staging_;
+  PinnedMemory pinned_;
 };
 
 /// The number of CUDA devices. Throws InputError with the reason if CUDA finds none.

@@ -122,10 +122,10 @@ __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const u
                                  const double* draws, float* images) {
   __shared__ Affine maps[kChannels];
   __shared__ int64_t values[kChannels], squares[kChannels];  // used by the first thread: registers cannot be indexed
-  const int64_t n = blockIdx.x;
+  const int64_t n = blockIdx.x, row = rows != nullptr ? rows[n] : n;
   const int count = plan.out_height * plan.out_width * plan.channels;
   const double* draw = draws + n * kernels::kImageDraws;
-  const Crop crop = crop_of(plan, pixels + rows[n] * plan.height * plan.width * plan.channels, draw);
+  const Crop crop = crop_of(plan, pixels + row * plan.height * plan.width * plan.channels, draw);
   const bool sums_matter = plan.standardize || draw[4] != 1;
   for (int c = 0; c < plan.channels; ++c) {
     int64_t sum = 0, square_sum = 0;
@@ -167,8 +167,9 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
             pixels.size(1) == channels && channels <= kMostImageChannels,
         "transform_images: ", pixels.shape(), " ", pixels.format(), " to ", images.shape(), " ", images.format(),
         ", expected channels_last and at most ", kMostImageChannels, " channels");
-  check(rows.shape() == Shape{n} && draws.shape() == Shape{n, kImageDraws}, "transform_images: rows ", rows.shape(),
-        " and draws ", draws.shape(), " for ", images.shape());
+  check((rows.defined() ? rows.shape() == Shape{n} : pixels.size(0) == n) && draws.shape() == Shape{n, kImageDraws},
+        "transform_images: pixels ", pixels.shape(), ", rows ", rows.shape(), " and draws ", draws.shape(), " for ",
+        images.shape());
   cuda::ImagePlan plan{.height = static_cast<int>(pixels.size(2)),
                        .width = static_cast<int>(pixels.size(3)),
                        .out_height = static_cast<int>(images.size(2)),
@@ -189,8 +190,8 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
   }
   cuda::launch("transform_images", images.device(), {.blocks = dim3(static_cast<unsigned>(n))}, cuda::transform_kernel,
                plan, static_cast<const uint8_t*>(pixels.data<uint8_t>()),
-               static_cast<const int64_t*>(rows.data<int64_t>()), static_cast<const double*>(draws.data<double>()),
-               images.data<float>());
+               static_cast<const int64_t*>(rows.defined() ? rows.data<int64_t>() : nullptr),
+               static_cast<const double*>(draws.data<double>()), images.data<float>());
 }
 
 }  // namespace tern::kernels

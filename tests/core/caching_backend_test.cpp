@@ -17,6 +17,7 @@ class CountedMemory final : public CachingBackend {
   void fill_zero(void*, size_t) override {}
   void synchronize() override {}
   std::unique_ptr<Upload> make_upload() override { return nullptr; }
+  std::shared_ptr<void> host_memory(size_t) override { return nullptr; }
   std::string name() const override { return "counted"; }
 
  private:

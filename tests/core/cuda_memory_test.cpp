@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <memory>
 #include <numeric>
+#include <set>
 
 #include "tern/core/tensor.h"
 #include "tests/support/cuda.h"
@@ -72,6 +75,28 @@ TEST_F(CudaMemory, UploadsBesideKernelsArriveBeforeThoseIssuedAfterJoin) {
     upload->join();
     EXPECT_EQ(target.to_vector<float>(), expected) << round;
   }
+}
+
+TEST_F(CudaMemory, UploadsReadHostMemoryAndKeepItUntilTheyEnd) {
+  DeviceBackend& device = device_backend(kCuda);
+  const auto upload = device.make_upload();
+  const int64_t count = 1'000'000;
+  const size_t bytes = count * sizeof(float);
+  Tensor target = Tensor::zeros({count}, {.device = kCuda});
+  std::set<const void*> used;
+  for (int round = 0; round < 8; ++round) {
+    std::shared_ptr<void> source = device.host_memory(bytes);
+    used.insert(source.get());
+    auto expected = count_up(count);
+    expected.front() = static_cast<float>(round);
+    std::memcpy(source.get(), expected.data(), bytes);
+    const std::weak_ptr<void> kept = source;
+    upload->copy(target.raw_data(), std::move(source), bytes);
+    EXPECT_FALSE(kept.expired());
+    upload->join();
+    EXPECT_EQ(target.to_vector<float>(), expected) << round;
+  }
+  EXPECT_LE(used.size(), 3u) << "blocks are used again";
 }
 
 TEST_F(CudaMemory, SaysHowMuchIsMissing) {

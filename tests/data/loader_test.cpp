@@ -93,7 +93,7 @@ TEST(DataLoader, GivesLabelsAndChoicesWithoutImages) {
   for (const int threads : {0, 2}) {
     LoaderOptions settings = options(threads);
     DataLoader whole(data, kShuffled, settings);
-    settings.images = false;
+    settings.images = ImageForm::none;
     DataLoader without(data, kShuffled, settings);
     const auto expected = rest_of_epoch(whole), found = rest_of_epoch(without);
     ASSERT_EQ(found.size(), expected.size());
@@ -102,6 +102,28 @@ TEST(DataLoader, GivesLabelsAndChoicesWithoutImages) {
       EXPECT_EQ(found[i]["label"].to_vector<int64_t>(), expected[i]["label"].to_vector<int64_t>());
       EXPECT_EQ(found[i].indices().to_vector<int64_t>(), expected[i].indices().to_vector<int64_t>());
       EXPECT_EQ(found[i].augmentations, expected[i].augmentations);
+    }
+  }
+}
+
+TEST(DataLoader, GivesPixelsAndTheChoicesForThem) {
+  const Counting data;
+  for (const int threads : {0, 2}) {
+    LoaderOptions settings = options(threads, false);
+    settings.images = ImageForm::pixels;
+    DataLoader loader(data, kShuffled, settings);
+    const auto size = static_cast<size_t>(data.spec().numel());
+    std::vector<uint8_t> expected(size);
+    for (const LoadedBatch& batch : rest_of_epoch(loader)) {
+      EXPECT_FALSE(batch.has("image"));
+      ASSERT_TRUE(batch.pixels);
+      for (size_t i = 0; i < static_cast<size_t>(batch.size()); ++i) {
+        const int64_t index = batch.indices().data<int64_t>()[i];
+        data.read(index, expected);
+        const std::span found(static_cast<const uint8_t*>(batch.pixels.get()) + i * size, size);
+        EXPECT_TRUE(std::ranges::equal(found, expected)) << index;
+        EXPECT_EQ(batch.augmentations[i], settings.transform.draw(data.spec(), settings.seed, 0, index));
+      }
     }
   }
 }

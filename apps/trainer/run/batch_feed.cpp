@@ -5,33 +5,34 @@
 
 namespace tern::trainer {
 
-std::unique_ptr<ResidentSet> ResidentSet::make(const Dataset& data, const Transform& transform, Device device) {
+std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device) {
   constexpr int64_t kMostBytes = int64_t{512} << 20;
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
-  const bool fits = images && device.type == DeviceType::cuda &&
-                    images->spec().channels <= kernels::kMostImageChannels &&
-                    images->size() * images->spec().numel() <= kMostBytes;
-  return fits ? std::make_unique<ResidentSet>(*images, transform, device) : nullptr;
+  if (!images || device.type != DeviceType::cuda || images->spec().channels > kernels::kMostImageChannels)
+    return nullptr;
+  const bool is_small = images->size() * images->spec().numel() <= kMostBytes;
+  return std::make_unique<DeviceImages>(*images, transform, device, is_small);
 }
 
-ResidentSet::ResidentSet(const ImageDataset& data, const Transform& transform, Device device)
-    : output_(transform.output(data.spec())),
+DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident)
+    : input_(data.spec()),
+      output_(transform.output(input_)),
       map_{.pad = transform.pad,
            .reflect_pad = transform.reflect_pad,
            .standardize = transform.standardize,
            .mean = transform.mean,
            .deviation = transform.deviation,
            .cutout = transform.cutout} {
-  const ImageSpec spec = data.spec();
-  const auto size = static_cast<size_t>(spec.numel());
-  const Tensor pixels = Tensor::empty({data.size(), spec.channels, spec.height, spec.width},
-                                      {.dtype = DType::u8, .format = MemoryFormat::channels_last});
+  if (!resident) return;
+  const auto size = static_cast<size_t>(input_.numel());
+  const Tensor pixels =
+      Tensor::empty(pixels_shape(data.size()), {.dtype = DType::u8, .format = MemoryFormat::channels_last});
   for (int64_t i = 0; i < data.size(); ++i)
     data.read(i, pixels.span<uint8_t>().subspan(static_cast<size_t>(i) * size, size));
-  pixels_ = pixels.to(device);
+  resident_ = pixels.to(device);
 }
 
-Tensor ResidentSet::draws(const std::vector<Augmentation>& augmentations) {
+Tensor DeviceImages::draws(const std::vector<Augmentation>& augmentations) {
   const Tensor draws = Tensor::empty({std::ssize(augmentations), kernels::kImageDraws}, {.dtype = DType::f64});
   double* to = draws.data<double>();
   for (const auto& [top, left, flip, brightness, contrast, saturation, height, width, cut_top, cut_left] :
@@ -42,11 +43,11 @@ Tensor ResidentSet::draws(const std::vector<Augmentation>& augmentations) {
   return draws;
 }
 
-BatchFeed::BatchFeed(DataLoader& loader, Device device, DType precision, const ResidentSet* set)
+BatchFeed::BatchFeed(DataLoader& loader, Device device, DType precision, const DeviceImages* images)
     : loader_(loader),
       device_(device),
       precision_(precision),
-      set_(set),
+      images_(images),
       upload_(device.type == DeviceType::cpu ? nullptr : device_backend(device).make_upload()) {}
 
 BatchFeed::~BatchFeed() { reset(); }
@@ -65,7 +66,7 @@ std::optional<DeviceBatch> BatchFeed::next() {
     upload_->join();
     // All kernels that read the other buffers, of the batch before, are already issued.
     upload_->follow();
-    if (set_) set_->make_images(ahead_->indices(), draws_ahead_, images_ahead_);
+    if (images_) images_->make(ahead_->indices(), pixels_ahead_, draws_ahead_, images_ahead_);
   }
   return std::exchange(ahead_, std::nullopt);
 }
@@ -81,10 +82,14 @@ void BatchFeed::fetch() {
   Buffers& to = buffers_[std::exchange(turn_, 1 - turn_)];
   NamedTensors fields;
   for (const auto& [name, tensor] : batch->tensors()) fields.emplace(name, bring(to.fields[name], tensor));
-  if (set_) {
-    draws_ahead_ = bring(to.draws, ResidentSet::draws(batch->augmentations));
-    images_ahead_ =
-        room(to.fields["image"], set_->images_shape(batch->size()), {.format = MemoryFormat::channels_last});
+  if (images_) {
+    constexpr MemoryFormat kFormat = MemoryFormat::channels_last;
+    draws_ahead_ = bring(to.draws, DeviceImages::draws(batch->augmentations));
+    if (batch->pixels) {
+      pixels_ahead_ = room(to.pixels, images_->pixels_shape(batch->size()), {.dtype = DType::u8, .format = kFormat});
+      upload_->copy(pixels_ahead_.raw_data(), std::move(batch->pixels), pixels_ahead_.bytes());
+    }
+    images_ahead_ = room(to.fields["image"], images_->images_shape(batch->size()), {.format = kFormat});
     fields.emplace("image", images_ahead_);
   }
   ahead_.emplace(Batch(bring(to.indices, batch->indices()), std::move(fields)), *batch, precision_, loader_.name());

@@ -15,38 +15,44 @@
 
 namespace tern::trainer {
 
-/// All pixels of a data set as bytes on a CUDA device. Makes a loader's images from them on the device, with the same
-/// bits, so that no batch has to be copied there. Immutable.
-class ResidentSet {
+/// Makes a loader's images on a CUDA device, with the same bits, from pixels as bytes. The pixels of a small data set
+/// are all on the device, so that no batch has to be copied there. Those of a large one come batch by batch. Immutable.
+class DeviceImages {
  public:
-  /// Null unless `data` has pictures, `device` supports it, and `data` is small enough to fit beside a model: up to 512
+  /// Null unless `data` has pictures and `device` supports it. A data set is small if it fits beside a model: up to 512
   /// MiB.
-  static std::unique_ptr<ResidentSet> make(const Dataset& data, const Transform& transform, Device device);
+  static std::unique_ptr<DeviceImages> make(const Dataset& data, const Transform& transform, Device device);
 
-  ResidentSet(const ImageDataset& data, const Transform& transform, Device device);
+  /// `resident`: all pixels are on the device.
+  DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident);
 
-  /// The shape [n, C, h, w] of n images.
+  /// What the loader's batches must have.
+  ImageForm needed() const { return resident_.defined() ? ImageForm::none : ImageForm::pixels; }
+  /// The shape [n, C, H, W] of n examples, and [n, C, h, w] of their images.
+  Shape pixels_shape(int64_t n) const { return {n, input_.channels, input_.height, input_.width}; }
   Shape images_shape(int64_t n) const { return {n, output_.channels, output_.height, output_.width}; }
-  /// The random choices of a batch in the format of `make_images`, on the CPU.
+  /// The random choices of a batch in the format of `make`, on the CPU.
   static Tensor draws(const std::vector<Augmentation>& augmentations);
-  /// Writes the `images` of the examples `indices`, i64 [n]. All tensors are on the device.
-  void make_images(const Tensor& indices, const Tensor& draws, Tensor& images) const {
-    kernels::transform_images(pixels_, indices, draws, map_, images);
+  /// Writes the `images` of a batch: of the examples `indices`, i64 [n], or of its `pixels` if they are needed. All
+  /// tensors are on the device.
+  void make(const Tensor& indices, const Tensor& pixels, const Tensor& draws, Tensor& images) const {
+    const bool is_resident = resident_.defined();
+    kernels::transform_images(is_resident ? resident_ : pixels, is_resident ? indices : Tensor(), draws, map_, images);
   }
 
  private:
-  ImageSpec output_;
+  ImageSpec input_, output_;
   kernels::ImageMap map_;
-  Tensor pixels_;
+  Tensor resident_;  ///< u8 [N, C, H, W], or undefined
 };
 
 /// Copies a loader's batches to the compute device. Copies the next batch while kernels work on the present one. The
 /// loader's owner starts the loader, and the loader must outlive this. One thread.
 class BatchFeed {
  public:
-  /// `precision` is the dtype of activations; see DeviceBatch::input. If `set` is given, "image" is made from it, and
-  /// the loader gives none. `set` must outlive this.
-  BatchFeed(DataLoader& loader, Device device, DType precision, const ResidentSet* set = nullptr);
+  /// `precision` is the dtype of activations; see DeviceBatch::input. If `images` is given, it makes "image", and the
+  /// loader gives what it needs. `images` must outlive this.
+  BatchFeed(DataLoader& loader, Device device, DType precision, const DeviceImages* images = nullptr);
   ~BatchFeed();
 
   /// The loader's next batch on the device; nullopt at the end of the epoch. The batch is valid until the second call
@@ -68,17 +74,17 @@ class BatchFeed {
 
   struct Buffers {
     NamedTensors fields;
-    Tensor indices, draws;
+    Tensor indices, draws, pixels;
   };
   DataLoader& loader_;
   Device device_;
   DType precision_;
-  const ResidentSet* set_;
+  const DeviceImages* images_;
   std::unique_ptr<Upload> upload_;  ///< null on the CPU
   std::array<Buffers, 2> buffers_;
   size_t turn_ = 0;
   std::optional<DeviceBatch> ahead_;
-  Tensor draws_ahead_, images_ahead_;
+  Tensor draws_ahead_, pixels_ahead_, images_ahead_;
 };
 
 }  // namespace tern::trainer

@@ -245,7 +245,7 @@ void group_by_length(const Dataset& data, int64_t batch_size, Sampler& sampler) 
 }  // namespace
 
 std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const Dataset& data, const Team& team,
-                                                 bool with_images) {
+                                                 ImageForm images) {
   const int64_t samples = samples_per_rank(s, team.size());
   const int64_t share = data.size() / team.size();
   check_input(samples <= share, s.local_batch_size ? "--local-batch-size" : "--batch-size", ": found ",
@@ -262,7 +262,8 @@ std::unique_ptr<DataLoader> make_training_loader(const TrainSettings& s, const D
                                                     .seed = seed,
                                                     .name = s.data + ", training",
                                                     .transform = transform_for(s, data),
-                                                    .images = with_images});
+                                                    .images = images,
+                                                    .device = parse_device(s.device)});
 }
 
 std::unique_ptr<DataLoader> make_calibration_loader(const TrainSettings& s, const Dataset& data, const Team& team) {

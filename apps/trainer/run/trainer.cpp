@@ -80,9 +80,9 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   fill(application);
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
-  set_ = ResidentSet::make(training, transform_for(settings, training), device);
-  loader_ = make_training_loader(settings, training, team_, set_ == nullptr);
-  feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), set_.get());
+  images_ = DeviceImages::make(training, transform_for(settings, training), device);
+  loader_ = make_training_loader(settings, training, team_, images_ ? images_->needed() : ImageForm::transformed);
+  feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), images_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, cuts_ ? Team(nullptr) : team_);
   if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training, team_);

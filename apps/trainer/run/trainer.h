@@ -108,7 +108,7 @@ class Trainer {
   std::string name_;
   RankResources resources_;
   Team team_;
-  std::unique_ptr<ResidentSet> set_;  ///< the training images, if the device holds them
+  std::unique_ptr<DeviceImages> images_;  ///< null if the loader makes the training images
   std::unique_ptr<DataLoader> loader_, test_loader_;
   std::unique_ptr<BatchFeed> feed_;                 ///< feeds from loader_
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null if nothing is calibrated

@@ -66,5 +66,40 @@ TEST(CudaBatchFeed, ABatchHoldsWhenTheNextIsDropped) {
   EXPECT_EQ((*third)["label"].to_vector<int64_t>(), std::vector<int64_t>{2});
 }
 
+TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kDevice{DeviceType::cuda, 0};
+  const ImageSpec spec{.channels = 3, .height = 9, .width = 8, .classes = 5};
+  std::vector<uint8_t> pixels(static_cast<size_t>(10 * spec.numel())), labels(10);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * i + i / 7);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 5);
+  const MemoryDataset data(spec, pixels, labels);
+  const Transform transform{.pad = 1, .crop_height = 7, .random_crop = true, .random_flip = true, .contrast_high = 2};
+  const Sampler sampler{.size = data.size(), .shuffle = true};
+  for (const bool resident : {true, false}) {
+    const DeviceImages images(data, transform, kDevice, resident);
+    EXPECT_EQ(images.needed(), resident ? ImageForm::none : ImageForm::pixels);
+    LoaderOptions options{.batch_size = 4, .drop_last = false, .threads = 2, .transform = transform};
+    DataLoader plain(data, sampler, options);
+    options.images = images.needed();
+    options.device = kDevice;
+    DataLoader loader(data, sampler, options);
+    BatchFeed feed(loader, kDevice, DType::f32, &images);
+    for (const int64_t epoch : {0, 1}) {
+      plain.start({.epoch = epoch});
+      loader.start({.epoch = epoch});
+      while (const auto expected = plain.next()) {
+        const auto found = feed.next();
+        ASSERT_TRUE(found);
+        feed.prefetch();
+        EXPECT_EQ((*found)["label"].to_vector<int64_t>(), (*expected)["label"].to_vector<int64_t>());
+        EXPECT_EQ((*found)["image"].shape(), (*expected)["image"].shape());
+        EXPECT_EQ((*found)["image"].to_vector<float>(), (*expected)["image"].to_vector<float>());
+      }
+      EXPECT_FALSE(feed.next());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tern
