@@ -13,6 +13,9 @@ struct MatmulOptions {
   bool transpose_b = false;
 };
 
+/// What divides the sum of an element over messages: their number, or the number of those that hold it.
+enum class MeanOver : uint8_t { messages, senders };
+
 /// Height and width. A single number sets both.
 struct Extent2 {
   int64_t h = 1, w = 1;

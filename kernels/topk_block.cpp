@@ -21,6 +21,23 @@ void check_gradient(const char* operation, const Tensor& g) {
         g.format(), ", expected f32, row_major");
 }
 
+/// Reads fields of bits that follow each other, the highest bit of each first.
+class FieldReader {
+ public:
+  FieldReader(const uint8_t* bytes, int64_t first) : next_(bytes + first / 8) { read(static_cast<int>(first % 8)); }
+  /// `count` is at most 24.
+  uint32_t read(int count) {
+    for (; count_ < count; count_ += 8) waiting_ = waiting_ << 8 | *next_++;
+    count_ -= count;
+    return static_cast<uint32_t>(waiting_ >> count_) & ((1u << count) - 1);
+  }
+
+ private:
+  const uint8_t* next_;
+  uint64_t waiting_ = 0;  // its lowest `count_` bits are not read yet
+  int count_ = 0;
+};
+
 /// The table that a code begins with, if its values are coded.
 ValueTable table_of(const TopKBlockLayout& layout, const uint8_t* code) {
   ValueTable table;
@@ -82,26 +99,37 @@ void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code) {
   if (layout.coded_values) check_rest(layout.values_at(), layout.bytes(), 2 * layout.kept(), "values");
 }
 
-void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y) {
+void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y,
+                    float* senders) {
   const char* const operation = "topk_block_decode_add";
   const ValueTable table = table_of(layout, code);
   const BlockGrid& grid = layout.grid;
-  const int64_t elements = grid.elements(block), kept = layout.kept(block);
+  const int64_t elements = grid.elements(block), kept = layout.kept(block), number = layout.kept_before(block);
+  const int width = layout.place_bits(block);
   float* const begin = y + grid.at(block, 0);
-  const auto width = static_cast<uint32_t>(grid.width(block));
+  const uint8_t* const floats = code + layout.values_at() + 4 * number;
+  FieldReader places(code + layout.places_at(), layout.places_begin(block));
+  FieldReader value_codes(code + layout.values_at(), layout.coded_values ? 2 * number : 0);
+  RisingPlaces rising(grid, block);
   constexpr int64_t kSome = 64;
   int64_t last = -1, at[kSome];
   float values[kSome];
   for (int64_t first = 0; first < kept; first += kSome) {
     const int64_t count = std::min(kSome, kept - first);
     for (int64_t i = 0; i < count; ++i) {
-      const auto [place, value] = kept_element(layout, code, table, block, first + i);
+      const int64_t place = places.read(width);
+      float value = 0;
+      if (layout.coded_values)
+        value = table.value(value_codes.read(2));
+      else
+        std::memcpy(&value, floats + 4 * (first + i), sizeof value);
       check(place > last && place < elements, operation, ": block ", block, " of a message keeps element ", place,
             " after ", last, ", expected rising ones below ", elements);
       check(magnitude_bits(value) < kInfinityBits, operation, ": a message holds a value that is not finite");
-      at[i] = place / width * grid.columns + place % width;
+      at[i] = rising.at(place);
       values[i] = factor * value;
       last = place;
+      if (senders != nullptr) senders[place] += value != 0 ? 1.0f : 0.0f;
     }
     // Additions of their own, because many of them can then wait for memory at the same time.
     for (int64_t i = 0; i < count; ++i) begin[at[i]] += values[i];

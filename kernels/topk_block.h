@@ -5,6 +5,7 @@
 
 #include "tern/kernels/blocks.h"
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/options.h"
 
 // Gradients of which each block keeps only the elements of largest magnitude; of equal magnitudes, the first ones
 // (SparseLoCo, arXiv 2508.15706; DeMo, arXiv 2411.19870). The code of a tensor is the table of the values if they are
@@ -79,6 +80,12 @@ inline constinit Kernel<void(const Tensor& g, const TopKBlockOptions&, Tensor& c
 inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, const TopKBlockOptions&, float factor,
                              Tensor& sum)>
     topk_block_decode_add{"topk_block_decode_add"};
+
+/// mean [f32, row-major] = the sum of the messages, as `topk_block_decode_add` adds them to zeros, times 1 / messages.
+/// Over the senders, an element is divided by the number of messages that decode it to a number other than 0. It is 0
+/// if there is none.
+inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, const TopKBlockOptions&, MeanOver, Tensor& mean)>
+    topk_block_mean{"topk_block_mean"};
 
 /// These throw an error that names the operation if the arguments do not fit each other.
 void check_topk_block_encode(const Tensor& g, const TopKBlockLayout& layout, const Tensor& codes, const Tensor& broken);

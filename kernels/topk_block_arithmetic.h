@@ -112,10 +112,27 @@ constexpr KeptElement kept_element(const TopKBlockLayout& layout, const uint8_t*
   return {place, std::bit_cast<float>(bits)};
 }
 
+/// Finds the elements of a block that have rising places, without a division for each.
+class RisingPlaces {
+ public:
+  RisingPlaces(const BlockGrid& grid, int64_t block) : width_(grid.width(block)), gap_(grid.columns - width_) {}
+  /// How far the element lies behind the block's first one. `place` is not below that of the previous call.
+  int64_t at(int64_t place) {
+    for (; place >= row_end_; row_end_ += width_) skipped_ += gap_;
+    return place + skipped_;
+  }
+
+ private:
+  int64_t width_, gap_;  // of a row, and between two rows
+  int64_t row_end_ = width_, skipped_ = 0;
+};
+
 /// Checks what no block of a code holds: the table, and the bits that fill the last bytes of places and values. Throws
 /// if they are wrong.
 void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code);
-/// y += factor · one block of a code, on the CPU. Throws if the block is wrong.
-void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y);
+/// y += factor · one block of a code, on the CPU. If `senders` is not null, it has a number for each element of the
+/// block, to which 1 is added if the element is not 0. Throws if the block is wrong.
+void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y,
+                    float* senders = nullptr);
 
 }  // namespace tern::kernels

@@ -61,6 +61,24 @@ void GradientCodec::load_state(const StateDict& state) {
               " tensors of it");
 }
 
+Tensor difference(const Tensor& gradient, const Tensor& minus) {
+  Tensor result = Tensor::empty_like(gradient);
+  kernels::subtract(gradient, minus, result);
+  return result;
+}
+
+FusedGradients differences(FusedGradients message, std::span<const Tensor> minus) {
+  for (size_t i = 0; i < message.size(); ++i)
+    if (minus[i].defined()) message[i].gradient = difference(message[i].gradient, minus[i]);
+  return message;
+}
+
+Tensor MessageCodec::encode_difference(const FusedGradients& message, std::span<const Tensor> minus) {
+  return encode(differences(message, minus), {});
+}
+
+std::vector<Tensor> MessageCodec::means(const Tensor&, kernels::MeanOver, const FusedGradients&) const { return {}; }
+
 void MessageCodec::subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const {
   std::vector<Tensor> decoded;
   for (const Tensor& tensor : from) decoded.push_back(Tensor::zeros(tensor.shape(), tensor.options()));

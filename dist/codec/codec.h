@@ -10,6 +10,7 @@
 #include "tern/core/random.h"
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
+#include "tern/kernels/options.h"
 
 namespace tern {
 
@@ -50,6 +51,10 @@ struct TaggedGradient {
 /// Gradients that travel as one message, all on one device. Each tensor keeps its own scalers, tables and random
 /// numbers.
 using FusedGradients = std::vector<TaggedGradient>;
+/// gradient - minus, a new tensor.
+Tensor difference(const Tensor& gradient, const Tensor& minus);
+/// The message in which gradient i is `difference(gradient i, minus[i])`, if minus[i] is defined.
+FusedGradients differences(FusedGradients message, std::span<const Tensor> minus);
 
 class FeedbackCodec;
 class MessageCodec;
@@ -157,6 +162,9 @@ class MessageCodec {
   /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
   /// scalers. Can change the codec's residuals.
   virtual Tensor encode(const FusedGradients& message, const Tensor& shared) = 0;
+  /// Encodes gradient i - minus[i], if minus[i] is defined. Unless a codec overrides it, this computes the differences
+  /// first.
+  virtual Tensor encode_difference(const FusedGradients& message, std::span<const Tensor> minus);
   /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
   /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a message is not valid,
   /// for example if a scaler is negative or not finite; some elements of the sums may have changed then. Other devices
@@ -165,6 +173,10 @@ class MessageCodec {
   /// from[i] -= gradient i of `message`, u8 [bytes]: what the message leaves out of `from`. Unless a codec overrides
   /// it, this decodes the message into new tensors.
   virtual void subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const;
+  /// The mean of each of the gradients `like` over `messages`: new tensors, with the bits of `decode_add` to zeros. An
+  /// element of the mean over the senders is 0 if nobody sent it. Returns nothing if the codec has no way of its own to
+  /// the means.
+  virtual std::vector<Tensor> means(const Tensor& messages, kernels::MeanOver over, const FusedGradients& like) const;
 };
 
 /// A codec without scalers that is written as a MessageCodec. The message of one gradient is a whole message with

@@ -37,34 +37,22 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   }
   Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    FusedGradients whole;
-    std::vector<Tensor> residuals;  // the same memory
-    for (const auto& [tag, gradient] : message) {
-      residuals.push_back(corrected(tag, gradient));
-      whole.push_back({tag, residuals.back()});
-    }
-    const Tensor bytes = inner_->messages()->encode(whole, shared);
-    inner_->messages()->subtract(bytes, shared, residuals);
-    for (size_t i = 0; i < whole.size(); ++i)
-      if (residuals[i].numel() != 0) keep(whole[i].tag, std::move(residuals[i]));
-    return bytes;
+    return encode_whole(message, std::vector<Tensor>(message.size()), shared);
+  }
+  Tensor encode_difference(const FusedGradients& message, std::span<const Tensor> minus) override {
+    return encode_whole(message, minus, {});
   }
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
     inner_->messages()->decode_add(messages, shared, sums);
+  }
+  std::vector<Tensor> means(const Tensor& messages, kernels::MeanOver over, const FusedGradients& like) const override {
+    return inner_->messages()->means(messages, over, like);
   }
 
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }
   Tensor corrected(const GradientTag& tag, const Tensor& gradient) const override {
-    const auto residual = residuals_.find(tag.name);
-    if (residual == residuals_.end()) return gradient.clone();
-    const Tensor& found = residual->second;
-    check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
-                "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
-                ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
-    Tensor whole = Tensor::empty_like(gradient);
-    kernels::add_residual(gradient, found.to(gradient.device()), decay_, whole);
-    return whole;
+    return corrected(tag, gradient, {});
   }
   void keep(const GradientTag& tag, Tensor residual) override { residuals_[tag.name] = std::move(residual); }
   std::unique_ptr<GradientCodec> fresh() const override {
@@ -104,6 +92,33 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   }
 
  private:
+  Tensor encode_whole(const FusedGradients& message, std::span<const Tensor> minus, const Tensor& shared) {
+    FusedGradients whole;
+    std::vector<Tensor> residuals;  // the same memory
+    for (size_t i = 0; i < message.size(); ++i) {
+      const auto& [tag, gradient] = message[i];
+      residuals.push_back(corrected(tag, gradient, minus[i]));
+      whole.push_back({tag, residuals.back()});
+    }
+    const Tensor bytes = inner_->messages()->encode(whole, shared);
+    inner_->messages()->subtract(bytes, shared, residuals);
+    for (size_t i = 0; i < whole.size(); ++i)
+      if (residuals[i].numel() != 0) keep(whole[i].tag, std::move(residuals[i]));
+    return bytes;
+  }
+  /// gradient - minus + the residual, as `corrected`. `minus` may be undefined.
+  Tensor corrected(const GradientTag& tag, const Tensor& gradient, const Tensor& minus) const {
+    const auto residual = residuals_.find(tag.name);
+    if (residual == residuals_.end()) return minus.defined() ? difference(gradient, minus) : gradient.clone();
+    const Tensor& found = residual->second;
+    check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
+                "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
+                ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
+    Tensor whole = Tensor::empty_like(gradient);
+    kernels::add_residual(gradient, minus, found.to(gradient.device()), decay_, whole);
+    return whole;
+  }
+
   std::string prefix_;
   std::shared_ptr<GradientCodec> inner_;  // keeps nothing, so that copies share it
   double decay_;                          // of the residual from step to step

@@ -103,6 +103,13 @@ class BlockTopK final : public WholeMessageCodec {
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     add_scaled(messages, 1, sums);
   }
+  std::vector<Tensor> means(const Tensor& messages, kernels::MeanOver over, const FusedGradients& like) const override {
+    std::vector<Tensor> means;
+    for (const auto& [tag, gradient] : like) means.push_back(Tensor::empty_like(gradient));
+    each_code(messages, means,
+              [&](int64_t at, Tensor& mean) { kernels::topk_block_mean(messages, at, options_, over, mean); });
+    return means;
+  }
   /// Only the elements that the message holds change.
   void subtract(const Tensor& message, const Tensor& /*shared*/, std::span<const Tensor> from) const override {
     add_scaled(message.reshape({1, message.numel()}), -1, from);
@@ -110,12 +117,18 @@ class BlockTopK final : public WholeMessageCodec {
 
  private:
   void add_scaled(const Tensor& messages, float factor, std::span<const Tensor> sums) const {
+    each_code(messages, sums,
+              [&](int64_t at, Tensor& sum) { kernels::topk_block_decode_add(messages, at, options_, factor, sum); });
+  }
+  /// Calls decode(at, tensor) for each tensor. Its code begins at byte `at` of each message.
+  template <class Decode>
+  void each_code(const Tensor& messages, std::span<const Tensor> tensors, Decode decode) const {
     int64_t bytes = 0, at = 0;
-    for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
+    for (const Tensor& tensor : tensors) bytes += most_bytes(tensor.shape());
     check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
-    for (Tensor sum : sums) {
-      kernels::topk_block_decode_add(messages, at, options_, factor, sum);
-      at += most_bytes(sum.shape());
+    for (Tensor tensor : tensors) {
+      decode(at, tensor);
+      at += most_bytes(tensor.shape());
     }
   }
   [[noreturn]] void refuse(const TaggedGradient& tensor) const {

@@ -15,20 +15,33 @@ class AllGather : public CodedExchange {
   MeansToCome begin(FusedGradients message) override {
     const bool shares = codec_.scaled() != nullptr && codec_.scaled()->sharing() == ScalerSharing::on;
     const Encoded mine = encode(message, shares);
+    return gather(std::move(message), mine);
+  }
+  MeansToCome begin_difference(FusedGradients message, std::vector<Tensor> minus) override {
+    if (codec_.messages() == nullptr || codec_.scaled() != nullptr)
+      return CodedExchange::begin_difference(std::move(message), std::move(minus));
+    const Encoded mine = encode_difference(message, minus);
+    return gather(std::move(message), mine);
+  }
+  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
+  virtual kernels::MeanOver over() const { return kernels::MeanOver::messages; }
+  /// The means of the messages of all ranks, whose bytes `all` holds, if the codec has no way of its own to them.
+  virtual std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const {
+    FlatTensors sums = FlatTensors::zeros(message);
+    decode_add_everyones(message, mine, all, sums);
+    return means(std::move(sums), communicator_.size());
+  }
+
+ private:
+  MeansToCome gather(FusedGradients message, const Encoded& mine) {
     Tensor all = Tensor::empty({mine.total}, mine.bytes.options());
     const Work work = communicator_.all_gather(mine.bytes, all, mine.counts);
     return [this, message = std::move(message), mine, all, work] {
       wait(work);
       const Stopwatch decoding(times_.decode);
-      return means_of(message, mine, all);
+      auto means = means_by_codec(message, mine, all, over());
+      return means.empty() ? means_of(message, mine, all) : means;
     };
-  }
-  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
-  /// The means of the messages of all ranks, whose bytes `all` holds.
-  virtual std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const {
-    FlatTensors sums = FlatTensors::zeros(message);
-    decode_add_everyones(message, mine, all, sums);
-    return means(std::move(sums), communicator_.size());
   }
 };
 
@@ -39,6 +52,7 @@ class AllGatherSent final : public AllGather {
   using AllGather::AllGather;
 
  private:
+  kernels::MeanOver over() const override { return kernels::MeanOver::senders; }
   std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const override {
     FlatTensors sums = FlatTensors::zeros(message);
     FlatTensors one = FlatTensors::zeros(message);

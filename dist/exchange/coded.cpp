@@ -37,14 +37,20 @@ FlatTensors own_scalers(GradientCodec& codec, const FusedGradients& message) {
   return scalers;
 }
 
-/// sums += the rows of `messages`, by MessageCodec. Errors name the codec and the tensors.
-void decode_messages(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
-                     const Tensor& messages, FlatTensors& sums) {
+/// Calls decode(), by MessageCodec. Errors name the codec and the tensors.
+template <class Decode>
+auto decoded(const GradientCodec& codec, const FusedGradients& message, Decode decode) {
   try {
-    codec.messages()->decode_add(messages, scalers.whole, sums.parts);
+    return decode();
   } catch (const Error& error) {
     fail({"codec ", codec.spec(), ", tensor '", tag_of(message).name, "': ", error.what()});
   }
+}
+
+/// sums += the rows of `messages`.
+void decode_messages(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
+                     const Tensor& messages, FlatTensors& sums) {
+  decoded(codec, message, [&] { codec.messages()->decode_add(messages, scalers.whole, sums.parts); });
 }
 
 }  // namespace
@@ -57,9 +63,14 @@ GradientTag tag_of(const FusedGradients& message) {
 
 FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
 
-FlatTensors FlatTensors::copy(const FusedGradients& message) {
+FlatTensors FlatTensors::copy(const FusedGradients& message, std::span<const Tensor> minus) {
   FlatTensors copies = flat(message, Tensor::empty);
-  for (size_t i = 0; i < message.size(); ++i) copies.parts[i].copy_from(message[i].gradient);
+  for (size_t i = 0; i < message.size(); ++i) {
+    if (i < minus.size() && minus[i].defined())
+      kernels::subtract(message[i].gradient, minus[i], copies.parts[i]);
+    else
+      copies.parts[i].copy_from(message[i].gradient);
+  }
   return copies;
 }
 
@@ -141,6 +152,13 @@ std::vector<CodedMessage> CodedExchange::Encoded::split(const Tensor& all) const
   return parts;
 }
 
+std::vector<Tensor> CodedExchange::means_by_codec(const FusedGradients& message, const Encoded& encoded,
+                                                  const Tensor& all, kernels::MeanOver over) const {
+  if (codec_.messages() == nullptr) return {};
+  const Tensor rows = all.reshape({communicator_.size(), encoded.counts.front()});
+  return decoded(codec_, message, [&] { return codec_.messages()->means(rows, over, message); });
+}
+
 void CodedExchange::decode_add_everyones(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
                                          FlatTensors& sums) const {
   if (codec_.messages() != nullptr)
@@ -150,15 +168,25 @@ void CodedExchange::decode_add_everyones(const FusedGradients& message, const En
 }
 
 CodedExchange::Encoded CodedExchange::encode(const FusedGradients& message, bool share_scalers) {
-  Encoded encoded;
-  if (share_scalers) encoded.scalers = shared_scalers(codec_, message, communicator_, times_);
-  {
+  FlatTensors scalers;
+  if (share_scalers) scalers = shared_scalers(codec_, message, communicator_, times_);
+  const CodedMessage coded = [&] {
     const Stopwatch encoding(times_.encode);
-    const CodedMessage coded = encode_all(codec_, message, encoded.scalers);
-    encoded.bytes = coded.bytes;
-    encoded.lengths.push_back(coded.lengths);
-  }
-  encoded.lengths = lengths_of_all(encoded.lengths.front());
+    return encode_all(codec_, message, scalers);
+  }();
+  return counted(coded, std::move(scalers));
+}
+
+CodedExchange::Encoded CodedExchange::encode_difference(const FusedGradients& message, std::span<const Tensor> minus) {
+  const Tensor bytes = [&] {
+    const Stopwatch encoding(times_.encode);
+    return codec_.messages()->encode_difference(message, minus);
+  }();
+  return counted({bytes, {bytes.numel()}}, {});
+}
+
+CodedExchange::Encoded CodedExchange::counted(const CodedMessage& coded, FlatTensors scalers) {
+  Encoded encoded = {std::move(scalers), coded.bytes, lengths_of_all(coded.lengths), {}};
   for (const auto& of_rank : encoded.lengths)
     encoded.counts.push_back(std::accumulate(of_rank.begin(), of_rank.end(), int64_t{0}));
   encoded.total = std::accumulate(encoded.counts.begin(), encoded.counts.end(), int64_t{0});

@@ -12,7 +12,8 @@ struct FlatTensors {
   std::vector<Tensor> parts;  ///< views of `whole`
 
   static FlatTensors zeros(const FusedGradients& message);
-  static FlatTensors copy(const FusedGradients& message);
+  /// Tensor i is gradient i - minus[i], if minus[i] is defined. An empty `minus` has none.
+  static FlatTensors copy(const FusedGradients& message, std::span<const Tensor> minus = {});
 };
 
 /// Turns sums over `ranks` ranks into means, in place.
@@ -68,14 +69,20 @@ class CodedExchange : public Exchange {
     /// Splits `all`, which holds the bytes of all ranks in rank order, into the messages of the ranks.
     std::vector<CodedMessage> split(const Tensor& all) const;
   };
+  /// The means of the messages of all ranks, by MessageCodec::means. `all` holds their bytes in rank order.
+  std::vector<Tensor> means_by_codec(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
+                                     kernels::MeanOver over) const;
   /// sums += the messages of all ranks. `all` holds their bytes in rank order.
   void decode_add_everyones(const FusedGradients& message, const Encoded& encoded, const Tensor& all,
                             FlatTensors& sums) const;
   /// Encodes this rank's message. If the codec's size is not fixed, ranks send each other their lengths, on the
   /// overhead account.
   Encoded encode(const FusedGradients& message, bool share_scalers);
+  /// The same for gradient i - minus[i], if minus[i] is defined. Only for codecs of whole messages without scalers.
+  Encoded encode_difference(const FusedGradients& message, std::span<const Tensor> minus);
 
  private:
+  Encoded counted(const CodedMessage& coded, FlatTensors scalers);
   std::vector<std::vector<int64_t>> lengths_of_all(const std::vector<int64_t>& lengths);
 };
 

@@ -55,6 +55,20 @@ MeansToCome Exchange::start(FusedGradients message) {
   return begin(std::move(message));
 }
 
+MeansToCome Exchange::start(FusedGradients message, std::vector<Tensor> minus) {
+  if (runs_on_devices()) return begin_difference(std::move(message), std::move(minus));
+  return start(computed(std::move(message), minus));
+}
+
+MeansToCome Exchange::begin_difference(FusedGradients message, std::vector<Tensor> minus) {
+  return begin(computed(std::move(message), minus));
+}
+
+FusedGradients Exchange::computed(FusedGradients message, std::span<const Tensor> minus) {
+  const Stopwatch encoding(times_.encode);
+  return differences(std::move(message), minus);
+}
+
 void Exchange::load_state(const StateDict& state) {
   check_input(state.size() == 0, "exchange: found state of '", state.size() == 0 ? "" : state.begin()->first,
               "', expected none, because the exchange keeps nothing");

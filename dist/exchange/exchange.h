@@ -45,6 +45,9 @@ class Exchange {
   /// exchange and codec can run on the gradients' device, they do; otherwise the gradients are copied to the CPU.
   /// Throws the codec's errors and PeerErrors.
   MeansToCome start(FusedGradients message);
+  /// The same for gradients that nobody has computed yet: gradient i - minus[i], if minus[i] is defined. These two
+  /// tensors may change as soon as the call returns.
+  MeansToCome start(FusedGradients message, std::vector<Tensor> minus);
   /// What the exchange keeps from step to step, by tensor; empty if it keeps nothing. Each rank has its own. Save it,
   /// and load it into an equal exchange. Throws InputError that says what does not fit.
   virtual StateDict state() const { return {}; }
@@ -55,6 +58,8 @@ class Exchange {
  protected:
   /// Does the work of `start`. The gradients are on the CPU unless `runs_on_devices`.
   virtual MeansToCome begin(FusedGradients message) = 0;
+  /// Does the work of the second `start`. Unless an exchange overrides it, this computes the differences first.
+  virtual MeansToCome begin_difference(FusedGradients message, std::vector<Tensor> minus);
   virtual bool runs_on_devices() const { return false; }
   /// Calls work.wait() and adds its time to `times`.
   void wait(const Work& work);
@@ -62,6 +67,9 @@ class Exchange {
   GradientCodec& codec_;
   Communicator& communicator_;
   ExchangeTimes times_;
+
+ private:
+  FusedGradients computed(FusedGradients message, std::span<const Tensor> minus);
 };
 
 /// Throws InputError if no exchange has the name of this spec, NAME or NAME:PARAMETER=VALUE,..., if a parameter is

@@ -11,8 +11,9 @@ class FloatRing final : public Exchange {
   using Exchange::Exchange;
 
  protected:
-  MeansToCome begin(FusedGradients message) override {
-    FlatTensors sums = copy(message);
+  MeansToCome begin(FusedGradients message) override { return begin_difference(std::move(message), {}); }
+  MeansToCome begin_difference(FusedGradients message, std::vector<Tensor> minus) override {
+    FlatTensors sums = copy(message, minus);
     return [this, sums, work = communicator_.all_reduce(sums.whole)] {
       wait(work);
       const Stopwatch decoding(times_.decode);
@@ -22,9 +23,9 @@ class FloatRing final : public Exchange {
   bool runs_on_devices() const override { return true; }
 
  private:
-  FlatTensors copy(const FusedGradients& message) {
+  FlatTensors copy(const FusedGradients& message, std::span<const Tensor> minus) {
     const Stopwatch encoding(times_.encode);
-    return FlatTensors::copy(message);
+    return FlatTensors::copy(message, minus);
   }
 };
 

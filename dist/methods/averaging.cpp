@@ -96,6 +96,13 @@ void Averaging::begin(int64_t step) {
   step_ = step;
   next_message_ = 0;
   given_.assign(tensors_.size(), {});
+  minus_.assign(tensors_.size(), {});
+}
+
+void Averaging::give_difference(size_t i, const Tensor& tensor, const Tensor& minus) {
+  if (tensor.format() != MemoryFormat::row_major) return give(i, difference(tensor, minus));
+  minus_.at(i) = minus;
+  give(i, tensor);
 }
 
 void Averaging::give(size_t i, const Tensor& tensor) {
@@ -116,6 +123,7 @@ bool Averaging::is_complete(const FusedMessage& message) const {
 
 void Averaging::start(const FusedMessage& message) {
   FusedGradients gradients;
+  std::vector<Tensor> minus;
   for (const size_t i : message.members) {
     const RandomKey key = {.seed = seed_,
                            .purpose = Purpose::codec,
@@ -123,10 +131,11 @@ void Averaging::start(const FusedMessage& message) {
                            .step = static_cast<uint32_t>(step_),
                            .tensor = static_cast<uint32_t>(i)};
     gradients.push_back({{tensors_[i].name, key}, given_[i]});
+    minus.push_back(minus_[i]);
   }
-  auto run = [this, &message, gradients = std::move(gradients)] {
+  auto run = [this, &message, gradients = std::move(gradients), minus = std::move(minus)] {
     Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
-    MeansToCome means = exchange.start(gradients);
+    MeansToCome means = exchange.start(gradients, minus);
     if (!stale_) finish_started();
     started_.push_back([this, &message, means = std::move(means)] { keep(message, means()); });
   };
@@ -167,6 +176,7 @@ std::vector<Tensor> Averaging::finish() {
     finish_started();
   }
   given_.clear();
+  minus_.clear();
   return std::exchange(means_, std::vector<Tensor>(tensors_.size()));
 }
 

@@ -70,6 +70,9 @@ class Averaging {
   /// Gives this rank's tensor i, f32. Give each tensor once per round, in any order, and do not change it before
   /// `finish`. All tensors are on one device.
   void give(size_t i, const Tensor& tensor);
+  /// Gives tensor - minus. Some exchanges read both, and never write the difference. Without `overlap`, both may change
+  /// as soon as all tensors are given.
+  void give_difference(size_t i, const Tensor& tensor, const Tensor& minus);
   /// Returns the means of all tensors, in their order and shapes, on the tensors' device or on the CPU. Throws Error if
   /// a tensor was not given.
   std::vector<Tensor> finish();
@@ -99,7 +102,7 @@ class Averaging {
   std::vector<FusedMessage> messages_;
   size_t next_message_ = 0;
   int64_t step_ = 0;
-  std::vector<Tensor> given_, means_;
+  std::vector<Tensor> given_, minus_, means_;
   bool stale_;
   std::deque<std::function<void()>> started_;  // each finishes a message under way
   std::vector<Work> works_;

@@ -4,7 +4,6 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/methods/replicas.h"
-#include "tern/kernels/elementwise.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/update.h"
 
@@ -125,11 +124,7 @@ void LocalSgd::send(Fragment& fragment) {
   averaging.begin(step_);
   const std::vector<Tensor> own = values(fragment);
   for (size_t i = fragment.size(); i < own.size(); ++i) averaging.give(i, own[i]);
-  for (size_t i = 0; i < fragment.size(); ++i) {
-    Tensor change = Tensor::empty_like(own[i]);
-    kernels::subtract(fragment.base[i], own[i], change);
-    averaging.give(i, change);
-  }
+  for (size_t i = 0; i < fragment.size(); ++i) averaging.give_difference(i, fragment.base[i], own[i]);
   fragment.under_way = true;
 }
 
@@ -141,12 +136,12 @@ void LocalSgd::take_turn(Fragment& fragment) {
   settle(fragment);
   const std::vector<Tensor> means = std::exchange(fragment.means, {});
   fragment.under_way = false;
-  update_base(fragment, std::span(means).first(fragment.size()));
 
   const double mix = options_.streaming.mix;
   const std::vector<Tensor> shared = values(fragment);
   const std::vector<Tensor> own = mix > 0 ? clones_of(shared) : std::vector<Tensor>();
-  for (size_t i = 0; i < shared.size(); ++i) shared[i].copy_from(i < fragment.size() ? fragment.base[i] : means[i]);
+  update_base(fragment, std::span(means).first(fragment.size()), std::span(shared).first(fragment.size()));
+  for (size_t i = fragment.size(); i < shared.size(); ++i) shared[i].copy_from(means[i]);
   const auto first = own_.parameters().begin();
   const std::vector<NamedParameter> compared(first + static_cast<std::ptrdiff_t>(fragment.begin),
                                              first + static_cast<std::ptrdiff_t>(fragment.end));
@@ -159,17 +154,19 @@ void LocalSgd::take_turn(Fragment& fragment) {
   kernels::average_update(mixed, number_on(shared.front().device(), 1 - mix));
 }
 
-void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes) {
+void LocalSgd::update_base(Fragment& fragment, std::span<const Tensor> changes, std::span<const Tensor> parameters) {
   const bool has_momentum = options_.outer.momentum > 0;
   if (has_momentum && fragment.velocity.empty()) fragment.velocity = zeros_like(fragment.base);
   std::vector<kernels::ParameterUpdate> updates;
   for (size_t i = 0; i < changes.size(); ++i) {
     const Tensor change = laid_out_as(fragment.base[i], changes[i]);
-    updates.push_back({fragment.base[i], change, has_momentum ? fragment.velocity[i] : Tensor(), {}});
+    updates.push_back(
+        {fragment.base[i], change, has_momentum ? fragment.velocity[i] : Tensor(), {}, {}, parameters[i]});
   }
   kernels::sgd_update(updates, {.lr = number_on(fragment.base.front().device(), options_.outer.lr),
                                 .momentum = options_.outer.momentum,
                                 .nesterov = has_momentum});
+  for (const Tensor& parameter : parameters) parameter.mark_written();
 }
 
 void LocalSgd::consolidate() {

@@ -98,7 +98,8 @@ class LocalSgd final : public DistributedOptimizer {
   void send(Fragment& fragment);
   void settle(Fragment& fragment);
   void take_turn(Fragment& fragment);
-  void update_base(Fragment& fragment, std::span<const Tensor> changes);
+  /// Takes the outer step with these mean changes, and copies the new θ to the model's parameters.
+  void update_base(Fragment& fragment, std::span<const Tensor> changes, std::span<const Tensor> parameters);
 
   /// The fragment's parameters, and the buffers if it averages them. They share storage with the model.
   std::vector<Tensor> values(const Fragment& fragment) const;

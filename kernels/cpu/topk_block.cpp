@@ -40,6 +40,13 @@ class FieldWriter {
   int count_ = 0;
 };
 
+/// How far the next block begins behind this one, to prefetch its rows; 0 if there is no need. The processor cannot
+/// guess the place of a tile's next row.
+int64_t prefetch_ahead(const BlockGrid& grid, int64_t block) {
+  return grid.tile_rows > 1 && block + 1 < grid.count() ? grid.at(block + 1, 0) - grid.at(block, 0) : 0;
+}
+constexpr int64_t kPrefetched = 64 / sizeof(float);
+
 /// Finds the largest elements of blocks, one block after another.
 class LargestOfBlock {
  public:
@@ -56,19 +63,18 @@ class LargestOfBlock {
     for (size_t word = 0; word < masks_.size(); ++word)
       for (uint32_t left = masks_[word]; left != 0; left &= left - 1)
         places_.push_back(static_cast<uint32_t>(word * simd::kGroup) + static_cast<uint32_t>(std::countr_zero(left)));
-    keep_largest(places_, magnitudes_, k);
+    keep(k);
     return places_;
   }
 
  private:
-  static constexpr int64_t kSet = 16, kPrefetched = 64 / sizeof(float);
+  static constexpr int64_t kSet = 16;
   static_assert(2 * kSet == simd::kGroup);
 
-  /// Reads the block, and prefetches the next one. The processor cannot guess the place of a tile's next row.
+  /// Reads the block, and prefetches the next one.
   void load(const BlockGrid& grid, const float* g, int64_t block) {
-    const int64_t n = grid.elements(block), width = grid.width(block), columns = grid.columns;
-    const bool prefetches = grid.tile_rows > 1 && block + 1 < grid.count();
-    const int64_t ahead = prefetches ? grid.at(block + 1, 0) - grid.at(block, 0) : 0;
+    const int64_t n = grid.elements(block), width = grid.width(block), columns = grid.columns,
+                  ahead = prefetch_ahead(grid, block);
     const float* const from = g + grid.at(block, 0);
     uint32_t* const to = magnitudes_.data();
     vectorized([=] {
@@ -109,7 +115,45 @@ class LargestOfBlock {
     return reached;
   }
 
-  std::vector<uint32_t> magnitudes_, maxima_, masks_, places_;
+  /// Keeps k of `places_`, those of the largest magnitudes.
+  void keep(int64_t k) {
+    const int64_t n = std::ssize(places_), whole = (n + kSet - 1) / kSet * kSet;
+    candidates_.assign(static_cast<size_t>(whole), 0);
+    for (size_t i = 0; i < places_.size(); ++i) candidates_[i] = magnitudes_[places_[i]];
+    uint32_t least = 0;  // a magnitude that the k largest reach, and others only if they equal the k-th
+    int64_t above = 0;
+    const uint32_t* const from = candidates_.data();
+    uint32_t* const to = &least;
+    int64_t* const more = &above;
+    vectorized([=] {
+      const auto count = [=](uint32_t bound) {
+        int32_t reached = 0;
+#pragma omp simd reduction(+ : reached)
+        for (int64_t i = 0; i < whole; ++i)
+          reached += static_cast<int32_t>(from[i]) >= static_cast<int32_t>(bound) ? 1 : 0;
+        return int64_t{reached};
+      };
+      uint32_t found = 0;
+      for (uint32_t bit = 1u << 30; bit != 0; bit >>= 1) {
+        const int64_t reached = count(found | bit);
+        if (reached >= k) found |= bit;
+        if (reached == k) break;
+      }
+      *to = found;
+      *more = count(found + 1);
+    });
+    int64_t equals = k - above;
+    size_t kept = 0;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const bool is_equal = from[i] == least;
+      places_[kept] = places_[i];
+      kept += from[i] > least || (is_equal && equals > 0) ? 1 : 0;
+      equals -= is_equal ? 1 : 0;
+    }
+    places_.resize(kept);
+  }
+
+  std::vector<uint32_t> magnitudes_, maxima_, masks_, places_, candidates_;
 };
 
 /// Writes the places and values of the kept elements of all blocks.
@@ -119,11 +163,11 @@ void choose(const TopKBlockLayout& layout, const float* g, uint32_t* places, flo
     LargestOfBlock largest;
     for (int64_t block = begin; block < end; ++block) {
       const float* const first = g + grid.at(block, 0);
-      const auto width = static_cast<uint32_t>(grid.width(block));
+      RisingPlaces rising(grid, block);
       int64_t next = layout.kept_before(block);
       for (const uint32_t place : largest(grid, g, block, layout.kept(block))) {
         places[next] = place;
-        values[next++] = first[place / width * grid.columns + place % width];
+        values[next++] = first[rising.at(place)];
       }
     }
   });
@@ -164,17 +208,76 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
   codes_of_values.finish();
 }
 
+/// The code of a tensor in each of some messages.
+struct Codes {
+  Codes(const Tensor& messages, int64_t codes_at, const TopKBlockLayout& layout)
+      : first(messages.data<uint8_t>() + codes_at), count(messages.size(0)), step(messages.size(1)) {
+    for (int64_t message = 0; message < count; ++message) check_topk_block_code(layout, (*this)[message]);
+  }
+  const uint8_t* operator[](int64_t message) const { return first + message * step; }
+
+  const uint8_t* first;
+  int64_t count, step;
+};
+
 void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, float factor,
                            Tensor& sum) {
   const TopKBlockLayout layout(sum.shape(), options);
   check_topk_block_decode(messages, codes_at, layout, sum);
-  const uint8_t* const codes = messages.data<uint8_t>() + codes_at;
-  for (int64_t message = 0; message < messages.size(0); ++message)
-    check_topk_block_code(layout, codes + message * messages.size(1));
+  const Codes codes(messages, codes_at, layout);
   parallel_for(0, layout.grid.count(), 8 * kBlocks, [&](int64_t begin, int64_t end) {
-    for (int64_t message = 0; message < messages.size(0); ++message)
+    for (int64_t message = 0; message < codes.count; ++message)
       for (int64_t block = begin; block < end; ++block)
-        topk_block_add(layout, codes + message * messages.size(1), block, factor, sum.data<float>());
+        topk_block_add(layout, codes[message], block, factor, sum.data<float>());
+  });
+}
+
+/// Fills a block with zeros, and prefetches the next one.
+void clear(const BlockGrid& grid, int64_t block, float* y) {
+  const int64_t ahead = prefetch_ahead(grid, block), width = grid.width(block);
+  float* row = y + grid.at(block, 0);
+  for (int64_t r = 0; r < grid.tile_rows; ++r, row += grid.columns) {
+    for (int64_t j = 0; j < width; j += kPrefetched) __builtin_prefetch(row + ahead + j, 1);
+    std::fill_n(row, width, 0.0f);
+  }
+}
+
+/// Divides each element of a block by its number of senders, or multiplies all by `factor` if `senders` is null.
+void divide(const BlockGrid& grid, int64_t block, const float* senders, float factor, float* y) {
+  const int64_t n = grid.elements(block), width = grid.width(block), columns = grid.columns;
+  float* const first = y + grid.at(block, 0);
+  vectorized([=] {
+    for (int64_t i = 0, row = 0; i < n; i += width, row += columns) {
+      float* const to = first + row;
+      if (senders == nullptr) {
+#pragma omp simd
+        for (int64_t j = 0; j < width; ++j) to[j] *= factor;
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < width; ++j) to[j] /= senders[i + j] > 1 ? senders[i + j] : 1;
+      }
+    }
+  });
+}
+
+// A block stays in the cache while all messages are added to it.
+void topk_block_mean(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, MeanOver over,
+                     Tensor& mean) {
+  const TopKBlockLayout layout(mean.shape(), options);
+  check_topk_block_decode(messages, codes_at, layout, mean);
+  const Codes codes(messages, codes_at, layout);
+  const auto factor = static_cast<float>(1.0 / static_cast<double>(codes.count));
+  parallel_for(0, layout.grid.count(), 8 * kBlocks, [&](int64_t begin, int64_t end) {
+    float* const y = mean.data<float>();
+    std::vector<float> senders;
+    for (int64_t block = begin; block < end; ++block) {
+      clear(layout.grid, block, y);
+      if (over == MeanOver::senders) senders.assign(static_cast<size_t>(layout.grid.elements(block)), 0);
+      float* const counts = over == MeanOver::senders ? senders.data() : nullptr;
+      for (int64_t message = 0; message < codes.count; ++message)
+        topk_block_add(layout, codes[message], block, 1, y, counts);
+      divide(layout.grid, block, counts, factor, y);
+    }
   });
 }
 
@@ -183,6 +286,7 @@ void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKB
 void provide_topk_block() {
   kernels::topk_block_encode.provide(Target::cpu, topk_block_encode);
   kernels::topk_block_decode_add.provide(Target::cpu, topk_block_decode_add);
+  kernels::topk_block_mean.provide(Target::cpu, topk_block_mean);
 }
 
 }  // namespace tern::cpu

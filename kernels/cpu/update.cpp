@@ -34,29 +34,36 @@ void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
   });
 }
 
+/// w[i] = next(i), and the same in `copy` if it is not null.
+template <class Next>
+void set_elements(float* w, float* copy, int64_t first, int64_t last, Next next) {
+  if (copy == nullptr)
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) w[i] = next(i);
+    });
+  else
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) copy[i] = w[i] = next(i);
+    });
+}
+
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
   const auto lr = static_cast<float>(number(settings.lr)), momentum = static_cast<float>(settings.momentum),
              decay = static_cast<float>(settings.weight_decay), scale = number_or_1(settings.gradient_scale);
   const bool nesterov = settings.nesterov;
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
-    float* w = update.w.data<float>();
-    const float* g = update.g.data<float>();
-    if (momentum == 0) {
-      vectorized([=] {
-#pragma omp simd
-        for (int64_t i = first; i < last; ++i) w[i] -= lr * (scale * g[i] + decay * w[i]);
-      });
-      return;
-    }
-    float* v = update.first.data<float>();
-    vectorized([=] {
-#pragma omp simd
-      for (int64_t i = first; i < last; ++i) {
-        const float gradient = scale * g[i] + decay * w[i];
-        const float velocity = momentum * v[i] + gradient;
-        v[i] = velocity;
-        w[i] -= lr * (nesterov ? gradient + momentum * velocity : velocity);
-      }
+    float *const w = update.w.data<float>(), *const copy = update.copy.defined() ? update.copy.data<float>() : nullptr;
+    const float* const g = update.g.data<float>();
+    if (momentum == 0)
+      return set_elements(w, copy, first, last, [=](int64_t i) { return w[i] - lr * (scale * g[i] + decay * w[i]); });
+    float* const v = update.first.data<float>();
+    set_elements(w, copy, first, last, [=](int64_t i) {
+      const float gradient = scale * g[i] + decay * w[i];
+      const float velocity = momentum * v[i] + gradient;
+      v[i] = velocity;
+      return w[i] - lr * (nesterov ? gradient + momentum * velocity : velocity);
     });
   });
 }

@@ -4,6 +4,8 @@
 
 #include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/provide.h"
 #include "tern/kernels/topk_block_arithmetic.h"
 
@@ -171,9 +173,10 @@ __global__ void pack_kernel(const __grid_constant__ TopKBlockLayout layout, cons
 }
 
 /// Each CUDA block adds one block of the grid. `codes` is the code in the first message. That of each next message lies
-/// `step` bytes further.
+/// `step` bytes further. If `senders` is not null, it counts the messages in which an element is not 0.
 __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t step,
-                              const __grid_constant__ TopKBlockLayout layout, float factor, float* sum) {
+                              const __grid_constant__ TopKBlockLayout layout, float factor, float* sum,
+                              float* senders) {
   const int64_t block = blockIdx.x, elements = layout.grid.elements(block);
   for (int64_t message = 0; message < messages; ++message, codes += step) {
     ValueTable table;
@@ -184,7 +187,10 @@ __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t st
     }
     for (int64_t i = threadIdx.x; i < layout.kept(block); i += kThreads) {
       const KeptElement kept = kept_element(layout, codes, table, block, i);
-      if (kept.place < elements) sum[layout.grid.at(block, kept.place)] += factor * kept.value;
+      if (kept.place >= elements) continue;
+      const int64_t at = layout.grid.at(block, kept.place);
+      sum[at] += factor * kept.value;
+      if (senders != nullptr && kept.value != 0) senders[at] += 1;
     }
     __syncthreads();
   }
@@ -216,13 +222,31 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
          static_cast<const uint8_t*>(value_codes.data<uint8_t>()), bytes);
 }
 
-void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, float factor,
-                           Tensor& sum) {
+/// sum += factor · each message. `senders` may be undefined; otherwise it is like `sum`.
+void decode_add(const char* operation, const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options,
+                float factor, const Tensor& sum, const Tensor& senders) {
   const TopKBlockLayout layout(sum.shape(), options);
   check_topk_block_decode(messages, codes_at, layout, sum);
-  launch("topk_block_decode_add", sum.device(), grid_of(layout), decode_kernel,
+  launch(operation, sum.device(), grid_of(layout), decode_kernel,
          static_cast<const uint8_t*>(messages.data<uint8_t>() + codes_at), messages.size(0), messages.size(1), layout,
-         factor, sum.data<float>());
+         factor, sum.data<float>(), senders.defined() ? senders.data<float>() : nullptr);
+}
+
+void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, float factor,
+                           Tensor& sum) {
+  decode_add("topk_block_decode_add", messages, codes_at, options, factor, sum, {});
+}
+
+/// Each step by a kernel of its own.
+void topk_block_mean(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, MeanOver over,
+                     Tensor& mean) {
+  const auto count = static_cast<double>(messages.size(0));
+  Tensor senders = over == MeanOver::senders ? Tensor::zeros(mean.shape(), mean.options()) : Tensor();
+  kernels::fill.on(Target::cuda)(mean, 0);
+  decode_add("topk_block_mean", messages, codes_at, options, 1, mean, senders);
+  if (over == MeanOver::messages) return kernels::scale.on(Target::cuda)(mean, 1 / count, mean);
+  kernels::clamp.on(Target::cuda)(senders, {.low = 1, .high = count}, senders);
+  kernels::divide.on(Target::cuda)(mean, senders, mean);
 }
 
 }  // namespace
@@ -230,6 +254,7 @@ void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKB
 void provide_topk_block() {
   kernels::topk_block_encode.provide(Target::cuda, topk_block_encode);
   kernels::topk_block_decode_add.provide(Target::cuda, topk_block_decode_add);
+  kernels::topk_block_mean.provide(Target::cuda, topk_block_mean);
 }
 
 }  // namespace tern::cuda

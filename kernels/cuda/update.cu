@@ -142,13 +142,14 @@ struct Pace {
   __device__ float scale() const { return gradient_scale.value(); }
 };
 
+/// The copy of w takes the place of the second moment.
 struct SgdRule {
   float lr, momentum, decay, scale;
   bool nesterov;
-  __device__ void operator()(float& w, float g, float& velocity, float&) const {
+  __device__ void operator()(float& w, float g, float& velocity, float& copy) const {
     const float gradient = scale * g + decay * w;
     velocity = momentum * velocity + gradient;
-    w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
+    copy = w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
   }
 };
 struct MakeSgd {
@@ -249,7 +250,7 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
   // Leaves arrays that the rule does not use out of the table. Without momentum, the velocity is 0 · 0 + gradient.
   std::vector<ParameterUpdate> used;
   for (const auto& update : updates)
-    used.push_back({update.w, update.g, settings.momentum != 0 ? update.first : Tensor(), {}});
+    used.push_back({update.w, update.g, settings.momentum != 0 ? update.first : Tensor(), update.copy});
   update_all("sgd_update", used,
              MakeSgd{.pace = Pace(settings),
                      .momentum = static_cast<float>(settings.momentum),

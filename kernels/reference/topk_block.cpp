@@ -80,11 +80,37 @@ void topk_block_decode_add(const Tensor& messages, int64_t codes_at, const TopKB
   }
 }
 
+void topk_block_mean(const Tensor& messages, int64_t codes_at, const TopKBlockOptions& options, MeanOver over,
+                     Tensor& mean) {
+  const TopKBlockLayout layout(mean.shape(), options);
+  check_topk_block_decode(messages, codes_at, layout, mean);
+  const auto y = mean.span<float>();
+  std::ranges::fill(y, 0.0f);
+  std::vector<float> senders;
+  for (int64_t block = 0; block < layout.grid.count(); ++block) {
+    const int64_t elements = layout.grid.elements(block);
+    senders.assign(static_cast<size_t>(elements), 0);
+    for (int64_t message = 0; message < messages.size(0); ++message) {
+      const uint8_t* const code = messages.data<uint8_t>() + message * messages.size(1) + codes_at;
+      check_topk_block_code(layout, code);
+      topk_block_add(layout, code, block, 1, y.data(), senders.data());
+    }
+    for (int64_t i = 0; i < elements; ++i) {
+      float& element = y[static_cast<size_t>(layout.grid.at(block, i))];
+      if (over == MeanOver::messages)
+        element *= static_cast<float>(1.0 / static_cast<double>(messages.size(0)));
+      else
+        element /= std::max(1.0f, senders[static_cast<size_t>(i)]);
+    }
+  }
+}
+
 }  // namespace
 
 void provide_topk_block() {
   kernels::topk_block_encode.provide(Target::reference, topk_block_encode);
   kernels::topk_block_decode_add.provide(Target::reference, topk_block_decode_add);
+  kernels::topk_block_mean.provide(Target::reference, topk_block_mean);
 }
 
 }  // namespace tern::reference

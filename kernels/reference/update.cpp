@@ -28,6 +28,7 @@ void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels
           step = settings.nesterov ? g + settings.momentum * v : v;
         }
         w[i] = static_cast<T>(w[i] - lr * step);
+        if (update.copy.defined()) update.copy.data<T>()[i] = w[i];
       }
     });
 }

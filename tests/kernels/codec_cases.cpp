@@ -190,9 +190,10 @@ void run_topk_block_encode(Run& run, const TopKBlockCase& c) {
       run.output_as(DType::u8, {TopKBlockLayout(c.shape, c.options).bytes()}), broken);
 }
 
+constexpr int64_t kTopKCodesAt = 5;
 /// Three messages. Their codes start behind an odd number of other bytes.
-void run_topk_block_decode(Run& run, const TopKBlockCase& c, float factor) {
-  constexpr int64_t kRanks = 3, kAt = 5;
+Tensor topk_block_messages(Run& run, const TopKBlockCase& c) {
+  constexpr int64_t kRanks = 3, kAt = kTopKCodesAt;
   const int64_t bytes = kAt + TopKBlockLayout(c.shape, c.options).bytes() + 1;
   Tensor messages = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
   for (int64_t rank = 0; rank < kRanks; ++rank) {
@@ -200,12 +201,21 @@ void run_topk_block_decode(Run& run, const TopKBlockCase& c, float factor) {
     Tensor broken = Tensor::zeros({1}, {.dtype = DType::u8});
     topk_block_encode.on(Target::reference)(with_ties(run, c.shape), c.options, codes, broken);
   }
-  run(topk_block_decode_add, messages.to(run.device()), kAt, c.options, factor,
+  return messages.to(run.device());
+}
+
+void run_topk_block_decode(Run& run, const TopKBlockCase& c, float factor) {
+  run(topk_block_decode_add, topk_block_messages(run, c), kTopKCodesAt, c.options, factor,
       run.changed(run.input(c.shape).to(DType::f32)));
 }
 
-void run_add_residual(Run& run, int64_t n, double decay) {
-  run(add_residual, gradient(run, n), gradient(run, n), decay, run.output_as(DType::f32, {n}));
+void run_topk_block_mean(Run& run, const TopKBlockCase& c, MeanOver over) {
+  run(topk_block_mean, topk_block_messages(run, c), kTopKCodesAt, c.options, over, run.output_as(DType::f32, c.shape));
+}
+
+void run_add_residual(Run& run, int64_t n, double decay, bool is_difference) {
+  const Tensor given = gradient(run, n), minus = is_difference ? gradient(run, n) : Tensor();
+  run(add_residual, given, minus, gradient(run, n), decay, run.output_as(DType::f32, {n}));
 }
 
 }  // namespace
@@ -235,10 +245,14 @@ void add_codec_cases(ParityTable& table) {
     for (const float factor : {1.0f, -1.0f, 0.3f})
       table.push_back(
           {&topk_block_decode_add, c.name, [=](Run& run) { run_topk_block_decode(run, c, factor); }, exact});
+    for (const MeanOver over : {MeanOver::messages, MeanOver::senders})
+      table.push_back({&topk_block_mean, c.name, [=](Run& run) { run_topk_block_mean(run, c, over); }, exact});
   }
   for (const int64_t n : {0, 1, 37, 70'001})
     for (const double decay : {1.0, 0.95})
-      table.push_back({&add_residual, "gradient", [=](Run& run) { run_add_residual(run, n, decay); }, exact});
+      for (const bool is_difference : {false, true})
+        table.push_back({&add_residual, is_difference ? "difference" : "gradient",
+                         [=](Run& run) { run_add_residual(run, n, decay, is_difference); }, exact});
   for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
     for (const int64_t n : {0, 1, 37, 70'001}) {
       const char* const name = format == ShortFloat::half ? "half" : "bfloat16";

@@ -32,12 +32,15 @@ struct SgdCase {
   double lr;
   kernels::SgdSettings settings;
   double scale = 1;
+  bool copies = false;
 };
 const SgdCase kSgdCases[] = {
     {"plain", 0.1, {}},
     {"momentum", 0.1, {.momentum = 0.9}},
     {"momentum, weight decay", 0.1, {.momentum = 0.9, .weight_decay = 5e-4}},
     {"nesterov, weight decay, clipped", 0.1, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}, 0.5},
+    {"plain, with a copy", 0.1, {}, 1, true},
+    {"nesterov, with a copy", 0.1, {.momentum = 0.9, .nesterov = true}, 1, true},
 };
 
 struct AdamCase {
@@ -64,7 +67,10 @@ void add_update_cases(ParityTable& table) {
                        SgdSettings settings = c.settings;
                        settings.lr = number(run, c.lr);
                        if (c.scale != 1) settings.gradient_scale = number(run, c.scale);
-                       run(sgd_update, Span(updates(run)), settings);
+                       std::vector<ParameterUpdate> all = updates(run);
+                       if (c.copies)
+                         for (ParameterUpdate& update : all) update.copy = run.changed(run.parameter(update.w.shape()));
+                       run(sgd_update, Span(all), settings);
                      },
                      plain});
   for (const auto& c : kAdamCases)
