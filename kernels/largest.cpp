@@ -12,6 +12,16 @@ uint32_t kth_largest(std::vector<uint32_t>& values, int64_t k) {
   return values[static_cast<size_t>(k - 1)];
 }
 
+/// Keeps those k of `places`, which rise, whose elements have the largest magnitudes; of equal ones, the first.
+void keep_largest(std::vector<uint32_t>& places, std::span<const uint32_t> magnitudes, int64_t k) {
+  std::vector<uint32_t> found;
+  for (const uint32_t i : places) found.push_back(magnitudes[i]);
+  const uint32_t smallest = kth_largest(found, k);
+  int64_t equals = k - std::count_if(found.begin(), found.begin() + k, [=](uint32_t m) { return m > smallest; });
+  std::erase_if(places,
+                [&](uint32_t i) { return magnitudes[i] < smallest || (magnitudes[i] == smallest && equals-- <= 0); });
+}
+
 }  // namespace
 
 // Each of k runs has an element that is not below the k-th largest of the runs' maxima. So no element below that one is
@@ -39,15 +49,6 @@ std::vector<uint32_t> largest_places(std::span<const uint32_t> magnitudes, int64
   }
   keep_largest(places, magnitudes, k);
   return places;
-}
-
-void keep_largest(std::vector<uint32_t>& places, std::span<const uint32_t> magnitudes, int64_t k) {
-  std::vector<uint32_t> found;
-  for (const uint32_t i : places) found.push_back(magnitudes[i]);
-  const uint32_t smallest = kth_largest(found, k);
-  int64_t equals = k - std::count_if(found.begin(), found.begin() + k, [=](uint32_t m) { return m > smallest; });
-  std::erase_if(places,
-                [&](uint32_t i) { return magnitudes[i] < smallest || (magnitudes[i] == smallest && equals-- <= 0); });
 }
 
 }  // namespace tern::kernels

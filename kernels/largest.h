@@ -15,8 +15,4 @@ inline constexpr uint32_t kInfinityBits = 0x7f800000u;
 /// `magnitudes` are `magnitude_bits`. 1 <= k <= their number.
 std::vector<uint32_t> largest_places(std::span<const uint32_t> magnitudes, int64_t k);
 
-/// Keeps those k of `places`, which rise, whose elements have the largest magnitudes; of equal ones, the first. 1 <= k
-/// <= their number.
-void keep_largest(std::vector<uint32_t>& places, std::span<const uint32_t> magnitudes, int64_t k);
-
 }  // namespace tern::kernels

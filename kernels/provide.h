@@ -5,6 +5,7 @@
 
 namespace tern::reference {
 void provide_attention();
+void provide_block_dct();
 void provide_codec();
 void provide_convolution();
 void provide_ctc();
@@ -28,6 +29,7 @@ void provide_update();
 
 namespace tern::cpu {
 void provide_attention();
+void provide_block_dct();
 void provide_codec();
 void provide_convolution();
 void provide_ctc();
@@ -51,6 +53,7 @@ void provide_update();
 
 namespace tern::cuda {
 void provide_attention();
+void provide_block_dct();
 void provide_codec();
 void provide_convolution();
 void provide_ctc();

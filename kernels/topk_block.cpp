@@ -105,19 +105,19 @@ void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t 
   const ValueTable table = table_of(layout, code);
   const BlockGrid& grid = layout.grid;
   const int64_t elements = grid.elements(block), kept = layout.kept(block), number = layout.kept_before(block);
-  const int width = layout.place_bits(block);
+  const int bits = layout.place_bits(block);
+  const auto width = static_cast<uint32_t>(grid.width(block));
   float* const begin = y + grid.at(block, 0);
   const uint8_t* const floats = code + layout.values_at() + 4 * number;
   FieldReader places(code + layout.places_at(), layout.places_begin(block));
   FieldReader value_codes(code + layout.values_at(), layout.coded_values ? 2 * number : 0);
-  RisingPlaces rising(grid, block);
   constexpr int64_t kSome = 64;
   int64_t last = -1, at[kSome];
   float values[kSome];
   for (int64_t first = 0; first < kept; first += kSome) {
     const int64_t count = std::min(kSome, kept - first);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t place = places.read(width);
+      const uint32_t place = places.read(bits);
       float value = 0;
       if (layout.coded_values)
         value = table.value(value_codes.read(2));
@@ -126,7 +126,7 @@ void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t 
       check(place > last && place < elements, operation, ": block ", block, " of a message keeps element ", place,
             " after ", last, ", expected rising ones below ", elements);
       check(magnitude_bits(value) < kInfinityBits, operation, ": a message holds a value that is not finite");
-      at[i] = rising.at(place);
+      at[i] = place / width * grid.columns + place % width;
       values[i] = factor * value;
       last = place;
       if (senders != nullptr) senders[place] += value != 0 ? 1.0f : 0.0f;

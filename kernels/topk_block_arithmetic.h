@@ -112,21 +112,6 @@ constexpr KeptElement kept_element(const TopKBlockLayout& layout, const uint8_t*
   return {place, std::bit_cast<float>(bits)};
 }
 
-/// Finds the elements of a block that have rising places, without a division for each.
-class RisingPlaces {
- public:
-  RisingPlaces(const BlockGrid& grid, int64_t block) : width_(grid.width(block)), gap_(grid.columns - width_) {}
-  /// How far the element lies behind the block's first one. `place` is not below that of the previous call.
-  int64_t at(int64_t place) {
-    for (; place >= row_end_; row_end_ += width_) skipped_ += gap_;
-    return place + skipped_;
-  }
-
- private:
-  int64_t width_, gap_;  // of a row, and between two rows
-  int64_t row_end_ = width_, skipped_ = 0;
-};
-
 /// Checks what no block of a code holds: the table, and the bits that fill the last bytes of places and values. Throws
 /// if they are wrong.
 void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code);

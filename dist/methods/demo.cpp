@@ -1,69 +1,37 @@
 #include "tern/dist/methods/demo.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "tern/core/error.h"
+#include "tern/dist/methods/own_model.h"
 #include "tern/dist/methods/replicas.h"
-#include "tern/kernels/blocks.h"
-#include "tern/kernels/elementwise.h"
-#include "tern/kernels/layout.h"
-#include "tern/kernels/matmul.h"
+#include "tern/kernels/block_dct.h"
 
 namespace tern {
 namespace {
 
 constexpr int64_t kSide = 64, kRun = 64;
 
-/// Transforms the rows of x [rows, n], in place.
-void transform_rows(const Tensor& x, const Tensor& c, bool inverse) {
-  Tensor y = Tensor::empty_like(x);
-  kernels::matmul(x, c, {.transpose_b = !inverse}, y);
-  x.copy_from(y);
-}
-
-/// Transforms the columns of x [n, columns], in place.
-void transform_columns(const Tensor& x, const Tensor& c, bool inverse) {
-  Tensor y = Tensor::empty_like(x);
-  kernels::matmul(c, x, {.transpose_a = inverse}, y);
-  x.copy_from(y);
-}
-
-/// The sign of each element, and 0 for 0: the gradient of |x|.
-Tensor signs_of(const Tensor& x) {
-  Tensor ones = Tensor::empty_like(x), signs = Tensor::empty_like(x);
-  kernels::fill(ones, 1);
-  kernels::abs_backward(x, ones, signs);
-  return signs;
-}
-
 }  // namespace
+
+void BlockDct::transform(const Tensor& x, double scale, Tensor& y) {
+  apply(x, {.side = side_, .run = run_, .scale = scale}, y);
+}
+
+void BlockDct::restore(Tensor& x) { apply(x, {.side = side_, .run = run_, .inverse = true}, x); }
+
+void BlockDct::restore_signs(Tensor& x) { apply(x, {.side = side_, .run = run_, .inverse = true, .sign = true}, x); }
 
 const Tensor& BlockDct::cosines(int64_t n, Device device) {
   Tensor& kept = cosines_[n];
-  if (kept.defined() && kept.device() == device) return kept;
-  const Tensor c = Tensor::empty({n, n});
-  const auto count = static_cast<double>(n);
-  for (int64_t k = 0; k < n; ++k)
-    for (int64_t j = 0; j < n; ++j) {
-      const double angle = std::numbers::pi * static_cast<double>((2 * j + 1) * k) / (2 * count);
-      c.data<float>()[k * n + j] = static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / count) * std::cos(angle));
-    }
-  return kept = c.to(device);
+  if (!kept.defined() || kept.device() != device) kept = kernels::cosines(n).to(device);
+  return kept;
 }
 
-void BlockDct::apply(Tensor& x, bool inverse) {
-  const kernels::BlockGrid grid(x.shape(), side_, run_);
-  if (grid.count() == 0) return;
-  const int64_t width = grid.tile_columns, rest = grid.columns % width;  // only a vector has a rest
-  const int64_t whole = x.numel() - rest;
-  const Tensor flat = x.reshape({x.numel()});
-  transform_rows(flat.slice(0, whole).reshape({whole / width, width}), cosines(width, x.device()), inverse);
-  if (rest > 0) transform_rows(flat.slice(whole, x.numel()).reshape({1, rest}), cosines(rest, x.device()), inverse);
-  if (grid.tile_rows == 1) return;
-  const Tensor matrix = x.reshape({grid.rows, grid.columns});
-  for (int64_t row = 0; row < grid.rows; row += grid.tile_rows)
-    transform_columns(matrix.slice(row, row + grid.tile_rows), cosines(grid.tile_rows, x.device()), inverse);
+void BlockDct::apply(const Tensor& x, const kernels::BlockDctOptions& options, Tensor& y) {
+  const kernels::BlockGrid grid(x.shape(), options.side, options.run);
+  kernels::BlockCosines of_blocks;
+  if (x.numel() != 0) of_blocks = {cosines(grid.tile_rows, x.device()), cosines(grid.tile_columns, x.device()), {}};
+  if (const int64_t rest = kernels::rest_of(grid); rest > 0) of_blocks.of_rest = cosines(rest, x.device());
+  kernels::block_dct(x, of_blocks, options, y);
 }
 
 AveragingOptions DeMo::averaging(const Options& options) {
@@ -92,18 +60,15 @@ void DeMo::step() {
   for (size_t i = parameters_.size(); i-- > 0;) {
     const Tensor gradient = needed_gradient(parameters_[i], "demo", *step_);
     Tensor coefficients = Tensor::empty(gradient.shape(), {.device = gradient.device()});
-    kernels::convert(gradient, coefficients);
-    kernels::scale(coefficients, local_.learning_rate(), coefficients);
-    dct_.transform(coefficients);
+    dct_.transform(laid_out_as(coefficients, gradient), local_.learning_rate(), coefficients);
     averaging_.give(i, coefficients);
   }
   std::vector<Tensor> means = averaging_.finish();
   for (size_t i = 0; i < means.size(); ++i) {
     Parameter& parameter = *parameters_[i].parameter;
-    Tensor gradient = Tensor::empty_like(parameter.value()), mean = means[i].to(gradient.device());
-    dct_.restore(mean);
-    kernels::convert(signs_of(mean), gradient);
-    parameter.set_gradient(gradient);
+    Tensor mean = means[i].to(parameter.value().device());
+    dct_.restore_signs(mean);
+    parameter.set_gradient(laid_out_as(parameter.value(), mean));
   }
   local_.step();
   if (options_.check_every > 0 && *step_ % options_.check_every == 0)

@@ -6,22 +6,30 @@
 #include "tern/dist/methods/averaging.h"
 #include "tern/dist/methods/distributed_optimizer.h"
 
+namespace tern::kernels {
+struct BlockDctOptions;
+}
+
 namespace tern {
 
-/// The DCT-II of each block of a tensor (BlockGrid): X becomes C X Cᵀ for tiles, or X Cᵀ for runs, with the orthonormal
-/// matrices C[k][j] = √((k = 0 ? 1 : 2) / n) cos(π (2j + 1) k / 2n), which it keeps. Used by one thread.
+/// The DCT-II of each block of a tensor: kernels::block_dct, with the matrices of cosines, which it keeps. Used by one
+/// thread.
 class BlockDct {
  public:
   BlockDct(int64_t side, int64_t run) : side_(side), run_(run) {}
 
   /// Transforms x, f32, row-major, in place, on its device.
-  void transform(Tensor& x) { apply(x, false); }
+  void transform(Tensor& x) { transform(x, 1, x); }
+  /// y = scale · the transform of x
+  void transform(const Tensor& x, double scale, Tensor& y);
   /// Undoes `transform`.
-  void restore(Tensor& x) { apply(x, true); }
+  void restore(Tensor& x);
+  /// Undoes it, and replaces each element by its sign: 1, -1, or 0 for 0.
+  void restore_signs(Tensor& x);
 
  private:
-  void apply(Tensor& x, bool inverse);
-  /// C of n × n on this device.
+  void apply(const Tensor& x, const kernels::BlockDctOptions& options, Tensor& y);
+  /// kernels::cosines(n) on this device.
   const Tensor& cosines(int64_t n, Device device);
 
   int64_t side_, run_;

@@ -4,6 +4,7 @@ namespace tern {
 
 void provide_cpu_kernels() {
   cpu::provide_attention();
+  cpu::provide_block_dct();
   cpu::provide_codec();
   cpu::provide_convolution();
   cpu::provide_ctc();

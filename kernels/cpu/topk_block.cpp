@@ -145,10 +145,10 @@ class LargestOfBlock {
     int64_t equals = k - above;
     size_t kept = 0;
     for (size_t i = 0; i < places_.size(); ++i) {
-      const bool is_equal = from[i] == least;
+      const int is_above = from[i] > least, is_equal = from[i] == least;
       places_[kept] = places_[i];
-      kept += from[i] > least || (is_equal && equals > 0) ? 1 : 0;
-      equals -= is_equal ? 1 : 0;
+      kept += static_cast<size_t>(is_above | (is_equal & (equals > 0)));  // no branch, because nobody can guess it
+      equals -= is_equal;
     }
     places_.resize(kept);
   }
@@ -163,11 +163,11 @@ void choose(const TopKBlockLayout& layout, const float* g, uint32_t* places, flo
     LargestOfBlock largest;
     for (int64_t block = begin; block < end; ++block) {
       const float* const first = g + grid.at(block, 0);
-      RisingPlaces rising(grid, block);
+      const auto width = static_cast<uint32_t>(grid.width(block));
       int64_t next = layout.kept_before(block);
       for (const uint32_t place : largest(grid, g, block, layout.kept(block))) {
         places[next] = place;
-        values[next++] = first[rising.at(place)];
+        values[next++] = first[place / width * grid.columns + place % width];
       }
     }
   });

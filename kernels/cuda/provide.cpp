@@ -4,6 +4,7 @@ namespace tern {
 
 void provide_cuda_kernels() {
   cuda::provide_attention();
+  cuda::provide_block_dct();
   cuda::provide_codec();
   cuda::provide_convolution();
   cuda::provide_ctc();

@@ -4,6 +4,7 @@ namespace tern {
 
 void provide_reference_kernels() {
   reference::provide_attention();
+  reference::provide_block_dct();
   reference::provide_codec();
   reference::provide_convolution();
   reference::provide_ctc();

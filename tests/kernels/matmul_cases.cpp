@@ -1,4 +1,5 @@
 #include <limits>
+#include "tern/kernels/block_dct.h"
 #include "tern/kernels/matmul.h"
 
 #include "tests/kernels/parity_cases.h"
@@ -36,6 +37,26 @@ struct NarrowCase {
 };
 const NarrowCase kNarrowCases[] = {{1, 1, 1},   {7, 5, 1},   {33, 100, 2}, {130, 67, 3}, {19, 300, 5},
                                    {12, 40, 8}, {12, 40, 9}, {0, 4, 2},    {4, 0, 2}};
+
+/// Sides and runs of many sizes, even and odd, with rests, and several small blocks in a strip.
+const Shape kDctShapes[] = {{},       {1},       {64},      {100},         {65, 1},  {3, 67},  {67, 3},  {128, 96},
+                            {50, 50}, {66, 124}, {100, 14}, {20, 6, 5, 5}, {62, 33}, {6, 400}, {65, 67}, {0, 4}};
+
+/// The matrices of the blocks of a tensor, on the run's device.
+kernels::BlockCosines cosines_for(const Run& run, const Shape& shape, const kernels::BlockDctOptions& options) {
+  const kernels::BlockGrid grid(shape, options.side, options.run);
+  const auto matrix = [&](int64_t n) { return kernels::cosines(n).to(run.device()); };
+  return {matrix(grid.tile_rows), matrix(grid.tile_columns), matrix(kernels::rest_of(grid))};
+}
+
+/// The inverse of few coefficients other than 0, and of many.
+void run_block_dct(Run& run, const Shape& shape, const kernels::BlockDctOptions& options, bool is_sparse) {
+  std::vector<float> values = run.input(shape).to(Device{}).to_vector<float>();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (is_sparse && i % 11 != 3) values[i] = 0;
+  const Tensor x = run.given(shape, values);
+  run(kernels::block_dct, x, cosines_for(run, shape, options), options, run.output(shape));
+}
 
 struct LinearCase {
   int64_t rows, in, out;
@@ -94,6 +115,17 @@ void add_matmul_cases(ParityTable& table) {
                      },
                      row_major});
   }
+  const BlockDctOptions transforms[] = {{},
+                                        {.side = 5, .run = 7, .scale = 0.25},
+                                        {.inverse = true, .scale = 3},
+                                        {.side = 16, .run = 10, .inverse = true, .sign = true}};
+  for (const Shape& shape : kDctShapes)
+    for (const BlockDctOptions& options : transforms)
+      for (const bool is_sparse : {false, true})
+        table.push_back({&block_dct,
+                         to_string(shape) + (options.inverse ? " back" : "") + (is_sparse ? ", sparse" : ""),
+                         [=](Run& run) { run_block_dct(run, shape, options, is_sparse); },
+                         {.bf16 = false, .channels_last = false}});
   table.push_back({&linear, "NaN passes the relu",
                    [](Run& run) {
                      const Tensor x = run.given({2, 1}, {std::numeric_limits<float>::quiet_NaN(), 1});
