@@ -53,6 +53,8 @@ struct Graph;
 void issue(std::function<void()> work);
 /// Whether this thread captures a graph.
 bool captures();
+/// The number of launches, copies and fills in the graph that this thread captures.
+size_t captured_launches();
 
 template <class T>
 T shuffle(T value, int lane) {

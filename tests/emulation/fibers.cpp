@@ -153,6 +153,7 @@ void issue(std::function<void()> work) {
   const DeviceAccess access;
   work();
 }
+size_t captured_launches() { return captured ? captured->work.size() : 0; }
 
 }  // namespace emulation
 

@@ -1,0 +1,104 @@
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tern/kernels/libraries.h"
+#include "tern/kernels/operation_clock.h"
+#include "tern/kernels/recording.h"
+#include "tern/networks/cifarnet.h"
+#include "tern/networks/lenet.h"
+#include "tern/networks/resnet.h"
+#include "tern/optim/sgd.h"
+#include "tern/trainer/image_classification.h"
+
+namespace tern {
+namespace {
+
+constexpr Device kGpu{DeviceType::cuda, 0};
+
+/// Counts the launches of each operation while a graph is captured.
+class LaunchCounter final : public OperationClock {
+ public:
+  void begin(const char* name) override {
+    const size_t captured = emulation::captured_launches();
+    if (captured > before_) launches_[name_] += captured - before_;
+    before_ = captured;
+    name_ = name == nullptr ? "" : name;
+  }
+  const std::map<std::string, size_t>& launches() const { return launches_; }
+
+ private:
+  std::string name_;
+  size_t before_ = 0;
+  std::map<std::string, size_t> launches_;
+};
+
+/// A network, and the most launches of a training step with SGD in f32 and in bf16. A launch is a kernel of tern's own,
+/// or a call of a vendor's library. The numbers do not depend on the batch.
+struct LaunchCase {
+  std::string name;
+  std::function<std::unique_ptr<Layer>()> make;
+  ImageSpec images;
+  size_t most_f32, most_bf16;
+};
+template <class Model>
+std::function<std::unique_ptr<Layer>()> maker(const typename Model::Options& options) {
+  return [=] { return std::make_unique<Model>(options); };
+}
+const LaunchCase kLaunchCases[] = {
+    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 38, 44},
+    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 51, 59},
+    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 241, 245},
+};
+
+/// Records the step that tests/gpu/steps.cpp measures. Returns the launches of each operation.
+std::map<std::string, size_t> launches_of_step(const LaunchCase& network, DType dtype) {
+  constexpr int64_t kBatch = 2;
+  kernels::set_library_rules(kGpu, {.deterministic = true});
+  const Tensor images = Tensor::full({kBatch, network.images.channels, network.images.height, network.images.width},
+                                     0.5, {.device = kGpu, .format = MemoryFormat::channels_last}),
+               labels = Tensor::zeros({kBatch}, {.dtype = DType::i64, .device = kGpu});
+  const DeviceBatch batch({labels, {{"image", images}, {"label", labels}}}, {}, dtype);
+  const auto model = network.make();
+  model->initialize(1, DType::f32, kGpu);
+  Sgd optimizer(model->parameters(), {.lr = 0.001, .momentum = 0.9});
+  Tensor loss;
+  const auto step = [&] {
+    model->begin_step({.seed = 1, .step = 1, .samples = batch.indices()});
+    const Forward pass = ImageClassification().forward(*model, batch);
+    pass.loss.backward();
+    optimizer.issue_step();
+    loss = pass.loss.value();
+  };
+  optimizer.begin_step();
+  step();
+  model->zero_gradients();
+  LaunchCounter counter;
+  const auto recording = record(kGpu, [&] {
+    const OperationTiming timing(&counter);
+    step();
+  });
+  return counter.launches();
+}
+
+TEST(CudaLaunches, OfATrainingStepAreFew) {
+  for (const LaunchCase& network : kLaunchCases)
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      size_t total = 0;
+      std::string table;
+      for (const auto& [operation, launches] : launches_of_step(network, dtype)) {
+        total += launches;
+        table += fmt::format("  {:<28} {:>4}\n", operation, launches);
+      }
+      fmt::print("{} {}: {} launches\n{}", network.name, to_string(dtype), total, table);
+      EXPECT_LE(total, dtype == DType::f32 ? network.most_f32 : network.most_bf16);
+    }
+}
+
+}  // namespace
+}  // namespace tern
