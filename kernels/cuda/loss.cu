@@ -77,7 +77,8 @@ struct CrossEntropy {
   const T* x;
   const int64_t* labels;
   float each, hit;  ///< the target: `each` everywhere, plus `hit` at the label
-  float *probabilities, *row_losses;
+  int64_t rows;
+  float *probabilities, *row_losses, *mean_loss;
   template <int Group>
   __device__ void operator()(const Row<Group>& row) const {
     const T* in = x + row.begin();
@@ -87,12 +88,14 @@ struct CrossEntropy {
     const float scale = 1 / sum,
                 shifted_sum = each > 0 ? row.fold(0, Sum{}, [&](int64_t c) { return in[c] - shift; }) : 0;
     row.for_each([&](int64_t c) { out[c] = expf(float(in[c]) - shift) * scale; });
-    if (!row.exists || threadIdx.x % Group != 0) return;
-    const int64_t label = labels[row.number];
-    float loss = NAN;
-    if (label >= 0 && label < row.columns) loss = logf(sum) - hit * (float(in[label]) - shift);
-    if (each > 0) loss -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
-    row_losses[row.number] = loss;
+    if (row.exists && threadIdx.x % Group == 0) {
+      const int64_t label = labels[row.number];
+      float loss = NAN;
+      if (label >= 0 && label < row.columns) loss = logf(sum) - hit * (float(in[label]) - shift);
+      if (each > 0) loss -= each * shifted_sum;  // an impossible class has logit -inf, and 0 · inf is NaN
+      row_losses[row.number] = loss;
+    }
+    if (is_last_block(gridDim.x, 0)) total(row_losses, rows, 1 / static_cast<double>(rows), mean_loss);
   }
 };
 
@@ -126,10 +129,11 @@ void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tens
                                  .labels = labels.data<int64_t>(),
                                  .each = static_cast<float>(smoothing / static_cast<double>(columns)),
                                  .hit = static_cast<float>(1 - smoothing),
+                                 .rows = rows,
                                  .probabilities = probabilities.data<float>(),
-                                 .row_losses = row_losses.data<float>()});
+                                 .row_losses = row_losses.data<float>(),
+                                 .mean_loss = loss.data<float>()});
   });
-  total("cross_entropy", row_losses, 1 / static_cast<double>(rows), loss);
 }
 
 void cross_entropy_backward(const Tensor& probabilities, const Tensor& labels, double smoothing, const Tensor& dloss,

@@ -31,14 +31,6 @@ kernels::LoopNest<2> nest_of(const Tensor& x, const Tensor& y) {
   return {x.shape(), kernels::storage_order(x), {kernels::strides_in(x, x.shape()), kernels::strides_in(y, x.shape())}};
 }
 
-template <class X, class Y>
-__global__ void total_kernel(const X* x, int64_t count, double scale, Y* result) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += x[i];
-  sum = fold_group<kThreads>(sum, Sum{});
-  if (threadIdx.x == 0) *result = static_cast<Y>(scale * sum);
-}
-
 template <class T>
 struct Elements {
   const T* x;
@@ -175,21 +167,11 @@ Summation Summation::per_channel(const char* operation, const Tensor& x) {
   return {operation, x, Tensor::empty(channels)};
 }
 
-Parts cut(int64_t summed, int64_t per_pass) {
+Parts cut(int64_t summed, int64_t per_pass, int64_t blocks) {
   constexpr int64_t kPasses = 8, kMostParts = 512;
+  if (blocks > kMostCounters) return {1, summed};  // they keep any device busy
   const int64_t count = std::clamp<int64_t>(summed / (per_pass * kPasses), 1, kMostParts);
   return {static_cast<int>(count), (summed + count - 1) / count};
-}
-
-void total(const char* operation, const Tensor& x, double scale, const Tensor& result) {
-  const auto run = [&]<class X, class Y>(X, Y) {
-    launch(operation, x.device(), {}, total_kernel<X, Y>, static_cast<const X*>(x.data<X>()), x.numel(), scale,
-           result.data<Y>());
-  };
-  if (x.dtype() == DType::f64)
-    run(double{}, double{});
-  else
-    run(float{}, float{});
 }
 
 void channel_sums(const char* operation, const Tensor& x, Tensor& sums) {

@@ -27,12 +27,58 @@ struct Parts {
   int count;
   int64_t length;
 };
-Parts cut(int64_t summed, int64_t per_pass);
+/// `blocks` is the number of blocks beside each other that all sums need.
+Parts cut(int64_t summed, int64_t per_pass, int64_t blocks);
+
+inline constexpr int64_t kMostCounters = 1 << 12;
+
+/// Whether this block is the last of `blocks` blocks that come here with `counter`, below kMostCounters. The last block
+/// sees what all of them have written to memory. All threads of the block must call it together. The counters are 0
+/// between launches, since the last block sets its own back. Launches share them: they run one after the other, in the
+/// only stream that a device has for kernels.
+__device__ inline bool is_last_block(unsigned blocks, unsigned counter) {
+  static unsigned arrived[kMostCounters];
+  __shared__ bool is_last;
+  if (blocks > 1) __threadfence();
+  __syncthreads();
+  if (blocks == 1) return true;
+  if (threadIdx.x == 0 && threadIdx.y == 0) {
+    is_last = atomicInc(&arrived[counter], blocks - 1) == blocks - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return is_last;
+}
+
+/// Adds the parts of the outputs from `first` to `last` - 1, at most `across` of them, a power of two up to kThreads.
+/// Passes the totals to `finish(output, totals)`. The last block of these outputs calls it, with all of its threads.
+template <int Sums, class Finish>
+__device__ void finish_sums(Finish finish, const float* partials, int64_t outputs, int64_t first, int64_t last,
+                            int across) {
+  __shared__ double shared[Sums][kThreads];
+  const int own = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  const int64_t output = first + own % across;
+  double totals[Sums] = {};
+  if (output < last)
+#pragma unroll 4
+    for (unsigned part = own / across; part < gridDim.y; part += kThreads / across)
+      for (int s = 0; s < Sums; ++s) totals[s] += partials[(int64_t{part} * Sums + s) * outputs + output];
+  for (int s = 0; s < Sums; ++s) shared[s][own] = totals[s];
+  for (int half = kThreads / 2; half >= across; half /= 2) {
+    __syncthreads();
+    if (own < half)
+      for (int s = 0; s < Sums; ++s) shared[s][own] += shared[s][own + half];
+  }
+  if (own >= across || output >= last) return;
+  for (int s = 0; s < Sums; ++s) totals[s] = shared[s][own];
+  finish(output, totals);
+}
 
 /// Adds `each(at, output, sums)` over the elements of a column of x: `Sums` quantities at once, `Width` columns per
 /// thread. partials: [part, quantity, output].
-template <int Width, int Sums, class Each>
-__global__ void sum_columns(Each each, int64_t rows, int64_t width, int64_t part_length, float* partials) {
+template <int Width, int Sums, class Each, class Finish>
+__global__ void sum_columns(Each each, Finish finish, int64_t rows, int64_t width, int64_t part_length,
+                            float* partials) {
   __shared__ float shared[Width * Sums][kThreads];  // neighbouring threads use neighbouring banks
   const int64_t column = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * Width;
   const int64_t first = int64_t{blockIdx.y} * part_length, last = std::min(first + part_length, rows);
@@ -49,17 +95,22 @@ __global__ void sum_columns(Each each, int64_t rows, int64_t width, int64_t part
     if (threadIdx.y < half)
       for (int s = 0; s < Width * Sums; ++s) shared[s][own] += shared[s][own + half * blockDim.x];
   }
-  if (threadIdx.y != 0 || column >= width) return;
   const int64_t outputs = int64_t{gridDim.z} * width, output = blockIdx.z * width + column;
-  for (int s = 0; s < Sums; ++s)
-    for (int j = 0; j < Width; ++j)
-      partials[(blockIdx.y * Sums + s) * outputs + output + j] = shared[s * Width + j][own];
+  if (threadIdx.y == 0 && column < width)
+    for (int s = 0; s < Sums; ++s)
+      for (int j = 0; j < Width; ++j)
+        partials[(blockIdx.y * Sums + s) * outputs + output + j] = shared[s * Width + j][own];
+  if (!is_last_block(gridDim.y, blockIdx.z * gridDim.x + blockIdx.x)) return;
+  const int across = static_cast<int>(blockDim.x) * Width;
+  const int64_t begin = blockIdx.z * width + int64_t{blockIdx.x} * across;
+  finish_sums<Sums>(finish, partials, outputs, begin, std::min(begin + across, (blockIdx.z + 1) * width), across);
 }
 
 /// As sum_columns, if the elements of one sum are neighbours or in any other order: `Group` threads for each output.
-template <int Group, int Sums, class Each>
-__global__ void sum_runs(Each each, Walk<2> kept, Walk<1> summed, int64_t part_length, float* partials) {
-  const int64_t output = int64_t{blockIdx.x} * (kThreads / Group) + threadIdx.x / Group;
+template <int Group, int Sums, class Each, class Finish>
+__global__ void sum_runs(Each each, Finish finish, Walk<2> kept, Walk<1> summed, int64_t part_length, float* partials) {
+  constexpr int kAcross = kThreads / Group;
+  const int64_t begin = int64_t{blockIdx.x} * kAcross, output = begin + threadIdx.x / Group;
   const int64_t first = int64_t{blockIdx.y} * part_length, last = std::min(first + part_length, summed.count);
   float sums[Sums] = {};
   if (output < kept.count) {
@@ -76,19 +127,8 @@ __global__ void sum_runs(Each each, Walk<2> kept, Walk<1> summed, int64_t part_l
     const float sum = fold_group<Group>(sums[s], Sum{});
     if (output < kept.count && threadIdx.x % Group == 0) partials[(blockIdx.y * Sums + s) * kept.count + output] = sum;
   }
-}
-
-/// Adds the parts, with one warp for each output, and passes the totals to `finish(output, totals)`.
-template <int Sums, class Finish>
-__global__ void finish_sums(Finish finish, const float* partials, int parts, int64_t outputs) {
-  const int64_t output = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  double totals[Sums] = {};
-  if (output < outputs)
-    for (int part = lane; part < parts; part += kWarp)
-      for (int s = 0; s < Sums; ++s) totals[s] += partials[(int64_t{part} * Sums + s) * outputs + output];
-  for (double& total : totals) total = fold_group<kWarp>(total, Sum{});
-  if (output < outputs && lane == 0) finish(output, totals);
+  if (is_last_block(gridDim.y, blockIdx.x))
+    finish_sums<Sums>(finish, partials, kept.count, begin, std::min(begin + kAcross, kept.count), kAcross);
 }
 
 /// Runs a summation. `each.add<Width>(at, output, sums)` adds elements at to at + Width - 1 to sums[s·Width + j], for
@@ -98,9 +138,8 @@ template <int Sums, int Width, class Each, class Finish>
 void sum(const char* operation, Device device, const Summation& summation, bool packs, Each each, Finish finish) {
   const int64_t outputs = summation.kept.count;
   if (outputs == 0) return;
-  Parts parts{};
   Tensor partials;
-  const auto allocate = [&] {
+  const auto allocate = [&](const Parts& parts) {
     partials = Tensor::empty({parts.count * Sums * outputs}, {.device = device});
     return partials.data<float>();
   };
@@ -112,31 +151,36 @@ void sum(const char* operation, Device device, const Summation& summation, bool 
       unsigned across = 1;  // threads side by side
       while (across < kWarp && across * W < summation.width) across *= 2;
       const unsigned down = kThreads / across;
-      parts = cut(summation.rows, down);
+      const dim3 beside(blocks(summation.width, across * W), 1, static_cast<unsigned>(summation.batch));
+      const Parts parts = cut(summation.rows, down, int64_t{beside.x} * beside.z);
       launch(operation, device,
-             {.blocks = dim3(blocks(summation.width, across * W), static_cast<unsigned>(parts.count),
-                             static_cast<unsigned>(summation.batch)),
-              .threads = dim3(across, down)},
-             sum_columns<W, Sums, Each>, each, summation.rows, summation.width, parts.length, allocate());
+             {.blocks = dim3(beside.x, static_cast<unsigned>(parts.count), beside.z), .threads = dim3(across, down)},
+             sum_columns<W, Sums, Each, Finish>, each, finish, summation.rows, summation.width, parts.length,
+             allocate(parts));
     };
     if (packs && summation.width % Width == 0)
       run(std::integral_constant<int, Width>{});
     else
       run(std::integral_constant<int, 1>{});
   } else if (summation.summed.count <= 32 * kWarp) {
-    parts = {1, summation.summed.count};
-    launch(operation, device, {.blocks = dim3(blocks(outputs, kThreads / kWarp))}, sum_runs<kWarp, Sums, Each>, each,
-           summation.kept, summation.summed, parts.length, allocate());
+    const Parts parts{1, summation.summed.count};
+    launch(operation, device, {.blocks = dim3(blocks(outputs, kThreads / kWarp))}, sum_runs<kWarp, Sums, Each, Finish>,
+           each, finish, summation.kept, summation.summed, parts.length, allocate(parts));
   } else {
-    parts = cut(summation.summed.count, kThreads);
+    const Parts parts = cut(summation.summed.count, kThreads, outputs);
     launch(operation, device, {.blocks = dim3(static_cast<unsigned>(outputs), static_cast<unsigned>(parts.count))},
-           sum_runs<kThreads, Sums, Each>, each, summation.kept, summation.summed, parts.length, allocate());
+           sum_runs<kThreads, Sums, Each, Finish>, each, finish, summation.kept, summation.summed, parts.length,
+           allocate(parts));
   }
-  launch(operation, device, {.blocks = dim3(blocks(outputs, kThreads / kWarp))}, finish_sums<Sums, Finish>, finish,
-         static_cast<const float*>(partials.data<float>()), parts.count, outputs);
 }
 
-/// result [one element, f32 or f64] = scale · Σ x, in one launch of one block. For partial results, f32 or f64.
-void total(const char* operation, const Tensor& x, double scale, const Tensor& result);
+/// result = scale · Σ x[0], ..., x[count - 1], by all threads of one block.
+template <class X, class Y>
+__device__ void total(const X* x, int64_t count, double scale, Y* result) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += x[i];
+  sum = fold_group<kThreads>(sum, Sum{});
+  if (threadIdx.x == 0) *result = static_cast<Y>(scale * sum);
+}
 
 }  // namespace tern::cuda

@@ -126,12 +126,13 @@ void softmax_chunk(const Tensor& z, const Bags& labels, int64_t first, Tensor& m
 }
 
 __global__ void row_losses(const float* maximum, const float* sum, const float* hits, RowLabels labels, int64_t rows,
-                           float* logsumexp, float* losses) {
+                           float* logsumexp, float* losses, float* mean_loss) {
   for (int64_t row = global_thread(); row < rows; row += global_threads()) {
     const float log_sum = maximum[row] + logf(sum[row]), count = labels.count(row);
     logsumexp[row] = log_sum;
     losses[row] = count > 0 ? log_sum - hits[row] / count : 0;
   }
+  if (is_last_block(gridDim.x, 0)) total(losses, rows, 1 / static_cast<double>(rows), mean_loss);
 }
 
 void softmax_chunk_loss(const Tensor& maximum, const Tensor& sum, const Tensor& hits, const Bags& labels,
@@ -139,8 +140,8 @@ void softmax_chunk_loss(const Tensor& maximum, const Tensor& sum, const Tensor& 
   const int64_t rows = maximum.numel();
   const Tensor losses = Tensor::empty({rows}, {.device = maximum.device()});
   launch("softmax_chunk_loss", maximum.device(), grid_over(rows), row_losses, maximum.data<float>(), sum.data<float>(),
-         hits.data<float>(), RowLabels(labels), rows, logsumexp.data<float>(), losses.data<float>());
-  total("softmax_chunk_loss", losses, 1 / static_cast<double>(rows), loss);
+         hits.data<float>(), RowLabels(labels), rows, logsumexp.data<float>(), losses.data<float>(),
+         loss.data<float>());
 }
 
 void softmax_chunk_backward(const Tensor& logsumexp, const Bags& labels, int64_t first, const Tensor& dloss,

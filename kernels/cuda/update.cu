@@ -235,7 +235,10 @@ __global__ void count_steps_kernel(const __grid_constant__ ParameterTable table)
   if (i < table.count) ++*table.entries[i].steps;
 }
 
-__global__ void squares_kernel(const __grid_constant__ ParameterTable table, double* partials) {
+/// Adds the squares of each chunk to `partials`, from number `first` on. The launch that stores the last of `count`
+/// partials also adds them up.
+__global__ void squares_kernel(const __grid_constant__ ParameterTable table, double* partials, int64_t first,
+                               int64_t count, double* result) {
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
   double sum = 0;
   for (int64_t at = chunk.begin + threadIdx.x; at < chunk.end; at += kThreads) {
@@ -243,7 +246,8 @@ __global__ void squares_kernel(const __grid_constant__ ParameterTable table, dou
     sum += g * g;
   }
   sum = fold_group<kThreads>(sum, Sum{});
-  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+  if (threadIdx.x == 0) partials[first + blockIdx.x] = sum;
+  if (first + gridDim.x == count && is_last_block(gridDim.x, 0)) total(partials, count, 1, result);
 }
 
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
@@ -291,14 +295,14 @@ void average_update(std::span<const ParameterUpdate> updates, const Tensor& deca
 void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
   int64_t chunks = 0;
   for (const auto& update : updates) chunks += (update.w.numel() + ParameterTable::kChunk - 1) / ParameterTable::kChunk;
+  if (chunks == 0) return device_backend(sum.device()).fill_zero(sum.raw_data(), sum.bytes());
   const Tensor partials = Tensor::empty({chunks}, {.dtype = DType::f64, .device = sum.device()});
   int64_t done = 0;
   for_each_table(updates, [&](const ParameterTable& table) {
     launch("squared_norm", sum.device(), {.blocks = dim3(static_cast<unsigned>(table.chunks()))}, squares_kernel, table,
-           partials.data<double>() + done);
+           partials.data<double>(), done, chunks, sum.data<double>());
     done += table.chunks();
   });
-  total("squared_norm", partials, 1, sum);
 }
 
 void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {

@@ -34,6 +34,8 @@ void wait_for_block();
 /// Gives every lane of the warp the `value` of all lanes. Slot i is lane i's.
 const uint64_t* exchange(uint64_t value);
 void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
+/// Whether the blocks of a launch run from the last to the first.
+inline bool last_block_first = false;
 
 /// Returns true if TERN_EMULATED_LACK names `what`: a driver, a device, or code (for the device).
 bool lacks(const char* what);
@@ -86,6 +88,10 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
   unsigned bits = 0;
   for (int i = 0; i < 32; ++i) bits |= static_cast<unsigned>(slots[i]) << i;
   return bits;
+}
+inline void __threadfence() {}
+inline unsigned atomicInc(unsigned* number, unsigned most) {
+  return std::exchange(*number, *number >= most ? 0 : *number + 1);
 }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }

@@ -123,15 +123,16 @@ void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
   while (static_cast<int>(block.fibers.size()) < block.count) block.fibers.push_back(std::make_unique<Fiber>());
   blockDim = threads;
   gridDim = blocks;
-  for (blockIdx.z = 0; blockIdx.z < blocks.z; ++blockIdx.z)
-    for (blockIdx.y = 0; blockIdx.y < blocks.y; ++blockIdx.y)
-      for (blockIdx.x = 0; blockIdx.x < blocks.x; ++blockIdx.x) {
-        for (int i = 0; i < block.count; ++i) {
-          const auto number = static_cast<unsigned>(i), row = number / threads.x;
-          start(*block.fibers[i], {number % threads.x, row % threads.y, row / threads.y});
-        }
-        run_block();
-      }
+  const size_t count = size_t{blocks.x} * blocks.y * blocks.z;
+  for (size_t done = 0; done < count; ++done) {
+    const size_t b = last_block_first ? count - 1 - done : done;
+    blockIdx = dim3(b % blocks.x, b / blocks.x % blocks.y, b / blocks.x / blocks.y);
+    for (int i = 0; i < block.count; ++i) {
+      const auto number = static_cast<unsigned>(i), row = number / threads.x;
+      start(*block.fibers[i], {number % threads.x, row % threads.y, row / threads.y});
+    }
+    run_block();
+  }
 }
 
 struct Graph {

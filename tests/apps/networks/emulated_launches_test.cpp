@@ -51,9 +51,9 @@ std::function<std::unique_ptr<Layer>()> maker(const typename Model::Options& opt
   return [=] { return std::make_unique<Model>(options); };
 }
 const LaunchCase kLaunchCases[] = {
-    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 38, 44},
-    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 51, 59},
-    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 241, 245},
+    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 33, 39},
+    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 45, 53},
+    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 201, 205},
 };
 
 /// Records the step that tests/gpu/steps.cpp measures. Returns the launches of each operation.

@@ -1,0 +1,88 @@
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tern/core/random.h"
+#include "tern/kernels/loss.h"
+#include "tern/kernels/reduction.h"
+#include "tern/kernels/update.h"
+#include "tests/support/values.h"
+
+namespace tern {
+namespace {
+
+constexpr Device kDevice{DeviceType::cuda, 0};
+
+Tensor random_on_device(const Shape& shape) {
+  const RandomStream random({.seed = 3, .purpose = Purpose::test});
+  const Tensor x = Tensor::empty(shape);
+  for (size_t i = 0; i < x.span<float>().size(); ++i) x.span<float>()[i] = random.normal(i);
+  return x.to(kDevice);
+}
+Tensor sum_of(const Shape& from, const Shape& to) {
+  Tensor y = Tensor::empty(to, {.device = kDevice});
+  kernels::sum(random_on_device(from), 1, y);
+  return y;
+}
+Tensor cross_entropy_of(int64_t rows) {
+  Tensor loss = Tensor::empty({}, {.device = kDevice}), probabilities = Tensor::empty({rows, 10}, {.device = kDevice});
+  kernels::cross_entropy(random_on_device({rows, 10}), Tensor::zeros({rows}, {.dtype = DType::i64, .device = kDevice}),
+                         0, loss, probabilities);
+  return loss;
+}
+Tensor squared_norm_of(const std::vector<Shape>& shapes) {
+  std::vector<kernels::ParameterUpdate> updates;
+  for (const Shape& shape : shapes) {
+    const Tensor g = random_on_device(shape);
+    updates.push_back({.w = g, .g = g, .first = {}, .second = {}});
+  }
+  Tensor sum = Tensor::empty({}, {.dtype = DType::f64, .device = kDevice});
+  kernels::squared_norm(updates, sum);
+  return sum;
+}
+
+// Each takes several blocks, and the last of them to end adds up what all of them have found.
+const std::pair<std::string, std::function<Tensor()>> kSums[] = {
+    {"columns",
+     [] {
+       return sum_of({5000, 40}, {1, 40});
+     }},
+    {"columns of matrices",
+     [] {
+       return sum_of({3, 5000, 5}, {3, 1, 5});
+     }},
+    {"rows",
+     [] {
+       return sum_of({3, 9000}, {3, 1});
+     }},
+    {"all",
+     [] {
+       return sum_of({5000, 4}, {1, 1});
+     }},
+    {"cross_entropy", [] { return cross_entropy_of(300); }},
+    {"squared_norm",
+     [] {
+       return squared_norm_of({{9000}, {3}, {0}});
+     }},
+    {"squared_norm in two launches", [] { return squared_norm_of(std::vector<Shape>(130, {5})); }},
+};
+
+TEST(CudaSums, AreTheSameWhicheverBlockIsLast) {
+  for (const auto& [name, sum] : kSums) {
+    SCOPED_TRACE(name);
+    const Values first = sum().to_vector<double>();
+    for (const bool last_block_first : {true, false}) {
+      emulation::last_block_first = last_block_first;
+      EXPECT_EQ(sum().to_vector<double>(), first);
+    }
+  }
+}
+
+TEST(CudaSums, OfNoElementsAreZero) { expect_values(squared_norm_of({{0}, {2, 0}}), {0}, 0); }
+
+}  // namespace
+}  // namespace tern
