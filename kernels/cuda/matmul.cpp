@@ -2,6 +2,7 @@
 
 #include <array>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tern/core/cuda/runtime.h"
@@ -36,11 +37,20 @@ void check_cublas(cublasStatus_t status, const char* operation) {
   fail({operation, ": cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ")"});
 }
 
+/// What a product does with a vector of y's dtype, and nothing if it is undefined: adds it [n] to every row of y, or
+/// stores in it [m] the sums of the rows of op(a).
+struct Beside {
+  enum class Role : uint8_t { bias, row_sums };
+  Tensor vector = {};
+  Role role = Role::bias;
+};
+
 /// The properties that the choice of an algorithm depends on.
 struct Problem {
   Product product;
   DType read, written;
-  bool tf32, biased;
+  bool tf32;
+  cublasLtEpilogue_t epilogue;
   uint32_t a_alignment, b_alignment, y_alignment;  ///< in bytes
 
   friend bool operator==(const Problem&, const Problem&) = default;
@@ -50,7 +60,7 @@ struct Problem {
 struct Blas {
   struct Entry {
     Problem problem;
-    cublasLtMatmulAlgo_t algorithm;
+    std::optional<cublasLtMatmulAlgo_t> algorithm;  ///< none if cuBLASLt has none
   };
   std::mutex mutex;
   cublasLtHandle_t handle = nullptr;
@@ -66,7 +76,7 @@ cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16B
 
 /// A row-major matrix is the transpose of a column-major one, so cuBLAS computes yᵀ = op(b)ᵀ · op(a)ᵀ: b comes first.
 struct Layouts {
-  Layouts(const char* operation, const Problem& problem, const Tensor& bias) {
+  Layouts(const char* operation, const Problem& problem, const Tensor& vector) {
     const Product& p = problem.product;
     const auto compute = problem.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check_cublas(cublasLtMatmulDescInit(&product, compute, CUDA_R_32F), operation);
@@ -78,9 +88,9 @@ struct Layouts {
     };
     transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
     transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
-    if (bias.defined()) {
-      describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.raw_data()));
+    if (vector.defined()) {
+      describe(CUBLASLT_MATMUL_DESC_EPILOGUE, problem.epilogue);
+      describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(vector.raw_data()));
     }
     const auto layout = [&](cublasLtMatrixLayoutOpaque_t& matrix, DType dtype, int64_t rows, int64_t columns,
                             int64_t step) {
@@ -103,7 +113,8 @@ struct Layouts {
   cublasLtMatrixLayoutOpaque_t first, second, result;
 };
 
-const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Problem& problem, Layouts& layouts) {
+const std::optional<cublasLtMatmulAlgo_t>& choose(const char* operation, Blas& blas, const Problem& problem,
+                                                  Layouts& layouts) {
   for (const auto& entry : blas.chosen)
     if (entry.problem == problem) return entry.algorithm;
   cublasLtMatmulPreferenceOpaque_t preference;
@@ -120,46 +131,57 @@ const cublasLtMatmulAlgo_t& choose(const char* operation, Blas& blas, const Prob
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.y_alignment);
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
-  check_cublas(cublasLtMatmulAlgoGetHeuristic(blas.handle, &layouts.product, &layouts.first, &layouts.second,
-                                              &layouts.result, &layouts.result, &preference, 1, &found, &count),
-               operation);
-  check(count == 1, operation, ": cuBLASLt has no algorithm for ", problem.product.m, "x", problem.product.k, " by ",
-        problem.product.k, "x", problem.product.n, " of ", problem.read);
-  blas.chosen.push_back({problem, found.algo});
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(blas.handle, &layouts.product, &layouts.first, &layouts.second, &layouts.result,
+                                     &layouts.result, &preference, 1, &found, &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, operation);
+  blas.chosen.push_back({problem, {}});
+  if (count == 1) blas.chosen.back().algorithm = found.algo;
   return blas.chosen.back().algorithm;
 }
 
 /// Runs a product on cuBLASLt, summed in f32. a and b have the same dtype, f32 (tf32 if the device's LibraryRules allow
-/// it) or bf16. y has that dtype or f32. If `bias` [n] is defined, it has the dtype of y and is added to every row
-/// (needs k > 0). Throws an error that names `operation`.
-void multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
-              const Tensor& bias = {}) {
+/// it) or bf16. y has that dtype or f32. With a bias, k must be above 0. Returns false if the sums of
+/// rows are wanted and cuBLASLt has no algorithm that stores them; then y is not computed either. Throws an error that
+/// names `operation`.
+bool multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
+              const Beside& beside = {}) {
   check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",
         a.dtype(), " and ", b.dtype(), ", on CUDA expected f32 or bf16");
-  if (product.m * product.n * product.matrices == 0) return;
-  if (product.k == 0) return device_backend(y.device()).fill_zero(y.raw_data(), y.bytes());
+  const bool sums_rows = beside.vector.defined() && beside.role == Beside::Role::row_sums;
+  if (product.m * product.n * product.matrices == 0) return !sums_rows;
+  if (product.k == 0) {
+    device_backend(y.device()).fill_zero(y.raw_data(), y.bytes());
+    return !sums_rows;
+  }
   constexpr uint32_t kMost = 256;
   const Problem problem{.product = product,
                         .read = a.dtype(),
                         .written = y.dtype(),
                         .tf32 = a.dtype() == DType::f32 && kernels::library_rules(y.device()).tf32,
-                        .biased = bias.defined(),
+                        .epilogue = !beside.vector.defined() ? CUBLASLT_EPILOGUE_DEFAULT
+                                    : sums_rows              ? CUBLASLT_EPILOGUE_BGRADB
+                                                             : CUBLASLT_EPILOGUE_BIAS,
                         .a_alignment = alignment_of(a, kMost),
                         .b_alignment = alignment_of(b, kMost),
                         .y_alignment = alignment_of(y, kMost)};
-  Layouts layouts(operation, problem, bias);
+  Layouts layouts(operation, problem, beside.vector);
   const cudaStream_t stream = enter(y.device());
   Blas& blas = blas_of(y.device());
   const std::lock_guard lock(blas.mutex);
   if (blas.handle == nullptr) check_cublas(cublasLtCreate(&blas.handle), operation);
   const auto& algorithm = choose(operation, blas, problem, layouts);
+  if (!algorithm && sums_rows) return false;
+  check(algorithm.has_value(), operation, ": cuBLASLt has no algorithm for ", product.m, "x", product.k, " by ",
+        product.k, "x", product.n, " of ", problem.read);
   const Tensor workspace = Tensor::empty({kWorkspaceBytes}, {.dtype = DType::u8, .device = y.device()});
   const float one = 1, zero = 0;
   check_cublas(cublasLtMatmul(blas.handle, &layouts.product, &one, b.raw_data(), &layouts.first, a.raw_data(),
                               &layouts.second, &zero, y.raw_data(), &layouts.result, y.raw_data(), &layouts.result,
-                              &algorithm, workspace.raw_data(), kWorkspaceBytes, stream),
+                              &*algorithm, workspace.raw_data(), kWorkspaceBytes, stream),
                operation);
   if (waits_after_each()) check_cuda(cudaStreamSynchronize(stream), operation);
+  return true;
 }
 
 /// Returns the weights in `dtype`, the dtype of the other factor.
@@ -193,7 +215,7 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Ten
   // cuBLASLt can add a bias of y's dtype. Its relu is not used: its documentation does not say whether NaN passes it.
   const bool apart = relu || x.size(1) == 0 || (bias.defined() && bias.dtype() != y.dtype());
   multiply("linear", {.m = x.size(0), .n = w.size(0), .k = x.size(1), .transpose_b = true}, x, weights_as(w, x.dtype()),
-           y, apart ? Tensor() : bias);
+           y, {.vector = apart ? Tensor() : bias});
   if (apart) add_bias("linear", bias, relu, y);
 }
 
@@ -203,9 +225,11 @@ void linear_backward_data(const Tensor& dy, const Tensor& w, Tensor& dx) {
 }
 
 void linear_backward_weights(const Tensor& dy, const Tensor& x, Tensor& dw, Tensor& db) {
-  multiply("linear_backward_weights", {.m = dw.size(0), .n = dw.size(1), .k = x.size(0), .transpose_a = true}, dy, x,
-           dw);
-  channel_sums("linear_backward_weights", dy, db);
+  const char* operation = "linear_backward_weights";
+  const Product product{.m = dw.size(0), .n = dw.size(1), .k = x.size(0), .transpose_a = true};
+  if (multiply(operation, product, dy, x, dw, {.vector = db, .role = Beside::Role::row_sums})) return;
+  multiply(operation, product, dy, x, dw);
+  channel_sums(operation, dy, db);
 }
 
 }  // namespace

@@ -8,7 +8,11 @@ enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
-enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
+enum cublasLtEpilogue_t {
+  CUBLASLT_EPILOGUE_DEFAULT = 1,
+  CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_BGRADB = 512,
+};
 /// How the parts of a split sum over k are added.
 enum cublasLtReductionScheme_t {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
@@ -40,7 +44,7 @@ using cublasLtHandle_t = void*;
 struct cublasLtMatmulDescOpaque_t {
   cublasOperation_t transpose_a, transpose_b;
   cublasLtEpilogue_t epilogue;
-  const void* bias;
+  void* bias;
 };
 /// A column-major layout.
 struct cublasLtMatrixLayoutOpaque_t {
@@ -77,8 +81,8 @@ cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreferenceOpaque_t* pr
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreferenceOpaque_t* preference,
                                                     cublasLtMatmulPreferenceAttributes_t name, const void* value,
                                                     size_t bytes);
-/// The fastest algorithm comes first. If the preference allows it, this one splits sums and adds their parts in the
-/// result's type.
+/// There is none for BGRADB if TERN_EMULATED_LACK is "bgradb". The fastest algorithm comes first. If the preference
+/// allows it, this one splits sums and adds their parts in the result's type.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* product,
                                               cublasLtMatrixLayoutOpaque_t* a, cublasLtMatrixLayoutOpaque_t* b,
                                               cublasLtMatrixLayoutOpaque_t* c, cublasLtMatrixLayoutOpaque_t* d,

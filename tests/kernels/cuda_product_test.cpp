@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tern/kernels/matmul.h"
 #include "tests/support/cuda.h"
 #include "tests/support/values.h"
@@ -21,6 +23,19 @@ TEST(CudaProduct, SumsInF32WhateverTheResultIs) {
   Tensor y = Tensor::empty({1, 1}, {.dtype = DType::bf16, .device = device});
   kernels::matmul(a, b, {}, y);
   expect_values(y.to(DType::f64), {1}, 0);
+}
+
+TEST(CudaProduct, AddsUpTheGradientOfTheBiasIfTheLibraryCannot) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  const auto dy = Tensor::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}).to(device);
+  const auto x = Tensor::from<float>({2, 2}, std::vector<float>{1, 0, 2, 1}).to(device);
+  Tensor dw = Tensor::empty({3, 2}, {.device = device}), db = Tensor::empty({3}, {.device = device});
+  setenv("TERN_EMULATED_LACK", "bgradb", 1);
+  kernels::linear_backward_weights(dy, x, dw, db);
+  unsetenv("TERN_EMULATED_LACK");
+  expect_values(dw, {9, 4, 12, 5, 15, 6}, 0);
+  expect_values(db, {5, 7, 9}, 0);
 }
 
 }  // namespace

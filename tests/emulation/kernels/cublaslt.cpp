@@ -67,6 +67,12 @@ void multiply(const cublasLtMatmulDescOpaque_t& product, const Factor& a, const 
         if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) total += load(product.bias, to.type, row);
         store(d, to.type, batch * to.batch_step + column * to.step + row, total);
       }
+  if (product.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
+  for (int64_t column = 0; column < static_cast<int64_t>(to.columns); ++column) {
+    float sum = 0;
+    for (int64_t i = 0; i < k; ++i) sum += b.at(0, i, column);
+    store(product.bias, to.type, column, sum);
+  }
 }
 
 bool is_aligned(const void* array, uint32_t bytes) { return reinterpret_cast<uintptr_t>(array) % bytes == 0; }
@@ -121,9 +127,10 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreferenceOpaq
   }
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t*, Layout*, Layout*, Layout*,
-                                              Layout*, cublasLtMatmulPreferenceOpaque_t* preference, int,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* product, Layout*, Layout*,
+                                              Layout*, Layout*, cublasLtMatmulPreferenceOpaque_t* preference, int,
                                               cublasLtMatmulHeuristicResult_t* found, int* count) {
+  if (product->epilogue == CUBLASLT_EPILOGUE_BGRADB && emulation::lacks("bgradb")) return CUBLAS_STATUS_NOT_SUPPORTED;
   cublasLtMatmulAlgo_t& algorithm = found->algo;
   algorithm.reduction = (preference->reduction_schemes & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0
                             ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE
