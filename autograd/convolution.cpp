@@ -10,7 +10,7 @@ namespace {
 /// The weight in the form that conv2d reads without a copy. Forward and backward share it.
 Tensor weight_beside(const Tensor& x, const Tensor& weight) {
   if (x.device().type == DeviceType::cpu) return in_format(weight, MemoryFormat::row_major);
-  if (weight.dtype() == x.dtype() && weight.format() == x.format()) return weight;
+  if (weight.dtype() == x.dtype()) return in_format(weight, x.format());
   Tensor w = Tensor::empty(weight.shape(), x.options());
   kernels::convert(weight, w);
   return w;

@@ -246,6 +246,7 @@ struct Convert {
 
 Tensor in_format(Tensor x, MemoryFormat format) {
   if (x.format() == format) return x;
+  if (x.rank() == 4 && (x.size(1) == 1 || x.size(2) * x.size(3) == 1)) return x.to(format);  // shares the elements
   Tensor y = Tensor::empty(x.shape(), {x.dtype(), x.device(), format});
   kernels::convert(x, y);
   return y;

@@ -183,6 +183,11 @@ Tensor Tensor::to(Device target) const {
 
 Tensor Tensor::to(MemoryFormat format) const {
   if (format == format_) return *this;
+  if (rank() == 4 && (size(1) == 1 || size(2) * size(3) == 1)) {  // both formats have one order
+    Tensor view = *this;
+    view.format_ = format;
+    return view;
+  }
   Tensor copy = empty(shape_, {dtype_, device(), format});
   copy.copy_from(*this);
   return copy;

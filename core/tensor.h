@@ -88,7 +88,7 @@ class Tensor {
   Tensor slice(int64_t begin, int64_t end) const;
 
   Tensor clone() const;
-  /// Returns this tensor if it already has that dtype, device or format; otherwise a converted copy.
+  /// Returns this tensor, or a view, if its elements already are of that dtype, device or order; or a converted copy.
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
   Tensor to(MemoryFormat format) const;

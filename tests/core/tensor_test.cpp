@@ -55,6 +55,14 @@ TEST(Tensor, KeepsLogicalOrderInEveryFormat) {
             "reshape: [2, 3, 2, 2] is channels_last; convert to row_major first");
 }
 
+TEST(Tensor, SharesItsElementsIfBothFormatsHaveOneOrder) {
+  for (const Shape& shape : {Shape{2, 1, 3, 4}, {2, 3, 1, 1}}) {
+    const Tensor rows = Tensor::full(shape, 1), last = rows.to(MemoryFormat::channels_last);
+    EXPECT_EQ(last.format(), MemoryFormat::channels_last);
+    EXPECT_EQ(last.raw_data(), rows.raw_data());
+  }
+}
+
 TEST(Tensor, ConvertsDTypes) {
   const Tensor a = Tensor::from<float>({3}, Floats{1.0f, -2.5f, 1.00390625f});
   EXPECT_EQ(a.to(DType::f64).to_vector<double>(), (std::vector<double>{1.0, -2.5, 1.00390625}));
