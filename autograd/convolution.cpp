@@ -18,7 +18,7 @@ Tensor weight_beside(const Tensor& x, const Tensor& weight) {
 
 struct Conv2dOperation {
   ConvGeometry geometry;
-  bool relu;
+  Fused fused;
   Saved x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -28,14 +28,14 @@ struct Conv2dOperation {
     check(weight.dtype() == parameter_dtype(input.dtype()), "conv2d: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
-    w = weight_beside(input, weight);
+    w = fused.w_as_x.defined() ? fused.w_as_x : weight_beside(input, weight);
     Tensor result = Tensor::empty(shape, input.options());
-    kernels::conv2d(x, w, bias, geometry, relu, result);
-    if (relu) y = result;
+    kernels::conv2d(x, w, bias, geometry, fused.relu, result);
+    if (fused.relu) y = result;
     return result;
   }
   Gradients backward(Tensor dy, const Needs& needs) const {
-    const Tensor masked = relu ? relu_gradient(y, std::move(dy)) : dy;
+    const Tensor masked = fused.relu ? relu_gradient(y, std::move(dy)) : dy;
     Gradients gradients(3);
     if (needs[0]) {
       gradients[0] = x.empty_like();
@@ -43,7 +43,9 @@ struct Conv2dOperation {
     }
     if (needs[1] || needs[2]) {
       const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.options().device};
-      gradients[1] = Tensor::empty(w.shape(), options);
+      // A GPU writes it in the form of w. The optimizer brings all gradients into the parameters' format at once.
+      const bool as_w = options.device.type != DeviceType::cpu && w.dtype() == options.dtype;
+      gradients[1] = Tensor::empty(w.shape(), as_w ? w.options() : options);
       if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], gradients[2]);
     }
@@ -153,7 +155,7 @@ Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& 
 Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry,
                 const Fused& fused) {
   return with_a_batch(x, [&](const Variable& images) {
-    return apply(Conv2dOperation{.geometry = geometry, .relu = fused.relu, .x = {}, .w = {}, .y = {}}, images, w, bias);
+    return apply(Conv2dOperation{.geometry = geometry, .fused = fused, .x = {}, .w = {}, .y = {}}, images, w, bias);
   });
 }
 

@@ -52,9 +52,11 @@ using kernels::MatmulOptions;
 /// Leading dimensions broadcast. A vector a [k] is a row, a vector b [k] a column; the result lacks that dimension.
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options = {});
 
-/// What an operation applies to its result in the same pass.
+/// What an operation applies to its result in the same pass, and a copy of w in x's dtype and format, if there is one
+/// (see Parameter::take_copy).
 struct Fused {
   bool relu = false;
+  Tensor w_as_x = {};
 };
 
 /// y[..., out] = x[..., in] · w[out, in]ᵀ + bias[out]; `bias` may be undefined. With a weight of shape [in] and a bias

@@ -58,7 +58,7 @@ struct Matmul {
 };
 
 struct Linear {
-  bool relu;
+  Fused fused;
   Saved x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -68,22 +68,23 @@ struct Linear {
     check(weight.dtype() == parameter_dtype(input.dtype()), "linear: weight is ", weight.dtype(), " beside input of ",
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
-    w = weight;
+    w = fused.w_as_x.defined() ? fused.w_as_x : weight;
     Tensor result = Tensor::empty(shape, input.options());
-    kernels::linear(input, weight, bias, relu, result);
-    if (relu) y = result;
+    kernels::linear(input, w, bias, fused.relu, result);
+    if (fused.relu) y = result;
     return result;
   }
   Gradients backward(Tensor dy, const Needs& needs) const {
-    const Tensor masked = relu ? relu_gradient(y, std::move(dy)) : dy;
+    const Tensor masked = fused.relu ? relu_gradient(y, std::move(dy)) : dy;
     Gradients gradients(3);
     if (needs[0]) {
       gradients[0] = x.empty_like();
       kernels::linear_backward_data(masked, w, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      gradients[1] = w.empty_like();
-      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, w.options());
+      const TensorOptions options{parameter_dtype(x.dtype()), x.options().device};
+      gradients[1] = Tensor::empty(w.shape(), options);
+      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
       kernels::linear_backward_weights(masked, x, gradients[1], gradients[2]);
     }
     return gradients;
@@ -132,7 +133,7 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias, cons
     extents.back() = rows.shape()[1];
     return reshape(rows, Shape(extents));
   }
-  return apply(Linear{.relu = fused.relu, .x = {}, .w = {}, .y = {}}, x, w, bias);
+  return apply(Linear{.fused = fused, .x = {}, .w = {}, .y = {}}, x, w, bias);
 }
 
 }  // namespace tern

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "tern/autograd/variable.h"
@@ -19,6 +21,7 @@ class Parameter {
   /// Replaces the tensor, by one of another shape if a subnet is narrower. Drops the gradient.
   void set_value(Tensor value) {
     value_ = std::move(value);
+    copy_ = {};
     zero_gradient();
   }
   /// Undefined before the first `backward` after `zero_gradient`. A gradient by rows becomes a dense one.
@@ -40,6 +43,10 @@ class Parameter {
 
   /// This parameter as an input of operations; a constant if it is frozen.
   Variable variable() const { return frozen_ ? Variable(value_) : Variable(value_, slot_); }
+  /// A copy of the value in the dtype and format of x, as an operation of a GPU on x reads it. Undefined if it reads
+  /// the value itself, or if `copy_parameters` has made none; it then makes one for the next step. Gives the copy away.
+  Tensor take_copy(const Tensor& x);
+
   /// `hook` runs inside `backward` as soon as this gradient is complete, so that communication overlaps the rest.
   void on_gradient_ready(std::function<void()> hook) { slot_->on_gradient_ready = std::move(hook); }
   /// From now on, an operation that can give its gradient by blocks of rows (`linear_cross_entropy`) gives it to `take`
@@ -51,7 +58,15 @@ class Parameter {
   Tensor value_;
   std::shared_ptr<GradientSlot> slot_;
   bool frozen_ = false;
+  std::optional<TensorOptions> copied_as_;  ///< what `take_copy` wanted last
+  Tensor copy_;
+  uint32_t copied_version_ = 0;  ///< of the value
+
+  friend void copy_parameters(std::span<Parameter* const> parameters);
 };
+
+/// Makes the copies that `take_copy` wanted since the last call, in one launch.
+void copy_parameters(std::span<Parameter* const> parameters);
 
 /// The variable of a parameter that a module may lack; undefined if it is null.
 inline Variable variable_of(const Parameter* parameter) { return parameter ? parameter->variable() : Variable(); }

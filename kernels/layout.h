@@ -11,6 +11,17 @@ namespace tern::kernels {
 /// y = x, converted to the dtype and format of y.
 inline constinit Kernel<void(const Tensor& x, Tensor& y)> convert{"convert"};
 
+/// y = x in the dtype and format of y.
+struct Conversion {
+  Tensor x, y;
+};
+inline const Tensor& placement(std::span<const Conversion> conversions) {
+  static const Tensor undefined;
+  return conversions.empty() ? undefined : conversions.front().x;
+}
+/// All conversions, on CUDA from f32 and in one launch. For parameters and their gradients, most of which are small.
+inline constinit Kernel<void(std::span<const Conversion>)> convert_all{"convert_all"};
+
 /// The dimensions of a tensor in another order.
 using Order = std::array<int, Shape::kMaxRank>;
 inline constexpr Order kInOrder = {0, 1, 2, 3, 4, 5, 6, 7};

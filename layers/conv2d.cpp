@@ -38,9 +38,9 @@ Conv2d::Conv2d(const Options& options)
       relu_(options.relu) {}
 
 Variable Conv2d::forward(const Variable& x) {
-  if (same_)
-    return conv2d_same(x, weight.variable(), variable_of(bias), geometry_.dilation, geometry_.groups, {.relu = relu_});
-  return conv2d(x, weight.variable(), variable_of(bias), geometry_, {.relu = relu_});
+  const Fused fused{.relu = relu_, .w_as_x = weight.take_copy(x.value())};
+  if (same_) return conv2d_same(x, weight.variable(), variable_of(bias), geometry_.dilation, geometry_.groups, fused);
+  return conv2d(x, weight.variable(), variable_of(bias), geometry_, fused);
 }
 
 ConvTranspose2d::ConvTranspose2d(const Options& options)

@@ -13,7 +13,8 @@ Linear::Linear(const Options& options)
       relu_(options.relu) {}
 
 Variable Linear::forward(const Variable& x) {
-  if (!sum_) return linear(x, weight.variable(), variable_of(bias), {.relu = relu_});
+  if (!sum_)
+    return linear(x, weight.variable(), variable_of(bias), {.relu = relu_, .w_as_x = weight.take_copy(x.value())});
   const NoGradient no_gradient;
   Variable y = linear(x, weight.variable(), {});
   sum_(y.value());

@@ -95,7 +95,12 @@ void Module::set_training(bool training) {
 
 void Module::begin_step(const StepContext& context) {
   uint32_t number = 0;
-  visit_modules({}, [&](const std::string&, Module& module) { module.on_step(context, number++); });
+  std::vector<Parameter*> all;
+  visit_modules({}, [&](const std::string&, Module& module) {
+    module.on_step(context, number++);
+    for (const auto& own : module.parameters_) all.push_back(&own->parameter);
+  });
+  copy_parameters(all);
 }
 
 std::vector<NamedParameter> Module::parameters() {

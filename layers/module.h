@@ -92,8 +92,8 @@ class Module {
   /// Training (the default) or evaluation, for this module and all below.
   void set_training(bool training);
   bool training() const { return training_; }
-  /// Tells all random layers below which step comes. The trainer calls it before each forward. The layers have numbers
-  /// in the order of `modules()`.
+  /// Tells all random layers below which step comes, and copies the parameters that a GPU reads in another form. The
+  /// trainer calls it before each forward. The layers have numbers in the order of `modules()`.
   void begin_step(const StepContext& context);
 
   /// In the order of construction, depth first. Own parameters come before those of submodules.

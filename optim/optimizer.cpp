@@ -196,6 +196,7 @@ void Optimizer::update_block(Group& group, Slot& slot, int64_t first, const Tens
 
 std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdate>& rows) {
   std::vector<std::vector<ParameterUpdate>> updates(groups_.size());
+  std::vector<kernels::Conversion> conversions;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
     for (auto& slot : groups_[i].slots) {
@@ -213,9 +214,13 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
       check(parameter.gradient().shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ",
             parameter.gradient().shape(), ", the parameter ", w.shape());
       prepare_state(group, slot);
-      updates[i].push_back({w, parameter.gradient().to(w.format()), slot.state[0], slot.state[1], slot.steps});
+      Tensor g = parameter.gradient();
+      if (g.format() != w.format())
+        g = conversions.emplace_back(kernels::Conversion{g, Tensor::empty(w.shape(), w.options())}).y;
+      updates[i].push_back({w, g, slot.state[0], slot.state[1], slot.steps});
     }
   }
+  if (!conversions.empty()) kernels::convert_all(conversions);
   return updates;
 }
 

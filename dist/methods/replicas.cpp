@@ -6,6 +6,7 @@
 #include "tern/core/error.h"
 #include "tern/core/stopwatch.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -22,7 +23,12 @@ Tensor needed_gradient(const NamedParameter& named, std::string_view method, int
   const Tensor gradient = named.parameter->gradient();
   check(gradient.defined(), method, ": '", named.name, "' has no gradient in step ", step,
         "; every parameter must take part in every step");
-  return gradient;
+  const Tensor& value = named.parameter->value();
+  if (gradient.format() == value.format()) return gradient;
+  Tensor converted = Tensor::empty_like(value);  // codecs and exchanges number the elements in the value's order
+  kernels::convert(gradient, converted);
+  named.parameter->set_gradient(converted);
+  return converted;
 }
 
 void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step) {

@@ -93,6 +93,10 @@ void convert(const Tensor& x, Tensor& y) {
   });
 }
 
+void convert_all(std::span<const kernels::Conversion> conversions) {
+  for (auto [x, y] : conversions) convert(x, y);
+}
+
 void permute(const Tensor& x, const kernels::Order& order, Tensor& y) {
   if (kernels::exchanges_last_two(order, x.rank()) && is_fast(x) && x.numel() != 0) {
     visit_fast(x.dtype(), "permute", [&]<class T>(T) {
@@ -176,6 +180,7 @@ void fill(Tensor& x, double value) {
 
 void provide_layout() {
   kernels::convert.provide(Target::cpu, convert);
+  kernels::convert_all.provide(Target::cpu, convert_all);
   kernels::permute.provide(Target::cpu, permute);
   kernels::extract.provide(Target::cpu, extract);
   kernels::insert.provide(Target::cpu, insert);

@@ -1,5 +1,8 @@
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "tern/kernels/cuda/item_table.h"
 #include "tern/kernels/cuda/launch.h"
 #include "tern/kernels/cuda/map.h"
 #include "tern/kernels/layout.h"
@@ -83,6 +86,53 @@ void convert_elements(const Tensor& x, const Tensor& y) {
   map_walk("convert", x.device(), Walk<2>(nest, "convert"), Same{}, out, in);
 }
 
+/// One of several conversions. Element i of y is element `source(i)` of x, in storage order. If the formats differ, y
+/// is a row of matrices, and x has the same matrices transposed.
+struct ConvertedItem {
+  static constexpr int64_t kPerBlock = 4096;
+
+  ConvertedItem() = default;
+  explicit ConvertedItem(const kernels::Conversion& conversion)
+      : x(conversion.x.data<float>()),
+        y(conversion.y.raw_data()),
+        numel(conversion.y.numel()),
+        narrow(conversion.y.dtype() == DType::bf16) {
+    if (conversion.x.format() == conversion.y.format()) return;
+    const bool to_last = conversion.y.format() == MemoryFormat::channels_last;
+    const auto channels = static_cast<uint32_t>(conversion.y.size(1)),
+               pixels = static_cast<uint32_t>(conversion.y.size(2) * conversion.y.size(3));
+    columns = Divider(to_last ? channels : pixels);
+    matrix = Divider(channels * pixels);
+    rows = to_last ? pixels : channels;
+  }
+  __device__ int64_t source(int64_t i) const {
+    if (rows == 0) return i;
+    const auto n = static_cast<uint32_t>(i), within = matrix.remainder(n), row = columns.quotient(within);
+    return int64_t{n} - within + int64_t{within - row * columns.divisor()} * rows + row;
+  }
+
+  const float* x = nullptr;
+  void* y = nullptr;
+  int64_t numel = 0;
+  bool narrow = false;  ///< y is bf16
+  Divider columns, matrix;
+  uint32_t rows = 0;  ///< 0 if the formats are the same
+};
+
+__global__ void convert_all_kernel(const __grid_constant__ ItemTable<ConvertedItem> table) {
+  const auto place = table.place();
+  const ConvertedItem& item = place.entry;
+  const int64_t first = place.block * ConvertedItem::kPerBlock,
+                last = std::min(first + ConvertedItem::kPerBlock, item.numel);
+  for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
+    const float value = item.x[item.source(i)];
+    if (item.narrow)
+      static_cast<BFloat16*>(item.y)[i] = static_cast<BFloat16>(value);
+    else
+      static_cast<float*>(item.y)[i] = value;
+  }
+}
+
 __global__ void fill_kernel(double* x, int64_t count, double value) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) x[i] = value;
 }
@@ -95,6 +145,25 @@ void convert(const Tensor& x, Tensor& y) {
     visit_fast(y.dtype(), "convert", [&]<class To>(To) { convert_elements<From, To>(x, y); });
   });
   if (!converted) y.copy_from(x);
+}
+
+void convert_all(std::span<const kernels::Conversion> conversions) {
+  std::vector<ConvertedItem> items;
+  for (auto [x, y] : conversions) {
+    check(x.shape() == y.shape() && x.dtype() == DType::f32 && (y.dtype() == DType::f32 || y.dtype() == DType::bf16),
+          "convert_all: ", x.dtype(), " ", x.shape(), " into ", y.dtype(), " ", y.shape(),
+          ", expected one shape, and f32 into f32 or bf16");
+    if (x.numel() >= int64_t{1} << 31)
+      convert(x, y);
+    else if (x.numel() > 0)
+      items.emplace_back(kernels::Conversion{x, y});
+  }
+  for_each_table(
+      std::span<const ConvertedItem>(items),
+      [](const ConvertedItem& item) { return (item.numel + ConvertedItem::kPerBlock - 1) / ConvertedItem::kPerBlock; },
+      [&](const auto& table) {
+        launch("convert_all", conversions.front().x.device(), table.grid(), convert_all_kernel, table);
+      });
 }
 
 void fill(Tensor& x, double value) {
@@ -229,6 +298,7 @@ void reflection_pad_backward(const Tensor& dy, const kernels::Border& border, Te
 
 void provide_layout() {
   kernels::convert.provide(Target::cuda, convert);
+  kernels::convert_all.provide(Target::cuda, convert_all);
   kernels::permute.provide(Target::cuda, permute);
   kernels::extract.provide(Target::cuda, extract);
   kernels::insert.provide(Target::cuda, insert);

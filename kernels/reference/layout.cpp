@@ -27,6 +27,10 @@ void check_inside(const char* operation, const Shape& block, const kernels::Offs
 
 void convert(const Tensor& x, Tensor& y) { y.copy_from(x); }
 
+void convert_all(std::span<const kernels::Conversion> conversions) {
+  for (auto [x, y] : conversions) convert(x, y);
+}
+
 void permute(const Tensor& x, const kernels::Order& order, Tensor& y) {
   Shape expected = x.shape();
   for (int d = 0; d < x.rank(); ++d) expected[d] = x.size(order[d]);
@@ -77,6 +81,7 @@ void fill(Tensor& x, double value) { x.fill(value); }
 
 void provide_layout() {
   kernels::convert.provide(Target::reference, convert);
+  kernels::convert_all.provide(Target::reference, convert_all);
   kernels::permute.provide(Target::reference, permute);
   kernels::extract.provide(Target::reference, extract);
   kernels::insert.provide(Target::reference, insert);

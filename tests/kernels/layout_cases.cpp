@@ -44,12 +44,33 @@ const BlockCase kBlockCases[] = {
     {{4, 3}, {0, 3}, {2, 0}},
 };
 
+using Conversions = std::vector<kernels::Conversion>;
+const std::vector<Shape> kConvertedTogether = {{7},           {5, 3, 7, 2}, {0, 3, 2, 2}, {4, 0, 3, 3},
+                                               {64, 9, 3, 3}, {3, 1, 5, 5}, {4, 6, 1, 1}};
+
 const Shape kConvertShapes[] = {{7}, {3, 5}, {2, 5, 3, 7}, {2, 16, 8, 8}, {1, 3, 33, 31}};
 
 }  // namespace
 
 void add_layout_cases(ParityTable& table) {
   using namespace kernels;
+  table.push_back({&convert_all, "parameters to activations", [](Run& run) {
+                     Conversions all;
+                     for (const Shape& shape : kConvertedTogether)
+                       all.push_back({run.parameter(shape), run.output(shape)});
+                     run(convert_all, std::span<const Conversion>(all));
+                   }});
+  table.push_back({&convert_all,
+                   "gradients to parameters",
+                   [](Run& run) {
+                     Conversions all;
+                     for (int i = 0; i < 150; ++i)
+                       for (const Shape& shape : kConvertedTogether)
+                         if (i == 0 || shape.rank() == 1)
+                           all.push_back({run.input(shape), run.row_major_output(shape)});
+                     run(convert_all, std::span<const Conversion>(all));
+                   },
+                   {.bf16 = false}});
   for (const Shape& shape : kConvertShapes) {
     const std::string name = to_string(shape);
     table.push_back({&convert, name + " to the other format", [=](Run& run) {

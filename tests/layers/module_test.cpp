@@ -11,6 +11,7 @@
 #include "tern/layers/dropout.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/normalization.h"
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
 
 namespace tern {
@@ -155,6 +156,29 @@ TEST(Module, ZeroesGradients) {
   EXPECT_EQ(linear.weight.gradient().to_vector<float>(), (std::vector<float>{3, 3}));
   linear.zero_gradients();
   EXPECT_FALSE(linear.weight.gradient().defined());
+}
+
+TEST(CudaModule, ComputesTheSameOnceItsStepsCopyParameters) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  Sequential model;
+  model.append<Conv2d>({.in = 2, .out = 3, .kernel = 3, .relu = true}).append<Linear>({.in = 4, .out = 5});
+  model.initialize(1, DType::f32, device);
+  const Tensor images = Tensor::full({2, 2, 6, 6}, 0.5, {.device = device, .format = MemoryFormat::channels_last});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<std::vector<double>> found;
+    for (int step = 0; step < 2; ++step) {
+      model.zero_gradients();
+      model.begin_step({});
+      const Variable y = model(images.to(dtype));
+      sum(convert(y, DType::f32)).backward();
+      found.push_back(y.value().to_vector<double>());
+      for (const auto& [name, parameter] : model.parameters())
+        found.push_back(parameter->gradient().to_vector<double>());
+    }
+    ASSERT_EQ(found.size(), 10u);
+    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(found[i], found[5 + i]);
+  }
 }
 
 TEST(BatchNorm, CountsTrainingBatchesAndEvaluatesWithRunningStatistics) {
