@@ -3,6 +3,7 @@
 #include "tern/autograd/operation.h"
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/layout.h"
+#include "tern/kernels/reduction.h"
 
 namespace tern {
 namespace {
@@ -35,21 +36,31 @@ struct Conv2dOperation {
     return result;
   }
   Gradients backward(Tensor dy, const Needs& needs) const {
-    const Tensor masked = fused.relu ? relu_gradient(y, std::move(dy)) : dy;
     Gradients gradients(3);
+    const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.options().device};
+    if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
+    Tensor db = gradients[2];
+    const Tensor masked = fused.relu ? through_relu(std::move(dy), db) : dy;
     if (needs[0]) {
       gradients[0] = x.empty_like();
       kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.options().device};
       // A GPU writes it in the form of w. The optimizer brings all gradients into the parameters' format at once.
       const bool as_w = options.device.type != DeviceType::cpu && w.dtype() == options.dtype;
       gradients[1] = Tensor::empty(w.shape(), as_w ? w.options() : options);
-      if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
-      kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], gradients[2]);
+      kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], db);
     }
     return gradients;
+  }
+
+  /// The gradient before the relu. A GPU makes `db` in the same pass, and then leaves it undefined.
+  Tensor through_relu(Tensor dy, Tensor& db) const {
+    if (!db.defined() || db.device().type == DeviceType::cpu) return relu_gradient(y, std::move(dy));
+    Tensor dx = dy.is_shared() ? y.empty_like() : dy;
+    kernels::relu_backward_sums(y, dy, dx, db);
+    db = {};
+    return dx;
   }
 };
 

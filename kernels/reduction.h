@@ -8,6 +8,11 @@ namespace tern::kernels {
 /// is row-major. Sums are accumulated in f32, or in f64 for f64.
 inline constinit Kernel<void(const Tensor& x, double scale, Tensor& y)> sum{"sum"};
 
+/// dx = 0 if y <= 0; otherwise dy, also if y is NaN. dx may be dy. sums [C] = the sums of dx [N, C] or [N, C, H, W]
+/// over all other dimensions, in the dtype of parameters.
+inline constinit Kernel<void(const Tensor& y, const Tensor& dy, Tensor& dx, Tensor& sums)> relu_backward_sums{
+    "relu_backward_sums"};
+
 /// y = scale·x, repeated along every dimension in which x has extent 1. The ranks are equal.
 inline constinit Kernel<void(const Tensor& x, double scale, Tensor& y)> broadcast_to{"broadcast_to"};
 

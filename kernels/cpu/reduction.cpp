@@ -5,6 +5,7 @@
 #include "tern/kernels/cpu/map.h"
 #include "tern/kernels/loop_nest.h"
 #include "tern/kernels/provide.h"
+#include "tern/kernels/relu_steps.h"
 
 namespace tern::cpu {
 namespace {
@@ -194,6 +195,7 @@ void row_logsumexp(const Tensor& x, Tensor& y) {
 
 void provide_reduction() {
   kernels::sum.provide(Target::cpu, sum);
+  kernels::relu_backward_sums.provide(Target::cpu, kernels::mask_then_sum<Target::cpu>);
   kernels::broadcast_to.provide(Target::cpu, broadcast_to);
   kernels::row_max.provide(Target::cpu, row_max);
   kernels::row_min.provide(Target::cpu, row_min);

@@ -61,6 +61,24 @@ void run(const char* operation, const Summation& summation, const Tensor& x, dou
                  Store<Result>{summation.kept, scale, y});
 }
 
+/// Stores the gradient through a relu, and adds it up.
+template <class T>
+struct MaskedGradient {
+  const T *y, *dy;
+  T* dx;
+  template <int Width>
+  __device__ void add(int64_t at, int64_t, float* sums) const {
+    const auto outputs = load_pack<T, Width>(y + at);
+    auto gradients = load_pack<T, Width>(dy + at);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      if (float(outputs.values[j]) <= 0) gradients.values[j] = static_cast<T>(0.0f);  // NaN passes dy
+      sums[j] += float(gradients.values[j]);
+    }
+    store_pack(dx + at, gradients);
+  }
+};
+
 /// The greatest of sign·x over each row, times sign.
 template <class T>
 struct RowExtremum {
@@ -135,6 +153,20 @@ void sum(const Tensor& x, double scale, Tensor& y) {
   visit_fast(x.dtype(), "sum", [&]<class T>(T) { run<T>("sum", Summation("sum", x, y), x, scale, y.data<T>()); });
 }
 
+void relu_backward_sums(const Tensor& y, const Tensor& dy, Tensor& dx, Tensor& sums) {
+  const char* operation = "relu_backward_sums";
+  kernels::check_alike(operation, y, dy);
+  kernels::check_alike(operation, y, dx);
+  const auto summation = Summation::per_channel(operation, y);
+  visit_fast(y.dtype(), operation, [&]<class T>(T) {
+    const MaskedGradient<T> each{y.data<T>(), dy.data<T>(), dx.data<T>()};
+    const bool packs =
+        is_aligned(each.y, kPackBytes) && is_aligned(each.dy, kPackBytes) && is_aligned(each.dx, kPackBytes);
+    sum<1, kPackBytes / sizeof(T)>(operation, y.device(), summation, packs, each,
+                                   Store<float>{summation.kept, 1, sums.data<float>()});
+  });
+}
+
 struct Repeat {
   float scale;
   __device__ float operator()(float x) const { return scale * x; }
@@ -182,6 +214,7 @@ void channel_sums(const char* operation, const Tensor& x, Tensor& sums) {
 
 void provide_reduction() {
   kernels::sum.provide(Target::cuda, sum);
+  kernels::relu_backward_sums.provide(Target::cuda, relu_backward_sums);
   kernels::broadcast_to.provide(Target::cuda, broadcast_to);
   kernels::row_max.provide(Target::cuda, row_max);
   kernels::row_min.provide(Target::cuda, row_min);

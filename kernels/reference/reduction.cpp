@@ -8,6 +8,7 @@
 #include "tern/core/visit.h"
 #include "tern/kernels/provide.h"
 #include "tern/kernels/reference/indexing.h"
+#include "tern/kernels/relu_steps.h"
 
 namespace tern::reference {
 namespace {
@@ -105,6 +106,7 @@ void row_logsumexp(const Tensor& x, Tensor& y) {
 
 void provide_reduction() {
   kernels::sum.provide(Target::reference, sum);
+  kernels::relu_backward_sums.provide(Target::reference, kernels::mask_then_sum<Target::reference>);
   kernels::broadcast_to.provide(Target::reference, broadcast_to);
   kernels::row_max.provide(Target::reference, row_max);
   kernels::row_min.provide(Target::reference, row_min);

@@ -41,6 +41,14 @@ void add_reduction_cases(ParityTable& table) {
                        run(broadcast_to, x, 0.5, run.output(large));
                      }});
   }
+  for (const Shape& shape : {Shape{5, 33}, {2, 5, 3, 7}, {3, 16, 40, 40}})
+    for (const bool in_place : {false, true})
+      table.push_back({&relu_backward_sums, to_string(shape) + (in_place ? " in place" : ""), [=](Run& run) {
+                         const Tensor y = run.input(shape);
+                         Tensor& dy = run.changed(run.input(shape));
+                         run(relu_backward_sums, y, dy, in_place ? dy : run.output(shape),
+                             run.parameter_output({shape[1]}));
+                       }});
   for (const Shape& shape : {Shape{1, 1}, {3, 7}, {5, 32}, {4, 100}, {200, 3}, {2, 5000}, {0, 4}}) {
     const std::string name = to_string(shape);
     for (const auto* kernel : {&row_max, &row_min, &row_logsumexp})
@@ -55,6 +63,10 @@ void add_reduction_cases(ParityTable& table) {
   for (size_t c = 0; c < 40; ++c) rows[2 * 40 + c] = -infinity;  // row 2
   rows[3 * 40 + 33] = rows[3 * 40 + 34] = rows[3 * 40 + 2] = 0;  // row 3: ties; row 4: all equal
   rows[5 * 40 + 20] = -infinity;
+  table.push_back({&relu_backward_sums, "NaN passes the gradient", [=](Run& run) {
+                     const Tensor y = run.given({6, 40}, rows), dy = run.input({6, 40});
+                     run(relu_backward_sums, y, dy, run.output({6, 40}), run.parameter_output({40}));
+                   }});
   for (const auto* kernel : {&row_max, &row_min, &row_logsumexp})
     table.push_back({kernel, "ties, NaN and infinities", [=](Run& run) {
                        run(*kernel, run.given({6, 40}, rows), run.output({6}));
