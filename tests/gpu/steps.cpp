@@ -94,10 +94,11 @@ StepTime time_steps(const StepCase& step, const Batch& on_device, DType dtype, b
   Sgd optimizer(model->parameters(), {.lr = 0.001, .momentum = 0.9});
   uint32_t number = 0;
   const ImageClassification task;
+  const Tensor one = Tensor::full({}, 1, {.device = kCuda});
   const auto issue = [&](const DeviceBatch& fed) {
     model->begin_step({.seed = 1, .step = number, .samples = fed.indices()});
     const Forward pass = task.forward(*model, fed);
-    pass.loss.backward();
+    pass.loss.backward(one);
     optimizer.issue_step();
     return StepOutput{pass.loss.value(), pass.values()};
   };

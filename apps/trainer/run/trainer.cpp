@@ -101,13 +101,14 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   norms_ = std::make_unique<StepOutputs>(device);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
   if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph))
-    graph_ = std::make_unique<StepGraph>(*model_, [this](const DeviceBatch& batch) {
-      const Forward pass = forward(batch);
-      pass.loss.backward();
-      optimizer_->issue_step();
-      if (average_) average_->issue_update();
-      return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
-    });
+    graph_ =
+        std::make_unique<StepGraph>(*model_, [this, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
+          const Forward pass = forward(batch);
+          pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
+          optimizer_->issue_step();
+          if (average_) average_->issue_update();
+          return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
+        });
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
