@@ -2,6 +2,7 @@
 #include "tern/kernels/cuda/reduction.h"
 #include "tern/kernels/cuda/rows.h"
 #include "tern/kernels/kernel.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/provide.h"
 
@@ -122,6 +123,7 @@ void cross_entropy(const Tensor& x, const Tensor& labels, double smoothing, Tens
   const int64_t rows = x.size(0), columns = x.size(1);
   check(labels.shape() == Shape{rows}, "cross_entropy: input ", x.shape(), " and labels ", labels.shape(),
         ", expected [N, C] and [N]");
+  if (rows == 0) return kernels::fill.on(Target::cuda)(loss, NAN);  // the mean of nothing
   const Tensor row_losses = Tensor::empty({rows}, {.device = x.device()});
   visit_fast(x.dtype(), "cross_entropy", [&]<class T>(T) {
     for_each_row("cross_entropy", x.device(), rows, columns,

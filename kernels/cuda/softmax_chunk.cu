@@ -4,6 +4,7 @@
 
 #include "tern/kernels/cuda/reduction.h"
 #include "tern/kernels/cuda/rows.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cuda {
@@ -138,6 +139,7 @@ __global__ void row_losses(const float* maximum, const float* sum, const float* 
 void softmax_chunk_loss(const Tensor& maximum, const Tensor& sum, const Tensor& hits, const Bags& labels,
                         Tensor& logsumexp, Tensor& loss) {
   const int64_t rows = maximum.numel();
+  if (rows == 0) return kernels::fill.on(Target::cuda)(loss, NAN);  // the mean of nothing
   const Tensor losses = Tensor::empty({rows}, {.device = maximum.device()});
   launch("softmax_chunk_loss", maximum.device(), grid_over(rows), row_losses, maximum.data<float>(), sum.data<float>(),
          hits.data<float>(), RowLabels(labels), rows, logsumexp.data<float>(), losses.data<float>(),
