@@ -8,8 +8,8 @@
 
 namespace tern::cuda {
 
-/// Some tensors as the argument of a kernel. Each tensor has its own blocks in one launch, so that small
-/// tensors need no launch of their own.
+/// Some tensors as the argument of a kernel. Each has its own blocks in one launch: small tensors need no launch of
+/// their own.
 template <class Entry>
 struct ItemTable {
   static constexpr int kMost = 128;

@@ -141,9 +141,8 @@ const std::optional<cublasLtMatmulAlgo_t>& choose(const char* operation, Blas& b
 }
 
 /// Runs a product on cuBLASLt, summed in f32. a and b have the same dtype, f32 (tf32 if the device's LibraryRules allow
-/// it) or bf16. y has that dtype or f32. With a bias, k must be above 0. Returns false if the sums of
-/// rows are wanted and cuBLASLt has no algorithm that stores them; then y is not computed either. Throws an error that
-/// names `operation`.
+/// it) or bf16. y has that dtype or f32. With a bias, k must be above 0. Returns false if the sums of rows are wanted,
+/// and cuBLASLt has no algorithm that stores them; then y is not computed. Throws an error that names `operation`.
 bool multiply(const char* operation, const Product& product, const Tensor& a, const Tensor& b, const Tensor& y,
               const Beside& beside = {}) {
   check(a.dtype() == b.dtype() && (a.dtype() == DType::f32 || a.dtype() == DType::bf16), operation, ": elements are ",

@@ -39,9 +39,12 @@ inline constexpr int64_t kMostCounters = 1 << 12;
 __device__ inline bool is_last_block(unsigned blocks, unsigned counter) {
   static unsigned arrived[kMostCounters];
   __shared__ bool is_last;
-  if (blocks > 1) __threadfence();
+  if (blocks == 1) {
+    __syncthreads();
+    return true;
+  }
+  __threadfence();
   __syncthreads();
-  if (blocks == 1) return true;
   if (threadIdx.x == 0 && threadIdx.y == 0) {
     is_last = atomicInc(&arrived[counter], blocks - 1) == blocks - 1;
     __threadfence();
