@@ -71,26 +71,29 @@ GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arra
       dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion(), driver_version()));
     if (const Engine* engine = dnn.engines->find(key)) {
       auto plan = graph.plan(*engine);
-      if (plan && !failure_of(device, [&] { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
+      if (plan && !failure_of(device, [&](cudaStream_t) { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
     }
   }
   const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32,
                           .winograd = !problem.direct,
                           .deterministic = deterministic};
   auto plans = graph.plans(rules, kCandidates);
-  if (deterministic) {
-    const auto run = [&](size_t i) { arrays.run(plans[i], dnn.handle); };
-    return std::move(plans[first_of(plans.size(), device, run)]);
-  }
+  if (deterministic)
+    return std::move(
+        plans[first_of(plans.size(), device, [&](size_t i, cudaStream_t) { arrays.run(plans[i], dnn.handle); })]);
   Tensor workspace;
   std::optional<size_t> owner;  // the plan that the workspace is for
-  GraphPlan& fastest = plans[fastest_of(plans.size(), device, [&](size_t i) {
+  const auto issue = [&](size_t i, cudaStream_t stream) {
     if (std::exchange(owner, i) != i) {
       workspace = Tensor();
       workspace = arrays.workspace_of(plans[i].workspace_bytes());
     }
+    check_cudnn(cudnnSetStream(dnn.handle, stream), "conv2d");
     arrays.run(plans[i], dnn.handle, workspace);
-  })];
+  };
+  const size_t chosen = fastest_of(plans.size(), device, issue);
+  check_cudnn(cudnnSetStream(dnn.handle, enter(device)), "conv2d");
+  GraphPlan& fastest = plans[chosen];
   dnn.engines->add(key, fastest.engine());
   return std::move(fastest);
 }

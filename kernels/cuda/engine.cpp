@@ -10,7 +10,7 @@
 
 #include "tern/core/atomic_file.h"
 #include "tern/core/error.h"
-#include "tern/kernels/cuda/stopwatch.h"
+#include "tern/kernels/cuda/graph_timer.h"
 
 namespace tern::cuda {
 namespace {
@@ -56,11 +56,11 @@ std::optional<Engine> parse_engine(std::string_view text) {
   return engine;
 }
 
-std::exception_ptr failure_of(Device device, const std::function<void()>& run) {
+std::exception_ptr failure_of(Device device, const std::function<void(cudaStream_t)>& issue) {
   const cudaStream_t stream = enter(device);
   std::exception_ptr failure;
   try {
-    run();
+    issue(stream);
   } catch (const Error&) {
     failure = std::current_exception();
     cudaGetLastError();  // otherwise the library of the next engine takes the error for its own
@@ -69,35 +69,38 @@ std::exception_ptr failure_of(Device device, const std::function<void()>& run) {
   return failure;
 }
 
-size_t first_of(size_t count, Device device, const std::function<void(size_t)>& run) {
+size_t first_of(size_t count, Device device, const IssueCandidate& issue) {
   std::exception_ptr failure;
   for (size_t i = 0; i < count; ++i) {
-    failure = failure_of(device, [&] { run(i); });
+    failure = failure_of(device, [&](cudaStream_t stream) { issue(i, stream); });
     if (!failure) return i;
   }
   std::rethrow_exception(failure);
 }
 
-size_t fastest_of(size_t count, Device device, const std::function<void(size_t)>& run) {
+size_t fastest_of(size_t count, Device device, const IssueCandidate& issue) {
   constexpr int kRounds = 3;
-  const auto time_of = [&](size_t i) {
-    Stopwatch stopwatch(device, [&] { run(i); });
-    float shortest = stopwatch.milliseconds();
-    for (int round = 1; round < kRounds; ++round) shortest = std::min(shortest, stopwatch.milliseconds());
-    return shortest;
-  };
-  std::optional<size_t> fastest;
+  std::optional<size_t> fastest, first;
   float least = std::numeric_limits<float>::infinity();
   std::exception_ptr failure;
   for (size_t i = 0; i < count; ++i) {
-    float time = least;
-    auto failed = failure_of(device, [&] { run(i); });  // also loads its code, which cannot be recorded
-    if (!failed) failed = failure_of(device, [&] { time = time_of(i); });
-    if (failed) failure = failed;
-    if (time < least) fastest = i, least = time;
+    const auto issue_one = [&](cudaStream_t stream) { issue(i, stream); };
+    if (auto failed = failure_of(device, issue_one)) {  // this run also loads its code, which cannot be recorded
+      failure = std::move(failed);
+      continue;
+    }
+    if (!first) first = i;
+    float shortest = least;
+    const auto failed = failure_of(device, [&](cudaStream_t) {
+      GraphTimer timer(device, issue_one);
+      for (int round = 0; round < kRounds; ++round) shortest = std::min(shortest, timer.milliseconds());
+    });
+    if (failed || shortest >= least) continue;
+    fastest = i;
+    least = shortest;
   }
-  if (!fastest) std::rethrow_exception(failure);
-  return *fastest;
+  if (!first) std::rethrow_exception(failure);
+  return fastest.value_or(*first);
 }
 
 EngineFile::EngineFile(std::filesystem::path path) : path_(std::move(path)) { read(); }

@@ -28,19 +28,21 @@ std::string to_string(const Engine& engine);
 /// Parses the form that `to_string` writes. Returns nothing for any other text.
 std::optional<Engine> parse_engine(std::string_view text);
 
-/// Calls `run`, which issues work into the stream of `device`, and waits for the work. Returns the Error that `run`
-/// throws, or null if it throws none: an engine may lack memory for its workspace, or may not run on this device.
-/// Clears the error on the device. If the error cannot be cleared, such as an illegal address, throws it.
-std::exception_ptr failure_of(Device device, const std::function<void()>& run);
+/// Calls `issue` with the stream of `device`, and waits for the work. Returns the Error that `issue` throws, or null if
+/// it throws none: an engine may lack memory for its workspace, or may not run on this device. Clears the error on the
+/// device. If the error cannot be cleared, such as an illegal address, throws it.
+std::exception_ptr failure_of(Device device, const std::function<void(cudaStream_t)>& issue);
 
-/// The first of `count` candidates that runs. `run(i)` issues candidate i into the device's stream. If no candidate
-/// runs, throws the error of the last one.
-size_t first_of(size_t count, Device device, const std::function<void(size_t)>& run);
+/// Issues candidate i into a stream of the device.
+using IssueCandidate = std::function<void(size_t i, cudaStream_t stream)>;
 
-/// The candidate that takes the device least time (see Stopwatch), of those that run and can be recorded; the first of
-/// them if several are equal. They are measured one after another: the memory that `run(i)` uses must live until
-/// another candidate runs.
-size_t fastest_of(size_t count, Device device, const std::function<void(size_t)>& run);
+/// The first of `count` candidates that runs. If none runs, throws the error of the last one.
+size_t first_of(size_t count, Device device, const IssueCandidate& issue);
+
+/// The candidate that takes the device least time (see GraphTimer); the first of them if several are equal. Candidates
+/// that cannot be recorded are taken only if none can. They are measured one after another: the memory that one uses
+/// must live until another is issued. If none runs, throws the error of the last one.
+size_t fastest_of(size_t count, Device device, const IssueCandidate& issue);
 
 /// The engines that timing has chosen, kept in a file that processes share, one line "KEY: engine ..." each. If the
 /// file cannot be read, it counts as empty. If it cannot be written, the engines are timed again in the next run. Used

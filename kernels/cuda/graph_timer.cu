@@ -1,6 +1,4 @@
-#include "tern/kernels/cuda/stopwatch.h"
-
-#include <utility>
+#include "tern/kernels/cuda/graph_timer.h"
 
 #include "tern/kernels/cuda/launch.h"
 #include "tern/kernels/cuda/moment.h"
@@ -19,12 +17,28 @@ __global__ void keep_busy(long long cycles) {
 
 }  // namespace
 
-Stopwatch::Stopwatch(Device device, const std::function<void()>& run) : device_(device) {
-  const cudaStream_t stream = enter(device);
+GraphTimer::GraphTimer(Device device, const std::function<void(cudaStream_t)>& issue) : device_(device) {
+  enter(device);
+  cudaStream_t own = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "record");
+  try {
+    record(own, issue);
+  } catch (...) {
+    cudaStreamDestroy(own);
+    throw;
+  }
+  cudaStreamDestroy(own);
+}
+
+GraphTimer::~GraphTimer() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+}
+
+void GraphTimer::record(cudaStream_t stream, const std::function<void(cudaStream_t)>& issue) {
   cudaGraph_t recorded = nullptr;
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "record");
   try {
-    for (int i = 0; i < kRuns; ++i) run();
+    for (int i = 0; i < kRuns; ++i) issue(stream);
   } catch (...) {
     cudaStreamEndCapture(stream, &recorded);
     if (recorded != nullptr) cudaGraphDestroy(recorded);
@@ -36,17 +50,10 @@ Stopwatch::Stopwatch(Device device, const std::function<void()>& run) : device_(
   check_cuda(status, "record");
 }
 
-Stopwatch::~Stopwatch() {
-  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-}
-
-Stopwatch::Stopwatch(Stopwatch&& other) noexcept
-    : device_(other.device_), graph_(std::exchange(other.graph_, nullptr)) {}
-
-float Stopwatch::milliseconds() {
+float GraphTimer::milliseconds() {
   const cudaStream_t stream = enter(device_);
   Moment begin, end;
-  launch("stopwatch", device_, {.blocks = dim3(1), .threads = dim3(1)}, keep_busy, kBusyCycles);
+  launch("engine", device_, {.blocks = dim3(1), .threads = dim3(1)}, keep_busy, kBusyCycles);
   begin.record(stream);
   check_cuda(cudaGraphLaunch(graph_, stream), "replay");
   end.record(stream);
