@@ -140,7 +140,7 @@ class LargestOfBlock {
         if (reached == k) break;
       }
       *to = found;
-      *more = count(found + 1);
+      *more = found < 0x7fffffff ? count(found + 1) : 0;
     });
     int64_t equals = k - above;
     size_t kept = 0;

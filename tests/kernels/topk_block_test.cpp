@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <limits>
 #include <set>
 
@@ -117,6 +118,8 @@ TEST(TopKBlock, SaysIfAGradientIsBroken) {
         g.data<float>()[77] = wrong;
         EXPECT_TRUE(encode_on(target, g, {.coded_values = coded}).broken);
       }
+      for (float& value : g.span<float>()) value = std::bit_cast<float>(0x7fffffffu);  // the NaN that a GPU makes
+      EXPECT_TRUE(encode_on(target, g, {.coded_values = coded}).broken);
     }
 }
 
