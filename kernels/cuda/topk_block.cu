@@ -114,7 +114,7 @@ __device__ double ordered_sum(int64_t count, Value value) {
 __global__ void table_kernel(const float* values, int64_t n, uint8_t* value_codes, uint8_t* bytes, uint8_t* broken) {
   const double mean = ordered_sum(n, [=](int64_t i) { return double{values[i]}; }) / static_cast<double>(n);
   const double squares = ordered_sum(n, [=](int64_t i) { return (values[i] - mean) * (values[i] - mean); });
-  const double deviation = sqrt(value_variance(squares, n));
+  const double deviation = ::sqrt(value_variance(squares, n));
   double sums[kValueCodes] = {};
   int64_t counts[kValueCodes] = {};
   for (int64_t i = threadIdx.x; i < n; i += kThreads) {
