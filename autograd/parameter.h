@@ -44,7 +44,8 @@ class Parameter {
   /// This parameter as an input of operations; a constant if it is frozen.
   Variable variable() const { return frozen_ ? Variable(value_) : Variable(value_, slot_); }
   /// A copy of the value in the dtype and format of x, as an operation of a GPU on x reads it. Undefined if it reads
-  /// the value itself, or if `copy_parameters` has made none; it then makes one for the next step. Gives the copy away.
+  /// the value itself, or if `copy_parameters` has made none; it then makes one for the next step. Gives the copy away,
+  /// which is right only for the forward after `copy_parameters`: recorded updates do not change the value's version.
   Tensor take_copy(const Tensor& x);
 
   /// `hook` runs inside `backward` as soon as this gradient is complete, so that communication overlaps the rest.

@@ -56,6 +56,8 @@ MeansToCome Exchange::start(FusedGradients message) {
 }
 
 MeansToCome Exchange::start(FusedGradients message, std::vector<Tensor> minus) {
+  check(minus.size() == message.size(), "exchange: ", minus.size(), " tensors to subtract from ", message.size(),
+        " gradients, expected one each");
   if (runs_on_devices()) return begin_difference(std::move(message), std::move(minus));
   return start(computed(std::move(message), minus));
 }

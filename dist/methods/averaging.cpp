@@ -101,11 +101,12 @@ void Averaging::begin(int64_t step) {
 
 void Averaging::give_difference(size_t i, const Tensor& tensor, const Tensor& minus) {
   if (tensor.format() != MemoryFormat::row_major) return give(i, difference(tensor, minus));
-  minus_.at(i) = minus;
-  give(i, tensor);
+  take(i, tensor, minus);
 }
 
-void Averaging::give(size_t i, const Tensor& tensor) {
+void Averaging::give(size_t i, const Tensor& tensor) { take(i, tensor, {}); }
+
+void Averaging::take(size_t i, const Tensor& tensor, const Tensor& minus) {
   const AveragedTensor& expected = tensors_.at(i);
   check(given_.size() == tensors_.size(), "averaging: '", expected.name, "' was given before the round began");
   check(!given_[i].defined(), "averaging: '", expected.name, "' was given twice in step ", step_);
@@ -113,6 +114,7 @@ void Averaging::give(size_t i, const Tensor& tensor) {
         expected.name, "' has ", tensor.defined() ? tensor.numel() : 0, " elements of ",
         tensor.defined() ? to_string(tensor.dtype()) : "nothing", ", expected ", expected.elements, " of f32");
   given_[i] = in_row_major(tensor);
+  minus_[i] = minus;
   for (; next_message_ < messages_.size() && is_complete(messages_[next_message_]); ++next_message_)
     start(messages_[next_message_]);
 }

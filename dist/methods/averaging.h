@@ -86,6 +86,8 @@ class Averaging {
   ExchangeTimes times() const;
 
  private:
+  /// Takes tensor - minus, or tensor if `minus` is undefined.
+  void take(size_t i, const Tensor& tensor, const Tensor& minus);
   bool is_complete(const FusedMessage& message) const;
   void start(const FusedMessage& message);
   /// Runs `operation` in the queue's order. After an operation has thrown, the later ones do not run.
