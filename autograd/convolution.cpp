@@ -30,7 +30,9 @@ struct Conv2dOperation {
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
     w = fused.w_as_x.defined() ? fused.w_as_x : weight_beside(input, weight);
-    Tensor result = Tensor::empty(shape, input.options());
+    TensorOptions options = input.options();
+    if (options.device.type == DeviceType::cpu) options.format = MemoryFormat::channels_last;  // what its kernels write
+    Tensor result = Tensor::empty(shape, options);
     kernels::conv2d(x, w, bias, geometry, fused.relu, result);
     if (fused.relu) y = result;
     return result;

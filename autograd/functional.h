@@ -67,7 +67,8 @@ using kernels::ConvGeometry;
 using kernels::Extent2;
 
 /// The cross-correlation of x [N, C, H, W], or of one image [C, H, W], with w [O, C/groups, kh, kw], plus bias [O],
-/// which may be undefined. The result is [N, O, H', W'] in x's format and dtype.
+/// which may be undefined. The result is [N, O, H', W'] in x's dtype, on the CPU in channels_last, and on CUDA in x's
+/// format.
 Variable conv2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
                 const Fused& fused = {});
 

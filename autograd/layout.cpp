@@ -218,7 +218,7 @@ struct ReflectionPad {
     shape[-1] += left + right;
     Tensor y = Tensor::empty(shape, {x.dtype(), x.device()});
     kernels::reflection_pad(in_format(x, MemoryFormat::row_major), border, y);
-    return y;
+    return in_format(y, x.format());
   }
   Gradients backward(const Tensor& dy, const Needs&) const {
     Tensor dx = Tensor::empty(x_shape, {dy.dtype(), dy.device()});

@@ -62,6 +62,8 @@ std::vector<GridMethod> grid_methods(int64_t local_steps, const std::string& dem
           {"topk", "top 1 %", "--codec error-feedback:topk:ratio=0.01", 1, kOrange, true},
           {"demo", "DeMo", demo, 1, kGreen, true},
           {"local-sgd", "local SGD", "--method local-sgd" + rounds, 2, kBlue},
+          {"local-hadamard", "local SGD, Hadamard", "--method local-sgd" + rounds + " --codec hadamard:bits=2", 2,
+           kTeal, true},
           {"diloco", "DiLoCo", "--method diloco" + rounds, 2, kOrange},
           {"noloco", "NoLoCo", "--method noloco" + rounds, 2, kPurple},
           {"sparseloco", "SparseLoCo", "--method sparseloco" + rounds, 2, kGreen, true, true}};
@@ -93,6 +95,7 @@ GridNetwork airbench_network(const DataChoice& data, bool quick) {
           .title = "airbench94 on " + data.name,
           .program = networks::airbench().program(),
           .data = data,
+          .flags = {"--precision", "bf16", "--tta", "mirror"},
           .batch = 2000,
           .iterations = quick ? 40 : 200,
           .local_steps = kLocalSteps,
@@ -254,17 +257,18 @@ class Grid final : public Experiment {
   }
 
   std::string setting() const {
+    std::string command = network_.program;
+    for (const std::string& word : network_.flags) command += ' ' + word;
     return fmt::format(
         "{}, {} workers with {} samples each, {} steps, `{}` with its default optimizer and schedule, except for DeMo, "
         "whose flags show its own. Methods with rounds exchange every {} steps. Accuracies and steps are means over "
         "seeds (n is their number), accuracies with their standard error. *MB* is the payload that rank 0 sends. "
         "*Target* is {:.0f} % of the float ring's last accuracy, on a line between two evaluations. *Seconds* are "
-        "those "
-        "if each worker had a machine with one core: the computation and coding of a step, and rank 0's payload at the "
-        "link's rate. Computation and coding are measured with {} ranks, a core each; where each rank decodes the "
+        "those if each worker had a machine with one core: the computation and coding of a step, and rank 0's payload "
+        "at the link's rate. Computation and coding are measured with {} ranks, a core each; if each rank decodes the "
         "messages of all, decoding counts as often as there are workers. Latency is left out.\n",
-        network_.title, workers_, network_.batch / workers_, network_.iterations, network_.program,
-        network_.local_steps, 100 * kTarget, kTimedWorkers);
+        network_.title, workers_, network_.batch / workers_, network_.iterations, command, network_.local_steps,
+        100 * kTarget, kTimedWorkers);
   }
 
   std::string table(const std::vector<GridRow>& rows) const {

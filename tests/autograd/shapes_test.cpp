@@ -184,6 +184,23 @@ TEST(Shapes, ANegativeBorderTakesElementsAwayAfterTheReflection) {
                          {test::random_tensor({3, 4}, 0)});
 }
 
+// Else the layers behind it would be slow.
+TEST(Shapes, AMirroredBorderKeepsTheFormat) {
+  const Variable x = random({2, 3, 4, 5}), last(x.value().to(MemoryFormat::channels_last));
+  const Border border = {.top = 1, .left = 2};
+  EXPECT_EQ(reflection_pad2d(x, border).value().format(), MemoryFormat::row_major);
+  EXPECT_EQ(reflection_pad2d(last, border).value().format(), MemoryFormat::channels_last);
+  expect_same(reflection_pad2d(last, border), reflection_pad2d(x, border));
+}
+
+// The kernels of the CPU compute in channels-last. So a network is as fast for images of the other format.
+TEST(Shapes, ConvolutionsGiveChannelsLast) {
+  const Variable x = random({2, 3, 4, 5}), last(x.value().to(MemoryFormat::channels_last)), w = random({2, 3, 3, 3}, 1);
+  const Variable y = conv2d(x, w, {}, {.padding = 1});
+  EXPECT_EQ(y.value().format(), MemoryFormat::channels_last);
+  expect_same(y, conv2d(last, w, {}, {.padding = 1}));
+}
+
 // PyTorch takes as many as the greater of stride and dilation allows. What is added beyond the stride has products of
 // its own if there is padding.
 TEST(Shapes, TransposedConvolutionAddsUpToTheDilation) {

@@ -37,8 +37,8 @@ TEST(Grid, TrainsEveryMethodByOneSchedule) {
     EXPECT_EQ(value_of(run, "--link"), "");
     methods.insert(column_of(run, "method") + " " + value_of(run, "--seed"));
   }
-  EXPECT_EQ(methods.size(), 15u * 5u);
-  EXPECT_EQ(timed.size(), 15u);
+  EXPECT_EQ(methods.size(), 16u * 5u);
+  EXPECT_EQ(timed.size(), 16u);
 }
 
 TEST(Grid, GivesSeveralSeedsToMethodsWithConclusions) {
