@@ -226,8 +226,8 @@ struct ResponseNorm {
 };
 
 /// With D the denominator: dx[c] = dy[c]·D[c]^-beta - 2·alpha·beta/size · x[c] · Σ dy[q]·x[q]·D[q]^(-beta-1). The sum
-/// is over all channels q whose window holds c.
-template <class T>
+/// is over all channels q whose window holds c. A thread has the channels of a pack, and computes each power once.
+template <class T, int Width>
 struct ResponseNormBackward {
   Window window;
   Images images;
@@ -235,14 +235,22 @@ struct ResponseNormBackward {
   T* dx;
   __device__ void operator()(const Images::Place& at) const {
     const int64_t here = images.offset(at.n, at.c, at.h, at.w);
-    float sum = 0;
-    for (int64_t q = std::max(at.c - window.above, int64_t{0}); q <= std::min(at.c + window.below, window.channels - 1);
-         ++q) {
+    float direct[Width] = {}, sums[Width] = {};
+    const int64_t last = std::min(at.c + Width - 1 + window.below, window.channels - 1);
+    for (int64_t q = std::max(at.c - window.above, int64_t{0}); q <= last; ++q) {
       const int64_t there = here + (q - at.c) * window.step;
-      sum += float(dy[there]) * float(x[there]) * power(float(denominator[there]), -window.beta - 1);
+      const auto base = float(denominator[there]), gradient = float(dy[there]);
+      const float scaled = gradient * power(base, -window.beta), term = scaled * float(x[there]) / base;
+#pragma unroll
+      for (int k = 0; k < Width; ++k) {
+        const int64_t distance = q - (at.c + k);
+        if (distance == 0) direct[k] = scaled;
+        if (distance >= -window.above && distance <= window.below) sums[k] += term;
+      }
     }
-    dx[here] = static_cast<T>(float(dy[here]) * power(float(denominator[here]), -window.beta) -
-                              window.factor * float(x[here]) * sum);
+#pragma unroll
+    for (int k = 0; k < Width; ++k) direct[k] -= window.factor * float(x[here + k * window.step]) * sums[k];
+    store_pack(dx + here, direct);
   }
 };
 
@@ -264,11 +272,11 @@ void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tenso
   kernels::check_alike(operation, dy, x);
   kernels::check_alike(operation, dy, denominator);
   kernels::check_alike(operation, dy, dx);
-  const Images images(operation, x, 1);
-  visit_fast(x.dtype(), operation, [&]<class T>(T) {
+  visit_packs(operation, x, {dx.raw_data()}, [&]<class T, int Width>(T, std::integral_constant<int, Width>) {
+    const Images images(operation, x, Width);
     for_each_place(operation, x.device(), images,
-                   ResponseNormBackward<T>{Window(x, options), images, dy.data<T>(), x.data<T>(), denominator.data<T>(),
-                                           dx.data<T>()});
+                   ResponseNormBackward<T, Width>{Window(x, options), images, dy.data<T>(), x.data<T>(),
+                                                  denominator.data<T>(), dx.data<T>()});
   });
 }
 

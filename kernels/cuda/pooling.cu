@@ -1,6 +1,7 @@
 #include "tern/kernels/cuda/map.h"
 #include "tern/kernels/pooling.h"
 #include "tern/kernels/provide.h"
+#include "tern/kernels/reduction.h"
 
 namespace tern::cuda {
 namespace {
@@ -61,6 +62,11 @@ void average_pool2d(const Tensor& x, const kernels::PoolGeometry& geometry, Tens
   const char* operation = "average_pool2d";
   check(y.shape() == kernels::pool2d_output_shape(x.shape(), geometry), operation, ": output of shape ", y.shape(),
         " for ", x.shape());
+  const kernels::Extent2 image{x.size(2), x.size(3)};
+  if (geometry.window == image && geometry.padding == kernels::Extent2(0)) {
+    // A thread for each pack of channels would read whole images, and be one of few.
+    return kernels::sum.on(Target::cuda)(x, 1 / static_cast<double>(image.h * image.w), y);
+  }
   visit_packs(
       operation, x, {x.raw_data(), y.raw_data()}, [&]<class T, int Width>(T, std::integral_constant<int, Width>) {
         const Images in(operation, x, Width), out(operation, y, Width);

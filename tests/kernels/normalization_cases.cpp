@@ -32,6 +32,7 @@ const LocalResponseNormCase kLocalResponseNormCases[] = {
     {{2, 3, 4, 4}, {.alpha = 1}},
     {{1, 17, 3, 3}, {.size = 3, .alpha = 0.5, .beta = 0.5}},
     {{2, 10, 3, 3}, {.size = 4, .alpha = 1, .k = 2}},
+    {{2, 16, 3, 3}, {.size = 4, .alpha = 1, .k = 2}},
     {{2, 96, 3, 3}, {.alpha = 1e-4, .k = 2}},
     {{1, 1, 2, 2}, {.size = 1, .alpha = 1}},
 };
