@@ -22,7 +22,9 @@ GraphTimer::GraphTimer(Device device, const std::function<void(cudaStream_t)>& i
   cudaStream_t own = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "record");
   try {
-    record(own, issue);
+    graph_.emplace(own, [&] {
+      for (int i = 0; i < kRuns; ++i) issue(own);
+    });
   } catch (...) {
     cudaStreamDestroy(own);
     throw;
@@ -30,32 +32,12 @@ GraphTimer::GraphTimer(Device device, const std::function<void(cudaStream_t)>& i
   cudaStreamDestroy(own);
 }
 
-GraphTimer::~GraphTimer() {
-  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-}
-
-void GraphTimer::record(cudaStream_t stream, const std::function<void(cudaStream_t)>& issue) {
-  cudaGraph_t recorded = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "record");
-  try {
-    for (int i = 0; i < kRuns; ++i) issue(stream);
-  } catch (...) {
-    cudaStreamEndCapture(stream, &recorded);
-    if (recorded != nullptr) cudaGraphDestroy(recorded);
-    throw;
-  }
-  check_cuda(cudaStreamEndCapture(stream, &recorded), "record");
-  const cudaError_t status = cudaGraphInstantiate(&graph_, recorded, 0);
-  cudaGraphDestroy(recorded);
-  check_cuda(status, "record");
-}
-
 float GraphTimer::milliseconds() {
   const cudaStream_t stream = enter(device_);
   Moment begin, end;
   launch("engine", device_, {.blocks = dim3(1), .threads = dim3(1)}, keep_busy, kBusyCycles);
   begin.record(stream);
-  check_cuda(cudaGraphLaunch(graph_, stream), "replay");
+  graph_->replay(stream);
   end.record(stream);
   return end.milliseconds_since(begin);
 }

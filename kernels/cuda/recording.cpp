@@ -1,10 +1,11 @@
 #include "tern/kernels/recording.h"
 
+#include <optional>
 #include <utility>
 
-#include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
 #include "tern/core/tensor.h"
+#include "tern/kernels/cuda/captured_graph.h"
 
 namespace tern {
 namespace cuda {
@@ -22,53 +23,35 @@ class Graph final : public Recording {
   Graph(Device device, const std::function<void()>& work)
       : device_(device), step_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})) {
     check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, and recorded work must not wait");
-    capture(work);
-  }
-  ~Graph() override {
-    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+    const cudaStream_t stream = enter(device_);
+    blocks_ = memory(device_).begin_recording();
+    step_cell = {.memory = step_.data<int64_t>()};
+    const auto end = [this] {
+      draws_ = std::exchange(step_cell, {}).used;
+      memory(device_).end_recording();
+    };
+    try {
+      graph_.emplace(stream, work);
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
   }
 
   void replay(uint32_t step) override {
     if (draws_) step_.copy_from(Tensor::full({}, step, {.dtype = DType::i64}));
-    check_cuda(cudaGraphLaunch(graph_, enter(device_)), "replay");
+    graph_->replay(enter(device_));
   }
 
-  size_t launches() const override { return launches_; }
+  size_t launches() const override { return graph_->launches(); }
 
  private:
-  void capture(const std::function<void()>& work) {
-    const cudaStream_t stream = enter(device_);
-    cudaGraph_t recorded = nullptr;
-    blocks_ = memory(device_).begin_recording();
-    step_cell = {.memory = step_.data<int64_t>()};
-    const auto end = [&] {
-      draws_ = std::exchange(step_cell, {}).used;
-      memory(device_).end_recording();
-      return cudaStreamEndCapture(stream, &recorded);
-    };
-    try {
-      // Relaxed mode: the recorded work may need a new block from the system, which other modes forbid.
-      check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "record");
-      work();
-    } catch (...) {
-      end();
-      cudaGetLastError();
-      if (recorded != nullptr) cudaGraphDestroy(recorded);
-      throw;
-    }
-    check_cuda(end(), "record");
-    cudaError_t status = cudaGraphGetNodes(recorded, nullptr, &launches_);
-    if (status == cudaSuccess) status = cudaGraphInstantiate(&graph_, recorded, 0);
-    cudaGraphDestroy(recorded);
-    check_cuda(status, "record");
-  }
-
   Device device_;
   Tensor step_;
   bool draws_ = false;                                      ///< draws random numbers, which depend on the step
   std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< the blocks that the graph reads and writes
-  size_t launches_ = 0;
-  cudaGraphExec_t graph_ = nullptr;
+  std::optional<CapturedGraph> graph_;
 };
 
 }  // namespace
