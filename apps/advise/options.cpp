@@ -78,12 +78,12 @@ AdviceOptions read_advice_options(int argc, const char* const* argv) {
   add_value_option(app, "--workers", "N", options.workers, "Ranks that train together, 2 to 4096 [4]");
   add_value_option(
       app, "--link", "LINK", options.link_text,
-      "Cable of each worker: 100mbit, or rate=1gbit,latency=0.2ms. If it is faster than this machine copies from rank "
-      "to rank, that copying counts, and the page says so [rate=1gbit,latency=0.1ms]");
+      "Network link of each worker: 100mbit, or rate=1gbit,latency=0.2ms. If this machine copies more slowly from rank "
+      "to rank, the time of its copies counts, and the page says so [rate=1gbit,latency=0.1ms]");
   std::optional<int64_t> batch_size, threads;
   add_value_option(app, "--batch-size", "N", batch_size, "Images of all workers in a step [16 for each]");
   add_value_option(app, "--local-steps", "N", options.local_steps,
-                   "Steps between synchronisations of methods with local steps [10]");
+                   "Steps that a rank trains alone between two exchanges, for methods with local steps [10]");
   add_value_option(app, "--ranks-per-machine", "N", options.ranks_per_machine,
                    "Ranks that share a machine; as many run here side by side [1]");
   add_value_option(app, "--threads", "N", threads, "Threads of each rank [the cores, shared by a machine's ranks]");

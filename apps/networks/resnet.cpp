@@ -74,8 +74,7 @@ const Network& resnet() {
                   .help = "Layers: 18, 20, 32, 44, 50, 56, 110 (--warmup 400 --warmup-lr 0.01) or 152"},
                  {.flag = "branch-divisor",
                   .value = 1,
-                  .help =
-                      "Evaluations divide the branches of blocks by N; --ist-scope blocks: the workers, as ResIST"}},
+                  .help = "Evaluations divide the branches of blocks by N; ResIST takes the number of workers"}},
       .recipe = {.defaults = {.data = "shapes",
                               .iterations = 64'000,
                               .batch_size = 128,

@@ -112,7 +112,7 @@ std::unique_ptr<GradientCodec> make_hadamard(CodecOptions& options) {
 
 }  // namespace
 
-constinit const CodecEntry hadamard_entry = {"hadamard", "bits=2 (1 to 4)", "bits; and 32 for 4096, 64 a tensor",
-                                             "unbiased as the bucket of 4096 grows", make_hadamard};
+constinit const CodecEntry hadamard_entry = {
+    "hadamard", "bits=2 (1 to 4)", "bits; and 32 for 4096 elements, 64 a tensor", "nearly unbiased", make_hadamard};
 
 }  // namespace tern

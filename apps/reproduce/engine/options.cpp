@@ -38,23 +38,23 @@ ReproduceCommand read_command(int argc, const char* const* argv) {
   ExperimentOptions& options = command.options;
   CLI::App app(
       "Repeats a table or figure of a paper: many runs of tern's programs, and a page that compares them with "
-      "what was published. The same command goes on with a table that was stopped.",
+      "what was published. If you stop it, the same command continues the table.",
       "reproduce");
   app.add_option("NAME", command.name, "Table or figure; `reproduce list` names them all")->required()->type_name("");
   add_value_option(app, "--data-dir", "DIR", options.data_dir, "Folder with the data set's files");
   add_value_option(app, "--data", "NAME", options.data,
                    "Another data set than the paper's, to try it: digits, shapes and tones need no files");
   add_value_option(app, "--device", "NAME", options.device,
-                   "Where programs train, if `reproduce list` says so: cpu, cuda or cuda:N [cpu]");
+                   "Device of the training programs, if `reproduce list` says so: cpu, cuda or cuda:N [cpu]");
   app.add_flag("--quick", options.quick, "A short form, which takes minutes");
-  app.add_flag("--swift", options.swift, "A form for hours on two cores: runs use their program's --recipe swift");
+  app.add_flag("--swift", options.swift,
+               "A form that takes hours on two cores: runs use their program's --recipe swift");
   add_value_option(app, "--out", "DIR", command.folder,
                    "Folder of the results [results/NAME, with --quick results/NAME-quick, with --swift "
                    "results/NAME-swift]");
-  add_value_option(
-      app, "--kept", "DIR", command.kept,
-      "Folder of small files, one for each finished run. A run that has one is not repeated, so a table can "
-      "go on without its other files, on another machine");
+  add_value_option(app, "--kept", "DIR", command.kept,
+                   "Folder of small files, one for each finished run. A run that has one is not repeated, so you can "
+                   "continue a table on another machine, without its other files");
   add_value_option(app, "--iterations", "N", options.iterations, "Training steps of each run, instead of the paper's");
   add_value_option(app, "--seeds", "N", options.seeds, "Runs that differ only in their random numbers");
   add_value_option(app, "--workers", "N,N,...", options.workers, "Numbers of workers");

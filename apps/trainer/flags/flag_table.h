@@ -156,7 +156,7 @@ void visit_data_flags(Settings& s, Visit& visit) {
             .in({.low = 1, .high = kMostSteps}),
         s.accumulate);
   visit(flag("eval-batch-size", "N",
-             "Samples per evaluation step; unless given, fewer if a worker's training step has fewer, but at least 16")
+             "Samples in an evaluation step; if not given, at most those of a worker's training step, but at least 16")
             .used_by(Use::evaluation)
             .in(kSamples),
         s.eval_batch_size);
@@ -220,7 +220,7 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kPositive)
             .needing(s.lr_schedule == LrSchedule::poly, "it belongs to --lr-schedule poly"),
         s.lr_power);
-  visit(flag("lr-steps", "X,X,...", "step: change the rate at each of these steps, or shares of the run")
+  visit(flag("lr-steps", "X,X,...", "step: change the rate at these steps; below 1: shares of the run")
             .shapes_result()
             .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
         s.lr_steps);
@@ -229,7 +229,7 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .in(kPositive)
             .needing(s.lr_schedule == LrSchedule::step, "it belongs to --lr-schedule step"),
         s.lr_factor);
-  visit(flag("warmup", "X", "Steps, or share of the run, in which the rate rises linearly to the schedule")
+  visit(flag("warmup", "X", "First steps, in which the rate rises linearly; below 1: share of the run")
             .shapes_result()
             .in(kSteps),
         s.warmup);
@@ -258,7 +258,7 @@ void visit_training_flags(Settings& s, Visit& visit) {
             .needing(s.optimizer == UpdateRule::muon, "it belongs to --optimizer muon"),
         s.adamw_lr);
   visit(flag("weight-decay", "X",
-             "X w is added to the gradient of each parameter w that the model lets decay (adamw, muon: decoupled)")
+             "Add X w to the gradient of each parameter w (a model can exclude parameters); adamw and muon: decoupled")
             .shapes_result()
             .in(kNotNegative),
         s.weight_decay);
@@ -270,7 +270,7 @@ void visit_training_flags(Settings& s, Visit& visit) {
   visit(
       flag("ema-decay", "X", "Evaluate and save a moving average of the parameters; 0: off").shapes_result().in(kShare),
       s.ema_decay);
-  visit(flag("label-smoothing", "X", "Share of each target spread over all classes")
+  visit(flag("label-smoothing", "X", "Spread this share of each target over all classes")
             .shapes_result()
             .in(kShare)
             .offered_if(task_of(s)->smooths_labels()),
@@ -442,10 +442,9 @@ void visit_workers_flags(Settings& s, Visit& visit) {
             .between_processes(s)
             .needing(!s.checkpoint.empty(), "it needs --checkpoint DIR"),
         s.max_restarts);
-  visit(
-      flag("bind", "ADDR", "Address of rank 0's listener; beyond this machine only with a job token (TERN_TOKEN_FILE)")
-          .between_processes(s),
-      s.bind);
+  visit(flag("bind", "ADDR", "Address at which rank 0 listens; for other machines it needs a token (TERN_TOKEN_FILE)")
+            .between_processes(s),
+        s.bind);
   visit(flag("rank", "R", "Be rank R, if a person or a script starts the ranks"), s.rank);
   visit(flag("world-size", "N", "Number of ranks, with --rank"), s.world_size);
   visit(flag("master", "ADDR:PORT", "Address of rank 0, with --rank"), s.master);
@@ -498,7 +497,7 @@ void visit_machine_flags(Settings& s, Visit& visit) {
 template <class Settings, class Visit>
 void visit_record_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Record"};
-  visit(flag("log", "FILE", "Write JSON lines").used_by(Use::evaluation), s.log);
+  visit(flag("log", "FILE", "Write each step as a JSON line").used_by(Use::evaluation), s.log);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
   visit(flag("histograms", "N", "Write histograms of weights and gradients after every N steps; 0: none")
             .in(kNotNegative)
