@@ -11,11 +11,11 @@ struct Net final : Layer {
 };
 
 int main(int argc, char** argv) {
-  wait_passively(argc, argv);
+  wait_passively(argc, argv);  // threads without work sleep
   const auto digits = make_digits(1, Split::train);
   DataLoader loader(digits, {.size = digits.size(), .shuffle = true}, {.batch_size = 64});
   Net net;
-  net.initialize(1);
+  net.initialize(1);  // draws the first values; 1 is the seed
   Sgd sgd(net.parameters(), {.lr = 0.01, .momentum = 0.9});
   loader.start({.epoch = 0});
   for (int step = 1; auto batch = loader.next(); ++step) {
