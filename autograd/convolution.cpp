@@ -17,6 +17,13 @@ Tensor weight_beside(const Tensor& x, const Tensor& weight) {
   return w;
 }
 
+/// The options of the convolution of x. The kernels of the CPU write channels-last.
+TensorOptions result_options(const Tensor& x) {
+  TensorOptions options = x.options();
+  if (options.device.type == DeviceType::cpu) options.format = MemoryFormat::channels_last;
+  return options;
+}
+
 struct Conv2dOperation {
   ConvGeometry geometry;
   Fused fused;
@@ -30,9 +37,7 @@ struct Conv2dOperation {
           input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
     w = fused.w_as_x.defined() ? fused.w_as_x : weight_beside(input, weight);
-    TensorOptions options = input.options();
-    if (options.device.type == DeviceType::cpu) options.format = MemoryFormat::channels_last;  // what its kernels write
-    Tensor result = Tensor::empty(shape, options);
+    Tensor result = Tensor::empty(shape, result_options(input));
     kernels::conv2d(x, w, bias, geometry, fused.relu, result);
     if (fused.relu) y = result;
     return result;
@@ -80,7 +85,7 @@ struct ConvTranspose2d {
           " beside input of ", input.dtype(), ", expected ", parameter_dtype(input.dtype()));
     x = input;
     w = weight_beside(input, weight);
-    Tensor y = Tensor::empty(shape, input.options());
+    Tensor y = Tensor::empty(shape, result_options(input));
     kernels::conv2d_backward_data(x, w, geometry, y);
     return y;
   }
@@ -88,12 +93,12 @@ struct ConvTranspose2d {
     Gradients gradients(2);
     if (needs[0]) {
       gradients[0] = x.empty_like();
-      kernels::conv2d(in_format(dy, x.options().format), w, {}, geometry, false, gradients[0]);
+      kernels::conv2d(in_format(dy, result_options(x).format), w, {}, geometry, false, gradients[0]);
     }
     if (needs[1]) {
       Tensor none;
       gradients[1] = Tensor::empty(w.shape(), {.dtype = parameter_dtype(x.dtype()), .device = x.options().device});
-      kernels::conv2d_backward_weights(x, in_format(dy, x.options().format), geometry, gradients[1], none);
+      kernels::conv2d_backward_weights(x, in_format(dy, result_options(x).format), geometry, gradients[1], none);
     }
     return gradients;
   }

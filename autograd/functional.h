@@ -145,7 +145,7 @@ Variable conv2d_same(const Variable& x, const Variable& w, const Variable& bias,
 /// The transposed convolution: the gradient of a conv2d by its input, with x in place of the gradient of its result. x:
 /// [N, C, H, W] or [C, H, W]; w: [C, O/groups, kh, kw]; bias: [O] or undefined. H' = (H - 1)·stride - 2·padding +
 /// dilation·(kh - 1) + 1 + added. `added`, below the stride or the dilation, chooses among the sizes that conv2d maps
-/// to H. It is PyTorch's conv_transpose2d, and its output_padding.
+/// to H. It is PyTorch's conv_transpose2d, and its output_padding. The result has the format of conv2d's.
 Variable conv_transpose2d(const Variable& x, const Variable& w, const Variable& bias, const ConvGeometry& geometry = {},
                           const Extent2& added = 0);
 

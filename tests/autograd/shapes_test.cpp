@@ -199,6 +199,9 @@ TEST(Shapes, ConvolutionsGiveChannelsLast) {
   const Variable y = conv2d(x, w, {}, {.padding = 1});
   EXPECT_EQ(y.value().format(), MemoryFormat::channels_last);
   expect_same(y, conv2d(last, w, {}, {.padding = 1}));
+  const Variable v = random({3, 2, 3, 3}, 2), larger = conv_transpose2d(x, v, {});
+  EXPECT_EQ(larger.value().format(), MemoryFormat::channels_last);
+  expect_same(larger, conv_transpose2d(last, v, {}));
 }
 
 // PyTorch takes as many as the greater of stride and dilation allows. What is added beyond the stride has products of
