@@ -47,6 +47,25 @@ auto decoded(const GradientCodec& codec, const FusedGradients& message, Decode d
   }
 }
 
+/// The unit of whole numbers that are one bucket: f32 [1], and [0] if x is empty.
+Tensor unit_for(const Tensor& x) {
+  return Tensor::full({kernels::bucket_count(x.numel(), 0)}, 1, {.device = x.device()});
+}
+
+/// Multiplies each bucket of x by its number in `factors`, f32 [buckets] on the device of x.
+void multiply_buckets(const Tensor& factors, int64_t bucket, const Tensor& x) {
+  const int64_t n = x.numel(), width = bucket == 0 ? n : bucket, whole = width == 0 ? 0 : n / width;
+  const Tensor flat = x.reshape({n});
+  const auto multiply = [&](int64_t begin, int64_t end, int64_t columns) {
+    if (begin == end) return;
+    Tensor rows = flat.slice(begin, end).reshape({(end - begin) / columns, columns});
+    const int64_t first = begin / width;
+    kernels::multiply(rows, factors.slice(first, first + rows.size(0)).reshape({rows.size(0), 1}), rows);
+  };
+  multiply(0, whole * width, width);
+  multiply(whole * width, n, n - whole * width);
+}
+
 /// sums += the rows of `messages`.
 void decode_messages(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                      const Tensor& messages, FlatTensors& sums) {
@@ -245,29 +264,22 @@ int64_t packed_integer_bytes(int64_t count, int64_t most) {
 }
 
 Tensor pack_integers(const Tensor& x, int64_t most) {
-  Tensor packed = Tensor::empty({packed_integer_bytes(x.numel(), most)}, {.dtype = DType::u8});
+  Tensor packed = Tensor::empty({packed_integer_bytes(x.numel(), most)}, {.dtype = DType::u8, .device = x.device()});
   // Quantization keeps a whole number of units exactly, for any random draw, so that the key does not matter.
-  const kernels::CodedGradient coded = {x, Tensor::full({kernels::bucket_count(x.numel(), 0)}, 1), packed, {}};
+  const kernels::CodedGradient coded = {x, unit_for(x), packed, {}};
   kernels::quantize({&coded, 1}, 0, most);
   return packed;
 }
 
 void add_packed_integers(const Tensor& packed, int64_t most, Tensor& sum) {
   const kernels::DecodedGradient decoded = {sum};
-  kernels::dequantize_add({&decoded, 1}, packed.reshape({1, packed.numel()}),
-                          Tensor::full({kernels::bucket_count(sum.numel(), 0)}, 1), 0, most);
+  kernels::dequantize_add({&decoded, 1}, packed.reshape({1, packed.numel()}), unit_for(sum), 0, most);
 }
 
 std::vector<Tensor> means_of_integers(const ScaledCodec& codec, const std::vector<Tensor>& scalers, FlatTensors sums,
                                       int ranks) {
-  for (size_t i = 0; i < sums.parts.size(); ++i) {
-    const auto x = sums.parts[i].span<float>();
-    const auto width = codec.bucket() == 0 ? x.size() : static_cast<size_t>(codec.bucket());
-    for (size_t begin = 0, b = 0; begin < x.size(); begin += width, ++b) {
-      const float scaler = scalers[i].data<float>()[b];
-      for (float& value : x.subspan(begin, std::min(width, x.size() - begin))) value *= scaler;
-    }
-  }
+  for (size_t i = 0; i < sums.parts.size(); ++i)
+    multiply_buckets(scalers[i].to(sums.whole.device()), codec.bucket(), sums.parts[i]);
   return means(std::move(sums), ranks);
 }
 

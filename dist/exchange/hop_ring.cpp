@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tern/kernels/codec.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -73,7 +74,8 @@ void HopRing::gather(const Run& run) {
     return communicator_.all_gather(encode(run.tag, run.part(communicator_.rank()), n), all, counts);
   }());
   const Stopwatch decoding(times_.decode);
-  run.sums.own.whole.fill(0);
+  Tensor whole = run.sums.own.whole;
+  kernels::fill(whole, 0);
   for (int r = 0; r < n; ++r) {
     Tensor sum = run.part(r);
     decode_add(run.tag, all.slice(cuts[static_cast<size_t>(r)], cuts[static_cast<size_t>(r) + 1]), n, sum);

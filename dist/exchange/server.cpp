@@ -14,7 +14,7 @@ class Server final : public CodedExchange {
  protected:
   MeansToCome begin(FusedGradients message) override {
     const Encoded mine = encode(message, sums_integers(codec_));
-    Tensor all = Tensor::empty({is_server() ? mine.total : 0}, {.dtype = DType::u8});
+    Tensor all = Tensor::empty({is_server() ? mine.total : 0}, mine.bytes.options());
     const Work work = communicator_.gather(mine.bytes, all, 0, mine.counts);
     return [this, message = std::move(message), mine, all, work] {
       wait(work);
@@ -23,6 +23,7 @@ class Server final : public CodedExchange {
       return sums_integers(codec_) ? send_integers(mine.scalers.parts, std::move(sums)) : send_floats(std::move(sums));
     };
   }
+  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
 
  private:
   bool is_server() const { return communicator_.rank() == 0; }
@@ -41,7 +42,8 @@ class Server final : public CodedExchange {
 
   std::vector<Tensor> send_integers(const std::vector<Tensor>& scalers, FlatTensors sums) {
     const int n = communicator_.size();
-    Tensor packed = Tensor::empty({packed_integer_bytes(sums.whole.numel(), n)}, {.dtype = DType::u8});
+    Tensor packed = Tensor::empty({packed_integer_bytes(sums.whole.numel(), n)},
+                                  {.dtype = DType::u8, .device = sums.whole.device()});
     if (is_server()) {
       const Stopwatch encoding(times_.encode);
       packed = pack_integers(sums.whole, n);

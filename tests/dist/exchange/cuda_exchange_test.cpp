@@ -81,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
 struct Pair {
   const char* exchange;
   const char* codec;
+  bool on_device = true;  ///< no codes are made on the CPU
 };
 std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
   return stream << pair.exchange << " " << pair.codec;
@@ -93,24 +94,29 @@ class CudaExchanges : public testing::TestWithParam<Pair> {
 };
 
 TEST_P(CudaExchanges, GiveTheCpusMeansAndMoveTheCpusBytes) {
-  const auto& [exchange, codec] = GetParam();
+  const auto& [exchange, codec, on_device] = GetParam();
   const TransportKind transport = transport_kinds()[0];
   const auto expected = exchange_once(transport, 2, exchange, codec, kShapes);
   const auto found = exchange_once(transport, 2, exchange, codec, kShapes, kCuda);
   for (size_t rank = 0; rank < expected.size(); ++rank) {
     EXPECT_EQ(found[rank].means, expected[rank].means);
     EXPECT_EQ(found[rank].traffic, expected[rank].traffic);
+    EXPECT_EQ(found[rank].device, on_device ? kCuda : Device{});
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, CudaExchanges,
     testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"}, Pair{"allgather", "fp16"},
-                    Pair{"allgather", "none"}, Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
-                    Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias"}, Pair{"allgather", "hadamard"},
+                    Pair{"allgather", "none", false}, Pair{"allgather", "ternary"},
+                    Pair{"allgather", "ternary:share=on"}, Pair{"allgather", "qsgd"},
+                    Pair{"allgather", "qsgd:code=elias", false}, Pair{"allgather", "hadamard"},
                     Pair{"allgather", "topk-block:decay=0.95"}, Pair{"allgather-sent", "topk-block:decay=0.95"},
-                    Pair{"allgather-sent", "error-feedback:topk"}, Pair{"allgather", "error-feedback:topk"},
-                    Pair{"reduce-scatter", "qsgd"}, Pair{"server", "ternary"}, Pair{"ternary-ring", "ternary"}));
+                    Pair{"allgather-sent", "error-feedback:topk", false},
+                    Pair{"allgather", "error-feedback:topk", false}, Pair{"reduce-scatter", "qsgd", false},
+                    Pair{"server", "none", false}, Pair{"server", "qsgd"}, Pair{"server", "ternary"},
+                    Pair{"server", "ternary:bucket=100"}, Pair{"server", "ternary:pack=5trit", false},
+                    Pair{"ternary-ring", "ternary"}, Pair{"ternary-ring", "ternary:bucket=100"}));
 
 }  // namespace
 }  // namespace tern::test

@@ -28,6 +28,7 @@ inline FusedGradients on_device(FusedGradients message, Device device) {
 struct Exchanged {
   std::vector<std::vector<float>> means;
   Traffic traffic;
+  Device device;  ///< of the means
 };
 
 /// Sends one message through an exchange, as one of its ranks. The gradients are on `device`.
@@ -40,6 +41,7 @@ inline Exchanged exchange_on(Communicator& c, const std::string& exchange, const
   const Traffic before = c.traffic();
   const auto means = way->start(on_device(gradients_of(c.rank(), shapes), device))();
   mine.traffic = c.traffic() - before;
+  mine.device = means.front().device();
   c.barrier().wait();
   for (size_t i = 0; i < means.size(); ++i) {
     EXPECT_EQ(means[i].shape(), shapes[i]);
