@@ -1,164 +1,231 @@
-#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/comm/bytes.h"
 #include "tern/dist/exchange/coded.h"
-#include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/shards.h"
 #include "tern/dist/exchange/table.h"
+#include "tern/kernels/codec.h"
+#include "tern/kernels/elementwise.h"
 
 namespace tern {
+namespace {
 
-/// Encodes and decodes slices of coded tensors. A slice holds the scalers of its buckets, unless all ranks share
-/// scalers, then its codes. A bucket is a tensor, or a multiple of the granule.
-class SliceCodec {
- public:
-  explicit SliceCodec(const ScaledCodec& codec) : codec_(codec) {}
+int64_t elements_of(const Shard& shard) {
+  int64_t count = 0;
+  for (const Slice& slice : shard) count += slice.count();
+  return count;
+}
 
-  bool shares() const { return codec_.sharing() == ScalerSharing::on; }
-  int64_t bytes(const Slice& slice) const;
-  /// Appends a slice. `scalers` and `codes` are those of the whole tensor.
-  void append(const Slice& slice, const Tensor& scalers, std::span<const std::byte> codes,
-              std::vector<std::byte>& bytes) const;
-  /// sum += the slice. `sum` is f32 [count]. `shared` holds the tensor's scalers if ranks share them.
-  void add(const Slice& slice, const Tensor& shared, ByteReader& bytes, Tensor sum) const;
+bool shares(const ScaledCodec& codec) { return codec.sharing() == ScalerSharing::on; }
 
- private:
-  struct Buckets {
-    int64_t begin, end;
-    int64_t count() const { return end - begin; }
-  };
-  Buckets buckets(const Slice& slice) const;
+std::vector<CutTensor> tensors_of(const ScaledCodec& codec, const FusedGradients& message) {
+  std::vector<CutTensor> tensors;
+  for (const auto& [tag, gradient] : message) tensors.push_back({gradient.numel(), codec.granule()});
+  return tensors;
+}
 
-  const ScaledCodec& codec_;
+/// The place of a shard in a coded message, which has the scalers of all tensors first, one for each bucket, and then
+/// the codes of all tensors. A shard has no gaps, so neither do its scalers and its codes.
+struct ShardPlace {
+  int64_t first_scaler = 0, last_scaler = 0, first_byte = 0, last_byte = 0;
+
+  ShardPlace(const ScaledCodec& codec, std::span<const CutTensor> tensors, const Shard& shard) {
+    if (shard.empty()) return;
+    const int64_t width = codec.bucket();
+    size_t next = 0;
+    int64_t scaler = 0, byte = 0;
+    const auto go_to = [&](size_t tensor) {
+      for (; next < tensor; ++next) {
+        scaler += kernels::bucket_count(tensors[next].count, width);
+        byte += codec.code_bytes(tensors[next].count);
+      }
+    };
+    go_to(shard.front().tensor);
+    first_scaler = scaler + (width == 0 ? 0 : shard.front().begin / width);
+    first_byte = byte + codec.code_bytes(shard.front().begin);
+    go_to(shard.back().tensor);
+    last_scaler = scaler + kernels::bucket_count(shard.back().end, width);
+    last_byte = byte + codec.code_bytes(shard.back().end);
+  }
+
+  int64_t code_bytes() const { return last_byte - first_byte; }
+  /// Bytes of a message of this shard alone.
+  int64_t bytes(const ScaledCodec& codec) const {
+    return code_bytes() + (shares(codec) ? 0 : 4 * (last_scaler - first_scaler));
+  }
 };
 
-SliceCodec::Buckets SliceCodec::buckets(const Slice& slice) const {
-  const int64_t width = codec_.bucket();
-  return width == 0 ? Buckets{0, 1} : Buckets{slice.begin / width, (slice.end + width - 1) / width};
-}
-
-int64_t SliceCodec::bytes(const Slice& slice) const {
-  return codec_.code_bytes(slice.count()) + (shares() ? 0 : 4 * buckets(slice).count());
-}
-
-void SliceCodec::append(const Slice& slice, const Tensor& scalers, std::span<const std::byte> codes,
-                        std::vector<std::byte>& bytes) const {
-  const auto [first, last] = buckets(slice);
-  if (!shares()) append_values<float>(bytes, scalers.slice(first, last).span<float>());
-  const auto begin = static_cast<size_t>(codec_.code_bytes(slice.begin));
-  append_values(bytes, codes.subspan(begin, static_cast<size_t>(codec_.code_bytes(slice.count()))));
-}
-
-void SliceCodec::add(const Slice& slice, const Tensor& shared, ByteReader& bytes, Tensor sum) const {
-  const auto [first, last] = buckets(slice);
-  const Tensor scalers = shares() ? shared.slice(first, last) : Tensor::empty({last - first});
-  if (!shares()) {
-    bytes.values(scalers.span<float>());
-    check_scalers(scalers.span<float>());
+/// The parts of a shard that have buckets of their own: its slices, but if a slice begins within a bucket, the rest of
+/// that bucket is a part. `sum` holds the shard's elements.
+std::vector<Tensor> parts_of(const Shard& shard, int64_t bucket, const Tensor& sum) {
+  std::vector<Tensor> parts;
+  int64_t at = 0;
+  for (const Slice& slice : shard) {
+    const int64_t end = at + slice.count(), begun = bucket == 0 ? 0 : slice.begin % bucket;
+    const int64_t rest = begun == 0 ? at : std::min(at + bucket - begun, end);
+    if (at < rest) parts.push_back(sum.slice(at, rest));
+    if (rest < end) parts.push_back(sum.slice(rest, end));
+    at = end;
   }
-  // A slice may begin within a bucket. Then the rest of that bucket comes first, then whole buckets.
-  const int64_t width = codec_.bucket(), begun = width == 0 ? 0 : slice.begin % width;
-  const int64_t rest = begun == 0 ? 0 : std::min(width - begun, slice.count());
-  const auto add_codes = [&](int64_t begin, int64_t end, const Tensor& units) {
-    if (begin == end) return;
-    Tensor part = sum.slice(begin, end);
-    codec_.add_codes(bytes.take(static_cast<size_t>(codec_.code_bytes(end - begin))), units, part);
-  };
-  add_codes(0, rest, scalers.slice(0, 1));
-  add_codes(rest, slice.count(), scalers.slice(rest > 0 ? 1 : 0, last - first));
+  return parts;
 }
 
-namespace {
+/// The slices of a shard, with the tags of their tensors, as a message of means. `values` holds the shard's elements.
+FusedGradients slices_of(const Shard& shard, const FusedGradients& message, const Tensor& values) {
+  FusedGradients slices;
+  int64_t at = 0;
+  for (const Slice& slice : shard) {
+    slices.push_back({message[slice.tensor].tag, values.slice(at, at + slice.count())});
+    slices.back().tag.key.purpose = Purpose::requantize;
+    at += slice.count();
+  }
+  return slices;
+}
 
 /// Rank r receives shard r of every rank's codes, averages it, and encodes the mean again, with the largest magnitude
 /// as scaler. Then it sends the coded mean to all ranks.
 class ReduceScatter final : public Exchange {
  public:
   ReduceScatter(GradientCodec& codec, Communicator& communicator)
-      : Exchange(codec, communicator), slices_(*codec.scaled()), again_(codec.scaled()->for_sums()) {}
+      : Exchange(codec, communicator), scaled_(*codec.scaled()), again_(scaled_.for_sums()) {}
 
  protected:
   MeansToCome begin(FusedGradients message) override {
-    const auto n = static_cast<size_t>(communicator_.size()), me = static_cast<size_t>(communicator_.rank());
-    Run run = {std::move(message), {}, {}};
-    if (slices_.shares()) run.scalers = shared_scalers(codec_, run.message, communicator_, times_).parts;
-    std::vector<CutTensor> tensors;
-    for (const auto& [tag, gradient] : run.message) tensors.push_back({gradient.numel(), codec_.scaled()->granule()});
+    Run run = {std::move(message), {}, {}, {}};
+    if (shares(scaled_)) run.scalers = shared_scalers(codec_, run.message, communicator_, times_);
+    const auto tensors = tensors_of(scaled_, run.message);
     run.shards = cut_into_shards(tensors, communicator_.size());
-    std::vector<int64_t> sends(n);
-    for (size_t r = 0; r < n; ++r)
-      for (const Slice& slice : run.shards[r]) sends[r] += slices_.bytes(slice);
-    const std::vector<int64_t> receives(n, sends[me]);
-    Tensor coming = Tensor::empty({communicator_.size() * sends[me]}, {.dtype = DType::u8});
-    const Work work = communicator_.all_to_all(encode(run), sends, coming, receives);
-    return [this, run = std::move(run), coming, work, me] {
+    std::vector<int64_t> sends;
+    for (const Shard& shard : run.shards) {
+      run.places.emplace_back(scaled_, tensors, shard);
+      sends.push_back(run.places.back().bytes(scaled_));
+    }
+    const Tensor going = encode(run);
+    const int64_t own = sends[static_cast<size_t>(communicator_.rank())];
+    const std::vector<int64_t> receives(sends.size(), own);
+    Tensor coming = Tensor::empty({communicator_.size(), own}, going.options());
+    const Work work = communicator_.all_to_all(going, sends, coming, receives);
+    return [this, run = std::move(run), coming, work] {
       wait(work);
-      return gather(run, encode_again(run, run.shards[me], coming));
+      return gather(run, encode_again(run, coming));
     };
   }
+  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
 
  private:
   struct Run {
     FusedGradients message;
-    std::vector<Tensor> scalers;  // if ranks share them
+    FlatTensors scalers;  // if ranks share them
     std::vector<Shard> shards;
+    std::vector<ShardPlace> places;
   };
 
-  /// Encodes all shards, in rank order.
+  /// Encodes the shards of all ranks, in rank order: u8 [bytes].
   Tensor encode(const Run& run) {
     const Stopwatch encoding(times_.encode);
-    std::vector<Tensor> scalers = run.scalers;
-    std::vector<std::vector<std::byte>> codes(run.message.size());
-    for (size_t i = 0; i < codes.size(); ++i) {
-      const auto& [tag, gradient] = run.message[i];
-      if (!slices_.shares()) scalers.push_back(codec_.scaled()->scalers(tag, gradient));
-      if (gradient.numel() != 0) codec_.scaled()->append_codes(tag, gradient, scalers[i], codes[i]);
+    const Tensor whole = codec_.messages() != nullptr ? codec_.messages()->encode(run.message, run.scalers.whole)
+                                                      : encode_one_by_one(run);
+    if (shares(scaled_)) return whole;
+    int64_t bytes = 0, codes_at = whole.numel();
+    for (const ShardPlace& place : run.places) {
+      bytes += place.bytes(scaled_);
+      codes_at -= place.code_bytes();
     }
-    std::vector<std::byte> bytes;
-    for (const Shard& shard : run.shards)
-      for (const Slice& slice : shard) slices_.append(slice, scalers[slice.tensor], codes[slice.tensor], bytes);
+    Tensor shards = Tensor::empty({bytes}, whole.options());
+    int64_t at = 0;
+    const auto put = [&](int64_t begin, int64_t end) {
+      Tensor target = shards.slice(at, at + end - begin);
+      target.copy_from(whole.slice(begin, end));
+      at += end - begin;
+    };
+    for (const ShardPlace& place : run.places) {
+      put(4 * place.first_scaler, 4 * place.last_scaler);
+      put(codes_at + place.first_byte, codes_at + place.last_byte);
+    }
+    return shards;
+  }
+  Tensor encode_one_by_one(const Run& run) const {
+    std::vector<std::byte> bytes, codes;
+    for (size_t i = 0; i < run.message.size(); ++i) {
+      const auto& [tag, gradient] = run.message[i];
+      const Tensor scalers = shares(scaled_) ? run.scalers.parts[i] : scaled_.scalers(tag, gradient);
+      if (!shares(scaled_)) append_values<float>(bytes, scalers.span<float>());
+      if (gradient.numel() != 0) scaled_.append_codes(tag, gradient, scalers, codes);
+    }
+    append_values<std::byte>(bytes, codes);
     return tensor_of(bytes);
   }
 
-  Tensor encode_again(const Run& run, const Shard& shard, const Tensor& everyones) {
-    std::vector<Tensor> sums;
-    for (const Slice& slice : shard) sums.push_back(Tensor::zeros({slice.count()}));
+  /// Averages this rank's shard of all ranks' codes, u8 [ranks, bytes], and encodes the mean.
+  Tensor encode_again(const Run& run, const Tensor& everyones) {
+    const auto me = static_cast<size_t>(communicator_.rank());
+    const Shard& shard = run.shards[me];
+    if (shard.empty()) return everyones.reshape({0});
+    Tensor mean = Tensor::zeros({elements_of(shard)}, {.device = everyones.device()});
     {
       const Stopwatch decoding(times_.decode);
-      ByteReader bytes = reader_of(everyones);
-      for (int r = 0; r < communicator_.size(); ++r)
-        for (size_t k = 0; k < shard.size(); ++k)
-          slices_.add(shard[k], slices_.shares() ? run.scalers[shard[k].tensor] : Tensor(), bytes, sums[k]);
+      const ShardPlace& place = run.places[me];
+      const Tensor scalers =
+          shares(scaled_) ? run.scalers.whole.slice(place.first_scaler, place.last_scaler) : Tensor();
+      add(everyones, scalers, parts_of(shard, scaled_.bucket(), mean));
+      kernels::scale(mean, 1.0 / communicator_.size(), mean);
     }
     const Stopwatch encoding(times_.encode);
-    std::vector<std::byte> bytes;
-    for (size_t k = 0; k < shard.size(); ++k)
-      append_coded_mean(*again_, run.message[shard[k].tensor].tag, communicator_.size(), sums[k], bytes);
-    return tensor_of(bytes);
+    return encode_all(*again_, slices_of(shard, run.message, mean), {}).bytes;
   }
 
+  /// parts += each row of `messages`. `shared` are the scalers that all rows have, if ranks share them.
+  void add(const Tensor& messages, const Tensor& shared, std::vector<Tensor> parts) const {
+    if (codec_.messages() != nullptr) return codec_.messages()->decode_add(messages, shared, parts);
+    for (int64_t row = 0; row < messages.size(0); ++row) {
+      const Tensor message = messages.slice(row, row + 1);
+      ByteReader bytes = reader_of(message);
+      int64_t buckets = 0;
+      for (const Tensor& part : parts) buckets += kernels::bucket_count(part.numel(), scaled_.bucket());
+      const Tensor scalers = shared.defined() ? shared : Tensor::empty({buckets});
+      if (!shared.defined()) {
+        bytes.values(scalers.span<float>());
+        check_scalers(scalers.span<float>());
+      }
+      int64_t first = 0;
+      for (Tensor& part : parts) {
+        const int64_t last = first + kernels::bucket_count(part.numel(), scaled_.bucket());
+        const auto codes = bytes.take(static_cast<size_t>(scaled_.code_bytes(part.numel())));
+        scaled_.add_codes(codes, scalers.slice(first, last), part);
+        first = last;
+      }
+    }
+  }
+
+  /// Brings all coded means to all ranks, and decodes them.
   std::vector<Tensor> gather(const Run& run, const Tensor& mine) {
-    std::vector<int64_t> counts(run.shards.size());
-    for (size_t r = 0; r < counts.size(); ++r)
-      for (const Slice& slice : run.shards[r]) counts[r] += again_->most_bytes({slice.count()});
-    Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, {.dtype = DType::u8});
+    std::vector<std::vector<int64_t>> lengths;
+    std::vector<int64_t> counts;
+    for (const Shard& shard : run.shards) {
+      lengths.emplace_back();
+      for (const Slice& slice : shard) lengths.back().push_back(again_->most_bytes({slice.count()}));
+      counts.push_back(std::accumulate(lengths.back().begin(), lengths.back().end(), int64_t{0}));
+    }
+    Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, mine.options());
     wait(communicator_.all_gather(mine, all, counts));
     const Stopwatch decoding(times_.decode);
     FlatTensors means = FlatTensors::zeros(run.message);
-    ByteReader bytes = reader_of(all);
-    for (const Shard& shard : run.shards) {
-      for (const Slice& slice : shard) {
-        Tensor part = means.parts[slice.tensor].reshape({-1}).slice(slice.begin, slice.end);
-        again_->decode_add(run.message[slice.tensor].tag,
-                           bytes.take(static_cast<size_t>(again_->most_bytes({slice.count()}))), part);
-      }
+    int64_t element = 0, byte = 0;
+    for (size_t rank = 0; rank < counts.size(); byte += counts[rank++]) {
+      const Shard& shard = run.shards[rank];
+      if (shard.empty()) continue;
+      const int64_t end = element + elements_of(shard);
+      FlatTensors part = {means.whole.slice(std::exchange(element, end), end), {}};
+      const FusedGradients slices = slices_of(shard, run.message, part.whole);
+      for (const auto& [tag, values] : slices) part.parts.push_back(values);
+      decode_add_all(*again_, slices, {}, {all.slice(byte, byte + counts[rank]), lengths[rank]}, part);
     }
-    return means.parts;
+    return std::move(means.parts);
   }
 
-  SliceCodec slices_;
+  const ScaledCodec& scaled_;
   std::unique_ptr<GradientCodec> again_;
 };
 
@@ -177,22 +244,19 @@ bool can_be_cut(const GradientCodec& codec) {
 ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
                                  CodecOptions&) {
   if (sends_rows(codec)) return plan_reduce_scatter_of_rows(codec, message, ranks);
-  const SliceCodec slices(*codec.scaled());
-  const auto again = codec.scaled()->for_sums();
+  const ScaledCodec& scaled = *codec.scaled();
+  const auto again = scaled.for_sums();
   std::vector<CutTensor> tensors;
   std::vector<int64_t> codes, means;
-  for (const CodedTensor& tensor : message) tensors.push_back({tensor.shape.numel(), codec.scaled()->granule()});
+  for (const CodedTensor& tensor : message) tensors.push_back({tensor.shape.numel(), scaled.granule()});
   for (const Shard& shard : cut_into_shards(tensors, ranks)) {
-    codes.push_back(0);
+    codes.push_back(ShardPlace(scaled, tensors, shard).bytes(scaled));
     means.push_back(0);
-    for (const Slice& slice : shard) {
-      codes.back() += slices.bytes(slice);
-      means.back() += again->most_bytes({slice.count()});
-    }
+    for (const Slice& slice : shard) means.back() += again->most_bytes({slice.count()});
   }
   const auto n = static_cast<double>(elements_of(message));
   ExchangePlan plan;
-  if (slices.shares()) plan.phases.push_back(plan_scalers(codec, message, ranks));
+  if (shares(scaled)) plan.phases.push_back(plan_scalers(codec, message, ranks));
   plan.under_way = plan.phases.size();
   plan.phases.push_back({.encoded = n, .wire = all_to_all_load(codes), .decoded = n});
   plan.phases.push_back({.encoded = n / ranks, .wire = all_gather_load(means), .decoded = n});

@@ -113,10 +113,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Pair{"allgather", "qsgd:code=elias", false}, Pair{"allgather", "hadamard"},
                     Pair{"allgather", "topk-block:decay=0.95"}, Pair{"allgather-sent", "topk-block:decay=0.95"},
                     Pair{"allgather-sent", "error-feedback:topk", false},
-                    Pair{"allgather", "error-feedback:topk", false}, Pair{"reduce-scatter", "qsgd", false},
-                    Pair{"server", "none", false}, Pair{"server", "qsgd"}, Pair{"server", "ternary"},
-                    Pair{"server", "ternary:bucket=100"}, Pair{"server", "ternary:pack=5trit", false},
-                    Pair{"ternary-ring", "ternary"}, Pair{"ternary-ring", "ternary:bucket=100"}));
+                    Pair{"allgather", "error-feedback:topk", false}, Pair{"reduce-scatter", "qsgd"},
+                    Pair{"reduce-scatter", "ternary:share=on,bucket=96"}, Pair{"reduce-scatter", "ternary"},
+                    Pair{"reduce-scatter", "ternary:pack=5trit", false}, Pair{"server", "none", false},
+                    Pair{"server", "qsgd"}, Pair{"server", "ternary"}, Pair{"server", "ternary:bucket=100"},
+                    Pair{"server", "ternary:pack=5trit", false}, Pair{"ternary-ring", "ternary"},
+                    Pair{"ternary-ring", "ternary:bucket=100"}));
 
 }  // namespace
 }  // namespace tern::test
