@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -320,8 +321,26 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total - std::min(*total, DeviceMemory::get().bytes());
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t) {
-  emulation::issue([=] { std::memcpy(to, from, bytes); });
+namespace {
+
+/// The bytes that were copied between the host and the devices. If TERN_EMULATED_COPIES names a file, writes them there
+/// at exit: those to devices, then those to the host.
+struct Copies {
+  ~Copies() {
+    if (const char* const path = std::getenv("TERN_EMULATED_COPIES"))
+      std::ofstream(path) << to_device << " " << to_host << "\n";
+  }
+  std::atomic<uint64_t> to_device = 0, to_host = 0;
+};
+Copies copies;
+
+}  // namespace
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t) {
+  emulation::issue([=] {
+    std::memcpy(to, from, bytes);
+    if (kind == cudaMemcpyHostToDevice) copies.to_device += bytes;
+    if (kind == cudaMemcpyDeviceToHost) copies.to_host += bytes;
+  });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +17,7 @@
 #include "tern/networks/resnet.h"
 #include "tern/optim/sgd.h"
 #include "tern/trainer/image_classification.h"
+#include "tests/apps/train_lenet.h"
 
 namespace tern {
 namespace {
@@ -99,6 +102,32 @@ TEST(CudaLaunches, OfATrainingStepAreFew) {
       fmt::print("{} {}: {} launches\n{}", network.name, to_string(dtype), total, table);
       EXPECT_LE(total, dtype == DType::f32 ? network.most_f32 : network.most_bf16);
     }
+}
+
+class CudaCopies : public TrainLenet {
+ protected:
+  /// The bytes that a training of `steps` steps copies to the device, and back.
+  std::pair<int64_t, int64_t> copied(int steps) const {
+    ::setenv("TERN_EMULATED_COPIES", place("copies").c_str(), 1);
+    const Outcome outcome = run({"--device", "cuda", "--deterministic", "--iterations", std::to_string(steps)});
+    ::unsetenv("TERN_EMULATED_COPIES");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::pair<int64_t, int64_t> bytes;
+    std::ifstream(place("copies")) >> bytes.first >> bytes.second;
+    return bytes;
+  }
+};
+
+// The images are on the device. Of each sample, its number, its label and ten draws of its transform go there. The loss
+// and the sample's ten outputs come back.
+TEST_F(CudaCopies, OfATrainingStepAreFew) {
+  constexpr int kFew = 2, kMany = 6, kSamples = 16;  // steps of one epoch
+  const auto few = copied(kFew), many = copied(kMany);
+  const int64_t to_device = (many.first - few.first) / (kMany - kFew),
+                to_host = (many.second - few.second) / (kMany - kFew);
+  fmt::print("lenet, {} samples: a step copies {} bytes to the device, and {} back\n", kSamples, to_device, to_host);
+  EXPECT_EQ(to_device, kSamples * (2 * sizeof(int64_t) + 10 * sizeof(double)));
+  EXPECT_EQ(to_host, (1 + kSamples * 10) * sizeof(float));
 }
 
 }  // namespace
