@@ -70,12 +70,16 @@ void Tasks::run_first(std::unique_lock<std::mutex>& lock) {
 
 }  // namespace detail
 
-Work::Work(std::shared_ptr<detail::Tasks> tasks, std::packaged_task<void()> task)
-    : tasks_(std::move(tasks)), result_(task.get_future().share()), number_(tasks_->add(std::move(task))) {}
+Work::Work(std::shared_ptr<detail::Tasks> tasks, std::packaged_task<void()> task, std::function<void()> joined)
+    : tasks_(std::move(tasks)),
+      result_(task.get_future().share()),
+      joined_(std::move(joined)),
+      number_(tasks_->add(std::move(task))) {}
 
 void Work::wait() const {
   if (!done()) tasks_->help(number_);
   result_.get();
+  if (joined_) joined_();
 }
 
 WorkQueue::~WorkQueue() {

@@ -44,17 +44,18 @@ class Tasks {
 /// A handle for an operation. Any thread may copy it and wait on it. Dropping it does not wait.
 class Work {
  public:
-  /// Returns after the operation has ended, and throws what it threw. This thread runs the operations that its queue
-  /// has not begun yet: a short operation takes less time than waking another thread.
+  /// Returns after the operation has ended, and throws what it or its `joined` threw. This thread runs the operations
+  /// that its queue has not begun yet: a short operation takes less time than waking another thread.
   void wait() const;
   bool done() const { return result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
 
  private:
   friend class WorkQueue;
-  Work(std::shared_ptr<detail::Tasks> tasks, std::packaged_task<void()> task);
+  Work(std::shared_ptr<detail::Tasks> tasks, std::packaged_task<void()> task, std::function<void()> joined);
 
   std::shared_ptr<detail::Tasks> tasks_;
   std::shared_future<void> result_;
+  std::function<void()> joined_;
   uint64_t number_;
 };
 
@@ -73,7 +74,10 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  Work add(std::function<void()> operation) { return {tasks_, std::packaged_task<void()>(std::move(operation))}; }
+  /// Each `wait` of the Work calls `joined` after the operation, unless it threw. It may outlive the queue.
+  Work add(std::function<void()> operation, std::function<void()> joined = {}) {
+    return {tasks_, std::packaged_task<void()>(std::move(operation)), std::move(joined)};
+  }
 
  private:
   std::shared_ptr<detail::Tasks> tasks_ = std::make_shared<detail::Tasks>();

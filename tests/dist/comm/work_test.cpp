@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -56,6 +57,30 @@ TEST(WorkQueue, TellsEveryWaiterWhatWentWrong) {
   EXPECT_THROW(work.wait(), std::runtime_error);
   EXPECT_THROW(work.wait(), std::runtime_error);
   queue.add([] {}).wait();
+}
+
+TEST(WorkQueue, EachWaitJoinsInItsOwnThreadAfterTheOperation) {
+  int ended = 0;
+  std::vector<std::thread::id> joined;
+  std::optional<WorkQueue> queue(std::in_place);
+  const Work work = queue->add([&] { ++ended; },
+                               [&] {
+                                 EXPECT_EQ(ended, 1);
+                                 joined.push_back(std::this_thread::get_id());
+                               });
+  work.wait();
+  queue.reset();
+  std::thread([&] { work.wait(); }).join();
+  ASSERT_EQ(joined.size(), 2u);
+  EXPECT_EQ(joined[0], std::this_thread::get_id());
+  EXPECT_NE(joined[1], std::this_thread::get_id());
+}
+
+TEST(WorkQueue, TellsWhatTheOperationThrewBeforeWhatItsJoinThrows) {
+  WorkQueue queue;
+  const auto refuse = [] { throw std::logic_error("joined"); };
+  EXPECT_THROW(queue.add([] { throw std::runtime_error("no"); }, refuse).wait(), std::runtime_error);
+  EXPECT_THROW(queue.add([] {}, refuse).wait(), std::logic_error);
 }
 
 TEST(WorkQueue, BeginsOnItsOwnThread) {
