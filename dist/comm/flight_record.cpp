@@ -60,23 +60,31 @@ void FlightRecorder::queue(const Message& message) {
   ring_[last_ % kKept] = {.message = message, .queued = Clock::now()};
 }
 
+void FlightRecorder::note(uint32_t sequence, OperationRecord::State state, Clock::time_point OperationRecord::*time) {
+  const std::lock_guard lock(mutex_);
+  if (OperationRecord* const record = find(sequence)) {
+    record->state = state;
+    record->*time = Clock::now();
+  }
+}
+
 void FlightRecorder::run(uint32_t sequence, const std::function<void()>& operation) {
-  using State = OperationRecord::State;
-  const auto note = [this, sequence](State state, Clock::time_point OperationRecord::*time) {
-    const std::lock_guard lock(mutex_);
-    if (OperationRecord* const record = find(sequence)) {
-      record->state = state;
-      record->*time = Clock::now();
-    }
-  };
-  note(State::running, &OperationRecord::started);
+  start(sequence, operation);
+  end(sequence, OperationRecord::State::done);
+}
+
+void FlightRecorder::start(uint32_t sequence, const std::function<void()>& operation) {
+  note(sequence, OperationRecord::State::running, &OperationRecord::started);
   try {
     operation();
   } catch (...) {
-    note(State::failed, &OperationRecord::ended);
+    end(sequence, OperationRecord::State::failed);
     throw;
   }
-  note(State::done, &OperationRecord::ended);
+}
+
+void FlightRecorder::end(uint32_t sequence, OperationRecord::State state) {
+  note(sequence, state, &OperationRecord::ended);
 }
 
 void FlightRecorder::sent(int peer, const Message& message, size_t bytes) {

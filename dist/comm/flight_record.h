@@ -58,6 +58,9 @@ class FlightRecorder {
   void queue(const Message& message);
   /// Runs the operation, and records when it begins and how it ends.
   void run(uint32_t sequence, const std::function<void()>& operation);
+  /// The same for an operation that goes on after the call, until `end`. If the call throws, the operation has failed.
+  void start(uint32_t sequence, const std::function<void()>& operation);
+  void end(uint32_t sequence, OperationRecord::State state);
   void sent(int peer, const Message& message, size_t bytes);
   void received(int peer, const Message& message, size_t bytes);
   /// From now on, the rank waits; without a value, it does not.
@@ -66,6 +69,7 @@ class FlightRecorder {
   FlightRecord record(int rank, const JobState& job) const;
 
  private:
+  void note(uint32_t sequence, OperationRecord::State state, Clock::time_point OperationRecord::*time);
   OperationRecord* find(uint32_t sequence);
 
   mutable std::mutex mutex_;
