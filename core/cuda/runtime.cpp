@@ -29,6 +29,14 @@ Event::Event() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTi
 Event::~Event() { cudaEventDestroy(event_); }
 void Event::record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "event"); }
 void Event::hold(cudaStream_t stream) const { check_cuda(cudaStreamWaitEvent(stream, event_, 0), "event"); }
+bool Event::passed() const {
+  const cudaError_t state = cudaEventQuery(event_);
+  if (state == cudaErrorNotReady)
+    cudaGetLastError();  // it is no error of a later call
+  else
+    check_cuda(state, "event");
+  return state == cudaSuccess;
+}
 void Event::synchronize() const { check_cuda(cudaEventSynchronize(event_), "event"); }
 
 }  // namespace tern::cuda

@@ -29,6 +29,8 @@ class Event {
   void record(cudaStream_t stream);
   /// Work that is put into `stream` from now on waits for the recorded position.
   void hold(cudaStream_t stream) const;
+  /// Whether the device has passed the recorded position.
+  bool passed() const;
   void synchronize() const;
 
  private:

@@ -36,6 +36,9 @@ struct CollectiveCall {
 /// inputs before the Work is done. Elements travel in storage order. Throws Error if the arguments do not fit the call.
 /// A failure between ranks is a PeerError from `Work::wait`, for this and every later operation. One thread calls a
 /// Communicator. Its destructor waits for the operations under way.
+/// A communicator may move CUDA tensors on the device. Then `wait` does not wait for the device, but orders: kernels
+/// and copies that are issued after it see the result, and may overwrite the inputs. Such an operation can fail after
+/// its `wait`, and then its outputs hold anything: see `confirm`.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -51,6 +54,9 @@ class Communicator {
   /// Tells the other ranks that this rank ends, and the cause; their waits throw it. Does nothing if the job has failed
   /// already. Any thread may call it.
   virtual void abandon(const std::string& cause) = 0;
+  /// Throws PeerError if an operation on the device has failed. Call it between the copy of a result from the device to
+  /// the CPU and its use. If it returns, the operations before that copy were right. Any thread may call it.
+  virtual void confirm() const {}
 
   /// x on every rank = x of `root`, around the ring.
   Work broadcast(Tensor& x, int root, Account account = Account::payload);

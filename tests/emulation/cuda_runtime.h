@@ -7,14 +7,18 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 // The part of CUDA that tern's kernels use, on the CPU. It runs one block after the other. Each thread is a fiber that
 // runs until it must wait for others. It finds wrong indices, missing barriers that all threads must reach, unwritten
 // outputs (new memory is NaN), and CPU code that touches a device's memory: only the device's work can, and otherwise
-// the program ends. If several threads have devices, it can miss such code while another thread's device works. It
-// cannot find races between warps, and it says nothing about speed.
+// the program ends. If several threads have devices, it can miss such code while another thread's device works. The
+// work of a stream is done when its call returns, except that of NCCL: an event after it is not ready, and a stream
+// that waits for the event blocks the caller at the next work that it is given. It cannot find races between warps, and
+// it says nothing about speed.
 
 #define __global__
 #define __device__
@@ -49,10 +53,25 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 };
 
+/// Work that goes on after its call; true once it has ended.
+using Pending = std::shared_ptr<const std::atomic<bool>>;
+/// The end of a stream, or an event: its time, and the work that has to end before it.
+struct Position {
+  float milliseconds = 0;
+  std::vector<Pending> pending = {};
+};
+struct Stream : Position {};
+struct Event : Position {};
+/// Puts work into `stream` that goes on.
+void add(Stream& stream, Pending work);
+/// Waits until the work before this place has ended. Nothing is before a null stream.
+void wait_for(Position* position);
+
 /// The work that a captured stream was given, in order.
 struct Graph;
-/// Does `work` at once. If this thread captures a graph, `work` runs with every launch of the graph instead.
-void issue(std::function<void()> work);
+/// Does `work` after what `stream` waits for. If this thread captures a graph, `work` runs with every launch of the
+/// graph instead.
+void issue(Stream* stream, std::function<void()> work);
 /// Whether this thread captures a graph.
 bool captures();
 /// The number of launches, copies and fills in the graph that this thread captures.
@@ -112,8 +131,8 @@ enum cudaError_t {
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchOutOfResources = 701,
 };
-using cudaStream_t = void*;
-using cudaEvent_t = float*;  // the time at which it was recorded
+using cudaStream_t = emulation::Stream*;
+using cudaEvent_t = emulation::Event*;
 using cudaGraph_t = emulation::Graph*;
 using cudaGraphExec_t = emulation::Graph*;
 using cudaGraphNode_t = const void*;
@@ -183,13 +202,21 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t);
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t);
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t);
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned) { return cudaSuccess; }
-inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return emulation::fault; }
-inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new emulation::Stream;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  emulation::wait_for(stream);
+  return emulation::fault;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned);
 inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new float(0);
+  *event = new emulation::Event;
   return cudaSuccess;
 }
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
@@ -197,13 +224,14 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  *event = emulation::device_milliseconds;
-  return cudaSuccess;
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  emulation::wait_for(event);
+  return emulation::fault;
 }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return emulation::fault; }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  *milliseconds = *to - *from;
+  *milliseconds = to->milliseconds - from->milliseconds;
   return cudaSuccess;
 }
 
@@ -218,7 +246,7 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGrap
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  emulation::issue([blocks = config->gridDim, threads = config->blockDim, kernel, arguments...] {
+  emulation::issue(config->stream, [blocks = config->gridDim, threads = config->blockDim, kernel, arguments...] {
     emulation::run(blocks, threads, [&] { kernel(arguments...); });
   });
   return cudaSuccess;

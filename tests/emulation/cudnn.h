@@ -106,7 +106,7 @@ enum cudnnBackendAttributeName_t {
   CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
   CUDNN_ATTR_ENGINE_DEVICEPROP,
 };
-using cudnnHandle_t = void*;
+using cudnnHandle_t = cudaStream_t*;  // its stream
 using cudnnBackendDescriptor_t = struct cudnnDescriptor*;
 
 size_t cudnnGetVersion();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -141,7 +143,29 @@ struct Graph {
 };
 namespace {
 thread_local std::unique_ptr<Graph> captured;
+
+std::mutex all_positions;
+
+/// What has not ended yet. The caller holds the mutex.
+const std::vector<Pending>& left_before(Position& position) {
+  std::erase_if(position.pending, [](const Pending& work) { return work->load(); });
+  return position.pending;
+}
+
+bool is_reached(Position& position) {
+  const std::lock_guard lock(all_positions);
+  return left_before(position).empty();
+}
 }  // namespace
+
+void add(Stream& stream, Pending work) {
+  const std::lock_guard lock(all_positions);
+  stream.pending.push_back(std::move(work));
+}
+
+void wait_for(Position* position) {
+  while (position != nullptr && !is_reached(*position)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
 
 bool lacks(const char* what) {
   const char* const lack = std::getenv("TERN_EMULATED_LACK");
@@ -150,8 +174,9 @@ bool lacks(const char* what) {
 
 bool captures() { return captured != nullptr; }
 
-void issue(std::function<void()> work) {
+void issue(Stream* stream, std::function<void()> work) {
   if (captured) return captured->work.push_back(std::move(work));
+  wait_for(stream);
   const DeviceAccess access;
   work();
 }
@@ -159,6 +184,22 @@ size_t captured_launches() { return captured ? captured->work.size() : 0; }
 
 }  // namespace emulation
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard lock(emulation::all_positions);
+  const auto& before = emulation::left_before(*event);
+  stream->pending.insert(stream->pending.end(), before.begin(), before.end());
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(emulation::all_positions);
+  event->milliseconds = emulation::device_milliseconds;
+  event->pending = stream != nullptr ? emulation::left_before(*stream) : std::vector<emulation::Pending>();
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (emulation::fault != cudaSuccess) return emulation::fault;
+  return emulation::is_reached(*event) ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
   emulation::captured = std::make_unique<emulation::Graph>();
   return cudaSuccess;
@@ -175,7 +216,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   *executable = new emulation::Graph(*graph);
   return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  emulation::wait_for(stream);
   const emulation::DeviceAccess access;
   for (const auto& work : graph->work) work();
   return cudaSuccess;
@@ -335,20 +377,21 @@ struct Copies {
 Copies copies;
 
 }  // namespace
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t) {
-  emulation::issue([=] {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t stream) {
+  emulation::issue(stream, [=] {
     std::memcpy(to, from, bytes);
     if (kind == cudaMemcpyHostToDevice) copies.to_device += bytes;
     if (kind == cudaMemcpyDeviceToHost) copies.to_host += bytes;
   });
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t) {
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
+  emulation::wait_for(stream);
   const emulation::DeviceAccess access;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  emulation::issue([=] { std::memset(to, value, bytes); });
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  emulation::issue(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }

@@ -131,17 +131,18 @@ Work NcclCommunicator::start(const CollectiveCall& call) {
   CollectiveCall numbered = call;
   numbered.message.sequence = host_->next_number();
   host_->recorder().queue(numbered.message);
-  const auto issued = std::make_shared<cuda::Event>();
-  issued->record(cuda::enter(device_));
-  return queue_.add([this, call = numbered, agreed = agree(numbered), issued] {
-    host_->recorder().run(call.message.sequence, [&] {
-      agreed();
-      connection_.run(call.message, *issued, [&](ncclComm_t communicator, cudaStream_t stream) {
-        enqueue(call, rank(), size(), communicator, stream);
-      });
-      count(call);
-    });
-  });
+  const auto work = std::make_shared<DeviceWork>(numbered.message, device_);
+  return queue_.add(
+      [this, call = numbered, agreed = agree(numbered), work] {
+        host_->recorder().start(call.message.sequence, [&] {
+          agreed();
+          connection_.start(work, {call.x, call.y}, [&](ncclComm_t communicator, cudaStream_t stream) {
+            enqueue(call, rank(), size(), communicator, stream);
+          });
+          count(call);
+        });
+      },
+      [work] { work->join(); });
 }
 
 /// Starts to compare the first operation of each kind with the other ranks' operation. If they differ, NCCL hangs or

@@ -12,14 +12,12 @@
 namespace tern::nccl {
 
 /// The communicator of make_nccl. Operations on CUDA tensors run in their own order, and operations on CPU tensors in
-/// theirs.
+/// theirs. The Work of an operation on CUDA tensors is done once the operation is in NCCL's stream.
 class NcclCommunicator final : public Communicator {
  public:
   /// `id` is the same on all ranks.
   NcclCommunicator(std::unique_ptr<TransportCommunicator> host, const ncclUniqueId& id, const NcclOptions& options)
-      : host_(std::move(host)),
-        device_(options.device),
-        connection_(host_->transport(), device_, id, options.deadlines) {}
+      : host_(std::move(host)), device_(options.device), connection_(*host_, device_, id, options.deadlines) {}
 
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
@@ -27,6 +25,7 @@ class NcclCommunicator final : public Communicator {
   JobState state() const override { return host_->state(); }
   FlightRecord flight_record() const override { return host_->flight_record(); }
   void abandon(const std::string& cause) override { host_->abandon(cause); }
+  void confirm() const override { connection_.confirm(); }
 
  private:
   Work start(const CollectiveCall& call) override;

@@ -1,8 +1,9 @@
 #include "tern/dist/comm/nccl/connection.h"
 
+#include <algorithm>
 #include <exception>
-#include <future>
-#include <thread>
+#include <iterator>
+#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
@@ -32,8 +33,11 @@ std::string nccl_version() {
 namespace tern::nccl {
 namespace {
 
-/// A wait spins first, because the operation may be quicker than the wake-up of a sleeping thread.
+/// A wait spins first, because NCCL may be quicker than the wake-up of a sleeping thread.
 constexpr auto kSpin = std::chrono::microseconds(100), kNap = std::chrono::microseconds(20);
+
+/// The time between two looks of the watchdog.
+constexpr auto kLook = std::chrono::milliseconds(1);
 
 /// NCCL sometimes hangs when it ends. After this time the wait for it stops.
 constexpr auto kEndLimit = std::chrono::seconds(10);
@@ -68,15 +72,9 @@ Stream::Stream(Device device) {
 
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 
-bool Stream::idle(const char* operation) const {
-  const cudaError_t state = cudaStreamQuery(stream_);
-  if (state == cudaErrorNotReady) return false;
-  cuda::check_cuda(state, operation);
-  return true;
-}
-
-Connection::Connection(Transport& job, Device device, const ncclUniqueId& id, const Deadlines& deadlines)
-    : job_(job),
+Connection::Connection(TransportCommunicator& job, Device device, const ncclUniqueId& id, const Deadlines& deadlines)
+    : job_(job.transport()),
+      recorder_(job.recorder()),
       device_(device),
       patience_(deadlines.operation),
       exceptions_(std::uncaught_exceptions()),
@@ -85,12 +83,21 @@ Connection::Connection(Transport& job, Device device, const ncclUniqueId& id, co
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     check_nccl(library().comm_init_rank_config(&communicator_, job_.size(), id, job_.rank(), &config), "connect");
-    const std::string late = "was not connected by NCCL within " + detail::seconds(deadlines.rendezvous);
-    wait(deadlines.rendezvous, late, [&] { return settled(communicator_, "connect"); });
+    settle("connect", deadlines.rendezvous,
+           "was not connected by NCCL within " + detail::seconds(deadlines.rendezvous));
+    watchdog_ = std::thread([this] { watch(); });
   });
 }
 
-Connection::~Connection() { end(std::uncaught_exceptions() > exceptions_ || job_failed()); }
+Connection::~Connection() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaves_ = true;
+  }
+  changed_.notify_one();
+  watchdog_.join();
+  end(std::uncaught_exceptions() > exceptions_ || job_failed(), "");
+}
 
 bool Connection::job_failed() const {
   try {
@@ -101,21 +108,39 @@ bool Connection::job_failed() const {
   }
 }
 
-void Connection::run(const Message& message, const cuda::Event& issued, const Enqueue& enqueue) {
-  const std::string operation = to_string(message);
+/// Calls `use` with NCCL's communicator while no other thread uses it.
+template <class Use>
+auto Connection::use(const Use& use) {
+  const std::lock_guard lock(mutex_);
+  if (!communicator_) throw PeerError(failure_);
+  return use(communicator_);
+}
+
+void Connection::start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue) {
   guarded([&] {
-    job_.reach(message);
+    job_.reach(work->message());
     job_.throw_if_failed();
     cuda::enter(device_);
-    issued.hold(stream_.get());
-    enqueue(communicator_, stream_.get());
-    // A call that NCCL still works on is not in the stream yet. `settled` reports its errors.
-    wait(patience_, "", [&] { return settled(communicator_, operation) && stream_.idle(operation.c_str()); });
+    work->follow(stream_.get());
+    use([&](ncclComm_t communicator) { enqueue(communicator, stream_.get()); });
+    // A call that NCCL still works on is not in the stream yet; it may connect to other ranks first.
+    settle(to_string(work->message()), patience_, "");
+    use([&](ncclComm_t) {
+      work->enqueued(stream_.get(), std::move(tensors));
+      if (under_way_.empty()) progress_ = Clock::now();
+      under_way_.push_back(work);
+    });
+    changed_.notify_one();
   });
 }
 
-/// An error ends the job and this connection before the caller frees the tensors, because NCCL's kernels may still use
-/// them.
+void Connection::confirm() const {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw PeerError(failure_);
+}
+
+/// Turns every error into a PeerError. It ends the job and this connection before the caller frees the tensors, because
+/// NCCL's kernels may still use them.
 template <class Step>
 void Connection::guarded(const Step& step) {
   try {
@@ -123,20 +148,20 @@ void Connection::guarded(const Step& step) {
       step();
     } catch (const PeerError&) {
       throw;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       job_.fail(error.what());
     }
-  } catch (...) {
-    end(true);
+  } catch (const PeerError& failure) {
+    end(true, failure.what());
     throw;
   }
 }
 
-/// `late` is the cause if the time limit passes, as in Transport::fail.
-template <class Done>
-void Connection::wait(Clock::duration limit, const std::string& late, const Done& done) const {
+/// Waits until NCCL has no work left, except work in streams. `late` is the cause if the time limit passes, as in
+/// Transport::fail.
+void Connection::settle(const std::string& operation, Clock::duration limit, const std::string& late) {
   const auto begin = Clock::now();
-  while (!done()) {
+  while (!use([&](ncclComm_t communicator) { return settled(communicator, operation); })) {
     job_.throw_if_failed();
     const auto waited = Clock::now() - begin;
     if (waited >= limit) job_.fail(late);
@@ -147,20 +172,69 @@ void Connection::wait(Clock::duration limit, const std::string& late, const Done
   }
 }
 
-/// Ends NCCL on a separate thread. If NCCL does not return, that thread stays behind.
-void Connection::end(bool abort) {
-  if (!communicator_) return;
-  std::packaged_task<void()> task([communicator = communicator_, device = device_, abort] {
-    cuda::enter(device);
-    if (abort)
-      library().comm_abort(communicator);
-    else
-      leave(communicator);
-  });
-  communicator_ = nullptr;
-  const auto ended = task.get_future();
-  std::thread(std::move(task)).detach();
-  ended.wait_for(kEndLimit);
+/// The watchdog's thread. It returns when the connection leaves and no operation is under way.
+void Connection::watch() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return leaves_ || !under_way_.empty(); });
+    if (under_way_.empty()) return;
+    lock.unlock();
+    try {
+      guarded([&] { look(); });
+    } catch (const PeerError&) {  // those who wait throw it, and `confirm`
+    }
+    std::this_thread::sleep_for(kLook);
+    lock.lock();
+  }
+}
+
+/// Ends the operations that the device has done. Throws what is wrong with the others.
+void Connection::look() {
+  cuda::enter(device_);  // otherwise the thread's first call would open another device
+  Clock::time_point progress;
+  {
+    const std::lock_guard lock(mutex_);
+    for (; !under_way_.empty() && under_way_.front()->passed(); under_way_.pop_front()) {
+      under_way_.front()->end();
+      recorder_.end(under_way_.front()->message().sequence, OperationRecord::State::done);
+      progress_ = Clock::now();
+    }
+    if (under_way_.empty()) return;
+    settled(communicator_, to_string(under_way_.front()->message()));
+    progress = progress_;
+  }
+  job_.throw_if_failed();
+  if (Clock::now() - progress >= patience_) job_.fail("");
+}
+
+/// Ends NCCL on a separate thread, and the operations under way with it. If NCCL does not return, that thread stays
+/// behind, with the tensors that NCCL may still use.
+void Connection::end(bool abort, const std::string& failure) {
+  std::unique_lock lock(mutex_);
+  if (communicator_) {
+    failure_ = failure;
+    std::vector<Tensor> tensors;
+    for (const auto& work : std::exchange(under_way_, {})) {
+      std::ranges::move(work->end(failure), std::back_inserter(tensors));
+      recorder_.end(work->message().sequence, OperationRecord::State::failed);
+    }
+    std::packaged_task<void()> task(
+        [communicator = communicator_, device = device_, abort, tensors = std::move(tensors)]() mutable {
+          cuda::enter(device);
+          if (abort)
+            library().comm_abort(communicator);
+          else
+            leave(communicator);
+          tensors.clear();
+        });
+    communicator_ = nullptr;
+    ended_ = task.get_future().share();
+    end_limit_ = Clock::now() + kEndLimit;
+    std::thread(std::move(task)).detach();
+  }
+  const auto [ended, limit] = std::pair(ended_, end_limit_);
+  lock.unlock();
+  if (ended.valid()) ended.wait_until(limit);
 }
 
 }  // namespace tern::nccl

@@ -1,10 +1,19 @@
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "tern/core/cuda/runtime.h"
+#include "tern/dist/comm/nccl/device_work.h"
 #include "tern/dist/comm/nccl/library.h"
-#include "tern/dist/comm/transport.h"
+#include "tern/dist/comm/transport_communicator.h"
 
 namespace tern::nccl {
 
@@ -17,43 +26,61 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   cudaStream_t get() const { return stream_; }
-  /// Whether the stream has no work left.
-  bool idle(const char* operation) const;
 
  private:
   cudaStream_t stream_ = nullptr;
 };
 
 /// This rank's part of NCCL's communicator, with its own stream beside the stream of the kernels. It never blocks
-/// inside NCCL. Every wait ends if NCCL is done or reports an error, if the job fails or if the timeout passes. Every
-/// error ends the job. One thread at a time may use it.
+/// inside NCCL. A thread of its own watches the operations until the device has done them. If NCCL reports an error, if
+/// the job fails or if the timeout passes, the job ends and NCCL is aborted, so that the kernels' stream goes on. One
+/// thread at a time may call `start`.
 class Connection {
  public:
   /// `job` outlives the Connection. All ranks of the job connect with the same id, each with its own device.
-  Connection(Transport& job, Device device, const ncclUniqueId& id, const Deadlines& deadlines);
-  /// Leaves together with the other ranks; at once if the job has failed or an exception is under way.
+  Connection(TransportCommunicator& job, Device device, const ncclUniqueId& id, const Deadlines& deadlines);
+  /// Waits for the operations under way. Then leaves together with the other ranks; at once if the job has failed or an
+  /// exception is under way.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Calls `enqueue` with the stream, after the kernels before `issued`, and waits until that work is done.
+  /// Calls `enqueue` with NCCL's stream, and returns when the operation is in that stream, after the kernels before
+  /// `work`. `tensors` are those that it uses. Throws PeerError.
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
-  void run(const Message& message, const cuda::Event& issued, const Enqueue& enqueue);
+  void start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue);
+  /// Throws PeerError if NCCL was aborted. Any thread may call it.
+  void confirm() const;
 
  private:
   template <class Step>
   void guarded(const Step& step);
-  template <class Done>
-  void wait(Clock::duration limit, const std::string& late, const Done& done) const;
+  template <class Use>
+  auto use(const Use& use);
+  void settle(const std::string& operation, Clock::duration limit, const std::string& late);
+  void watch();
+  void look();
   bool job_failed() const;
-  void end(bool abort);
+  void end(bool abort, const std::string& failure);
 
   Transport& job_;
+  FlightRecorder& recorder_;
   Device device_;
   Clock::duration patience_;
   int exceptions_;  ///< exceptions under way at construction
   Stream stream_;
-  ncclComm_t communicator_ = nullptr;
+
+  mutable std::mutex mutex_;  ///< guards what follows, and NCCL's functions
+  std::condition_variable changed_;
+  ncclComm_t communicator_ = nullptr;                  ///< null once it ends
+  std::string failure_;                                ///< set before NCCL is aborted, so before wrong results
+  std::deque<std::shared_ptr<DeviceWork>> under_way_;  ///< in the order of the stream
+  Clock::time_point progress_;                         ///< when the first of them became the first
+  bool leaves_ = false;
+  std::shared_future<void> ended_;  ///< valid once the communicator ends
+  Clock::time_point end_limit_;     ///< when the wait for its end stops
+
+  std::thread watchdog_;  // last: it uses the other members
 };
 
 }  // namespace tern::nccl

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <latch>
 
 #include "tern/dist/comm/failure.h"
 #include "tern/dist/methods/averaging.h"
+#include "tern/kernels/elementwise.h"
 #include "tests/dist/comm/transports.h"
 #include "tests/support/message_of.h"
 
@@ -16,14 +18,25 @@ const Deadlines kNcclDeadlines = {.heartbeat = std::chrono::milliseconds(100),
                                   .dead_after = std::chrono::seconds(1),
                                   .operation = std::chrono::milliseconds(1500)};
 
-Tensor ones(const Communicator& c, int64_t count) {
-  return Tensor::full({count}, 1, {.device = {DeviceType::cuda, c.rank()}});
+Device own_device(const Communicator& c) { return {DeviceType::cuda, c.rank()}; }
+
+Tensor ones(const Communicator& c, int64_t count) { return Tensor::full({count}, 1, {.device = own_device(c)}); }
+
+/// What the device has in `x` after all that was issued.
+std::vector<float> values(const Communicator& c, const Tensor& x) {
+  const std::vector<float> values = x.to_vector<float>();
+  c.confirm();
+  return values;
 }
 
 void sum_ones(Communicator& c, int64_t count) {
   Tensor x = ones(c, count);
   c.all_reduce(x).wait();
+  EXPECT_EQ(values(c, x), std::vector<float>(count, static_cast<float>(c.size())));
 }
+
+using State = OperationRecord::State;
+State last_state(const Communicator& c) { return c.flight_record().operations.back().state; }
 
 template <int kRanks>
 class NcclOf : public testing::Test {
@@ -114,6 +127,76 @@ TEST_F(NcclCudaTwo, CpuTensorsGoBesideIt) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+// Rank 1 calls only after rank 0 has gone on.
+TEST_F(NcclCudaTwo, AWaitOrdersTheDeviceAndNotTheCpu) {
+  std::latch waited(1);
+  const auto errors = with_nccl(make_in_process(2), {}, [&](Communicator& c) {
+    sum_ones(c, 1000);  // the ranks compare their first operation of a kind, so it does wait
+    Tensor x = ones(c, 1000);
+    if (c.rank() == 1) {
+      waited.wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    const Traffic before = c.traffic();
+    c.all_reduce(x).wait();
+    EXPECT_EQ((c.traffic() - before).sent_payload, 4000u);
+    if (c.rank() == 0) {
+      EXPECT_EQ(last_state(c), State::running);
+      waited.count_down();
+    }
+    kernels::scale(x, 3, x);
+    EXPECT_EQ(values(c, x), std::vector<float>(1000, 6));
+    while (last_state(c) == State::running) std::this_thread::yield();
+    EXPECT_EQ(last_state(c), State::done);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST_F(NcclCudaTwo, AnOperationKeepsItsTensorsUntilItIsDoneOrOrdered) {
+  for (const bool waits : {false, true}) {
+    SCOPED_TRACE(waits);
+    std::latch dropped(1);
+    const auto errors = with_nccl(make_in_process(2), {}, [&](Communicator& c) {
+      sum_ones(c, 1000);
+      if (c.rank() == 1) {
+        dropped.wait();
+        return sum_ones(c, 1000);
+      }
+      const auto in_use = [&] { return device_backend(own_device(c)).statistics().in_use; };
+      while (last_state(c) == State::running) std::this_thread::yield();
+      const int64_t before = in_use();
+      Tensor x = ones(c, 1000);
+      const int64_t with_x = in_use();
+      {
+        const Work work = c.all_reduce(x);
+        while (!work.done()) std::this_thread::yield();
+        if (waits) work.wait();
+      }
+      x = {};
+      // The queue drops the task a moment later.
+      const auto limit = Clock::now() + std::chrono::milliseconds(waits ? 5000 : 50);
+      while (in_use() != before && Clock::now() < limit) std::this_thread::yield();
+      EXPECT_EQ(in_use(), waits ? before : with_x);
+      dropped.count_down();
+      while (last_state(c) == State::running) std::this_thread::yield();
+      EXPECT_EQ(in_use(), before);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+  }
+}
+
+TEST_F(NcclCudaTwo, ItsEndWaitsForWhatIsUnderWay) {
+  Tensor sums[2];
+  const auto errors = with_nccl(make_in_process(2), {}, [&](Communicator& c) {
+    sum_ones(c, 1000);
+    sums[c.rank()] = ones(c, 1000);
+    if (c.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    c.all_reduce(sums[c.rank()]);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  for (const Tensor& sum : sums) EXPECT_EQ(sum.to_vector<float>(), std::vector<float>(1000, 2));
+}
+
 /// Runs `body` on every transport, and checks what each rank throws.
 template <class Body, class Check>
 void expect_failure(int ranks, const Body& body, const Check& check) {
@@ -138,6 +221,7 @@ TEST_F(NcclCudaTwo, PartsOfUnlikeLengthAreNamed) {
   const auto body = [](Communicator& c) {
     Tensor y = ones(c, 7);
     c.shift(ones(c, c.rank() == 0 ? 7 : 8), y).wait();
+    values(c, y);
   };
   expect_failure(2, body, [](const auto& errors) {
     EXPECT_EQ(errors[0], errors[1]);
@@ -151,6 +235,30 @@ TEST_F(NcclCudaTwo, ARankThatDoesNotComeIsNamedByTheDeadline) {
     sum_ones(c, 3);
     if (c.rank() == 1) std::this_thread::sleep_for(3 * kNcclDeadlines.operation);
     sum_ones(c, 3);
+  };
+  expect_failure(2, body, [](const auto& errors) {
+    EXPECT_EQ(errors[0], errors[1]);
+    EXPECT_TRUE(errors[0].starts_with("rank 1")) << errors[0];
+    EXPECT_TRUE(holds(errors[0], "hangs: it lives, but has stood at operation 3")) << errors[0];
+  });
+}
+
+// The device goes on with wrong numbers, and nobody uses them.
+TEST_F(NcclCudaTwo, AFailureAfterTheWaitIsNamedByWhateverComesNext) {
+  const auto body = [](Communicator& c) {
+    sum_ones(c, 3);
+    while (c.rank() == 1 && c.state().failure.empty()) std::this_thread::yield();
+    Tensor x = ones(c, 3);
+    const Work work = c.all_reduce(x);
+    if (c.rank() == 1) return work.wait();
+    work.wait();
+    x.to_vector<float>();  // it comes when NCCL is aborted
+    const std::string cause = message_of<PeerError>([&] { c.confirm(); });
+    EXPECT_EQ(last_state(c), State::failed);
+    EXPECT_EQ(c.state().failure, cause);
+    EXPECT_EQ(message_of<PeerError>([&] { work.wait(); }), cause);
+    EXPECT_EQ(message_of<PeerError>([&] { c.all_reduce(x).wait(); }), cause);
+    throw Error(cause);
   };
   expect_failure(2, body, [](const auto& errors) {
     EXPECT_EQ(errors[0], errors[1]);

@@ -1,6 +1,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -8,12 +9,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tern/dist/comm/collectives.h"
 
-// NCCL between threads of one process. No data moves before all ranks of an operation have called it. Calls return at
-// once. If its peers never call, a rank waits for ever, as in NCCL.
+// NCCL between threads of one process. Calls return at once, and enter their stream while the caller asks for errors.
+// A stream goes on when all ranks of its operation have called it, and its data have moved. If ranks never call, or
+// call different operations, it goes on when its rank aborts.
 
 namespace {
 
@@ -32,13 +35,24 @@ struct Call {
 
 /// One end of a message.
 struct End {
+  int peer;
   void* memory;
   size_t bytes;
 };
 
+/// What a rank calls at once: one call, or those of a group.
+struct Group {
+  std::deque<Call> calls = {};
+  std::vector<End> sends = {}, receives = {};
+  cudaStream_t stream = nullptr;
+  std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
+
+  bool done() const { return calls.empty() && sends.empty() && receives.empty(); }
+};
+
 /// The state that the ranks with one id share. `all` guards it.
 struct Job {
-  explicit Job(int ranks) : members(ranks), sends(ranks * ranks), receives(ranks * ranks) {}
+  explicit Job(int ranks) : members(ranks) {}
 
   int size() const { return static_cast<int>(members.size()); }
   bool complete() const {
@@ -46,7 +60,6 @@ struct Job {
   }
 
   std::vector<ncclComm_t> members;
-  std::vector<std::deque<End>> sends, receives;  // index: from * size + to
 };
 
 std::mutex all;
@@ -58,8 +71,7 @@ struct ncclComm {
   std::shared_ptr<Job> job;
   int rank;
   bool joined = false;
-  std::deque<Call> calls = {};
-  int messages = 0;  // ends of this rank whose other end is missing
+  std::deque<Group> called = {}, streamed = {};  // before and after they enter their stream
   ncclResult_t error = ncclSuccess;
 };
 
@@ -75,33 +87,36 @@ tern::DType dtype_of(ncclDataType_t type) {
   }
 }
 
+/// The call that the rank's stream has reached.
+const Call& front_of(ncclComm_t member) { return member->streamed.front().calls.front(); }
+
 size_t bytes_of(const Call& call) { return call.count * tern::size_of(dtype_of(call.type)); }
 
 /// The reduction of the data of all ranks.
 std::vector<std::byte> reduced(const Job& job, size_t bytes) {
-  const Call& first = job.members[0]->calls.front();
+  const Call& first = front_of(job.members[0]);
   std::vector<std::byte> result(bytes);
   std::memcpy(result.data(), first.send, bytes);
   for (int rank = 1; rank < job.size(); ++rank)
     tern::detail::reduce(first.reduction == ncclSum ? tern::Reduction::sum : tern::Reduction::max, dtype_of(first.type),
-                         result, {static_cast<const std::byte*>(job.members[rank]->calls.front().send), bytes});
+                         result, {static_cast<const std::byte*>(front_of(job.members[rank]).send), bytes});
   return result;
 }
 
 void perform(const Job& job) {
   const emulation::DeviceAccess access;
-  const Call first = job.members[0]->calls.front();
+  const Call first = front_of(job.members[0]);
   const size_t bytes = bytes_of(first), ranks = job.members.size();
   std::vector<std::byte> result;
   switch (first.kind) {
     case Kind::broadcast: {
-      const auto* source = static_cast<const std::byte*>(job.members[first.root]->calls.front().send);
+      const auto* source = static_cast<const std::byte*>(front_of(job.members[first.root]).send);
       result.assign(source, source + bytes);
       break;
     }
     case Kind::all_gather:
       for (const ncclComm_t member : job.members) {
-        const auto* part = static_cast<const std::byte*>(member->calls.front().send);
+        const auto* part = static_cast<const std::byte*>(front_of(member).send);
         result.insert(result.end(), part, part + bytes);
       }
       break;
@@ -109,7 +124,7 @@ void perform(const Job& job) {
     default: result = reduced(job, bytes); break;
   }
   for (const ncclComm_t member : job.members) {
-    const Call& call = member->calls.front();
+    const Call& call = front_of(member);
     if (call.kind == Kind::reduce && member->rank != call.root) continue;
     const bool part = call.kind == Kind::reduce_scatter;
     std::memcpy(call.receive, result.data() + (part ? member->rank * bytes : 0), part ? bytes : result.size());
@@ -120,47 +135,84 @@ bool alike(const Call& a, const Call& b) {
   return a.kind == b.kind && a.count == b.count && a.type == b.type && a.reduction == b.reduction && a.root == b.root;
 }
 
-/// Does the operations that all their ranks have called by now.
+/// The first call of each rank's stream, if it is the same on all. Returns whether any data moved.
+bool move_collectively(Job& job) {
+  const auto calls = [](ncclComm_t member) {
+    return !member->streamed.empty() && !member->streamed.front().calls.empty();
+  };
+  if (!std::ranges::all_of(job.members, calls)) return false;
+  const Call first = front_of(job.members[0]);
+  const bool same = std::ranges::all_of(job.members, [&](ncclComm_t member) { return alike(front_of(member), first); });
+  if (same) perform(job);
+  for (const ncclComm_t member : job.members) {
+    if (same)
+      member->streamed.front().calls.pop_front();
+    else
+      member->error = ncclInvalidUsage;
+  }
+  return same;
+}
+
+/// One message of which both ends are at the front of their streams. Returns whether any data moved.
+bool move_message(Job& job) {
+  for (const ncclComm_t from : job.members) {
+    if (from->streamed.empty()) continue;
+    auto& sends = from->streamed.front().sends;
+    for (auto send = sends.begin(); send != sends.end(); ++send) {
+      const ncclComm_t to = job.members[send->peer];
+      if (to->streamed.empty()) continue;
+      auto& receives = to->streamed.front().receives;
+      const auto receive = std::ranges::find(receives, from->rank, &End::peer);
+      if (receive == receives.end()) continue;
+      if (send->bytes != receive->bytes) {
+        from->error = to->error = ncclInvalidUsage;
+        return false;
+      }
+      const emulation::DeviceAccess access;
+      std::memcpy(receive->memory, send->memory, send->bytes);
+      sends.erase(send);
+      receives.erase(receive);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Does what all ranks concerned have called by now.
 void advance(Job& job) {
   if (!job.complete()) return;
   for (const ncclComm_t member : job.members) member->joined = true;
-  const auto called = [](ncclComm_t member) { return !member->calls.empty(); };
-  while (std::ranges::all_of(job.members, called)) {
-    const Call& first = job.members[0]->calls.front();
-    const bool same =
-        std::ranges::all_of(job.members, [&](ncclComm_t member) { return alike(member->calls.front(), first); });
-    if (same) perform(job);
-    for (const ncclComm_t member : job.members) {
-      if (!same) member->error = ncclInvalidUsage;
-      member->calls.pop_front();
-    }
-  }
-  for (size_t pair = 0; pair < job.sends.size(); ++pair) {
-    auto &sends = job.sends[pair], &receives = job.receives[pair];
-    for (; !sends.empty() && !receives.empty(); sends.pop_front(), receives.pop_front()) {
-      const ncclComm_t from = job.members[pair / job.members.size()], to = job.members[pair % job.members.size()];
-      --from->messages;
-      --to->messages;
-      const emulation::DeviceAccess access;
-      if (sends.front().bytes == receives.front().bytes)
-        std::memcpy(receives.front().memory, sends.front().memory, sends.front().bytes);
-      else
-        from->error = to->error = ncclInvalidUsage;
-    }
-  }
+  while (move_collectively(job) || move_message(job))
+    for (const ncclComm_t member : job.members)
+      for (; !member->streamed.empty() && member->streamed.front().done(); member->streamed.pop_front())
+        *member->streamed.front().ended = true;
 }
 
-ncclResult_t add(ncclComm_t comm, const Call& call) {
+/// The group that this thread has opened.
+struct Opened {
+  int depth = 0;
+  ncclComm_t comm = nullptr;
+  Group group = {};
+};
+thread_local Opened opened;
+
+ncclResult_t close() {
+  if (opened.depth > 0 || opened.comm == nullptr) return ncclInProgress;
   const std::lock_guard lock(all);
-  comm->calls.push_back(call);
+  std::exchange(opened.comm, nullptr)->called.push_back(std::exchange(opened.group, {}));
   return ncclInProgress;
 }
 
-ncclResult_t add(ncclComm_t comm, std::vector<std::deque<End>>& ends, int from, int to, void* memory, size_t bytes) {
-  const std::lock_guard lock(all);
-  ends[from * comm->job->size() + to].push_back({memory, bytes});
-  ++comm->messages;
-  return ncclInProgress;
+/// The group to which a call belongs.
+Group& group_of(ncclComm_t comm, cudaStream_t stream) {
+  opened.comm = comm;
+  opened.group.stream = stream;
+  return opened.group;
+}
+
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const Call& call) {
+  group_of(comm, stream).calls.push_back(call);
+  return close();
 }
 
 }  // namespace
@@ -191,9 +243,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(all);
+  const bool settled = comm->joined && comm->called.empty();
+  for (; !comm->called.empty(); comm->called.pop_front()) {
+    Group& group = comm->called.front();
+    if (group.done()) continue;
+    emulation::add(*group.stream, group.ended);
+    comm->streamed.push_back(std::move(group));
+  }
   advance(*comm->job);
-  const bool done = comm->joined && comm->calls.empty() && comm->messages == 0;
-  *state = comm->error != ncclSuccess ? comm->error : done ? ncclSuccess : ncclInProgress;
+  *state = comm->error != ncclSuccess ? comm->error : settled ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
 
@@ -201,42 +259,48 @@ ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return ncclCommAbort(comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const std::lock_guard lock(all);
-  Job& job = *comm->job;
-  job.members[comm->rank] = nullptr;
-  for (int peer = 0; peer < job.size(); ++peer) {
-    job.sends[comm->rank * job.size() + peer].clear();
-    job.receives[peer * job.size() + comm->rank].clear();
-  }
+  comm->job->members[comm->rank] = nullptr;
+  for (const Group& group : comm->streamed) *group.ended = true;
   delete comm;
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclInProgress; }
+ncclResult_t ncclGroupStart() {
+  ++opened.depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  --opened.depth;
+  return close();
+}
 
 ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, cudaStream_t) {
-  return add(comm, {Kind::broadcast, send, receive, count, type, ncclSum, root});
+                           ncclComm_t comm, cudaStream_t stream) {
+  return add(comm, stream, {Kind::broadcast, send, receive, count, type, ncclSum, root});
 }
 ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
-                           ncclComm_t comm, cudaStream_t) {
-  return add(comm, {Kind::all_reduce, send, receive, count, type, reduction});
+                           ncclComm_t comm, cudaStream_t stream) {
+  return add(comm, stream, {Kind::all_reduce, send, receive, count, type, reduction});
 }
 ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
-                        int root, ncclComm_t comm, cudaStream_t) {
-  return add(comm, {Kind::reduce, send, receive, count, type, reduction, root});
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return add(comm, stream, {Kind::reduce, send, receive, count, type, reduction, root});
 }
 ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type,
-                               ncclRedOp_t reduction, ncclComm_t comm, cudaStream_t) {
-  return add(comm, {Kind::reduce_scatter, send, receive, count, type, reduction});
+                               ncclRedOp_t reduction, ncclComm_t comm, cudaStream_t stream) {
+  return add(comm, stream, {Kind::reduce_scatter, send, receive, count, type, reduction});
 }
 ncclResult_t ncclAllGather(const void* send, void* receive, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t) {
-  return add(comm, {Kind::all_gather, send, receive, count, type});
+                           cudaStream_t stream) {
+  return add(comm, stream, {Kind::all_gather, send, receive, count, type});
 }
-ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return add(comm, comm->job->sends, comm->rank, peer, const_cast<void*>(send), count * tern::size_of(dtype_of(type)));
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  group_of(comm, stream).sends.push_back({peer, const_cast<void*>(send), count * tern::size_of(dtype_of(type))});
+  return close();
 }
-ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return add(comm, comm->job->receives, peer, comm->rank, receive, count * tern::size_of(dtype_of(type)));
+ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  group_of(comm, stream).receives.push_back({peer, receive, count * tern::size_of(dtype_of(type))});
+  return close();
 }

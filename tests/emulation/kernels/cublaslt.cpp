@@ -142,7 +142,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* product, const void*, const void* a,
                               Layout* a_layout, const void* b, Layout* b_layout, const void*, const void*, Layout*,
-                              void* d, Layout* to, const cublasLtMatmulAlgo_t* algorithm, void*, size_t, cudaStream_t) {
+                              void* d, Layout* to, const cublasLtMatmulAlgo_t* algorithm, void*, size_t,
+                              cudaStream_t stream) {
   const Factor first(a, *a_layout, product->transpose_a), second(b, *b_layout, product->transpose_b);
   if (first.columns != second.rows || first.rows != to->rows || second.columns != to->columns ||
       a_layout->count != to->count || b_layout->count != to->count)
@@ -150,7 +151,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_t* prod
   if (!is_aligned(a, algorithm->alignment[0]) || !is_aligned(b, algorithm->alignment[1]) ||
       !is_aligned(d, algorithm->alignment[3]))
     return CUBLAS_STATUS_INVALID_VALUE;
-  emulation::issue([=, product = *product, to = *to, reduction = algorithm->reduction] {
+  emulation::issue(stream, [=, product = *product, to = *to, reduction = algorithm->reduction] {
     multiply(product, first, second, d, to, reduction);
   });
   return CUBLAS_STATUS_SUCCESS;

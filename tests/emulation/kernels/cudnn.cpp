@@ -199,11 +199,13 @@ size_t cudnnGetVersion() { return 0; }
 const char* cudnnGetErrorString(cudnnStatus_t) { return "emulated error"; }
 void cudnnGetLastErrorString(char* text, size_t) { *text = '\0'; }
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  static int one = 0;
-  *handle = &one;
+  *handle = new cudaStream_t(nullptr);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  *handle = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* descriptor) {
   *descriptor = new cudnnDescriptor{std::make_shared<Content>(Content{type})};
@@ -264,7 +266,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   }
 }
 
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
   const Content& config = *plan->content->link(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   DnnEngine& engine = *engine_of(index_of(config));
   ++engine.runs;
@@ -279,7 +281,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
     if (reinterpret_cast<uintptr_t>(array.memory) % array.alignment != 0) return CUDNN_STATUS_BAD_PARAM;
   }
   const float waits = emulation::captures() ? 0 : engine.launch_milliseconds;
-  emulation::issue([convolution, milliseconds = waits + engine.milliseconds] {
+  emulation::issue(*handle, [convolution, milliseconds = waits + engine.milliseconds] {
     convolution.run();
     emulation::device_milliseconds = emulation::device_milliseconds + milliseconds;
   });
