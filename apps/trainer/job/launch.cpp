@@ -95,7 +95,8 @@ std::unique_ptr<Transport> shaped(const TrainSettings& settings, std::unique_ptr
   return settings.link.empty() ? std::move(transport) : make_shaped(std::move(transport), parse_link(settings.link));
 }
 
-/// Runs a rank. If it ends by an error of its own, tells the cause to the others.
+/// Runs a rank. If it ends by an error of its own, tells the cause to the others. Wrong numbers of an operation that
+/// has failed can lead to other errors; then throws the failure.
 void tell_others(Communicator& communicator, const std::function<void()>& rank) {
   try {
     rank();
@@ -107,6 +108,7 @@ void tell_others(Communicator& communicator, const std::function<void()>& rank) 
     communicator.abandon("out of memory");
     throw;
   } catch (const std::exception& error) {
+    communicator.confirm();
     communicator.abandon(error.what());
     throw;
   }

@@ -41,6 +41,10 @@ class Team {
   std::string gather(const std::string& text) const;
   /// Returns after every rank has called it.
   void barrier() const;
+  /// See Communicator::confirm.
+  void confirm() const {
+    if (communicator_) communicator_->confirm();
+  }
 
   /// What this rank has sent so far.
   Traffic traffic() const { return communicator_ ? communicator_->traffic() : Traffic{}; }

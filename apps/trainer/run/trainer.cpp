@@ -159,7 +159,7 @@ void Trainer::write_checkpoint() {
   if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
   gather_model();
   count_exchange(&DistributedOptimizer::bring_home);
-  check_finite_state(*model_, steps_);
+  check_model();
   const Traffic sent = sent_in_all();
   const RunPlace place = {.run = run_,
                           .steps = steps_,
@@ -336,6 +336,7 @@ StepReport Trainer::finish(IssuedStep step) {
   step.report.loss = sums[0] / static_cast<double>(team_.size() * settings_.accumulate);
   interrupted_ = sums[1] > 0;
   const Tensor norm = step.norm ? step.norm() : Tensor();
+  team_.confirm();
   if (norm.defined()) step.report.gradient_norm = std::sqrt(norm.item());
   for (size_t i = 0; i < scores_.size(); ++i)
     step.report.scores.push_back(Ratio{sums[2 + 2 * i], sums[3 + 2 * i]}.value());
@@ -350,6 +351,7 @@ HistogramReport Trainer::count_values() const {
     if (const Tensor& gradient = parameter->gradient(); gradient.defined())
       report.gradients.emplace(name, make_histogram(gradient));
   }
+  team_.confirm();
   return report;
 }
 
@@ -393,6 +395,7 @@ void Trainer::evaluate_model() {
                                  static_cast<double>(unread)};
   for (const Ratio& score : share.scores) numbers.insert(numbers.end(), {score.numerator, score.denominator});
   const std::vector<double> sums = team_.sum(numbers);
+  team_.confirm();
   if (sums[2] > 0) {
     write_checkpoint();
     throw Interrupted(join({"interrupted after step ", steps_, ", during the evaluation", what_is_kept()}));
@@ -428,17 +431,24 @@ bool Trainer::checkpoint_due() const {
   return settings_.checkpoint_every > 0 ? steps_ % settings_.checkpoint_every == 0 : at_epoch_end();
 }
 
+/// Throws if the model diverged, or if an exchange that changed it has failed. It reads the whole model, so no exchange
+/// that changes it is under way when it returns.
+void Trainer::check_model() const {
+  check_finite_state(*model_, steps_);
+  team_.confirm();
+}
+
 void Trainer::save_model() {
   if (settings_.save.empty()) return;
   if (cuts_) {
     count_exchange(&DistributedOptimizer::bring_home);
-    check_finite_state(*model_, steps_);
+    check_model();
     const Pulse::Work writing(resources_.pulse);
     return write_shards(settings_.save, *model_, *cuts_, team_);
   }
   if (!team_.leads()) return;
   if (average_) average_->swap();
-  check_finite_state(*model_, steps_);
+  check_model();
   const Pulse::Work writing(resources_.pulse);
   write_safetensors(settings_.save, model_->state());
   if (average_) average_->swap();

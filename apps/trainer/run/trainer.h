@@ -88,6 +88,7 @@ class Trainer {
   void gather_model();
   void evaluate_model();
   void write_checkpoint();
+  void check_model() const;
   void save_model();
   RunReport report();
   Traffic sent_in_all() const;
