@@ -13,8 +13,7 @@ class AllGather : public CodedExchange {
 
  protected:
   MeansToCome begin(FusedGradients message) override {
-    const bool shares = codec_.scaled() != nullptr && codec_.scaled()->sharing() == ScalerSharing::on;
-    const Encoded mine = encode(message, shares);
+    const Encoded mine = encode(message, shares_scalers(codec_));
     return gather(std::move(message), mine);
   }
   MeansToCome begin_difference(FusedGradients message, std::vector<Tensor> minus) override {
@@ -70,8 +69,7 @@ class AllGatherSent final : public AllGather {
 
 ExchangePlan plan_allgather(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,
                             CodecOptions&) {
-  const bool shares = codec.scaled() != nullptr && codec.scaled()->sharing() == ScalerSharing::on;
-  CodedPlan coded = plan_coded(codec, message, ranks, shares);
+  CodedPlan coded = plan_coded(codec, message, ranks, shares_scalers(codec));
   coded.plan.phases.back().wire = all_gather_load(coded.counts);
   coded.plan.phases.back().decoded = ranks * coded.elements;
   return coded.plan;

@@ -18,8 +18,6 @@ int64_t elements_of(const Shard& shard) {
   return count;
 }
 
-bool shares(const ScaledCodec& codec) { return codec.sharing() == ScalerSharing::on; }
-
 std::vector<CutTensor> tensors_of(const ScaledCodec& codec, const FusedGradients& message) {
   std::vector<CutTensor> tensors;
   for (const auto& [tag, gradient] : message) tensors.push_back({gradient.numel(), codec.granule()});
@@ -52,8 +50,8 @@ struct ShardPlace {
 
   int64_t code_bytes() const { return last_byte - first_byte; }
   /// Bytes of a message of this shard alone.
-  int64_t bytes(const ScaledCodec& codec) const {
-    return code_bytes() + (shares(codec) ? 0 : 4 * (last_scaler - first_scaler));
+  int64_t bytes(const GradientCodec& codec) const {
+    return code_bytes() + (shares_scalers(codec) ? 0 : 4 * (last_scaler - first_scaler));
   }
 };
 
@@ -94,13 +92,13 @@ class ReduceScatter final : public Exchange {
  protected:
   MeansToCome begin(FusedGradients message) override {
     Run run = {std::move(message), {}, {}, {}};
-    if (shares(scaled_)) run.scalers = shared_scalers(codec_, run.message, communicator_, times_);
+    if (shares_scalers(codec_)) run.scalers = shared_scalers(codec_, run.message, communicator_, times_);
     const auto tensors = tensors_of(scaled_, run.message);
     run.shards = cut_into_shards(tensors, communicator_.size());
     std::vector<int64_t> sends;
     for (const Shard& shard : run.shards) {
       run.places.emplace_back(scaled_, tensors, shard);
-      sends.push_back(run.places.back().bytes(scaled_));
+      sends.push_back(run.places.back().bytes(codec_));
     }
     const Tensor going = encode(run);
     const int64_t own = sends[static_cast<size_t>(communicator_.rank())];
@@ -127,10 +125,10 @@ class ReduceScatter final : public Exchange {
     const Stopwatch encoding(times_.encode);
     const Tensor whole = codec_.messages() != nullptr ? codec_.messages()->encode(run.message, run.scalers.whole)
                                                       : encode_one_by_one(run);
-    if (shares(scaled_)) return whole;
+    if (shares_scalers(codec_)) return whole;
     int64_t bytes = 0, codes_at = whole.numel();
     for (const ShardPlace& place : run.places) {
-      bytes += place.bytes(scaled_);
+      bytes += place.bytes(codec_);
       codes_at -= place.code_bytes();
     }
     Tensor shards = Tensor::empty({bytes}, whole.options());
@@ -150,8 +148,8 @@ class ReduceScatter final : public Exchange {
     std::vector<std::byte> bytes, codes;
     for (size_t i = 0; i < run.message.size(); ++i) {
       const auto& [tag, gradient] = run.message[i];
-      const Tensor scalers = shares(scaled_) ? run.scalers.parts[i] : scaled_.scalers(tag, gradient);
-      if (!shares(scaled_)) append_values<float>(bytes, scalers.span<float>());
+      const Tensor scalers = shares_scalers(codec_) ? run.scalers.parts[i] : scaled_.scalers(tag, gradient);
+      if (!shares_scalers(codec_)) append_values<float>(bytes, scalers.span<float>());
       if (gradient.numel() != 0) scaled_.append_codes(tag, gradient, scalers, codes);
     }
     append_values<std::byte>(bytes, codes);
@@ -168,7 +166,7 @@ class ReduceScatter final : public Exchange {
       const Stopwatch decoding(times_.decode);
       const ShardPlace& place = run.places[me];
       const Tensor scalers =
-          shares(scaled_) ? run.scalers.whole.slice(place.first_scaler, place.last_scaler) : Tensor();
+          shares_scalers(codec_) ? run.scalers.whole.slice(place.first_scaler, place.last_scaler) : Tensor();
       add(everyones, scalers, parts_of(shard, scaled_.bucket(), mean));
       kernels::scale(mean, 1.0 / communicator_.size(), mean);
     }
@@ -250,13 +248,13 @@ ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const Cod
   std::vector<int64_t> codes, means;
   for (const CodedTensor& tensor : message) tensors.push_back({tensor.shape.numel(), scaled.granule()});
   for (const Shard& shard : cut_into_shards(tensors, ranks)) {
-    codes.push_back(ShardPlace(scaled, tensors, shard).bytes(scaled));
+    codes.push_back(ShardPlace(scaled, tensors, shard).bytes(codec));
     means.push_back(0);
     for (const Slice& slice : shard) means.back() += again->most_bytes({slice.count()});
   }
   const auto n = static_cast<double>(elements_of(message));
   ExchangePlan plan;
-  if (shares(scaled)) plan.phases.push_back(plan_scalers(codec, message, ranks));
+  if (shares_scalers(codec)) plan.phases.push_back(plan_scalers(codec, message, ranks));
   plan.under_way = plan.phases.size();
   plan.phases.push_back({.encoded = n, .wire = all_to_all_load(codes), .decoded = n});
   plan.phases.push_back({.encoded = n / ranks, .wire = all_gather_load(means), .decoded = n});
