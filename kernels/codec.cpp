@@ -54,6 +54,17 @@ void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket)
   }
 }
 
+void check_units(std::span<const UnitGradient> message, const UnitRule& rule, int64_t bucket) {
+  const char* const operation = "gradient_units";
+  check_bucket(operation, bucket);
+  check_levels(operation, rule.levels);
+  for (const auto& [g, units] : message) {
+    const Device device = placement(message).device();
+    check_gradient(operation, g, device);
+    check_part(operation, "units", units, DType::f32, {bucket_count(g.numel(), bucket)}, device);
+  }
+}
+
 void check_quantize(const char* operation, std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
   check_bucket(operation, bucket);
   check_levels(operation, levels);

@@ -37,6 +37,11 @@ struct MeasuredGradient {
   Tensor g;
   Tensor statistics;  ///< f64 [buckets, 3]
 };
+/// A gradient of a message, and the tensor for its units.
+struct UnitGradient {
+  Tensor g;
+  Tensor units;  ///< f32 [buckets]
+};
 /// A gradient of a message, and its coded form.
 struct CodedGradient {
   Tensor g;
@@ -59,6 +64,9 @@ const Tensor& placement_of(std::span<const Gradient> message, Tensor Gradient::*
 inline const Tensor& placement(std::span<const MeasuredGradient> message) {
   return placement_of(message, &MeasuredGradient::g);
 }
+inline const Tensor& placement(std::span<const UnitGradient> message) {
+  return placement_of(message, &UnitGradient::g);
+}
 inline const Tensor& placement(std::span<const CodedGradient> message) {
   return placement_of(message, &CodedGradient::g);
 }
@@ -71,6 +79,21 @@ inline const Tensor& placement(std::span<const DecodedGradient> message) {
 inline constinit Kernel<void(std::span<const MeasuredGradient>, int64_t bucket)> gradient_statistics{
     "gradient_statistics"};
 
+/// The norm of a bucket, from its statistics. `l2` and `max` are QSGD's (section 2, and "max" in section 4). TernGrad's
+/// are `max` without clipping, `deviations`, clip·σ, and `clipped`, min(max|g|, clip·σ) (eq. 21). A bucket of one
+/// element has no deviation; then both are `max`.
+enum class BucketNorm : uint8_t { l2, max, clipped, deviations };
+/// The unit of a bucket: its norm / levels.
+struct UnitRule {
+  BucketNorm norm = BucketNorm::max;
+  int64_t levels = 1;
+  double clip = 0;  ///< for `clipped` and `deviations`
+};
+
+/// units = the unit of each bucket. If an element is NaN or infinite, so is the unit of its bucket.
+inline constinit Kernel<void(std::span<const UnitGradient>, const UnitRule& rule, int64_t bucket)> gradient_units{
+    "gradient_units"};
+
 /// codes = each element divided by the unit of its bucket, clipped to [-levels, levels] and rounded at random to a
 /// neighbouring integer. The expectation of code · unit is the element clipped to ±levels·unit, and to ±clips before if
 /// there are clips. All gradients of a message have clips, or none. Units must be finite and not negative; units below
@@ -78,11 +101,7 @@ inline constinit Kernel<void(std::span<const MeasuredGradient>, int64_t bucket)>
 /// codec_arithmetic.h.
 inline constinit Kernel<void(std::span<const CodedGradient>, int64_t bucket, int64_t levels)> quantize{"quantize"};
 
-/// The norm of a bucket that QSGD divides by (section 2, and "max" in section 4).
-enum class BucketNorm : uint8_t { l2, max };
-
-/// QSGD's encoder in one pass: units = norm of each bucket / levels, then `quantize` with these units. If an element is
-/// NaN or infinite, so is the unit of its bucket.
+/// QSGD's encoder in one pass: `gradient_units` with the norm l2 or max, then `quantize` with these units.
 inline constinit Kernel<void(std::span<const CodedGradient>, BucketNorm norm, int64_t bucket, int64_t levels)>
     norm_quantize{"norm_quantize"};
 
@@ -102,6 +121,7 @@ inline constinit Kernel<void(const Tensor& gradient, const Tensor& minus, const 
 /// These throw an error that names the operation if the arguments do not fit each other.
 void check_add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& residual, const Tensor& whole);
 void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket);
+void check_units(std::span<const UnitGradient> message, const UnitRule& rule, int64_t bucket);
 void check_quantize(const char* operation, std::span<const CodedGradient> message, int64_t bucket, int64_t levels);
 void check_dequantize(std::span<const DecodedGradient> message, const Tensor& messages, const Tensor& units,
                       int64_t bucket, int64_t levels);

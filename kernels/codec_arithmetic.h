@@ -102,11 +102,20 @@ constexpr CodecSums operator+(const CodecSums& a, const CodecSums& b) {
   return {std::max(a.largest, b.largest), a.sum + b.sum, a.squares + b.squares};
 }
 
-/// Returns f32(norm / levels). A maximum can lose NaN, so NaN and infinities are detected in Σx².
-constexpr float codec_unit(BucketNorm norm, double largest, double squares, int64_t levels) {
+/// The unit of a bucket of `count` elements, rounded to f32. A maximum can lose NaN, so NaN and infinities are detected
+/// in Σx².
+constexpr float codec_unit(const UnitRule& rule, const CodecSums& sums, int64_t count) {
   constexpr double kMost = std::numeric_limits<double>::max();
-  const double length = norm == BucketNorm::l2 || !(squares <= kMost) ? ::sqrt(squares) : largest;
-  return static_cast<float>(length / static_cast<double>(levels));
+  double length = sums.largest;
+  if (rule.norm == BucketNorm::l2 || !(sums.squares <= kMost)) {
+    length = ::sqrt(sums.squares);
+  } else if (rule.norm != BucketNorm::max && count > 1) {
+    const double mean = sums.sum / static_cast<double>(count);
+    const double variance = std::max(0.0, sums.squares / static_cast<double>(count) - mean * mean);
+    const double limit = rule.clip * ::sqrt(variance);
+    length = rule.norm == BucketNorm::deviations ? limit : std::min(sums.largest, limit);
+  }
+  return static_cast<float>(length / static_cast<double>(rule.levels));
 }
 
 /// Adds the sums as a binary tree: adds neighbours until one sum is left. If the count is odd, the last one moves up

@@ -69,8 +69,8 @@ void check_topk_block_encode(const Tensor& g, const TopKBlockLayout& layout, con
   check(codes.dtype() == DType::u8 && codes.shape() == expected && codes.device() == g.device(), operation,
         ": codes are ", codes.dtype(), " ", codes.shape(), " on ", codes.device(), ", expected u8 ", expected, " on ",
         g.device());
-  check(broken.dtype() == DType::u8 && broken.numel() == 1 && broken.device() == g.device(), operation, ": broken is ",
-        broken.dtype(), " ", broken.shape(), " on ", broken.device(), ", expected u8 [1] on ", g.device());
+  check(broken.dtype() == DType::f32 && broken.numel() == 1 && broken.device() == g.device(), operation, ": broken is ",
+        broken.dtype(), " ", broken.shape(), " on ", broken.device(), ", expected f32 [1] on ", g.device());
 }
 
 void check_topk_block_decode(const Tensor& messages, int64_t codes_at, const TopKBlockLayout& layout,

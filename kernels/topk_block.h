@@ -68,8 +68,8 @@ class TopKBlockLayout {
   int bits_ = 0, bits_in_last_ = 0;
 };
 
-/// codes [u8, TopKBlockLayout::bytes()] = the code of g. Sets broken [u8, 1] to 1 if g has NaN or infinite elements, or
-/// if a value of the table leaves the range of f32; otherwise `broken` stays as it is.
+/// codes [u8, TopKBlockLayout::bytes()] = the code of g. Sets broken [f32, 1] to 1 if g has NaN or infinite elements,
+/// or if a value of the table leaves the range of f32; otherwise `broken` stays as it is.
 inline constinit Kernel<void(const Tensor& g, const TopKBlockOptions&, Tensor& codes, Tensor& broken)>
     topk_block_encode{"topk_block_encode"};
 

@@ -61,6 +61,12 @@ void GradientCodec::load_state(const StateDict& state) {
               " tensors of it");
 }
 
+GradientTag tag_of(const FusedGradients& message) {
+  GradientTag tag = message.front().tag;
+  if (message.size() > 1) tag.name += " to " + message.back().tag.name;
+  return tag;
+}
+
 Tensor difference(const Tensor& gradient, const Tensor& minus) {
   Tensor result = Tensor::empty_like(gradient);
   kernels::subtract(gradient, minus, result);
@@ -87,6 +93,10 @@ void MessageCodec::subtract(const Tensor& message, const Tensor& shared, std::sp
     Tensor left = from[i];
     kernels::subtract(left, decoded[i], left);
   }
+}
+
+Tensor WholeMessageCodec::scalers(const FusedGradients& message) {
+  return Tensor::empty({0}, {.device = message.front().gradient.device()});
 }
 
 void WholeMessageCodec::append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) {

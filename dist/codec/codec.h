@@ -51,6 +51,8 @@ struct TaggedGradient {
 /// Gradients that travel as one message, all on one device. Each tensor keeps its own scalers, tables and random
 /// numbers.
 using FusedGradients = std::vector<TaggedGradient>;
+/// A tag that names the whole message.
+GradientTag tag_of(const FusedGradients& message);
 /// gradient - minus, a new tensor.
 Tensor difference(const Tensor& gradient, const Tensor& minus);
 /// The message in which gradient i is `difference(gradient i, minus[i])`, if minus[i] is defined.
@@ -87,6 +89,11 @@ class GradientCodec {
   /// The codec of whole messages, on any device; null if the codec has no such form. Then gradients are coded one by
   /// one on the CPU.
   virtual MessageCodec* messages() { return nullptr; }
+
+  /// Throws InputError that names the tensor if a gradient on a device, of a step before `steps`, could not be encoded:
+  /// `MessageCodec::encode` does not wait for the device to find out. It tells of all messages that were encoded before
+  /// something that the caller has read from the device since. Gradients on the CPU need no such call.
+  virtual void confirm(int64_t /*steps*/) const {}
 
   /// The codec with its residuals apart; null if the codec has no error feedback.
   virtual FeedbackCodec* feedback() { return nullptr; }
@@ -157,10 +164,11 @@ class FeedbackCodec {
 class MessageCodec {
  public:
   virtual ~MessageCodec() = default;
-  /// This rank's own scalers: f32 [scalers of all gradients], on the CPU; empty if the codec has none.
-  virtual Tensor scalers(const FusedGradients& message) const = 0;
+  /// This rank's own scalers: f32 [scalers of all gradients], on the gradients' device; empty if the codec has none.
+  virtual Tensor scalers(const FusedGradients& message) = 0;
   /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
-  /// scalers. Can change the codec's residuals.
+  /// scalers. Can change the codec's residuals. On the CPU, throws InputError that names the tensor if an element is
+  /// NaN or infinite. On another device, `GradientCodec::confirm` does, and the message holds anything until then.
   virtual Tensor encode(const FusedGradients& message, const Tensor& shared) = 0;
   /// Encodes gradient i - minus[i], if minus[i] is defined. Unless a codec overrides it, this computes the differences
   /// first.
@@ -168,7 +176,7 @@ class MessageCodec {
   /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
   /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a message is not valid,
   /// for example if a scaler is negative or not finite; some elements of the sums may have changed then. Other devices
-  /// do not check this, because the sender did.
+  /// do not check this, because the sender does.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
   /// from[i] -= gradient i of `message`, u8 [bytes]: what the message leaves out of `from`. Unless a codec overrides
   /// it, this decodes the message into new tensors.
@@ -184,7 +192,7 @@ class MessageCodec {
 class WholeMessageCodec : public GradientCodec, public MessageCodec {
  public:
   MessageCodec* messages() override { return this; }
-  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
+  Tensor scalers(const FusedGradients& message) override;
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override;

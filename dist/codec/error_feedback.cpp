@@ -35,7 +35,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   MessageCodec* messages() override {
     return scales_ || inner_->messages() == nullptr || inner_->scaled() != nullptr ? nullptr : this;
   }
-  Tensor scalers(const FusedGradients&) const override { return Tensor::empty({0}); }
+  Tensor scalers(const FusedGradients& message) override { return inner_->messages()->scalers(message); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
     return encode_whole(message, std::vector<Tensor>(message.size()), shared);
   }
@@ -48,6 +48,8 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   std::vector<Tensor> means(const Tensor& messages, kernels::MeanOver over, const FusedGradients& like) const override {
     return inner_->messages()->means(messages, over, like);
   }
+
+  void confirm(int64_t steps) const override { inner_->confirm(steps); }
 
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }

@@ -5,6 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tern/kernels/codec.h"
+#include "tern/kernels/watch_numbers.h"
 
 namespace tern {
 
@@ -33,8 +34,28 @@ Tensor finite_statistics(const FusedGradients& message, int64_t bucket) {
 }
 
 void check_finite(const GradientTag& tag, std::span<const float> numbers) {
-  check_input(std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); }), "gradient of '", tag.name,
-              "' has NaN or infinite elements, or a norm beyond f32");
+  check_input(std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); }), "gradient of '", tag.name, "' ",
+              kNotFinite);
+}
+
+void GradientWatch::note(const FusedGradients& message, std::span<const Tensor> numbers, float most) {
+  const Device device = message.front().gradient.device();
+  auto noted = noted_.find(tag_of(message).name);
+  if (noted == noted_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [tag, gradient] : message) names.push_back(tag.name);
+    noted = noted_.emplace(tag_of(message).name, Noted{std::move(names), Notices(device, message.size())}).first;
+  }
+  std::vector<kernels::WatchedNumbers> watched;
+  for (size_t i = 0; i < message.size(); ++i) watched.push_back({numbers[i], noted->second.notices.at(i)});
+  kernels::watch_numbers(watched, most, message.front().tag.key.step);
+}
+
+void GradientWatch::confirm(int64_t steps) const {
+  for (const auto& [key, noted] : noted_)
+    for (size_t i = 0; i < noted.names.size(); ++i)
+      if (const int64_t number = noted.notices.read(i); number != 0 && number <= steps)
+        fail_input({"gradient of '", noted.names[i], "' ", fault_});
 }
 
 void check_scalers(std::span<const float> scalers) {

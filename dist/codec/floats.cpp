@@ -41,13 +41,17 @@ class FloatCodec final : public GradientCodec {
 /// Sends every element as a float of 16 bits.
 class ShortFloatCodec final : public WholeMessageCodec {
  public:
-  explicit ShortFloatCodec(ShortFloat format) : format_(format) {}
+  explicit ShortFloatCodec(ShortFloat format)
+      : format_(format), watch_(join({"has NaN or infinite elements, or reaches beyond what ", spec(), " holds"})) {}
 
   std::string spec() const override { return format_ == ShortFloat::half ? "fp16" : "bf16"; }
   CodecTraits traits() const override { return {.promise = CodecPromise::contraction, .bits = 16}; }
   int64_t most_bytes(const Shape& shape) const override { return 2 * shape.numel(); }
   Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
-    check_range(message);
+    if (message.front().gradient.device().type == DeviceType::cpu)
+      check_range(message);
+    else
+      note_range(message);
     const Tensor coded = empty_message(message);
     int64_t at = 0;
     for (const auto& [tag, gradient] : message) {
@@ -67,6 +71,7 @@ class ShortFloatCodec final : public WholeMessageCodec {
     }
     check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
   }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
 
  private:
   void check_range(const FusedGradients& message) const {
@@ -80,6 +85,12 @@ class ShortFloatCodec final : public WholeMessageCodec {
       row += 3;
     }
   }
+  void note_range(const FusedGradients& message) {
+    std::vector<Tensor> gradients;
+    for (const auto& [tag, gradient] : message) gradients.push_back(gradient);
+    // The last number before one that is rounded up to infinity.
+    watch_.note(message, gradients, std::bit_cast<float>(format_ == ShortFloat::half ? 0x477fefffu : 0x7f7f7fffu));
+  }
   void check_codes(std::span<const uint8_t> codes) const {
     const uint16_t exponent = format_ == ShortFloat::half ? 0x7c00 : 0x7f80;
     uint32_t found = 0;
@@ -92,6 +103,7 @@ class ShortFloatCodec final : public WholeMessageCodec {
   }
 
   ShortFloat format_;
+  GradientWatch watch_;
 };
 
 std::unique_ptr<GradientCodec> make_none(CodecOptions& options) {

@@ -26,7 +26,7 @@ class Hadamard final : public WholeMessageCodec {
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     const int64_t n = gradient.numel();
     const Tensor codes = encoded({{tag, gradient}});
-    const std::vector<float> scales = scales_in(codes, 0, n);
+    const std::vector<float> scales = floats_of(scale_bytes(codes, 0, n));
     double squares = 0, of_decoded = 0;
     for (const double x : gradient.span<float>()) squares += x * x;
     for (int64_t b = 0; b < std::ssize(scales); ++b) {
@@ -39,6 +39,7 @@ class Hadamard final : public WholeMessageCodec {
   }
 
   Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override { return encoded(message); }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     int64_t bytes = 0, at = 0;
     for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
@@ -46,7 +47,7 @@ class Hadamard final : public WholeMessageCodec {
     for (Tensor sum : sums) {
       if (messages.device().type == DeviceType::cpu)
         for (int64_t row = 0; row < messages.size(0); ++row)
-          for (const float scale : scales_in(messages, row * messages.size(1) + at, sum.numel()))
+          for (const float scale : floats_of(scale_bytes(messages, row * messages.size(1) + at, sum.numel())))
             check(is_in_range(scale), "message has the scale ", scale, ", expected 0 to ", kMostScale);
       kernels::hadamard_decode_add(messages, at, bits_, sum);
       at += most_bytes(sum.shape());
@@ -63,15 +64,21 @@ class Hadamard final : public WholeMessageCodec {
       kernels::hadamard_encode(gradient, drawn_seed(tag.key), bits_, codes);
       at = next;
     }
-    at = 0;  // a device computes all codes before it is asked for scales
+    std::vector<Tensor> scales;
+    at = 0;
     for (const auto& [tag, gradient] : message) {
-      const Tensor codes = coded.slice(at, at + most_bytes(gradient.shape()));
-      if (!std::ranges::all_of(scales_in(codes, 0, gradient.numel()), is_in_range)) {
-        finite_statistics(tag, gradient, 0);
-        fail_input({"codec ", spec(), ", tensor '", tag.name,
-                    "': found a norm that leaves the range of f32 when it is decoded"});
-      }
-      at += codes.numel();
+      scales.push_back(scale_bytes(coded, at, gradient.numel()));
+      at += most_bytes(gradient.shape());
+    }
+    if (coded.device().type != DeviceType::cpu) {
+      watch_.note(message, scales, kMostScale);
+      return coded;
+    }
+    for (size_t i = 0; i < message.size(); ++i) {
+      if (std::ranges::all_of(floats_of(scales[i]), is_in_range)) continue;
+      finite_statistics(message[i].tag, message[i].gradient, 0);
+      fail_input({"codec ", spec(), ", tensor '", message[i].tag.name,
+                  "': found a norm that leaves the range of f32 when it is decoded"});
     }
     return coded;
   }
@@ -91,17 +98,20 @@ class Hadamard final : public WholeMessageCodec {
     }
     return sum;
   }
-  /// The scales of the tensor of n elements whose code begins at byte `at`.
-  static std::vector<float> scales_in(const Tensor& codes, int64_t at, int64_t n) {
-    if (n == 0) return {};
-    const int64_t first = at + kernels::HadamardBucket(n, 1, 0).scale_at, bytes = 4 * kernels::hadamard_buckets(n);
-    const Tensor there = codes.reshape({codes.numel()}).slice(first, first + bytes).to(Device{});
-    std::vector<float> scales(static_cast<size_t>(kernels::hadamard_buckets(n)));
-    std::memcpy(scales.data(), there.raw_data(), static_cast<size_t>(bytes));
-    return scales;
+  /// The bytes of the scales of the tensor of n elements whose code begins at byte `at`.
+  static Tensor scale_bytes(const Tensor& codes, int64_t at, int64_t n) {
+    const int64_t first = n == 0 ? at : at + kernels::HadamardBucket(n, 1, 0).scale_at;
+    return codes.reshape({codes.numel()}).slice(first, first + 4 * kernels::hadamard_buckets(n));
+  }
+  static std::vector<float> floats_of(const Tensor& bytes) {
+    std::vector<float> floats(bytes.bytes() / sizeof(float));
+    std::memcpy(floats.data(), bytes.raw_data(), bytes.bytes());
+    return floats;
   }
 
   int bits_;
+  mutable GradientWatch watch_{
+      "has NaN or infinite elements, or a norm that leaves the range of f32 when it is decoded"};
 };
 
 std::unique_ptr<GradientCodec> make_hadamard(CodecOptions& options) {

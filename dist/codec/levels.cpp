@@ -1,6 +1,7 @@
 #include "tern/dist/codec/levels.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -142,6 +143,19 @@ struct PlanesToBe {
   std::vector<kernels::CodedGradient> coded;
 };
 
+/// Gradients of a message, and their units.
+using Measured = std::vector<kernels::UnitGradient>;
+
+void check_units(const FusedGradients& message, const Measured& measured, GradientWatch& watch) {
+  const bool on_cpu = message.front().gradient.device().type == DeviceType::cpu;
+  std::vector<Tensor> units;
+  for (size_t i = 0; i < message.size(); ++i) {
+    units.push_back(measured[i].units);
+    if (on_cpu) check_finite(message[i].tag, units[i].span<float>());
+  }
+  if (!on_cpu) watch.note(message, units, std::numeric_limits<float>::max());
+}
+
 }  // namespace
 
 bool is_fixed_size(Packing packing) { return packing == Packing::fixed || packing == Packing::trits; }
@@ -197,27 +211,44 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
   add_levels(units, bucket, sum, [&](size_t i) { return static_cast<float>(values[i]); });
 }
 
-Tensor Planes::encode(const FusedGradients& message, const Tensor& units, bool shared, const Tensor& clips) const {
-  PlanesToBe made(*this, message, !shared);
+Tensor Planes::encode(const FusedGradients& message, const Tensor& units, const Tensor& clips) const {
+  PlanesToBe made(*this, message, false);
   made.units.copy_from(units);
-  made.put_units();
-  if (clips.defined()) made.clip(clips.to(made.units.device()));
+  if (clips.defined()) made.clip(clips);
   kernels::quantize(made.coded, bucket, levels);
   return made.bytes;
 }
 
-Tensor Planes::encode(const FusedGradients& message, kernels::BucketNorm norm) const {
+Tensor Planes::encode(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const {
+  using kernels::BucketNorm;
   const PlanesToBe made(*this, message, true);
-  kernels::norm_quantize(made.coded, norm, bucket, levels);
-  made.put_units();
-  const Tensor units = made.units.to(Device{});
-  int64_t first = 0;
-  for (const auto& [tag, gradient] : message) {
-    const int64_t next = first + kernels::bucket_count(gradient.numel(), bucket);
-    check_finite(tag, units.slice(first, next).span<float>());
-    first = next;
+  Measured measured;
+  for (const auto& gradient : made.coded) measured.push_back({gradient.g, gradient.units});
+  if (rule.norm == BucketNorm::l2 || rule.norm == BucketNorm::max) {
+    kernels::norm_quantize(made.coded, rule.norm, bucket, levels);
+  } else {
+    kernels::gradient_units(measured, rule, bucket);
+    kernels::quantize(made.coded, bucket, levels);
   }
+  made.put_units();
+  check_units(message, measured, watch);
   return made.bytes;
+}
+
+Tensor Planes::units(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const {
+  int64_t count = 0;
+  for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
+  const Tensor all = Tensor::empty({count}, {.device = message.front().gradient.device()});
+  Measured measured;
+  count = 0;
+  for (const auto& [tag, gradient] : message) {
+    const int64_t end = count + kernels::bucket_count(gradient.numel(), bucket);
+    measured.push_back({gradient, all.slice(count, end)});
+    count = end;
+  }
+  kernels::gradient_units(measured, rule, bucket);
+  check_units(message, measured, watch);
+  return all;
 }
 
 void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const {
@@ -234,8 +265,7 @@ void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<
   check(messages.size(1) == byte, "messages have ", messages.size(1), " bytes, expected ", byte);
   if (!shared.defined() && messages.device().type == DeviceType::cpu)
     check_scalers(kernels::units_of(decoded, messages, {}, bucket).span<float>());
-  kernels::dequantize_add(decoded, messages, shared.defined() ? shared.to(messages.device()) : Tensor(), bucket,
-                          levels);
+  kernels::dequantize_add(decoded, messages, shared, bucket, levels);
 }
 
 }  // namespace tern

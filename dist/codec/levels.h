@@ -10,6 +10,8 @@
 
 namespace tern {
 
+class GradientWatch;
+
 /// How whole numbers within ±levels become bytes.
 enum class Packing : uint8_t {
   fixed,    ///< bit planes (kernels::code_bytes)
@@ -34,11 +36,14 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
 struct Planes {
   int64_t bucket = 0, levels = 1;
 
-  /// Encodes with these units: f32 [units of all gradients] on the CPU. If `shared`, the message leaves the units out.
-  /// If `clips` is defined, gradients are first clipped to ± these, as many as the units.
-  Tensor encode(const FusedGradients& message, const Tensor& units, bool shared, const Tensor& clips = {}) const;
-  /// Encodes with a unit of norm / levels in each bucket. Throws InputError if a unit is not finite.
-  Tensor encode(const FusedGradients& message, kernels::BucketNorm norm) const;
+  /// Encodes with these units, f32 [units of all gradients]; the message leaves them out. If `clips` is defined,
+  /// gradients are first clipped to ± these, as many as the units. Both are on the gradients' device.
+  Tensor encode(const FusedGradients& message, const Tensor& units, const Tensor& clips = {}) const;
+  /// Encodes with units by a rule, which must be finite: on the CPU, throws InputError that names the tensor if one is
+  /// not; on another device, `watch` notes it.
+  Tensor encode(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const;
+  /// The units by a rule, of all gradients, on their device. They must be finite, too.
+  Tensor units(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
 };

@@ -66,9 +66,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
   MessageCodec* messages() override { return packing_ == Packing::fixed && !settings_.by_fields ? this : nullptr; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
-    const Tensor units = units_of(finite_statistics(tag, gradient, width_of(gradient.shape())));
-    check_finite(tag, units.span<float>());
-    return units;
+    return Planes{width_of(gradient.shape()), settings_.levels}.units({{tag, gradient}}, rule(), watch_);
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& units,
                     std::vector<std::byte>& bytes) const override {
@@ -79,15 +77,14 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   void add_codes(std::span<const std::byte> codes, const Tensor& units, Tensor& sum) const override {
     add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
   }
-  Tensor scalers(const FusedGradients& message) const override {
-    return units_of(finite_statistics(message, settings_.bucket));
-  }
+  Tensor scalers(const FusedGradients& message) override { return planes().units(message, rule(), watch_); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    return shared.defined() ? planes().encode(message, shared, true) : planes().encode(message, norm());
+    return shared.defined() ? planes().encode(message, shared) : planes().encode(message, rule(), watch_);
   }
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
     planes().decode_add(messages, shared, sums);
   }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return settings_.levels; }
@@ -120,21 +117,13 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
 
  private:
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
+  kernels::UnitRule rule() const { return {norm(), settings_.levels}; }
   Planes planes() const { return {settings_.bucket, settings_.levels}; }
   /// Elements of a tensor's buckets. With fields: as many whole fields as fit, at least one, so that no field is split.
   int64_t width_of(const Shape& shape) const {
     if (!settings_.by_fields) return settings_.bucket;
     const int64_t field = std::max<int64_t>(1, field_of(shape));
     return std::max(field, settings_.bucket / field * field);
-  }
-  Tensor units_of(const Tensor& statistics) const {
-    const Tensor units = Tensor::empty({statistics.size(0)});
-    const auto* row = statistics.data<double>();
-    for (float& unit : units.span<float>()) {
-      unit = kernels::codec_unit(norm(), row[0], row[2], settings_.levels);
-      row += 3;
-    }
-    return units;
   }
   /// Σ unit²·f(1 - f) / |g|², with f the fraction of |g| / unit (eq. 4).
   double relative_variance(const Tensor& units, const Tensor& gradient) const {
@@ -162,6 +151,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
 
   QsgdSettings settings_;
   Packing packing_;
+  mutable GradientWatch watch_;
 };
 
 std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {

@@ -59,7 +59,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   }
 
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
-    return scalers(FusedGradients{{tag, gradient}});
+    return scalers_of({{tag, gradient}});
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers,
                     std::vector<std::byte>& bytes) const override {
@@ -69,25 +69,15 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     add_packed(packing_, codes, scalers, settings_.bucket, 1, sum);
   }
 
-  Tensor scalers(const FusedGradients& message) const override {
-    const Tensor statistics = finite_statistics(message, settings_.bucket);
-    const Tensor scalers = Tensor::empty({statistics.size(0)});
-    const auto* row = statistics.data<double>();
-    float* next = scalers.data<float>();
-    for (const auto& [tag, gradient] : message) {
-      const int64_t n = gradient.numel(), width = settings_.bucket == 0 ? n : settings_.bucket;
-      for (int64_t first = 0; first < n; first += width, row += 3)
-        *next++ = scaler(row[0], row[1], row[2], std::min(width, n - first));
-    }
-    return scalers;
-  }
+  Tensor scalers(const FusedGradients& message) override { return scalers_of(message); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    if (!shared.defined()) return planes().encode(message, scalers(message), false);
-    return planes().encode(message, shared, true, clips(message));
+    if (!shared.defined()) return planes().encode(message, rule(), watch_);
+    return planes().encode(message, shared, clips(message));
   }
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
     planes().decode_add(messages, shared, sums);
   }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
 
   /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
@@ -121,7 +111,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   Planes planes() const { return {settings_.bucket, 1}; }
   /// The rank's own limits, if scalers may be other ranks'; otherwise undefined, because scalers clip too.
   Tensor clips(const FusedGradients& message) const {
-    return settings_.mode == ClipMode::own ? scalers(message) : Tensor();
+    return settings_.mode == ClipMode::own ? scalers_of(message) : Tensor();
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& scalers, const Tensor& clips,
                     std::vector<std::byte>& bytes) const {
@@ -131,17 +121,16 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     kernels::quantize({&coded, 1}, settings_.bucket, 1);
     append_packed(packing_, coded.codes, gradient.numel(), 1, bytes);
   }
-  /// Does not clip if the bucket has one value, because the deviation of one value is 0.
-  float scaler(double largest, double sum, double squares, int64_t count) const {
-    if (settings_.clip == 0 || count == 1) return static_cast<float>(largest);
-    const double mean = sum / static_cast<double>(count);
-    const double variance = std::max(0.0, squares / static_cast<double>(count) - mean * mean);
-    const double limit = settings_.clip * std::sqrt(variance);
-    return static_cast<float>(settings_.mode == ClipMode::reference ? limit : std::min(largest, limit));
+  kernels::UnitRule rule() const {
+    using kernels::BucketNorm;
+    const BucketNorm clipped = settings_.mode == ClipMode::reference ? BucketNorm::deviations : BucketNorm::clipped;
+    return {settings_.clip == 0 ? BucketNorm::max : clipped, 1, settings_.clip};
   }
+  Tensor scalers_of(const FusedGradients& message) const { return planes().units(message, rule(), watch_); }
 
   TernarySettings settings_;
   Packing packing_;
+  mutable GradientWatch watch_;
 };
 
 std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {

@@ -87,19 +87,24 @@ class BlockTopK final : public WholeMessageCodec {
 
   Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
     const Tensor coded = empty_message(message);
-    const Tensor broken = Tensor::zeros({std::ssize(message)}, coded.options());
+    const Tensor all = Tensor::zeros({std::ssize(message)}, {.device = coded.device()});
+    std::vector<Tensor> broken;
     int64_t at = 0;
-    for (int64_t i = 0; i < std::ssize(message); ++i) {
-      const Tensor& gradient = message[static_cast<size_t>(i)].gradient;
-      Tensor codes = coded.slice(at, at + most_bytes(gradient.shape())), own = broken.slice(i, i + 1);
-      kernels::topk_block_encode(gradient, options_, codes, own);
+    for (const auto& [tag, gradient] : message) {
+      Tensor codes = coded.slice(at, at + most_bytes(gradient.shape()));
+      broken.push_back(all.slice(std::ssize(broken), std::ssize(broken) + 1));
+      kernels::topk_block_encode(gradient, options_, codes, broken.back());
       at += codes.numel();
     }
-    const auto found = broken.to_vector<uint8_t>();  // a device computes all codes before it is asked
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i] != 0) refuse(message[i]);
+    if (coded.device().type != DeviceType::cpu) {
+      watch_.note(message, broken, 0);
+      return coded;
+    }
+    for (size_t i = 0; i < message.size(); ++i)
+      if (broken[i].item() != 0) refuse(message[i]);
     return coded;
   }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     add_scaled(messages, 1, sums);
   }
@@ -139,6 +144,7 @@ class BlockTopK final : public WholeMessageCodec {
 
   kernels::TopKBlockOptions options_;
   double decay_;  // of the residual, which ErrorFeedback keeps
+  GradientWatch watch_{"has NaN or infinite elements, or values whose table leaves the range of f32"};
 };
 
 std::unique_ptr<GradientCodec> make_topk_block(CodecOptions& options) {

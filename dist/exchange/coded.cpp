@@ -74,12 +74,6 @@ void decode_messages(GradientCodec& codec, const FusedGradients& message, const 
 
 }  // namespace
 
-GradientTag tag_of(const FusedGradients& message) {
-  GradientTag tag = message.front().tag;
-  if (message.size() > 1) tag.name += " to " + message.back().tag.name;
-  return tag;
-}
-
 FlatTensors FlatTensors::zeros(const FusedGradients& message) { return flat(message, Tensor::zeros); }
 
 FlatTensors FlatTensors::copy(const FusedGradients& message, std::span<const Tensor> minus) {
@@ -278,8 +272,7 @@ void add_packed_integers(const Tensor& packed, int64_t most, Tensor& sum) {
 
 std::vector<Tensor> means_of_integers(const ScaledCodec& codec, const std::vector<Tensor>& scalers, FlatTensors sums,
                                       int ranks) {
-  for (size_t i = 0; i < sums.parts.size(); ++i)
-    multiply_buckets(scalers[i].to(sums.whole.device()), codec.bucket(), sums.parts[i]);
+  for (size_t i = 0; i < sums.parts.size(); ++i) multiply_buckets(scalers[i], codec.bucket(), sums.parts[i]);
   return means(std::move(sums), ranks);
 }
 

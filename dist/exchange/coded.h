@@ -19,8 +19,8 @@ struct FlatTensors {
 /// Turns sums over `ranks` ranks into means, in place.
 std::vector<Tensor> means(FlatTensors sums, int ranks);
 
-/// The largest scalers of all ranks: f32 [buckets] for each tensor, on the CPU. Takes one all-reduce for the whole
-/// message (TernGrad eq. 4).
+/// The largest scalers of all ranks: f32 [buckets] for each tensor, on the gradients' device. Takes one all-reduce for
+/// the whole message (TernGrad eq. 4).
 FlatTensors shared_scalers(GradientCodec& codec, const FusedGradients& message, Communicator& communicator,
                            ExchangeTimes& times);
 
@@ -41,9 +41,6 @@ struct CodedMessage {
   Tensor bytes;                  ///< u8
   std::vector<int64_t> lengths;  ///< bytes of each tensor; one entry if the codec makes whole messages
 };
-
-/// A tag that names the whole message, for errors.
-GradientTag tag_of(const FusedGradients& message);
 
 /// Encodes all tensors of a message. `scalers` are the scalers that all ranks share, f32 [buckets] per tensor; then the
 /// message holds only codes. If `scalers` is empty, the message holds its own scalers. If the codec has `messages()`,

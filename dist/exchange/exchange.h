@@ -53,6 +53,8 @@ class Exchange {
   /// and load it into an equal exchange. Throws InputError that says what does not fit.
   virtual StateDict state() const { return {}; }
   virtual void load_state(const StateDict& state);
+  /// See GradientCodec::confirm.
+  virtual void confirm(int64_t steps) const { codec_.confirm(steps); }
   /// Times since construction, of `start` and of the calls that finish messages.
   const ExchangeTimes& times() const { return times_; }
 

@@ -89,6 +89,11 @@ class ReduceScatter final : public Exchange {
   ReduceScatter(GradientCodec& codec, Communicator& communicator)
       : Exchange(codec, communicator), scaled_(*codec.scaled()), again_(scaled_.for_sums()) {}
 
+  void confirm(int64_t steps) const override {
+    codec_.confirm(steps);
+    again_->confirm(steps);
+  }
+
  protected:
   MeansToCome begin(FusedGradients message) override {
     Run run = {std::move(message), {}, {}, {}};

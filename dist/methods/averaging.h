@@ -77,6 +77,8 @@ class Averaging {
   /// a tensor was not given.
   std::vector<Tensor> finish();
 
+  /// See GradientCodec::confirm. Call it between rounds.
+  void confirm(int64_t steps) const { coded_exchange_->confirm(steps); }
   /// What codec and exchange keep for each tensor on this rank.
   StateDict state() const;
   void load_state(const StateDict& state);

@@ -37,6 +37,7 @@ class DataParallel final : public DistributedOptimizer {
   /// This rank's residuals, and the means that the next step uses. Every rank saves its own, after the same step.
   StateDict state() override;
   void load_state(const StateDict& state, int64_t steps) override;
+  void confirm(int64_t steps) const override { averaging_.confirm(steps); }
   ExchangeTimes times() const override { return averaging_.times(); }
 
  private:

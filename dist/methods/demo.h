@@ -67,6 +67,7 @@ class DeMo final : public DistributedOptimizer {
   /// This rank's DCT(d). Every rank saves its own.
   StateDict state() override { return averaging_.state(); }
   void load_state(const StateDict& state, int64_t /*steps*/) override { averaging_.load_state(state); }
+  void confirm(int64_t steps) const override { averaging_.confirm(steps); }
   ExchangeTimes times() const override { return averaging_.times(); }
 
  private:

@@ -43,6 +43,10 @@ class DistributedOptimizer {
   virtual StateDict state() { return {}; }
   /// Loads a `state()` that was taken after `steps` steps. Throws InputError that says what does not fit.
   virtual void load_state(const StateDict& state, int64_t /*steps*/) { copy_state(state, this->state(), "the method"); }
+  /// Throws InputError that names the tensor if a gradient of a step before `steps` was not finite, and a device had to
+  /// encode it: `step` does not wait for the device. Call it, like Communicator::confirm, after a read from the device
+  /// and before the use of what was read.
+  virtual void confirm(int64_t /*steps*/) const {}
   /// Times since construction.
   virtual ExchangeTimes times() const { return {}; }
 

@@ -237,6 +237,10 @@ void LocalSgd::load_state(const StateDict& state, int64_t steps) {
   for (size_t p = 0; p < parts.size(); ++p) fragments_[p].averaging->load_state(parts[p]);
 }
 
+void LocalSgd::confirm(int64_t steps) const {
+  for (const Fragment& fragment : fragments_) fragment.averaging->confirm(steps);
+}
+
 ExchangeTimes LocalSgd::times() const {
   ExchangeTimes times = {.wait = wait_};
   for (const Fragment& fragment : fragments_) times = times + fragment.averaging->times();

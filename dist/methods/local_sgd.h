@@ -62,6 +62,7 @@ class LocalSgd final : public DistributedOptimizer {
   StateDict state() override;
   void load_state(const StateDict& state, int64_t steps) override;
   bool replicated() const override { return false; }
+  void confirm(int64_t steps) const override;
   ExchangeTimes times() const override;
 
  private:

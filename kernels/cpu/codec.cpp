@@ -80,32 +80,49 @@ void for_each_plane(int64_t count, int bits, Copy copy) {
   for (int bit = 0; bit < bits; ++bit) copy(whole + bit, 4 * whole + bit * rest, rest);
 }
 
+/// Calls take(sums, count) for each bucket of `count` elements.
+template <class Take>
+void measure(const Tensor& g, int64_t bucket, Take take) {
+  const int64_t n = g.numel(), width = bucket_width(n, bucket);
+  const int64_t runs_per_bucket = (width + kStatisticsRun - 1) / kStatisticsRun;
+  const int64_t buckets = bucket_count(n, bucket);
+  std::vector<CodecSums> runs(static_cast<size_t>(buckets * runs_per_bucket));
+  const float* x = g.data<float>();
+  const int64_t grain = std::max<int64_t>(1, 16 * kStatisticsRun / std::min(width, kStatisticsRun));
+  parallel_for(0, buckets * runs_per_bucket, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t b = r / runs_per_bucket, first = b * width + r % runs_per_bucket * kStatisticsRun;
+      const int64_t last = std::min({n, first + kStatisticsRun, (b + 1) * width});
+      if (first < last) runs[static_cast<size_t>(r)] = run_sums(x + first, last - first);
+    }
+  });
+  for (int64_t b = 0; b < buckets; ++b) {
+    const int64_t count = std::min(n - b * width, width);
+    take(codec_tree(runs.data() + b * runs_per_bucket, (count + kStatisticsRun - 1) / kStatisticsRun), count);
+  }
+}
+
 void gradient_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
   check_statistics(message, bucket);
   for (const auto& [g, statistics] : message) {
-    const int64_t n = g.numel(), width = bucket_width(n, bucket);
-    const int64_t runs_per_bucket = (width + kStatisticsRun - 1) / kStatisticsRun;
-    const int64_t buckets = bucket_count(n, bucket);
-    std::vector<CodecSums> runs(static_cast<size_t>(buckets * runs_per_bucket));
-    const float* x = g.data<float>();
-    const int64_t grain = std::max<int64_t>(1, 16 * kStatisticsRun / std::min(width, kStatisticsRun));
-    parallel_for(0, buckets * runs_per_bucket, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const int64_t b = r / runs_per_bucket, first = b * width + r % runs_per_bucket * kStatisticsRun;
-        const int64_t last = std::min({n, first + kStatisticsRun, (b + 1) * width});
-        if (first < last) runs[static_cast<size_t>(r)] = run_sums(x + first, last - first);
-      }
-    });
     auto* row = statistics.data<double>();
-    for (int64_t b = 0; b < buckets; ++b, row += 3) {
-      const int64_t count = std::min(n - b * width, width);
-      const CodecSums sums =
-          codec_tree(runs.data() + b * runs_per_bucket, (count + kStatisticsRun - 1) / kStatisticsRun);
+    measure(g, bucket, [&](const CodecSums& sums, int64_t) {
       row[0] = sums.largest;
       row[1] = sums.sum;
       row[2] = sums.squares;
-    }
+      row += 3;
+    });
   }
+}
+
+void find_units(const Tensor& g, const Tensor& units, const UnitRule& rule, int64_t bucket) {
+  auto* unit = units.data<float>();
+  measure(g, bucket, [&](const CodecSums& sums, int64_t count) { *unit++ = codec_unit(rule, sums, count); });
+}
+
+void gradient_units(std::span<const UnitGradient> message, const UnitRule& rule, int64_t bucket) {
+  check_units(message, rule, bucket);
+  for (const auto& [g, units] : message) find_units(g, units, rule, bucket);
 }
 
 /// Prefetch distance of the loops in elements. The computation of a chunk takes longer than the hardware prefetcher
@@ -200,8 +217,8 @@ void norm_quantize_in_blocks(const CodedGradient& gradient, BucketNorm norm, int
       const int64_t first = i * block, last = std::min(n, first + block);
       float* next = unit + first / width;
       for (int64_t e = first; e < last; e += width) {
-        const CodecSums sums = run_sums(x + e, std::min(width, last - e));
-        *next++ = codec_unit(norm, sums.largest, sums.squares, levels);
+        const int64_t count = std::min(width, last - e);
+        *next++ = codec_unit({norm, levels}, run_sums(x + e, count), count);
       }
       quantizer(first / kCodecChunk, (last + kCodecChunk - 1) / kCodecChunk);
     }
@@ -222,13 +239,7 @@ void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int6
       norm_quantize_in_blocks(gradient, norm, width, levels);
       continue;
     }
-    const MeasuredGradient measured = {g, Tensor::empty({units.numel(), 3}, {.dtype = DType::f64})};
-    gradient_statistics({&measured, 1}, bucket);
-    const auto* row = measured.statistics.data<double>();
-    for (float& unit : units.span<float>()) {
-      unit = codec_unit(norm, row[0], row[2], levels);
-      row += 3;
-    }
+    find_units(g, units, {norm, levels}, bucket);
     quantize_all(gradient, bucket, levels);
   }
 }
@@ -309,6 +320,7 @@ void add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& res
 
 void provide_codec() {
   kernels::gradient_statistics.provide(Target::cpu, gradient_statistics);
+  kernels::gradient_units.provide(Target::cpu, gradient_units);
   kernels::quantize.provide(Target::cpu, quantize);
   kernels::norm_quantize.provide(Target::cpu, norm_quantize);
   kernels::dequantize_add.provide(Target::cpu, dequantize_add);

@@ -191,7 +191,7 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
     std::memcpy(next, &table, sizeof table);
     next += sizeof table;
   }
-  if (!is_finite) *broken.data<uint8_t>() = 1;
+  if (!is_finite) *broken.data<float>() = 1;
   FieldWriter fields(next);
   for (int64_t block = 0; block < layout.grid.count(); ++block) {
     const int bits = layout.place_bits(block);

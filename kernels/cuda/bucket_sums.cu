@@ -6,9 +6,9 @@
 namespace tern::cuda {
 namespace {
 
-using kernels::BucketNorm;
 using kernels::CodecSums;
 using kernels::kStatisticsRun;
+using kernels::UnitRule;
 
 /// A run has one thread for each of its lanes. A block sums kRuns runs, which are a subtree of the tree of their
 /// bucket.
@@ -51,15 +51,15 @@ __device__ void store(double* row, const CodecSums& sums) {
   row[2] = sums.squares;
 }
 
-__device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& sums, BucketNorm norm, int64_t levels) {
+__device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& sums, const UnitRule& rule) {
   if (of.statistics != nullptr)
     store(of.statistics + 3 * bucket, sums);
   else
-    of.units[bucket] = kernels::codec_unit(norm, sums.largest, sums.squares, levels);
+    of.units[bucket] = kernels::codec_unit(rule, sums, std::min(of.width, of.numel - bucket * of.width));
 }
 
 /// Each block sums kRuns runs, of one bucket or of as many buckets.
-__global__ void sum_runs(BucketNorm norm, int64_t levels, const __grid_constant__ ItemTable<BucketSums> table) {
+__global__ void sum_runs(UnitRule rule, const __grid_constant__ ItemTable<BucketSums> table) {
   const auto place = table.place();
   const BucketSums& of = place.entry;
   const int64_t block = place.block;
@@ -82,17 +82,17 @@ __global__ void sum_runs(BucketNorm norm, int64_t levels, const __grid_constant_
   CodecSums sums = {largest, sum, squares};
   for (int bit = kLanes / 2; bit > 0; bit /= 2) sums = with_neighbour(sums, bit);
   if (one_run) {
-    if (lane == 0 && first < of.numel) finish(of, bucket, sums, norm, levels);
+    if (lane == 0 && first < of.numel) finish(of, bucket, sums, rule);
     return;
   }
   sums = fold_warps(with_neighbour(sums, kLanes));
   if (threadIdx.x != 0) return;
-  if (per_bucket == 1) return finish(of, bucket, sums, norm, levels);
+  if (per_bucket == 1) return finish(of, bucket, sums, rule);
   store(of.partials + 3 * block, sums);
 }
 
 /// One block for each bucket that takes several blocks. Each thread adds up a subtree, then all threads add up theirs.
-__global__ void sum_partials(BucketNorm norm, int64_t levels, const __grid_constant__ ItemTable<BucketSums> table) {
+__global__ void sum_partials(UnitRule rule, const __grid_constant__ ItemTable<BucketSums> table) {
   const auto place = table.place();
   const BucketSums& of = place.entry;
   const int64_t bucket = place.block, count = blocks_per_bucket(of);
@@ -103,13 +103,12 @@ __global__ void sum_partials(BucketNorm norm, int64_t levels, const __grid_const
   CodecSums sums = left <= 0 ? CodecSums{} : kernels::codec_tree(partials + first, std::min(stretch, left));
   for (int bit = 1; bit < kWarp; bit *= 2) sums = with_neighbour(sums, bit);
   sums = fold_warps(sums);
-  if (threadIdx.x == 0) finish(of, bucket, sums, norm, levels);
+  if (threadIdx.x == 0) finish(of, bucket, sums, rule);
 }
 
 }  // namespace
 
-void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, BucketNorm norm,
-                 int64_t levels) {
+void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule) {
   const auto partials_of = [](const BucketSums& of) {
     return blocks_per_bucket(of) > 1 ? buckets_of(of) * blocks_per_bucket(of) : 0;
   };
@@ -127,11 +126,11 @@ void sum_buckets(const char* operation, Device device, std::span<BucketSums> gra
       [](const BucketSums& of) {
         return is_one_run(of) ? (buckets_of(of) + kRuns - 1) / kRuns : buckets_of(of) * blocks_per_bucket(of);
       },
-      [&](const auto& table) { launch(operation, device, table.grid(), sum_runs, norm, levels, table); });
+      [&](const auto& table) { launch(operation, device, table.grid(), sum_runs, rule, table); });
   if (count == 0) return;
   for_each_table(
       all, [](const BucketSums& of) { return blocks_per_bucket(of) > 1 ? buckets_of(of) : 0; },
-      [&](const auto& table) { launch(operation, device, table.grid(), sum_partials, norm, levels, table); });
+      [&](const auto& table) { launch(operation, device, table.grid(), sum_partials, rule, table); });
 }
 
 }  // namespace tern::cuda

@@ -15,7 +15,16 @@ void gradient_statistics(std::span<const kernels::MeasuredGradient> message, int
     if (g.numel() != 0)
       sums.push_back(
           {g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, statistics.data<double>(), nullptr});
-  sum_buckets("gradient_statistics", kernels::placement(message).device(), sums, {}, 1);
+  sum_buckets("gradient_statistics", kernels::placement(message).device(), sums, {});
+}
+
+void gradient_units(std::span<const kernels::UnitGradient> message, const kernels::UnitRule& rule, int64_t bucket) {
+  kernels::check_units(message, rule, bucket);
+  std::vector<BucketSums> sums;
+  for (const auto& [g, units] : message)
+    if (g.numel() != 0)
+      sums.push_back({g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, nullptr, units.data<float>()});
+  sum_buckets("gradient_units", kernels::placement(message).device(), sums, rule);
 }
 
 using kernels::BucketNorm;
@@ -65,8 +74,7 @@ struct GivenUnitsAndClips : GivenUnits {
 /// bucket k of the tile.
 struct OwnUnits {
   static constexpr bool kClips = false;
-  BucketNorm norm;
-  int64_t levels;
+  kernels::UnitRule rule;  // of l2 or max
 
   __device__ auto operator()(const Coded& of, int64_t first, const TileElements& tile) const {
     const int lane = lane_id(), groups = static_cast<int>(of.bucket.width) / kWarp;  // groups: 1, 2, 4, 8 or 16
@@ -91,7 +99,7 @@ struct OwnUnits {
       }
       squares = largest = 0;
     }
-    const float unit = kernels::codec_unit(norm, own_largest, own_squares, levels);
+    const float unit = kernels::codec_unit(rule, {own_largest, 0, own_squares}, of.bucket.width);
     if (lane < number) of.units[first / of.bucket.width + lane] = unit;
     return [unit](int64_t) { return unit; };
   }
@@ -187,12 +195,10 @@ void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t le
 void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
   kernels::check_quantize("norm_quantize", message, bucket, levels);
   if (bucket >= kWarp && kTile % bucket == 0)
-    return run("norm_quantize", message, bucket, levels, OwnUnits{norm, levels});
-  std::vector<BucketSums> sums;
-  for (const auto& [g, units, codes, key, clips] : message)
-    if (g.numel() != 0)
-      sums.push_back({g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, nullptr, units.data<float>()});
-  sum_buckets("norm_quantize", kernels::placement(message).device(), sums, norm, levels);
+    return run("norm_quantize", message, bucket, levels, OwnUnits{{norm, levels}});
+  std::vector<kernels::UnitGradient> gradients;
+  for (const auto& [g, units, codes, key, clips] : message) gradients.push_back({g, units});
+  gradient_units(gradients, {norm, levels}, bucket);
   run("norm_quantize", message, bucket, levels, GivenUnits{});
 }
 
@@ -285,6 +291,7 @@ void add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& res
 
 void provide_codec() {
   kernels::gradient_statistics.provide(Target::cuda, gradient_statistics);
+  kernels::gradient_units.provide(Target::cuda, gradient_units);
   kernels::quantize.provide(Target::cuda, quantize);
   kernels::norm_quantize.provide(Target::cuda, norm_quantize);
   kernels::dequantize_add.provide(Target::cuda, dequantize_add);

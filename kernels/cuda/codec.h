@@ -23,9 +23,8 @@ struct BucketSums {
   double* partials = nullptr;  ///< scratch
 };
 
-/// Sums every bucket in the order of codec_arithmetic.h. `norm` and `levels` are used only for units.
-void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, kernels::BucketNorm norm,
-                 int64_t levels);
+/// Sums every bucket in the order of codec_arithmetic.h. `rule` is used only for units.
+void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const kernels::UnitRule& rule);
 
 /// A warp codes a tile of two chunks at a time. Lane i has element i of each group in registers.
 inline constexpr int kChunkGroups = kernels::kCodecChunk / kernels::kCodecGroup, kTileGroups = 2 * kChunkGroups;

@@ -77,7 +77,7 @@ __device__ Votes count_votes(bool vote) {
 
 /// Each CUDA block chooses the kept elements of one block of the grid.
 __global__ void choose_kernel(const float* g, const __grid_constant__ TopKBlockLayout layout, uint32_t* places,
-                              float* values, uint8_t* broken) {
+                              float* values, float* broken) {
   __shared__ uint32_t held[Magnitudes::kHeld];
   const int64_t block = blockIdx.x, k = layout.kept(block);
   const Magnitudes magnitudes{g, layout.grid, block, layout.grid.elements(block), held};
@@ -111,7 +111,7 @@ __device__ double ordered_sum(int64_t count, Value value) {
 }
 
 /// One block makes the table of a tensor. It reads the values three times.
-__global__ void table_kernel(const float* values, int64_t n, uint8_t* value_codes, uint8_t* bytes, uint8_t* broken) {
+__global__ void table_kernel(const float* values, int64_t n, uint8_t* value_codes, uint8_t* bytes, float* broken) {
   const double mean = ordered_sum(n, [=](int64_t i) { return double{values[i]}; }) / static_cast<double>(n);
   const double squares = ordered_sum(n, [=](int64_t i) { return (values[i] - mean) * (values[i] - mean); });
   const double deviation = ::sqrt(value_variance(squares, n));
@@ -212,11 +212,11 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
   auto* const places = reinterpret_cast<uint32_t*>(place_bytes.data<uint8_t>());
   auto* const bytes = codes.data<uint8_t>();
   launch(operation, g.device(), grid_of(layout), choose_kernel, static_cast<const float*>(g.data<float>()), layout,
-         places, values.data<float>(), broken.data<uint8_t>());
+         places, values.data<float>(), broken.data<float>());
   if (layout.coded_values)
     launch(operation, g.device(), Grid{.blocks = dim3(1)}, table_kernel,
            static_cast<const float*>(values.data<float>()), n, value_codes.data<uint8_t>(), bytes,
-           broken.data<uint8_t>());
+           broken.data<float>());
   launch(operation, g.device(), grid_over(layout.bytes() - layout.places_at()), pack_kernel, layout,
          static_cast<const uint32_t*>(places), static_cast<const float*>(values.data<float>()),
          static_cast<const uint8_t*>(value_codes.data<uint8_t>()), bytes);

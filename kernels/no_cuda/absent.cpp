@@ -4,6 +4,7 @@
 #include "tern/kernels/provide.h"
 #include "tern/kernels/recording.h"
 #include "tern/kernels/transform_images.h"
+#include "tern/kernels/watch_numbers.h"
 
 namespace tern::kernels {
 
@@ -29,6 +30,10 @@ namespace tern::kernels {
 
 void transform_images(const Tensor& pixels, const Tensor&, const Tensor&, const ImageMap&, Tensor&) {
   fail({"transform_images: device ", pixels.device(), ", and this build has no CUDA"});
+}
+
+void watch_numbers(std::span<const WatchedNumbers> watched, float, uint32_t) {
+  fail({"watch_numbers: device ", watched.front().numbers.device(), ", and this build has no CUDA"});
 }
 
 }  // namespace tern::kernels

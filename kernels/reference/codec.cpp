@@ -34,19 +34,22 @@ CodecSums run_sums(const float* x, int64_t count) {
 
 int64_t bucket_width(int64_t n, int64_t bucket) { return bucket == 0 ? n : bucket; }
 
-void measure(const MeasuredGradient& gradient, int64_t bucket) {
-  const int64_t n = gradient.g.numel(), width = bucket_width(n, bucket);
-  auto* row = gradient.statistics.data<double>();
-  for (int64_t first = 0; first < n; first += width, row += 3) {
+/// Calls take(sums, count) for each bucket of `count` elements.
+template <class Take>
+void measure(const Tensor& g, int64_t bucket, Take take) {
+  const int64_t n = g.numel(), width = bucket_width(n, bucket);
+  for (int64_t first = 0; first < n; first += width) {
     const int64_t last = std::min(first + width, n);
     std::vector<CodecSums> runs;
     for (int64_t i = first; i < last; i += kStatisticsRun)
-      runs.push_back(run_sums(gradient.g.data<float>() + i, std::min(kStatisticsRun, last - i)));
-    const CodecSums sums = codec_tree(runs.data(), static_cast<int64_t>(runs.size()));
-    row[0] = sums.largest;
-    row[1] = sums.sum;
-    row[2] = sums.squares;
+      runs.push_back(run_sums(g.data<float>() + i, std::min(kStatisticsRun, last - i)));
+    take(codec_tree(runs.data(), static_cast<int64_t>(runs.size())), last - first);
   }
+}
+
+void find_units(const UnitGradient& gradient, const UnitRule& rule, int64_t bucket) {
+  auto* unit = gradient.units.data<float>();
+  measure(gradient.g, bucket, [&](const CodecSums& sums, int64_t count) { *unit++ = codec_unit(rule, sums, count); });
 }
 
 void encode(const CodedGradient& gradient, int64_t bucket, int64_t levels) {
@@ -87,7 +90,20 @@ void decode_add(const uint8_t* codes, const float* units, int64_t bucket, int64_
 
 void gradient_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
   check_statistics(message, bucket);
-  for (const MeasuredGradient& gradient : message) measure(gradient, bucket);
+  for (const auto& [g, statistics] : message) {
+    auto* row = statistics.data<double>();
+    measure(g, bucket, [&](const CodecSums& sums, int64_t) {
+      row[0] = sums.largest;
+      row[1] = sums.sum;
+      row[2] = sums.squares;
+      row += 3;
+    });
+  }
+}
+
+void gradient_units(std::span<const UnitGradient> message, const UnitRule& rule, int64_t bucket) {
+  check_units(message, rule, bucket);
+  for (const UnitGradient& gradient : message) find_units(gradient, rule, bucket);
 }
 
 void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t levels) {
@@ -98,13 +114,7 @@ void quantize(std::span<const CodedGradient> message, int64_t bucket, int64_t le
 void norm_quantize(std::span<const CodedGradient> message, BucketNorm norm, int64_t bucket, int64_t levels) {
   check_quantize("norm_quantize", message, bucket, levels);
   for (const CodedGradient& gradient : message) {
-    const Tensor statistics = Tensor::empty({gradient.units.numel(), 3}, {.dtype = DType::f64});
-    measure({gradient.g, statistics}, bucket);
-    const auto* row = statistics.data<double>();
-    for (float& unit : gradient.units.span<float>()) {
-      unit = codec_unit(norm, row[0], row[2], levels);
-      row += 3;
-    }
+    find_units({gradient.g, gradient.units}, {norm, levels}, bucket);
     encode(gradient, bucket, levels);
   }
 }
@@ -132,6 +142,7 @@ void add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& res
 
 void provide_codec() {
   kernels::gradient_statistics.provide(Target::reference, gradient_statistics);
+  kernels::gradient_units.provide(Target::reference, gradient_units);
   kernels::quantize.provide(Target::reference, quantize);
   kernels::norm_quantize.provide(Target::reference, norm_quantize);
   kernels::dequantize_add.provide(Target::reference, dequantize_add);

@@ -49,12 +49,12 @@ void topk_block_encode(const Tensor& g, const TopKBlockOptions& options, Tensor&
       values.push_back(g.data<float>()[layout.grid.at(block, place)]);
     }
   const auto is_broken = [](float value) { return magnitude_bits(value) >= kInfinityBits; };
-  if (std::ranges::any_of(values, is_broken)) *broken.data<uint8_t>() = 1;
+  if (std::ranges::any_of(values, is_broken)) *broken.data<float>() = 1;
   auto* next = codes.data<uint8_t>();
   std::vector<uint8_t> value_codes(values.size());
   if (layout.coded_values) {
     const ValueTable table = make_value_table(values, value_codes.data());
-    if (!table.is_finite()) *broken.data<uint8_t>() = 1;
+    if (!table.is_finite()) *broken.data<float>() = 1;
     std::memcpy(next, &table, sizeof table);
     next += sizeof table;
   }

@@ -10,11 +10,14 @@ class CudaStep : public TrainLenet {
   void SetUp() override {
     if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   }
-  Outcome run_on(const std::string& device, std::vector<std::string> more) const {
+  std::vector<std::string> words_on(const std::string& device, std::vector<std::string> more) const {
     more.insert(more.begin(), {built_program("train_mlp"), "--data", "mnist", "--data-dir", data_.string(), "--threads",
                                "1", "--hidden", "8", "--batch-size", "16", "--device", device});
     if (device != "cpu") more.push_back("--deterministic");
-    return run_program(more);
+    return more;
+  }
+  Outcome run_on(const std::string& device, const std::vector<std::string>& more) const {
+    return run_program(words_on(device, more));
   }
   Outcome run_on_cuda(const std::vector<std::string>& more) const { return run_on("cuda", more); }
   /// The step, evaluation and done events of a run, without times and peak memory.
@@ -89,6 +92,28 @@ TEST_F(CudaStep, OfEachMethodHasTheCpusLosses) {
       }
     }
   }
+}
+
+// That one of the ranks stops, they learn from the sums of a step, and the next step is under way then.
+TEST_F(CudaStep, OfSeveralRanksStopsAfterOneStepAndGoesOn) {
+  const std::vector<std::string> recipe = {"--workers", "2", "--codec", "ternary", "--iterations", "24"};
+  const auto losses_of = [&](const std::string& log) { return losses(place(log)); };
+  const auto with = [&](const std::string& log, std::vector<std::string> more) {
+    more.insert(more.begin(), recipe.begin(), recipe.end());
+    more.insert(more.end(), {"--log", place(log), "--quiet", "--checkpoint", place(log + " kept")});
+    return words_on("cuda", more);
+  };
+  EXPECT_EQ(run_program(with("whole", {})).code, 0);
+  Process process(with("parts", {}));
+  wait_for_lines(place("parts"), 7);
+  process.send(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  const size_t done = losses_of("parts").size();
+  EXPECT_LT(done, 24u);
+  EXPECT_NE(outcome.err.find("interrupted after step " + std::to_string(done)), std::string::npos) << outcome.err;
+  EXPECT_EQ(run_program(with("parts", {"--resume"})).code, 0);
+  EXPECT_EQ(losses_of("parts"), losses_of("whole"));
 }
 
 TEST_F(CudaStep, AsAGraphGoesOnAfterACheckpoint) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tern/data/generated.h"
@@ -72,6 +74,16 @@ class TrainLenet : public testing::Test {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "");
     return losses(log);
+  }
+
+  /// Returns as soon as a program has written so many lines to its log.
+  static void wait_for_lines(const std::string& log, size_t lines) {
+    for (int i = 0; i < 3000; ++i) {
+      const std::string text = std::filesystem::exists(log) ? read_file(log) : "";
+      if (static_cast<size_t>(std::ranges::count(text, '\n')) >= lines) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    FAIL() << "the log never had " << lines << " lines";
   }
 
   TemporaryFolder folder_;

@@ -89,6 +89,18 @@ void run_statistics(Run& run, const CodecCase& c, float unlike) {
   run(gradient_statistics, message, c.bucket);
 }
 
+void run_units(Run& run, const CodecCase& c, const UnitRule& rule, float unlike) {
+  const Tensor& units = run.output_as(DType::f32, {units_of(c)});
+  std::vector<UnitGradient> message;
+  int64_t unit = 0;
+  for (const int64_t n : c.sizes) {
+    const int64_t next = unit + bucket_count(n, c.bucket);
+    message.push_back({gradient(run, n, unlike), units.slice(unit, next)});
+    unit = next;
+  }
+  run(gradient_units, message, rule, c.bucket);
+}
+
 void run_quantize(Run& run, const CodecCase& c, bool clips) {
   const Tensor& codes = run.output_as(DType::u8, {1 + code_bytes_of(c)});
   std::vector<CodedGradient> message = coded(run, c, units(run, units_of(c), c.levels), codes);
@@ -185,7 +197,7 @@ Tensor with_ties(Run& run, const Shape& shape) {
 }
 
 void run_topk_block_encode(Run& run, const TopKBlockCase& c) {
-  Tensor& broken = run.changed(Tensor::zeros({1}, {.dtype = DType::u8, .device = run.device()}));
+  Tensor& broken = run.changed(Tensor::zeros({1}, {.device = run.device()}));
   run(topk_block_encode, with_ties(run, c.shape).to(run.device()), c.options,
       run.output_as(DType::u8, {TopKBlockLayout(c.shape, c.options).bytes()}), broken);
 }
@@ -198,7 +210,7 @@ Tensor topk_block_messages(Run& run, const TopKBlockCase& c) {
   Tensor messages = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
   for (int64_t rank = 0; rank < kRanks; ++rank) {
     Tensor codes = messages.reshape({kRanks * bytes}).slice(rank * bytes + kAt, (rank + 1) * bytes - 1);
-    Tensor broken = Tensor::zeros({1}, {.dtype = DType::u8});
+    Tensor broken = Tensor::zeros({1});
     topk_block_encode.on(Target::reference)(with_ties(run, c.shape), c.options, codes, broken);
   }
   return messages.to(run.device());
@@ -227,6 +239,10 @@ void add_codec_cases(ParityTable& table) {
   for (const CodecCase& c : kCodecCases) {
     for (const float unlike : {0.0f, -kInfinity})
       table.push_back({&gradient_statistics, c.name, [=](Run& run) { run_statistics(run, c, unlike); }, exact});
+    for (const UnitRule& rule : {UnitRule{BucketNorm::l2, c.levels}, UnitRule{BucketNorm::max, c.levels},
+                                 UnitRule{BucketNorm::clipped, 1, 2.5}, UnitRule{BucketNorm::deviations, 1, 0.7}})
+      for (const float unlike : {0.0f, kInfinity, kNaN})
+        table.push_back({&gradient_units, c.name, [=](Run& run) { run_units(run, c, rule, unlike); }, exact});
     for (const bool clips : {false, true})
       table.push_back({&quantize, c.name, [=](Run& run) { run_quantize(run, c, clips); }, exact});
     for (const BucketNorm norm : {BucketNorm::l2, BucketNorm::max})

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
+
+#include "tern/core/notices.h"
 #include "tern/kernels/codec.h"
+#include "tern/kernels/watch_numbers.h"
 #include "tests/support/cuda.h"
 
 namespace tern::kernels {
@@ -22,6 +27,38 @@ TEST(CudaStatistics, OfALongBucketAreAddedInTheOrderOfTheCpus) {
     x = static_cast<float>(static_cast<int32_t>(word)) * 0x1p-40f;
   }
   EXPECT_EQ(statistics_of(g.to(Device{DeviceType::cuda, 0})), statistics_of(g));
+}
+
+/// Numbers are f32, or bytes at any address. A word keeps the first step that wrote it.
+TEST(CudaWatch, NotesTheTensorsThatHaveNumbersBeyondTheMost) {
+  if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  constexpr float kMost = 2;
+  const auto with = [](float unlike) {
+    Tensor numbers = Tensor::full({9001}, 2);
+    numbers.span<float>()[8999] = unlike;
+    return numbers.to(kCuda);
+  };
+  Tensor bytes = Tensor::zeros({1 + 4 * 5}, {.dtype = DType::u8});
+  const float beyond = 2.5f;
+  std::memcpy(bytes.data<uint8_t>() + 1 + 4 * 4, &beyond, sizeof beyond);
+  const Tensor there = bytes.to(kCuda);
+  const std::vector<Tensor> watched = {with(2),
+                                       with(-2.0001f),
+                                       with(std::numeric_limits<float>::quiet_NaN()),
+                                       with(std::numeric_limits<float>::infinity()),
+                                       there.slice(1, 21),
+                                       there.slice(1, 17),
+                                       Tensor::empty({0}, {.device = kCuda})};
+  const Notices notices(kCuda, watched.size());
+  for (const uint32_t step : {6u, 7u}) {
+    std::vector<WatchedNumbers> all;
+    for (size_t i = 0; i < watched.size(); ++i) all.push_back({watched[i], notices.at(i)});
+    watch_numbers(all, kMost, step);
+    device_backend(kCuda).synchronize();
+    const uint32_t expected[] = {0, 7, 7, 7, 7, 0, 0};
+    for (size_t i = 0; i < watched.size(); ++i) EXPECT_EQ(notices.read(i), expected[i]) << i;
+  }
 }
 
 }  // namespace

@@ -84,9 +84,9 @@ struct Encoded {
 };
 Encoded encode_on(Target target, const Tensor& g, const TopKBlockOptions& options) {
   Tensor codes = Tensor::empty({TopKBlockLayout(g.shape(), options).bytes()}, {.dtype = DType::u8});
-  Tensor broken = Tensor::zeros({1}, {.dtype = DType::u8});
+  Tensor broken = Tensor::zeros({1});
   topk_block_encode.on(target)(g, options, codes, broken);
-  return {codes.to_vector<uint8_t>(), broken.to_vector<uint8_t>()[0] == 1};
+  return {codes.to_vector<uint8_t>(), broken.item() == 1};
 }
 
 // By hand: a run of 64 with places of 6 bits, and a rest of two with places of one bit.

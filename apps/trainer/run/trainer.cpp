@@ -206,8 +206,7 @@ void Trainer::start_loader() {
 void Trainer::train_step() {
   const auto begin = std::chrono::steady_clock::now();
   const OperationTiming timing(clock_.get());
-  const Traffic traffic = team_.traffic();
-  const ExchangeTimes times = method_->times();
+  const Spent at_begin = spent();
   if (clock_) clock_->begin("next_batch");
   auto batch = feed_->next();
   const double lr = schedule_(steps_);
@@ -223,23 +222,26 @@ void Trainer::train_step() {
     batch = feed_->next();
   }
   IssuedStep step = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop, std::move(before));
+  const Spent at_end = spent();
   // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
   std::vector<StepReport> reports;
-  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt)));
+  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt), at_end));
   feed_->prefetch();
   ++steps_;
-  step.report = {.step = steps_, .epoch = (steps_ - 1) / steps_per_epoch() + 1, .lr = lr};
+  step.report = {.step = steps_,
+                 .epoch = (steps_ - 1) / steps_per_epoch() + 1,
+                 .lr = lr,
+                 .traffic = at_end.traffic - at_begin.traffic,
+                 .times = at_end.times - at_begin.times};
   if (finishes_later(stop))
     issued_ = std::move(step);
   else
-    reports.push_back(finish(std::move(step)));
+    reports.push_back(finish(std::move(step), reports.empty() ? at_end : spent()));
   if (clock_) clock_->begin(nullptr);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   resources_.pulse.beat();
   for (StepReport& report : reports) {
     report.seconds = seconds_;
-    report.traffic = team_.traffic() - traffic;
-    report.times = method_->times() - times;
     for (const auto& listener : listeners_) listener->stepped(report);
   }
   if (listeners_.empty() || !histograms_due(steps_)) return;
@@ -318,6 +320,7 @@ Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
 std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step,
                                      bool stop) const {
   const double loss = output.loss.item();
+  method_->confirm(step - 1);  // not of this step: if its loss is not finite, that is the better message
   check_finite(loss, join({"at step ", step}), *model_, *task_, batch);
   std::vector<double> numbers = {loss, stop ? 1.0 : 0.0};
   for (const Ratio& ratio : count_scores(*task_, output.outputs, batch.on_cpu()))
@@ -325,16 +328,21 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
   return numbers;
 }
 
-/// Whether the last step's output may arrive while the device works on the next step.
+/// Whether the last step's output may arrive while the device works on the next step. All ranks decide the same: that
+/// one of them stops, they learn from the sums of the step, and then they finish the next step, too.
 bool Trainer::finishes_later(bool stop) const {
-  return !on_cpu() && !resources_.communicator && settings_.accumulate == 1 && !stop && !at_epoch_end() &&
-         !evaluation_due() && !ended() && !checkpoint_due() && !histograms_due(steps_);
+  const bool stops = resources_.communicator ? interrupted_ : stop;
+  return !on_cpu() && settings_.accumulate == 1 && !stops && !at_epoch_end() && !evaluation_due() && !ended() &&
+         !checkpoint_due() && !histograms_due(steps_);
 }
 
-StepReport Trainer::finish(IssuedStep step) {
+/// Waits for the sums of a step. What the exchanges have taken since `before` belongs to the step, too.
+StepReport Trainer::finish(IssuedStep step, const Spent& before) {
   const std::vector<double> sums = step.sums();
   step.report.loss = sums[0] / static_cast<double>(team_.size() * settings_.accumulate);
-  interrupted_ = sums[1] > 0;
+  interrupted_ = interrupted_ || sums[1] > 0;
+  step.report.traffic = step.report.traffic + (team_.traffic() - before.traffic);
+  step.report.times = step.report.times + (method_->times() - before.times);
   const Tensor norm = step.norm ? step.norm() : Tensor();
   team_.confirm();
   if (norm.defined()) step.report.gradient_norm = std::sqrt(norm.item());
@@ -343,8 +351,15 @@ StepReport Trainer::finish(IssuedStep step) {
   return step.report;
 }
 
+/// Waits until the device has done all steps, and throws if a gradient was not finite.
+void Trainer::settle() const {
+  if (!on_cpu()) device_backend(parse_device(settings_.device)).synchronize();
+  method_->confirm(steps_);
+}
+
 /// The distributions of the model, from the end of a step until the gradients are set to zero.
 HistogramReport Trainer::count_values() const {
+  settle();
   HistogramReport report = {.step = steps_};
   for (const auto& [name, parameter] : model_->trained_parameters()) {
     report.weights.emplace(name, make_histogram(parameter->value()));
@@ -376,6 +391,7 @@ void Trainer::gather_model() {
 
 /// Each rank evaluates its share of the test samples, or all ranks together evaluate all of them.
 void Trainer::evaluate_model() {
+  settle();
   gather_model();
   const auto stopped = [this] {
     const bool here = resources_.interrupt.interrupted();
@@ -434,6 +450,7 @@ bool Trainer::checkpoint_due() const {
 /// Throws if the model diverged, or if an exchange that changed it has failed. It reads the whole model, so no exchange
 /// that changes it is under way when it returns.
 void Trainer::check_model() const {
+  settle();
   check_finite_state(*model_, steps_);
   team_.confirm();
 }

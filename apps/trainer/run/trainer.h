@@ -63,6 +63,11 @@ class Trainer {
   /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and the two
   /// parts of each score.
   using Sums = std::function<std::vector<double>()>;
+  /// What the exchanges of this rank have taken so far.
+  struct Spent {
+    Traffic traffic;
+    ExchangeTimes times;
+  };
   /// A step whose work is completely issued; its output may not have arrived yet.
   struct IssuedStep {
     StepReport report;
@@ -83,7 +88,9 @@ class Trainer {
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
   bool finishes_later(bool stop) const;
-  StepReport finish(IssuedStep step);
+  Spent spent() const { return {team_.traffic(), method_->times()}; }
+  StepReport finish(IssuedStep step, const Spent& before);
+  void settle() const;
   void count_exchange(void (DistributedOptimizer::*function)());
   void gather_model();
   void evaluate_model();

@@ -26,14 +26,16 @@ TEST_P(CudaMessages, AreTheCpusByteForByte) {
   MessageCodec &for_cpu = *on_cpu->messages(), &for_cuda = *on_cuda->messages();
   for (int rank = 0; rank < 3; ++rank) {
     const FusedGradients here = gradients_of(rank, kShapes), there = on_device(here, kCuda);
-    const Tensor scalers = for_cpu.scalers(here);
-    EXPECT_EQ(for_cuda.scalers(there).to_vector<float>(), scalers.to_vector<float>());
+    const Tensor scalers = for_cpu.scalers(here), own = for_cuda.scalers(there);
+    EXPECT_EQ(own.device(), kCuda);
+    EXPECT_EQ(own.to_vector<float>(), scalers.to_vector<float>());
     for (const Tensor& shared : {Tensor(), scalers}) {
-      const Tensor bytes = for_cuda.encode(there, shared);
+      const Tensor bytes = for_cuda.encode(there, shared.defined() ? own : Tensor());
       EXPECT_EQ(bytes.device(), kCuda);
       EXPECT_EQ(bytes.to_vector<uint8_t>(), for_cpu.encode(here, shared).to_vector<uint8_t>());
     }
   }
+  EXPECT_NO_THROW(on_cuda->confirm(std::numeric_limits<int64_t>::max()));
 }
 
 TEST_P(CudaMessages, OfSeveralRanksAddUpToTheSumOfEach) {
@@ -63,12 +65,22 @@ TEST_P(CudaMessages, OfSeveralRanksAddUpToTheSumOfEach) {
   }
 }
 
+/// `encode` does not wait for the device, so that the tensor is named later, as one of its own step.
 TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
-  FusedGradients message = gradients_of(0, kShapes);
-  message[3].gradient.span<float>()[7] = std::numeric_limits<float>::quiet_NaN();
-  const auto each = codec();
-  const std::string found = message_of<InputError>([&] { each->messages()->encode(on_device(message, kCuda), {}); });
-  EXPECT_NE(found.find("gradient of 'layer3' has NaN or infinite elements"), std::string::npos) << found;
+  constexpr uint32_t kStep = 5;
+  for (const float unlike : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    const auto each = codec();
+    const auto encode = [&](const FusedGradients& message) {
+      return each->messages()->encode(on_device(message, kCuda), {}).to_vector<uint8_t>();
+    };
+    FusedGradients message = gradients_of(0, kShapes, kStep);
+    message[3].gradient.span<float>()[7] = unlike;
+    encode(message);
+    encode(gradients_of(0, kShapes, kStep + 1));
+    EXPECT_NO_THROW(each->confirm(kStep));
+    const std::string found = message_of<InputError>([&] { each->confirm(kStep + 1); });
+    EXPECT_NE(found.find("gradient of 'layer3' has NaN or infinite elements"), std::string::npos) << found;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,

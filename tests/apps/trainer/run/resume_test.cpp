@@ -31,14 +31,7 @@ class TrainLenetResume : public TrainLenet {
     return false;
   }
   /// Waits until the log has `lines` lines.
-  void wait_for_lines(size_t lines) const {
-    for (int i = 0; i < 3000; ++i) {
-      const std::string text = std::filesystem::exists(place("log")) ? read_file(place("log")) : "";
-      if (static_cast<size_t>(std::ranges::count(text, '\n')) >= lines) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    FAIL() << "the log never had " << lines << " lines";
-  }
+  void wait_for_lines(size_t lines) const { TrainLenet::wait_for_lines(place("log"), lines); }
 };
 
 TEST_F(TrainLenetResume, ARunIsAloneInItsFolder) {
