@@ -62,6 +62,31 @@ TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
   }
 }
 
+// What comes before the exchange is the graph. Evaluations put the model of local methods into other memory.
+TEST_F(CudaStep, OfSeveralRanksAsAGraphIsTheSameAsOneByOne) {
+  const std::vector<std::vector<std::string>> runs = {
+      {"--codec", "ternary", "--exchange", "reduce-scatter", "--ema-decay", "0.9", "--histograms", "5"},
+      {"--method", "local-sgd", "--local-steps", "3", "--eval-every", "7", "--precision", "bf16"}};
+  const auto without_times = [this](const std::vector<std::string>& flags) {
+    auto found = events(flags);
+    for (auto& event : found)
+      for (const char* key : {"encode_seconds", "decode_seconds", "wait_seconds", "compute_seconds",
+                              "bytes_sent_overhead", "bytes_ratio_float_ring", "largest_peak_memory"})
+        event.erase(key);
+    return found;
+  };
+  for (const auto& flags : runs) {
+    SCOPED_TRACE(testing::PrintToString(flags));
+    auto graph = flags;
+    graph.insert(graph.end(), {"--workers", "2", "--transport", "socket", "--iterations", "11"});
+    auto one_by_one = graph;
+    one_by_one.push_back("--no-cuda-graph");
+    const auto found = without_times(graph);
+    EXPECT_EQ(found, without_times(one_by_one));
+    for (const auto& event : found) EXPECT_NE(event["event"], "note") << event;
+  }
+}
+
 // DeMo steps by signs, and a sum in another order can turn the sign of a number near 0. Its small rate keeps the losses
 // near each other.
 TEST_F(CudaStep, OfEachMethodHasTheCpusLosses) {
@@ -137,13 +162,19 @@ TEST_F(CudaStep, AsAGraphSaysWhereItDiverged) {
 }
 
 TEST_F(CudaStep, SaysWhyItIsNoGraph) {
-  setenv("TERN_CUDA_SYNC", "1", 1);
-  const Outcome outcome = run_on_cuda({"--iterations", "6"});
-  unsetenv("TERN_CUDA_SYNC");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("note: steps run operation by operation, since none could be recorded: record: TERN_CUDA"),
-            std::string::npos)
-      << outcome.out;
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--workers", "2", "--transport", "socket"}}) {
+    auto flags = more;
+    flags.insert(flags.end(), {"--iterations", "6"});
+    setenv("TERN_CUDA_SYNC", "1", 1);
+    const Outcome outcome = run_on_cuda(flags);
+    unsetenv("TERN_CUDA_SYNC");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(
+        outcome.out.find("note: steps run operation by operation, since none could be recorded: record: TERN_CUDA"),
+        std::string::npos)
+        << outcome.out;
+  }
 }
 
 }  // namespace

@@ -479,9 +479,14 @@ void visit_machine_flags(Settings& s, Visit& visit) {
             .used_by(Use::model)
             .needing(!on_cpu, "on the CPU losses are the same from run to run"),
         s.deterministic);
-  visit(flag("cuda-graph", nullptr, "CUDA, one rank: record a training step once and run it again as a whole")
+  visit(flag("cuda-graph", nullptr,
+             "CUDA: record a training step (of several ranks: what comes before the exchange) "
+             "once and run it again as a whole")
             .needing(!on_cpu, "it needs --device cuda")
-            .needing(!s.workers, "the exchange of several ranks is part of each step")
+            .needing(!s.workers || s.transport.value_or(RankTransport::inproc) != RankTransport::inproc,
+                     "ranks that are threads share one device, and it records one step at a time")
+            .needing(!s.workers || s.method != TrainingMethod::ist, "--method ist changes the shapes of the model")
+            .needing(!s.workers || !s.overlap, "--overlap exchanges within the backward pass")
             .needing(!s.profile, "--profile times operations that run one by one")
             .needing(s.accumulate == 1, "--accumulate runs operations one by one"),
         s.cuda_graph);

@@ -39,11 +39,19 @@ bool StepGraph::takes(const DeviceBatch& batch) {
   Shapes shapes;
   for (const auto& [name, tensor] : batch.on_device().tensors()) shapes.emplace(name, tensor.shape());
   const bool repeats = shapes == shapes_;
+  if (recording_ && places() != places_) recording_.reset();
   if (!recording_) {
     if (seen_++ >= kStepsBefore && repeats) record_step(batch);
     shapes_ = std::move(shapes);
   }
   return recording_ && repeats;
+}
+
+std::vector<const void*> StepGraph::places() const {
+  std::vector<const void*> places;
+  for (const auto& [name, parameter] : model_.parameters()) places.push_back(parameter->value().raw_data());
+  for (const auto& [name, buffer] : model_.buffers()) places.push_back(buffer->raw_data());
+  return places;
 }
 
 void StepGraph::record_step(const DeviceBatch& first) {
@@ -59,15 +67,22 @@ void StepGraph::record_step(const DeviceBatch& first) {
     }
     model_.zero_gradients();
   };
+  kept_.clear();
   model_.zero_gradients();
   try {
-    recording_ = record(first.indices().device(), [this] { output_ = step_(*batch_); });
+    recording_ = record(first.indices().device(), [this] {
+      output_ = step_(*batch_);
+      if (gradients_ == Gradients::dropped) return;
+      for (const auto& [name, parameter] : model_.trained_parameters())
+        kept_.emplace_back(parameter, parameter->gradient());
+    });
   } catch (...) {
     restore();
     throw;
   }
   restore();
   counters_ = std::move(counters);
+  places_ = places();
 }
 
 const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {
@@ -75,6 +90,7 @@ const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {
   batch_->indices().copy_from(batch.indices());
   recording_->replay(step);
   for (const Counter& counter : counters_) *counter.value += counter.step;
+  for (const auto& [parameter, gradient] : kept_) parameter->set_gradient(gradient);
   return output_;
 }
 

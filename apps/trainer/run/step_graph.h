@@ -37,21 +37,24 @@ class StepOutputs {
   size_t turn_ = 0;
 };
 
-/// A training step (forward, backward, update) as one CUDA graph. It records a step after a few steps were issued
-/// operation by operation, when two batches of the same shapes come one after the other. Then it replays the step on
-/// other batches of these shapes. One thread.
+/// A training step (forward, backward, update), or the part of it before an exchange, as one CUDA graph. It records a
+/// step after a few steps were issued operation by operation, when two batches of the same shapes come one after the
+/// other. Then it replays the step on other batches of these shapes. One thread.
 class StepGraph {
  public:
   /// Issues a step on a batch: only work on the device, such as Optimizer::issue_step.
   using Step = std::function<StepOutput(const DeviceBatch& batch)>;
+  /// Whether the parameters have the gradients of a step after `run`.
+  enum class Gradients : uint8_t { dropped, kept };
 
-  StepGraph(Module& model, Step step) : model_(model), step_(std::move(step)) {}
+  StepGraph(Module& model, Step step, Gradients gradients = Gradients::dropped)
+      : model_(model), step_(std::move(step)), gradients_(gradients) {}
 
   /// Whether `run` can do the step of this batch. Records a step if enough steps have come before and the batch has the
-  /// shapes of the batch before. Throws Error if recording fails; then nothing has changed.
+  /// shapes of the batch before; again, if the model is in other memory. Throws Error if recording fails; then nothing
+  /// has changed.
   bool takes(const DeviceBatch& batch);
-  /// Issues step `step` on `batch`. The parameters' gradients are not available. The output is valid until the next
-  /// call.
+  /// Issues step `step` on `batch`. Output and gradients are valid until the next call.
   const StepOutput& run(const DeviceBatch& batch, uint32_t step);
   /// Number of kernels, copies and fills in a recorded step, without the copies of its batch; 0 before one is recorded.
   size_t launches() const { return recording_ ? recording_->launches() : 0; }
@@ -66,14 +69,19 @@ class StepGraph {
   using Shapes = std::map<std::string, Shape>;  ///< of the fields of a batch
 
   void record_step(const DeviceBatch& first);
+  /// Where the model's tensors are.
+  std::vector<const void*> places() const;
 
   Module& model_;
   Step step_;
+  Gradients gradients_;
   int64_t seen_ = 0;
   Shapes shapes_;                     ///< of the recorded step; before it is recorded, of the last batch
   std::optional<DeviceBatch> batch_;  ///< input of the graph
   StepOutput output_;
   std::vector<Counter> counters_;
+  std::vector<const void*> places_;                  ///< that the recorded step uses
+  std::vector<std::pair<Parameter*, Tensor>> kept_;  ///< gradients of the recorded step
   std::unique_ptr<Recording> recording_;
 };
 

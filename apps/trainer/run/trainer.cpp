@@ -100,15 +100,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   outputs_ = std::make_unique<StepOutputs>(device);
   norms_ = std::make_unique<StepOutputs>(device);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
-  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph))
-    graph_ =
-        std::make_unique<StepGraph>(*model_, [this, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
-          const Forward pass = forward(batch);
-          pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
-          optimizer_->issue_step();
-          if (average_) average_->issue_update();
-          return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
-        });
+  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
@@ -118,6 +110,22 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
     compare_contracts(*resources_.communicator, contract);
   }
   if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);
+}
+
+/// Makes the graph: of a whole step if the rank is alone, else of what comes before the exchange.
+void Trainer::record_steps(Device device) {
+  const bool alone = resources_.communicator == nullptr;
+  graph_ = std::make_unique<StepGraph>(
+      *model_,
+      [this, alone, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
+        const Forward pass = forward(batch);
+        pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
+        if (!alone) return StepOutput{pass.loss.value(), pass.values()};
+        optimizer_->issue_step();
+        if (average_) average_->issue_update();
+        return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
+      },
+      alone ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept);
 }
 
 /// Gives the model, or this rank's slice of it, its first values.
@@ -221,7 +229,8 @@ void Trainer::train_step() {
     feed_->prefetch();
     batch = feed_->next();
   }
-  IssuedStep step = runs_as_graph(*batch) ? replay(*batch, stop) : issue(*batch, stop, std::move(before));
+  const bool recorded = runs_as_graph(*batch), alone = resources_.communicator == nullptr;
+  IssuedStep step = recorded && alone ? replay(*batch, stop) : issue(*batch, stop, std::move(before), recorded);
   const Spent at_end = spent();
   // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
   std::vector<StepReport> reports;
@@ -282,10 +291,19 @@ Variable Trainer::part_of_mean(const Variable& loss) const {
   return settings_.accumulate == 1 ? loss : scale(loss, 1 / static_cast<double>(settings_.accumulate));
 }
 
-/// Issues a step operation by operation, or its last batch. `before` are the numbers of the batches before.
-Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<double> before) {
-  const Forward pass = forward(batch);
-  const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
+/// Issues a step operation by operation, or its last batch. `before` are the numbers of the batches before. If it is
+/// `recorded`, forward and backward are a replay.
+Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<double> before, bool recorded) {
+  Variable loss;
+  StepOutput output;
+  if (recorded) {
+    output = graph_->run(batch, static_cast<uint32_t>(steps_));
+  } else {
+    const Forward pass = forward(batch);
+    loss = part_of_mean(pass.loss);
+    output = {pass.loss.value(), pass.values()};
+  }
+  const auto arrival = outputs_->bring(output);
   const auto start_sum = [=, this, step = steps_ + 1] {
     std::vector<double> all = before;
     add(numbers(batch, arrival(), step, stop), all);
@@ -293,7 +311,7 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   };
   std::optional<Team::Sum> started;
   if (on_cpu()) started = start_sum();  // runs in parallel to the backward pass
-  part_of_mean(pass.loss).backward();
+  if (!recorded) loss.backward();
   try {
     method_->step();
   } catch (const InputError&) {
@@ -307,7 +325,7 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   return {.report = {}, .sums = [=] { return (started ? *started : start_sum()).wait(); }, .norm = std::move(norm)};
 }
 
-/// Issues a step by replaying the recorded graph; only for a single rank.
+/// Issues a whole step by replaying the recorded graph; only for a single rank.
 Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
   if (average_) average_->begin_update();
   const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));

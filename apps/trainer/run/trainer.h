@@ -57,6 +57,7 @@ class Trainer {
 
  private:
   RunParts parts();
+  void record_steps(Device device);
   void fill(const Application& application);
   void restore();
   RunStart describe() const;
@@ -81,7 +82,7 @@ class Trainer {
   Forward forward(const DeviceBatch& batch);
   std::vector<double> accumulate(const DeviceBatch& batch, bool stop);
   Variable part_of_mean(const Variable& loss) const;
-  IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before);
+  IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before, bool recorded);
   IssuedStep replay(const DeviceBatch& batch, bool stop);
   bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
   HistogramReport count_values() const;
