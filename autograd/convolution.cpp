@@ -50,15 +50,18 @@ struct Conv2dOperation {
     if (fused.relu) y = result;
     return result;
   }
-  Gradients backward(Tensor dy, const Needs& needs) const {
+  /// The kernels of a GPU add as they write.
+  bool adds_to_first() const { return x.options().device.type != DeviceType::cpu; }
+  Gradients backward(Tensor dy, const Needs& needs, Tensor sum) const {
     Gradients gradients(3);
     const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.options().device};
     if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
     Tensor db = gradients[2];
     const Tensor masked = fused.relu ? through_relu(std::move(dy), db) : dy;
     if (needs[0]) {
-      gradients[0] = x.empty_like();
-      kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
+      const auto& backward_data = sum.defined() ? kernels::conv2d_backward_data_add : kernels::conv2d_backward_data;
+      gradients[0] = sum.defined() ? in_format(std::move(sum), x.options().format) : x.empty_like();
+      backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
       gradients[1] = weight_gradient(w);

@@ -186,10 +186,15 @@ TEST(CudaModule, ComputesTheSameOnceItsStepsCopyParameters) {
   }
 }
 
-/// Two convolutions, one of them transposed. Their filters have several channels and pixels.
+/// Three convolutions, one of them transposed. Their filters have several channels and pixels. The input of the second
+/// one has another use, too.
 struct Filters final : Layer {
-  Variable forward(const Variable& x) override { return up(down(x)); }
+  Variable forward(const Variable& x) override {
+    const Variable y = down(x);
+    return up(same(y) + pow(y, 2));
+  }
   Conv2d& down = add<Conv2d>("down", {.in = 4, .out = 6, .kernel = 3, .groups = 2});
+  Conv2d& same = add<Conv2d>("same", {.in = 6, .out = 6, .kernel = 3, .padding = 1});
   ConvTranspose2d& up = add<ConvTranspose2d>("up", {.in = 6, .out = 5, .kernel = 2});
 };
 
