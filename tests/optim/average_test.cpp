@@ -66,7 +66,7 @@ TEST(CudaParameterAverage, OfFiltersIsTheCpus) {
     first.push_back(i);
     second.push_back(i * i);
   }
-  std::vector<std::vector<float>> found;
+  std::vector<std::vector<float>> found;  // on each device: the average, and what is swapped in
   for (const Device device : {Device{}, Device{DeviceType::cuda, 0}}) {
     const auto filters = [&](const std::vector<double>& values) {
       return Tensor::from<double>({2, 3, 2, 1}, values).to(DType::f32).to(device);
@@ -80,9 +80,9 @@ TEST(CudaParameterAverage, OfFiltersIsTheCpus) {
     average.swap();
     found.push_back(w.value().to_vector<float>());
   }
-  EXPECT_EQ(found[2], found[0]);
-  EXPECT_EQ(found[3], found[0]);
+  for (size_t i = 0; i < found[0].size(); ++i) EXPECT_NEAR(found[2][i], found[0][i], 1e-5) << i;
   EXPECT_EQ(found[1], found[0]);
+  EXPECT_EQ(found[3], found[2]);
 }
 
 }  // namespace
