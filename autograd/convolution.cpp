@@ -17,6 +17,14 @@ Tensor weight_beside(const Tensor& x, const Tensor& weight) {
   return w;
 }
 
+/// An uninitialised gradient of a weight that `weight_beside` brought into the form of w. A GPU writes it in w's
+/// format, and so in the parameter's.
+Tensor weight_gradient(const Saved& w) {
+  TensorOptions options = w.options();
+  options.dtype = parameter_dtype(options.dtype);
+  return Tensor::empty(w.shape(), options);
+}
+
 /// The options of the convolution of x. The kernels of the CPU write channels-last.
 TensorOptions result_options(const Tensor& x) {
   TensorOptions options = x.options();
@@ -42,20 +50,21 @@ struct Conv2dOperation {
     if (fused.relu) y = result;
     return result;
   }
-  Gradients backward(Tensor dy, const Needs& needs) const {
+  /// The kernels of a GPU add as they write.
+  bool adds_to_first() const { return x.options().device.type != DeviceType::cpu; }
+  Gradients backward(Tensor dy, const Needs& needs, Tensor sum) const {
     Gradients gradients(3);
     const TensorOptions options{.dtype = parameter_dtype(x.dtype()), .device = x.options().device};
     if (needs[2]) gradients[2] = Tensor::empty({w.size(0)}, options);
     Tensor db = gradients[2];
     const Tensor masked = fused.relu ? through_relu(std::move(dy), db) : dy;
     if (needs[0]) {
-      gradients[0] = x.empty_like();
-      kernels::conv2d_backward_data(masked, w, geometry, gradients[0]);
+      const auto& backward_data = sum.defined() ? kernels::conv2d_backward_data_add : kernels::conv2d_backward_data;
+      gradients[0] = sum.defined() ? in_format(std::move(sum), x.options().format) : x.empty_like();
+      backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      // A GPU writes it in the form of w. The optimizer brings all gradients into the parameters' format at once.
-      const bool as_w = options.device.type != DeviceType::cpu && w.dtype() == options.dtype;
-      gradients[1] = Tensor::empty(w.shape(), as_w ? w.options() : options);
+      gradients[1] = weight_gradient(w);
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], db);
     }
     return gradients;
@@ -97,7 +106,7 @@ struct ConvTranspose2d {
     }
     if (needs[1]) {
       Tensor none;
-      gradients[1] = Tensor::empty(w.shape(), {.dtype = parameter_dtype(x.dtype()), .device = x.options().device});
+      gradients[1] = weight_gradient(w);
       kernels::conv2d_backward_weights(x, in_format(dy, result_options(x).format), geometry, gradients[1], none);
     }
     return gradients;

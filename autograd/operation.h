@@ -74,6 +74,9 @@ class Node {
   void take(size_t output, Tensor dy);
   /// The gradients of the inputs, from those that were taken. Called once; frees what was saved.
   Gradients backward();
+  /// Takes away the gradient that other operations have given for an input so far. Undefined if there is none, if
+  /// another tensor shares it, or if the input is a leaf.
+  Tensor take_sum(size_t input) const;
   /// Drops the gradients that were taken.
   void forget() { arrived_.assign(formats_.size(), {}); }
 
@@ -119,7 +122,9 @@ class OperationNode final : public Node {
   Gradients run(Gradients dys) override {
     const Operation operation = std::move(operation_);
     try {
-      if constexpr (requires { operation.backward(std::move(dys), needs()); })
+      if constexpr (requires { operation.adds_to_first(); })
+        return operation.backward(std::move(dys.front()), needs(), operation.adds_to_first() ? take_sum(0) : Tensor());
+      else if constexpr (requires { operation.backward(std::move(dys), needs()); })
         return operation.backward(std::move(dys), needs());
       else
         return operation.backward(std::move(dys.front()), needs());
@@ -217,6 +222,10 @@ Variable with_a_dimension(const Variable& x, const std::function<Variable(const 
 /// Both depend on nothing but their arguments and the fields, so an operation is tested without a tape. dy has the
 /// shape, dtype and format of y. A gradient has the shape and dtype of its input, in any format. A backward that takes
 /// dy by value may write to it unless it is shared.
+///
+/// An operation whose `bool adds_to_first() const` is true has `backward(dy, needs, Tensor sum)`. If `sum` is defined,
+/// it is what other operations gave for the first input, in any format. The operation adds its own gradient to it and
+/// returns the result.
 ///
 /// An operation with several outputs returns them as std::array<Tensor, N> or std::vector<Tensor>, and `apply` returns
 /// as many Variables. It has `Gradients backward(const Gradients& dys, const Needs& needs) const`, with one of dys per

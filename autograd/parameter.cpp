@@ -3,9 +3,17 @@
 #include <utility>
 #include <vector>
 
+#include "tern/autograd/functional.h"
 #include "tern/kernels/layout.h"
 
 namespace tern {
+
+void Parameter::set_value(Tensor value) {
+  const bool on_gpu = value.defined() && value.device().type != DeviceType::cpu;
+  value_ = on_gpu && value.rank() == 4 ? in_format(std::move(value), MemoryFormat::channels_last) : std::move(value);
+  copy_ = {};
+  zero_gradient();
+}
 
 Tensor Parameter::take_copy(const Tensor& x) {
   if (!x.defined() || x.device().type == DeviceType::cpu) return {};

@@ -18,12 +18,9 @@ class Parameter {
   Parameter& operator=(const Parameter&) = delete;
 
   const Tensor& value() const { return value_; }
-  /// Replaces the tensor, by one of another shape if a subnet is narrower. Drops the gradient.
-  void set_value(Tensor value) {
-    value_ = std::move(value);
-    copy_ = {};
-    zero_gradient();
-  }
+  /// Replaces the tensor, by one of another shape if a subnet is narrower. Drops the gradient. On a GPU, filters are
+  /// channels-last, as convolutions read and write them: a row-major tensor of four dimensions is copied.
+  void set_value(Tensor value);
   /// Undefined before the first `backward` after `zero_gradient`. A gradient by rows becomes a dense one.
   const Tensor& gradient() const { return slot_->whole_gradient(value_.shape()); }
   /// The gradient if all operations that use this parameter gave it by rows; undefined otherwise.

@@ -140,6 +140,12 @@ void Saved::fail_changed() const {
 
 void Node::take(size_t output, Tensor dy) { arrived_[output] = in_format(std::move(dy), formats_[output]); }
 
+Tensor Node::take_sum(size_t input) const {
+  const auto& slot = inputs_[input].slot;
+  const bool takes = slot && slot->producer && slot->gradient.defined() && !slot->gradient.is_shared();
+  return takes ? std::exchange(slot->gradient, {}) : Tensor();
+}
+
 Gradients Node::backward() {
   done = true;
   return run(std::exchange(arrived_, {}));

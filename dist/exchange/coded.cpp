@@ -6,6 +6,7 @@
 
 #include "tern/kernels/codec.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
@@ -82,7 +83,7 @@ FlatTensors FlatTensors::copy(const FusedGradients& message, std::span<const Ten
     if (i < minus.size() && minus[i].defined())
       kernels::subtract(message[i].gradient, minus[i], copies.parts[i]);
     else
-      copies.parts[i].copy_from(message[i].gradient);
+      kernels::convert(message[i].gradient, copies.parts[i]);
   }
   return copies;
 }

@@ -19,12 +19,15 @@ std::string owner_of(const std::string& state) {
                   : state;
 }
 
-/// Returns the tensor itself, or a row-major copy on its device.
-Tensor in_row_major(const Tensor& tensor) {
-  if (tensor.format() == MemoryFormat::row_major) return tensor;
-  Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), tensor.device()});
-  kernels::convert(tensor, copy);
-  return copy;
+/// Replaces tensors that are not row-major by copies that are, in one launch. Tensors may be undefined.
+void bring_into_row_major(std::span<Tensor* const> tensors) {
+  std::vector<kernels::Conversion> conversions;
+  for (Tensor* tensor : tensors) {
+    if (!tensor->defined() || tensor->format() == MemoryFormat::row_major) continue;
+    const Tensor copy = Tensor::empty(tensor->shape(), {tensor->dtype(), tensor->device()});
+    conversions.push_back({std::exchange(*tensor, copy), copy});
+  }
+  if (!conversions.empty()) kernels::convert_all(conversions);
 }
 
 }  // namespace
@@ -99,10 +102,7 @@ void Averaging::begin(int64_t step) {
   minus_.assign(tensors_.size(), {});
 }
 
-void Averaging::give_difference(size_t i, const Tensor& tensor, const Tensor& minus) {
-  if (tensor.format() != MemoryFormat::row_major) return give(i, difference(tensor, minus));
-  take(i, tensor, minus);
-}
+void Averaging::give_difference(size_t i, const Tensor& tensor, const Tensor& minus) { take(i, tensor, minus); }
 
 void Averaging::give(size_t i, const Tensor& tensor) { take(i, tensor, {}); }
 
@@ -113,7 +113,7 @@ void Averaging::take(size_t i, const Tensor& tensor, const Tensor& minus) {
   check(tensor.defined() && tensor.dtype() == DType::f32 && tensor.numel() == expected.elements, "averaging: '",
         expected.name, "' has ", tensor.defined() ? tensor.numel() : 0, " elements of ",
         tensor.defined() ? to_string(tensor.dtype()) : "nothing", ", expected ", expected.elements, " of f32");
-  given_[i] = in_row_major(tensor);
+  given_[i] = tensor;
   minus_[i] = minus;
   for (; next_message_ < messages_.size() && is_complete(messages_[next_message_]); ++next_message_)
     start(messages_[next_message_]);
@@ -124,6 +124,9 @@ bool Averaging::is_complete(const FusedMessage& message) const {
 }
 
 void Averaging::start(const FusedMessage& message) {
+  std::vector<Tensor*> tensors;
+  for (const size_t i : message.members) tensors.insert(tensors.end(), {&given_[i], &minus_[i]});
+  bring_into_row_major(tensors);
   FusedGradients gradients;
   std::vector<Tensor> minus;
   for (const size_t i : message.members) {

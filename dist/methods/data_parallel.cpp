@@ -1,6 +1,7 @@
 #include "tern/dist/methods/data_parallel.h"
 
 #include "tern/core/error.h"
+#include "tern/dist/methods/own_model.h"
 #include "tern/dist/methods/replicas.h"
 #include "tern/kernels/elementwise.h"
 #include "tern/optim/optimizer.h"
@@ -38,7 +39,7 @@ void DataParallel::give(size_t i) {
   if (options_.weight_decay_in_gradient != 0 && decays(model_, name)) {
     Tensor decayed = Tensor::empty_like(parameter->value());
     kernels::scale(parameter->value(), options_.weight_decay_in_gradient, decayed);
-    kernels::accumulate(gradient, decayed);
+    kernels::accumulate(laid_out_as(decayed, gradient), decayed);
     gradient = decayed;
   }
   averaging_.give(i, gradient);

@@ -68,7 +68,7 @@ void DeMo::step() {
     Parameter& parameter = *parameters_[i].parameter;
     Tensor mean = means[i].to(parameter.value().device());
     dct_.restore_signs(mean);
-    parameter.set_gradient(laid_out_as(parameter.value(), mean));
+    parameter.set_gradient(mean);
   }
   local_.step();
   if (options_.check_every > 0 && *step_ % options_.check_every == 0)

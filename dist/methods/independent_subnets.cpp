@@ -117,7 +117,7 @@ void IndependentSubnets::keep_whole() {
 StateDict IndependentSubnets::cut_tensors(const StateDict& all) const {
   StateDict cut;
   for (const auto& [name, tensor] : all)
-    if (cuts_.find(name) != nullptr) cut.add(name, tensor.to(Device{}));
+    if (cuts_.find(name) != nullptr) cut.add(name, tensor.to(Device{}).to(MemoryFormat::row_major));
   return cut;
 }
 

@@ -65,7 +65,7 @@ void OwnModel::show_mean(Communicator& communicator, double& wait) {
   std::vector<Tensor> own_formats;
   for (size_t i = 0; i < own_.size(); ++i) {
     own_formats.push_back(Tensor::empty_like(own_[i]));
-    own_formats.back().copy_from(flat[i]);
+    kernels::convert(flat[i], own_formats.back());
   }
   install(own_formats);
 }

@@ -6,13 +6,13 @@
 #include "tern/core/error.h"
 #include "tern/core/stopwatch.h"
 #include "tern/dist/comm/failure.h"
-#include "tern/kernels/layout.h"
 
 namespace tern {
 namespace {
 
+/// A row-major copy.
 Tensor copy_on_cpu(const Tensor& tensor) {
-  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype(), Device{}, tensor.format()});
+  const Tensor copy = Tensor::empty(tensor.shape(), {tensor.dtype()});
   copy.copy_from(tensor);
   return copy;
 }
@@ -23,12 +23,7 @@ Tensor needed_gradient(const NamedParameter& named, std::string_view method, int
   const Tensor gradient = named.parameter->gradient();
   check(gradient.defined(), method, ": '", named.name, "' has no gradient in step ", step,
         "; every parameter must take part in every step");
-  const Tensor& value = named.parameter->value();
-  if (gradient.format() == value.format()) return gradient;
-  Tensor converted = Tensor::empty_like(value);  // codecs and exchanges number the elements in the value's order
-  kernels::convert(gradient, converted);
-  named.parameter->set_gradient(converted);
-  return converted;
+  return gradient;
 }
 
 void check_same_parameters(Communicator& communicator, const std::vector<NamedParameter>& parameters, int64_t step) {
@@ -58,7 +53,7 @@ std::vector<NamedBuffer> floating_buffers(Module& model) {
 }
 
 uint32_t checksum(const Tensor& tensor, uint32_t crc) {
-  const Tensor here = tensor.to(Device{});
+  const Tensor here = tensor.to(Device{}).to(MemoryFormat::row_major);
   return crc32c({static_cast<const std::byte*>(here.raw_data()), here.bytes()}, crc);
 }
 

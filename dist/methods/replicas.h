@@ -26,7 +26,7 @@ void check_after_round(Communicator& communicator, const std::vector<NamedParame
 /// The floating-point buffers (statistics), without the counts.
 std::vector<NamedBuffer> floating_buffers(Module& model);
 
-/// The CRC-32C of the tensor's bytes, on any device, continued from `crc`.
+/// The CRC-32C of the tensor's bytes in row-major order, on any device, continued from `crc`.
 uint32_t checksum(const Tensor& tensor, uint32_t crc);
 
 /// The mean over all ranks of every tensor of `model` that `cuts` leaves whole, and of counts the largest; new tensors,

@@ -41,6 +41,12 @@ void check_indices(const std::vector<int64_t>& indices, int64_t extent, const Sh
     check(index >= 0 && index < extent, "slice of ", whole, ": index ", index, " of ", extent);
 }
 
+/// Rows and columns of x can be copied by their places.
+void check_rows(const char* operation, const Tensor& x) {
+  check(x.device() == Device{} && x.format() == MemoryFormat::row_major, operation, ": found a tensor on ", x.device(),
+        ", ", x.format(), ", expected the CPU, row_major");
+}
+
 std::vector<NamedShape> shapes_of(Module& model) {
   std::vector<NamedShape> shapes;
   for (const auto& [name, tensor] : model.state()) shapes.push_back({name, tensor.shape()});
@@ -71,7 +77,7 @@ Shape TensorSlice::shape_in(const Shape& whole) const {
 }
 
 Tensor take(const Tensor& x, const TensorSlice& slice) {
-  check(x.device() == Device{}, "take: x is on ", x.device(), ", expected the CPU");
+  check_rows("take", x);
   Tensor y = Tensor::empty(slice.shape_in(x.shape()));
   const float* from = x.data<float>();
   float* to = y.data<float>();
@@ -81,8 +87,8 @@ Tensor take(const Tensor& x, const TensorSlice& slice) {
 
 void put(const Tensor& y, const TensorSlice& slice, const Tensor& x) {
   check(y.shape() == slice.shape_in(x.shape()), "put: y is ", y.shape(), ", the slice ", slice.shape_in(x.shape()));
-  check(x.device() == Device{} && y.device() == Device{}, "put: y is on ", y.device(), ", x on ", x.device(),
-        ", expected the CPU");
+  check_rows("put", y);
+  check_rows("put", x);
   const float* from = y.data<float>();
   float* to = x.data<float>();
   visit_runs(x.shape(), slice, [=](int64_t at, int64_t of, int64_t count) { std::copy_n(from + of, count, to + at); });
@@ -93,10 +99,8 @@ SubnetCuts::SubnetCuts(const SubnetPlan& plan, Module& model) : SubnetCuts(plan,
   const StateDict tensors = model.state();
   for (const auto& [name, indices] : plan.layers)
     for (const auto& [tensor, dimension, block, neuron] : indices)
-      if (const Tensor& found = tensors.at(tensor);
-          found.dtype() != DType::f32 || found.format() != MemoryFormat::row_major)
-        fail({"subnet plan, ", name, ": '", tensor, "' is ", found.dtype(), ", ", found.format(),
-              ", expected f32, row_major"});
+      check(tensors.at(tensor).dtype() == DType::f32, "subnet plan, ", name, ": '", tensor, "' is ",
+            tensors.at(tensor).dtype(), ", expected f32");
 }
 
 SubnetCuts::SubnetCuts(const SubnetPlan& plan, const std::vector<NamedShape>& tensors) : units_(plan.units) {

@@ -61,6 +61,12 @@ void conv2d_backward_data(const Tensor& dy, const Tensor& w, const ConvGeometry&
   cpu::conv2d_backward_data(dy, w, geometry, dx, ConvAlgorithm::automatic);
 }
 
+void conv2d_backward_data_add(const Tensor& dy, const Tensor& w, const ConvGeometry& geometry, Tensor& dx) {
+  Tensor more = Tensor::empty_like(dx);
+  conv2d_backward_data(dy, w, geometry, more);
+  kernels::accumulate.on(Target::cpu)(more, dx);
+}
+
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeometry& geometry, Tensor& dw, Tensor& db) {
   cpu::conv2d_backward_weights(dy, x, geometry, dw, db, ConvAlgorithm::automatic);
 }
@@ -131,6 +137,7 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const ConvGeomet
 void provide_convolution() {
   kernels::conv2d.provide(Target::cpu, conv2d);
   kernels::conv2d_backward_data.provide(Target::cpu, conv2d_backward_data);
+  kernels::conv2d_backward_data_add.provide(Target::cpu, conv2d_backward_data_add);
   kernels::conv2d_backward_weights.provide(Target::cpu, conv2d_backward_weights);
 }
 

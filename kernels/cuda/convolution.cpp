@@ -101,13 +101,15 @@ GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arra
 const GraphPlan& plan_of(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   for (const auto& entry : dnn.plans)
     if (entry.problem == problem) return entry.plan;
-  dnn.plans.push_back({problem, choose(dnn, problem, arrays, deterministic)});
+  const Tensor spare = problem.adds ? Tensor::empty_like(arrays.x) : arrays.x;  // trials must not add to x
+  dnn.plans.push_back({problem, choose(dnn, problem, {spare, arrays.w, arrays.y}, deterministic)});
   return dnn.plans.back().plan;
 }
 
-/// Runs one pass. x, w and y are the tensors, or gradients, that it reads and writes. All have the same format.
-void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w,
-         const Tensor& y) {
+/// Runs one pass. x, w and y are the tensors, or gradients, that it reads and writes. All have the same format. `adds`:
+/// backward_data adds to x.
+void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w, const Tensor& y,
+         bool adds = false) {
   const auto rules = kernels::library_rules(x.device());
   const ConvolutionProblem problem{.pass = pass,
                                    .x = x.shape(),
@@ -118,6 +120,7 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
                                    .dtype = x.dtype(),
                                    .tf32 = x.dtype() == DType::f32 && rules.tf32,
                                    .direct = rules.direct_convolutions,
+                                   .adds = adds,
                                    .alignment = alignment_of(x, alignment_of(w, alignment_of(y, 16)))};
   const cudaStream_t stream = enter(x.device());
   Dnn& dnn = dnn_of(x.device());
@@ -158,6 +161,12 @@ void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::Conv
   run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w), dy);
 }
 
+void conv2d_backward_data_add(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
+  check_dtype(dy);
+  if (dx.numel() == 0) return;
+  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w), dy, true);
+}
+
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::ConvGeometry& geometry, Tensor& dw,
                              Tensor& db) {
   check_dtype(dy);
@@ -181,6 +190,7 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
 void provide_convolution() {
   kernels::conv2d.provide(Target::cuda, conv2d);
   kernels::conv2d_backward_data.provide(Target::cuda, conv2d_backward_data);
+  kernels::conv2d_backward_data_add.provide(Target::cuda, conv2d_backward_data_add);
   kernels::conv2d_backward_weights.provide(Target::cuda, conv2d_backward_weights);
 }
 

@@ -234,8 +234,8 @@ std::optional<GraphPlan> OperationGraph::build(Descriptor config) const {
 }
 
 std::string to_string(const ConvolutionProblem& p) {
-  std::string text =
-      join({names_of(p.pass).operation, " ", p.dtype, p.tf32 ? " as tf32 " : " ", p.direct ? "direct " : "", p.format});
+  std::string text = join({names_of(p.pass).operation, " ", p.dtype, p.tf32 ? " as tf32 " : " ",
+                           p.direct ? "direct " : "", p.adds ? "added " : "", p.format});
   text += join({" x ", p.x, " w ", p.w, " y ", p.y, " groups ", p.geometry.groups, " alignment ", p.alignment});
   const auto add = [&](const char* name, kernels::Extent2 extent) { text += join({name, extent.h, "x", extent.w}); };
   add(" stride ", p.geometry.stride);
@@ -257,7 +257,7 @@ OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTa
       .set(names.w, w)
       .set(names.y, y)
       .set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
-      .set(names.beta, CUDNN_TYPE_FLOAT, 0.0f)
+      .set(names.beta, CUDNN_TYPE_FLOAT, problem.adds ? 1.0f : 0.0f)
       .finish();
   return {names.operation, std::move(operations), target};
 }

@@ -136,11 +136,12 @@ struct ConvolutionProblem {
   DType dtype;             ///< of every array: cuDNN has no engine with bf16 inputs and dw in f32
   bool tf32 = false;       ///< f32 may be read as tf32
   bool direct = false;     ///< without Winograd's algorithm
+  bool adds = false;       ///< adds to what the written array holds
   int64_t alignment = 16;  ///< of every array, in bytes
 
   auto fields() const {
     return std::tie(pass, x, w, y, geometry.stride, geometry.padding, geometry.dilation, geometry.groups, format, dtype,
-                    tf32, direct, alignment);
+                    tf32, direct, adds, alignment);
   }
   friend bool operator==(const ConvolutionProblem& a, const ConvolutionProblem& b) { return a.fields() == b.fields(); }
 };

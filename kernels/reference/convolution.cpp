@@ -60,18 +60,23 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels:
   });
 }
 
-void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
+void conv2d_backward_data_add(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
   visit_floating(dy.dtype(), "conv2d_backward_data", [&]<class T>(T) {
     using Wide = wider_t<T>;
     const View4<T> d_out(dy);
     const View4<Wide> weight(w);
-    const Tensor sums = Tensor::zeros(dx.shape(), {.dtype = dtype_of<Wide>, .format = dx.format()});
+    const Tensor sums = dx.to(dtype_of<Wide>).clone();
     const View4<Wide> sum(sums);
     for_each_product(dx.shape(), w.shape(), dy.shape(), geometry, [&](const Product& p) {
       sum(p.n, p.c, p.h, p.v) += weight(p.o, p.k, p.r, p.s) * d_out(p.n, p.o, p.i, p.j);
     });
     dx.copy_from(sums);
   });
+}
+
+void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
+  dx.fill(0);
+  conv2d_backward_data_add(dy, w, geometry, dx);
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::ConvGeometry& geometry, Tensor& dw,
@@ -98,6 +103,7 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
 void provide_convolution() {
   kernels::conv2d.provide(Target::reference, conv2d);
   kernels::conv2d_backward_data.provide(Target::reference, conv2d_backward_data);
+  kernels::conv2d_backward_data_add.provide(Target::reference, conv2d_backward_data_add);
   kernels::conv2d_backward_weights.provide(Target::reference, conv2d_backward_weights);
 }
 

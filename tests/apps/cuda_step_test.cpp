@@ -177,5 +177,43 @@ TEST_F(CudaStep, SaysWhyItIsNoGraph) {
   }
 }
 
+/// Trains a network with convolutions on a CUDA device.
+class CudaLenet : public TrainLenet {
+ protected:
+  void SetUp() override {
+    if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  }
+  std::map<int64_t, double> losses_on(const std::string& device, std::vector<std::string> more) const {
+    more.insert(more.end(), {"--device", device});
+    if (device != "cpu") more.push_back("--deterministic");
+    return train(more);
+  }
+};
+
+TEST_F(CudaLenet, AsAGraphIsTheSameAsOneByOne) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const std::vector<std::string> flags = {"--iterations", "4", "--precision", precision, "--optimizer", "momentum"};
+    auto one_by_one = flags;
+    one_by_one.push_back("--no-cuda-graph");
+    EXPECT_EQ(losses_on("cuda", flags), losses_on("cuda", one_by_one)) << precision;
+  }
+}
+
+// The filters of a GPU are channels-last, and those of a checkpoint row-major.
+TEST_F(CudaLenet, GoesOnOnTheOtherDeviceFromACheckpoint) {
+  const std::vector<std::string> all = {"--optimizer", "momentum", "--iterations", "6"};
+  const auto whole = losses_on("cpu", all);
+  for (const auto& [first, second] : {std::pair("cuda", "cpu"), std::pair("cpu", "cuda")}) {
+    const std::vector<std::string> kept = {"--optimizer", "momentum", "--checkpoint", place(first)};
+    auto half = kept, rest = kept;
+    half.insert(half.end(), {"--iterations", "3"});
+    rest.insert(rest.end(), {"--iterations", "6", "--resume"});
+    losses_on(first, half);
+    const auto resumed = losses_on(second, rest);
+    ASSERT_TRUE(resumed.contains(5)) << second;
+    for (const auto& [step, loss] : resumed) EXPECT_NEAR(loss, whole.at(step), 1e-3) << second << ", step " << step;
+  }
+}
+
 }  // namespace
 }  // namespace tern

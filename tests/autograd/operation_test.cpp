@@ -11,6 +11,7 @@
 #include "tern/kernels/elementwise.h"
 #include "tern/optim/sgd.h"
 #include "tests/support/message_of.h"
+#include "tests/support/values.h"
 
 namespace tern {
 namespace {
@@ -239,6 +240,49 @@ TEST(SavedTensor, NamesTheKernelOfAnActivation) {
   const Variable y = sigmoid(x);
   y.value().fill(0);
   EXPECT_EQ(message_of<Error>([&] { sum(y).backward(); }).substr(0, 9), "sigmoid: ");
+}
+
+/// 2x. Its backward adds to what other operations gave for x, and shows it in `sums`.
+struct AddingDouble {
+  std::vector<Values>* sums;
+
+  Tensor forward(const Tensor& x) const {
+    Tensor y = Tensor::empty_like(x);
+    kernels::scale(x, 2, y);
+    return y;
+  }
+  bool adds_to_first() const { return true; }
+  Gradients backward(const Tensor& dy, const Needs&, Tensor sum) const {
+    sums->push_back(sum.defined() ? sum.to_vector<double>() : Values());
+    Tensor dx = Tensor::empty_like(dy);
+    kernels::scale(dy, 2, dx);
+    if (!sum.defined()) return {dx};
+    kernels::accumulate(dx, sum);
+    return {sum};
+  }
+};
+
+TEST(Operation, AddsItsGradientToThatOfOthers) {
+  const auto x = Variable::leaf(vector_of({1, 2}));
+  std::vector<Values> sums;
+  const auto doubled = [&](const Variable& value) { return apply(AddingDouble{&sums}, value); };
+  const auto slope = [&](const Variable& y) {
+    x.slot()->gradient = {};
+    sums.clear();
+    sum(y).backward();
+    return elements(x.gradient());
+  };
+  const Variable alone = scale(x, 1), after = scale(x, 1), thrice = scale(x, 1), shared = scale(x, 1);
+  EXPECT_EQ(slope(doubled(alone)), (std::vector<float>{2, 2}));
+  EXPECT_EQ(sums, (std::vector<Values>{{}}));
+  EXPECT_EQ(slope(doubled(after) + scale(after, 3)), (std::vector<float>{5, 5}));
+  EXPECT_EQ(sums, (std::vector<Values>{{3, 3}}));
+  EXPECT_EQ(slope(doubled(thrice) + (doubled(thrice) + scale(thrice, 3))), (std::vector<float>{7, 7}));
+  EXPECT_EQ(sums, (std::vector<Values>{{3, 3}, {5, 5}}));
+  EXPECT_EQ(slope(doubled(shared) + shared), (std::vector<float>{3, 3})) << "both have the gradient of the sum";
+  EXPECT_EQ(sums, (std::vector<Values>{{}}));
+  EXPECT_EQ(slope(doubled(x) + scale(x, 3)), (std::vector<float>{5, 5}));
+  EXPECT_EQ(sums, (std::vector<Values>{{}})) << "a leaf keeps what it has";
 }
 
 }  // namespace

@@ -37,5 +37,29 @@ TEST(CudaParameter, IsCopiedAsAnOperationReadsIt) {
   EXPECT_FALSE(parameter.take_copy(x).defined()) << "nobody took the one before";
 }
 
+TEST(CudaParameter, KeepsFiltersAsConvolutionsReadThem) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  const Values values = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Tensor filters = f64({2, 2, 1, 2}, values).to(DType::f32), matrix = f64({4, 2}, values).to(DType::f32);
+  Parameter here, there, of_matrix;
+  here.set_value(filters);
+  there.set_value(filters.to(device));
+  of_matrix.set_value(matrix.to(device));
+  EXPECT_EQ(here.value().raw_data(), filters.raw_data()) << "on the CPU it is the tensor itself";
+  EXPECT_EQ(there.value().format(), MemoryFormat::channels_last);
+  EXPECT_EQ(of_matrix.value().format(), MemoryFormat::row_major);
+  expect_values(there.value(), values, 0);
+  const Tensor value = there.value();
+  there.set_value(value);
+  EXPECT_EQ(there.value().raw_data(), value.raw_data()) << "it is so already";
+
+  Parameter* const all[] = {&there};
+  const Tensor x = Tensor::empty({3, 2, 4, 4}, {.device = device, .format = MemoryFormat::channels_last});
+  there.take_copy(x);
+  copy_parameters(all);
+  EXPECT_FALSE(there.take_copy(x).defined()) << "an operation in f32 reads the value itself";
+}
+
 }  // namespace
 }  // namespace tern

@@ -56,6 +56,10 @@ void add_convolution_cases(ParityTable& table) {
                        const Tensor dy = run.input(y), w = run.parameter(c.w);
                        run(conv2d_backward_data, dy, w, c.geometry, run.output(c.x));
                      }});
+    table.push_back({&conv2d_backward_data_add, c.name, [=](Run& run) {
+                       const Tensor dy = run.input(y), w = run.parameter(c.w);
+                       run(conv2d_backward_data_add, dy, w, c.geometry, run.changed(run.input(c.x)));
+                     }});
     table.push_back({&conv2d_backward_weights, c.name, [=](Run& run) {
                        const Tensor dy = run.input(y), x = run.input(c.x);
                        Tensor none;

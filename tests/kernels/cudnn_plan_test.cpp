@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
+#include <utility>
 
 #include "tern/kernels/cuda/cudnn_plan.h"
 
@@ -57,14 +58,18 @@ TEST(CudnnPlan, EveryConvolutionHasOneForAnH200) {
     for (const auto pass :
          {ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_weights})
       for (const DType dtype : {DType::f32, DType::bf16})
-        for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::row_major}) {
+        for (const auto& [format, adds] : {std::pair(MemoryFormat::channels_last, false),
+                                           {MemoryFormat::channels_last, true},
+                                           {MemoryFormat::row_major, false},
+                                           {MemoryFormat::row_major, true}}) {
           const ConvolutionProblem problem{.pass = pass,
                                            .x = x,
                                            .w = w,
                                            .y = kernels::conv2d_output_shape(x, w, geometry),
                                            .geometry = geometry,
                                            .format = format,
-                                           .dtype = dtype};
+                                           .dtype = dtype,
+                                           .adds = pass == ConvolutionPass::backward_data && adds};
           try {
             const bool tensor_cores = dtype == DType::bf16;
             const auto plans = convolution_graph(problem, {.properties = &properties})

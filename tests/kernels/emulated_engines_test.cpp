@@ -71,6 +71,21 @@ TEST_F(CudaEngines, TheFastestOfThoseThatRunIsTaken) {
   EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 0, 1, 0}));
 }
 
+TEST_F(CudaEngines, TrialsAddNothing) {
+  for (const bool deterministic : {false, true}) {
+    emulation::dnn_engines() = {{.index = 10, .milliseconds = 2}, {.index = 11, .milliseconds = 1}};
+    const Device device = new_device();
+    kernels::set_library_rules(device, {.deterministic = deterministic});
+    const Tensor dy = Tensor::from<float>({1, 1, 1, 1}, std::vector<float>{2}).to(device);
+    const Tensor w = Tensor::from<float>({1, 1, 1, 3}, std::vector<float>{1, 0, 10}).to(device);
+    Tensor dx = Tensor::from<float>({1, 1, 1, 3}, std::vector<float>{100, 200, 300}).to(device);
+    for (const Values& expected : {Values{102, 200, 320}, Values{104, 200, 340}}) {
+      kernels::conv2d_backward_data_add(dy, w, {}, dx);
+      expect_values(dx, expected, 0);
+    }
+  }
+}
+
 TEST_F(CudaEngines, TheTimeOfTheDeviceCountsAndNotThatOfTheHost) {
   emulation::dnn_engines() = {{.index = 10, .milliseconds = 2, .launch_milliseconds = 1},
                               {.index = 11, .milliseconds = 1, .launch_milliseconds = 10}};

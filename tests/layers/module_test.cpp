@@ -5,14 +5,19 @@
 
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
+#include "tern/core/safetensors.h"
 #include "tern/layers/activation.h"
 #include "tern/layers/containers.h"
 #include "tern/layers/conv2d.h"
 #include "tern/layers/dropout.h"
+#include "tern/layers/initialize.h"
 #include "tern/layers/linear.h"
 #include "tern/layers/normalization.h"
 #include "tests/support/cuda.h"
+#include "tests/support/file_bytes.h"
 #include "tests/support/message_of.h"
+#include "tests/support/parity.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern {
 namespace {
@@ -178,6 +183,67 @@ TEST(CudaModule, ComputesTheSameOnceItsStepsCopyParameters) {
     }
     ASSERT_EQ(found.size(), 10u);
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(found[i], found[5 + i]);
+  }
+}
+
+/// Three convolutions, one of them transposed. Their filters have several channels and pixels. The input of the second
+/// one has another use, too.
+struct Filters final : Layer {
+  Variable forward(const Variable& x) override {
+    const Variable y = down(x);
+    return up(same(y) + pow(y, 2));
+  }
+  Conv2d& down = add<Conv2d>("down", {.in = 4, .out = 6, .kernel = 3, .groups = 2});
+  Conv2d& same = add<Conv2d>("same", {.in = 6, .out = 6, .kernel = 3, .padding = 1});
+  ConvTranspose2d& up = add<ConvTranspose2d>("up", {.in = 6, .out = 5, .kernel = 2});
+};
+
+TEST(CudaModule, GetsGradientsInTheFormatOfItsFilters) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  Filters here, there;
+  here.initialize(1);
+  there.initialize(1, DType::f32, device);
+  const Tensor images = Tensor::empty({2, 4, 6, 5});
+  normal(1)(images, RandomStream({.seed = 2}));
+  sum(pow(here(images), 2)).backward();
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const MemoryFormat format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+      there.zero_gradients();
+      const Variable y = there(images.to(format).to(dtype).to(device));
+      sum(pow(convert(y, DType::f32), 2)).backward();
+      const double tolerance = dtype == DType::f32 ? 1e-5 : 0.03;
+      const auto parameters = there.parameters(), on_cpu = here.parameters();
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto& [name, parameter] = parameters[i];
+        const Tensor &gradient = parameter->gradient(), &expected = on_cpu[i].parameter->gradient();
+        EXPECT_EQ(test::difference(gradient, expected, {tolerance, tolerance}), "") << name;
+        const bool filters = gradient.rank() == 4;
+        EXPECT_EQ(parameter->value().format(), filters ? MemoryFormat::channels_last : MemoryFormat::row_major);
+        EXPECT_EQ(gradient.format(), filters ? format : MemoryFormat::row_major) << "as cuDNN writes it";
+      }
+    }
+}
+
+TEST(CudaModule, WritesTheFileOfTheCpuAndReadsIt) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  Filters here, there;
+  here.initialize(1);
+  there.initialize(1, DType::f32, device);
+  const TemporaryFolder folder;
+  write_safetensors(folder.path() / "here", here.state());
+  write_safetensors(folder.path() / "there", there.state());
+  EXPECT_EQ(read_file(folder.path() / "there"), read_file(folder.path() / "here"));
+  Filters again_here, again_there;
+  again_here.initialize(2);
+  again_there.initialize(2, DType::f32, device);
+  const StateDict read = read_safetensors(folder.path() / "there").tensors;
+  again_here.load_state(read);
+  again_there.load_state(read);
+  for (const auto& [name, tensor] : here.state()) {
+    EXPECT_EQ(again_here.state().at(name).to_vector<float>(), tensor.to_vector<float>()) << name;
+    EXPECT_EQ(again_there.state().at(name).to_vector<float>(), tensor.to_vector<float>()) << name;
   }
 }
 

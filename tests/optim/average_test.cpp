@@ -4,6 +4,7 @@
 
 #include "tern/core/error.h"
 #include "tests/optim/two_parameters.h"
+#include "tests/support/cuda.h"
 
 namespace tern {
 namespace {
@@ -56,6 +57,32 @@ TEST(ParameterAverage, GoesOnFromItsStateBitForBit) {
   resumed.update();
   EXPECT_EQ(resumed.state().at("average.b").to_vector<float>(), whole.state().at("average.b").to_vector<float>());
   EXPECT_EQ(resumed.state().at("updates").item(), 3);
+}
+
+TEST(CudaParameterAverage, OfFiltersIsTheCpus) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  std::vector<double> first, second;
+  for (int i = 0; i < 12; ++i) {
+    first.push_back(i);
+    second.push_back(i * i);
+  }
+  std::vector<std::vector<float>> found;  // on each device: the average, and what is swapped in
+  for (const Device device : {Device{}, Device{DeviceType::cuda, 0}}) {
+    const auto filters = [&](const std::vector<double>& values) {
+      return Tensor::from<double>({2, 3, 2, 1}, values).to(DType::f32).to(device);
+    };
+    Parameter w;
+    w.set_value(filters(first));
+    ParameterAverage average({{"w", &w}}, 0.5);
+    w.value().copy_from(filters(second));
+    average.update();
+    found.push_back(average.state().at("average.w").to_vector<float>());
+    average.swap();
+    found.push_back(w.value().to_vector<float>());
+  }
+  for (size_t i = 0; i < found[0].size(); ++i) EXPECT_NEAR(found[2][i], found[0][i], 1e-5) << i;
+  EXPECT_EQ(found[1], found[0]);
+  EXPECT_EQ(found[3], found[2]);
 }
 
 }  // namespace

@@ -8,10 +8,14 @@
 #include <memory>
 
 #include "tern/core/error.h"
+#include "tern/layers/initialize.h"
 #include "tern/optim/adam.h"
+#include "tern/optim/muon.h"
 #include "tern/optim/sgd.h"
 #include "tests/optim/two_parameters.h"
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
+#include "tests/support/parity.h"
 
 namespace tern {
 namespace {
@@ -325,6 +329,78 @@ TEST(Optimizer, RefusesWhatMakesNoSense) {
   model.a.set_gradient(Tensor::zeros({4}, {.dtype = DType::f64}));
   EXPECT_EQ(message_of<Error>([&] { optimizer.step(); }),
             "optimizer: the gradient of 'a' is [4], the parameter [1, 4]");
+}
+
+/// Filters and a vector on a device. Their gradients come in a format that an operation chose.
+struct Filters {
+  explicit Filters(Device device) {
+    w.set_value(numbers({4, 3, 2, 3}, 0).to(device));
+    b.set_value(numbers({4}, 1).to(device));
+  }
+  void take_steps(Optimizer& optimizer, MemoryFormat format) {
+    for (int64_t t = 0; t < 3; ++t) {
+      w.set_gradient(numbers({4, 3, 2, 3}, 10 + t).to(format).to(w.value().device()));
+      b.set_gradient(numbers({4}, 20 + t).to(b.value().device()));
+      optimizer.step();
+    }
+  }
+  static Tensor numbers(const Shape& shape, int64_t seed) {
+    const Tensor x = Tensor::empty(shape);
+    normal(1)(x, RandomStream({.seed = static_cast<uint64_t>(seed)}));
+    return x;
+  }
+  std::vector<NamedParameter> parameters() { return {{"w", &w}, {"b", &b}}; }
+
+  Parameter w, b;
+};
+
+std::unique_ptr<Optimizer> make_for_filters(const std::string& name, Filters& model) {
+  if (name == "muon")
+    return std::make_unique<Muon>(
+        std::vector<ParameterGroup>{{.parameters = {{"w", &model.w}}},
+                                    {.parameters = {{"b", &model.b}}, .settings = {.rule = Sgd::rule({.lr = 0.1})}}},
+        Muon::Options{.lr = 0.1});
+  if (name == "adamw")
+    return std::make_unique<Adam>(model.parameters(), Adam::Options{.weight_decay = 0.05, .decoupled = true});
+  auto sgd = std::make_unique<Sgd>(model.parameters(),
+                                   Sgd::Options{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true});
+  if (name == "clipped") sgd->set_clip_norm(0.25);
+  return sgd;
+}
+
+// On a GPU, filters and their states are channels-last.
+TEST(CudaOptimizer, UpdatesFiltersAsTheCpu) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  for (const char* name : {"nesterov", "clipped", "adamw", "muon"})
+    for (const MemoryFormat format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << to_string(format));
+      Filters here({}), there(kCuda), resumed(kCuda);
+      const auto on_cpu = make_for_filters(name, here), on_cuda = make_for_filters(name, there);
+      here.take_steps(*on_cpu, MemoryFormat::row_major);
+      there.take_steps(*on_cuda, format);
+      const auto expect_near = [](const Tensor& found, const Tensor& expected) {
+        EXPECT_EQ(test::difference(found, expected, {1e-5, 1e-5}), "");
+      };
+      expect_near(there.w.value(), here.w.value());
+      expect_near(there.b.value(), here.b.value());
+      const StateDict expected = on_cpu->state();
+      for (const auto& [state, tensor] : on_cuda->state()) {
+        SCOPED_TRACE(state);
+        if (tensor.rank() == 4) {
+          EXPECT_EQ(tensor.format(), MemoryFormat::channels_last);
+        }
+        expect_near(tensor, expected.at(state));
+      }
+      // A state from the CPU continues on a GPU.
+      const auto again = make_for_filters(name, resumed);
+      resumed.w.value().copy_from(here.w.value());
+      resumed.b.value().copy_from(here.b.value());
+      again->load_state(expected);
+      resumed.take_steps(*again, format);
+      here.take_steps(*on_cpu, MemoryFormat::row_major);
+      expect_near(resumed.w.value(), here.w.value());
+    }
 }
 
 }  // namespace

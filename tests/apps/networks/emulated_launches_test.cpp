@@ -54,9 +54,9 @@ std::function<std::unique_ptr<Layer>()> maker(const typename Model::Options& opt
   return [=] { return std::make_unique<Model>(options); };
 }
 const LaunchCase kLaunchCases[] = {
-    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 28, 31},
-    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 37, 40},
-    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 161, 181},
+    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 26, 31},
+    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 35, 40},
+    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 150, 172},
 };
 
 /// Records the step that tests/gpu/steps.cpp measures. Returns the launches of each operation.

@@ -6,9 +6,12 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/dist/methods/replicas.h"
 #include "tern/layers/normalization.h"
 #include "tern/optim/optimizer.h"
+#include "tests/dist/codec/codec_support.h"
 #include "tests/dist/methods/training_support.h"
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
 
 namespace tern::test {
@@ -359,6 +362,47 @@ TEST(DataParallel, SaysThatARankIsLost) {
     EXPECT_EQ(errors[2], errors[0]);
   }
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+}
+
+/// The gradients after a step in which each rank gave normal numbers: the means of what the codes say.
+std::vector<std::vector<float>> means_of_filters(const std::string& codec, bool as_filters, Device device) {
+  std::vector<std::vector<float>> found;
+  const auto errors = with_communicators(make_in_process(2), [&](Communicator& c) {
+    SmallConvNet model;
+    model.initialize(1, DType::f32, device);
+    Sgd local(model.parameters(), kSmallSgd);
+    DataParallel::Options options = with_codec(codec);
+    options.weight_decay_in_gradient = 0.5;
+    DataParallel method(model, local, c, options);
+    method.begin_step(0);
+    for (const auto& [name, parameter] : model.parameters()) {
+      const Tensor& value = parameter->value();
+      const Tensor gradient = gaussian(value.shape(), 1 + static_cast<uint64_t>(c.rank())).to(device);
+      parameter->set_gradient(as_filters && value.rank() == 4 ? gradient.to(value.format()) : gradient);
+    }
+    method.step();
+    if (c.rank() == 0)
+      for (const auto& [name, parameter] : model.parameters())
+        found.push_back(parameter->gradient().to_vector<float>());
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  return found;
+}
+
+TEST(CudaDataParallel, CodesFiltersWithTheBytesOfTheCpu) {
+  if (const std::string why = why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device cuda{DeviceType::cuda, 0};
+  for (const char* codec : {"none", "ternary", "qsgd:bits=4", "hadamard", "topk-block:keep=5,run=20", "onebit"}) {
+    const auto expected = means_of_filters(codec, false, {});
+    EXPECT_EQ(means_of_filters(codec, false, cuda), expected) << codec;
+    EXPECT_EQ(means_of_filters(codec, true, cuda), expected) << codec << ", in the format of the filters";
+  }
+}
+
+TEST(Replicas, HaveTheChecksumOfTheirRowMajorBytes) {
+  const Tensor x = gaussian({3, 4, 2, 5});
+  EXPECT_EQ(checksum(x.to(MemoryFormat::channels_last), 1), checksum(x, 1));
+  EXPECT_NE(checksum(gaussian({3, 4, 2, 5}, 2), 1), checksum(x, 1));
 }
 
 }  // namespace

@@ -86,25 +86,27 @@ struct Array {
 /// The attribute names of one pass, and the index of the array that it writes.
 struct Pass {
   cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t convolution, x, w, y;
+  cudnnBackendAttributeName_t convolution, x, w, y, beta;
   size_t result;
 };
 constexpr Pass kPasses[] = {
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, 2},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 2},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, 0},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 0},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 1}};
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, 1}};
 
 /// A convolution, read from the descriptors of an operation.
 struct Convolution {
   explicit Convolution(const Content& operation)
       : pass(*std::ranges::find(kPasses, operation.type, &Pass::type)),
         arrays{Array(*operation.link(pass.x)), Array(*operation.link(pass.w)), Array(*operation.link(pass.y))} {
+    beta = operation.value<float>(pass.beta);
     const Content& geometry = *operation.link(pass.convolution);
     padding = geometry.values<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     stride = geometry.values<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
@@ -127,7 +129,7 @@ struct Convolution {
     const auto& [x, w, y] = arrays;
     std::array<std::vector<float>, 3> values{x.read(), w.read(), y.read()};
     std::vector<float>& result = values[pass.result];
-    std::ranges::fill(result, 0);
+    for (float& sum : result) sum = beta == 0 ? 0 : beta * sum;
     const auto &first = values[(pass.result + 1) % 3], &second = values[(pass.result + 2) % 3];
     const int64_t channels = w.extents[1], outputs = w.extents[0] / (x.extents[1] / channels);
     for (int64_t n = 0; n < y.extents[0]; ++n)
@@ -150,6 +152,7 @@ struct Convolution {
   Pass pass;
   std::array<Array, 3> arrays;
   std::vector<int64_t> padding, stride, dilation;
+  float beta = 0;
 };
 
 DnnEngine* engine_of(int64_t index) {

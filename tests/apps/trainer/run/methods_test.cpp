@@ -7,6 +7,7 @@
 #include "tern/layers/linear.h"
 #include "tern/trainer/run/recipe.h"
 #include "tests/dist/comm/transports.h"
+#include "tests/support/cuda.h"
 
 namespace tern::test {
 namespace {
@@ -79,12 +80,13 @@ struct Trained {
 };
 
 /// Trains on two ranks. Returns what each rank has in the end, when all have the same model.
-std::vector<Trained> train(const TrainSettings& settings, MemoryFormat format, const char* frozen = nullptr) {
+std::vector<Trained> train(const TrainSettings& settings, MemoryFormat format, const char* frozen = nullptr,
+                           Device device = {}) {
   std::vector<Trained> ranks(kRanks);
   const auto errors = with_communicators(make_in_process(kRanks), [&](Communicator& c) {
     Trained& rank = ranks[static_cast<size_t>(c.rank())];
     Net model;
-    model.initialize(1);
+    model.initialize(1, DType::f32, device);
     if (frozen) model.freeze(frozen);
     for (const auto& [name, tensor] : model.state()) rank.before.add(name, tensor.clone());
     const auto local = make_optimizer(settings, model);
@@ -93,7 +95,8 @@ std::vector<Trained> train(const TrainSettings& settings, MemoryFormat format, c
       const Images images(c.rank(), step);
       method->begin_step(step);
       local->zero_gradients();
-      const Variable loss = cross_entropy(model(Variable(images.x.to(format))), images.labels);
+      const Tensor x = images.x.to(format).to(device);
+      const Variable loss = cross_entropy(model(Variable(x)), images.labels.to(device));
       loss.backward();
       method->step();
       rank.loss = loss.value().to_vector<float>()[0];
@@ -123,23 +126,38 @@ TEST(Methods, LeaveFrozenParametersAlone) {
   }
 }
 
-/// Convolutions may round differently in the two formats. Then a code rounds a few elements to another level.
+/// Expects the same model on both ranks, near that of `rows`. Convolutions may round differently in another format or
+/// on another device. Then a code rounds a few elements to another level.
+void expect_alike(const std::vector<Trained>& found, const std::vector<Trained>& rows) {
+  double difference = 0, movement = 0;
+  for (const auto& [tensor, value] : found[0].after) {
+    EXPECT_EQ(value.to_vector<float>(), values(found[1].after, tensor)) << tensor;
+    const auto own = value.to_vector<float>(), expected = values(rows[0].after, tensor),
+               before = values(rows[0].before, tensor);
+    for (size_t i = 0; i < own.size(); ++i) {
+      difference += std::pow(own[i] - expected[i], 2);
+      movement += std::pow(expected[i] - before[i], 2);
+    }
+  }
+  EXPECT_LT(std::sqrt(difference / movement), 0.05);
+}
+
 TEST(Methods, TrainAlikeOnImagesInEitherMemoryFormat) {
   for (const auto& [name, settings] : ways()) {
     SCOPED_TRACE(name);
-    const auto rows = train(settings, MemoryFormat::row_major), channels = train(settings, MemoryFormat::channels_last);
-    double difference = 0, movement = 0;
-    for (const auto& [tensor, value] : channels[0].after) {
-      EXPECT_EQ(value.to_vector<float>(), values(channels[1].after, tensor)) << tensor;
-      const auto found = value.to_vector<float>(), expected = values(rows[0].after, tensor),
-                 before = values(rows[0].before, tensor);
-      for (size_t i = 0; i < found.size(); ++i) {
-        difference += std::pow(found[i] - expected[i], 2);
-        movement += std::pow(expected[i] - before[i], 2);
-      }
-    }
-    EXPECT_LT(std::sqrt(difference / movement), 0.05);
+    const auto rows = train(settings, MemoryFormat::row_major);
+    expect_alike(train(settings, MemoryFormat::channels_last), rows);
     EXPECT_LT(rows[0].loss, 0.95 * rows[0].first_loss);
+  }
+}
+
+// On a GPU, filters and their gradients are channels-last.
+TEST(CudaMethods, TrainFiltersAsTheCpu) {
+  if (const std::string why = why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  for (const auto& [name, settings] : ways()) {
+    SCOPED_TRACE(name);
+    expect_alike(train(settings, MemoryFormat::channels_last, nullptr, {DeviceType::cuda, 0}),
+                 train(settings, MemoryFormat::row_major));
   }
 }
 
