@@ -11,6 +11,7 @@ void provide_cpu_kernels() {
   cpu::provide_dropout();
   cpu::provide_elementwise();
   cpu::provide_embedding();
+  cpu::provide_entropy();
   cpu::provide_hadamard();
   cpu::provide_layer_norm();
   cpu::provide_layout();
