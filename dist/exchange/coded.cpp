@@ -66,6 +66,17 @@ void multiply_buckets(const Tensor& factors, int64_t bucket, const Tensor& x) {
   multiply(whole * width, n, n - whole * width);
 }
 
+/// The codec of varying size, if the gradients are not on the CPU.
+PartsCodec* parts_of(GradientCodec& codec, const FusedGradients& message) {
+  return message.front().gradient.device().type == DeviceType::cpu ? nullptr : codec.parts();
+}
+
+/// sums += the messages in `bytes`, whose tensors have these lengths.
+void decode_parts(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers, const Tensor& bytes,
+                  std::span<const int64_t> lengths, FlatTensors& sums) {
+  decoded(codec, message, [&] { codec.parts()->decode_add_parts(bytes, lengths, scalers.whole, sums.parts); });
+}
+
 /// sums += the rows of `messages`.
 void decode_messages(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                      const Tensor& messages, FlatTensors& sums) {
@@ -134,6 +145,7 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
     const Tensor bytes = codec.messages()->encode(message, scalers.whole);
     return {bytes, {bytes.numel()}};
   }
+  if (PartsCodec* const parts = parts_of(codec, message)) return parts->encode_parts(message, scalers.whole);
   std::vector<std::byte> bytes;
   CodedMessage coded;
   for (size_t i = 0; i < message.size(); ++i) {
@@ -153,6 +165,8 @@ void decode_add_all(GradientCodec& codec, const FusedGradients& message, const F
                     const CodedMessage& coded, FlatTensors& sums) {
   if (codec.messages() != nullptr)
     return decode_messages(codec, message, scalers, coded.bytes.reshape({1, coded.bytes.numel()}), sums);
+  if (parts_of(codec, message) != nullptr)
+    return decode_parts(codec, message, scalers, coded.bytes, coded.lengths, sums);
   ByteReader reader = reader_of(coded.bytes);
   for (size_t i = 0; i < message.size(); ++i) {
     const auto bytes = reader.take(static_cast<size_t>(coded.lengths[i]));
@@ -183,6 +197,11 @@ void CodedExchange::decode_add_everyones(const FusedGradients& message, const En
   if (codec_.messages() != nullptr)
     return decode_messages(codec_, message, encoded.scalers,
                            all.reshape({communicator_.size(), encoded.counts.front()}), sums);
+  if (parts_of(codec_, message) != nullptr) {
+    std::vector<int64_t> lengths;
+    for (const auto& of_rank : encoded.lengths) lengths.insert(lengths.end(), of_rank.begin(), of_rank.end());
+    return decode_parts(codec_, message, encoded.scalers, all, lengths, sums);
+  }
   for (const CodedMessage& coded : encoded.split(all)) decode_add_all(codec_, message, encoded.scalers, coded, sums);
 }
 
