@@ -168,7 +168,7 @@ void write_planes(std::span<const uint32_t> codes, int bits, uint8_t* to) {
     }
 }
 
-void check_message(const char* operation, std::span<const EntropyTensor> message, int64_t levels, const Tensor& bytes) {
+void check_message(const char* operation, std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes) {
   check(levels >= 1 && levels <= kMostLevels, operation, ": ", levels, " levels, expected 1 to ", kMostLevels);
   check(bytes.dtype() == DType::u8, operation, ": bytes are ", bytes.dtype(), ", expected u8");
   for (const auto& [numel, codes, prefix] : message) {
@@ -185,7 +185,7 @@ void check_message(const char* operation, std::span<const EntropyTensor> message
 
 }  // namespace
 
-void check_entropy_pack(std::span<const EntropyTensor> message, int64_t levels, const Tensor& bytes,
+void check_entropy_pack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
                         const Tensor& lengths) {
   const char* const operation = "entropy_pack";
   check_message(operation, message, levels, bytes);
@@ -197,7 +197,7 @@ void check_entropy_pack(std::span<const EntropyTensor> message, int64_t levels, 
         ", expected i64 [", message.size(), "] on ", bytes.device());
 }
 
-void check_entropy_unpack(std::span<const EntropyTensor> message, int64_t levels, const Tensor& bytes,
+void check_entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
                           std::span<const int64_t> lengths) {
   const char* const operation = "entropy_unpack";
   check_message(operation, message, levels, bytes);

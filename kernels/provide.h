@@ -25,6 +25,7 @@ void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
 void provide_topk_block();
+void provide_trits();
 void provide_update();
 }  // namespace tern::reference
 
@@ -50,6 +51,7 @@ void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
 void provide_topk_block();
+void provide_trits();
 void provide_update();
 }  // namespace tern::cpu
 
@@ -76,6 +78,7 @@ void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
 void provide_topk_block();
+void provide_trits();
 void provide_update();
 }  // namespace tern::cuda
 

@@ -88,7 +88,7 @@ class GradientCodec {
   /// The codec of whole messages, on any device; null if the codec has no such form. Then gradients are coded one by
   /// one on the CPU.
   virtual MessageCodec* messages() { return nullptr; }
-  /// The codec of varying size, on any device; null if the codec has no such form.
+  /// The codec of messages in parts, on any device; null if the codec has no such form.
   virtual PartsCodec* parts() { return nullptr; }
 
   /// The codec with its residuals apart; null if the codec has no error feedback.
@@ -188,13 +188,14 @@ struct CodedMessage {
   std::vector<int64_t> lengths;  ///< bytes of each tensor; one entry if the codec makes whole messages
 };
 
-/// A codec of varying size that codes all tensors of a message at once, on the gradients' device. Each tensor has the
-/// bytes that GradientCodec makes of it, or ScaledCodec if ranks share scalers. On the CPU these are faster.
+/// A codec that codes all tensors of a message at once, on the gradients' device, one part for each. The sizes of the
+/// parts may vary. A part has the bytes that GradientCodec makes of its tensor, or ScaledCodec if ranks share scalers.
+/// On the CPU these are faster.
 class PartsCodec {
  public:
   virtual ~PartsCodec() = default;
-  /// `shared` as in MessageCodec::encode. The bytes are on the gradients' device. Waits for the device, because the
-  /// caller needs the lengths.
+  /// `shared` as in MessageCodec::encode. The bytes are on the gradients' device. Waits for the device if sizes
+  /// vary, because the caller needs the lengths.
   virtual CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) = 0;
   /// sums[i] += tensor i of each message in turn, as MessageCodec::decode_add. The messages follow each other in
   /// `bytes`, u8 on the device of the sums. `lengths` holds the bytes of each tensor of each message.

@@ -11,6 +11,7 @@
 #include "tern/dist/comm/bytes.h"
 #include "tern/kernels/codec.h"
 #include "tern/kernels/entropy.h"
+#include "tern/kernels/trits.h"
 
 namespace tern {
 namespace {
@@ -148,7 +149,7 @@ int64_t units_in(const std::vector<int64_t>& sizes, int64_t bucket) {
 }
 /// Appends the tensors of these sizes that a message of bit planes holds, u8 [bytes].
 void append_tensors(const Planes& planes, const std::vector<int64_t>& sizes, bool holds_units, const Tensor& message,
-                    std::vector<kernels::EntropyTensor>& tensors) {
+                    std::vector<kernels::PackedTensor>& tensors) {
   int64_t unit = 0, byte = holds_units ? 4 * units_in(sizes, planes.bucket) : 0;
   for (const int64_t size : sizes) {
     const int64_t next_unit = unit + (holds_units ? 4 * kernels::bucket_count(size, planes.bucket) : 0);
@@ -237,26 +238,30 @@ Tensor Planes::encode(const FusedGradients& message, kernels::BucketNorm norm) c
   return made.bytes;
 }
 
-CodedMessage Planes::packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const {
-  std::vector<int64_t> sizes;
-  int64_t most = 0;
+CodedMessage Planes::packed(Packing packing, const FusedGradients& message, const Tensor& planes,
+                            bool holds_units) const {
+  std::vector<int64_t> sizes, lengths;  // the most, if they vary
   for (const auto& [tag, gradient] : message) {
     sizes.push_back(gradient.numel());
-    most += most_packed_bytes(Packing::entropy, gradient.numel(), levels);
+    lengths.push_back(most_packed_bytes(packing, gradient.numel(), levels) +
+                      (holds_units ? 4 * kernels::bucket_count(gradient.numel(), bucket) : 0));
   }
-  if (holds_units) most += 4 * units_in(sizes, bucket);
-  std::vector<kernels::EntropyTensor> tensors;
+  const auto total = [&] { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); };
+  std::vector<kernels::PackedTensor> tensors;
   append_tensors(*this, sizes, holds_units, planes, tensors);
-  Tensor bytes = Tensor::empty({most}, planes.options());
-  Tensor lengths = Tensor::empty({std::ssize(sizes)}, {.dtype = DType::i64, .device = planes.device()});
-  kernels::entropy_pack(tensors, levels, bytes, lengths);
-  std::vector<int64_t> found = lengths.to_vector<int64_t>();
-  const Tensor used = bytes.slice(0, std::accumulate(found.begin(), found.end(), int64_t{0}));
-  return {used, std::move(found)};
+  Tensor bytes = Tensor::empty({total()}, planes.options());
+  if (packing == Packing::trits) {
+    kernels::trit_pack(tensors, bytes);
+    return {bytes, lengths};
+  }
+  Tensor found = Tensor::empty({std::ssize(sizes)}, {.dtype = DType::i64, .device = planes.device()});
+  kernels::entropy_pack(tensors, levels, bytes, found);
+  lengths = found.to_vector<int64_t>();
+  return {bytes.slice(0, total()), lengths};
 }
 
-Tensor Planes::unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
-                        bool hold_units) const {
+Tensor Planes::unpacked(Packing packing, const Tensor& bytes, std::span<const int64_t> lengths,
+                        std::span<const Tensor> sums, bool hold_units) const {
   std::vector<int64_t> sizes;
   int64_t length = 0;
   for (const Tensor& sum : sums) {
@@ -266,10 +271,13 @@ Tensor Planes::unpacked(const Tensor& bytes, std::span<const int64_t> lengths, s
   if (hold_units) length += 4 * units_in(sizes, bucket);
   const int64_t count = std::ssize(lengths) / std::ssize(sums);
   const Tensor messages = Tensor::empty({count * length}, bytes.options());
-  std::vector<kernels::EntropyTensor> tensors;
+  std::vector<kernels::PackedTensor> tensors;
   for (int64_t i = 0; i < count; ++i)
     append_tensors(*this, sizes, hold_units, messages.slice(i * length, (i + 1) * length), tensors);
-  kernels::entropy_unpack(tensors, levels, bytes, lengths);
+  if (packing == Packing::trits)
+    kernels::trit_unpack(tensors, bytes);
+  else
+    kernels::entropy_unpack(tensors, levels, bytes, lengths);
   return messages.reshape({count, length});
 }
 

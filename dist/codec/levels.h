@@ -40,11 +40,12 @@ struct Planes {
   Tensor encode(const FusedGradients& message, const Tensor& units, bool shared, const Tensor& clips = {}) const;
   /// Encodes with a unit of norm / levels in each bucket. Throws InputError if a unit is not finite.
   Tensor encode(const FusedGradients& message, kernels::BucketNorm norm) const;
-  /// Packs such a message with Packing::entropy: for each gradient its units, if `holds_units`, then its codes.
-  CodedMessage packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const;
+  /// Packs such a message with Packing::trits or entropy: for each gradient its units, if `holds_units`, then its
+  /// codes.
+  CodedMessage packed(Packing packing, const FusedGradients& message, const Tensor& planes, bool holds_units) const;
   /// Turns several of these, one after the other in `bytes`, back into messages of bit planes: u8 [messages, bytes].
   /// `lengths`: the bytes of each gradient of each message. The gradients have the sizes of `sums`.
-  Tensor unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
+  Tensor unpacked(Packing packing, const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
                   bool hold_units) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;

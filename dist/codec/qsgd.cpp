@@ -90,11 +90,11 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
     planes().decode_add(messages, shared, sums);
   }
   CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override {
-    return planes().packed(message, encode(message, shared), !shared.defined());
+    return planes().packed(packing_, message, encode(message, shared), !shared.defined());
   }
   void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
                         std::span<const Tensor> sums) const override {
-    decode_add(planes().unpacked(bytes, lengths, sums, !shared.defined()), shared, sums);
+    decode_add(planes().unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
   }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }

@@ -47,7 +47,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
 
   const ScaledCodec* scaled() const override { return this; }
   MessageCodec* messages() override { return packing_ == Packing::fixed ? this : nullptr; }
-  PartsCodec* parts() override { return packing_ == Packing::entropy ? this : nullptr; }
+  PartsCodec* parts() override { return packing_ == Packing::fixed ? nullptr : this; }
   ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return 1; }
@@ -90,11 +90,11 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     planes().decode_add(messages, shared, sums);
   }
   CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override {
-    return planes().packed(message, encode(message, shared), !shared.defined());
+    return planes().packed(packing_, message, encode(message, shared), !shared.defined());
   }
   void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
                         std::span<const Tensor> sums) const override {
-    decode_add(planes().unpacked(bytes, lengths, sums, !shared.defined()), shared, sums);
+    decode_add(planes().unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
   }
 
   /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).

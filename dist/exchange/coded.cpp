@@ -66,7 +66,7 @@ void multiply_buckets(const Tensor& factors, int64_t bucket, const Tensor& x) {
   multiply(whole * width, n, n - whole * width);
 }
 
-/// The codec of varying size, if the gradients are not on the CPU.
+/// The codec of messages in parts, if the gradients are not on the CPU.
 PartsCodec* parts_of(GradientCodec& codec, const FusedGradients& message) {
   return message.front().gradient.device().type == DeviceType::cpu ? nullptr : codec.parts();
 }

@@ -10,18 +10,18 @@
 namespace tern::cpu {
 namespace {
 
-using kernels::EntropyTensor;
+using kernels::PackedTensor;
 
 /// Calls body(i) for each tensor of a message, on several threads.
 template <class Body>
-void for_each_tensor(std::span<const EntropyTensor> message, Body body) {
+void for_each_tensor(std::span<const PackedTensor> message, Body body) {
   parallel_for(0, std::ssize(message), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       if (message[static_cast<size_t>(i)].numel != 0) body(static_cast<size_t>(i));
   });
 }
 
-void entropy_pack(std::span<const EntropyTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
+void entropy_pack(std::span<const PackedTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
   kernels::check_entropy_pack(message, levels, bytes, lengths);
   std::vector<std::vector<uint8_t>> coded(message.size());
   for_each_tensor(message, [&](size_t i) {
@@ -36,7 +36,7 @@ void entropy_pack(std::span<const EntropyTensor> message, int64_t levels, Tensor
   }
 }
 
-void entropy_unpack(std::span<const EntropyTensor> message, int64_t levels, const Tensor& bytes,
+void entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
                     std::span<const int64_t> lengths) {
   kernels::check_entropy_unpack(message, levels, bytes, lengths);
   std::vector<std::span<const uint8_t>> parts;

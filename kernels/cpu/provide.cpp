@@ -24,6 +24,7 @@ void provide_cpu_kernels() {
   cpu::provide_short_float();
   cpu::provide_softmax_chunk();
   cpu::provide_topk_block();
+  cpu::provide_trits();
   cpu::provide_update();
 }
 

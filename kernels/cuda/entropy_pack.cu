@@ -402,7 +402,7 @@ class Scratch {
   std::vector<Tensor> held_;
 };
 
-void entropy_pack(std::span<const EntropyTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
+void entropy_pack(std::span<const PackedTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
   const char* const operation = "entropy_pack";
   check_entropy_pack(message, levels, bytes, lengths);
   const Device device = bytes.device();

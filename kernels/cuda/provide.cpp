@@ -25,6 +25,7 @@ void provide_cuda_kernels() {
   cuda::provide_short_float();
   cuda::provide_softmax_chunk();
   cuda::provide_topk_block();
+  cuda::provide_trits();
   cuda::provide_update();
 }
 

@@ -8,9 +8,9 @@
 namespace tern::reference {
 namespace {
 
-using kernels::EntropyTensor;
+using kernels::PackedTensor;
 
-void entropy_pack(std::span<const EntropyTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
+void entropy_pack(std::span<const PackedTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
   kernels::check_entropy_pack(message, levels, bytes, lengths);
   auto* const first = bytes.data<uint8_t>();
   uint8_t* next = first;
@@ -25,7 +25,7 @@ void entropy_pack(std::span<const EntropyTensor> message, int64_t levels, Tensor
   }
 }
 
-void entropy_unpack(std::span<const EntropyTensor> message, int64_t levels, const Tensor& bytes,
+void entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
                     std::span<const int64_t> lengths) {
   kernels::check_entropy_unpack(message, levels, bytes, lengths);
   std::span<const uint8_t> rest = bytes.span<uint8_t>();

@@ -24,6 +24,7 @@ void provide_reference_kernels() {
   reference::provide_short_float();
   reference::provide_softmax_chunk();
   reference::provide_topk_block();
+  reference::provide_trits();
   reference::provide_update();
 }
 

@@ -9,6 +9,7 @@
 #include "tern/kernels/hadamard.h"
 #include "tern/kernels/short_float.h"
 #include "tern/kernels/topk_block.h"
+#include "tern/kernels/trits.h"
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -261,13 +262,13 @@ struct EntropyMessage {
   }
 
   Tensor bytes;
-  std::vector<EntropyTensor> tensors;
+  std::vector<PackedTensor> tensors;
 };
 
 /// A message on the CPU with random levels and prefixes.
 EntropyMessage entropy_message(Run& run, const EntropyCase& c) {
   EntropyMessage message(c, run.integers({EntropyMessage::bytes_for(c)}, 256).to(Device{}).to(DType::u8));
-  for (const EntropyTensor& tensor : message.tensors) {
+  for (const PackedTensor& tensor : message.tensors) {
     std::vector<float> values = run.input({tensor.numel}).to(Device{}).to_vector<float>();
     for (size_t i = 0; i < values.size(); ++i) {
       const double x = values[i] / c.nonzero, most = c.has_rare ? 1 : static_cast<double>(c.levels);
@@ -301,6 +302,26 @@ void run_entropy_unpack(Run& run, const EntropyCase& c) {
   bytes = bytes.slice(0, std::accumulate(found.begin(), found.end(), int64_t{0}));
   const EntropyMessage unpacked(c, run.output_as(DType::u8, {EntropyMessage::bytes_for(c)}));
   run(entropy_unpack, unpacked.tensors, c.levels, bytes.to(run.device()), found);
+}
+
+/// Room for the prefixes and packed numbers.
+int64_t trit_room(const EntropyMessage& message) {
+  int64_t count = 0;
+  for (const auto& [numel, codes, prefix] : message.tensors) count += prefix.numel() + packed_trit_bytes(numel);
+  return count;
+}
+
+void run_trit_pack(Run& run, const EntropyCase& c) {
+  const EntropyMessage message(c, entropy_message(run, c).bytes.to(run.device()));
+  run(trit_pack, message.tensors, run.output_as(DType::u8, {trit_room(message)}));
+}
+
+void run_trit_unpack(Run& run, const EntropyCase& c) {
+  const EntropyMessage message = entropy_message(run, c);
+  Tensor bytes = Tensor::empty({trit_room(message)}, {.dtype = DType::u8});
+  trit_pack.on(Target::reference)(message.tensors, bytes);
+  const EntropyMessage unpacked(c, run.output_as(DType::u8, {EntropyMessage::bytes_for(c)}));
+  run(trit_unpack, unpacked.tensors, bytes.to(run.device()));
 }
 
 void run_add_residual(Run& run, int64_t n, double decay, bool is_difference) {
@@ -341,6 +362,9 @@ void add_codec_cases(ParityTable& table) {
   for (const EntropyCase& c : kEntropyCases) {
     table.push_back({&entropy_pack, c.name, [=](Run& run) { run_entropy_pack(run, c); }, exact});
     table.push_back({&entropy_unpack, c.name, [=](Run& run) { run_entropy_unpack(run, c); }, exact});
+    if (c.levels != 1) continue;
+    table.push_back({&trit_pack, c.name, [=](Run& run) { run_trit_pack(run, c); }, exact});
+    table.push_back({&trit_unpack, c.name, [=](Run& run) { run_trit_unpack(run, c); }, exact});
   }
   for (const int64_t n : {0, 1, 37, 70'001})
     for (const double decay : {1.0, 0.95})

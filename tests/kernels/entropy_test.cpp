@@ -28,7 +28,7 @@ Tensor planes(int64_t n, int64_t levels, double nonzero) {
 }
 
 std::vector<uint8_t> packed_on(Target target, const Tensor& codes, int64_t n, int64_t levels) {
-  const EntropyTensor tensor = {n, codes, Tensor::empty({0}, {.dtype = DType::u8})};
+  const PackedTensor tensor = {n, codes, Tensor::empty({0}, {.dtype = DType::u8})};
   Tensor bytes = Tensor::empty({most_entropy_bytes(n, levels)}, {.dtype = DType::u8});
   Tensor length = Tensor::empty({1}, {.dtype = DType::i64});
   entropy_pack.on(target)({&tensor, 1}, levels, bytes, length);
@@ -75,7 +75,7 @@ TEST(Entropy, RefusesCodesThatAreNotValid) {
   const auto refusal = [&](const auto& damage) {
     auto damaged = code;
     damage(damaged);
-    const EntropyTensor tensor = {kElements, planes(kElements, kLevels, 0), Tensor::empty({0}, {.dtype = DType::u8})};
+    const PackedTensor tensor = {kElements, planes(kElements, kLevels, 0), Tensor::empty({0}, {.dtype = DType::u8})};
     const int64_t length = std::ssize(damaged);
     return message_of<Error>([&] {
       entropy_unpack.on(Target::cpu)({&tensor, 1}, kLevels, Tensor::from({length}, damaged), {&length, 1});

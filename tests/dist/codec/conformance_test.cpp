@@ -247,8 +247,8 @@ TEST(MessageCodec, SubtractsWhatItDecodes) {
 // tensors have Elias codes, some are one stream of rANS, and some are blocks.
 TEST(PartsCodec, HasTheBytesAndTheSumOfEachTensor) {
   const Shape shapes[] = {{1000}, {0, 3}, {33}, {70'001}, {300, 1001}};
-  for (const char* spec : {"ternary:pack=entropy", "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
-                           "qsgd:code=entropy,bits=8,bucket=0,norm=max"}) {
+  for (const char* spec : {"ternary:pack=5trit,bucket=100", "ternary:pack=entropy", "ternary:pack=entropy,bucket=100",
+                           "qsgd:code=entropy", "qsgd:code=entropy,bits=8,bucket=0,norm=max"}) {
     const auto codec = make_codec(spec);
     FusedGradients message;
     std::vector<std::byte> expected;

@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                                          "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
                                          "error-feedback:fp16"));
 
-/// Codecs of varying size. With 8 bits, the last tensor is a block of streams.
+/// Codecs of messages in parts. With 8 bits, the last tensor is a block of streams.
 class CudaParts : public CudaMessages {};
 const std::vector<Shape> kPartShapes = {{500}, {20, 1, 5, 5}, {0, 3}, {33}, {10}, {4099}, {70'001}};
 
@@ -133,7 +133,8 @@ TEST_P(CudaParts, OfSeveralRanksAddUpToTheSumOfEach) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaParts,
-                         testing::Values("ternary:pack=entropy", "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
+                         testing::Values("ternary:pack=5trit", "ternary:pack=entropy",
+                                         "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
                                          "qsgd:code=entropy,bits=8,bucket=0,norm=max",
                                          "qsgd:code=entropy,levels=5,bucket=33"));
 
@@ -179,7 +180,8 @@ INSTANTIATE_TEST_SUITE_P(
         Pair{"reduce-scatter", "qsgd"}, Pair{"reduce-scatter", "ternary:share=on,bucket=96"},
         Pair{"reduce-scatter", "ternary"}, Pair{"reduce-scatter", "ternary:pack=5trit", false},
         Pair{"server", "none", false}, Pair{"server", "qsgd"}, Pair{"server", "ternary"},
-        Pair{"server", "ternary:bucket=100"}, Pair{"server", "ternary:pack=5trit", false},
+        Pair{"server", "ternary:bucket=100"}, Pair{"server", "ternary:pack=5trit"},
+        Pair{"server", "ternary:pack=5trit,share=off"}, Pair{"allgather", "ternary:pack=5trit,bucket=100"},
         Pair{"ternary-ring", "ternary"}, Pair{"ternary-ring", "ternary:bucket=100"}));
 
 }  // namespace
