@@ -239,6 +239,7 @@ const EntropyCase kEntropyCases[] = {
     {"rare symbols", {140'000}, 2000, 0.6, true},
     {"wide levels", {3000, 70'000}, 32767, 1},
     {"message", {500, 0, 33, 100'000, 1, 4100, 20}, 1, 0.3},
+    {"more tensors than a launch has", std::vector<int64_t>(130, 40), 1},
 };
 
 /// Bytes, and the tensors of a message in them, from an odd byte on: prefixes of several lengths, and bit planes.
