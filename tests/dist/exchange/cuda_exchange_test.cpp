@@ -132,6 +132,24 @@ TEST_P(CudaParts, OfSeveralRanksAddUpToTheSumOfEach) {
     EXPECT_EQ(found[i].to_vector<float>(), expected[i].to_vector<float>()) << to_string(kPartShapes[i]);
 }
 
+/// The device does not tell that a code is not valid, but it ends.
+TEST_P(CudaParts, EndIfTheyAreDamaged) {
+  const auto whole = codec();
+  const FusedGradients message = on_device(gradients_of(0, {{500}, {4099}}), kCuda);
+  const CodedMessage coded = whole->parts()->encode_parts(message, {});
+  const std::vector<uint8_t> bytes = coded.bytes.to_vector<uint8_t>();
+  const RandomStream stream({.seed = 9, .purpose = Purpose::test});
+  for (uint64_t i = 0; i < 8; ++i) {
+    auto damaged = bytes;
+    for (uint64_t at = i % 2 == 0 ? 0 : damaged.size() / 2; at < damaged.size(); at += 1 + stream.below(i + at, 40))
+      damaged[at] = static_cast<uint8_t>(stream.below(7 * i + at, 256));
+    std::vector<Tensor> sums;
+    for (const auto& [tag, gradient] : message) sums.push_back(Tensor::zeros_like(gradient));
+    whole->parts()->decode_add_parts(Tensor::from({std::ssize(damaged)}, damaged).to(kCuda), coded.lengths, {}, sums);
+    EXPECT_EQ(sums[1].to_vector<float>().size(), 4099u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaParts,
                          testing::Values("ternary:pack=5trit", "ternary:pack=entropy",
                                          "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
