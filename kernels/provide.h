@@ -12,6 +12,7 @@ void provide_ctc();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
+void provide_entropy();
 void provide_hadamard();
 void provide_layer_norm();
 void provide_layout();
@@ -24,6 +25,7 @@ void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
 void provide_topk_block();
+void provide_trits();
 void provide_update();
 }  // namespace tern::reference
 
@@ -36,6 +38,7 @@ void provide_ctc();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
+void provide_entropy();
 void provide_hadamard();
 void provide_layer_norm();
 void provide_layout();
@@ -48,6 +51,7 @@ void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
 void provide_topk_block();
+void provide_trits();
 void provide_update();
 }  // namespace tern::cpu
 
@@ -60,6 +64,8 @@ void provide_ctc();
 void provide_dropout();
 void provide_elementwise();
 void provide_embedding();
+void provide_entropy_pack();
+void provide_entropy_unpack();
 void provide_hadamard();
 void provide_layer_norm();
 void provide_layout();
@@ -72,6 +78,7 @@ void provide_reduction();
 void provide_short_float();
 void provide_softmax_chunk();
 void provide_topk_block();
+void provide_trits();
 void provide_update();
 }  // namespace tern::cuda
 

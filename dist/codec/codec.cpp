@@ -22,6 +22,8 @@ bool shares_scalers(const GradientCodec& codec) {
   return scaled != nullptr && scaled->sharing() == ScalerSharing::on;
 }
 
+bool codes_on_devices(GradientCodec& codec) { return codec.messages() != nullptr || codec.parts() != nullptr; }
+
 std::string to_string(CodecPromise promise) {
   switch (promise) {
     case CodecPromise::exact: return "exact";

@@ -60,6 +60,7 @@ FusedGradients differences(FusedGradients message, std::span<const Tensor> minus
 
 class FeedbackCodec;
 class MessageCodec;
+class PartsCodec;
 class ScaledCodec;
 
 /// Encodes a gradient as bytes and decodes it. A codec computes on one rank and does not communicate. Gradients are
@@ -89,6 +90,8 @@ class GradientCodec {
   /// The codec of whole messages, on any device; null if the codec has no such form. Then gradients are coded one by
   /// one on the CPU.
   virtual MessageCodec* messages() { return nullptr; }
+  /// The codec of messages in parts, on any device; null if the codec has no such form.
+  virtual PartsCodec* parts() { return nullptr; }
 
   /// Throws InputError that names the tensor if a gradient on a device, of a step before `steps`, could not be encoded:
   /// `MessageCodec::encode` does not wait for the device to find out. It tells of all messages that were encoded before
@@ -187,6 +190,29 @@ class MessageCodec {
   virtual std::vector<Tensor> means(const Tensor& messages, kernels::MeanOver over, const FusedGradients& like) const;
 };
 
+/// The coded tensors of one rank's message, one after the other.
+struct CodedMessage {
+  Tensor bytes;                  ///< u8
+  std::vector<int64_t> lengths;  ///< bytes of each tensor; one entry if the codec makes whole messages
+};
+
+/// A codec that codes all tensors of a message at once, on the gradients' device, one part for each. The sizes of the
+/// parts may vary. A part has the bytes that GradientCodec makes of its tensor, or ScaledCodec if ranks share scalers.
+/// On the CPU these are faster.
+class PartsCodec {
+ public:
+  virtual ~PartsCodec() = default;
+  /// As MessageCodec::scalers.
+  virtual Tensor scalers(const FusedGradients& message) = 0;
+  /// `shared` as in MessageCodec::encode. The bytes are on the gradients' device. Waits for the device if sizes
+  /// vary, because the caller needs the lengths.
+  virtual CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) = 0;
+  /// sums[i] += tensor i of each message in turn, as MessageCodec::decode_add. The messages follow each other in
+  /// `bytes`, u8 on the device of the sums. `lengths` holds the bytes of each tensor of each message.
+  virtual void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
+                                std::span<const Tensor> sums) const = 0;
+};
+
 /// A codec without scalers that is written as a MessageCodec. The message of one gradient is a whole message with
 /// nothing else.
 class WholeMessageCodec : public GradientCodec, public MessageCodec {
@@ -200,6 +226,9 @@ class WholeMessageCodec : public GradientCodec, public MessageCodec {
   /// Uninitialized bytes for this message: u8, on the gradients' device.
   Tensor empty_message(const FusedGradients& message) const;
 };
+
+/// Whether the codec can code gradients on a device other than the CPU.
+bool codes_on_devices(GradientCodec& codec);
 
 class CodecOptions;
 

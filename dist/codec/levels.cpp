@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -10,17 +11,16 @@
 #include "tern/dist/codec/rans.h"
 #include "tern/dist/comm/bytes.h"
 #include "tern/kernels/codec.h"
+#include "tern/kernels/entropy.h"
+#include "tern/kernels/trits.h"
 
 namespace tern {
 namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// With fewer elements than this, the rANS header takes a large part of the message, so Elias is tried, too.
-constexpr int64_t kShort = 1024;
-
 /// The packing of one `Packing::entropy` message: its first byte.
-enum class Chosen : uint8_t { planes, elias, rans };
+using Chosen = kernels::EntropyPacking;
 
 int64_t plane_bytes(int64_t n, int64_t levels) { return kernels::code_bytes(n, kernels::code_bits(levels)); }
 
@@ -59,7 +59,7 @@ Bytes rans_bytes(const Tensor& levels) {
 void append_shortest(const Tensor& codes, const Tensor& levels, Bytes& bytes) {
   Bytes best = rans_bytes(levels);
   Chosen chosen = Chosen::rans;
-  if (levels.numel() < kShort) {
+  if (levels.numel() < kernels::kEliasElements) {
     Bytes elias;
     append_elias(integers_of(levels), elias);
     if (elias.size() < best.size()) {
@@ -156,6 +156,24 @@ void check_units(const FusedGradients& message, const Measured& measured, Gradie
   if (!on_cpu) watch.note(message, units, std::numeric_limits<float>::max());
 }
 
+int64_t units_in(const std::vector<int64_t>& sizes, int64_t bucket) {
+  int64_t units = 0;
+  for (const int64_t size : sizes) units += kernels::bucket_count(size, bucket);
+  return units;
+}
+/// Appends the tensors of these sizes that a message of bit planes holds, u8 [bytes].
+void append_tensors(const Planes& planes, const std::vector<int64_t>& sizes, bool holds_units, const Tensor& message,
+                    std::vector<kernels::PackedTensor>& tensors) {
+  int64_t unit = 0, byte = holds_units ? 4 * units_in(sizes, planes.bucket) : 0;
+  for (const int64_t size : sizes) {
+    const int64_t next_unit = unit + (holds_units ? 4 * kernels::bucket_count(size, planes.bucket) : 0);
+    const int64_t next_byte = byte + plane_bytes(size, planes.levels);
+    tensors.push_back({size, message.slice(byte, next_byte), message.slice(unit, next_unit)});
+    unit = next_unit;
+    byte = next_byte;
+  }
+}
+
 }  // namespace
 
 bool is_fixed_size(Packing packing) { return packing == Packing::fixed || packing == Packing::trits; }
@@ -169,7 +187,7 @@ int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels) {
     case Packing::fixed: return plane_bytes(n, levels);
     case Packing::trits: return trit_bytes(n);
     case Packing::elias: return most_elias_bytes(n, levels);
-    case Packing::entropy: return 1 + plane_bytes(n, levels);
+    case Packing::entropy: return kernels::most_entropy_bytes(n, levels);
   }
   return 0;
 }
@@ -249,6 +267,49 @@ Tensor Planes::units(const FusedGradients& message, const kernels::UnitRule& rul
   kernels::gradient_units(measured, rule, bucket);
   check_units(message, measured, watch);
   return all;
+}
+
+CodedMessage Planes::packed(Packing packing, const FusedGradients& message, const Tensor& planes,
+                            bool holds_units) const {
+  std::vector<int64_t> sizes, lengths;  // the most, if they vary
+  for (const auto& [tag, gradient] : message) {
+    sizes.push_back(gradient.numel());
+    lengths.push_back(most_packed_bytes(packing, gradient.numel(), levels) +
+                      (holds_units ? 4 * kernels::bucket_count(gradient.numel(), bucket) : 0));
+  }
+  const auto total = [&] { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); };
+  std::vector<kernels::PackedTensor> tensors;
+  append_tensors(*this, sizes, holds_units, planes, tensors);
+  Tensor bytes = Tensor::empty({total()}, planes.options());
+  if (packing == Packing::trits) {
+    kernels::trit_pack(tensors, bytes);
+    return {bytes, lengths};
+  }
+  Tensor found = Tensor::empty({std::ssize(sizes)}, {.dtype = DType::i64, .device = planes.device()});
+  kernels::entropy_pack(tensors, levels, bytes, found);
+  lengths = found.to_vector<int64_t>();
+  return {bytes.slice(0, total()), lengths};
+}
+
+Tensor Planes::unpacked(Packing packing, const Tensor& bytes, std::span<const int64_t> lengths,
+                        std::span<const Tensor> sums, bool hold_units) const {
+  std::vector<int64_t> sizes;
+  int64_t length = 0;
+  for (const Tensor& sum : sums) {
+    sizes.push_back(sum.numel());
+    length += plane_bytes(sum.numel(), levels);
+  }
+  if (hold_units) length += 4 * units_in(sizes, bucket);
+  const int64_t count = std::ssize(lengths) / std::ssize(sums);
+  const Tensor messages = Tensor::empty({count * length}, bytes.options());
+  std::vector<kernels::PackedTensor> tensors;
+  for (int64_t i = 0; i < count; ++i)
+    append_tensors(*this, sizes, hold_units, messages.slice(i * length, (i + 1) * length), tensors);
+  if (packing == Packing::trits)
+    kernels::trit_unpack(tensors, bytes);
+  else
+    kernels::entropy_unpack(tensors, levels, bytes, lengths);
+  return messages.reshape({count, length});
 }
 
 void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "tern/core/random.h"
@@ -44,6 +45,13 @@ struct Planes {
   Tensor encode(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const;
   /// The units by a rule, of all gradients, on their device. They must be finite, too.
   Tensor units(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const;
+  /// Packs such a message with Packing::trits or entropy: for each gradient its units, if `holds_units`, then its
+  /// codes.
+  CodedMessage packed(Packing packing, const FusedGradients& message, const Tensor& planes, bool holds_units) const;
+  /// Turns several of these, one after the other in `bytes`, back into messages of bit planes: u8 [messages, bytes].
+  /// `lengths`: the bytes of each gradient of each message. The gradients have the sizes of `sums`.
+  Tensor unpacked(Packing packing, const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
+                  bool hold_units) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
 };

@@ -30,7 +30,7 @@ int64_t field_of(const Shape& shape) { return shape.rank() < 2 ? 1 : shape.numel
 
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4). Each bucket becomes whole numbers of the unit norm / levels,
 /// rounded at random. A message holds the units of the buckets, then the codes.
-class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec {
+class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec, public PartsCodec {
  public:
   explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kCodePackings[settings.code]) {}
 
@@ -65,6 +65,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   /// Codes of several tensors are cut, summed and fused by one bucket for all of them, so not if fields set it.
   const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
   MessageCodec* messages() override { return packing_ == Packing::fixed && !settings_.by_fields ? this : nullptr; }
+  PartsCodec* parts() override { return packing_ == Packing::entropy && !settings_.by_fields ? this : nullptr; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
     return Planes{width_of(gradient.shape()), settings_.levels}.units({{tag, gradient}}, rule(), watch_);
   }
@@ -85,6 +86,13 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
     planes().decode_add(messages, shared, sums);
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override {
+    return planes().packed(packing_, message, encode(message, shared), !shared.defined());
+  }
+  void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
+                        std::span<const Tensor> sums) const override {
+    decode_add(planes().unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
+  }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return settings_.levels; }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <queue>
 #include <utility>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
 #include "tern/dist/comm/bytes.h"
+#include "tern/kernels/entropy_arithmetic.h"
 
 namespace tern {
 namespace {
@@ -20,8 +20,6 @@ constexpr int kBits = 16;
 constexpr uint32_t kTotal = 1u << kBits;
 constexpr uint64_t kLowest = uint64_t{1} << 31;  // lower bound of a state between symbols
 constexpr int64_t kStreams = 32, kLeastBlockBits = 16;
-/// Bits of entropy that a block should have, so that its states cost at most 1 %.
-constexpr double kEntropyOfBlock = 100 * 64.0 * kStreams;
 
 std::vector<uint64_t> counts_of(std::span<const uint16_t> symbols) {
   std::vector<uint64_t> counts(size_t{1} + *std::ranges::max_element(symbols));
@@ -89,16 +87,9 @@ std::vector<uint32_t> read_frequencies(ByteReader& reader, uint32_t end) {
 
 /// log2 of the length of blocks: the shortest that have enough entropy, or one block; 0: all symbols are one stream.
 int block_bits(std::span<const uint64_t> counts, uint64_t all) {
-  if (all < uint64_t{1} << kLeastBlockBits) return 0;
-  double bits = 0;
-  for (const uint64_t count : counts)
-    if (count != 0)
-      bits -= static_cast<double>(count) * std::log2(static_cast<double>(count) / static_cast<double>(all));
-  if (bits < kEntropyOfBlock) return 0;
-  const double of_one = bits / static_cast<double>(all);
-  int found = kLeastBlockBits;
-  while (uint64_t{2} << found <= all && std::ldexp(of_one, found) < kEntropyOfBlock) ++found;
-  return found;
+  uint64_t entropy = 0;
+  for (const uint64_t count : counts) entropy += kernels::entropy_part(count, all);
+  return kernels::rans_block_bits(entropy, all);
 }
 
 /// How the encoder adds a symbol of frequency f that starts at s to a state x: x ← (x / f)·kTotal + x % f + s, with a

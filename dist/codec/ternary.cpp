@@ -29,7 +29,7 @@ struct TernarySettings {
 
 /// TernGrad (Wen et al., 2017, eq. 1-4 and 21): sends -1, 0 or 1 times a scaler S. A code is ±1 with probability |g|/S.
 /// A message holds the scalers, then the codes.
-class Ternary final : public GradientCodec, public ScaledCodec, public MessageCodec {
+class Ternary final : public GradientCodec, public ScaledCodec, public MessageCodec, public PartsCodec {
  public:
   explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kTernaryPackings[settings.pack]) {}
 
@@ -47,6 +47,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
 
   const ScaledCodec* scaled() const override { return this; }
   MessageCodec* messages() override { return packing_ == Packing::fixed ? this : nullptr; }
+  PartsCodec* parts() override { return packing_ == Packing::fixed ? nullptr : this; }
   ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return 1; }
@@ -78,6 +79,13 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     planes().decode_add(messages, shared, sums);
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override {
+    return planes().packed(packing_, message, encode(message, shared), !shared.defined());
+  }
+  void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
+                        std::span<const Tensor> sums) const override {
+    decode_add(planes().unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
+  }
 
   /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
   double omega(const GradientTag& tag, const Tensor& gradient) const override {

@@ -22,7 +22,7 @@ class AllGather : public CodedExchange {
     const Encoded mine = encode_difference(message, minus);
     return gather(std::move(message), mine);
   }
-  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
+  bool runs_on_devices() const override { return codes_on_devices(codec_); }
   virtual kernels::MeanOver over() const { return kernels::MeanOver::messages; }
   /// The means of the messages of all ranks, whose bytes `all` holds, if the codec has no way of its own to them.
   virtual std::vector<Tensor> means_of(const FusedGradients& message, const Encoded& mine, const Tensor& all) const {

@@ -23,17 +23,28 @@ FlatTensors flat(const FusedGradients& message, Tensor (*make)(const Shape&, con
   return flat;
 }
 
+/// The codec of messages in parts, if the gradients are not on the CPU.
+PartsCodec* parts_of(GradientCodec& codec, const FusedGradients& message) {
+  return message.front().gradient.device().type == DeviceType::cpu ? nullptr : codec.parts();
+}
+
+/// This rank's own scalers: of all tensors at once, or one by one.
 FlatTensors own_scalers(GradientCodec& codec, const FusedGradients& message) {
   const int64_t bucket = codec.scaled()->bucket();
-  int64_t count = 0;
-  for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
-  FlatTensors scalers = {codec.messages() != nullptr ? codec.messages()->scalers(message) : Tensor::empty({count}), {}};
-  count = 0;
+  FlatTensors scalers;
+  if (codec.messages() != nullptr) scalers.whole = codec.messages()->scalers(message);
+  if (PartsCodec* const parts = parts_of(codec, message)) scalers.whole = parts->scalers(message);
+  const bool one_by_one = !scalers.whole.defined();
+  if (one_by_one) {
+    int64_t count = 0;
+    for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
+    scalers.whole = Tensor::empty({count});
+  }
+  int64_t begin = 0;
   for (const auto& [tag, gradient] : message) {
-    const int64_t end = count + kernels::bucket_count(gradient.numel(), bucket);
-    scalers.parts.push_back(scalers.whole.slice(count, end));
-    if (codec.messages() == nullptr) scalers.parts.back().copy_from(codec.scaled()->scalers(tag, gradient));
-    count = end;
+    const int64_t end = begin + kernels::bucket_count(gradient.numel(), bucket);
+    scalers.parts.push_back(scalers.whole.slice(std::exchange(begin, end), end));
+    if (one_by_one) scalers.parts.back().copy_from(codec.scaled()->scalers(tag, gradient));
   }
   return scalers;
 }
@@ -65,6 +76,12 @@ void multiply_buckets(const Tensor& factors, int64_t bucket, const Tensor& x) {
   };
   multiply(0, whole * width, width);
   multiply(whole * width, n, n - whole * width);
+}
+
+/// sums += the messages in `bytes`, whose tensors have these lengths.
+void decode_parts(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers, const Tensor& bytes,
+                  std::span<const int64_t> lengths, FlatTensors& sums) {
+  decoded(codec, message, [&] { codec.parts()->decode_add_parts(bytes, lengths, scalers.whole, sums.parts); });
 }
 
 /// sums += the rows of `messages`.
@@ -129,6 +146,7 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
     const Tensor bytes = codec.messages()->encode(message, scalers.whole);
     return {bytes, {bytes.numel()}};
   }
+  if (PartsCodec* const parts = parts_of(codec, message)) return parts->encode_parts(message, scalers.whole);
   std::vector<std::byte> bytes;
   CodedMessage coded;
   for (size_t i = 0; i < message.size(); ++i) {
@@ -148,6 +166,8 @@ void decode_add_all(GradientCodec& codec, const FusedGradients& message, const F
                     const CodedMessage& coded, FlatTensors& sums) {
   if (codec.messages() != nullptr)
     return decode_messages(codec, message, scalers, coded.bytes.reshape({1, coded.bytes.numel()}), sums);
+  if (parts_of(codec, message) != nullptr)
+    return decode_parts(codec, message, scalers, coded.bytes, coded.lengths, sums);
   ByteReader reader = reader_of(coded.bytes);
   for (size_t i = 0; i < message.size(); ++i) {
     const auto bytes = reader.take(static_cast<size_t>(coded.lengths[i]));
@@ -178,6 +198,11 @@ void CodedExchange::decode_add_everyones(const FusedGradients& message, const En
   if (codec_.messages() != nullptr)
     return decode_messages(codec_, message, encoded.scalers,
                            all.reshape({communicator_.size(), encoded.counts.front()}), sums);
+  if (parts_of(codec_, message) != nullptr) {
+    std::vector<int64_t> lengths;
+    for (const auto& of_rank : encoded.lengths) lengths.insert(lengths.end(), of_rank.begin(), of_rank.end());
+    return decode_parts(codec_, message, encoded.scalers, all, lengths, sums);
+  }
   for (const CodedMessage& coded : encoded.split(all)) decode_add_all(codec_, message, encoded.scalers, coded, sums);
 }
 

@@ -36,15 +36,10 @@ ByteReader reader_of(const Tensor& bytes);
 /// Purpose::requantize, so they differ from those of the rank's own gradient `tag`.
 void append_coded_mean(GradientCodec& codec, GradientTag tag, int ranks, Tensor& sum, std::vector<std::byte>& bytes);
 
-/// The coded tensors of one rank's message, one after the other.
-struct CodedMessage {
-  Tensor bytes;                  ///< u8
-  std::vector<int64_t> lengths;  ///< bytes of each tensor; one entry if the codec makes whole messages
-};
-
 /// Encodes all tensors of a message. `scalers` are the scalers that all ranks share, f32 [buckets] per tensor; then the
 /// message holds only codes. If `scalers` is empty, the message holds its own scalers. If the codec has `messages()`,
-/// it makes one whole message. Otherwise each tensor is a message of `codec`, on the CPU.
+/// it makes one whole message. If it has `parts()` and the gradients are not on the CPU, it codes there. Otherwise each
+/// tensor is a message of `codec`, on the CPU.
 CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers);
 /// sums += the tensors that `coded` holds. `scalers` as in `encode_all`.
 void decode_add_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,

@@ -23,7 +23,7 @@ class Server final : public CodedExchange {
       return sums_integers(codec_) ? send_integers(mine.scalers.parts, std::move(sums)) : send_floats(std::move(sums));
     };
   }
-  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
+  bool runs_on_devices() const override { return codes_on_devices(codec_); }
 
  private:
   bool is_server() const { return communicator_.rank() == 0; }

@@ -26,7 +26,7 @@ class TernaryRing final : public HopRing {
   std::vector<Tensor> means_of(Summands sums) override {
     return means_of_integers(*codec_.scaled(), sums.scalers, std::move(sums.own), communicator_.size());
   }
-  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
+  bool runs_on_devices() const override { return codes_on_devices(codec_); }
 };
 
 ExchangePlan plan_ternary_ring(const GradientCodec& codec, std::span<const CodedTensor> message, int ranks,

@@ -11,6 +11,7 @@ void provide_cpu_kernels() {
   cpu::provide_dropout();
   cpu::provide_elementwise();
   cpu::provide_embedding();
+  cpu::provide_entropy();
   cpu::provide_hadamard();
   cpu::provide_layer_norm();
   cpu::provide_layout();
@@ -23,6 +24,7 @@ void provide_cpu_kernels() {
   cpu::provide_short_float();
   cpu::provide_softmax_chunk();
   cpu::provide_topk_block();
+  cpu::provide_trits();
   cpu::provide_update();
 }
 

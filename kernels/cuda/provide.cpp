@@ -11,6 +11,8 @@ void provide_cuda_kernels() {
   cuda::provide_dropout();
   cuda::provide_elementwise();
   cuda::provide_embedding();
+  cuda::provide_entropy_pack();
+  cuda::provide_entropy_unpack();
   cuda::provide_hadamard();
   cuda::provide_layer_norm();
   cuda::provide_layout();
@@ -23,6 +25,7 @@ void provide_cuda_kernels() {
   cuda::provide_short_float();
   cuda::provide_softmax_chunk();
   cuda::provide_topk_block();
+  cuda::provide_trits();
   cuda::provide_update();
 }
 

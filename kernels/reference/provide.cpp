@@ -11,6 +11,7 @@ void provide_reference_kernels() {
   reference::provide_dropout();
   reference::provide_elementwise();
   reference::provide_embedding();
+  reference::provide_entropy();
   reference::provide_hadamard();
   reference::provide_layer_norm();
   reference::provide_layout();
@@ -23,6 +24,7 @@ void provide_reference_kernels() {
   reference::provide_short_float();
   reference::provide_softmax_chunk();
   reference::provide_topk_block();
+  reference::provide_trits();
   reference::provide_update();
 }
 

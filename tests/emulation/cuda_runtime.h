@@ -112,6 +112,8 @@ inline void __threadfence() {}
 inline unsigned atomicInc(unsigned* number, unsigned most) {
   return std::exchange(*number, *number >= most ? 0 : *number + 1);
 }
+inline unsigned atomicAdd(unsigned* number, unsigned more) { return std::exchange(*number, *number + more); }
+inline unsigned atomicOr(unsigned* number, unsigned bits) { return std::exchange(*number, *number | bits); }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 /// Each call is far later than the one before.

@@ -142,11 +142,31 @@ void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows
   }
 }
 
+/// Rows of codecs of varying size. Their symbols follow the codes of the fixed size.
+void add_parts_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) {
+  const FusedGradients message = {{{"g", {.seed = 1, .purpose = Purpose::codec}}, g}};
+  const auto size = static_cast<double>(g.bytes());
+  for (const auto& [encode, decode, spec, reads] :
+       {std::tuple{"ternary encode, entropy", "decode of 8, ternary, entropy", "ternary:pack=entropy", 2},
+        {"qsgd encode, 4 bits, 512, entropy", "decode of 8, 4 bits, entropy", "qsgd:bits=4,bucket=512,code=entropy",
+         1}}) {
+    const std::shared_ptr<GradientCodec> codec = make_codec(spec);
+    const CodedMessage one = codec->parts()->encode_parts(message, {});
+    const auto bytes = static_cast<double>(one.bytes.bytes());
+    rows.push_back({encode, reads * size + bytes, [=] { codec->parts()->encode_parts(message, {}); }});
+    const Tensor all = messages_of(one.bytes).reshape({kMessages * one.bytes.numel()});
+    const std::vector<int64_t> lengths(kMessages, one.bytes.numel());
+    rows.push_back({decode, 2 * size + kMessages * bytes,
+                    [=] { codec->parts()->decode_add_parts(all, lengths, {}, std::vector<Tensor>{sum}); }});
+  }
+}
+
 std::vector<Row> codec_rows() {
   const Tensor g = noise({kNumel}), sum = Tensor::zeros({kNumel}, {.device = kCuda});
   std::vector<Row> rows = {{"copy", 2 * static_cast<double>(g.bytes()), [=, o = sum]() mutable { o.copy_from(g); }}};
   add_encoder_rows(g, rows);
   add_message_rows(g, sum, rows);
+  add_parts_rows(g, sum, rows);
   add_short_float_rows(g, sum, rows);
   return rows;
 }

@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "tern/kernels/codec.h"
+#include "tern/kernels/entropy.h"
 #include "tern/kernels/hadamard.h"
 #include "tern/kernels/short_float.h"
 #include "tern/kernels/topk_block.h"
+#include "tern/kernels/trits.h"
 #include "tests/kernels/parity_cases.h"
 
 namespace tern::test {
@@ -225,6 +229,114 @@ void run_topk_block_mean(Run& run, const TopKBlockCase& c, MeanOver over) {
   run(topk_block_mean, topk_block_messages(run, c), kTopKCodesAt, c.options, over, run.output_as(DType::f32, c.shape));
 }
 
+struct EntropyCase {
+  const char* name;
+  std::vector<int64_t> sizes;  // of the tensors of a message
+  int64_t levels;
+  double nonzero = 0.5;   // share of elements that are not zero; their levels are uniform
+  bool has_rare = false;  // every 47th element has a level of its own
+};
+const EntropyCase kEntropyCases[] = {
+    {"nothing", {0}, 1},
+    {"one element", {1}, 1},
+    {"sparse Elias code", {1023}, 7, 0.01},
+    {"dense Elias code", {200}, 1, 0.4},
+    {"all zero", {1000, 70'000}, 1, 0},
+    {"planes", {300, 31}, 7, 1},
+    {"rANS of a short tensor", {1023, 1024, 5000}, 1},
+    {"longest tensor of one stream", {65'535}, 3},
+    {"one stream, because the entropy is low", {70'001}, 1, 0.01},
+    {"blocks and a rest", {2 * 65'536 + 4321}, 7, 0.95},
+    {"longer blocks", {300'007}, 1, 0.6},
+    {"rare symbols", {140'000}, 2000, 0.6, true},
+    {"wide levels", {3000, 70'000}, 32767, 1},
+    {"message", {500, 0, 33, 100'000, 1, 4100, 20}, 1, 0.3},
+    {"more tensors than a launch has", std::vector<int64_t>(130, 40), 1},
+};
+
+/// Bytes, and the tensors of a message in them, from an odd byte on: prefixes of several lengths, and bit planes.
+struct EntropyMessage {
+  EntropyMessage(const EntropyCase& c, Tensor made) : bytes(std::move(made)) {
+    int64_t at = 1;
+    const auto take = [&](int64_t count) {
+      at += count;
+      return bytes.slice(at - count, at);
+    };
+    for (const int64_t n : c.sizes) {
+      const Tensor prefix = take(n == 0 ? 0 : std::ssize(tensors) % 3 * 7);
+      tensors.push_back({n, take(code_bytes(n, code_bits(c.levels))), prefix});
+    }
+  }
+  static int64_t bytes_for(const EntropyCase& c) {
+    int64_t count = 1;
+    for (size_t i = 0; i < c.sizes.size(); ++i)
+      count += code_bytes(c.sizes[i], code_bits(c.levels)) + (c.sizes[i] == 0 ? 0 : static_cast<int64_t>(i % 3) * 7);
+    return count;
+  }
+
+  Tensor bytes;
+  std::vector<PackedTensor> tensors;
+};
+
+/// A message on the CPU with random levels and prefixes.
+EntropyMessage entropy_message(Run& run, const EntropyCase& c) {
+  EntropyMessage message(c, run.integers({EntropyMessage::bytes_for(c)}, 256).to(Device{}).to(DType::u8));
+  for (const PackedTensor& tensor : message.tensors) {
+    std::vector<float> values = run.input({tensor.numel}).to(Device{}).to_vector<float>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double x = values[i] / c.nonzero, most = c.has_rare ? 1 : static_cast<double>(c.levels);
+      values[i] = std::abs(x) < 1 ? static_cast<float>(std::round(std::copysign(0.5 + std::abs(x) * most, x))) : 0;
+      if (c.has_rare && i % 47 == 0) values[i] = static_cast<float>(static_cast<int64_t>(i / 47 % 3900) - 1950);
+    }
+    for (float& value : values) value = std::clamp(value, -static_cast<float>(c.levels), static_cast<float>(c.levels));
+    const CodedGradient coded = {Tensor::from({tensor.numel}, values), Tensor::full({bucket_count(tensor.numel, 0)}, 1),
+                                 tensor.codes, kKey};
+    quantize.on(Target::reference)({&coded, 1}, 0, c.levels);
+  }
+  return message;
+}
+
+/// Room for the packed message, of which the last bytes are not needed.
+Tensor packed_room(const EntropyCase& c) {
+  return Tensor::full({EntropyMessage::bytes_for(c) + std::ssize(c.sizes)}, 0, {.dtype = DType::u8});
+}
+
+void run_entropy_pack(Run& run, const EntropyCase& c) {
+  const EntropyMessage message(c, entropy_message(run, c).bytes.to(run.device()));
+  Tensor& bytes = run.changed(packed_room(c).to(run.device()));
+  run(entropy_pack, message.tensors, c.levels, bytes, run.output_as(DType::i64, {std::ssize(c.sizes)}));
+}
+
+void run_entropy_unpack(Run& run, const EntropyCase& c) {
+  const EntropyMessage message = entropy_message(run, c);
+  Tensor bytes = packed_room(c), lengths = Tensor::empty({std::ssize(c.sizes)}, {.dtype = DType::i64});
+  entropy_pack.on(Target::reference)(message.tensors, c.levels, bytes, lengths);
+  const auto found = lengths.to_vector<int64_t>();
+  bytes = bytes.slice(0, std::accumulate(found.begin(), found.end(), int64_t{0}));
+  const EntropyMessage unpacked(c, run.output_as(DType::u8, {EntropyMessage::bytes_for(c)}));
+  run(entropy_unpack, unpacked.tensors, c.levels, bytes.to(run.device()), found);
+}
+
+/// Room for the prefixes and packed numbers.
+int64_t trit_room(const EntropyMessage& message) {
+  int64_t count = 0;
+  for (const auto& [numel, codes, prefix] : message.tensors) count += prefix.numel() + packed_trit_bytes(numel);
+  return count;
+}
+
+void run_trit_pack(Run& run, const EntropyCase& c) {
+  const EntropyMessage message(c, entropy_message(run, c).bytes.to(run.device()));
+  run(trit_pack, message.tensors, run.output_as(DType::u8, {trit_room(message)}));
+}
+
+void run_trit_unpack(Run& run, const EntropyCase& c) {
+  const EntropyMessage message = entropy_message(run, c);
+  Tensor bytes = Tensor::empty({trit_room(message)}, {.dtype = DType::u8});
+  trit_pack.on(Target::reference)(message.tensors, bytes);
+  const EntropyMessage unpacked(c, run.output_as(DType::u8, {EntropyMessage::bytes_for(c)}));
+  run(trit_unpack, unpacked.tensors, bytes.to(run.device()));
+}
+
 void run_add_residual(Run& run, int64_t n, double decay, bool is_difference) {
   const Tensor given = gradient(run, n), minus = is_difference ? gradient(run, n) : Tensor();
   run(add_residual, given, minus, gradient(run, n), decay, run.output_as(DType::f32, {n}));
@@ -263,6 +375,13 @@ void add_codec_cases(ParityTable& table) {
           {&topk_block_decode_add, c.name, [=](Run& run) { run_topk_block_decode(run, c, factor); }, exact});
     for (const MeanOver over : {MeanOver::messages, MeanOver::senders})
       table.push_back({&topk_block_mean, c.name, [=](Run& run) { run_topk_block_mean(run, c, over); }, exact});
+  }
+  for (const EntropyCase& c : kEntropyCases) {
+    table.push_back({&entropy_pack, c.name, [=](Run& run) { run_entropy_pack(run, c); }, exact});
+    table.push_back({&entropy_unpack, c.name, [=](Run& run) { run_entropy_unpack(run, c); }, exact});
+    if (c.levels != 1) continue;
+    table.push_back({&trit_pack, c.name, [=](Run& run) { run_trit_pack(run, c); }, exact});
+    table.push_back({&trit_unpack, c.name, [=](Run& run) { run_trit_unpack(run, c); }, exact});
   }
   for (const int64_t n : {0, 1, 37, 70'001})
     for (const double decay : {1.0, 0.95})

@@ -243,6 +243,34 @@ TEST(MessageCodec, SubtractsWhatItDecodes) {
   EXPECT_GE(codecs, 10);
 }
 
+// Two implementations: `encode` makes one tensor's symbols and uses append_rans; parts are packed by a kernel. Some
+// tensors have Elias codes, some are one stream of rANS, and some are blocks.
+TEST(PartsCodec, HasTheBytesAndTheSumOfEachTensor) {
+  const Shape shapes[] = {{1000}, {0, 3}, {33}, {70'001}, {300, 1001}};
+  for (const char* spec : {"ternary:pack=5trit,bucket=100", "ternary:pack=entropy", "ternary:pack=entropy,bucket=100",
+                           "qsgd:code=entropy", "qsgd:code=entropy,bits=8,bucket=0,norm=max"}) {
+    const auto codec = make_codec(spec);
+    FusedGradients message;
+    std::vector<std::byte> expected;
+    std::vector<int64_t> lengths;
+    std::vector<Tensor> sums, expected_sums;
+    for (uint32_t i = 0; i < std::size(shapes); ++i) {
+      message.push_back({{std::to_string(i), tag().key}, gaussian(shapes[i], i)});
+      const auto more = encoded(*codec, message[i].gradient, message[i].tag);
+      expected.insert(expected.end(), more.begin(), more.end());
+      lengths.push_back(std::ssize(more));
+      for (auto* const to : {&sums, &expected_sums}) to->push_back(Tensor::full(shapes[i], 0.5));
+      codec->decode_add(message[i].tag, more, expected_sums[i]);
+    }
+    const CodedMessage found = codec->parts()->encode_parts(message, {});
+    EXPECT_EQ(found.lengths, lengths) << spec;
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(found.bytes.span<uint8_t>()), expected)) << spec;
+    codec->parts()->decode_add_parts(found.bytes, lengths, {}, sums);
+    for (uint32_t i = 0; i < std::size(shapes); ++i)
+      EXPECT_EQ(sums[i].to_vector<float>(), expected_sums[i].to_vector<float>()) << spec << ", tensor " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CodecConformance, testing::ValuesIn(specs()), [](const auto& parameter) {
   std::string name = parameter.param;
   std::ranges::replace_if(

@@ -87,7 +87,8 @@ TEST_F(NcclCudaOne, AnErrorOfOurOwnAbortsIt) {
 /// The means of a tensor of 1000 elements, one for each codec.
 std::vector<std::vector<float>> means(Communicator& c, Device device) {
   std::vector<std::vector<float>> all;
-  for (const char* codec : {"none", "ternary", "qsgd:bits=4,bucket=64,code=fixed"}) {
+  for (const char* codec : {"none", "ternary", "qsgd:bits=4,bucket=64,code=fixed", "ternary:pack=5trit",
+                            "ternary:pack=entropy", "qsgd:bits=4,bucket=64,code=entropy"}) {
     Averaging averaging(c, {{"w", 1000}}, {.codec = codec});
     averaging.begin(7);
     std::vector<float> gradient;

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "tern/core/error.h"
+#include "tern/dist/exchange/coded.h"
 #include "tests/dist/exchange/exchange_support.h"
 #include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
@@ -90,6 +93,81 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                                          "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
                                          "error-feedback:fp16"));
 
+/// Codecs of messages in parts. With 8 bits, the last tensor is a block of streams.
+class CudaParts : public CudaMessages {};
+const std::vector<Shape> kPartShapes = {{500}, {20, 1, 5, 5}, {0, 3}, {33}, {10}, {4099}, {70'001}};
+
+TEST_P(CudaParts, AreTheCpusByteForByte) {
+  const auto whole = codec(), each = codec();
+  PartsCodec& parts = *whole->parts();
+  const FusedGradients here = gradients_of(0, kPartShapes), there = on_device(here, kCuda);
+  for (const bool is_shared : {false, true}) {
+    std::vector<float> scalers;
+    std::vector<std::byte> expected;
+    std::vector<int64_t> lengths;
+    for (const auto& [tag, gradient] : here) {
+      const size_t begin = expected.size();
+      const Tensor own = each->scaled()->scalers(tag, gradient);
+      std::ranges::copy(own.span<float>(), std::back_inserter(scalers));
+      if (!is_shared)
+        each->encode(tag, gradient, expected);
+      else if (gradient.numel() != 0)
+        each->scaled()->append_codes(tag, gradient, own, expected);
+      lengths.push_back(static_cast<int64_t>(expected.size() - begin));
+    }
+    const Tensor shared = is_shared ? Tensor::from({std::ssize(scalers)}, scalers) : Tensor();
+    const CodedMessage found = parts.encode_parts(there, shared);
+    EXPECT_EQ(found.bytes.device(), kCuda);
+    EXPECT_EQ(found.lengths, lengths);
+    EXPECT_EQ(found.bytes.to_vector<uint8_t>(), tensor_of(expected).to_vector<uint8_t>());
+  }
+}
+
+TEST_P(CudaParts, OfSeveralRanksAddUpToTheSumOfEach) {
+  const auto each = codec(), whole = codec();
+  std::vector<std::byte> bytes;
+  std::vector<int64_t> lengths;
+  std::vector<Tensor> expected, found;
+  for (const Shape& shape : kPartShapes) {
+    expected.push_back(Tensor::full(shape, 0.25));
+    found.push_back(expected.back().to(kCuda));
+  }
+  for (int rank = 0; rank < 2; ++rank)
+    for (size_t i = 0; const auto& [tag, gradient] : gradients_of(rank, kPartShapes)) {
+      const std::vector<std::byte> more = encoded(*each, gradient, tag);
+      bytes.insert(bytes.end(), more.begin(), more.end());
+      lengths.push_back(std::ssize(more));
+      each->decode_add(tag, more, expected[i++]);
+    }
+  whole->parts()->decode_add_parts(tensor_of(bytes).to(kCuda), lengths, {}, found);
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_EQ(found[i].to_vector<float>(), expected[i].to_vector<float>()) << to_string(kPartShapes[i]);
+}
+
+/// The device does not tell that a code is not valid, but it ends.
+TEST_P(CudaParts, EndIfTheyAreDamaged) {
+  const auto whole = codec();
+  const FusedGradients message = on_device(gradients_of(0, {{500}, {4099}}), kCuda);
+  const CodedMessage coded = whole->parts()->encode_parts(message, {});
+  const std::vector<uint8_t> bytes = coded.bytes.to_vector<uint8_t>();
+  const RandomStream stream({.seed = 9, .purpose = Purpose::test});
+  for (uint64_t i = 0; i < 8; ++i) {
+    auto damaged = bytes;
+    for (uint64_t at = i % 2 == 0 ? 0 : damaged.size() / 2; at < damaged.size(); at += 1 + stream.below(i + at, 40))
+      damaged[at] = static_cast<uint8_t>(stream.below(7 * i + at, 256));
+    std::vector<Tensor> sums;
+    for (const auto& [tag, gradient] : message) sums.push_back(Tensor::zeros_like(gradient));
+    whole->parts()->decode_add_parts(Tensor::from({std::ssize(damaged)}, damaged).to(kCuda), coded.lengths, {}, sums);
+    EXPECT_EQ(sums[1].to_vector<float>().size(), 4099u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, CudaParts,
+                         testing::Values("ternary:pack=5trit", "ternary:pack=entropy",
+                                         "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
+                                         "qsgd:code=entropy,bits=8,bucket=0,norm=max",
+                                         "qsgd:code=entropy,levels=5,bucket=33"));
+
 struct Pair {
   const char* exchange;
   const char* codec;
@@ -119,18 +197,22 @@ TEST_P(CudaExchanges, GiveTheCpusMeansAndMoveTheCpusBytes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, CudaExchanges,
-    testing::Values(Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"}, Pair{"allgather", "fp16"},
-                    Pair{"allgather", "none", false}, Pair{"allgather", "ternary"},
-                    Pair{"allgather", "ternary:share=on"}, Pair{"allgather", "qsgd"},
-                    Pair{"allgather", "qsgd:code=elias", false}, Pair{"allgather", "hadamard"},
-                    Pair{"allgather", "topk-block:decay=0.95"}, Pair{"allgather-sent", "topk-block:decay=0.95"},
-                    Pair{"allgather-sent", "error-feedback:topk", false},
-                    Pair{"allgather", "error-feedback:topk", false}, Pair{"reduce-scatter", "qsgd"},
-                    Pair{"reduce-scatter", "ternary:share=on,bucket=96"}, Pair{"reduce-scatter", "ternary"},
-                    Pair{"reduce-scatter", "ternary:pack=5trit", false}, Pair{"server", "none", false},
-                    Pair{"server", "qsgd"}, Pair{"server", "ternary"}, Pair{"server", "ternary:bucket=100"},
-                    Pair{"server", "ternary:pack=5trit", false}, Pair{"ternary-ring", "ternary"},
-                    Pair{"ternary-ring", "ternary:bucket=100"}));
+    testing::Values(
+        Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"}, Pair{"allgather", "fp16"},
+        Pair{"allgather", "none", false}, Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
+        Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias", false}, Pair{"allgather", "qsgd:code=entropy"},
+        Pair{"allgather", "qsgd:code=entropy,align=field", false}, Pair{"allgather", "ternary:pack=entropy"},
+        Pair{"allgather", "ternary:pack=entropy,share=on"}, Pair{"server", "qsgd:code=entropy"},
+        Pair{"server", "ternary:pack=entropy"}, Pair{"server", "ternary:pack=entropy,share=off"},
+        Pair{"ternary-ring", "ternary:pack=entropy"}, Pair{"allgather", "hadamard"},
+        Pair{"allgather", "topk-block:decay=0.95"}, Pair{"allgather-sent", "topk-block:decay=0.95"},
+        Pair{"allgather-sent", "error-feedback:topk", false}, Pair{"allgather", "error-feedback:topk", false},
+        Pair{"reduce-scatter", "qsgd"}, Pair{"reduce-scatter", "ternary:share=on,bucket=96"},
+        Pair{"reduce-scatter", "ternary"}, Pair{"reduce-scatter", "ternary:pack=5trit", false},
+        Pair{"server", "none", false}, Pair{"server", "qsgd"}, Pair{"server", "ternary"},
+        Pair{"server", "ternary:bucket=100"}, Pair{"server", "ternary:pack=5trit"},
+        Pair{"server", "ternary:pack=5trit,share=off"}, Pair{"allgather", "ternary:pack=5trit,bucket=100"},
+        Pair{"ternary-ring", "ternary"}, Pair{"ternary-ring", "ternary:bucket=100"}));
 
 }  // namespace
 }  // namespace tern::test

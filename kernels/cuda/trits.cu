@@ -1,0 +1,75 @@
+#include "tern/kernels/trits.h"
+
+#include <vector>
+
+#include "tern/kernels/cuda/entropy.h"
+#include "tern/kernels/provide.h"
+
+namespace tern::cuda {
+namespace {
+
+using namespace tern::kernels;
+
+/// A tensor's bit planes, and its packed numbers with their prefix.
+struct Trits {
+  uint8_t *codes, *prefix, *bytes;
+  int64_t numel, prefix_bytes;
+};
+using Table = ItemTable<Trits>;
+
+constexpr int64_t kGroupsPerBlock = 512;
+constexpr int64_t trit_blocks(int64_t numel) {
+  return (numel + kGroupsPerBlock * kWarp - 1) / (kGroupsPerBlock * kWarp);
+}
+
+/// Each thread makes some bytes.
+__global__ void __launch_bounds__(kThreads) pack_kernel(const __grid_constant__ Table table) {
+  const auto place = table.place();
+  const Trits& of = place.entry;
+  const int64_t blocks = trit_blocks(of.numel);
+  copy_share(of.bytes, of.prefix, of.prefix_bytes, place.block, blocks);
+  for (int64_t at = place.block * kThreads + threadIdx.x; at < packed_trit_bytes(of.numel); at += blocks * kThreads)
+    of.bytes[of.prefix_bytes + at] = trit_byte(of.codes, of.numel, at);
+}
+
+/// A warp makes the planes of a group.
+__global__ void __launch_bounds__(kThreads) unpack_kernel(const __grid_constant__ Table table) {
+  const auto place = table.place();
+  const Trits& of = place.entry;
+  copy_share(of.prefix, of.bytes, of.prefix_bytes, place.block, trit_blocks(of.numel));
+  const uint8_t* const packed = of.bytes + of.prefix_bytes;
+  const int64_t end = std::min((place.block + 1) * kGroupsPerBlock, (of.numel + kWarp - 1) / kWarp);
+  for (int64_t group = place.block * kGroupsPerBlock + threadIdx.x / kWarp; group < end; group += kThreads / kWarp) {
+    const int64_t e = group * kWarp + lane_id();
+    store_codes(of.codes, of.numel, 2, group,
+                e < of.numel ? trit_code(packed[e / kNumbersPerByte], e % kNumbersPerByte) : 0);
+  }
+}
+
+void run(const char* operation, std::span<const PackedTensor> message, const Tensor& bytes, void (*kernel)(Table)) {
+  check_trits(operation, message, bytes);
+  std::vector<Trits> entries;
+  uint8_t* next = bytes.data<uint8_t>();
+  for (const auto& [numel, codes, prefix] : message) {
+    if (numel == 0) continue;
+    entries.push_back({codes.data<uint8_t>(), prefix.data<uint8_t>(), next, numel, prefix.numel()});
+    next += prefix.numel() + packed_trit_bytes(numel);
+  }
+  for_each_table(
+      std::span<const Trits>(entries), [](const Trits& of) { return trit_blocks(of.numel); },
+      [&](const Table& table) { launch(operation, bytes.device(), table.grid(), kernel, table); });
+}
+
+void trit_pack(std::span<const PackedTensor> message, Tensor& bytes) { run("trit_pack", message, bytes, pack_kernel); }
+void trit_unpack(std::span<const PackedTensor> message, const Tensor& bytes) {
+  run("trit_unpack", message, bytes, unpack_kernel);
+}
+
+}  // namespace
+
+void provide_trits() {
+  kernels::trit_pack.provide(Target::cuda, trit_pack);
+  kernels::trit_unpack.provide(Target::cuda, trit_unpack);
+}
+
+}  // namespace tern::cuda

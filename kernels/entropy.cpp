@@ -1,0 +1,255 @@
+#include "tern/kernels/entropy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include "tern/core/error.h"
+#include "tern/kernels/entropy_arithmetic.h"
+
+namespace tern::kernels {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+template <class T>
+void append(Bytes& bytes, T value) {
+  const auto at = bytes.size();
+  bytes.resize(at + sizeof value);
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+/// Reads an entropy code from its front.
+struct Reader {
+  std::span<const uint8_t> bytes;
+  size_t bits = 0;  // read from the first byte, highest first
+
+  template <class T>
+  T value() {
+    check(sizeof(T) <= bytes.size(), "entropy_unpack: a code ends early");
+    T result;
+    std::memcpy(&result, bytes.data(), sizeof result);
+    bytes = bytes.subspan(sizeof result);
+    return result;
+  }
+  uint32_t bit() {
+    check(bits < 8 * bytes.size(), "entropy_unpack: a code ends early");
+    const uint32_t byte = bytes[bits / 8];
+    return byte >> (7 - bits++ % 8) & 1u;
+  }
+};
+
+Bytes elias_bytes(std::span<const uint32_t> codes) {
+  std::vector<BitCode> words[2];  // sparse and dense
+  uint64_t gap = 0, count = 0;
+  for (const uint32_t code : codes) {
+    ++gap;
+    for (const bool is_dense : {false, true}) words[is_dense].push_back(elias_code(is_dense, code, gap));
+    if (code == 0) continue;
+    ++count;
+    gap = 0;
+  }
+  words[0].insert(words[0].begin(), omega_code(count + 1));
+  const auto length = [](const std::vector<BitCode>& form) {
+    return std::accumulate(form.begin(), form.end(), 0, [](int sum, const BitCode& word) { return sum + word.length; });
+  };
+  const bool is_dense = length(words[1]) < length(words[0]);
+  words[is_dense].insert(words[is_dense].begin(), BitCode{is_dense, 1});
+  Bytes bytes((static_cast<size_t>(length(words[is_dense])) + 7) / 8);
+  size_t bit = 0;
+  for (const BitCode& word : words[is_dense])
+    for (int left = word.length; left-- > 0; ++bit)
+      bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] | (word.bits >> left & 1u) << (7 - bit % 8));
+  return bytes;
+}
+
+/// Frequencies in proportion to the counts. If their sum is too small, the most frequent symbol gets the rest. If it is
+/// too large, the largest frequency gives 1 at a time.
+std::vector<uint32_t> frequencies_of(std::span<const uint64_t> counts, uint64_t all) {
+  std::vector<uint32_t> frequencies(counts.size());
+  for (size_t i = 0; i < counts.size(); ++i) frequencies[i] = counts[i] == 0 ? 0 : rans_share(counts[i], all);
+  const auto total = std::accumulate(frequencies.begin(), frequencies.end(), uint32_t{0});
+  if (total < kRansTotal) *std::ranges::max_element(frequencies) += kRansTotal - total;
+  for (uint32_t left = total; left > kRansTotal; --left) --*std::ranges::max_element(frequencies);
+  return frequencies;
+}
+
+Bytes rans_bytes(std::span<const uint32_t> codes) {
+  std::vector<uint64_t> counts;
+  for (const uint32_t code : codes) {
+    counts.resize(std::max<size_t>(counts.size(), symbol_of_code(code) + size_t{1}));
+    ++counts[symbol_of_code(code)];
+  }
+  const auto frequencies = frequencies_of(counts, codes.size());
+  Bytes bytes;
+  append(bytes, static_cast<uint16_t>(frequencies.size()));
+  for (const uint32_t frequency : frequencies)
+    for (int byte = 0; byte < rans_frequency_bytes(frequency); ++byte)
+      bytes.push_back(rans_frequency_byte(frequency, byte));
+  uint64_t entropy = 0;
+  for (const uint64_t count : counts) entropy += entropy_part(count, codes.size());
+  const int bits = rans_block_bits(entropy, codes.size());
+  if (!is_short_rans(codes.size())) append(bytes, static_cast<uint8_t>(bits));
+  std::vector<uint64_t> starts(frequencies.size());
+  std::exclusive_scan(frequencies.begin(), frequencies.end(), starts.begin(), uint64_t{0});
+  const auto blocks = static_cast<size_t>(rans_blocks(std::ssize(codes), bits));
+  const size_t streams = bits == 0 ? 1 : kRansStreams;
+  Bytes lengths, rest;
+  for (size_t block = 0; block < blocks; ++block) {
+    const size_t begin = block << bits;
+    std::array<uint64_t, kRansStreams> states;
+    states.fill(kRansLowest);
+    std::vector<uint32_t> words;  // from the last to the first
+    for (size_t i = block + 1 == blocks ? codes.size() : (block + 1) << bits; i-- > begin;) {
+      const uint32_t symbol = symbol_of_code(codes[i]);
+      const uint64_t frequency = frequencies[symbol];
+      uint64_t& x = states[(i - begin) % streams];
+      if (x >= frequency << (63 - kRansBits)) {
+        words.push_back(static_cast<uint32_t>(x));
+        x >>= 32;
+      }
+      x = x / frequency * kRansTotal + x % frequency + starts[symbol];
+    }
+    append(lengths, static_cast<uint32_t>(words.size()));
+    for (size_t stream = 0; stream < streams; ++stream) append(rest, states[stream]);
+    for (; !words.empty(); words.pop_back()) append(rest, words.back());
+  }
+  if (bits != 0) bytes.insert(bytes.end(), lengths.begin(), lengths.end());
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return bytes;
+}
+
+void read_rans(Reader& reader, int64_t levels, std::span<uint32_t> codes) {
+  const auto count = reader.value<uint16_t>();
+  check(count <= 2 * levels + 1, "entropy_unpack: a table has ", count, " symbols, expected at most ", 2 * levels + 1);
+  std::vector<uint32_t> symbol_at, frequencies(count), starts(count);
+  for (uint32_t symbol = 0; symbol < count; ++symbol) {
+    uint32_t byte = 0x80;
+    for (int shift = 0; shift <= 14 && (byte & 0x80u) != 0; shift += 7) {
+      byte = reader.value<uint8_t>();
+      frequencies[symbol] |= (byte & 0x7fu) << shift;
+    }
+    starts[symbol] = static_cast<uint32_t>(symbol_at.size());
+    check(symbol_at.size() + frequencies[symbol] <= kRansTotal,
+          "entropy_unpack: a table's frequencies add up to more than ", kRansTotal);
+    symbol_at.insert(symbol_at.end(), frequencies[symbol], symbol);
+  }
+  check(symbol_at.size() == kRansTotal, "entropy_unpack: a table's frequencies add up to ", symbol_at.size(),
+        ", expected ", kRansTotal);
+  const int bits = is_short_rans(codes.size()) ? 0 : reader.value<uint8_t>();
+  check(bits == 0 || (bits >= kLeastRansBlockBits && codes.size() >> bits != 0), "entropy_unpack: blocks have 2^", bits,
+        " symbols of ", codes.size());
+  const auto blocks = static_cast<size_t>(rans_blocks(std::ssize(codes), bits));
+  const size_t streams = bits == 0 ? 1 : kRansStreams;
+  for (size_t block = 0; bits != 0 && block < blocks; ++block)
+    reader.value<uint32_t>();  // all blocks are read in order
+  for (size_t block = 0; block < blocks; ++block) {
+    std::array<uint64_t, kRansStreams> states{};
+    for (size_t stream = 0; stream < streams; ++stream) states[stream] = reader.value<uint64_t>();
+    const size_t begin = block << bits, end = block + 1 == blocks ? codes.size() : (block + 1) << bits;
+    for (size_t i = begin; i < end; ++i) {
+      uint64_t& x = states[(i - begin) % streams];
+      const auto slot = static_cast<uint32_t>(x % kRansTotal), symbol = symbol_at[slot];
+      x = frequencies[symbol] * (x >> kRansBits) + slot - starts[symbol];
+      if (x < kRansLowest) x = x << 32 | reader.value<uint32_t>();
+      codes[i] = code_of_symbol(symbol);
+    }
+  }
+}
+
+void write_planes(std::span<const uint32_t> codes, int bits, uint8_t* to) {
+  const auto numel = std::ssize(codes);
+  std::fill_n(to, code_bytes(numel, bits), uint8_t{0});
+  for (int64_t i = 0; i < numel; ++i)
+    for (int bit = 0; bit < bits; ++bit) {
+      uint8_t& byte = to[codec_plane(numel, bits, i / kCodecGroup, bit).at + i % kCodecGroup / 8];
+      byte = static_cast<uint8_t>(byte | (codes[static_cast<size_t>(i)] >> bit & 1u) << (i % 8));
+    }
+}
+
+void check_message(const char* operation, std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes) {
+  check(levels >= 1 && levels <= kMostLevels, operation, ": ", levels, " levels, expected 1 to ", kMostLevels);
+  check(bytes.dtype() == DType::u8, operation, ": bytes are ", bytes.dtype(), ", expected u8");
+  for (const auto& [numel, codes, prefix] : message) {
+    const int64_t expected = code_bytes(numel, code_bits(levels));
+    check(numel < int64_t{1} << 32, operation, ": a tensor has ", numel, " elements, expected fewer than 2^32");
+    check(codes.dtype() == DType::u8 && codes.numel() == expected && codes.device() == bytes.device(), operation,
+          ": codes are ", codes.dtype(), " ", codes.shape(), " on ", codes.device(), ", expected u8 [", expected,
+          "] on ", bytes.device());
+    check(prefix.dtype() == DType::u8 && prefix.device() == bytes.device() && (numel != 0 || prefix.numel() == 0),
+          operation, ": a prefix is ", prefix.dtype(), " ", prefix.shape(), " on ", prefix.device(),
+          ", expected u8 on ", bytes.device(), ", and none for a tensor without elements");
+  }
+}
+
+}  // namespace
+
+void check_entropy_pack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
+                        const Tensor& lengths) {
+  const char* const operation = "entropy_pack";
+  check_message(operation, message, levels, bytes);
+  int64_t most = 0;
+  for (const auto& [numel, codes, prefix] : message) most += prefix.numel() + most_entropy_bytes(numel, levels);
+  check(bytes.numel() >= most, operation, ": bytes have room for ", bytes.numel(), ", expected ", most);
+  check(lengths.dtype() == DType::i64 && lengths.numel() == std::ssize(message) && lengths.device() == bytes.device(),
+        operation, ": lengths are ", lengths.dtype(), " ", lengths.shape(), " on ", lengths.device(),
+        ", expected i64 [", message.size(), "] on ", bytes.device());
+}
+
+void check_entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
+                          std::span<const int64_t> lengths) {
+  const char* const operation = "entropy_unpack";
+  check_message(operation, message, levels, bytes);
+  check(lengths.size() == message.size(), operation, ": ", lengths.size(), " lengths for ", message.size(), " tensors");
+  int64_t all = 0;
+  for (size_t i = 0; i < message.size(); ++i) {
+    const auto& [numel, codes, prefix] = message[i];
+    check(numel == 0 ? lengths[i] == 0 : lengths[i] > prefix.numel(), operation, ": a tensor of ", numel,
+          " elements has ", lengths[i], " bytes, ", prefix.numel(), " of them before its code");
+    all += lengths[i];
+  }
+  check(bytes.numel() == all, operation, ": ", bytes.numel(), " bytes, expected ", all);
+}
+
+std::vector<uint8_t> entropy_code(const uint8_t* codes, int64_t numel, int64_t levels) {
+  const int bits = code_bits(levels);
+  std::vector<uint32_t> all;
+  for (int64_t i = 0; i < numel; ++i) all.push_back(code_at(codes, numel, bits, i));
+  Bytes best = rans_bytes(all);
+  EntropyPacking packing = EntropyPacking::rans;
+  if (numel < kEliasElements)
+    if (Bytes elias = elias_bytes(all); elias.size() < best.size()) {
+      best = std::move(elias);
+      packing = EntropyPacking::elias;
+    }
+  if (code_bytes(numel, bits) <= std::ssize(best)) {
+    best.assign(codes, codes + code_bytes(numel, bits));
+    packing = EntropyPacking::planes;
+  }
+  best.insert(best.begin(), static_cast<uint8_t>(packing));
+  return best;
+}
+
+void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes) {
+  Reader reader{code};
+  const int bits = code_bits(levels);
+  const auto packing = reader.value<EntropyPacking>();
+  std::vector<uint32_t> all(static_cast<size_t>(numel));
+  switch (packing) {
+    case EntropyPacking::planes:
+      check(std::ssize(reader.bytes) == code_bytes(numel, bits), "entropy_unpack: planes have ", reader.bytes.size(),
+            " bytes, expected ", code_bytes(numel, bits));
+      std::ranges::copy(reader.bytes, codes);
+      return;
+    case EntropyPacking::elias:
+      read_elias_codes([&] { return reader.bit(); }, numel,
+                       [&](int64_t i, uint32_t of) { all[static_cast<size_t>(i)] = of; });
+      break;
+    case EntropyPacking::rans: read_rans(reader, levels, all); break;
+    default: fail({"entropy_unpack: a code has packing ", static_cast<int>(packing), ", expected 0 to 2"});
+  }
+  write_planes(all, bits, codes);
+}
+
+}  // namespace tern::kernels

@@ -1,0 +1,93 @@
+#include "tern/kernels/entropy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tern/core/error.h"
+#include "tern/core/random.h"
+#include "tests/support/message_of.h"
+
+namespace tern::test {
+namespace {
+
+using namespace kernels;
+
+/// The bit planes of `n` levels within ±levels. This share of them is not zero.
+Tensor planes(int64_t n, int64_t levels, double nonzero) {
+  const RandomStream stream({.seed = 3, .purpose = Purpose::test});
+  Tensor x = Tensor::zeros({n}), codes = Tensor::empty({code_bytes(n, code_bits(levels))}, {.dtype = DType::u8});
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<uint64_t>(2 * i);
+    const auto level = 1 + stream.below(at, static_cast<uint32_t>(levels));
+    if (stream.uniform(at + 1) < nonzero) x.data<float>()[i] = static_cast<float>(level) * (i % 2 == 0 ? 1.0f : -1.0f);
+  }
+  const CodedGradient coded = {x, Tensor::full({bucket_count(n, 0)}, 1), codes, {}};
+  quantize.on(Target::reference)({&coded, 1}, 0, levels);
+  return codes;
+}
+
+std::vector<uint8_t> packed_on(Target target, const Tensor& codes, int64_t n, int64_t levels) {
+  const PackedTensor tensor = {n, codes, Tensor::empty({0}, {.dtype = DType::u8})};
+  Tensor bytes = Tensor::empty({most_entropy_bytes(n, levels)}, {.dtype = DType::u8});
+  Tensor length = Tensor::empty({1}, {.dtype = DType::i64});
+  entropy_pack.on(target)({&tensor, 1}, levels, bytes, length);
+  return bytes.slice(0, length.to_vector<int64_t>()[0]).to_vector<uint8_t>();
+}
+
+/// Where the byte after the table of a rANS code is.
+size_t table_end(const std::vector<uint8_t>& code) {
+  size_t at = 3;
+  for (int left = code[1] | code[2] << 8; left > 0; ++at) left -= code[at] < 0x80 ? 1 : 0;
+  return at;
+}
+
+TEST(Entropy, ChoosesTheShortestPackingAndBlocks) {
+  struct {
+    int64_t n, levels;
+    double nonzero;
+    EntropyPacking packing;
+    int block_bits = 0;
+  } const cases[] = {
+      {1, 1, 1, EntropyPacking::elias},
+      {1023, 7, 0.01, EntropyPacking::elias},
+      {300, 7, 1, EntropyPacking::planes},
+      {1023, 1, 0.5, EntropyPacking::rans},
+      {5000, 1, 0.1, EntropyPacking::rans},
+      {70'001, 1, 0.01, EntropyPacking::rans, 0},
+      {100'000, 7, 0.95, EntropyPacking::rans, 16},
+      {300'007, 1, 0.5, EntropyPacking::rans, 18},
+  };
+  for (const auto& [n, levels, nonzero, packing, block_bits] : cases)
+    for (const Target target : {Target::reference, Target::cpu}) {
+      const auto code = packed_on(target, planes(n, levels, nonzero), n, levels);
+      EXPECT_EQ(code[0], static_cast<uint8_t>(packing)) << n << " elements, " << levels;
+      if (packing == EntropyPacking::rans && n >= 65'536) {
+        EXPECT_EQ(code[table_end(code)], block_bits) << n << " elements";
+      }
+    }
+}
+
+TEST(Entropy, RefusesCodesThatAreNotValid) {
+  constexpr int64_t kElements = 5000, kLevels = 7;
+  const auto code = packed_on(Target::cpu, planes(kElements, kLevels, 0.3), kElements, kLevels);
+  ASSERT_EQ(code[0], static_cast<uint8_t>(EntropyPacking::rans));
+  const auto refusal = [&](const auto& damage) {
+    auto damaged = code;
+    damage(damaged);
+    const PackedTensor tensor = {kElements, planes(kElements, kLevels, 0), Tensor::empty({0}, {.dtype = DType::u8})};
+    const int64_t length = std::ssize(damaged);
+    return message_of<Error>([&] {
+      entropy_unpack.on(Target::cpu)({&tensor, 1}, kLevels, Tensor::from({length}, damaged), {&length, 1});
+    });
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "");
+  EXPECT_NE(refusal([](auto& bytes) { bytes[0] = 3; }).find("packing 3"), std::string::npos);
+  EXPECT_NE(refusal([](auto& bytes) { bytes[0] = 0; }).find("planes have"), std::string::npos);
+  EXPECT_NE(refusal([](auto& bytes) { bytes[1] = 16; }).find("16 symbols"), std::string::npos);
+  EXPECT_NE(refusal([](auto& bytes) { ++bytes[4]; }).find("add up to"), std::string::npos);
+  EXPECT_NE(refusal([](auto& bytes) { bytes.resize(bytes.size() - 4); }).find("ends early"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tern::test
