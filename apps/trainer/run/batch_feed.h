@@ -46,8 +46,8 @@ class DeviceImages {
   Tensor resident_;  ///< u8 [N, C, H, W], or undefined
 };
 
-/// Copies a loader's batches to the compute device. Copies the next batch while kernels work on the present one. The
-/// loader's owner starts the loader, and the loader must outlive this. One thread.
+/// Copies a loader's batches to the compute device, and makes their images there. Does this for the next batch while
+/// kernels work on the present one. The loader's owner starts the loader, and the loader must outlive this. One thread.
 class BatchFeed {
  public:
   /// `precision` is the dtype of activations; see DeviceBatch::input. If `images` is given, it makes "image", and the
@@ -56,7 +56,7 @@ class BatchFeed {
   ~BatchFeed();
 
   /// The loader's next batch on the device; nullopt at the end of the epoch. The batch is valid until the second call
-  /// after this one.
+  /// after this one. Batches of the same shapes have the memory of one of two batches, in turn.
   std::optional<DeviceBatch> next();
   /// Starts to copy the next batch. Call it after the work on the present one is issued. Without this call, `next` does
   /// it.
@@ -67,15 +67,16 @@ class BatchFeed {
   void reset();
 
  private:
-  void fetch();
-  Tensor bring(Tensor& buffer, const Tensor& source);
-  /// Memory of this shape on the device: a part of `buffer`, which grows if it is too small.
-  Tensor room(Tensor& buffer, const Shape& shape, const TensorOptions& options);
-
+  /// Memory of the device for a batch: bytes. It grows if a batch is larger.
   struct Buffers {
-    NamedTensors fields;
-    Tensor indices, draws, pixels;
+    Tensor fields, pixels, images;
   };
+
+  void fetch();
+  std::vector<Tensor> bring(Tensor& buffer, const std::vector<Tensor>& sources);
+  Tensor make_images(Buffers& to, const Tensor& indices, const Tensor& draws, std::shared_ptr<void> bytes);
+  const Tensor& grow(Tensor& buffer, size_t bytes);
+
   DataLoader& loader_;
   Device device_;
   DType precision_;
@@ -84,7 +85,6 @@ class BatchFeed {
   std::array<Buffers, 2> buffers_;
   size_t turn_ = 0;
   std::optional<DeviceBatch> ahead_;
-  Tensor draws_ahead_, pixels_ahead_, images_ahead_;
 };
 
 }  // namespace tern::trainer
