@@ -76,6 +76,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
+      // Ranks that differ in --plot must still add up the same numbers.
+      counts_scores_(!settings.plot.empty() || resources.communicator != nullptr),
       model_(build_model(application, settings, resources.data.training.get())) {
   fill(application);
   const Device device = parse_device(settings.device);
@@ -107,7 +109,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
           pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
           optimizer_->issue_step();
           if (average_) average_->issue_update();
-          return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
+          return StepOutput{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
         });
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
@@ -267,10 +269,15 @@ Forward Trainer::forward(const DeviceBatch& batch) {
   return forward_pass(*task_, *model_, batch);
 }
 
+/// What the scores of a training step are counted from; nothing if nobody sees them.
+std::vector<Tensor> Trainer::scored(const Forward& pass) const {
+  return counts_scores_ ? pass.values() : std::vector<Tensor>();
+}
+
 /// A batch before the last of a step: adds its part of the mean to the gradients. Returns its numbers.
 std::vector<double> Trainer::accumulate(const DeviceBatch& batch, bool stop) {
   const Forward pass = forward(batch);
-  const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
+  const auto arrival = outputs_->bring({pass.loss.value(), scored(pass)});
   part_of_mean(pass.loss).backward();
   return numbers(batch, arrival(), steps_ + 1, stop);
 }
@@ -283,7 +290,7 @@ Variable Trainer::part_of_mean(const Variable& loss) const {
 /// Issues a step operation by operation, or its last batch. `before` are the numbers of the batches before.
 Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vector<double> before) {
   const Forward pass = forward(batch);
-  const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
+  const auto arrival = outputs_->bring({pass.loss.value(), scored(pass)});
   const auto start_sum = [=, this, step = steps_ + 1] {
     std::vector<double> all = before;
     add(numbers(batch, arrival(), step, stop), all);
@@ -320,6 +327,7 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
   const double loss = output.loss.item();
   check_finite(loss, join({"at step ", step}), *model_, *task_, batch);
   std::vector<double> numbers = {loss, stop ? 1.0 : 0.0};
+  if (!counts_scores_) return numbers;
   for (const Ratio& ratio : count_scores(*task_, output.outputs, batch.on_cpu()))
     numbers.insert(numbers.end(), {ratio.numerator, ratio.denominator});
   return numbers;
@@ -338,8 +346,7 @@ StepReport Trainer::finish(IssuedStep step) {
   const Tensor norm = step.norm ? step.norm() : Tensor();
   team_.confirm();
   if (norm.defined()) step.report.gradient_norm = std::sqrt(norm.item());
-  for (size_t i = 0; i < scores_.size(); ++i)
-    step.report.scores.push_back(Ratio{sums[2 + 2 * i], sums[3 + 2 * i]}.value());
+  for (size_t i = 2; i < sums.size(); i += 2) step.report.scores.push_back(Ratio{sums[i], sums[i + 1]}.value());
   return step.report;
 }
 
