@@ -118,8 +118,9 @@ __device__ float saturated(const ImagePlan& plan, const Affine* maps, const Crop
 }
 
 /// One block per image.
+template <class T>
 __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const uint8_t* pixels, const int64_t* rows,
-                                 const double* draws, float* images) {
+                                 const double* draws, T* images) {
   __shared__ Affine maps[kChannels];
   __shared__ int64_t values[kChannels], squares[kChannels];  // used by the first thread: registers cannot be indexed
   const int64_t n = blockIdx.x, row = rows != nullptr ? rows[n] : n;
@@ -149,9 +150,9 @@ __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const u
   for (int at = static_cast<int>(threadIdx.x); at < count; at += kThreads) {
     const int pixel = at / plan.channels, y = pixel / plan.out_width - cut_top, x = pixel % plan.out_width - cut_left;
     const bool is_cut = 0 <= y && y < plan.cutout && 0 <= x && x < plan.cutout;
-    images[n * count + at] = is_cut         ? 0.0f
-                             : draw[5] != 1 ? saturated(plan, maps, crop, draw[5], at)
-                                            : adjusted(plan, maps, crop, at);
+    images[n * count + at] = static_cast<T>(is_cut         ? 0.0f
+                                            : draw[5] != 1 ? saturated(plan, maps, crop, draw[5], at)
+                                                           : adjusted(plan, maps, crop, at));
   }
 }
 
@@ -188,10 +189,12 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
     plan.mean[c] = of_channel(map.mean, c);
     plan.deviation[c] = of_channel(map.deviation, c);
   }
-  cuda::launch("transform_images", images.device(), {.blocks = dim3(static_cast<unsigned>(n))}, cuda::transform_kernel,
-               plan, static_cast<const uint8_t*>(pixels.data<uint8_t>()),
-               static_cast<const int64_t*>(rows.defined() ? rows.data<int64_t>() : nullptr),
-               static_cast<const double*>(draws.data<double>()), images.data<float>());
+  cuda::visit_fast(images.dtype(), "transform_images", [&]<class T>(T) {
+    cuda::launch("transform_images", images.device(), {.blocks = dim3(static_cast<unsigned>(n))},
+                 cuda::transform_kernel<T>, plan, static_cast<const uint8_t*>(pixels.data<uint8_t>()),
+                 static_cast<const int64_t*>(rows.defined() ? rows.data<int64_t>() : nullptr),
+                 static_cast<const double*>(draws.data<double>()), images.data<T>());
+  });
 }
 
 }  // namespace tern::kernels

@@ -84,17 +84,19 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
       transform.apply(input, a, bytes.subspan(static_cast<size_t>(rows[i]) * example, example),
                       expected.span<float>().subspan(i * image, image));
     }
-    Tensor images = Tensor::empty(expected.shape(), {DType::f32, device, MemoryFormat::channels_last});
-    kernels::transform_images(pixels.to(device), Tensor::from<int64_t>({n}, rows).to(device),
-                              Tensor::from<double>({n, kernels::kImageDraws}, draws).to(device),
-                              {.pad = transform.pad,
-                               .reflect_pad = transform.reflect_pad,
-                               .standardize = transform.standardize,
-                               .mean = transform.mean,
-                               .deviation = transform.deviation,
-                               .cutout = transform.cutout},
-                              images);
-    EXPECT_EQ(images.to_vector<float>(), expected.to_vector<float>());
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Tensor images = Tensor::empty(expected.shape(), {dtype, device, MemoryFormat::channels_last});
+      kernels::transform_images(pixels.to(device), Tensor::from<int64_t>({n}, rows).to(device),
+                                Tensor::from<double>({n, kernels::kImageDraws}, draws).to(device),
+                                {.pad = transform.pad,
+                                 .reflect_pad = transform.reflect_pad,
+                                 .standardize = transform.standardize,
+                                 .mean = transform.mean,
+                                 .deviation = transform.deviation,
+                                 .cutout = transform.cutout},
+                                images);
+      EXPECT_EQ(images.to_vector<float>(), expected.to(dtype).to_vector<float>());
+    }
   }
 }
 

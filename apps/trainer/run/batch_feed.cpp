@@ -120,7 +120,7 @@ Tensor BatchFeed::make_images(Buffers& to, const Tensor& indices, const Tensor& 
   }
   const Shape shape = images_->images_shape(indices.size(0));
   Tensor images =
-      grow(to.images, static_cast<size_t>(shape.numel()) * sizeof(float)).view(0, shape, DType::f32, kFormat);
+      grow(to.images, static_cast<size_t>(shape.numel()) * size_of(precision_)).view(0, shape, precision_, kFormat);
   upload_->run([&] { images_->make(indices, pixels, draws, images); });
   return images;
 }

@@ -50,8 +50,8 @@ class DeviceImages {
 /// kernels work on the present one. The loader's owner starts the loader, and the loader must outlive this. One thread.
 class BatchFeed {
  public:
-  /// `precision` is the dtype of activations; see DeviceBatch::input. If `images` is given, it makes "image", and the
-  /// loader gives what it needs. `images` must outlive this.
+  /// `precision` is the dtype of activations; see DeviceBatch::input. If `images` is given, it makes "image" in that
+  /// dtype, and the loader gives what it needs. `images` must outlive this.
   BatchFeed(DataLoader& loader, Device device, DType precision, const DeviceImages* images = nullptr);
   ~BatchFeed();
 
