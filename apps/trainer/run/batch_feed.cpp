@@ -4,16 +4,18 @@
 
 namespace tern::trainer {
 
-std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device) {
+std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device,
+                                                 int64_t channel_multiple) {
   constexpr int64_t kMostBytes = int64_t{512} << 20;
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
   if (!images || device.type != DeviceType::cuda || images->spec().channels > kernels::kMostImageChannels)
     return nullptr;
   const bool is_small = images->size() * images->spec().numel() <= kMostBytes;
-  return std::make_unique<DeviceImages>(*images, transform, device, is_small);
+  return std::make_unique<DeviceImages>(*images, transform, device, is_small, channel_multiple);
 }
 
-DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident)
+DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident,
+                           int64_t channel_multiple)
     : input_(data.spec()),
       output_(transform.output(input_)),
       map_{.pad = transform.pad,
@@ -22,6 +24,7 @@ DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform,
            .mean = transform.mean,
            .deviation = transform.deviation,
            .cutout = transform.cutout} {
+  output_.channels = (output_.channels + channel_multiple - 1) / channel_multiple * channel_multiple;
   if (!resident) return;
   const auto size = static_cast<size_t>(input_.numel());
   const Tensor pixels =

@@ -20,11 +20,13 @@ namespace tern::trainer {
 class DeviceImages {
  public:
   /// Null unless `data` has pictures and `device` supports it. A data set is small if it fits beside a model: up to 512
-  /// MiB.
-  static std::unique_ptr<DeviceImages> make(const Dataset& data, const Transform& transform, Device device);
+  /// MiB. Images get spare channels, which are 0, up to a multiple of `channel_multiple`.
+  static std::unique_ptr<DeviceImages> make(const Dataset& data, const Transform& transform, Device device,
+                                            int64_t channel_multiple);
 
   /// `resident`: all pixels are on the device.
-  DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident);
+  DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident,
+               int64_t channel_multiple = 1);
 
   /// What the loader's batches must have.
   ImageForm needed() const { return resident_.defined() ? ImageForm::none : ImageForm::pixels; }

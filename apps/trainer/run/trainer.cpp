@@ -12,6 +12,7 @@
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 #include "tern/dist/methods/subnet_plan.h"
+#include "tern/layers/conv2d.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/flight.h"
@@ -38,6 +39,15 @@ int64_t calibration_batches(const TrainSettings& s) {
 void add(const std::vector<double>& numbers, std::vector<double>& sums) {
   sums.resize(numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) sums[i] += numbers[i];
+}
+
+/// The multiple of channels that images should have on a GPU. Tensor cores calculate in bf16 with multiples of 8.
+int64_t image_channel_multiple(Module& model, DType activations) {
+  const bool takes_spare = std::ranges::any_of(model.modules(), [](const auto& named) {
+    const auto* layer = dynamic_cast<const Conv2d*>(named.module);
+    return layer != nullptr && layer->takes_spare_channels();
+  });
+  return activations == DType::bf16 && takes_spare ? 8 : 1;
 }
 
 /// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
@@ -82,9 +92,11 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   fill(application);
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
-  images_ = DeviceImages::make(training, transform_for(settings, training), device);
+  const DType activations = activation_dtype(settings);
+  images_ = DeviceImages::make(training, transform_for(settings, training), device,
+                               image_channel_multiple(*model_, activations));
   loader_ = make_training_loader(settings, training, team_, images_ ? images_->needed() : ImageForm::transformed);
-  feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), images_.get());
+  feed_ = std::make_unique<BatchFeed>(*loader_, device, activations, images_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, cuts_ ? Team(nullptr) : team_);
   if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training, team_);

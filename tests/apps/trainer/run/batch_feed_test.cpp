@@ -66,6 +66,19 @@ TEST(CudaBatchFeed, ABatchHoldsWhenTheNextIsDropped) {
   EXPECT_EQ((*third)["label"].to_vector<int64_t>(), std::vector<int64_t>{2});
 }
 
+TEST(CudaBatchFeed, ImagesHaveSpareChannels) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kDevice{DeviceType::cuda, 0};
+  const MemoryDataset data({.channels = 1, .height = 1, .width = 2, .classes = 2}, {255, 0, 0, 255}, {0, 1});
+  const DeviceImages images(data, {.mean = {0}, .deviation = {1}}, kDevice, true, 4);
+  DataLoader loader(data, {.size = 2}, {.batch_size = 2, .threads = 0, .images = images.needed(), .device = kDevice});
+  loader.start({});
+  BatchFeed feed(loader, kDevice, DType::bf16, &images);
+  const auto batch = feed.next();
+  EXPECT_EQ((*batch)["image"].shape(), (Shape{2, 4, 1, 2}));
+  EXPECT_EQ((*batch)["image"].to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
   if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   constexpr Device kDevice{DeviceType::cuda, 0};
