@@ -38,7 +38,7 @@ struct Conv2dOperation {
   Saved x, w, y;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-    const Shape shape = kernels::conv2d_output_shape(input.shape(), weight.shape(), geometry);
+    const Shape shape = kernels::conv2d_output_shape(without_spare(input, weight), weight.shape(), geometry);
     check(!bias.defined() || bias.shape() == Shape{weight.size(0)}, "conv2d: bias of shape ", bias.shape(),
           ", weight of shape ", weight.shape(), ", expected [O] and [O, C/groups, kh, kw]");
     check(weight.dtype() == parameter_dtype(input.dtype()), "conv2d: weight is ", weight.dtype(), " beside input of ",
@@ -68,6 +68,14 @@ struct Conv2dOperation {
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], db);
     }
     return gradients;
+  }
+
+  /// The shape of x without its spare channels.
+  Shape without_spare(const Tensor& input, const Tensor& weight) const {
+    Shape shape = input.shape();
+    if (fused.spare_channels && input.device().type != DeviceType::cpu && geometry.groups == 1)
+      shape[1] = std::min(shape[1], weight.size(1));
+    return shape;
   }
 
   /// The gradient before the relu. A GPU makes `db` in the same pass, and then leaves it undefined.

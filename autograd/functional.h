@@ -57,6 +57,7 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
 struct Fused {
   bool relu = false;
   Tensor w_as_x = {};
+  bool spare_channels = false;  ///< see Conv2d::Options
 };
 
 /// y[..., out] = x[..., in] · w[out, in]ᵀ + bias[out]; `bias` may be undefined. With a weight of shape [in] and a bias

@@ -59,11 +59,13 @@ void CachingBackend::deallocate(void* memory, size_t bytes) noexcept {
   statistics_.in_use -= static_cast<int64_t>(size);
 }
 
-std::unique_ptr<CachingBackend::RecordedBlocks> CachingBackend::begin_recording() {
+std::shared_ptr<CachingBackend::RecordedBlocks> CachingBackend::begin_recording(
+    std::shared_ptr<RecordedBlocks> earlier) {
   std::lock_guard lock(mutex_);
   check(recording_ == nullptr, "record: work is being recorded already, expected one recording at a time");
   release_cached();  // the recording takes memory of its own
-  std::unique_ptr<RecordedBlocks> blocks(new RecordedBlocks(*this));
+  std::shared_ptr<RecordedBlocks> blocks =
+      earlier ? std::move(earlier) : std::shared_ptr<RecordedBlocks>(new RecordedBlocks(*this));
   recording_ = blocks.get();
   return blocks;
 }

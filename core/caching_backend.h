@@ -54,9 +54,9 @@ class CachingBackend : public DeviceBackend {
   void deallocate(void* memory, size_t bytes) noexcept final;
   MemoryStatistics statistics() const final;
 
-  /// Starts a recording: until `end_recording`, every allocated block belongs to the result. Throws if a recording is
-  /// in progress already.
-  std::unique_ptr<RecordedBlocks> begin_recording();
+  /// Starts a recording: until `end_recording`, every allocated block belongs to the result. That is `earlier`, if it
+  /// is given: then work of both recordings uses the same memory. Throws if a recording is in progress already.
+  std::shared_ptr<RecordedBlocks> begin_recording(std::shared_ptr<RecordedBlocks> earlier = nullptr);
   void end_recording();
   bool recording() const;
 

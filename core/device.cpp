@@ -20,12 +20,14 @@ thread_local const char* operation = "none";
 /// Copies within CPU memory. Each copy is complete on return, so there is nothing to order.
 class PlainCopies final : public Upload {
  public:
-  void copy(void* target, const void* source, size_t bytes) override {
-    if (bytes != 0) std::memcpy(target, source, bytes);
+  void copy(void* target, std::span<const Part> parts) override {
+    for (const auto& [offset, source, bytes] : parts)
+      if (bytes != 0) std::memcpy(static_cast<std::byte*>(target) + offset, source, bytes);
   }
   void copy(void* target, std::shared_ptr<const void> source, size_t bytes) override {
-    copy(target, source.get(), bytes);
+    if (bytes != 0) std::memcpy(target, source.get(), bytes);
   }
+  void run(const std::function<void()>& issue) override { issue(); }
   void follow() override {}
   void join() override {}
 };

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,19 +35,30 @@ struct MemoryStatistics {
   int64_t reserved = 0;  ///< in use, or cached for reuse
 };
 
-/// Copies from the CPU to a device that run at the same time as the device's kernels. Used for batches that are
-/// prepared ahead. Used by one thread.
+/// Copies from the CPU to a device, and kernels that use them, which run at the same time as the device's other
+/// kernels. Used for batches that are prepared ahead. Used by one thread.
 class Upload {
  public:
+  /// Memory of the CPU that goes to the byte `offset` of the target.
+  struct Part {
+    size_t offset;
+    const void* source;
+    size_t bytes;
+  };
+
   virtual ~Upload() = default;
-  /// Copies that begin after this call wait until the kernels that were issued before it end.
+  /// Work that begins after this call waits until the kernels that were issued before it end.
   virtual void follow() = 0;
-  /// Begins a copy of `bytes` bytes to the device. The caller may change `source` on return.
-  virtual void copy(void* target, const void* source, size_t bytes) = 0;
+  /// Begins to copy `parts`, in rising order, to the device: small ones together, as one copy. What lies between two
+  /// parts may change too. The caller may change the sources on return.
+  virtual void copy(void* target, std::span<const Part> parts) = 0;
   /// The same from memory that DeviceBackend::host_memory gave: the device reads it without the CPU's help. Keeps
   /// `source` until the copy has ended. Nobody may change it until then.
   virtual void copy(void* target, std::shared_ptr<const void> source, size_t bytes) = 0;
-  /// Kernels that are issued after this call wait for every copy that began before it.
+  /// Runs `issue`. The kernels that it issues run after the copies that began before, beside the device's other
+  /// kernels. They must not use memory that those write. `issue` must not allocate memory of the device.
+  virtual void run(const std::function<void()>& issue) = 0;
+  /// Kernels that are issued after this call wait for all work of this object that began before it.
   virtual void join() = 0;
 };
 

@@ -161,6 +161,13 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
   return {storage_, byte_offset_ + static_cast<size_t>(begin) * row_bytes, shape, dtype_, format_};
 }
 
+Tensor Tensor::view(size_t offset, const Shape& shape, DType dtype, MemoryFormat format) const {
+  const Tensor seen(storage_, byte_offset_ + offset, shape, dtype, format);
+  check(dtype_ == DType::u8 && offset % size_of(dtype) == 0 && offset + seen.bytes() <= bytes(), "view: ", shape,
+        " of ", dtype, " at byte ", offset, " of ", shape_, " of ", dtype_, ", expected a place in u8 that holds it");
+  return seen;
+}
+
 Tensor Tensor::clone() const {
   Tensor copy = empty_like(*this);
   copy.copy_from(*this);

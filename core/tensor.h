@@ -86,6 +86,9 @@ class Tensor {
   Tensor reshape(const Shape& shape) const { return reshape(std::span(shape.begin(), shape.end())); }
   /// Rows [begin, end) of the first dimension, sharing storage.
   Tensor slice(int64_t begin, int64_t end) const;
+  /// The tensor whose elements are the bytes of this u8 tensor from `offset` on, sharing storage. Throws if they do not
+  /// fit there, or if `offset` is no multiple of an element's size.
+  Tensor view(size_t offset, const Shape& shape, DType dtype, MemoryFormat format = MemoryFormat::row_major) const;
 
   Tensor clone() const;
   /// Returns this tensor, or a view, if its elements already are of that dtype, device or order; or a converted copy.

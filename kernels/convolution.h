@@ -14,7 +14,8 @@ void check_conv_geometry(const char* operation, const Shape& w, const ConvGeomet
 
 /// y = conv(x, w) + bias, then max(·, 0) if `relu`. x and y share format and dtype (f32, f64 or bf16). w is in the
 /// order O, I, H, W, row-major. w and bias [O] have `parameter_dtype`; bias may be undefined. CUDA also takes w in the
-/// dtype and format of x, and copies w to them if it has others.
+/// dtype and format of x, and copies w to them if it has others. On CUDA, x may have more channels than w takes,
+/// without groups: spare ones, which are 0.
 inline constinit Kernel<void(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvGeometry&, bool relu,
                              Tensor& y)>
     conv2d{"conv2d"};

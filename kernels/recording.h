@@ -23,9 +23,10 @@ class Recording {
 
 /// Records what this thread issues on `device` in `work`, instead of running it. `work` must not wait for the device or
 /// read from it. It must have run before, so that everything that is made on first use exists. It must keep the results
-/// that it needs after a replay. Throws if the device, or something in `work`, cannot be recorded; then nothing has
-/// run.
-std::unique_ptr<Recording> record(Device device, const std::function<void()>& work);
+/// that it needs after a replay. If `earlier` is given, the work uses the memory of that recording too: each replay of
+/// one overwrites what the other computed, except the results that `earlier` keeps. Throws if the device, or something
+/// in `work`, cannot be recorded; then nothing has run.
+std::unique_ptr<Recording> record(Device device, const std::function<void()>& work, const Recording* earlier = nullptr);
 
 }  // namespace tern
 

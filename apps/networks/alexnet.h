@@ -38,9 +38,13 @@ struct AlexNetTower final : Layer {
   /// Krizhevsky et al., 2012, section 3.3. The paper's alpha, 1e-4, is per square; tern divides alpha by `size`.
   static LocalResponseNormOptions response() { return {.size = 5, .alpha = 5e-4, .beta = 0.75, .k = 2}; }
 
-  Conv2d& conv1 = add<Conv2d>(
-      "conv1",
-      {.in = 3, .out = 48, .kernel = 11, .stride = 4, .bias = false, .weight_initializer = truncated_normal(0.01)});
+  Conv2d& conv1 = add<Conv2d>("conv1", {.in = 3,
+                                        .out = 48,
+                                        .kernel = 11,
+                                        .stride = 4,
+                                        .bias = false,
+                                        .spare_channels = true,
+                                        .weight_initializer = truncated_normal(0.01)});
   BatchNorm2d& bn1 = add<BatchNorm2d>("bn1", normalization(48));
   LocalResponseNorm& norm1 = add<LocalResponseNorm>("norm1", response());
   MaxPool2d& pool1 = add<MaxPool2d>("pool1", {.window = 3, .stride = 2});
@@ -116,7 +120,8 @@ struct AlexNetFeatures final : Layer {
 
   Variable forward(const Variable& x) override { return pool5(conv5(conv4(conv3(pool2(conv2(pool1(conv1(x)))))))); }
 
-  Conv2d& conv1 = add<Conv2d>("0", {.in = 3, .out = 64, .kernel = 11, .stride = 4, .padding = 2, .relu = true});
+  Conv2d& conv1 = add<Conv2d>(
+      "0", {.in = 3, .out = 64, .kernel = 11, .stride = 4, .padding = 2, .relu = true, .spare_channels = true});
   MaxPool2d& pool1 = add<MaxPool2d>("2", {.window = 3, .stride = 2});
   Conv2d& conv2 = add<Conv2d>("3", {.in = 64, .out = 192, .kernel = 5, .padding = 2, .relu = true});
   MaxPool2d& pool2 = add<MaxPool2d>("5", {.window = 3, .stride = 2});

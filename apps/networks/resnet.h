@@ -249,7 +249,9 @@ struct ResNet final : Layer, SubnetModel {
   }
   Conv2d::Options stem_convolution(const Options& options) const {
     const bool wide = options.stem == Stem::imagenet;
-    return residual_convolution(options.channels, stages.width, wide ? 7 : 3, wide ? 2 : 1);
+    Conv2d::Options stem = residual_convolution(options.channels, stages.width, wide ? 7 : 3, wide ? 2 : 1);
+    stem.spare_channels = true;
+    return stem;
   }
 
   /// Adds the stages to `layers`; returns the number of channels after the last one.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "tern/core/cuda/runtime.h"
@@ -22,8 +23,8 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// Puts a copy to the device into `stream`. The caller may change `source` on return.
-  void copy_in(void* target, const void* source, size_t bytes, cudaStream_t stream);
+  /// Puts copies to the device into `stream`, see Upload::copy. The caller may change the sources on return.
+  void copy_in(void* target, std::span<const Upload::Part> parts, cudaStream_t stream);
   /// Copies from the device in the order of `stream` and waits for the copy.
   void copy_out(void* target, const void* source, size_t bytes, cudaStream_t stream);
 
@@ -43,7 +44,10 @@ constexpr size_t kBytes = size_t{4} << 20;
 std::byte* at(void* memory, size_t offset) { return static_cast<std::byte*>(memory) + offset; }
 const std::byte* at(const void* memory, size_t offset) { return static_cast<const std::byte*>(memory) + offset; }
 
-/// Copies on its own stream. `follow` and `join` order them with the kernels' stream.
+/// The stream of the Upload whose `run` this thread is in, or null.
+thread_local cudaStream_t upload_stream = nullptr;
+
+/// Works on its own stream. `follow` and `join` order it with the kernels' stream.
 class CudaUpload final : public Upload {
  public:
   explicit CudaUpload(cudaStream_t kernels) : kernels_(kernels) {
@@ -57,9 +61,7 @@ class CudaUpload final : public Upload {
     issued_.record(kernels_);
     issued_.hold(copies_);
   }
-  void copy(void* target, const void* source, size_t bytes) override {
-    staging_.copy_in(target, source, bytes, copies_);
-  }
+  void copy(void* target, std::span<const Part> parts) override { staging_.copy_in(target, parts, copies_); }
   void copy(void* target, std::shared_ptr<const void> source, size_t bytes) override {
     check_cuda(cudaMemcpyAsync(target, source.get(), bytes, cudaMemcpyHostToDevice, copies_), "copy");
     Source& kept = sources_[std::exchange(turn_, 1 - turn_)];
@@ -67,12 +69,23 @@ class CudaUpload final : public Upload {
     kept.memory = std::move(source);
     kept.copied.record(copies_);
   }
+  void run(const std::function<void()>& issue) override {
+    const Entry entry(copies_);
+    issue();
+  }
   void join() override {
     copied_.record(copies_);
     copied_.hold(kernels_);
   }
 
  private:
+  /// While it lives, this thread's kernels go to a stream of an Upload.
+  struct Entry {
+    explicit Entry(cudaStream_t stream) { upload_stream = stream; }
+    ~Entry() { upload_stream = nullptr; }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+  };
   /// What the last copies without a stage read.
   struct Source {
     std::shared_ptr<const void> memory;
@@ -121,7 +134,7 @@ class CudaDevice final : public CachingBackend {
 
   cudaStream_t enter() const {
     check_cuda(cudaSetDevice(index_), "device");
-    return stream_;
+    return upload_stream != nullptr ? upload_stream : stream_;
   }
 
   void copy(void* target, Device target_device, const void* source, Device source_device, size_t bytes) override {
@@ -131,7 +144,8 @@ class CudaDevice final : public CachingBackend {
           " in work that is being recorded, expected copies within the device only");
     if (source_device.type == DeviceType::cpu) {
       std::lock_guard lock(staging_mutex_);
-      staging_->copy_in(target, source, bytes, stream);
+      const Upload::Part whole{0, source, bytes};
+      staging_->copy_in(target, {&whole, 1}, stream);
     } else if (target_device.type == DeviceType::cpu) {
       std::lock_guard lock(staging_mutex_);
       staging_->copy_out(target, source, bytes, stream);
@@ -235,16 +249,29 @@ Staging::~Staging() {
   for (Buffer& buffer : buffers_) cudaFreeHost(buffer.memory);
 }
 
-void Staging::copy_in(void* target, const void* source, size_t bytes, cudaStream_t stream) {
-  for (size_t offset = 0; offset < bytes; offset += kBytes) {
+void Staging::copy_in(void* target, std::span<const Upload::Part> parts, cudaStream_t stream) {
+  size_t begin = 0, end = 0;  // of the target's bytes that the buffer holds
+  const auto send = [&] {
+    if (begin == end) return;
     Buffer& buffer = buffers_[turn_];
     turn_ = 1 - turn_;
-    const size_t count = std::min(kBytes, bytes - offset);
-    buffer.used.synchronize();
-    std::memcpy(buffer.memory, at(source, offset), count);
-    check_cuda(cudaMemcpyAsync(at(target, offset), buffer.memory, count, cudaMemcpyHostToDevice, stream), "copy");
+    check_cuda(cudaMemcpyAsync(at(target, begin), buffer.memory, end - begin, cudaMemcpyHostToDevice, stream), "copy");
     buffer.used.record(stream);
-  }
+  };
+  for (const auto& [offset, source, bytes] : parts)
+    for (size_t done = 0; done < bytes;) {
+      const size_t place = offset + done;
+      if (begin == end || place >= begin + kBytes) {
+        send();
+        begin = place;
+        buffers_[turn_].used.synchronize();
+      }
+      const size_t count = std::min(bytes - done, begin + kBytes - place);
+      std::memcpy(at(buffers_[turn_].memory, place - begin), at(source, done), count);
+      done += count;
+      end = place + count;
+    }
+  send();
 }
 
 void Staging::copy_out(void* target, const void* source, size_t bytes, cudaStream_t stream) {

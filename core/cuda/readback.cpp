@@ -8,18 +8,25 @@
 namespace tern {
 namespace {
 
-/// Copies through pinned memory: a copy to pageable memory would make the CPU wait.
+/// Copies in a stream of its own, so that kernels do not wait for it, and through pinned memory: a copy to pageable
+/// memory would make the CPU wait.
 class CudaReadback final : public Readback {
  public:
-  ~CudaReadback() override { cudaFreeHost(memory_); }
+  CudaReadback() { cuda::check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "readback"); }
+  ~CudaReadback() override {
+    cudaStreamSynchronize(copies_);
+    cudaStreamDestroy(copies_);
+    cudaFreeHost(memory_);
+  }
 
   void start(const Tensor& source) override {
     if (source.bytes() > bytes_) grow(source.bytes());
     source_ = source;
-    const cudaStream_t stream = cuda::enter(source.device());
-    cuda::check_cuda(cudaMemcpyAsync(memory_, source.raw_data(), source.bytes(), cudaMemcpyDeviceToHost, stream),
+    computed_.record(cuda::enter(source.device()));
+    computed_.hold(copies_);
+    cuda::check_cuda(cudaMemcpyAsync(memory_, source.raw_data(), source.bytes(), cudaMemcpyDeviceToHost, copies_),
                      "readback");
-    copied_.record(stream);
+    copied_.record(copies_);
   }
   Tensor wait() override {
     check(source_.defined(), "readback: waited for before a start");
@@ -41,8 +48,9 @@ class CudaReadback final : public Readback {
 
   void* memory_ = nullptr;
   size_t bytes_ = 0;
-  cuda::Event copied_;
-  Tensor source_;
+  cudaStream_t copies_ = nullptr;
+  cuda::Event computed_, copied_;
+  Tensor source_;  ///< keeps the memory from other work
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace tern::cuda {
 void check_cuda(cudaError_t status, const char* operation);
 
 /// Makes `device` the calling thread's current device. Returns the stream in which tern's kernels on that device run in
-/// order.
+/// order; in Upload::run, the stream of the Upload.
 cudaStream_t enter(Device device);
 
 /// Whether TERN_CUDA_SYNC=1 is set. Each operation then waits for its work, so that the operation that caused an error

@@ -139,11 +139,30 @@ void check_dtype(const Tensor& x) {
         ", on CUDA expected f32 or bf16");
 }
 
-/// Returns the weights in the dtype and format of the activations x.
-Tensor weights_beside(const Tensor& x, const Tensor& w) {
-  if (w.dtype() == x.dtype() && w.format() == x.format()) return w;
-  Tensor result = Tensor::empty(w.shape(), {x.dtype(), x.device(), x.format()});
-  kernels::convert.on(Target::cuda)(w, result);
+/// Whether weights have the dtype, the format and the channels of the activations x.
+bool are_beside(const Tensor& x, const Tensor& w, int64_t groups) {
+  return w.dtype() == x.dtype() && w.format() == x.format() && w.size(1) * groups == x.size(1);
+}
+
+/// Uninitialised weights with the dtype, the format and the channels of the activations x.
+Tensor empty_beside(const Tensor& x, const Tensor& w, int64_t groups) {
+  Shape shape = w.shape();
+  if (groups == 1) shape[1] = x.size(1);
+  return Tensor::empty(shape, {x.dtype(), x.device(), x.format()});
+}
+
+/// Copies weights to weights that may have another dtype, another format and other channels.
+void copy_weights(const Tensor& from, Tensor& to) {
+  if (from.shape() == to.shape())
+    kernels::convert.on(Target::cuda)(from, to);
+  else
+    fit_channels("conv2d", from, to);
+}
+
+Tensor weights_beside(const Tensor& x, const Tensor& w, int64_t groups) {
+  if (are_beside(x, w, groups)) return w;
+  Tensor result = empty_beside(x, w, groups);
+  copy_weights(w, result);
   return result;
 }
 
@@ -151,20 +170,20 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels:
             Tensor& y) {
   check_dtype(x);
   if (y.numel() == 0) return;
-  run(ConvolutionPass::forward, geometry, x, weights_beside(x, w), y);
+  run(ConvolutionPass::forward, geometry, x, weights_beside(x, w, geometry.groups), y);
   add_bias("conv2d", bias, relu, y);
 }
 
 void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
   check_dtype(dy);
   if (dx.numel() == 0) return;
-  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w), dy);
+  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w, geometry.groups), dy);
 }
 
 void conv2d_backward_data_add(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
   check_dtype(dy);
   if (dx.numel() == 0) return;
-  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w), dy, true);
+  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w, geometry.groups), dy, true);
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::ConvGeometry& geometry, Tensor& dw,
@@ -175,12 +194,12 @@ void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::C
       if (gradient.defined()) device_backend(gradient.device()).fill_zero(gradient.raw_data(), gradient.bytes());
     return;
   }
-  if (dw.format() == x.format() && dw.dtype() == x.dtype()) {
+  if (are_beside(x, dw, geometry.groups)) {
     run(ConvolutionPass::backward_weights, geometry, x, dw, dy);
   } else {
-    const Tensor own = Tensor::empty(dw.shape(), {x.dtype(), dw.device(), x.format()});
+    const Tensor own = empty_beside(x, dw, geometry.groups);
     run(ConvolutionPass::backward_weights, geometry, x, own, dy);
-    kernels::convert.on(Target::cuda)(own, dw);
+    copy_weights(own, dw);
   }
   channel_sums("conv2d_backward_weights", dy, db);
 }

@@ -5,6 +5,7 @@
 #include "tern/kernels/cuda/item_table.h"
 #include "tern/kernels/cuda/launch.h"
 #include "tern/kernels/cuda/map.h"
+#include "tern/kernels/cuda/operands.h"
 #include "tern/kernels/layout.h"
 #include "tern/kernels/provide.h"
 
@@ -130,6 +131,23 @@ __global__ void convert_all_kernel(const __grid_constant__ ItemTable<ConvertedIt
       static_cast<BFloat16*>(item.y)[i] = static_cast<BFloat16>(value);
     else
       static_cast<float*>(item.y)[i] = value;
+  }
+}
+
+/// C, H and W of y, and the channels of x.
+struct FittedShape {
+  int64_t channels, rows, columns, own;
+};
+
+template <class From, class To>
+__global__ void fit_channels_kernel(const From* x, Strides4 from, FittedShape shape, Strides4 to, int64_t count,
+                                    To* y) {
+  for (int64_t i = global_thread(); i < count; i += global_threads()) {
+    const int64_t c = i % shape.channels, pixel = i / shape.channels, column = pixel % shape.columns,
+                  row = pixel / shape.columns % shape.rows, n = pixel / shape.columns / shape.rows;
+    const float value =
+        c < shape.own ? static_cast<float>(x[n * from.n + c * from.c + row * from.h + column * from.w]) : 0.0f;
+    y[n * to.n + c * to.c + row * to.h + column * to.w] = static_cast<To>(value);
   }
 }
 
@@ -295,6 +313,16 @@ void reflection_pad_backward(const Tensor& dy, const kernels::Border& border, Te
 }
 
 }  // namespace
+
+void fit_channels(const char* operation, const Tensor& x, const Tensor& y) {
+  const FittedShape shape{y.size(1), y.size(2), y.size(3), x.size(1)};
+  visit_fast(x.dtype(), operation, [&]<class From>(From) {
+    visit_fast(y.dtype(), operation, [&]<class To>(To) {
+      launch(operation, y.device(), grid_over(y.numel()), fit_channels_kernel<From, To>,
+             static_cast<const From*>(x.data<From>()), strides4(x), shape, strides4(y), y.numel(), y.data<To>());
+    });
+  });
+}
 
 void provide_layout() {
   kernels::convert.provide(Target::cuda, convert);

@@ -22,4 +22,7 @@ void add_bias(const char* operation, const Tensor& bias, bool relu, Tensor& y);
 /// undefined.
 void channel_sums(const char* operation, const Tensor& x, Tensor& sums);
 
+/// y [N, C', H, W] = the first channels of x [N, C, H, W], and zeros behind those of x. Both are f32 or bf16.
+void fit_channels(const char* operation, const Tensor& x, const Tensor& y);
+
 }  // namespace tern::cuda

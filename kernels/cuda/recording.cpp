@@ -20,11 +20,11 @@ thread_local StepCell step_cell;
 
 class Graph final : public Recording {
  public:
-  Graph(Device device, const std::function<void()>& work)
+  Graph(Device device, const std::function<void()>& work, const Graph* earlier)
       : device_(device), step_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})) {
     check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, and recorded work must not wait");
     const cudaStream_t stream = enter(device_);
-    blocks_ = memory(device_).begin_recording();
+    blocks_ = memory(device_).begin_recording(earlier != nullptr ? earlier->blocks_ : nullptr);
     step_cell = {.memory = step_.data<int64_t>()};
     const auto end = [this] {
       draws_ = std::exchange(step_cell, {}).used;
@@ -50,7 +50,7 @@ class Graph final : public Recording {
   Device device_;
   Tensor step_;
   bool draws_ = false;                                      ///< draws random numbers, which depend on the step
-  std::unique_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< the blocks that the graph reads and writes
+  std::shared_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< the blocks that the graph reads and writes
   std::optional<CapturedGraph> graph_;
 };
 
@@ -63,9 +63,9 @@ const int64_t* recorded_step() {
 
 }  // namespace cuda
 
-std::unique_ptr<Recording> record(Device device, const std::function<void()>& work) {
+std::unique_ptr<Recording> record(Device device, const std::function<void()>& work, const Recording* earlier) {
   check(device.type == DeviceType::cuda, "record: device ", device, ", expected one of CUDA");
-  return std::make_unique<cuda::Graph>(device, work);
+  return std::make_unique<cuda::Graph>(device, work, dynamic_cast<const cuda::Graph*>(earlier));
 }
 
 }  // namespace tern

@@ -15,7 +15,7 @@ namespace {
 constexpr int kChannels = kernels::kMostImageChannels;
 
 struct ImagePlan {
-  int height, width, out_height, out_width, channels, pad, cutout;
+  int height, width, out_height, out_width, channels, out_channels, pad, cutout;
   bool reflect_pad, standardize;
   double mean[kChannels], deviation[kChannels];  ///< for a full scale of 1
 };
@@ -118,8 +118,9 @@ __device__ float saturated(const ImagePlan& plan, const Affine* maps, const Crop
 }
 
 /// One block per image.
+template <class T>
 __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const uint8_t* pixels, const int64_t* rows,
-                                 const double* draws, float* images) {
+                                 const double* draws, T* images) {
   __shared__ Affine maps[kChannels];
   __shared__ int64_t values[kChannels], squares[kChannels];  // used by the first thread: registers cannot be indexed
   const int64_t n = blockIdx.x, row = rows != nullptr ? rows[n] : n;
@@ -146,12 +147,14 @@ __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const u
   if (threadIdx.x == 0) find_maps(plan, draw, values, squares, maps);
   __syncthreads();
   const int cut_top = static_cast<int>(draw[8]), cut_left = static_cast<int>(draw[9]);
-  for (int at = static_cast<int>(threadIdx.x); at < count; at += kThreads) {
-    const int pixel = at / plan.channels, y = pixel / plan.out_width - cut_top, x = pixel % plan.out_width - cut_left;
-    const bool is_cut = 0 <= y && y < plan.cutout && 0 <= x && x < plan.cutout;
-    images[n * count + at] = is_cut         ? 0.0f
-                             : draw[5] != 1 ? saturated(plan, maps, crop, draw[5], at)
-                                            : adjusted(plan, maps, crop, at);
+  const int written = plan.out_height * plan.out_width * plan.out_channels;
+  for (int i = static_cast<int>(threadIdx.x); i < written; i += kThreads) {
+    const int pixel = i / plan.out_channels, c = i % plan.out_channels, at = pixel * plan.channels + c,
+              y = pixel / plan.out_width - cut_top, x = pixel % plan.out_width - cut_left;
+    const bool is_cut = c >= plan.channels || (0 <= y && y < plan.cutout && 0 <= x && x < plan.cutout);
+    images[n * written + i] = static_cast<T>(is_cut         ? 0.0f
+                                             : draw[5] != 1 ? saturated(plan, maps, crop, draw[5], at)
+                                                            : adjusted(plan, maps, crop, at));
   }
 }
 
@@ -162,9 +165,9 @@ namespace tern::kernels {
 
 void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& draws, const ImageMap& map,
                       Tensor& images) {
-  const int64_t n = images.size(0), channels = images.size(1);
+  const int64_t n = images.size(0), channels = pixels.size(1);
   check(pixels.format() == MemoryFormat::channels_last && images.format() == MemoryFormat::channels_last &&
-            pixels.size(1) == channels && channels <= kMostImageChannels,
+            images.size(1) >= channels && channels <= kMostImageChannels,
         "transform_images: ", pixels.shape(), " ", pixels.format(), " to ", images.shape(), " ", images.format(),
         ", expected channels_last and at most ", kMostImageChannels, " channels");
   check((rows.defined() ? rows.shape() == Shape{n} : pixels.size(0) == n) && draws.shape() == Shape{n, kImageDraws},
@@ -175,6 +178,7 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
                        .out_height = static_cast<int>(images.size(2)),
                        .out_width = static_cast<int>(images.size(3)),
                        .channels = static_cast<int>(channels),
+                       .out_channels = static_cast<int>(images.size(1)),
                        .pad = static_cast<int>(map.pad),
                        .cutout = static_cast<int>(map.cutout),
                        .reflect_pad = map.reflect_pad,
@@ -188,10 +192,12 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
     plan.mean[c] = of_channel(map.mean, c);
     plan.deviation[c] = of_channel(map.deviation, c);
   }
-  cuda::launch("transform_images", images.device(), {.blocks = dim3(static_cast<unsigned>(n))}, cuda::transform_kernel,
-               plan, static_cast<const uint8_t*>(pixels.data<uint8_t>()),
-               static_cast<const int64_t*>(rows.defined() ? rows.data<int64_t>() : nullptr),
-               static_cast<const double*>(draws.data<double>()), images.data<float>());
+  cuda::visit_fast(images.dtype(), "transform_images", [&]<class T>(T) {
+    cuda::launch("transform_images", images.device(), {.blocks = dim3(static_cast<unsigned>(n))},
+                 cuda::transform_kernel<T>, plan, static_cast<const uint8_t*>(pixels.data<uint8_t>()),
+                 static_cast<const int64_t*>(rows.defined() ? rows.data<int64_t>() : nullptr),
+                 static_cast<const double*>(draws.data<double>()), images.data<T>());
+  });
 }
 
 }  // namespace tern::kernels

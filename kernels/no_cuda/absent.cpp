@@ -20,7 +20,7 @@ std::unique_ptr<OperationClock> make_cuda_operation_clock(Device device) {
 
 void provide_cuda_kernels() {}
 
-std::unique_ptr<Recording> record(Device device, const std::function<void()>&) {
+std::unique_ptr<Recording> record(Device device, const std::function<void()>&, const Recording*) {
   fail({"record: device ", device, ", expected one of CUDA in a build that has it"});
 }
 

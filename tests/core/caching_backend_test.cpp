@@ -70,6 +70,24 @@ TEST(CachingBackend, KeepsTheBlocksOfTwoRecordingsApart) {
   EXPECT_FALSE(memory.recording()) << "given up on the way";
 }
 
+TEST(CachingBackend, GivesALaterRecordingTheBlocksThatAnEarlierOneHasFree) {
+  CountedMemory memory(1 << 20);
+  auto first = memory.begin_recording();
+  void* output = memory.allocate(100);
+  void* scratch = memory.allocate(100);
+  memory.deallocate(scratch, 100);
+  memory.end_recording();
+
+  auto second = memory.begin_recording(first);
+  EXPECT_EQ(memory.allocate(100), scratch);
+  EXPECT_NE(memory.allocate(100), output);
+  memory.end_recording();
+  EXPECT_FALSE(memory.recording());
+  first.reset();
+  memory.deallocate(output, 100);
+  EXPECT_NE(memory.allocate(100), output) << "the later recording keeps the blocks of both";
+}
+
 TEST(CachingBackend, GivesTheBlocksOfAGoneRecordingToOtherWork) {
   CountedMemory memory(512);
   auto blocks = memory.begin_recording();

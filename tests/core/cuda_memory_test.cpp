@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -69,7 +70,13 @@ TEST_F(CudaMemory, UploadsBesideKernelsArriveBeforeThoseIssuedAfterJoin) {
     auto values = count_up(count);
     values.front() = static_cast<float>(round);
     upload->follow();
-    upload->copy(target.raw_data(), values.data(), values.size() * sizeof(float));
+    const size_t size = sizeof(float), first = 1'000'001 * size, second = 7 * size;  // in bytes
+    const auto* const from = reinterpret_cast<const std::byte*>(values.data());
+    const Upload::Part parts[] = {{0, from, first},
+                                  {first, from + first, 0},
+                                  {first, from + first, second},
+                                  {first + second, from + first + second, values.size() * size - first - second}};
+    upload->copy(target.raw_data(), parts);
     const auto expected = values;
     std::ranges::fill(values, -1.0f);  // copy has returned, so the source may change
     upload->join();

@@ -39,6 +39,17 @@ TEST(Tensor, ViewsShareElements) {
   EXPECT_EQ(a.slice(2, 2).numel(), 0);
 }
 
+TEST(Tensor, ViewsBytesAsTensors) {
+  const Tensor bytes = Tensor::zeros({40}, {.dtype = DType::u8}).slice(8, 40);
+  const Tensor floats = bytes.view(16, {2, 1}, DType::f32), all = bytes.view(0, {4}, DType::i64);
+  floats.copy_from(Tensor::from<float>({2, 1}, Floats{1, 2}));
+  EXPECT_EQ(floats.to_vector<float>(), (Floats{1, 2}));
+  EXPECT_EQ(all.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 0x40000000'3f800000, 0}));
+  for (const auto& [offset, count] : {std::pair{24, 3}, {32, 1}, {2, 1}})
+    EXPECT_THROW(bytes.view(static_cast<size_t>(offset), {count}, DType::f32), Error) << offset;
+  EXPECT_THROW(floats.view(0, {1}, DType::f32), Error);
+}
+
 TEST(Tensor, KeepsLogicalOrderInEveryFormat) {
   const Tensor rows = counting({2, 3, 2, 2});
   const Tensor last = rows.to(MemoryFormat::channels_last);

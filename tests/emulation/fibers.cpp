@@ -365,14 +365,17 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 namespace {
 
-/// The bytes that were copied between the host and the devices. If TERN_EMULATED_COPIES names a file, writes them there
-/// at exit: those to devices, then those to the host.
+/// The copies by their kind. If TERN_EMULATED_COPIES names a file, writes them there at exit: the number and the bytes
+/// of the copies to a device, then of those to the host, then of those within a device.
 struct Copies {
   ~Copies() {
-    if (const char* const path = std::getenv("TERN_EMULATED_COPIES"))
-      std::ofstream(path) << to_device << " " << to_host << "\n";
+    if (const char* const path = std::getenv("TERN_EMULATED_COPIES")) {
+      std::ofstream file(path);
+      for (const int kind : {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice})
+        file << count[kind] << " " << bytes[kind] << "\n";
+    }
   }
-  std::atomic<uint64_t> to_device = 0, to_host = 0;
+  std::atomic<uint64_t> count[4] = {}, bytes[4] = {};
 };
 Copies copies;
 
@@ -380,8 +383,8 @@ Copies copies;
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t stream) {
   emulation::issue(stream, [=] {
     std::memcpy(to, from, bytes);
-    if (kind == cudaMemcpyHostToDevice) copies.to_device += bytes;
-    if (kind == cudaMemcpyDeviceToHost) copies.to_host += bytes;
+    ++copies.count[kind];
+    copies.bytes[kind] += bytes;
   });
   return cudaSuccess;
 }

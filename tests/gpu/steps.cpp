@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -87,8 +88,8 @@ struct StepTime {
   size_t launches;  // of a recorded step
 };
 
-StepTime time_steps(const StepCase& step, const Batch& on_device, DType dtype, bool as_graph) {
-  const DeviceBatch batch(on_device, {}, dtype);
+/// The steps take the two batches in turn, as those of a training do.
+StepTime time_steps(const StepCase& step, const std::array<Batch, 2>& batches, DType dtype, bool as_graph) {
   const auto model = step.make();
   model->initialize(1, DType::f32, kCuda);
   Sgd optimizer(model->parameters(), {.lr = 0.001, .momentum = 0.9});
@@ -108,6 +109,7 @@ StepTime time_steps(const StepCase& step, const Batch& on_device, DType dtype, b
   const double milliseconds = median_milliseconds([&] {
     optimizer.zero_gradients();
     optimizer.begin_step();
+    const DeviceBatch batch(batches[number % 2], {}, dtype);
     auto arrival = outputs.bring(as_graph && graph.takes(batch) ? graph.run(batch, number) : issue(batch));
     if (before) before();
     before = std::move(arrival);
@@ -118,10 +120,12 @@ StepTime time_steps(const StepCase& step, const Batch& on_device, DType dtype, b
 
 void print_steps(const StepCase& step) {
   const Batch batch = random_batch(step);
+  const Tensor &images = batch["image"], &labels = batch["label"];
+  const std::array batches{batch, Batch(labels.clone(), {{"image", images.clone()}, {"label", labels.clone()}})};
   for (const auto& [precision, dtype] : kPrecisions) {
     kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
     for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) {
-      const StepTime time = time_steps(step, batch, dtype, as_graph);
+      const StepTime time = time_steps(step, batches, dtype, as_graph);
       fmt::print("{:<10} {:>5} {:<5} {:<15} {:>10.4f} {:>10.0f} {:>9}\n", step.name, step.batch, precision, way,
                  time.milliseconds, 1e3 * static_cast<double>(step.batch) / time.milliseconds,
                  as_graph ? std::to_string(time.launches) : "");

@@ -43,13 +43,16 @@ TEST_F(CudaRecording, RunsAgainOnWhatItsInputsHoldThen) {
 
 /// y = 3 · x, recorded, with scratch memory.
 struct Tripling {
-  explicit Tripling(const Tensor& x)
-      : recording(record(x.device(), [&] {
-          y = Tensor::empty_like(x);  // if recordings shared blocks, this would be another's scratch memory
-          Tensor doubled = Tensor::empty_like(x);
-          kernels::scale(x, 2, doubled);
-          kernels::add(doubled, x, y);
-        })) {}
+  explicit Tripling(const Tensor& x, const Recording* earlier = nullptr)
+      : recording(record(
+            x.device(),
+            [&] {
+              y = Tensor::empty_like(x);  // if recordings shared blocks, this would be another's scratch memory
+              Tensor doubled = Tensor::empty_like(x);
+              kernels::scale(x, 2, doubled);
+              kernels::add(doubled, x, y);
+            },
+            earlier)) {}
 
   Tensor y;
   std::unique_ptr<Recording> recording;
@@ -62,6 +65,15 @@ TEST_F(CudaRecording, KeepsItsOutputWhileAnotherRuns) {
   first.recording->replay(0);
   expect_values(first.y, {3, 6, 9}, 0);
   expect_values(second.y, {30, 60, 90}, 0);
+}
+
+TEST_F(CudaRecording, GivesItsResultAlsoInTheMemoryOfAnEarlierOne) {
+  const Tensor x = on_device({1, 2, 3}), other = on_device({10, 20, 30});
+  const Tripling first(x), second(other, first.recording.get());
+  for (const Tripling* each : {&second, &first, &second}) {
+    each->recording->replay(0);
+    expect_values(each->y, each == &first ? std::vector<double>{3, 6, 9} : std::vector<double>{30, 60, 90}, 0);
+  }
 }
 
 TEST_F(CudaRecording, LeavesItsMemoryToOtherWork) {

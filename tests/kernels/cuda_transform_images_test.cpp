@@ -84,17 +84,25 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
       transform.apply(input, a, bytes.subspan(static_cast<size_t>(rows[i]) * example, example),
                       expected.span<float>().subspan(i * image, image));
     }
-    Tensor images = Tensor::empty(expected.shape(), {DType::f32, device, MemoryFormat::channels_last});
-    kernels::transform_images(pixels.to(device), Tensor::from<int64_t>({n}, rows).to(device),
-                              Tensor::from<double>({n, kernels::kImageDraws}, draws).to(device),
-                              {.pad = transform.pad,
-                               .reflect_pad = transform.reflect_pad,
-                               .standardize = transform.standardize,
-                               .mean = transform.mean,
-                               .deviation = transform.deviation,
-                               .cutout = transform.cutout},
-                              images);
-    EXPECT_EQ(images.to_vector<float>(), expected.to_vector<float>());
+    for (const auto& [dtype, channels] :
+         {std::pair{DType::f32, output.channels}, {DType::bf16, output.channels}, {DType::bf16, int64_t{8}}}) {
+      const Tensor whole =
+          Tensor::zeros({n, channels, output.height, output.width}, {.format = MemoryFormat::channels_last});
+      const auto own = static_cast<size_t>(output.channels), all = static_cast<size_t>(channels);
+      for (size_t i = 0; i < expected.span<float>().size(); ++i)
+        whole.span<float>()[i / own * all + i % own] = expected.span<float>()[i];
+      Tensor images = Tensor::empty(whole.shape(), {dtype, device, MemoryFormat::channels_last});
+      kernels::transform_images(pixels.to(device), Tensor::from<int64_t>({n}, rows).to(device),
+                                Tensor::from<double>({n, kernels::kImageDraws}, draws).to(device),
+                                {.pad = transform.pad,
+                                 .reflect_pad = transform.reflect_pad,
+                                 .standardize = transform.standardize,
+                                 .mean = transform.mean,
+                                 .deviation = transform.deviation,
+                                 .cutout = transform.cutout},
+                                images);
+      EXPECT_EQ(images.to_vector<float>(), whole.to(dtype).to_vector<float>()) << to_string(dtype) << " " << channels;
+    }
   }
 }
 

@@ -85,6 +85,28 @@ TEST(CudnnPlan, EveryConvolutionHasOneForAnH200) {
         }
 }
 
+// cuDNN pads three channels to eight in its workspace, in each pass.
+TEST(CudnnPlan, ImagesWithSpareChannelsAreNotPadded) {
+  const Descriptor properties = h200();
+  for (const auto pass : {ConvolutionPass::forward, ConvolutionPass::backward_weights}) {
+    const auto workspace = [&](int64_t channels) {
+      const kernels::ConvGeometry geometry{.stride = 4, .padding = 2};
+      const Shape x{256, channels, 224, 224}, w{64, channels, 11, 11};
+      const ConvolutionProblem problem{.pass = pass,
+                                       .x = x,
+                                       .w = w,
+                                       .y = kernels::conv2d_output_shape(x, w, geometry),
+                                       .geometry = geometry,
+                                       .format = MemoryFormat::channels_last,
+                                       .dtype = DType::bf16};
+      return convolution_graph(problem, {.properties = &properties}).plans({}, 1).at(0).workspace_bytes();
+    };
+    constexpr int64_t kPadded = int64_t{256} * 224 * 224 * 8 * 2;  // bytes
+    EXPECT_GE(workspace(3), kPadded);
+    EXPECT_LT(workspace(8), kPadded / 8);
+  }
+}
+
 TEST(CudnnPlan, RefusesWhatCannotBe) {
   const Descriptor properties = h200();
   const ConvolutionProblem problem{.pass = ConvolutionPass::forward,

@@ -41,10 +41,12 @@ struct StepReport {
   int64_t epoch = 0;  ///< from 1
   double loss = 0;    ///< mean over the batch
   double lr = 0;
-  double seconds = 0;               ///< training time of the run so far
-  std::vector<double> scores = {};  ///< on the batch, before the update; in the order of RunStart::scores
-  Traffic traffic = {};             ///< traffic of this rank in this step
-  ExchangeTimes times = {};         ///< of this rank in this step
+  double seconds = 0;  ///< training time of the run so far
+  /// On the batch, before the update; in the order of RunStart::scores. A rank that trains alone gives them only with
+  /// --plot.
+  std::vector<double> scores = {};
+  Traffic traffic = {};      ///< traffic of this rank in this step
+  ExchangeTimes times = {};  ///< of this rank in this step
   /// 2-norm of all gradients that this rank's optimizer got, before clipping. Only if a log or event files are written.
   std::optional<double> gradient_norm = {};
 };

@@ -1,20 +1,21 @@
 #include "tern/trainer/run/batch_feed.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tern::trainer {
 
-std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device) {
+std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device,
+                                                 int64_t channel_multiple) {
   constexpr int64_t kMostBytes = int64_t{512} << 20;
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
   if (!images || device.type != DeviceType::cuda || images->spec().channels > kernels::kMostImageChannels)
     return nullptr;
   const bool is_small = images->size() * images->spec().numel() <= kMostBytes;
-  return std::make_unique<DeviceImages>(*images, transform, device, is_small);
+  return std::make_unique<DeviceImages>(*images, transform, device, is_small, channel_multiple);
 }
 
-DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident)
+DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident,
+                           int64_t channel_multiple)
     : input_(data.spec()),
       output_(transform.output(input_)),
       map_{.pad = transform.pad,
@@ -23,6 +24,7 @@ DeviceImages::DeviceImages(const ImageDataset& data, const Transform& transform,
            .mean = transform.mean,
            .deviation = transform.deviation,
            .cutout = transform.cutout} {
+  output_.channels = (output_.channels + channel_multiple - 1) / channel_multiple * channel_multiple;
   if (!resident) return;
   const auto size = static_cast<size_t>(input_.numel());
   const Tensor pixels =
@@ -48,7 +50,9 @@ BatchFeed::BatchFeed(DataLoader& loader, Device device, DType precision, const D
       device_(device),
       precision_(precision),
       images_(images),
-      upload_(device.type == DeviceType::cpu ? nullptr : device_backend(device).make_upload()) {}
+      upload_(device.type == DeviceType::cpu ? nullptr : device_backend(device).make_upload()) {
+  if (upload_) upload_->follow();  // the pixels of `images` may still be on their way
+}
 
 BatchFeed::~BatchFeed() { reset(); }
 
@@ -66,7 +70,6 @@ std::optional<DeviceBatch> BatchFeed::next() {
     upload_->join();
     // All kernels that read the other buffers, of the batch before, are already issued.
     upload_->follow();
-    if (images_) images_->make(ahead_->indices(), pixels_ahead_, draws_ahead_, images_ahead_);
   }
   return std::exchange(ahead_, std::nullopt);
 }
@@ -80,43 +83,58 @@ void BatchFeed::fetch() {
     return;
   }
   Buffers& to = buffers_[std::exchange(turn_, 1 - turn_)];
+  std::vector<Tensor> sources = {batch->indices()};
+  for (const auto& [name, tensor] : batch->tensors()) sources.push_back(tensor);
+  if (images_) sources.push_back(DeviceImages::draws(batch->augmentations));
+  const std::vector<Tensor> brought = bring(to.fields, sources);
   NamedTensors fields;
-  for (const auto& [name, tensor] : batch->tensors()) fields.emplace(name, bring(to.fields[name], tensor));
-  if (images_) {
-    constexpr MemoryFormat kFormat = MemoryFormat::channels_last;
-    draws_ahead_ = bring(to.draws, DeviceImages::draws(batch->augmentations));
-    if (batch->pixels) {
-      pixels_ahead_ = room(to.pixels, images_->pixels_shape(batch->size()), {.dtype = DType::u8, .format = kFormat});
-      upload_->copy(pixels_ahead_.raw_data(), std::move(batch->pixels), pixels_ahead_.bytes());
-    }
-    images_ahead_ = room(to.fields["image"], images_->images_shape(batch->size()), {.format = kFormat});
-    fields.emplace("image", images_ahead_);
+  size_t next = 1;
+  for (const auto& [name, tensor] : batch->tensors()) fields.emplace(name, brought[next++]);
+  if (images_) fields.emplace("image", make_images(to, brought.front(), brought.back(), std::move(batch->pixels)));
+  ahead_.emplace(Batch(brought.front(), std::move(fields)), *batch, precision_, loader_.name());
+}
+
+/// Copies `sources` to the device, into one buffer.
+std::vector<Tensor> BatchFeed::bring(Tensor& buffer, const std::vector<Tensor>& sources) {
+  constexpr size_t kAlignment = 64;
+  std::vector<Upload::Part> parts;
+  size_t end = 0;
+  for (const Tensor& source : sources) {
+    parts.push_back({.offset = end, .source = source.raw_data(), .bytes = source.bytes()});
+    end += (source.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  ahead_.emplace(Batch(bring(to.indices, batch->indices()), std::move(fields)), *batch, precision_, loader_.name());
+  const Tensor& memory = grow(buffer, end);
+  upload_->copy(memory.raw_data(), parts);
+  std::vector<Tensor> brought;
+  for (size_t i = 0; i < sources.size(); ++i)
+    brought.push_back(memory.view(parts[i].offset, sources[i].shape(), sources[i].dtype(), sources[i].format()));
+  return brought;
 }
 
-/// Copies `source` to the device, into a buffer that is reused for the batches that fit.
-Tensor BatchFeed::bring(Tensor& buffer, const Tensor& source) {
-  const Tensor to = room(buffer, source.shape(), source.options());
-  if (source.bytes() > 0) upload_->copy(to.raw_data(), source.raw_data(), source.bytes());
-  return to;
+/// The images of a batch, of its pixels if it has `bytes`.
+Tensor BatchFeed::make_images(Buffers& to, const Tensor& indices, const Tensor& draws, std::shared_ptr<void> bytes) {
+  constexpr MemoryFormat kFormat = MemoryFormat::channels_last;
+  Tensor pixels;
+  if (bytes) {
+    const Shape shape = images_->pixels_shape(indices.size(0));
+    const auto count = static_cast<size_t>(shape.numel());
+    pixels = grow(to.pixels, count).view(0, shape, DType::u8, kFormat);
+    upload_->copy(pixels.raw_data(), std::move(bytes), count);
+  }
+  const Shape shape = images_->images_shape(indices.size(0));
+  Tensor images =
+      grow(to.images, static_cast<size_t>(shape.numel()) * size_of(precision_)).view(0, shape, precision_, kFormat);
+  upload_->run([&] { images_->make(indices, pixels, draws, images); });
+  return images;
 }
 
-Tensor BatchFeed::room(Tensor& buffer, const Shape& shape, const TensorOptions& options) {
-  // A row-major buffer is flat, so that any shape of as many elements fits. The longest sequence differs from batch to
-  // batch.
-  const bool flat = options.format == MemoryFormat::row_major;
-  const Shape needed = flat ? Shape{shape.numel()} : shape;
-  const auto fits = [&] {
-    return buffer.defined() && buffer.size(0) >= needed[0] &&
-           std::equal(buffer.shape().begin() + 1, buffer.shape().end(), needed.begin() + 1, needed.end());
-  };
-  if (!fits()) {
-    buffer = Tensor::empty(needed, {options.dtype, device_, options.format});
+/// The buffer, with at least this size.
+const Tensor& BatchFeed::grow(Tensor& buffer, size_t bytes) {
+  if (!buffer.defined() || buffer.bytes() < bytes) {
+    buffer = Tensor::empty({static_cast<int64_t>(bytes)}, {.dtype = DType::u8, .device = device_});
     upload_->follow();  // kernels may still use a freed block that the allocator gives out again
   }
-  const Tensor used = buffer.slice(0, needed[0]);
-  return flat ? used.reshape(shape) : used;
+  return buffer;
 }
 
 }  // namespace tern::trainer

@@ -20,11 +20,13 @@ namespace tern::trainer {
 class DeviceImages {
  public:
   /// Null unless `data` has pictures and `device` supports it. A data set is small if it fits beside a model: up to 512
-  /// MiB.
-  static std::unique_ptr<DeviceImages> make(const Dataset& data, const Transform& transform, Device device);
+  /// MiB. Images get spare channels, which are 0, up to a multiple of `channel_multiple`.
+  static std::unique_ptr<DeviceImages> make(const Dataset& data, const Transform& transform, Device device,
+                                            int64_t channel_multiple);
 
   /// `resident`: all pixels are on the device.
-  DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident);
+  DeviceImages(const ImageDataset& data, const Transform& transform, Device device, bool resident,
+               int64_t channel_multiple = 1);
 
   /// What the loader's batches must have.
   ImageForm needed() const { return resident_.defined() ? ImageForm::none : ImageForm::pixels; }
@@ -46,17 +48,17 @@ class DeviceImages {
   Tensor resident_;  ///< u8 [N, C, H, W], or undefined
 };
 
-/// Copies a loader's batches to the compute device. Copies the next batch while kernels work on the present one. The
-/// loader's owner starts the loader, and the loader must outlive this. One thread.
+/// Copies a loader's batches to the compute device, and makes their images there. Does this for the next batch while
+/// kernels work on the present one. The loader's owner starts the loader, and the loader must outlive this. One thread.
 class BatchFeed {
  public:
-  /// `precision` is the dtype of activations; see DeviceBatch::input. If `images` is given, it makes "image", and the
-  /// loader gives what it needs. `images` must outlive this.
+  /// `precision` is the dtype of activations; see DeviceBatch::input. If `images` is given, it makes "image" in that
+  /// dtype, and the loader gives what it needs. `images` must outlive this.
   BatchFeed(DataLoader& loader, Device device, DType precision, const DeviceImages* images = nullptr);
   ~BatchFeed();
 
   /// The loader's next batch on the device; nullopt at the end of the epoch. The batch is valid until the second call
-  /// after this one.
+  /// after this one. Batches of the same shapes have the memory of one of two batches, in turn.
   std::optional<DeviceBatch> next();
   /// Starts to copy the next batch. Call it after the work on the present one is issued. Without this call, `next` does
   /// it.
@@ -67,15 +69,16 @@ class BatchFeed {
   void reset();
 
  private:
-  void fetch();
-  Tensor bring(Tensor& buffer, const Tensor& source);
-  /// Memory of this shape on the device: a part of `buffer`, which grows if it is too small.
-  Tensor room(Tensor& buffer, const Shape& shape, const TensorOptions& options);
-
+  /// Memory of the device for a batch: bytes. It grows if a batch is larger.
   struct Buffers {
-    NamedTensors fields;
-    Tensor indices, draws, pixels;
+    Tensor fields, pixels, images;
   };
+
+  void fetch();
+  std::vector<Tensor> bring(Tensor& buffer, const std::vector<Tensor>& sources);
+  Tensor make_images(Buffers& to, const Tensor& indices, const Tensor& draws, std::shared_ptr<void> bytes);
+  const Tensor& grow(Tensor& buffer, size_t bytes);
+
   DataLoader& loader_;
   Device device_;
   DType precision_;
@@ -84,7 +87,6 @@ class BatchFeed {
   std::array<Buffers, 2> buffers_;
   size_t turn_ = 0;
   std::optional<DeviceBatch> ahead_;
-  Tensor draws_ahead_, pixels_ahead_, images_ahead_;
 };
 
 }  // namespace tern::trainer

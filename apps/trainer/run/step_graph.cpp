@@ -1,6 +1,9 @@
 #include "tern/trainer/run/step_graph.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "tern/core/error.h"
 
 namespace tern::trainer {
 
@@ -22,29 +25,18 @@ StepOutputs::Arrival StepOutputs::bring(const StepOutput& output) {
   };
 }
 
-namespace {
-
-constexpr int64_t kStepsBefore = 3;  // they create what is made on first use, and time the engines
-
-/// A batch of the same shapes on the device, with memory of its own.
-DeviceBatch like(const DeviceBatch& batch) {
-  NamedTensors fields;
-  for (const auto& [name, tensor] : batch.on_device().tensors()) fields.emplace(name, Tensor::empty_like(tensor));
-  return {Batch(Tensor::empty_like(batch.indices()), std::move(fields)), {}, batch.precision()};
-}
-
-}  // namespace
-
 bool StepGraph::takes(const DeviceBatch& batch) {
+  constexpr int64_t kStepsBefore = 3;  // they create what is made on first use, and time the engines
   Shapes shapes;
   for (const auto& [name, tensor] : batch.on_device().tensors()) shapes.emplace(name, tensor.shape());
   const bool repeats = shapes == shapes_;
-  if (recording_ && places() != places_) recording_.reset();
-  if (!recording_) {
-    if (seen_++ >= kStepsBefore && repeats) record_step(batch);
+  if (places() != places_) recorded_.clear();
+  if (recorded_.empty()) {
     shapes_ = std::move(shapes);
+    if (seen_++ < kStepsBefore) return false;
   }
-  return recording_ && repeats;
+  if (repeats && recorded_on(batch.on_device()) == nullptr) record_step(batch);
+  return repeats;
 }
 
 std::vector<const void*> StepGraph::places() const {
@@ -54,44 +46,56 @@ std::vector<const void*> StepGraph::places() const {
   return places;
 }
 
-void StepGraph::record_step(const DeviceBatch& first) {
-  batch_ = like(first);
-  std::vector<Counter> counters;
+const StepGraph::Recorded* StepGraph::recorded_on(const Batch& batch) const {
+  const auto place = [](const auto& field) { return field.second.raw_data(); };
+  const auto found = std::ranges::find_if(recorded_, [&](const Recorded& recorded) {
+    return recorded.batch.indices().raw_data() == batch.indices().raw_data() &&
+           std::ranges::equal(recorded.batch.tensors(), batch.tensors(), {}, place, place);
+  });
+  return found == recorded_.end() ? nullptr : &*found;
+}
+
+void StepGraph::record_step(const DeviceBatch& batch) {
+  Recorded made{.batch = batch.on_device()};
   for (const auto& [name, buffer] : model_.buffers())
     if (buffer->dtype() == DType::i64 && buffer->device().type == DeviceType::cpu)
-      counters.push_back({buffer->data<int64_t>(), -*buffer->data<int64_t>()});
+      made.counters.push_back({buffer->data<int64_t>(), -*buffer->data<int64_t>()});
   const auto restore = [&] {
-    for (auto& [value, step] : counters) {
+    for (auto& [value, step] : made.counters) {
       step += *value;
       *value -= step;
     }
     model_.zero_gradients();
   };
-  kept_.clear();
   model_.zero_gradients();
+  const Recording* earlier = recorded_.empty() ? nullptr : recorded_.back().recording.get();
   try {
-    recording_ = record(first.indices().device(), [this] {
-      output_ = step_(*batch_);
-      if (gradients_ == Gradients::dropped) return;
-      for (const auto& [name, parameter] : model_.trained_parameters())
-        kept_.emplace_back(parameter, parameter->gradient());
-    });
+    made.recording = record(
+        batch.indices().device(),
+        [&] {
+          made.output = step_(batch);
+          if (gradients_ == Gradients::dropped) return;
+          for (const auto& [name, parameter] : model_.trained_parameters())
+            made.gradients.emplace_back(parameter, parameter->gradient());
+        },
+        earlier);
   } catch (...) {
     restore();
     throw;
   }
   restore();
-  counters_ = std::move(counters);
+  if (recorded_.size() == 2) recorded_.erase(recorded_.begin());
+  recorded_.push_back(std::move(made));
   places_ = places();
 }
 
 const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {
-  for (const auto& [name, tensor] : batch.on_device().tensors()) (*batch_)[name].copy_from(tensor);
-  batch_->indices().copy_from(batch.indices());
-  recording_->replay(step);
-  for (const Counter& counter : counters_) *counter.value += counter.step;
-  for (const auto& [parameter, gradient] : kept_) parameter->set_gradient(gradient);
-  return output_;
+  const Recorded* recorded = recorded_on(batch.on_device());
+  check(recorded != nullptr, "step graph: the batch is in memory that no step was recorded on");
+  recorded->recording->replay(step);
+  for (const Counter& counter : recorded->counters) *counter.value += counter.step;
+  for (const auto& [parameter, gradient] : recorded->gradients) parameter->set_gradient(gradient);
+  return recorded->output;
 }
 
 }  // namespace tern::trainer

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,8 @@ struct StepOutput {
 /// Copies outputs of steps to the CPU without waiting for the device: the tensors that are defined. One thread.
 class StepOutputs {
  public:
-  /// Waits for an output and returns it. The output is valid until the second `bring` after its own.
+  /// Waits for an output and returns it. Nobody may overwrite the output on the device until then. Call it before the
+  /// second `bring` after its own.
   using Arrival = std::function<StepOutput()>;
 
   explicit StepOutputs(Device device) : device_(device) {}
@@ -37,9 +37,10 @@ class StepOutputs {
   size_t turn_ = 0;
 };
 
-/// A training step (forward, backward, update), or the part of it before an exchange, as one CUDA graph. It records a
-/// step after a few steps were issued operation by operation, when two batches of the same shapes come one after the
-/// other. Then it replays the step on other batches of these shapes. One thread.
+/// A training step (forward, backward, update), or the part of it before an exchange, as a CUDA graph, which reads a
+/// batch in its own memory: one graph for each of the two batches that a BatchFeed gives in turn. It records a step
+/// after a few steps were issued operation by operation, when two batches of the same shapes come one after the other.
+/// One thread.
 class StepGraph {
  public:
   /// Issues a step on a batch: only work on the device, such as Optimizer::issue_step.
@@ -50,14 +51,15 @@ class StepGraph {
   StepGraph(Module& model, Step step, Gradients gradients = Gradients::dropped)
       : model_(model), step_(std::move(step)), gradients_(gradients) {}
 
-  /// Whether `run` can do the step of this batch. Records a step if enough steps have come before and the batch has the
-  /// shapes of the batch before; again, if the model is in other memory. Throws Error if recording fails; then nothing
-  /// has changed.
+  /// Whether `run` can do the step of this batch. Records a step on its memory if there is none, enough steps have come
+  /// before and the batch has the shapes of the batch before; again, if the model is in other memory. Throws Error if
+  /// recording fails; then nothing has changed.
   bool takes(const DeviceBatch& batch);
-  /// Issues step `step` on `batch`. Output and gradients are valid until the next call.
+  /// Issues step `step` on `batch`, which `takes` takes. Output and gradients are valid until the next call with a
+  /// batch in the same memory.
   const StepOutput& run(const DeviceBatch& batch, uint32_t step);
-  /// Number of kernels, copies and fills in a recorded step, without the copies of its batch; 0 before one is recorded.
-  size_t launches() const { return recording_ ? recording_->launches() : 0; }
+  /// Number of kernels, copies and fills in a recorded step; 0 before one is recorded.
+  size_t launches() const { return recorded_.empty() ? 0 : recorded_.back().recording->launches(); }
 
  private:
   /// A counter of the model that its forward pass updates on the CPU, so that it is not part of the recording.
@@ -66,9 +68,18 @@ class StepGraph {
     int64_t step;  ///< increment of one step
   };
 
+  /// A step on the memory of a batch.
+  struct Recorded {
+    Batch batch;
+    StepOutput output = {};
+    std::vector<Counter> counters = {};
+    std::vector<std::pair<Parameter*, Tensor>> gradients = {};  ///< empty if they are dropped
+    std::unique_ptr<Recording> recording = nullptr;
+  };
   using Shapes = std::map<std::string, Shape>;  ///< of the fields of a batch
 
-  void record_step(const DeviceBatch& first);
+  const Recorded* recorded_on(const Batch& batch) const;
+  void record_step(const DeviceBatch& batch);
   /// Where the model's tensors are.
   std::vector<const void*> places() const;
 
@@ -76,13 +87,9 @@ class StepGraph {
   Step step_;
   Gradients gradients_;
   int64_t seen_ = 0;
-  Shapes shapes_;                     ///< of the recorded step; before it is recorded, of the last batch
-  std::optional<DeviceBatch> batch_;  ///< input of the graph
-  StepOutput output_;
-  std::vector<Counter> counters_;
-  std::vector<const void*> places_;                  ///< that the recorded step uses
-  std::vector<std::pair<Parameter*, Tensor>> kept_;  ///< gradients of the recorded step
-  std::unique_ptr<Recording> recording_;
+  Shapes shapes_;                   ///< of the recorded steps; before one is recorded, of the last batch
+  std::vector<Recorded> recorded_;  ///< at most two, the later one last; they share the memory of what is not an output
+  std::vector<const void*> places_;  ///< that the recorded steps use
 };
 
 }  // namespace tern::trainer

@@ -12,6 +12,7 @@
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 #include "tern/dist/methods/subnet_plan.h"
+#include "tern/layers/conv2d.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/flight.h"
@@ -38,6 +39,15 @@ int64_t calibration_batches(const TrainSettings& s) {
 void add(const std::vector<double>& numbers, std::vector<double>& sums) {
   sums.resize(numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) sums[i] += numbers[i];
+}
+
+/// The multiple of channels that images should have on a GPU. Tensor cores calculate in bf16 with multiples of 8.
+int64_t image_channel_multiple(Module& model, DType activations) {
+  const bool takes_spare = std::ranges::any_of(model.modules(), [](const auto& named) {
+    const auto* layer = dynamic_cast<const Conv2d*>(named.module);
+    return layer != nullptr && layer->takes_spare_channels();
+  });
+  return activations == DType::bf16 && takes_spare ? 8 : 1;
 }
 
 /// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
@@ -76,13 +86,17 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
+      // Ranks that differ in --plot must still add up the same numbers.
+      counts_scores_(!settings.plot.empty() || resources.communicator != nullptr),
       model_(build_model(application, settings, resources.data.training.get())) {
   fill(application);
   const Device device = parse_device(settings.device);
   const Dataset& training = *resources_.data.training;
-  images_ = DeviceImages::make(training, transform_for(settings, training), device);
+  const DType activations = activation_dtype(settings);
+  images_ = DeviceImages::make(training, transform_for(settings, training), device,
+                               image_channel_multiple(*model_, activations));
   loader_ = make_training_loader(settings, training, team_, images_ ? images_->needed() : ImageForm::transformed);
-  feed_ = std::make_unique<BatchFeed>(*loader_, device, activation_dtype(settings), images_.get());
+  feed_ = std::make_unique<BatchFeed>(*loader_, device, activations, images_.get());
   test_loader_ = make_test_loader(settings, *resources_.data.test, cuts_ ? Team(nullptr) : team_);
   if (resources_.communicator && calibration_batches(settings) > 0)
     calibration_loader_ = make_calibration_loader(settings, *resources_.data.training, team_);
@@ -120,10 +134,10 @@ void Trainer::record_steps(Device device) {
       [this, alone, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
         const Forward pass = forward(batch);
         pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
-        if (!alone) return StepOutput{pass.loss.value(), pass.values()};
+        if (!alone) return StepOutput{pass.loss.value(), scored(pass)};
         optimizer_->issue_step();
         if (average_) average_->issue_update();
-        return StepOutput{pass.loss.value(), pass.values(), optimizer_->squared_gradient_norm()};
+        return StepOutput{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
       },
       alone ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept);
 }
@@ -278,10 +292,15 @@ Forward Trainer::forward(const DeviceBatch& batch) {
   return forward_pass(*task_, *model_, batch);
 }
 
+/// What the scores of a training step are counted from; nothing if nobody sees them.
+std::vector<Tensor> Trainer::scored(const Forward& pass) const {
+  return counts_scores_ ? pass.values() : std::vector<Tensor>();
+}
+
 /// A batch before the last of a step: adds its part of the mean to the gradients. Returns its numbers.
 std::vector<double> Trainer::accumulate(const DeviceBatch& batch, bool stop) {
   const Forward pass = forward(batch);
-  const auto arrival = outputs_->bring({pass.loss.value(), pass.values()});
+  const auto arrival = outputs_->bring({pass.loss.value(), scored(pass)});
   part_of_mean(pass.loss).backward();
   return numbers(batch, arrival(), steps_ + 1, stop);
 }
@@ -301,7 +320,7 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   } else {
     const Forward pass = forward(batch);
     loss = part_of_mean(pass.loss);
-    output = {pass.loss.value(), pass.values()};
+    output = {pass.loss.value(), scored(pass)};
   }
   const auto arrival = outputs_->bring(output);
   const auto start_sum = [=, this, step = steps_ + 1] {
@@ -341,6 +360,7 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
   method_->confirm(step - 1);  // not of this step: if its loss is not finite, that is the better message
   check_finite(loss, join({"at step ", step}), *model_, *task_, batch);
   std::vector<double> numbers = {loss, stop ? 1.0 : 0.0};
+  if (!counts_scores_) return numbers;
   for (const Ratio& ratio : count_scores(*task_, output.outputs, batch.on_cpu()))
     numbers.insert(numbers.end(), {ratio.numerator, ratio.denominator});
   return numbers;
@@ -364,8 +384,7 @@ StepReport Trainer::finish(IssuedStep step, const Spent& before) {
   const Tensor norm = step.norm ? step.norm() : Tensor();
   team_.confirm();
   if (norm.defined()) step.report.gradient_norm = std::sqrt(norm.item());
-  for (size_t i = 0; i < scores_.size(); ++i)
-    step.report.scores.push_back(Ratio{sums[2 + 2 * i], sums[3 + 2 * i]}.value());
+  for (size_t i = 2; i < sums.size(); i += 2) step.report.scores.push_back(Ratio{sums[i], sums[i + 1]}.value());
   return step.report;
 }
 

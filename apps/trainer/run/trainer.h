@@ -61,8 +61,8 @@ class Trainer {
   void fill(const Application& application);
   void restore();
   RunStart describe() const;
-  /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and the two
-  /// parts of each score.
+  /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and, if
+  /// scores are counted, the two parts of each.
   using Sums = std::function<std::vector<double>()>;
   /// What the exchanges of this rank have taken so far.
   struct Spent {
@@ -81,6 +81,7 @@ class Trainer {
   bool runs_as_graph(const DeviceBatch& batch);
   Forward forward(const DeviceBatch& batch);
   std::vector<double> accumulate(const DeviceBatch& batch, bool stop);
+  std::vector<Tensor> scored(const Forward& pass) const;
   Variable part_of_mean(const Variable& loss) const;
   IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before, bool recorded);
   IssuedStep replay(const DeviceBatch& batch, bool stop);
@@ -123,6 +124,7 @@ class Trainer {
   std::unique_ptr<DataLoader> calibration_loader_;  ///< null if nothing is calibrated
   std::shared_ptr<const Task> task_;
   std::vector<Score> scores_;  ///< of task_
+  bool counts_scores_;         ///< in training steps
   PartialCopy copied_;         ///< what --init-partial took
   std::unique_ptr<Module> model_;
   std::optional<SubnetCuts> cuts_;  ///< of a sharded model

@@ -104,30 +104,56 @@ TEST(CudaLaunches, OfATrainingStepAreFew) {
     }
 }
 
-class CudaCopies : public TrainLenet {
- protected:
-  /// The bytes that a training of `steps` steps copies to the device, and back.
-  std::pair<int64_t, int64_t> copied(int steps) const {
-    ::setenv("TERN_EMULATED_COPIES", place("copies").c_str(), 1);
-    const Outcome outcome = run({"--device", "cuda", "--deterministic", "--iterations", std::to_string(steps)});
-    ::unsetenv("TERN_EMULATED_COPIES");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    std::pair<int64_t, int64_t> bytes;
-    std::ifstream(place("copies")) >> bytes.first >> bytes.second;
-    return bytes;
+/// Copies of one kind, and their bytes.
+struct Copied {
+  int64_t copies = 0, bytes = 0;
+  friend bool operator==(const Copied&, const Copied&) = default;
+};
+/// Copies to the device, to the host, and within the device.
+struct AllCopied {
+  Copied to_device, to_host, within;
+  friend bool operator==(const AllCopied&, const AllCopied&) = default;
+  friend void PrintTo(const AllCopied& all, std::ostream* out) {
+    for (const auto& [copies, bytes] : {all.to_device, all.to_host, all.within})
+      *out << copies << " copies of " << bytes << " bytes; ";
   }
 };
 
-// The images are on the device. Of each sample, its number, its label and ten draws of its transform go there. The loss
-// and the sample's ten outputs come back.
-TEST_F(CudaCopies, OfATrainingStepAreFew) {
-  constexpr int kFew = 2, kMany = 6, kSamples = 16;  // steps of one epoch
-  const auto few = copied(kFew), many = copied(kMany);
-  const int64_t to_device = (many.first - few.first) / (kMany - kFew),
-                to_host = (many.second - few.second) / (kMany - kFew);
-  fmt::print("lenet, {} samples: a step copies {} bytes to the device, and {} back\n", kSamples, to_device, to_host);
-  EXPECT_EQ(to_device, kSamples * (2 * sizeof(int64_t) + 10 * sizeof(double)));
-  EXPECT_EQ(to_host, (1 + kSamples * 10) * sizeof(float));
+class CudaCopies : public TrainLenet {
+ protected:
+  static constexpr int64_t kSamples = 16;  // of a step
+
+  /// The copies of a recorded step of a training with these flags too.
+  AllCopied of_a_step(const std::vector<std::string>& flags) const {
+    constexpr int64_t kFew = 6, kMany = 10;  // steps of one epoch; those before are not recorded
+    const AllCopied few = of_a_run(kFew, flags), many = of_a_run(kMany, flags);
+    const auto each = [](const Copied& less, const Copied& more) {
+      return Copied{(more.copies - less.copies) / (kMany - kFew), (more.bytes - less.bytes) / (kMany - kFew)};
+    };
+    return {each(few.to_device, many.to_device), each(few.to_host, many.to_host), each(few.within, many.within)};
+  }
+
+ private:
+  AllCopied of_a_run(int64_t steps, std::vector<std::string> flags) const {
+    flags.insert(flags.end(), {"--device", "cuda", "--deterministic", "--iterations", std::to_string(steps)});
+    ::setenv("TERN_EMULATED_COPIES", place("copies").c_str(), 1);
+    const Outcome outcome = run(flags);
+    ::unsetenv("TERN_EMULATED_COPIES");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    AllCopied found;
+    std::ifstream file(place("copies"));
+    for (Copied* kind : {&found.to_device, &found.to_host, &found.within}) file >> kind->copies >> kind->bytes;
+    return found;
+  }
+};
+
+// The images are on the device. Of each sample, its number, its label and ten draws of its transform go there together.
+// The loss comes back; with a log the gradients' norm too, and with a plot the sample's ten outputs.
+TEST_F(CudaCopies, OfARecordedStepAreFew) {
+  const Copied none, to_device{1, kSamples * (2 * sizeof(int64_t) + 10 * sizeof(double))};
+  const Copied loss{1, sizeof(float)}, all{3, sizeof(float) + sizeof(double) + kSamples * 10 * sizeof(float)};
+  EXPECT_EQ(of_a_step({}), (AllCopied{to_device, loss, none}));
+  EXPECT_EQ(of_a_step({"--plot", place("plot.svg"), "--log", place("log")}), (AllCopied{to_device, all, none}));
 }
 
 }  // namespace

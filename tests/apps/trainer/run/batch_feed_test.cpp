@@ -66,6 +66,19 @@ TEST(CudaBatchFeed, ABatchHoldsWhenTheNextIsDropped) {
   EXPECT_EQ((*third)["label"].to_vector<int64_t>(), std::vector<int64_t>{2});
 }
 
+TEST(CudaBatchFeed, ImagesHaveSpareChannels) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kDevice{DeviceType::cuda, 0};
+  const MemoryDataset data({.channels = 1, .height = 1, .width = 2, .classes = 2}, {255, 0, 0, 255}, {0, 1});
+  const DeviceImages images(data, {.mean = {0}, .deviation = {1}}, kDevice, true, 4);
+  DataLoader loader(data, {.size = 2}, {.batch_size = 2, .threads = 0, .images = images.needed(), .device = kDevice});
+  loader.start({});
+  BatchFeed feed(loader, kDevice, DType::bf16, &images);
+  const auto batch = feed.next();
+  EXPECT_EQ((*batch)["image"].shape(), (Shape{2, 4, 1, 2}));
+  EXPECT_EQ((*batch)["image"].to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
   if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   constexpr Device kDevice{DeviceType::cuda, 0};
@@ -76,7 +89,8 @@ TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
   const MemoryDataset data(spec, pixels, labels);
   const Transform transform{.pad = 1, .crop_height = 7, .random_crop = true, .random_flip = true, .contrast_high = 2};
   const Sampler sampler{.size = data.size(), .shuffle = true};
-  for (const bool resident : {true, false}) {
+  for (const auto& [resident, precision] :
+       {std::pair{true, DType::f32}, {true, DType::bf16}, {false, DType::f32}, {false, DType::bf16}}) {
     const DeviceImages images(data, transform, kDevice, resident);
     EXPECT_EQ(images.needed(), resident ? ImageForm::none : ImageForm::pixels);
     LoaderOptions options{.batch_size = 4, .drop_last = false, .threads = 2, .transform = transform};
@@ -84,7 +98,7 @@ TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
     options.images = images.needed();
     options.device = kDevice;
     DataLoader loader(data, sampler, options);
-    BatchFeed feed(loader, kDevice, DType::f32, &images);
+    BatchFeed feed(loader, kDevice, precision, &images);
     for (const int64_t epoch : {0, 1}) {
       plain.start({.epoch = epoch});
       loader.start({.epoch = epoch});
@@ -94,7 +108,8 @@ TEST(CudaBatchFeed, TheDeviceMakesTheBitsOfTheLoadersImages) {
         feed.prefetch();
         EXPECT_EQ((*found)["label"].to_vector<int64_t>(), (*expected)["label"].to_vector<int64_t>());
         EXPECT_EQ((*found)["image"].shape(), (*expected)["image"].shape());
-        EXPECT_EQ((*found)["image"].to_vector<float>(), (*expected)["image"].to_vector<float>());
+        EXPECT_EQ((*found)["image"].dtype(), precision);
+        EXPECT_EQ((*found)["image"].to_vector<float>(), (*expected)["image"].to(precision).to_vector<float>());
       }
       EXPECT_FALSE(feed.next());
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tern/core/error.h"
 #include "tern/kernels/elementwise.h"
 #include "tests/support/cuda.h"
 #include "tests/support/values.h"
@@ -35,20 +36,28 @@ struct CudaStepGraph : testing::Test {
                   }};
 };
 
-TEST_F(CudaStepGraph, RunsBatchesOfTheRecordedShapesAlone) {
-  for (int step = 0; step < 3; ++step) EXPECT_FALSE(graph.takes(batch_of(4, 0)));
-  EXPECT_TRUE(graph.takes(batch_of(4, 0)));
-  expect_values(graph.run(batch_of(4, 3), 4).loss, {6, 6, 6, 6}, 0);
-  EXPECT_FALSE(graph.takes(batch_of(3, 0)));
-  EXPECT_TRUE(graph.takes(batch_of(4, 0)));
-  expect_values(graph.run(batch_of(4, 5), 6).loss, {10, 10, 10, 10}, 0);
+TEST_F(CudaStepGraph, RunsBatchesOfTheRecordedShapesInTheirMemory) {
+  const DeviceBatch even = batch_of(2, 0), odd = batch_of(2, 0), third = batch_of(2, 0);
+  EXPECT_FALSE(graph.takes(even));
+  EXPECT_FALSE(graph.takes(odd));
+  EXPECT_FALSE(graph.takes(even));
+  uint32_t step = 4;
+  for (const DeviceBatch* batch : {&odd, &even, &odd, &even, &third, &even, &third, &odd}) {
+    EXPECT_TRUE(graph.takes(*batch));
+    EXPECT_FALSE(graph.takes(batch_of(3, 0)));
+    (*batch)["x"].fill(step);
+    expect_values(graph.run(*batch, step).loss, {2.0 * step, 2.0 * step}, 0);
+    ++step;
+  }
+  EXPECT_THROW(graph.run(batch_of(2, 0), step), Error) << "nothing is recorded there";
 }
 
 TEST_F(CudaStepGraph, RecordsNothingWhileShapesChange) {
   for (int64_t step = 0; step < 12; ++step) EXPECT_FALSE(graph.takes(batch_of(1 + step % 2, 0)));
   EXPECT_EQ(graph.launches(), 0u);
-  EXPECT_FALSE(graph.takes(batch_of(7, 0)));
-  EXPECT_TRUE(graph.takes(batch_of(7, 0)));
+  const DeviceBatch batch = batch_of(7, 0);
+  EXPECT_FALSE(graph.takes(batch));
+  EXPECT_TRUE(graph.takes(batch));
   EXPECT_EQ(graph.launches(), 1u);
 }
 
