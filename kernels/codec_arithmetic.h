@@ -54,19 +54,19 @@ constexpr float codec_scaled(float x, float factor, float limit) {
   return scaled < limit ? scaled : limit;
 }
 
-/// Whether the 16 random bits decide the level. `sum` is the scaled element plus these bits. They decide unless the low
-/// 16 bits of `sum` are all ones: the bits that follow could then carry.
-constexpr bool codec_decides(uint32_t sum) { return (sum & 0xffffu) != 0xffffu; }
+/// Whether the 16 random bits decide the level. `drawn` is the scaled element plus these bits. They decide unless the
+/// low 16 bits of `drawn` are all ones: the bits that follow could then carry.
+constexpr bool codec_decides(uint32_t drawn) { return (drawn & 0xffffu) != 0xffffu; }
 
 /// Stochastic rounding to a level: floor(scaled / 65536 + U), with U uniform in [0, 1). `draw` holds the first 16 bits
 /// of U. If they do not decide, `further()` gives 32 more bits.
 template <class Further>
 constexpr uint32_t codec_level(float scaled, uint32_t draw, Further&& further) {
   const auto whole = static_cast<uint32_t>(scaled);
-  const uint32_t sum = whole + draw;
-  if (codec_decides(sum)) return sum >> 16;
+  const uint32_t drawn = whole + draw;
+  if (codec_decides(drawn)) return drawn >> 16;
   const double rest = static_cast<double>(scaled - static_cast<float>(whole));
-  return (sum + (rest + further() * 0x1p-32 >= 1 ? 1u : 0u)) >> 16;
+  return (drawn + (rest + further() * 0x1p-32 >= 1 ? 1u : 0u)) >> 16;
 }
 
 /// The code of x: its level, then its sign in the lowest bit.
