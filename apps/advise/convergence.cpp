@@ -26,6 +26,7 @@ constexpr GridRow kRows[] = {
     {TrainingMethod::data_parallel, "error-feedback:topk:ratio=0.01", 304, 98.82},
     {TrainingMethod::demo, "", 157, 98.78},
     {TrainingMethod::local_sgd, kFloats, 215, 98.93},
+    {TrainingMethod::local_sgd, "hadamard:bits=2", 225, 98.92},
     {TrainingMethod::diloco, kFloats, 277, 98.54},
     {TrainingMethod::noloco, "", 193, 98.84},
     {TrainingMethod::sparseloco, kSparseLoCoCodec, 305, 98.74},

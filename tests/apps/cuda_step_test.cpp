@@ -141,6 +141,20 @@ TEST_F(CudaStep, OfSeveralRanksStopsAfterOneStepAndGoesOn) {
   EXPECT_EQ(losses_of("parts"), losses_of("whole"));
 }
 
+// The loss of step 2 is finite, and its gradients are too large for the code. The step has ended when that is known.
+TEST_F(CudaStep, OfSeveralRanksNamesAGradientThatHasNoCodeAndKeepsNothing) {
+  for (const char* iterations : {"2", "20"}) {
+    const Outcome outcome =
+        run_on_cuda({"--workers", "2", "--codec", "fp16", "--exchange", "allgather", "--norm", "none", "--lr", "1e6",
+                     "--iterations", iterations, "--checkpoint", place("ck"), "--save", place("model"), "--quiet"});
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find("gradient of 'layers."), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("or reaches beyond what fp16 holds"), std::string::npos) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(place("model")));
+    EXPECT_FALSE(std::filesystem::exists(place("ck/step-00000002.tern")));
+  }
+}
+
 TEST_F(CudaStep, AsAGraphGoesOnAfterACheckpoint) {
   const auto whole = events({"--iterations", "16"});
   const std::vector<std::string> kept = {"--checkpoint", place("ck"), "--checkpoint-every", "7"};

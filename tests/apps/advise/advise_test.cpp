@@ -135,6 +135,7 @@ TEST(Advise, CountsTheStepsOfTheGridsPage) {
       {"top 1 %", {.codec = "error-feedback:topk:ratio=0.01"}},
       {"DeMo", {.method = TrainingMethod::demo}},
       {"local SGD", {.method = TrainingMethod::local_sgd}},
+      {"local SGD, Hadamard", {.method = TrainingMethod::local_sgd, .codec = "hadamard:bits=2"}},
       {"DiLoCo", {.method = TrainingMethod::diloco}},
       {"NoLoCo", {.method = TrainingMethod::noloco}},
       {"SparseLoCo", {.method = TrainingMethod::sparseloco, .codec = kSparseLoCoCodec}},
