@@ -99,6 +99,8 @@ FlatTensors FlatTensors::copy(const FusedGradients& message, std::span<const Ten
   for (size_t i = 0; i < message.size(); ++i) {
     if (i < minus.size() && minus[i].defined())
       kernels::subtract(message[i].gradient, minus[i], copies.parts[i]);
+    else if (message[i].gradient.format() == MemoryFormat::row_major)
+      copies.parts[i].copy_from(message[i].gradient);
     else
       kernels::convert(message[i].gradient, copies.parts[i]);
   }
