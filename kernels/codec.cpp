@@ -86,8 +86,8 @@ void check_dequantize(std::span<const DecodedGradient> message, const Tensor& me
   check_levels(operation, levels);
   check(messages.dtype() == DType::u8 && messages.rank() == 2, operation, ": messages are ", messages.dtype(), " ",
         messages.shape(), ", expected u8 [messages, bytes]");
-  check(!units.defined() || (units.dtype() == DType::f32 && units.rank() == 1), operation,
-        ": units are no f32 [units]");
+  check(!units.defined() || (units.dtype() == DType::f32 && units.rank() == 1 && units.device() == messages.device()),
+        operation, ": units are no f32 [units] on the device of the messages");
   const int64_t held = units.defined() ? units.numel() : messages.size(1) / 4;
   for (const DecodedGradient& gradient : message) {
     check_gradient(operation, gradient.sum, messages.device());

@@ -124,7 +124,7 @@ constexpr void read_elias_codes(Bit bit, int64_t numel, Put put) {
   int64_t i = -1;
   for (uint64_t left = read_omega_code(bit) - 1; left > 0; --left) {
     const uint64_t gap = read_omega_code(bit);
-    if (gap >= static_cast<uint64_t>(numel - i)) return;
+    if (gap == 0 || gap >= static_cast<uint64_t>(numel - i)) return;  // 0: not a code, as it has too many bits
     i += static_cast<int64_t>(gap);
     const uint32_t sign = bit();
     put(i, code_of(read_omega_code(bit), sign));

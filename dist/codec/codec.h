@@ -170,16 +170,17 @@ class MessageCodec {
   /// This rank's own scalers: f32 [scalers of all gradients], on the gradients' device; empty if the codec has none.
   virtual Tensor scalers(const FusedGradients& message) = 0;
   /// Returns u8 [bytes] on the gradients' device. If `shared` is defined, the message holds only codes, made with these
-  /// scalers. Can change the codec's residuals. On the CPU, throws InputError that names the tensor if an element is
-  /// NaN or infinite. On another device, `GradientCodec::confirm` does, and the message holds anything until then.
+  /// scalers, which are on the same device. Can change the codec's residuals. On the CPU, throws InputError that names
+  /// the tensor if an element is NaN or infinite. On another device, override `GradientCodec::confirm` to do so; the
+  /// message holds anything until then.
   virtual Tensor encode(const FusedGradients& message, const Tensor& shared) = 0;
   /// Encodes gradient i - minus[i], if minus[i] is defined. Unless a codec overrides it, this computes the differences
   /// first.
   virtual Tensor encode_difference(const FusedGradients& message, std::span<const Tensor> minus);
-  /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes] on the device of the sums.
-  /// The result has the same bits as decoding the messages one by one. On the CPU, throws if a message is not valid,
-  /// for example if a scaler is negative or not finite; some elements of the sums may have changed then. Other devices
-  /// do not check this, because the sender does.
+  /// sums[i] += gradient i of each of `messages` in turn. `messages` is u8 [messages, bytes]; it and `shared` are on
+  /// the device of the sums. The result has the same bits as decoding the messages one by one. On the CPU, throws if a
+  /// message is not valid, for example if a scaler is negative or not finite; some elements of the sums may have
+  /// changed then. Other devices do not check this, because the sender does.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
   /// from[i] -= gradient i of `message`, u8 [bytes]: what the message leaves out of `from`. Unless a codec overrides
   /// it, this decodes the message into new tensors.
@@ -204,8 +205,8 @@ class PartsCodec {
   virtual ~PartsCodec() = default;
   /// As MessageCodec::scalers.
   virtual Tensor scalers(const FusedGradients& message) = 0;
-  /// `shared` as in MessageCodec::encode. The bytes are on the gradients' device. Waits for the device if sizes
-  /// vary, because the caller needs the lengths.
+  /// `shared` and `confirm` as in MessageCodec::encode. The bytes are on the gradients' device. Waits for the device if
+  /// sizes vary, because the caller needs the lengths.
   virtual CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) = 0;
   /// sums[i] += tensor i of each message in turn, as MessageCodec::decode_add. The messages follow each other in
   /// `bytes`, u8 on the device of the sums. `lengths` holds the bytes of each tensor of each message.

@@ -87,6 +87,7 @@ std::vector<uint32_t> read_frequencies(ByteReader& reader, uint32_t end) {
 
 /// log2 of the length of blocks: the shortest that have enough entropy, or one block; 0: all symbols are one stream.
 int block_bits(std::span<const uint64_t> counts, uint64_t all) {
+  if (kernels::is_short_rans(all)) return 0;
   uint64_t entropy = 0;
   for (const uint64_t count : counts) entropy += kernels::entropy_part(count, all);
   return kernels::rans_block_bits(entropy, all);

@@ -271,13 +271,14 @@ bool sums_integers(const GradientCodec& codec) {
 }
 
 void add_integers(GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded, FlatTensors& sums) {
+  const TensorOptions there{.device = message.front().gradient.device()};
   FlatTensors ones;
   int64_t count = 0;
   for (const auto& [tag, gradient] : message) {
-    ones.parts.push_back(Tensor::full({kernels::bucket_count(gradient.numel(), codec.scaled()->bucket())}, 1));
+    ones.parts.push_back(Tensor::full({kernels::bucket_count(gradient.numel(), codec.scaled()->bucket())}, 1, there));
     count += ones.parts.back().numel();
   }
-  ones.whole = Tensor::full({count}, 1);
+  ones.whole = Tensor::full({count}, 1, there);
   decode_add_all(codec, message, ones, coded, sums);
 }
 

@@ -28,6 +28,8 @@ struct alignas(16) RansSymbol {
     shift = static_cast<uint16_t>(bits - 1);
     bias = start;
   }
+  /// No other symbol occurs. Then it changes no state.
+  __device__ bool is_only() const { return complement == 0; }
   /// A state from here on first gives up its lower half.
   __device__ uint64_t limit() const { return uint64_t{kRansTotal - complement} << (63 - kRansBits); }
   __device__ uint64_t next(uint64_t x) const {
@@ -231,8 +233,10 @@ __device__ uint32_t* encode_streams(const Packed& of, int bits, const RansBlock&
 __device__ uint32_t* encode_stream(const Packed& of, int bits, uint32_t* words, uint64_t* state) {
   __shared__ RansSymbol symbols[kWarp];
   uint64_t x = kRansLowest;
-  for (int64_t group = (of.numel - 1) / kWarp; group >= 0; --group) {
-    uint32_t code[1];
+  uint32_t code[1];
+  load_codes(of.codes, of.numel, bits, 0, 0, code);
+  const bool one_symbol = of.symbols[symbol_of_code(__shfl_sync(~0u, code[0], 0))].is_only();
+  for (int64_t group = one_symbol ? -1 : (of.numel - 1) / kWarp; group >= 0; --group) {
     load_codes(of.codes, of.numel, bits, group, group, code);
     __syncthreads();
     symbols[lane_id()] = of.symbols[symbol_of_code(code[0])];

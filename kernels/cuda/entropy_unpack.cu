@@ -118,6 +118,12 @@ __device__ void decode_stream(const Unpacked& of, int bits) {
   const uint8_t* next = of.code() + of.table->rest;
   uint64_t x = of.load_state(next);
   next += 8;
+  const uint32_t likely = of.table->lookup[0];
+  if (of.ranges[likely].frequency == kRansTotal) {  // no other symbol occurs
+    for (int64_t first = 0; first < of.numel; first += kWarp)
+      store_codes(of.codes, of.numel, bits, first / kWarp, first + lane_id() < of.numel ? code_of_symbol(likely) : 0);
+    return;
+  }
   for (int64_t first = 0; first < of.numel; first += kWarp) {
     codes[lane_id()] = 0;
     __syncthreads();

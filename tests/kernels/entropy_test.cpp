@@ -89,5 +89,28 @@ TEST(Entropy, RefusesCodesThatAreNotValid) {
   EXPECT_NE(refusal([](auto& bytes) { bytes.resize(bytes.size() - 4); }).find("ends early"), std::string::npos);
 }
 
+// A group of 64 bits shifts its leading one out, so that a gap is 0: before the first element.
+TEST(Entropy, ReadsNoElementAtAGapOfNothing) {
+  const std::string bits =
+      "0"
+      "100"
+      "11"
+      "1111"
+      "1" +
+      std::string(15, '1') + "1" + std::string(64, '0') + "0";
+  std::vector<uint8_t> code = {static_cast<uint8_t>(EntropyPacking::elias)};
+  for (size_t i = 0; i < bits.size(); ++i) {
+    if (i % 8 == 0) code.push_back(0);
+    code.back() = static_cast<uint8_t>(code.back() | (bits[i] - '0') << (7 - i % 8));
+  }
+  code.resize(code.size() + 16);
+  for (const Target target : {Target::reference, Target::cpu}) {
+    const PackedTensor tensor = {100, planes(100, 7, 1), Tensor::empty({0}, {.dtype = DType::u8})};
+    const int64_t length = std::ssize(code);
+    entropy_unpack.on(target)({&tensor, 1}, 7, Tensor::from({length}, code), {&length, 1});
+    EXPECT_EQ(tensor.codes.to_vector<uint8_t>(), planes(100, 7, 0).to_vector<uint8_t>());
+  }
+}
+
 }  // namespace
 }  // namespace tern::test

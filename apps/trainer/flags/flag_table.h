@@ -506,6 +506,7 @@ void visit_record_flags(Settings& s, Visit& visit) {
   visit(flag("log", "FILE", "Write each step as a JSON line").used_by(Use::evaluation), s.log);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
   visit(flag("histograms", "N", "Write histograms of weights and gradients after every N steps; 0: none")
+            .agrees(Agreement::ranks)
             .in(kNotNegative)
             .needing(!s.log.empty() || !s.tensorboard.empty(), "it needs --log FILE or --tensorboard DIR"),
         s.histograms);

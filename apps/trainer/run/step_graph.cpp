@@ -25,12 +25,30 @@ StepOutputs::Arrival StepOutputs::bring(const StepOutput& output) {
   };
 }
 
+namespace {
+
+/// Tensors like those of an output.
+StepOutput empty_like(const StepOutput& output) {
+  const auto like = [](const Tensor& tensor) { return tensor.defined() ? Tensor::empty_like(tensor) : Tensor(); };
+  StepOutput empty = {.loss = like(output.loss), .squared_norm = like(output.squared_norm)};
+  for (const Tensor& tensor : output.outputs) empty.outputs.push_back(like(tensor));
+  return empty;
+}
+
+void copy(const StepOutput& from, StepOutput& to) {
+  to.loss.copy_from(from.loss);
+  if (to.squared_norm.defined()) to.squared_norm.copy_from(from.squared_norm);
+  for (size_t i = 0; i < to.outputs.size(); ++i) to.outputs[i].copy_from(from.outputs[i]);
+}
+
+}  // namespace
+
 bool StepGraph::takes(const DeviceBatch& batch) {
   constexpr int64_t kStepsBefore = 3;  // they create what is made on first use, and time the engines
   Shapes shapes;
   for (const auto& [name, tensor] : batch.on_device().tensors()) shapes.emplace(name, tensor.shape());
   const bool repeats = shapes == shapes_;
-  if (places() != places_) recorded_.clear();
+  if (!recorded_.empty() && has_moved()) recorded_.clear();
   if (recorded_.empty()) {
     shapes_ = std::move(shapes);
     if (seen_++ < kStepsBefore) return false;
@@ -39,11 +57,8 @@ bool StepGraph::takes(const DeviceBatch& batch) {
   return repeats;
 }
 
-std::vector<const void*> StepGraph::places() const {
-  std::vector<const void*> places;
-  for (const auto& [name, parameter] : model_.parameters()) places.push_back(parameter->value().raw_data());
-  for (const auto& [name, buffer] : model_.buffers()) places.push_back(buffer->raw_data());
-  return places;
+bool StepGraph::has_moved() const {
+  return std::ranges::any_of(places_, [](const auto& place) { return place.first->raw_data() != place.second; });
 }
 
 const StepGraph::Recorded* StepGraph::recorded_on(const Batch& batch) const {
@@ -69,11 +84,16 @@ void StepGraph::record_step(const DeviceBatch& batch) {
   };
   model_.zero_gradients();
   const Recording* earlier = recorded_.empty() ? nullptr : recorded_.back().recording.get();
+  // The earlier step computes in the memory that a later one takes, while the output of that one is still read.
+  if (earlier != nullptr) made.output = empty_like(recorded_.back().output);
   try {
     made.recording = record(
         batch.indices().device(),
         [&] {
-          made.output = step_(batch);
+          if (earlier == nullptr)
+            made.output = step_(batch);
+          else
+            copy(step_(batch), made.output);
           if (gradients_ == Gradients::dropped) return;
           for (const auto& [name, parameter] : model_.trained_parameters())
             made.gradients.emplace_back(parameter, parameter->gradient());
@@ -86,7 +106,10 @@ void StepGraph::record_step(const DeviceBatch& batch) {
   restore();
   if (recorded_.size() == 2) recorded_.erase(recorded_.begin());
   recorded_.push_back(std::move(made));
-  places_ = places();
+  places_.clear();
+  for (const auto& [name, parameter] : model_.parameters())
+    places_.emplace_back(&parameter->value(), parameter->value().raw_data());
+  for (const auto& [name, buffer] : model_.buffers()) places_.emplace_back(buffer, buffer->raw_data());
 }
 
 const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {

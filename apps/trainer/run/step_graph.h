@@ -80,8 +80,8 @@ class StepGraph {
 
   const Recorded* recorded_on(const Batch& batch) const;
   void record_step(const DeviceBatch& batch);
-  /// Where the model's tensors are.
-  std::vector<const void*> places() const;
+  /// Whether a tensor of the model is in other memory than the recorded steps use.
+  bool has_moved() const;
 
   Module& model_;
   Step step_;
@@ -89,7 +89,7 @@ class StepGraph {
   int64_t seen_ = 0;
   Shapes shapes_;                   ///< of the recorded steps; before one is recorded, of the last batch
   std::vector<Recorded> recorded_;  ///< at most two, the later one last; they share the memory of what is not an output
-  std::vector<const void*> places_;  ///< that the recorded steps use
+  std::vector<std::pair<const Tensor*, const void*>> places_;  ///< of the model in the recorded steps
 };
 
 }  // namespace tern::trainer

@@ -179,6 +179,7 @@ void Trainer::restore() {
 void Trainer::write_checkpoint() {
   // Files of two writings do not match, and a rank may be lost between them. So do not write a step twice.
   if (settings_.checkpoint.empty() || steps_ == kept_step_) return;
+  settle_together();
   gather_model();
   count_exchange(&DistributedOptimizer::bring_home);
   check_model();
@@ -273,7 +274,7 @@ void Trainer::train_step() {
 }
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {
-  if (!graph_ || histograms_due(steps_ + 1)) return false;  // a replay keeps no gradients
+  if (!graph_ || histograms_due(steps_ + 1)) return false;  // a replay of a whole step keeps no gradients
   optimizer_->begin_step();                                 // a recording must not have the rates of its own step
   try {
     return graph_->takes(batch);
@@ -302,7 +303,13 @@ std::vector<double> Trainer::accumulate(const DeviceBatch& batch, bool stop) {
   const Forward pass = forward(batch);
   const auto arrival = outputs_->bring({pass.loss.value(), scored(pass)});
   part_of_mean(pass.loss).backward();
-  return numbers(batch, arrival(), steps_ + 1, stop);
+  const StepOutput output = arrival();
+  check_loss(batch, output, steps_ + 1);
+  return numbers(batch, output, steps_ + 1, stop);
+}
+
+void Trainer::check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step) const {
+  check_finite(output.loss.item(), join({"at step ", step}), *model_, *task_, batch);
 }
 
 /// The loss of a batch as a part of the mean loss of its step.
@@ -324,6 +331,7 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   }
   const auto arrival = outputs_->bring(output);
   const auto start_sum = [=, this, step = steps_ + 1] {
+    if (on_cpu()) check_loss(batch, arrival(), step);
     std::vector<double> all = before;
     add(numbers(batch, arrival(), step, stop), all);
     return team_.start_sum(all);
@@ -334,14 +342,22 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   try {
     method_->step();
   } catch (const InputError&) {
-    if (!on_cpu()) numbers(batch, arrival(), steps_ + 1, stop);  // a message about the loss is more helpful
+    if (!on_cpu()) check_loss(batch, arrival(), steps_ + 1);  // a message about the loss is more helpful
     throw;
   }
   if (average_) average_->update();
   std::function<Tensor()> norm;
   if (const Tensor& squared = optimizer_->squared_gradient_norm(); squared.defined())
     norm = [arrived = norms_->bring({.squared_norm = squared})] { return arrived().squared_norm; };
-  return {.report = {}, .sums = [=] { return (started ? *started : start_sum()).wait(); }, .norm = std::move(norm)};
+  const auto sums = [=, this, step = steps_ + 1] {
+    const std::vector<double> all = (started ? *started : start_sum()).wait();
+    if (on_cpu()) return all;
+    // A gradient of another rank may have broken the loss. That rank gave no numbers then, and `wait` has said why.
+    check_loss(batch, arrival(), step);
+    if (!std::isfinite(all.front())) team_.barrier();  // it says which rank's loss is not finite
+    return all;
+  };
+  return {.report = {}, .sums = sums, .norm = std::move(norm)};
 }
 
 /// Issues a whole step by replaying the recorded graph; only for a single rank.
@@ -349,17 +365,20 @@ Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
   if (average_) average_->begin_update();
   const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
   return {.report = {},
-          .sums = [=, this, step = steps_ + 1] { return numbers(batch, arrival(), step, stop); },
+          .sums =
+              [=, this, step = steps_ + 1] {
+                const StepOutput output = arrival();
+                check_loss(batch, output, step);
+                return numbers(batch, output, step, stop);
+              },
           .norm = [arrival] { return arrival().squared_norm; }};
 }
 
 /// The numbers that this rank adds to the sums of a step.
 std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step,
                                      bool stop) const {
-  const double loss = output.loss.item();
   method_->confirm(step - 1);  // not of this step: if its loss is not finite, that is the better message
-  check_finite(loss, join({"at step ", step}), *model_, *task_, batch);
-  std::vector<double> numbers = {loss, stop ? 1.0 : 0.0};
+  std::vector<double> numbers = {output.loss.item(), stop ? 1.0 : 0.0};
   if (!counts_scores_) return numbers;
   for (const Ratio& ratio : count_scores(*task_, output.outputs, batch.on_cpu()))
     numbers.insert(numbers.end(), {ratio.numerator, ratio.denominator});
@@ -382,8 +401,10 @@ StepReport Trainer::finish(IssuedStep step, const Spent& before) {
   step.report.traffic = step.report.traffic + (team_.traffic() - before.traffic);
   step.report.times = step.report.times + (method_->times() - before.times);
   const Tensor norm = step.norm ? step.norm() : Tensor();
+  method_->confirm(step.report.step);
   team_.confirm();
-  if (norm.defined()) step.report.gradient_norm = std::sqrt(norm.item());
+  // It is not finite if a gradient of another rank was not. That rank ends in its next step.
+  if (norm.defined() && std::isfinite(norm.item())) step.report.gradient_norm = std::sqrt(norm.item());
   for (size_t i = 2; i < sums.size(); i += 2) step.report.scores.push_back(Ratio{sums[i], sums[i + 1]}.value());
   return step.report;
 }
@@ -392,6 +413,12 @@ StepReport Trainer::finish(IssuedStep step, const Spent& before) {
 void Trainer::settle() const {
   if (!on_cpu()) device_backend(parse_device(settings_.device)).synchronize();
   method_->confirm(steps_);
+}
+
+/// Settles all ranks. If one throws, the others learn its cause before they find what its gradient has broken.
+void Trainer::settle_together() const {
+  settle();
+  if (!on_cpu()) team_.barrier();
 }
 
 /// The distributions of the model, from the end of a step until the gradients are set to zero.
@@ -428,7 +455,7 @@ void Trainer::gather_model() {
 
 /// Each rank evaluates its share of the test samples, or all ranks together evaluate all of them.
 void Trainer::evaluate_model() {
-  settle();
+  settle_together();
   gather_model();
   const auto stopped = [this] {
     const bool here = resources_.interrupt.interrupted();

@@ -87,12 +87,14 @@ class Trainer {
   IssuedStep replay(const DeviceBatch& batch, bool stop);
   bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
   HistogramReport count_values() const;
+  void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step) const;
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
   bool finishes_later(bool stop) const;
   Spent spent() const { return {team_.traffic(), method_->times()}; }
   StepReport finish(IssuedStep step, const Spent& before);
   void settle() const;
+  void settle_together() const;
   void count_exchange(void (DistributedOptimizer::*function)());
   void gather_model();
   void evaluate_model();
