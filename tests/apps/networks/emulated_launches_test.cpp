@@ -123,14 +123,14 @@ class CudaCopies : public TrainLenet {
  protected:
   static constexpr int64_t kSamples = 16;  // of a step
 
-  /// The copies of a recorded step of a training with these flags too.
-  AllCopied of_a_step(const std::vector<std::string>& flags) const {
-    constexpr int64_t kFew = 6, kMany = 10;  // steps of one epoch; those before are not recorded
+  /// The copies of two recorded steps, on the two batches of a feed, of a training with these flags too.
+  AllCopied of_two_steps(const std::vector<std::string>& flags) const {
+    constexpr int64_t kFew = 6, kMany = 8;  // steps of one epoch; those before are not recorded
     const AllCopied few = of_a_run(kFew, flags), many = of_a_run(kMany, flags);
-    const auto each = [](const Copied& less, const Copied& more) {
-      return Copied{(more.copies - less.copies) / (kMany - kFew), (more.bytes - less.bytes) / (kMany - kFew)};
+    const auto more = [](const Copied& less, const Copied& all) {
+      return Copied{all.copies - less.copies, all.bytes - less.bytes};
     };
-    return {each(few.to_device, many.to_device), each(few.to_host, many.to_host), each(few.within, many.within)};
+    return {more(few.to_device, many.to_device), more(few.to_host, many.to_host), more(few.within, many.within)};
   }
 
  private:
@@ -148,12 +148,14 @@ class CudaCopies : public TrainLenet {
 };
 
 // The images are on the device. Of each sample, its number, its label and ten draws of its transform go there together.
-// The loss comes back; with a log the gradients' norm too, and with a plot the sample's ten outputs.
-TEST_F(CudaCopies, OfARecordedStepAreFew) {
-  const Copied none, to_device{1, kSamples * (2 * sizeof(int64_t) + 10 * sizeof(double))};
-  const Copied loss{1, sizeof(float)}, all{3, sizeof(float) + sizeof(double) + kSamples * 10 * sizeof(float)};
-  EXPECT_EQ(of_a_step({}), (AllCopied{to_device, loss, none}));
-  EXPECT_EQ(of_a_step({"--plot", place("plot.svg"), "--log", place("log")}), (AllCopied{to_device, all, none}));
+// The loss comes back; with a log the gradients' norm too, and with a plot the sample's ten outputs. The later
+// recording copies these results out of the memory that both use.
+TEST_F(CudaCopies, OfRecordedStepsAreFew) {
+  constexpr int64_t kLoss = sizeof(float), kAll = kLoss + sizeof(double) + kSamples * 10 * sizeof(float);
+  const Copied to_device{2, 2 * kSamples * (2 * sizeof(int64_t) + 10 * sizeof(double))};
+  EXPECT_EQ(of_two_steps({}), (AllCopied{to_device, {2, 2 * kLoss}, {1, kLoss}}));
+  EXPECT_EQ(of_two_steps({"--plot", place("plot.svg"), "--log", place("log")}),
+            (AllCopied{to_device, {6, 2 * kAll}, {3, kAll}}));
 }
 
 }  // namespace
