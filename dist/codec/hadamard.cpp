@@ -105,7 +105,7 @@ class Hadamard final : public WholeMessageCodec {
   }
   static std::vector<float> floats_of(const Tensor& bytes) {
     std::vector<float> floats(bytes.bytes() / sizeof(float));
-    std::memcpy(floats.data(), bytes.raw_data(), bytes.bytes());
+    if (!floats.empty()) std::memcpy(floats.data(), bytes.raw_data(), bytes.bytes());
     return floats;
   }
 
