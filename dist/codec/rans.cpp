@@ -16,10 +16,11 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-constexpr int kBits = 16;
-constexpr uint32_t kTotal = 1u << kBits;
-constexpr uint64_t kLowest = uint64_t{1} << 31;  // lower bound of a state between symbols
-constexpr int64_t kStreams = 32, kLeastBlockBits = 16;
+using kernels::kLeastRansBlockBits;
+using kernels::kRansBits;
+using kernels::kRansLowest;
+using kernels::kRansStreams;
+using kernels::kRansTotal;
 
 std::vector<uint64_t> counts_of(std::span<const uint16_t> symbols) {
   std::vector<uint64_t> counts(size_t{1} + *std::ranges::max_element(symbols));
@@ -34,13 +35,13 @@ std::vector<uint64_t> counts_of(std::span<const uint16_t> symbols) {
   return counts;
 }
 
-/// Frequencies in proportion to the counts. A symbol that occurs has at least 1. The sum is kTotal.
+/// Frequencies in proportion to the counts. A symbol that occurs has at least 1. The sum is kRansTotal.
 std::vector<uint32_t> frequencies_of(std::span<const uint64_t> counts, uint64_t all) {
   std::vector<uint32_t> frequencies(counts.size());
-  int64_t missing = kTotal;
+  int64_t missing = kRansTotal;
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    const uint64_t share = (counts[i] * kTotal + all / 2) / all;
+    const uint64_t share = (counts[i] * kRansTotal + all / 2) / all;
     frequencies[i] = static_cast<uint32_t>(std::max<uint64_t>(1, share));
     missing -= frequencies[i];
   }
@@ -81,7 +82,7 @@ std::vector<uint32_t> read_frequencies(ByteReader& reader, uint32_t end) {
     }
     total += frequency;
   }
-  check(total == kTotal, "entropy table's frequencies add up to ", total, ", expected ", kTotal);
+  check(total == kRansTotal, "entropy table's frequencies add up to ", total, ", expected ", kRansTotal);
   return frequencies;
 }
 
@@ -93,13 +94,14 @@ int block_bits(std::span<const uint64_t> counts, uint64_t all) {
   return kernels::rans_block_bits(entropy, all);
 }
 
-/// How the encoder adds a symbol of frequency f that starts at s to a state x: x ← (x / f)·kTotal + x % f + s, with a
-/// product in place of the quotient. It is exact below 2^63 (Granlund and Montgomery, PLDI 1994).
+/// How the encoder adds a symbol of frequency f that starts at s to a state x: x ← (x / f)·kRansTotal + x % f + s, with
+/// a product in place of the quotient. It is exact below 2^63 (Granlund and Montgomery, PLDI 1994).
 struct EncodedSymbol {
-  EncodedSymbol(uint64_t frequency, uint64_t start) : complement(kTotal - frequency), limit(frequency << (63 - kBits)) {
+  EncodedSymbol(uint64_t frequency, uint64_t start)
+      : complement(kRansTotal - frequency), limit(frequency << (63 - kRansBits)) {
     if (frequency < 2) {  // the product gives x - 1 for x / 1
       reciprocal = ~uint64_t{0};
-      bias = start + kTotal - 1;
+      bias = start + kRansTotal - 1;
       return;
     }
     const int bits = std::bit_width(frequency - 1);
@@ -126,7 +128,7 @@ struct Block {
 template <size_t kCount>
 Block encode_block(std::span<const uint16_t> symbols, const std::vector<EncodedSymbol>& table) {
   std::array<uint64_t, kCount> states;
-  states.fill(kLowest);
+  states.fill(kRansLowest);
   std::vector<uint32_t> words(symbols.size() / 2 + kCount + 1);  // a symbol moves at most 16 bits
   uint32_t* first = words.data() + words.size();
   const auto encode = [&](size_t i, size_t stream) {
@@ -147,7 +149,7 @@ Block encode_block(std::span<const uint16_t> symbols, const std::vector<EncodedS
 
 /// The decoder's tables, by the lower bits of a state and by symbol.
 struct DecodedSymbols {
-  explicit DecodedSymbols(std::span<const uint32_t> frequencies) : symbol_at(kTotal) {
+  explicit DecodedSymbols(std::span<const uint32_t> frequencies) : symbol_at(kRansTotal) {
     uint32_t start = 0;
     for (size_t i = 0; i < frequencies.size(); start += frequencies[i++]) {
       std::fill_n(symbol_at.begin() + start, frequencies[i], static_cast<uint16_t>(i));
@@ -168,18 +170,18 @@ void decode_block(std::span<const std::byte> bytes, const DecodedSymbols& table,
   std::array<uint64_t, kCount> states;
   reader.values(std::span<uint64_t>(states));
   for (const uint64_t state : states)
-    check(state >= kLowest && state < kLowest << 32, "entropy coder's state is out of range");
+    check(state >= kRansLowest && state < kRansLowest << 32, "entropy coder's state is out of range");
   std::vector<uint32_t> words((bytes.size() - sizeof states) / sizeof(uint32_t) + kCount);
   reader.values(std::span(words).first(words.size() - kCount));
   check(reader.empty(), "entropy coder's message ends within a word");
   const uint32_t *word = words.data(), *const end = word + words.size() - kCount;
   const auto decode = [&](size_t i, size_t stream) {
     const uint64_t x = states[stream];
-    const auto slot = static_cast<uint32_t>(x & (kTotal - 1));
+    const auto slot = static_cast<uint32_t>(x & (kRansTotal - 1));
     const uint16_t symbol = table.symbol_at[slot];
     const auto [frequency, start] = table.ranges[symbol];
-    const uint64_t next = frequency * (x >> kBits) + slot - start;
-    const bool empty = next < kLowest;
+    const uint64_t next = frequency * (x >> kRansBits) + slot - start;
+    const bool empty = next < kRansLowest;
     states[stream] = empty ? next << 32 | *word : next;
     word += empty ? 1 : 0;
     symbols[i] = symbol;
@@ -190,20 +192,17 @@ void decode_block(std::span<const std::byte> bytes, const DecodedSymbols& table,
     check(word <= end, "message ends within a code word");
   }
   for (size_t stream = 0; i < symbols.size(); ++i, ++stream) decode(i, stream);
-  const bool began = std::ranges::all_of(states, [](uint64_t state) { return state == kLowest; });
+  const bool began = std::ranges::all_of(states, [](uint64_t state) { return state == kRansLowest; });
   check(began && word == end, "entropy coder does not end where it began");
 }
 
-/// The number of blocks of n symbols. The symbols of block b begin at b << bits.
-int64_t block_count(int64_t n, int bits) { return n >> bits; }
+/// The symbols of a block.
 template <class Symbols>
 Symbols symbols_of(Symbols symbols, int64_t block, int bits) {
   const auto begin = static_cast<size_t>(block) << bits;
-  const bool last = block + 1 == block_count(std::ssize(symbols), bits);
+  const bool last = block + 1 == kernels::rans_blocks(std::ssize(symbols), bits);
   return symbols.subspan(begin, last ? symbols.size() - begin : size_t{1} << bits);
 }
-
-bool is_short(size_t n) { return n < size_t{1} << kLeastBlockBits; }
 
 }  // namespace
 
@@ -219,14 +218,14 @@ void append_rans(std::span<const uint16_t> symbols, std::vector<std::byte>& byte
   }
   std::vector<Block> blocks;
   const int bits = block_bits(counts, symbols.size());
-  if (!is_short(symbols.size())) append_value(bytes, static_cast<uint8_t>(bits));
+  if (!kernels::is_short_rans(symbols.size())) append_value(bytes, static_cast<uint8_t>(bits));
   if (bits == 0) {
     blocks.push_back(encode_block<1>(symbols, table));
   } else {
-    blocks.resize(static_cast<size_t>(block_count(std::ssize(symbols), bits)));
+    blocks.resize(static_cast<size_t>(kernels::rans_blocks(std::ssize(symbols), bits)));
     parallel_for(0, std::ssize(blocks), 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
-        blocks[static_cast<size_t>(b)] = encode_block<kStreams>(symbols_of(symbols, b, bits), table);
+        blocks[static_cast<size_t>(b)] = encode_block<kRansStreams>(symbols_of(symbols, b, bits), table);
     });
     for (const Block& block : blocks) append_value(bytes, static_cast<uint32_t>(block.words.size()));
   }
@@ -239,20 +238,20 @@ void append_rans(std::span<const uint16_t> symbols, std::vector<std::byte>& byte
 void read_rans(std::span<const std::byte> bytes, uint32_t end, std::span<uint16_t> symbols) {
   ByteReader reader(bytes);
   const DecodedSymbols table(read_frequencies(reader, end));
-  const int bits = is_short(symbols.size()) ? 0 : reader.value<uint8_t>();
+  const int bits = kernels::is_short_rans(symbols.size()) ? 0 : reader.value<uint8_t>();
   if (bits == 0) return decode_block<1>(reader.rest(), table, symbols);
-  check(bits >= kLeastBlockBits && bits < 63 && block_count(std::ssize(symbols), bits) >= 1,
-        "entropy coder's blocks have 2^", bits, " symbols, expected 2^", kLeastBlockBits, " or more, and at most ",
+  check(bits >= kLeastRansBlockBits && bits < 63 && kernels::rans_blocks(std::ssize(symbols), bits) >= 1,
+        "entropy coder's blocks have 2^", bits, " symbols, expected 2^", kLeastRansBlockBits, " or more, and at most ",
         symbols.size());
-  std::vector<uint32_t> lengths(static_cast<size_t>(block_count(std::ssize(symbols), bits)));
+  std::vector<uint32_t> lengths(static_cast<size_t>(kernels::rans_blocks(std::ssize(symbols), bits)));
   reader.values(std::span(lengths));
   std::vector<std::span<const std::byte>> blocks;
   for (const uint32_t words : lengths)
-    blocks.push_back(reader.take(kStreams * sizeof(uint64_t) + words * sizeof(uint32_t)));
+    blocks.push_back(reader.take(kRansStreams * sizeof(uint64_t) + words * sizeof(uint32_t)));
   check(reader.empty(), "message goes on after its last code word");
   parallel_for(0, std::ssize(blocks), 1, [&](int64_t begin, int64_t last) {
     for (int64_t b = begin; b < last; ++b)
-      decode_block<kStreams>(blocks[static_cast<size_t>(b)], table, symbols_of(symbols, b, bits));
+      decode_block<kRansStreams>(blocks[static_cast<size_t>(b)], table, symbols_of(symbols, b, bits));
   });
 }
 

@@ -24,9 +24,9 @@
 #include "tern/trainer/image_classification.h"
 #include "tern/trainer/run/step_graph.h"
 
-// Measures whole training steps on random images that are on the device. The loss and the answers are read back. A step
-// runs as a CUDA graph, and operation by operation. usage: steps [NETWORK...]. torch_steps.py does the same with
-// PyTorch and prints the same columns.
+// Measures whole training steps on random images that are on the device, in the form in which training feeds them. The
+// loss and the answers are read back. A step runs as a CUDA graph, and operation by operation. usage: steps
+// [NETWORK...]. torch_steps.py does the same with PyTorch and prints the same columns.
 
 namespace tern {
 namespace {
@@ -55,14 +55,25 @@ const StepCase kStepCases[] = {
 const std::pair<std::string_view, DType> kPrecisions[] = {
     {"fp32", DType::f32}, {"tf32", DType::f32}, {"bf16", DType::bf16}};
 
-Batch random_batch(const StepCase& step) {
+/// Images on the CPU: f32, channels-last.
+Tensor random_images(const StepCase& step) {
   const RandomStream random({.seed = 7, .purpose = Purpose::test});
   const Tensor images = Tensor::empty({step.batch, step.images.channels, step.images.height, step.images.width},
                                       {.format = MemoryFormat::channels_last});
-  const Tensor labels = Tensor::empty({step.batch}, {.dtype = DType::i64});
   for (size_t i = 0; i < images.span<float>().size(); ++i) images.span<float>()[i] = random.normal(i);
+  return images;
+}
+
+/// A batch of these images as training feeds them: in the dtype of activations, with spare channels that are 0.
+Batch fed(const StepCase& step, const Tensor& images, DType dtype, int64_t channel_multiple) {
+  const int64_t own = step.images.channels, all = (own + channel_multiple - 1) / channel_multiple * channel_multiple;
+  const Tensor wide =
+      Tensor::zeros({step.batch, all, step.images.height, step.images.width}, {.format = MemoryFormat::channels_last});
+  for (int64_t pixel = 0; pixel < images.numel() / own; ++pixel)
+    std::copy_n(images.data<float>() + pixel * own, own, wide.data<float>() + pixel * all);
+  const Tensor labels = Tensor::empty({step.batch}, {.dtype = DType::i64});
   for (int64_t i = 0; i < step.batch; ++i) labels.data<int64_t>()[i] = i % step.images.classes;
-  return {labels.to(kCuda), {{"image", images.to(kCuda)}, {"label", labels.to(kCuda)}}};
+  return {labels.to(kCuda), {{"image", wide.to(dtype).to(kCuda)}, {"label", labels.to(kCuda)}}};
 }
 
 /// The median of five measurements of about 0.2 s each.
@@ -119,10 +130,10 @@ StepTime time_steps(const StepCase& step, const std::array<Batch, 2>& batches, D
 }
 
 void print_steps(const StepCase& step) {
-  const Batch batch = random_batch(step);
-  const Tensor &images = batch["image"], &labels = batch["label"];
-  const std::array batches{batch, Batch(labels.clone(), {{"image", images.clone()}, {"label", labels.clone()}})};
+  const Tensor images = random_images(step);
   for (const auto& [precision, dtype] : kPrecisions) {
+    const int64_t multiple = image_channel_multiple(*step.make(), dtype);
+    const std::array batches{fed(step, images, dtype, multiple), fed(step, images, dtype, multiple)};
     kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
     for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) {
       const StepTime time = time_steps(step, batches, dtype, as_graph);

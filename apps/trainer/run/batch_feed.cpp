@@ -1,8 +1,19 @@
 #include "tern/trainer/run/batch_feed.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "tern/layers/conv2d.h"
+
 namespace tern::trainer {
+
+int64_t image_channel_multiple(Module& model, DType activations) {
+  const bool takes_spare = std::ranges::any_of(model.modules(), [](const auto& named) {
+    const auto* layer = dynamic_cast<const Conv2d*>(named.module);
+    return layer != nullptr && layer->takes_spare_channels();
+  });
+  return activations == DType::bf16 && takes_spare ? 8 : 1;
+}
 
 std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device,
                                                  int64_t channel_multiple) {

@@ -11,9 +11,14 @@
 #include "tern/data/loader.h"
 #include "tern/data/transforms.h"
 #include "tern/kernels/transform_images.h"
+#include "tern/layers/module.h"
 #include "tern/trainer/task.h"
 
 namespace tern::trainer {
+
+/// The multiple of channels that the images of `model` should have on a GPU. Tensor cores calculate in bf16 with
+/// multiples of 8.
+int64_t image_channel_multiple(Module& model, DType activations);
 
 /// Makes a loader's images on a CUDA device, with the same bits, from pixels as bytes. The pixels of a small data set
 /// are all on the device, so that no batch has to be copied there. Those of a large one come batch by batch. Immutable.

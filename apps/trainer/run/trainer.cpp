@@ -12,7 +12,6 @@
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
 #include "tern/dist/methods/subnet_plan.h"
-#include "tern/layers/conv2d.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
 #include "tern/trainer/job/flight.h"
@@ -39,15 +38,6 @@ int64_t calibration_batches(const TrainSettings& s) {
 void add(const std::vector<double>& numbers, std::vector<double>& sums) {
   sums.resize(numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) sums[i] += numbers[i];
-}
-
-/// The multiple of channels that images should have on a GPU. Tensor cores calculate in bf16 with multiples of 8.
-int64_t image_channel_multiple(Module& model, DType activations) {
-  const bool takes_spare = std::ranges::any_of(model.modules(), [](const auto& named) {
-    const auto* layer = dynamic_cast<const Conv2d*>(named.module);
-    return layer != nullptr && layer->takes_spare_channels();
-  });
-  return activations == DType::bf16 && takes_spare ? 8 : 1;
 }
 
 /// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
