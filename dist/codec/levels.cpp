@@ -329,4 +329,17 @@ void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<
   kernels::dequantize_add(decoded, messages, shared, bucket, levels);
 }
 
+void PlanesCodec::decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const {
+  planes_.decode_add(messages, shared, sums);
+}
+
+CodedMessage PlanesCodec::encode_parts(const FusedGradients& message, const Tensor& shared) {
+  return planes_.packed(packing_, message, encode(message, shared), !shared.defined());
+}
+
+void PlanesCodec::decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
+                                   std::span<const Tensor> sums) const {
+  planes_.decode_add(planes_.unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
+}
+
 }  // namespace tern

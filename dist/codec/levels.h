@@ -7,11 +7,10 @@
 #include "tern/core/random.h"
 #include "tern/core/tensor.h"
 #include "tern/dist/codec/codec.h"
+#include "tern/dist/codec/finite.h"
 #include "tern/kernels/codec.h"
 
 namespace tern {
-
-class GradientWatch;
 
 /// How whole numbers within ±levels become bytes.
 enum class Packing : uint8_t {
@@ -54,6 +53,22 @@ struct Planes {
                   bool hold_units) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
+};
+
+/// What codecs of bit planes share on the gradients' device: whole messages, and packed ones in parts.
+class PlanesCodec : public MessageCodec, public PartsCodec {
+ public:
+  PlanesCodec(const Planes& planes, Packing packing) : planes_(planes), packing_(packing) {}
+
+  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override;
+  CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override;
+  void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
+                        std::span<const Tensor> sums) const override;
+
+ protected:
+  const Planes planes_;
+  const Packing packing_;
+  mutable GradientWatch watch_;
 };
 
 }  // namespace tern

@@ -30,9 +30,10 @@ int64_t field_of(const Shape& shape) { return shape.rank() < 2 ? 1 : shape.numel
 
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4). Each bucket becomes whole numbers of the unit norm / levels,
 /// rounded at random. A message holds the units of the buckets, then the codes.
-class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec, public PartsCodec {
+class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec {
  public:
-  explicit Qsgd(const QsgdSettings& settings) : settings_(settings), packing_(kCodePackings[settings.code]) {}
+  explicit Qsgd(const QsgdSettings& settings)
+      : PlanesCodec({settings.bucket, settings.levels}, kCodePackings[settings.code]), settings_(settings) {}
 
   std::string spec() const override {
     const int64_t levels = settings_.levels;
@@ -78,21 +79,11 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   void add_codes(std::span<const std::byte> codes, const Tensor& units, Tensor& sum) const override {
     add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
   }
-  Tensor scalers(const FusedGradients& message) override { return planes().units(message, rule(), watch_); }
+  Tensor scalers(const FusedGradients& message) override { return planes_.units(message, rule(), watch_); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    return shared.defined() ? planes().encode(message, shared) : planes().encode(message, rule(), watch_);
-  }
-  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
-    planes().decode_add(messages, shared, sums);
+    return shared.defined() ? planes_.encode(message, shared) : planes_.encode(message, rule(), watch_);
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
-  CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override {
-    return planes().packed(packing_, message, encode(message, shared), !shared.defined());
-  }
-  void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
-                        std::span<const Tensor> sums) const override {
-    decode_add(planes().unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
-  }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return settings_.levels; }
@@ -126,7 +117,6 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
  private:
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   kernels::UnitRule rule() const { return {norm(), settings_.levels}; }
-  Planes planes() const { return {settings_.bucket, settings_.levels}; }
   /// Elements of a tensor's buckets. With fields: as many whole fields as fit, at least one, so that no field is split.
   int64_t width_of(const Shape& shape) const {
     if (!settings_.by_fields) return settings_.bucket;
@@ -158,8 +148,6 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public MessageCodec
   }
 
   QsgdSettings settings_;
-  Packing packing_;
-  mutable GradientWatch watch_;
 };
 
 std::unique_ptr<GradientCodec> make_qsgd(CodecOptions& options) {

@@ -29,9 +29,10 @@ struct TernarySettings {
 
 /// TernGrad (Wen et al., 2017, eq. 1-4 and 21): sends -1, 0 or 1 times a scaler S. A code is ±1 with probability |g|/S.
 /// A message holds the scalers, then the codes.
-class Ternary final : public GradientCodec, public ScaledCodec, public MessageCodec, public PartsCodec {
+class Ternary final : public GradientCodec, public ScaledCodec, public PlanesCodec {
  public:
-  explicit Ternary(const TernarySettings& settings) : settings_(settings), packing_(kTernaryPackings[settings.pack]) {}
+  explicit Ternary(const TernarySettings& settings)
+      : PlanesCodec({settings.bucket, 1}, kTernaryPackings[settings.pack]), settings_(settings) {}
 
   std::string spec() const override {
     return join({"ternary:clip=", settings_.clip, ",clip-mode=", kModes[static_cast<int>(settings_.mode)],
@@ -72,20 +73,10 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
 
   Tensor scalers(const FusedGradients& message) override { return scalers_of(message); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    if (!shared.defined()) return planes().encode(message, rule(), watch_);
-    return planes().encode(message, shared, clips(message));
-  }
-  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
-    planes().decode_add(messages, shared, sums);
+    if (!shared.defined()) return planes_.encode(message, rule(), watch_);
+    return planes_.encode(message, shared, clips(message));
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
-  CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override {
-    return planes().packed(packing_, message, encode(message, shared), !shared.defined());
-  }
-  void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
-                        std::span<const Tensor> sums) const override {
-    decode_add(planes().unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
-  }
 
   /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
@@ -116,7 +107,6 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
   }
 
  private:
-  Planes planes() const { return {settings_.bucket, 1}; }
   /// The rank's own limits, if scalers may be other ranks'; otherwise undefined, because scalers clip too.
   Tensor clips(const FusedGradients& message) const {
     return settings_.mode == ClipMode::own ? scalers_of(message) : Tensor();
@@ -134,11 +124,9 @@ class Ternary final : public GradientCodec, public ScaledCodec, public MessageCo
     const BucketNorm clipped = settings_.mode == ClipMode::reference ? BucketNorm::deviations : BucketNorm::clipped;
     return {settings_.clip == 0 ? BucketNorm::max : clipped, 1, settings_.clip};
   }
-  Tensor scalers_of(const FusedGradients& message) const { return planes().units(message, rule(), watch_); }
+  Tensor scalers_of(const FusedGradients& message) const { return planes_.units(message, rule(), watch_); }
 
   TernarySettings settings_;
-  Packing packing_;
-  mutable GradientWatch watch_;
 };
 
 std::unique_ptr<GradientCodec> make_ternary(CodecOptions& options) {
