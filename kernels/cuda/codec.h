@@ -21,10 +21,18 @@ struct BucketSums {
   double* statistics;
   float* units;
   double* partials = nullptr;  ///< scratch
+  int64_t first_counter = 0;   ///< of the blocks that have summed their part of a bucket
+  int64_t blocks = 1;          ///< of each bucket that is longer than a run
 };
 
-/// Sums every bucket in the order of codec_arithmetic.h. `rule` is used only for units.
-void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const kernels::UnitRule& rule);
+/// The most buckets of a launch that several blocks share. Each of the others has one block: so many blocks keep any
+/// device busy.
+inline constexpr int64_t kMostSharedBuckets = 512;
+
+/// Sums every bucket in the order of codec_arithmetic.h. `rule` is used only for units. One launch for each 128
+/// gradients.
+void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const kernels::UnitRule& rule,
+                 int64_t most_shared = kMostSharedBuckets);
 
 /// A warp codes a tile of two chunks at a time. Lane i has element i of each group in registers.
 inline constexpr int kChunkGroups = kernels::kCodecChunk / kernels::kCodecGroup, kTileGroups = 2 * kChunkGroups;

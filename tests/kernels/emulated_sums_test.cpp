@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "tern/core/random.h"
+#include "tern/kernels/codec.h"
+#include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/loss.h"
+#include "tern/kernels/recording.h"
 #include "tern/kernels/reduction.h"
 #include "tern/kernels/update.h"
 #include "tests/support/values.h"
@@ -44,6 +47,14 @@ Tensor squared_norm_of(const std::vector<Shape>& shapes) {
   kernels::squared_norm(updates, sum);
   return sum;
 }
+/// The statistics of the buckets of a gradient.
+Tensor statistics_of(int64_t numel, int64_t bucket) {
+  const kernels::MeasuredGradient measured{
+      random_on_device({numel}),
+      Tensor::empty({kernels::bucket_count(numel, bucket), 3}, {.dtype = DType::f64, .device = kDevice})};
+  kernels::gradient_statistics({&measured, 1}, bucket);
+  return measured.statistics;
+}
 
 // Each takes several blocks, and the last of them to end adds up what all of them have found.
 const std::pair<std::string, std::function<Tensor()>> kSums[] = {
@@ -68,6 +79,7 @@ const std::pair<std::string, std::function<Tensor()>> kSums[] = {
      [] {
        return squared_norm_of({{9000}, {3}, {0}});
      }},
+    {"long buckets", [] { return statistics_of(400'000, 150'000); }},
     {"squared_norm in two launches", [] { return squared_norm_of(std::vector<Shape>(130, {5})); }},
 };
 
@@ -79,6 +91,30 @@ TEST(CudaSums, AreTheSameWhicheverBlockIsLast) {
       emulation::last_block_first = last_block_first;
       EXPECT_EQ(sum().to_vector<double>(), first);
     }
+  }
+}
+
+TEST(CudaSums, OfLongBucketsTakeOneLaunch) {
+  constexpr int64_t kBucket = 70'000;
+  const Tensor g = random_on_device({3 * kBucket});
+  const kernels::UnitGradient measured{g, Tensor::empty({3}, {.device = kDevice})};
+  const auto work = [&] { kernels::gradient_units({&measured, 1}, {}, kBucket); };
+  work();
+  EXPECT_EQ(record(kDevice, work)->launches(), 1u);
+}
+
+// Some buckets have several blocks, and the others have one each.
+TEST(CudaSums, OfLongBucketsAreTheSameHoweverManyBlocksTheyHave) {
+  constexpr int64_t kBucket = 150'000, kBuckets = 2, kGradients = 2;
+  const Tensor g = random_on_device({kBuckets * kBucket - 1000});
+  for (const int64_t most_shared : {2 * kBuckets, kBuckets, kBuckets - 1}) {
+    Tensor statistics = Tensor::empty({kGradients, kBuckets, 3}, {.dtype = DType::f64, .device = kDevice});
+    std::vector<cuda::BucketSums> gradients;
+    for (int64_t i = 0; i < kGradients; ++i)
+      gradients.push_back({g.data<float>(), g.numel(), kBucket, statistics.data<double>() + 3 * kBuckets * i, nullptr});
+    cuda::sum_buckets("test", kDevice, gradients, {}, most_shared);
+    const Values one = statistics_of(g.numel(), kBucket).to_vector<double>(), all = statistics.to_vector<double>();
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], one[i % one.size()]) << most_shared << ", element " << i;
   }
 }
 
