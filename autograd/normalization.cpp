@@ -31,15 +31,18 @@ void check_arguments(const Tensor& x, const kernels::BatchNormParameters& parame
 struct BatchNormTraining {
   BatchNormOptions options;
   Tensor running_mean, running_variance;
-  Saved x, y, gamma, mean, inverse_deviation;
+  Saved x, y, passed, gamma, mean, inverse_deviation;
 
   Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& beta, const Tensor& residual) {
     const kernels::BatchNormParameters parameters{weight, beta, running_mean, running_variance};
     check_arguments(input, parameters, residual);
     Tensor result = Tensor::empty_like(input);
+    Tensor bits;
+    if (options.relu && input.device().type != DeviceType::cpu)
+      bits = Tensor::empty({kernels::passed_bytes(input.numel())}, {.dtype = DType::u8, .device = input.device()});
     Tensor batch_mean = Tensor::empty_like(weight), batch_inverse_deviation = Tensor::empty_like(weight);
     const Tensor other = residual.defined() ? in_format(residual, input.format()) : residual;
-    kernels::batch_norm_training(input, other, parameters, options, result, batch_mean, batch_inverse_deviation);
+    kernels::batch_norm_training(input, other, parameters, options, result, bits, batch_mean, batch_inverse_deviation);
     if (options.momentum > 0) {
       running_mean.mark_written();
       running_variance.mark_written();
@@ -48,13 +51,16 @@ struct BatchNormTraining {
     gamma = weight;
     mean = batch_mean;
     inverse_deviation = batch_inverse_deviation;
-    if (options.relu) y = result;
+    if (bits.defined())
+      passed = bits;
+    else if (options.relu)
+      y = result;
     return result;
   }
   Gradients backward(const Tensor& dy, const Needs& needs) const {
     Tensor dx = x.empty_like(), dgamma = gamma.empty_like(), dbeta = gamma.empty_like();
     Tensor dresidual = needs[3] ? x.empty_like() : Tensor();
-    kernels::batch_norm_backward(dy, {x, y, gamma, mean, inverse_deviation}, options.relu, dx, dgamma, dbeta,
+    kernels::batch_norm_backward(dy, {x, y, passed, gamma, mean, inverse_deviation}, options.relu, dx, dgamma, dbeta,
                                  dresidual);
     return {dx, dgamma, dbeta, dresidual};
   }

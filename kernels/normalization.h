@@ -18,18 +18,26 @@ int64_t batch_norm_count(const Shape& x);
 /// Batch normalisation (Ioffe and Szegedy, 2015) over every dimension of x [N, C] or [N, C, H, W] except C. If
 /// `residual` is defined, it is added before the relu. Writes the batch's `mean` and `inverse_deviation` =
 /// 1/sqrt(variance + epsilon), each [C], and updates the running statistics. x, residual and y have the same shape,
-/// dtype and format.
+/// dtype and format. If `passed` is defined, writes the bits of y to it, see `store_passed`.
 inline constinit Kernel<void(const Tensor& x, const Tensor& residual, const BatchNormParameters&,
-                             const BatchNormOptions&, Tensor& y, Tensor& mean, Tensor& inverse_deviation)>
+                             const BatchNormOptions&, Tensor& y, Tensor& passed, Tensor& mean,
+                             Tensor& inverse_deviation)>
     batch_norm_training{"batch_norm_training"};
 /// Batch normalisation with the running statistics, which do not change.
 inline constinit Kernel<void(const Tensor& x, const Tensor& residual, const BatchNormParameters&,
                              const BatchNormOptions&, Tensor& y)>
     batch_norm_inference{"batch_norm_inference"};
 
-/// The inputs of the backward of `batch_norm_training`. y is needed only with relu.
+/// The number of bytes of one bit for each element of a tensor.
+constexpr int64_t passed_bytes(int64_t numel) { return (numel + 7) / 8; }
+/// Writes a bit for each element of y, a tensor of the CPU: whether the relu that gave y lets the element's gradient
+/// pass. It is 1 unless y <= 0, so also for NaN. Element i in storage order has bit i % 8 of byte i / 8. The bits
+/// behind the last element are 0. passed: u8 [passed_bytes(numel)].
+void store_passed(const Tensor& y, Tensor& passed);
+
+/// The inputs of the backward of `batch_norm_training`. With relu, the CPU reads y, and a GPU reads its bits `passed`.
 struct BatchNormSaved {
-  Tensor x, y, gamma, mean, inverse_deviation;
+  Tensor x, y, passed, gamma, mean, inverse_deviation;
 };
 /// Writes dx, dgamma and dbeta. If dresidual is defined, writes dy through the relu to it.
 inline constinit Kernel<void(const Tensor& dy, const BatchNormSaved&, bool relu, Tensor& dx, Tensor& dgamma,

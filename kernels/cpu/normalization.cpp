@@ -173,7 +173,8 @@ void normalize(const Tensor& x, const Tensor& residual, const BatchNormParameter
 }
 
 void batch_norm_training(const Tensor& x, const Tensor& residual, const BatchNormParameters& parameters,
-                         const BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
+                         const BatchNormOptions& options, Tensor& y, Tensor& passed, Tensor& mean,
+                         Tensor& inverse_deviation) {
   const auto elements = static_cast<double>(kernels::batch_norm_count(x.shape()));
   const ChannelLayout layout(x);
   const Tensor moments = Tensor::empty({2, layout.channels}, {.dtype = DType::f64});
@@ -191,6 +192,7 @@ void batch_norm_training(const Tensor& x, const Tensor& residual, const BatchNor
     follow(parameters.running_variance.data<float>()[c], squares[c] / (elements - 1));
   }
   normalize(x, residual, parameters, options.relu, mean, inverse_deviation, y);
+  if (passed.defined()) kernels::store_passed(y, passed);
 }
 
 void batch_norm_inference(const Tensor& x, const Tensor& residual, const BatchNormParameters& parameters,

@@ -233,7 +233,7 @@ void add_bias(const char* operation, const Tensor& bias, bool relu, Tensor& y) {
   }
   visit_fast(y.dtype(), operation, [&]<class T>(T) {
     const ChannelMap map(operation, y.shape());
-    map.run(AddBias{relu}, y, map.of<T>(y), map.of<T>(y), map.each(bias));
+    map.run<T>(AddBias{relu}, y, map.of<T>(y), map.each(bias));
   });
 }
 

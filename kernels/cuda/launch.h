@@ -44,14 +44,22 @@ void launch(const char* operation, Device device, const Grid& grid, void (*kerne
 __device__ inline int64_t global_thread() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline int64_t global_threads() { return int64_t{gridDim.x} * blockDim.x; }
 
-/// The data that one thread moves at once: at most 16 bytes, in one instruction.
-template <class T, int Width>
-struct alignas(sizeof(T) * Width) Pack {
-  T values[Width];
-};
+/// The bytes that one instruction moves at most.
 inline constexpr int kPackBytes = 16;
 
+/// Neighbouring elements that one thread moves at once, in as few instructions as it takes.
+template <class T, int Width>
+struct alignas(std::min<size_t>(sizeof(T) * Width, kPackBytes)) Pack {
+  T values[Width];
+};
+
 inline bool is_aligned(const void* memory, size_t bytes) { return reinterpret_cast<uintptr_t>(memory) % bytes == 0; }
+
+/// Whether packs of `Width` elements can be loaded from `array` on.
+template <int Width, class T>
+bool takes_packs(const T* array) {
+  return is_aligned(array, alignof(Pack<T, Width>));
+}
 
 template <class T, int Width>
 __device__ Pack<T, Width> load_pack(const T* from) {

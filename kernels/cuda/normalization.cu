@@ -59,21 +59,55 @@ struct Normalize {
   }
 };
 
+/// As map_kernel, and the bit of each element that passes the relu. Array 0 of the walk is y, in its storage order. A
+/// thread has the eight elements of a byte.
+template <class Function, class T, class... X>
+__global__ void rectify_kernel(Function function, Walk<1 + sizeof...(X)> walk, bool packs, T* y, uint8_t* passed,
+                               X... x) {
+  for (int64_t i = global_thread() * 8; i < walk.count; i += global_threads() * 8) {
+    unsigned bits = 0;
+    const auto note = [&](int j, T value) { bits |= float(value) <= 0 ? 0u : 1u << j; };
+    if (packs && i + 8 <= walk.count) {
+      int64_t at[1 + sizeof...(X)] = {};
+      walk.find(i, at);
+      const auto pack = map_pack<T, 8>(function, walk, at, x...);
+      store_pack(y + i, pack);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) note(j, pack.values[j]);
+    } else {
+      for (int j = 0; j < 8 && i + j < walk.count; ++j) {
+        int64_t at[1 + sizeof...(X)] = {};
+        walk.find(i + j, at);
+        y[i + j] = map_pack<T, 1>(function, walk, at, x...).values[0];
+        note(j, y[i + j]);
+      }
+    }
+    passed[i / 8] = static_cast<uint8_t>(bits);
+  }
+}
+
 void normalize(const char* operation, const Tensor& x, const Tensor& residual, bool relu, const Tensor& mean,
-               const Tensor& scale, const Tensor& beta, Tensor& y) {
+               const Tensor& scale, const Tensor& beta, Tensor& y, const Tensor& passed) {
+  if (x.numel() == 0) return;
   visit_fast(x.dtype(), operation, [&]<class T>(T) {
-    const ChannelMap channels(operation, x.shape());
+    const ChannelMap map(operation, x.shape());
+    const auto run = [&]<class... X>(const ChannelMap::Array<X>&... arrays) {
+      if (!passed.defined()) return map.run<T>(Normalize{relu}, y, arrays...);
+      const auto walk = map.walk(y, arrays...);
+      const bool packs = walk.takes_packs(8) && takes_packs<8>(y.data<T>()) && (takes_packs<8>(arrays.data) && ...);
+      launch(operation, y.device(), grid_over(passed.numel()), rectify_kernel<Normalize, T, X...>, Normalize{relu},
+             walk, packs, y.data<T>(), passed.data<uint8_t>(), arrays.data...);
+    };
     if (residual.defined())
-      channels.run(Normalize{relu}, y, channels.of<T>(y), channels.of<T>(x), channels.each(mean), channels.each(scale),
-                   channels.each(beta), channels.of<T>(residual));
+      run(map.of<T>(x), map.each(mean), map.each(scale), map.each(beta), map.of<T>(residual));
     else
-      channels.run(Normalize{relu}, y, channels.of<T>(y), channels.of<T>(x), channels.each(mean), channels.each(scale),
-                   channels.each(beta));
+      run(map.of<T>(x), map.each(mean), map.each(scale), map.each(beta));
   });
 }
 
 void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
-                         const kernels::BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
+                         const kernels::BatchNormOptions& options, Tensor& y, Tensor& passed, Tensor& mean,
+                         Tensor& inverse_deviation) {
   const char* operation = "batch_norm_training";
   const auto count = static_cast<double>(kernels::batch_norm_count(x.shape()));
   const Tensor scale = Tensor::empty_like(mean);
@@ -95,7 +129,7 @@ void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels:
                                                       .running_mean = parameters.running_mean.data<float>(),
                                                       .running_variance = parameters.running_variance.data<float>()});
   });
-  normalize(operation, x, residual, options.relu, mean, scale, parameters.beta, y);
+  normalize(operation, x, residual, options.relu, mean, scale, parameters.beta, y, passed);
 }
 
 void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
@@ -103,29 +137,32 @@ void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels
   Tensor scale = Tensor::empty_like(parameters.gamma);
   map("batch_norm_inference", InferenceScale{static_cast<float>(options.epsilon)}, scale, parameters.gamma,
       parameters.running_variance);
-  normalize("batch_norm_inference", x, residual, options.relu, parameters.running_mean, scale, parameters.beta, y);
+  normalize("batch_norm_inference", x, residual, options.relu, parameters.running_mean, scale, parameters.beta, y, {});
 }
 
-/// Σ d and Σ d · (x - mean) of a channel, with d the gradient through the relu. y is null if there is no relu. If
-/// `through` is not null, d is also stored there.
+/// Σ d and Σ d · (x - mean) of a channel, with d the gradient through the relu. There is no relu if `passed` has no
+/// bytes. If `through` is not null, d is also stored there.
 template <class T>
 struct GradientSums {
-  const T *dy, *x, *y;
+  const T *dy, *x;
+  Bits passed;
   const float* mean;
   T* through;
   template <int Width>
   __device__ void add(int64_t at, int64_t channel, float* sums) const {
-    const auto gradients = load_pack<T, Width>(dy + at), inputs = load_pack<T, Width>(x + at),
-               outputs = load_pack<T, Width>((y != nullptr ? y : x) + at);
-    Pack<T, Width> passed;
+    auto gradients = load_pack<T, Width>(dy + at);
+    const auto inputs = load_pack<T, Width>(x + at);
+    const auto means = load_pack<float, Width>(mean + channel);
+    Pack<bool, Width> passes;
+    if (passed.bytes != nullptr) passes = load_run<Width>(passed, at, false);
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
-      const float d = y != nullptr && float(outputs.values[j]) <= 0 ? 0.0f : float(gradients.values[j]);
+      if (passed.bytes != nullptr && !passes.values[j]) gradients.values[j] = static_cast<T>(0.0f);
+      const auto d = float(gradients.values[j]);
       sums[j] += d;
-      sums[Width + j] += d * (float(inputs.values[j]) - mean[channel + j]);
-      passed.values[j] = static_cast<T>(d);
+      sums[Width + j] += d * (float(inputs.values[j]) - means.values[j]);
     }
-    if (through != nullptr) store_pack(through + at, passed);
+    if (through != nullptr) store_pack(through + at, gradients);
   }
 };
 
@@ -146,8 +183,9 @@ struct StoreGradients {
 };
 
 struct InputGradient {
-  __device__ float operator()(float dy, float x, float mean, float scale, float slope, float shift, float y = 1) const {
-    return scale * (y <= 0 ? 0 : dy) + slope * (x - mean) + shift;
+  __device__ float operator()(float dy, float x, float mean, float scale, float slope, float shift,
+                              bool passed = true) const {
+    return scale * (passed ? dy : 0) + slope * (x - mean) + shift;
   }
 };
 
@@ -158,29 +196,31 @@ void batch_norm_backward(const Tensor& dy, const kernels::BatchNormSaved& saved,
                shift = Tensor::empty_like(dgamma);
   const int64_t channels = x.size(1);
   if (x.numel() == 0) return;
+  check(!relu || saved.passed.defined(), operation, ": relu without the bits of y, on CUDA expected them");
   visit_fast(x.dtype(), operation, [&]<class T>(T) {
-    const GradientSums<T> each{dy.data<T>(), x.data<T>(), relu ? saved.y.data<T>() : nullptr, saved.mean.data<float>(),
-                               dresidual.defined() ? dresidual.data<T>() : nullptr};
-    const bool packs = is_aligned(each.dy, kPackBytes) && is_aligned(each.x, kPackBytes) &&
-                       is_aligned(each.y, kPackBytes) && is_aligned(each.through, kPackBytes);
-    sum<2, kPackBytes / sizeof(T)>(operation, x.device(), Summation::per_channel(operation, x), packs, each,
-                                   StoreGradients{.count = static_cast<double>(x.numel() / channels),
-                                                  .gamma = saved.gamma.data<float>(),
-                                                  .inverse_deviation = saved.inverse_deviation.data<float>(),
-                                                  .dgamma = dgamma.data<float>(),
-                                                  .dbeta = dbeta.data<float>(),
-                                                  .scale = scale.data<float>(),
-                                                  .slope = slope.data<float>(),
-                                                  .shift = shift.data<float>()});
-    // If the gradient through the relu was stored in dresidual, the second pass reads it instead of dy and y.
+    const GradientSums<T> each{dy.data<T>(), x.data<T>(), Bits{relu ? saved.passed.data<uint8_t>() : nullptr},
+                               saved.mean.data<float>(), dresidual.defined() ? dresidual.data<T>() : nullptr};
+    constexpr int kWidth = kPackBytes / sizeof(T);
+    const bool packs = takes_packs<kWidth>(each.dy) && takes_packs<kWidth>(each.x) && takes_packs<kWidth>(each.mean) &&
+                       takes_packs<kWidth>(each.through);
+    sum<2, kWidth>(operation, x.device(), Summation::per_channel(operation, x), packs, each,
+                   StoreGradients{.count = static_cast<double>(x.numel() / channels),
+                                  .gamma = saved.gamma.data<float>(),
+                                  .inverse_deviation = saved.inverse_deviation.data<float>(),
+                                  .dgamma = dgamma.data<float>(),
+                                  .dbeta = dbeta.data<float>(),
+                                  .scale = scale.data<float>(),
+                                  .slope = slope.data<float>(),
+                                  .shift = shift.data<float>()});
+    // If the gradient through the relu was stored in dresidual, the second pass reads it instead of dy and the bits.
     const Tensor& d = dresidual.defined() ? dresidual : dy;
     const ChannelMap map(operation, x.shape());
-    const auto run = [&](auto... through) {
-      map.run(InputGradient{}, dx, map.of<T>(dx), map.of<T>(d), map.of<T>(x), map.each(saved.mean), map.each(scale),
-              map.each(slope), map.each(shift), through...);
+    const auto run = [&](const auto&... passed) {
+      map.run<T>(InputGradient{}, dx, map.of<T>(d), map.of<T>(x), map.each(saved.mean), map.each(scale),
+                 map.each(slope), map.each(shift), passed...);
     };
     if (relu && !dresidual.defined())
-      run(map.of<T>(saved.y));
+      run(map.bits(saved.passed, x));
     else
       run();
   });
@@ -205,7 +245,8 @@ struct Window {
 /// base^exponent for base > 0.
 __device__ float power(float base, float exponent) { return exp2f(exponent * log2f(base)); }
 
-template <class T>
+/// A thread has the channels of a pack.
+template <class T, int Width>
 struct ResponseNorm {
   Window window;
   Images images;
@@ -213,15 +254,24 @@ struct ResponseNorm {
   T *y, *denominator;
   __device__ void operator()(const Images::Place& at) const {
     const int64_t here = images.offset(at.n, at.c, at.h, at.w);
-    float squares = 0;
-    for (int64_t q = std::max(at.c - window.below, int64_t{0}); q <= std::min(at.c + window.above, window.channels - 1);
-         ++q) {
+    float own[Width] = {}, bases[Width] = {};
+    const int64_t last = std::min(at.c + Width - 1 + window.above, window.channels - 1);
+    for (int64_t q = std::max(at.c - window.below, int64_t{0}); q <= last; ++q) {
       const auto value = float(x[here + (q - at.c) * window.step]);
-      squares += value * value;
+#pragma unroll
+      for (int k = 0; k < Width; ++k) {
+        const int64_t distance = q - (at.c + k);
+        if (distance == 0) own[k] = value;
+        if (distance >= -window.below && distance <= window.above) bases[k] += value * value;
+      }
     }
-    const float base = window.k + window.scale * squares;
-    denominator[here] = static_cast<T>(base);
-    y[here] = static_cast<T>(float(x[here]) * power(base, -window.beta));
+#pragma unroll
+    for (int k = 0; k < Width; ++k) {
+      bases[k] = window.k + window.scale * bases[k];
+      own[k] *= power(bases[k], -window.beta);
+    }
+    store_pack(denominator + here, bases);
+    store_pack(y + here, own);
   }
 };
 
@@ -259,11 +309,13 @@ void local_response_norm(const Tensor& x, const kernels::LocalResponseNormOption
   const char* operation = "local_response_norm";
   kernels::check_alike(operation, x, y);
   kernels::check_alike(operation, x, denominator);
-  const Images images(operation, x, 1);
-  visit_fast(x.dtype(), operation, [&]<class T>(T) {
-    for_each_place(operation, x.device(), images,
-                   ResponseNorm<T>{Window(x, options), images, x.data<T>(), y.data<T>(), denominator.data<T>()});
-  });
+  visit_packs(operation, x, {y.raw_data(), denominator.raw_data()},
+              [&]<class T, int Width>(T, std::integral_constant<int, Width>) {
+                const Images images(operation, x, Width);
+                for_each_place(operation, x.device(), images,
+                               ResponseNorm<T, Width>{Window(x, options), images, x.data<T>(), y.data<T>(),
+                                                      denominator.data<T>()});
+              });
 }
 
 void local_response_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& denominator,

@@ -38,7 +38,8 @@ void normalize_channel(const Tensor& x, const Tensor& residual, const kernels::B
 }
 
 void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,
-                         const kernels::BatchNormOptions& options, Tensor& y, Tensor& mean, Tensor& inverse_deviation) {
+                         const kernels::BatchNormOptions& options, Tensor& y, Tensor& passed, Tensor& mean,
+                         Tensor& inverse_deviation) {
   const auto count = kernels::batch_norm_count(x.shape());
   kernels::check_alike("batch_norm_training", x, y);
   const Tensor x4 = with_pixels(x), residual4 = with_pixels(residual), y4 = with_pixels(y);
@@ -64,6 +65,7 @@ void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels:
       running_variance = (1 - momentum) * running_variance + momentum * squares / (elements - 1);
     }
   });
+  if (passed.defined()) kernels::store_passed(y, passed);
 }
 
 void batch_norm_inference(const Tensor& x, const Tensor& residual, const kernels::BatchNormParameters& parameters,

@@ -37,13 +37,14 @@ void add_batch_norm(std::vector<Case>& cases, const Shape& shape, int threads) {
   const Tensor mean = Tensor::zeros(channels), deviation = Tensor::full(channels, 1);
   add(cases, "batch_norm/forward", shape, threads, [=](Tensor x) {
     return [=, y = Tensor::empty_like(x), m = mean, d = deviation]() mutable {
-      kernels::batch_norm_training(x, {}, parameters, {.relu = true}, y, m, d);
+      Tensor none;
+      kernels::batch_norm_training(x, {}, parameters, {.relu = true}, y, none, m, d);
     };
   });
   add(cases, "batch_norm/backward", shape, threads, [=](Tensor x) {
     return [=, dx = Tensor::empty_like(x), dgamma = mean.clone(), dbeta = mean.clone()]() mutable {
       Tensor none;
-      kernels::batch_norm_backward(x, {x, x, parameters.gamma, mean, deviation}, true, dx, dgamma, dbeta, none);
+      kernels::batch_norm_backward(x, {x, x, {}, parameters.gamma, mean, deviation}, true, dx, dgamma, dbeta, none);
     };
   });
 }

@@ -179,6 +179,8 @@ std::vector<Row> kernel_rows(DType dtype) {
   const Shape channels{64};
   const auto each = [&](double value) { return Tensor::full(channels, value, {.device = kCuda}); };
   const BatchNormParameters norm{each(1), each(0), each(0), each(1)};
+  const Tensor passed = Tensor::zeros({passed_bytes(x.numel())}, {.dtype = DType::u8, .device = kCuda});
+  const auto bits = static_cast<double>(passed.bytes());
   const Tensor mean = each(0), deviation = each(1), bias = noise({1, 64, 1, 1}, dtype);
   const PoolGeometry pool{.window = 2, .stride = 2};
   const Tensor pooled = noise({256, 64, 28, 28}, dtype),
@@ -194,12 +196,14 @@ std::vector<Row> kernel_rows(DType dtype) {
       {"add", 3 * bytes, [=, o = y]() mutable { add(x, dy, o); }},
       {"add bias", 2 * bytes, [=, o = y]() mutable { add(x, bias, o); }},
       {"sum to channels", bytes, [=, o = sums]() mutable { sum(x, 1, o); }},
-      {"batch_norm_training", 3 * bytes,
-       [=, o = y, m = mean, d = deviation]() mutable { batch_norm_training(x, {}, norm, {.relu = true}, o, m, d); }},
-      {"batch_norm_backward", 7 * bytes,
+      {"batch_norm_training", 3 * bytes + bits,
+       [=, o = y, b = passed, m = mean, d = deviation]() mutable {
+         batch_norm_training(x, {}, norm, {.relu = true}, o, b, m, d);
+       }},
+      {"batch_norm_backward", 5 * bytes + 2 * bits,
        [=, o = y, a = each(0), b = each(0)]() mutable {
          Tensor none;
-         batch_norm_backward(dy, {x, x, norm.gamma, mean, deviation}, true, o, a, b, none);
+         batch_norm_backward(dy, {x, {}, passed, norm.gamma, mean, deviation}, true, o, a, b, none);
        }},
       {"local_response_norm", 3 * bytes, [=, o = y, d = dy.clone()]() mutable { local_response_norm(x, {}, o, d); }},
       {"local_response_norm_backward", 4 * bytes,

@@ -21,6 +21,8 @@ const BatchNormCase kBatchNormCases[] = {
     {{4, 64, 4, 4}, false, true},
     {{1, 3, 2, 1}},
     {{16, 24, 16, 16}, true},
+    {{2, 12, 3, 3}, true, true},
+    {{3, 16, 5, 5}, true},
 };
 
 struct LocalResponseNormCase {
@@ -44,6 +46,23 @@ kernels::BatchNormParameters batch_norm_parameters(Run& run, int64_t channels) {
           .running_variance = run.parameter({channels}, 0.5, 2)};
 }
 
+/// The bits of y on the device of the run.
+Tensor passed_of(Run& run, const Tensor& y) {
+  Tensor passed = Tensor::empty({kernels::passed_bytes(y.numel())}, {.dtype = DType::u8});
+  kernels::store_passed(y.to(Device{}), passed);
+  return passed.to(run.device());
+}
+
+kernels::BatchNormSaved batch_norm_saved(Run& run, const Tensor& x, const Tensor& y) {
+  const Shape channels{x.size(1)};
+  return {.x = x,
+          .y = y,
+          .passed = y.defined() ? passed_of(run, y) : Tensor(),
+          .gamma = run.parameter(channels, 0.5, 1.5),
+          .mean = run.parameter(channels, 1, 2),
+          .inverse_deviation = run.parameter(channels, 0.5, 2)};
+}
+
 void add_batch_norm_case(ParityTable& table, const BatchNormCase& c) {
   using namespace kernels;
   const std::string name = to_string(c.x) + (c.relu ? " relu" : "") + (c.residual ? " residual" : "");
@@ -52,11 +71,14 @@ void add_batch_norm_case(ParityTable& table, const BatchNormCase& c) {
                      const Tensor x = run.input(c.x, 0, 3), residual = c.residual ? run.input(c.x) : Tensor();
                      BatchNormParameters parameters = batch_norm_parameters(run, c.x[1]);
                      Tensor& y = run.output(c.x);
+                     Tensor none;
+                     Tensor& passed = c.relu ? run.output_as(DType::u8, {passed_bytes(c.x.numel())}) : none;
                      Tensor& mean = run.parameter_output(channels);
                      Tensor& inverse_deviation = run.parameter_output(channels);
                      run.changed(parameters.running_mean);
                      run.changed(parameters.running_variance);
-                     run(batch_norm_training, x, residual, parameters, {.relu = c.relu}, y, mean, inverse_deviation);
+                     run(batch_norm_training, x, residual, parameters, {.relu = c.relu}, y, passed, mean,
+                         inverse_deviation);
                    }});
   table.push_back({&batch_norm_inference, name, [=](Run& run) {
                      const Tensor x = run.input(c.x, 0, 3), residual = c.residual ? run.input(c.x) : Tensor();
@@ -65,11 +87,8 @@ void add_batch_norm_case(ParityTable& table, const BatchNormCase& c) {
                    }});
   table.push_back({&batch_norm_backward, name, [=](Run& run) {
                      const Tensor dy = run.input(c.x, -1, 2);
-                     const BatchNormSaved saved{.x = run.input(c.x, 0, 3),
-                                                .y = c.relu ? run.input(c.x) : Tensor(),
-                                                .gamma = run.parameter(channels, 0.5, 1.5),
-                                                .mean = run.parameter(channels, 1, 2),
-                                                .inverse_deviation = run.parameter(channels, 0.5, 2)};
+                     const Tensor x = run.input(c.x, 0, 3), y = c.relu ? run.input(c.x) : Tensor();
+                     const BatchNormSaved saved = batch_norm_saved(run, x, y);
                      Tensor& dx = run.output(c.x);
                      Tensor& dgamma = run.parameter_output(channels);
                      Tensor& dbeta = run.parameter_output(channels);
@@ -89,6 +108,13 @@ void add_normalization_cases(ParityTable& table) {
                      const BatchNormParameters parameters = batch_norm_parameters(run, 1);
                      run(batch_norm_inference, x, {}, parameters, {.relu = true}, run.output({9, 1}));
                    }});
+  table.push_back({&batch_norm_training, "NaN passes the relu", [](Run& run) {
+                     const float nan = std::numeric_limits<float>::quiet_NaN();
+                     const Tensor x = run.given({9, 2}, {nan, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9});
+                     BatchNormParameters parameters = batch_norm_parameters(run, 2);
+                     run(batch_norm_training, x, {}, parameters, {.relu = true}, run.output({9, 2}),
+                         run.output_as(DType::u8, {3}), run.parameter_output({2}), run.parameter_output({2}));
+                   }});
   table.push_back(
       {&batch_norm_inference, "no images", [](Run& run) {
          const BatchNormParameters parameters = batch_norm_parameters(run, 3);
@@ -99,11 +125,8 @@ void add_normalization_cases(ParityTable& table) {
         {&batch_norm_backward, residual ? "NaN passes the gradient, residual" : "NaN passes the gradient",
          [=](Run& run) {
            const float nan = std::numeric_limits<float>::quiet_NaN();
-           const BatchNormSaved saved{.x = run.input({9, 1}),
-                                      .y = run.given({9, 1}, {nan, 1, 0, 2, 0, 3, 0, 4, nan}),
-                                      .gamma = run.parameter({1}),
-                                      .mean = run.parameter({1}),
-                                      .inverse_deviation = run.parameter({1}, 0.5, 2)};
+           const Tensor x = run.input({9, 1}), y = run.given({9, 1}, {nan, 1, 0, 2, 0, 3, 0, 4, nan});
+           const BatchNormSaved saved = batch_norm_saved(run, x, y);
            const Tensor dy = run.input({9, 1}, 1, 2);
            Tensor& dx = run.output({9, 1});
            Tensor &dgamma = run.parameter_output({1}), &dbeta = run.parameter_output({1});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/message_of.h"
 #include "tests/support/values.h"
 
@@ -11,15 +13,27 @@ namespace {
 TEST(BatchNorm, NormalizesAndUpdatesTheRunningStatistics) {
   const Tensor x = f64({2, 1}, {1, 3});
   const BatchNormParameters parameters{f64({1}, {2}), f64({1}, {1}), f64({1}, {0}), f64({1}, {1})};
-  Tensor y = empty_f64({2, 1}), mean = empty_f64({1}), inverse_deviation = empty_f64({1});
-  batch_norm_training(x, {}, parameters, {.epsilon = 0}, y, mean, inverse_deviation);
+  Tensor y = empty_f64({2, 1}), mean = empty_f64({1}), inverse_deviation = empty_f64({1}), none;
+  batch_norm_training(x, {}, parameters, {.epsilon = 0}, y, none, mean, inverse_deviation);
   expect_values(y, {-1, 3});
   expect_values(mean, {2});
   expect_values(inverse_deviation, {1});
   expect_values(parameters.running_mean, {0.2});
   expect_values(parameters.running_variance, {0.9 + 0.1 * 2});  // the unbiased variance is 2
-  batch_norm_training(x, f64({2, 1}, {-5, 4}), parameters, {.epsilon = 3, .relu = true}, y, mean, inverse_deviation);
+  Tensor passed = Tensor::empty({1}, {.dtype = DType::u8});
+  batch_norm_training(x, f64({2, 1}, {-5, 4}), parameters, {.epsilon = 3, .relu = true}, y, passed, mean,
+                      inverse_deviation);
   expect_values(y, {0, 2 * 0.5 + 1 + 4});
+  expect_values(passed, {0b10});
+}
+
+TEST(BatchNorm, HasABitForEachElementThatPassesTheRelu) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor passed = Tensor::full({2}, 255, {.dtype = DType::u8});
+  store_passed(f64({11}, {1, 0, -1, nan, 5, 0, 0, 1e-300, 0, 2, -0.0}), passed);
+  expect_values(passed, {0b10011001, 0b010});
+  EXPECT_EQ(message_of<Error>([&] { store_passed(f64({17}, Values(17)), passed); }),
+            "batch_norm: bits are u8 of shape [2] for y of shape [17], expected u8 [3]");
 }
 
 TEST(BatchNorm, InfersWithTheRunningStatistics) {
@@ -32,7 +46,7 @@ TEST(BatchNorm, InfersWithTheRunningStatistics) {
 
 TEST(BatchNorm, SendsGradientsBack) {
   const Tensor x = f64({4, 1}, {0, 0, 2, 2});
-  const BatchNormSaved saved{x, f64({4, 1}, {1, 1, 1, 0}), f64({1}, {1}), f64({1}, {1}), f64({1}, {1})};
+  const BatchNormSaved saved{x, f64({4, 1}, {1, 1, 1, 0}), {}, f64({1}, {1}), f64({1}, {1}), f64({1}, {1})};
   Tensor dx = empty_f64({4, 1}), dgamma = empty_f64({1}), dbeta = empty_f64({1}), dresidual = empty_f64({4, 1});
   batch_norm_backward(f64({4, 1}, {4, 0, 0, 7}), saved, true, dx, dgamma, dbeta, dresidual);
   expect_values(dresidual, {4, 0, 0, 0});  // relu stops the last gradient
