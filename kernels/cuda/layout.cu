@@ -80,11 +80,7 @@ void convert_elements(const Tensor& x, const Tensor& y) {
     return transpose_matrices("convert", x.device(), in,
                               {x.size(0), to_last ? channels : pixels, to_last ? pixels : channels}, out);
   }
-  const Shape flat{x.numel()};
-  kernels::Strides dense{};
-  dense[0] = x.numel() == 1 ? 0 : 1;
-  const kernels::LoopNest<2> nest(flat, {0, 1, 2, 3, 4, 5}, {dense, dense});
-  map_walk("convert", x.device(), Walk<2>(nest, "convert"), Same{}, out, in);
+  map_walk("convert", x.device(), straight<2>("convert", x.numel()), Same{}, out, in);
 }
 
 /// One of several conversions. Element i of y is element `source(i)` of x, in storage order. If the formats differ, y

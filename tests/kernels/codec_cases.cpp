@@ -142,14 +142,16 @@ void run_dequantize(Run& run, const CodecCase& c, bool shared) {
       c.bucket, c.levels);
 }
 
-void run_shorten(Run& run, int64_t n, ShortFloat format) {
-  run(shorten, gradient(run, n), format, run.output_as(DType::u8, {2 * n}));
+void run_shorten(Run& run, int64_t n, int64_t at, ShortFloat format) {
+  Tensor codes = run.output_as(DType::u8, {at + 2 * n}).slice(at, at + 2 * n);
+  run(shorten, gradient(run, n), format, codes);
 }
 
-/// Three messages. Their codes start behind other bytes.
-void run_widen(Run& run, int64_t n, ShortFloat format) {
-  const Tensor messages = run.integers({3, 6 + 2 * n}, 256).to(Device{}).to(DType::u8).to(run.device());
-  run(widen_add, messages, 4, format, run.changed(run.input({n}).to(DType::f32)));
+/// Three messages, each a multiple of `at` bytes. Their codes start behind `at` other bytes.
+void run_widen(Run& run, int64_t n, int64_t at, ShortFloat format) {
+  const int64_t bytes = (2 * at + 2 * n - 1) / at * at;
+  const Tensor messages = run.integers({3, bytes}, 256).to(Device{}).to(DType::u8).to(run.device());
+  run(widen_add, messages, at, format, run.changed(run.input({n}).to(DType::f32)));
 }
 
 void run_hadamard_encode(Run& run, int64_t n, int bits) {
@@ -389,11 +391,12 @@ void add_codec_cases(ParityTable& table) {
         table.push_back({&add_residual, is_difference ? "difference" : "gradient",
                          [=](Run& run) { run_add_residual(run, n, decay, is_difference); }, exact});
   for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
-    for (const int64_t n : {0, 1, 37, 70'001}) {
-      const char* const name = format == ShortFloat::half ? "half" : "bfloat16";
-      table.push_back({&shorten, name, [=](Run& run) { run_shorten(run, n, format); }, exact});
-      table.push_back({&widen_add, name, [=](Run& run) { run_widen(run, n, format); }, exact});
-    }
+    for (const int64_t n : {0, 1, 37, 70'001})
+      for (const int64_t at : {2, 4, 8, 16}) {
+        const std::string name = join({format == ShortFloat::half ? "half" : "bfloat16", ", ", n, " from byte ", at});
+        table.push_back({&shorten, name, [=](Run& run) { run_shorten(run, n, at, format); }, exact});
+        table.push_back({&widen_add, name, [=](Run& run) { run_widen(run, n, at, format); }, exact});
+      }
 }
 
 }  // namespace tern::test

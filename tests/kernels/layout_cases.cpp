@@ -86,6 +86,18 @@ void add_layout_cases(ParityTable& table) {
                      }});
     table.push_back({&fill, name, [=](Run& run) { run(fill, run.output(shape), 1.5); }});
   }
+  // A GPU moves the most elements at once from an aligned one on, half of them from element 4 on, and one from 3 on.
+  for (const int64_t first : {0, 4, 3})
+    for (const int64_t n : {1, 8, 4101})
+      table.push_back(
+          {&convert, join({n, " elements from ", first, " on to and from the dtype of parameters"}), [=](Run& run) {
+             const auto part = [=](const Tensor& whole) { return whole.slice(first, first + n); };
+             const Shape whole{first + n};
+             const Tensor x = part(run.input(whole)), parameters = part(run.parameter(whole));
+             Tensor wide = part(run.parameter_output(whole)), narrow = part(run.output(whole));
+             run(convert, x, wide);
+             run(convert, parameters, narrow);
+           }});
   for (const auto& c : kPermuteCases) {
     Shape y = c.x;
     for (int d = 0; d < y.rank(); ++d) y[d] = c.x[c.order[static_cast<size_t>(d)]];
