@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "tests/support/cuda.h"
 #include "tests/support/values.h"
 
 namespace tern {
@@ -11,18 +12,21 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Makes leaves and parameters in the dtypes under test.
+/// Makes leaves and parameters in the dtypes under test, on a device.
 struct Leaves {
   DType dtype;
+  Device device;
   Variable operator()(const Shape& shape, const Values& values) const {
-    return Variable::leaf(f64(shape, values).to(dtype));
+    return Variable::leaf(f64(shape, values).to(dtype).to(device));
   }
   Variable parameter(const Shape& shape, const Values& values) const {
-    return Variable::leaf(f64(shape, values).to(parameter_dtype(dtype)));
+    return Variable::leaf(f64(shape, values).to(parameter_dtype(dtype)).to(device));
   }
 };
 
-void backward(const Variable& y, const Values& dy) { y.backward(f64(y.shape(), dy).to(y.value().dtype())); }
+void backward(const Variable& y, const Values& dy) {
+  y.backward(f64(y.shape(), dy).to(y.value().dtype()).to(y.value().device()));
+}
 
 // An odd function. The rounding of 1 + y near -1 would cost it a bit that 1 - y near 1 has.
 TEST(Tanh, HasTheSameDigitsOnBothSides) {
@@ -35,10 +39,10 @@ TEST(Tanh, HasTheSameDigitsOnBothSides) {
 }
 
 // As in PyTorch: the forward keeps NaN, and its gradient is dy. The gradient is 0 only if the output is 0.
-TEST(Relu, PassesTheGradientOfNaNInEveryForm) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+void expect_that_nan_passes(std::initializer_list<DType> dtypes, Device device) {
+  for (const DType dtype : dtypes) {
     SCOPED_TRACE(to_string(dtype));
-    const Leaves leaf{dtype};
+    const Leaves leaf{dtype, device};
     const Variable x = leaf({4}, {kNaN, -1, 0, 2});
     backward(relu(x), {1, 2, 3, 4});
     expect_values(x.gradient(), {1, 0, 0, 4});
@@ -63,13 +67,19 @@ TEST(Relu, PassesTheGradientOfNaNInEveryForm) {
     for (const bool training : {false, true}) {
       const Variable in = leaf({3, 1}, {1, -1, 2}), residual = leaf({3, 1}, {kNaN, -5, 5}),
                      gamma = leaf.parameter({1}, {1}), beta = leaf.parameter({1}, {0});
-      const TensorOptions wide{.dtype = parameter_dtype(dtype)};
+      const TensorOptions wide{.dtype = parameter_dtype(dtype), .device = device};
       const BatchNormState state{gamma, beta, Tensor::zeros({1}, wide), Tensor::full({1}, 1, wide)};
       backward(batch_norm(in, state, {.relu = true}, training, residual), {1, 2, 4});
       expect_values(residual.gradient(), {1, 0, 4});
       expect_values(beta.gradient(), {5});
     }
   }
+}
+
+TEST(Relu, PassesTheGradientOfNaNInEveryForm) { expect_that_nan_passes({DType::f64, DType::f32, DType::bf16}, {}); }
+TEST(CudaRelu, PassesTheGradientOfNaNInEveryForm) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  expect_that_nan_passes({DType::f32, DType::bf16}, {DeviceType::cuda, 0});
 }
 
 }  // namespace

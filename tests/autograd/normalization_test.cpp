@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include "tern/autograd/functional.h"
+#include "tern/core/random.h"
+#include "tests/support/cuda.h"
+#include "tests/support/values.h"
+
+namespace tern {
+namespace {
+
+/// The gradients of a batch normalisation with a relu by x, gamma, beta and, if it has one, the residual. If `clears`,
+/// its output becomes 0 before backward.
+std::vector<Values> gradients_on(Device device, DType dtype, bool with_residual, bool clears = false) {
+  constexpr int64_t kChannels = 16;
+  const Shape shape{3, kChannels, 5, 5};
+  uint32_t draws = 0;
+  const auto random = [&](const Shape& of, DType type) {
+    const RandomStream stream({.seed = 2, .purpose = Purpose::test, .tensor = draws++});
+    Tensor values = Tensor::empty(of);
+    for (size_t i = 0; i < values.span<float>().size(); ++i) values.span<float>()[i] = stream.normal(i);
+    return values.to(type).to(device);
+  };
+  const auto image = [&] { return Variable::leaf(random(shape, dtype).to(MemoryFormat::channels_last)); };
+  const TensorOptions wide{.device = device};
+  const Variable x = image(), gamma = Variable::leaf(random({kChannels}, DType::f32)),
+                 beta = Variable::leaf(random({kChannels}, DType::f32)),
+                 residual = with_residual ? image() : Variable();
+  const BatchNormState state{gamma, beta, Tensor::zeros({kChannels}, wide), Tensor::full({kChannels}, 1, wide)};
+  Variable y = batch_norm(x, state, {.relu = true}, true, residual);
+  if (clears) {
+    Tensor output = y.value();
+    output.fill(0);
+  }
+  y.backward(random(shape, dtype).to(MemoryFormat::channels_last));
+  std::vector<Values> gradients;
+  for (const Variable& leaf : {x, gamma, beta, residual})
+    if (leaf.value().defined()) gradients.push_back(leaf.gradient().to_vector<double>());
+  return gradients;
+}
+
+void expect_close(const std::vector<Values>& found, const std::vector<Values>& expected, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t g = 0; g < found.size(); ++g) {
+    ASSERT_EQ(found[g].size(), expected[g].size());
+    for (size_t i = 0; i < found[g].size(); ++i)
+      EXPECT_NEAR(found[g][i], expected[g][i], tolerance) << "gradient " << g << ", element " << i;
+  }
+}
+
+// A GPU keeps bits of the output, and so does not read it.
+TEST(CudaBatchNorm, HasTheGradientsOfTheCpuAndNeedsNoOutput) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  const Device device{DeviceType::cuda, 0};
+  for (const bool with_residual : {false, true})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(join({dtype, with_residual ? ", residual" : ""}));
+      const auto found = gradients_on(device, dtype, with_residual);
+      expect_close(found, gradients_on(Device{}, dtype, with_residual), dtype == DType::f32 ? 1e-4 : 0.05);
+      EXPECT_EQ(gradients_on(device, dtype, with_residual, true), found);
+    }
+}
+
+}  // namespace
+}  // namespace tern
