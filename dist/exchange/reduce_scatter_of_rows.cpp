@@ -95,8 +95,12 @@ class ReduceScatterOfRows final : public Exchange {
     }
     const Stopwatch encoding(times_.encode);
     std::vector<std::byte> codes;
-    for (size_t k = 0; k < shard.size(); ++k)
-      append_coded_mean(*again_, run.message[shard[k].tensor].tag, communicator_.size(), sums[k], codes);
+    for (size_t k = 0; k < shard.size(); ++k) {
+      kernels::scale(sums[k], 1.0 / communicator_.size(), sums[k]);
+      GradientTag tag = run.message[shard[k].tensor].tag;
+      tag.key.purpose = Purpose::requantize;  // so that the mean does not draw the gradient's random numbers
+      again_->encode(tag, sums[k], codes);
+    }
     return tensor_of(codes);
   }
 
