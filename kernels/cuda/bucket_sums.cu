@@ -54,11 +54,14 @@ __device__ void store(double* row, const CodecSums& sums) {
 __device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& sums, const UnitRule& rule) {
   if (of.statistics != nullptr)
     store(of.statistics + 3 * bucket, sums);
+  else if (of.whole != nullptr)
+    of.units[bucket] = kernels::codec_nearest(sums);
   else
     of.units[bucket] = kernels::codec_unit(rule, sums, std::min(of.width, of.numel - bucket * of.width));
 }
 
 /// Each block sums kRuns runs, of one bucket or of as many buckets.
+template <bool kProducts>
 __global__ void sum_runs(UnitRule rule, const __grid_constant__ ItemTable<BucketSums> table) {
   const auto place = table.place();
   const BucketSums& of = place.entry;
@@ -76,8 +79,8 @@ __global__ void sum_runs(UnitRule rule, const __grid_constant__ ItemTable<Bucket
     const float x = of.g[i];
     const double wide = x;
     largest = fmaxf(largest, fabsf(x));
-    sum += wide;
-    squares = fma(wide, wide, squares);  // the square of a float is exact
+    sum += kProducts ? wide * of.whole[i] : wide;  // the product of two floats is exact, too
+    squares = fma(wide, wide, squares);            // the square of a float is exact
   }
   CodecSums sums = {largest, sum, squares};
   for (int bit = kLanes / 2; bit > 0; bit /= 2) sums = with_neighbour(sums, bit);
@@ -106,9 +109,8 @@ __global__ void sum_partials(UnitRule rule, const __grid_constant__ ItemTable<Bu
   if (threadIdx.x == 0) finish(of, bucket, sums, rule);
 }
 
-}  // namespace
-
-void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule) {
+template <bool kProducts>
+void sum_all(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule) {
   const auto partials_of = [](const BucketSums& of) {
     return blocks_per_bucket(of) > 1 ? buckets_of(of) * blocks_per_bucket(of) : 0;
   };
@@ -126,11 +128,20 @@ void sum_buckets(const char* operation, Device device, std::span<BucketSums> gra
       [](const BucketSums& of) {
         return is_one_run(of) ? (buckets_of(of) + kRuns - 1) / kRuns : buckets_of(of) * blocks_per_bucket(of);
       },
-      [&](const auto& table) { launch(operation, device, table.grid(), sum_runs, rule, table); });
+      [&](const auto& table) { launch(operation, device, table.grid(), sum_runs<kProducts>, rule, table); });
   if (count == 0) return;
   for_each_table(
       all, [](const BucketSums& of) { return blocks_per_bucket(of) > 1 ? buckets_of(of) : 0; },
       [&](const auto& table) { launch(operation, device, table.grid(), sum_partials, rule, table); });
+}
+
+}  // namespace
+
+void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule) {
+  sum_all<false>(operation, device, gradients, rule);
+}
+void sum_products(const char* operation, Device device, std::span<BucketSums> gradients) {
+  sum_all<true>(operation, device, gradients, {});
 }
 
 }  // namespace tern::cuda

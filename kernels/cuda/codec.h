@@ -14,17 +14,21 @@
 
 namespace tern::cuda {
 
-/// The buckets of one gradient and the target of their sums: rows of statistics, or units if `statistics` is null.
+/// The buckets of one gradient and the target of their sums: rows of statistics, or units if `statistics` is null. With
+/// `whole`, the second sum is that of the products of its elements and those of g, and the units are codec_nearest.
 struct BucketSums {
   const float* g;
   int64_t numel, width;  ///< number of elements, and elements per bucket
   double* statistics;
   float* units;
+  const float* whole = nullptr;
   double* partials = nullptr;  ///< scratch
 };
 
 /// Sums every bucket in the order of codec_arithmetic.h. `rule` is used only for units.
 void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const kernels::UnitRule& rule);
+/// The same for gradients that all have `whole`.
+void sum_products(const char* operation, Device device, std::span<BucketSums> gradients);
 
 /// A warp codes a tile of two chunks at a time. Lane i has element i of each group in registers.
 inline constexpr int kChunkGroups = kernels::kCodecChunk / kernels::kCodecGroup, kTileGroups = 2 * kChunkGroups;
