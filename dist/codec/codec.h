@@ -143,8 +143,8 @@ class ScaledCodec {
   virtual int64_t levels() const = 0;
   /// Bytes of n codes; the most if their size varies.
   virtual int64_t code_bytes(int64_t n) const = 0;
-  /// Codes can be cut before each multiple of this many elements; 0 if they cannot be cut, because their size varies. A
-  /// codec whose codes can be cut has `messages()`.
+  /// Codes can be cut before each multiple of this many elements; 0 if they cannot be cut, because their size varies.
+  /// To be cut by reduce-scatter, the codec must have `messages()`.
   virtual int64_t granule() const = 0;
   /// The same codes for sums of decoded gradients: the largest magnitude sets the scaler, and nothing is clipped.
   virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
@@ -156,8 +156,9 @@ class FeedbackCodec {
   virtual ~FeedbackCodec() = default;
   /// The codec without feedback, which encodes the parts.
   virtual GradientCodec& inner() = 0;
-  /// gradient + the residual of its tensor: a new tensor.
-  virtual Tensor corrected(const GradientTag& tag, const Tensor& gradient) const = 0;
+  /// Gradient + residual of each tensor: new tensors on the CPU, and on a device the residuals themselves, which keep
+  /// their place in memory, so that recorded work finds them there.
+  virtual FusedGradients corrected(const FusedGradients& message) = 0;
   /// Keeps the residual: what the parts that were sent leave out of `corrected`.
   virtual void keep(const GradientTag& tag, Tensor residual) = 0;
   /// The same codec, with residuals of its own.

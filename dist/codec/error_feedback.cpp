@@ -96,7 +96,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
 
   CodedMessage encode_parts(const FusedGradients& message, const Tensor& /*shared*/) override {
     PartsCodec& codec = *inner_->parts();
-    const FusedGradients whole = corrected(message, std::vector<Tensor>(message.size()));
+    const FusedGradients whole = corrected(message);
     const std::vector<Tensor> left = tensors_of(whole);
     const CodedMessage coded = codec.encode_parts(whole, {});
     const std::vector<Tensor> decoded = flat_zeros(left);
@@ -140,13 +140,8 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
 
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }
-  Tensor corrected(const GradientTag& tag, const Tensor& gradient) const override {
-    const Tensor* const residual = residual_of(tag, gradient);
-    if (residual == nullptr) return gradient.clone();
-    const Tensor whole = Tensor::empty_like(gradient);
-    const kernels::CorrectedGradient sum = {gradient, {}, *residual, whole};
-    kernels::add_residual({&sum, 1}, decay_);
-    return whole;
+  FusedGradients corrected(const FusedGradients& message) override {
+    return corrected(message, std::vector<Tensor>(message.size()));
   }
   void keep(const GradientTag& tag, Tensor residual) override { residuals_[tag.name] = std::move(residual); }
   std::unique_ptr<GradientCodec> fresh() const override {
@@ -165,7 +160,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    const Tensor whole = corrected(tag, gradient);
+    const Tensor whole = corrected({{tag, gradient}}).front().gradient;
     std::vector<std::byte> coded;
     inner_->encode(tag, whole, coded);
     const Tensor decoded = Tensor::zeros(gradient.shape());

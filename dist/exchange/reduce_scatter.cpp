@@ -87,7 +87,7 @@ class ReduceScatter final : public Exchange {
   ReduceScatter(GradientCodec& codec, Communicator& communicator)
       : Exchange(codec, communicator),
         scaled_(*codec.scaled()),
-        messages_(*codec.messages()),
+        messages_(messages_to_cut(codec)),
         again_(scaled_.for_sums()) {}
 
   void confirm(int64_t steps) const override {

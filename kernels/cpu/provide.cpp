@@ -19,6 +19,7 @@ void provide_cpu_kernels() {
   cpu::provide_loss();
   cpu::provide_matmul();
   cpu::provide_normalization();
+  cpu::provide_onebit();
   cpu::provide_orthonormal();
   cpu::provide_pooling();
   cpu::provide_recurrent();

@@ -20,6 +20,7 @@ void provide_cuda_kernels() {
   cuda::provide_loss();
   cuda::provide_matmul();
   cuda::provide_normalization();
+  cuda::provide_onebit();
   cuda::provide_orthonormal();
   cuda::provide_pooling();
   cuda::provide_recurrent();

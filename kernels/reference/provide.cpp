@@ -19,6 +19,7 @@ void provide_reference_kernels() {
   reference::provide_loss();
   reference::provide_matmul();
   reference::provide_normalization();
+  reference::provide_onebit();
   reference::provide_orthonormal();
   reference::provide_pooling();
   reference::provide_recurrent();

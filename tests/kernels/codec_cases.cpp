@@ -8,6 +8,7 @@
 #include "tern/kernels/entropy.h"
 #include "tern/kernels/feedback.h"
 #include "tern/kernels/hadamard.h"
+#include "tern/kernels/onebit.h"
 #include "tern/kernels/short_float.h"
 #include "tern/kernels/topk_block.h"
 #include "tern/kernels/trits.h"
@@ -377,6 +378,60 @@ void run_add_scaled(Run& run, const Sizes& sizes, bool has_factors, double sign)
   run(add_scaled, message, has_factors ? bytes.to(run.device()).slice(1, bytes.numel()) : Tensor(), sign);
 }
 
+/// A tensor of rows.
+struct RowsCase {
+  int64_t rows, width;
+};
+using OneBitCase = std::vector<RowsCase>;
+const OneBitCase kOneBitCases[] = {{{1, 1}},
+                                   {{1, 37}, {0, 5}, {20, 25}, {3, 1}},
+                                   {{5, 4099}, {1, 10}},
+                                   {{300, 7}, {1, 5000}},
+                                   OneBitCase(130, {3, 13})};
+
+int64_t onebit_bytes_of(const OneBitCase& c) {
+  int64_t count = 0;
+  for (const auto& [rows, width] : c) count += onebit_bytes(rows * width, width);
+  return count;
+}
+
+/// The codes follow each other, from an odd byte on.
+void run_onebit_encode(Run& run, const OneBitCase& c) {
+  const Tensor& codes = run.output_as(DType::u8, {1 + onebit_bytes_of(c)});
+  std::vector<OneBitGradient> message;
+  int64_t at = 1;
+  for (const auto& [rows, width] : c) {
+    const int64_t next = at + onebit_bytes(rows * width, width);
+    message.push_back({gradient(run, rows * width), width, codes.slice(at, next)});
+    at = next;
+  }
+  run(onebit_encode, message);
+}
+
+/// Three messages, the first and the last from odd bytes on.
+void run_onebit_decode(Run& run, const OneBitCase& c) {
+  const int64_t bytes = 1 + onebit_bytes_of(c) + onebit_bytes_of(c) % 2;
+  const Tensor messages = Tensor::empty({3, bytes}, {.dtype = DType::u8});
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    std::vector<OneBitGradient> message;
+    int64_t at = rank * bytes + 1;
+    for (const auto& [rows, width] : c) {
+      const int64_t next = at + onebit_bytes(rows * width, width);
+      message.push_back({run.input({rows * width}).to(Device{}).to(DType::f32), width,
+                         messages.reshape({3 * bytes}).slice(at, next)});
+      at = next;
+    }
+    onebit_encode.on(Target::reference)(message);
+  }
+  std::vector<OneBitSum> sums;
+  int64_t at = 1;
+  for (const auto& [rows, width] : c) {
+    sums.push_back({run.changed(run.input({rows * width}).to(DType::f32)), width, at});
+    at += onebit_bytes(rows * width, width);
+  }
+  run(onebit_decode_add, sums, messages.to(run.device()));
+}
+
 /// Pieces of 0 to 8000 bytes, in another order.
 void run_copy_bytes(Run& run) {
   constexpr int64_t kBytes = 20'000;
@@ -430,6 +485,10 @@ void add_codec_cases(ParityTable& table) {
     if (c.levels != 1) continue;
     table.push_back({&trit_pack, c.name, [=](Run& run) { run_trit_pack(run, c); }, exact});
     table.push_back({&trit_unpack, c.name, [=](Run& run) { run_trit_unpack(run, c); }, exact});
+  }
+  for (const OneBitCase& c : kOneBitCases) {
+    table.push_back({&onebit_encode, "message", [=](Run& run) { run_onebit_encode(run, c); }, exact});
+    table.push_back({&onebit_decode_add, "messages", [=](Run& run) { run_onebit_decode(run, c); }, exact});
   }
   table.push_back({&copy_bytes, "pieces", run_copy_bytes, exact});
   for (const Sizes& sizes : kFeedbackSizes) {

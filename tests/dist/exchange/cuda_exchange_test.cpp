@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                                          "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
                                          "error-feedback:fp16", "error-feedback:ternary",
                                          "error-feedback:ternary:pack=5trit", "error-feedback:qsgd",
-                                         "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:hadamard"));
+                                         "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:hadamard", "onebit"));
 
 /// Codecs of messages in parts. With 8 bits, the last tensor is a block of streams.
 class CudaParts : public CudaMessages {};
@@ -237,6 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
         Pair{"reduce-scatter", "ternary"}, Pair{"reduce-scatter", "ternary:pack=5trit"},
         Pair{"reduce-scatter", "ternary:pack=5trit,bucket=160,share=on"}, Pair{"allgather", "error-feedback:ternary"},
         Pair{"allgather", "error-feedback:qsgd:code=entropy"}, Pair{"server", "error-feedback:qsgd"},
+        Pair{"allgather", "onebit"}, Pair{"reduce-scatter", "onebit"},
         Pair{"server", "error-feedback:ternary:pack=entropy"}, Pair{"allgather", "error-feedback:hadamard"},
         Pair{"server", "none"}, Pair{"server", "qsgd"}, Pair{"server", "ternary"}, Pair{"server", "ternary:bucket=100"},
         Pair{"server", "ternary:pack=5trit"}, Pair{"server", "ternary:pack=5trit,share=off"},

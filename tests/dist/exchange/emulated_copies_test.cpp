@@ -42,7 +42,7 @@ const char* const kCodecs[] = {"none",
                                "error-feedback:hadamard"};
 
 /// Parts of the specs of codes that the CPU makes.
-const char* const kOnCpu[] = {"elias", "align=field", "onebit", "topk:", "randk"};
+const char* const kOnCpu[] = {"elias", "align=field", "topk:", "randk"};
 
 bool is_on_cpu(const std::string& codec) {
   return std::ranges::any_of(kOnCpu, [&](const char* part) { return (codec + ":").find(part) != std::string::npos; });
