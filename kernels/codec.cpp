@@ -34,16 +34,6 @@ int64_t units_until(const DecodedGradient& gradient, int64_t bucket) {
 
 }  // namespace
 
-void check_add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& residual, const Tensor& whole) {
-  const char* const operation = "add_residual";
-  check_gradient(operation, gradient, gradient.device());
-  for (const Tensor& other : {minus.defined() ? minus : gradient, residual, whole}) {
-    check_gradient(operation, other, gradient.device());
-    check(other.shape() == gradient.shape(), operation, ": another tensor is ", other.shape(), ", expected ",
-          gradient.shape(), " as the gradient");
-  }
-}
-
 void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
   const char* const operation = "gradient_statistics";
   check_bucket(operation, bucket);

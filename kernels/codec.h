@@ -112,14 +112,7 @@ inline constinit Kernel<void(std::span<const DecodedGradient>, const Tensor& mes
                              int64_t bucket, int64_t levels)>
     dequantize_add{"dequantize_add"};
 
-/// whole = gradient - minus + decay·residual, without fused multiply-add: what a codec with error feedback encodes.
-/// `minus` may be undefined; then nothing is subtracted. All are f32, row-major, of one shape.
-inline constinit Kernel<void(const Tensor& gradient, const Tensor& minus, const Tensor& residual, double decay,
-                             Tensor& whole)>
-    add_residual{"add_residual"};
-
 /// These throw an error that names the operation if the arguments do not fit each other.
-void check_add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& residual, const Tensor& whole);
 void check_statistics(std::span<const MeasuredGradient> message, int64_t bucket);
 void check_units(std::span<const UnitGradient> message, const UnitRule& rule, int64_t bucket);
 void check_quantize(const char* operation, std::span<const CodedGradient> message, int64_t bucket, int64_t levels);

@@ -118,6 +118,12 @@ constexpr float codec_unit(const UnitRule& rule, const CodecSums& sums, int64_t 
   return static_cast<float>(length / static_cast<double>(rule.levels));
 }
 
+/// The f from 0 to 1 with which f·d is nearest to g. The sums are Σgd as `sum`, and Σd². If d is zero, f is 1.
+constexpr float codec_nearest(const CodecSums& sums) {
+  const double factor = sums.sum / sums.squares;
+  return !(factor < 1) ? 1.0f : factor > 0 ? static_cast<float>(factor) : 0.0f;
+}
+
 /// Adds the sums as a binary tree: adds neighbours until one sum is left. If the count is odd, the last one moves up
 /// alone. Overwrites `sums`.
 constexpr CodecSums codec_tree(CodecSums* sums, int64_t count) {

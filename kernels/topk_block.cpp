@@ -75,7 +75,7 @@ void check_topk_block_encode(const Tensor& g, const TopKBlockLayout& layout, con
 
 void check_topk_block_decode(const Tensor& messages, int64_t codes_at, const TopKBlockLayout& layout,
                              const Tensor& total) {
-  const char* const operation = "topk_block_decode_add";
+  const char* const operation = "topk_block";
   check_gradient(operation, total);
   check(messages.dtype() == DType::u8 && messages.rank() == 2 && messages.device() == total.device() && codes_at >= 0 &&
             messages.size(1) >= codes_at + layout.bytes(),
@@ -86,7 +86,7 @@ void check_topk_block_decode(const Tensor& messages, int64_t codes_at, const Top
 
 void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code) {
   if (layout.kept() == 0) return;
-  const char* const operation = "topk_block_decode_add";
+  const char* const operation = "topk_block";
   check(table_of(layout, code).is_finite(), operation, ": a message has a table that is not finite");
   const auto check_rest = [&](int64_t begin, int64_t end, int64_t bits, const char* of) {
     const auto unused = static_cast<int>(8 * (end - begin) - bits);
@@ -101,7 +101,7 @@ void check_topk_block_code(const TopKBlockLayout& layout, const uint8_t* code) {
 
 void topk_block_add(const TopKBlockLayout& layout, const uint8_t* code, int64_t block, float factor, float* y,
                     float* senders) {
-  const char* const operation = "topk_block_decode_add";
+  const char* const operation = "topk_block";
   const ValueTable table = table_of(layout, code);
   const BlockGrid& grid = layout.grid;
   const int64_t elements = grid.elements(block), kept = layout.kept(block), number = layout.kept_before(block);

@@ -5,6 +5,7 @@
 #include "tern/core/error.h"
 #include "tern/dist/comm/bytes.h"
 #include "tern/kernels/elementwise.h"
+#include "tern/kernels/feedback.h"
 
 namespace tern {
 namespace {
@@ -75,6 +76,19 @@ Tensor difference(const Tensor& gradient, const Tensor& minus) {
   return result;
 }
 
+std::vector<Tensor> flat_zeros(std::span<const Tensor> tensors) {
+  int64_t count = 0;
+  for (const Tensor& tensor : tensors) count += tensor.numel();
+  const Tensor whole = Tensor::zeros({count}, {.device = tensors.front().device()});
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  for (const Tensor& tensor : tensors) {
+    parts.push_back(whole.slice(begin, begin + tensor.numel()).reshape(tensor.shape()));
+    begin += tensor.numel();
+  }
+  return parts;
+}
+
 FusedGradients differences(FusedGradients message, std::span<const Tensor> minus) {
   for (size_t i = 0; i < message.size(); ++i)
     if (minus[i].defined()) message[i].gradient = difference(message[i].gradient, minus[i]);
@@ -88,13 +102,11 @@ Tensor MessageCodec::encode_difference(const FusedGradients& message, std::span<
 std::vector<Tensor> MessageCodec::means(const Tensor&, kernels::MeanOver, const FusedGradients&) const { return {}; }
 
 void MessageCodec::subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const {
-  std::vector<Tensor> decoded;
-  for (const Tensor& tensor : from) decoded.push_back(Tensor::zeros(tensor.shape(), tensor.options()));
+  const std::vector<Tensor> decoded = flat_zeros(from);
   decode_add(message.reshape({1, message.numel()}), shared, decoded);
-  for (size_t i = 0; i < from.size(); ++i) {
-    Tensor left = from[i];
-    kernels::subtract(left, decoded[i], left);
-  }
+  std::vector<kernels::ScaledAddition> additions;
+  for (size_t i = 0; i < from.size(); ++i) additions.push_back({decoded[i], from[i]});
+  kernels::add_scaled(additions, {}, -1);
 }
 
 Tensor WholeMessageCodec::scalers(const FusedGradients& message) {

@@ -55,6 +55,8 @@ using FusedGradients = std::vector<TaggedGradient>;
 GradientTag tag_of(const FusedGradients& message);
 /// gradient - minus, a new tensor.
 Tensor difference(const Tensor& gradient, const Tensor& minus);
+/// Zeros with the shapes of these f32 tensors, on their device, in one piece of memory.
+std::vector<Tensor> flat_zeros(std::span<const Tensor> tensors);
 /// The message in which gradient i is `difference(gradient i, minus[i])`, if minus[i] is defined.
 FusedGradients differences(FusedGradients message, std::span<const Tensor> minus);
 
@@ -142,6 +144,7 @@ class ScaledCodec {
   /// Bytes of n codes; the most if their size varies.
   virtual int64_t code_bytes(int64_t n) const = 0;
   /// Codes can be cut before each multiple of this many elements; 0 if they cannot be cut, because their size varies.
+  /// To be cut by reduce-scatter, the codec must have `messages()`.
   virtual int64_t granule() const = 0;
   /// The same codes for sums of decoded gradients: the largest magnitude sets the scaler, and nothing is clipped.
   virtual std::unique_ptr<GradientCodec> for_sums() const = 0;
@@ -153,8 +156,9 @@ class FeedbackCodec {
   virtual ~FeedbackCodec() = default;
   /// The codec without feedback, which encodes the parts.
   virtual GradientCodec& inner() = 0;
-  /// gradient + the residual of its tensor: a new tensor.
-  virtual Tensor corrected(const GradientTag& tag, const Tensor& gradient) const = 0;
+  /// Gradient + residual of each tensor: new tensors on the CPU, and on a device the residuals themselves, which keep
+  /// their place in memory, so that recorded work finds them there.
+  virtual FusedGradients corrected(const FusedGradients& message) = 0;
   /// Keeps the residual: what the parts that were sent leave out of `corrected`.
   virtual void keep(const GradientTag& tag, Tensor residual) = 0;
   /// The same codec, with residuals of its own.
@@ -183,7 +187,7 @@ class MessageCodec {
   /// changed then. Other devices do not check this, because the sender does.
   virtual void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const = 0;
   /// from[i] -= gradient i of `message`, u8 [bytes]: what the message leaves out of `from`. Unless a codec overrides
-  /// it, this decodes the message into new tensors.
+  /// it, this decodes the message into a new tensor.
   virtual void subtract(const Tensor& message, const Tensor& shared, std::span<const Tensor> from) const;
   /// The mean of each of the gradients `like` over `messages`: new tensors, with the bits of `decode_add` to zeros. An
   /// element of the mean over the senders is 0 if nobody sent it. Returns nothing if the codec has no way of its own to

@@ -2,11 +2,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
-#include "tern/dist/comm/bytes.h"
+#include "tern/kernels/feedback.h"
+#include "tern/kernels/layout.h"
 #include "tern/kernels/short_float.h"
 
 namespace tern {
@@ -15,27 +17,55 @@ namespace {
 using kernels::ShortFloat;
 
 /// Sends every element unchanged.
-class FloatCodec final : public GradientCodec {
+class FloatCodec final : public WholeMessageCodec {
  public:
   std::string spec() const override { return "none"; }
   CodecTraits traits() const override { return {.promise = CodecPromise::exact}; }
   int64_t most_bytes(const Shape& shape) const override { return 4 * shape.numel(); }
-
- protected:
-  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    finite_statistics(tag, gradient, 0);
-    append_values<float>(bytes, gradient.span<float>());
+  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
+    std::vector<Tensor> gradients;
+    for (const auto& [tag, gradient] : message) gradients.push_back(gradient);
+    const Tensor coded = empty_message(message);
+    if (coded.device().type == DeviceType::cpu)
+      finite_statistics(message, 0);
+    else
+      watch_.note(message, gradients, std::numeric_limits<float>::max());
+    std::vector<kernels::Conversion> copies;
+    for (size_t at = 0; const Tensor& gradient : gradients) {
+      copies.push_back({gradient, coded.view(at, gradient.shape(), DType::f32)});
+      at += gradient.bytes();
+    }
+    kernels::convert_all(copies);
+    return coded;
   }
-  void add(std::span<const std::byte> message, Tensor& sum) const override {
+  void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
+    if (messages.device().type == DeviceType::cpu) check_numbers(messages);
+    const Tensor all = messages.reshape({messages.numel()});
+    size_t at = 0;
+    for (int64_t row = 0; row < messages.size(0); ++row) {
+      std::vector<kernels::ScaledAddition> additions;
+      for (const Tensor& sum : sums) {
+        additions.push_back({all.view(at, sum.shape(), DType::f32), sum});
+        at += sum.bytes();
+      }
+      kernels::add_scaled(additions, {}, 1);
+    }
+    check(at == all.bytes(), "messages have ", all.bytes(), " bytes, expected ", at);
+  }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
+
+ private:
+  static void check_numbers(const Tensor& messages) {
     uint32_t worst = 0;
-    for (size_t i = 0; i < sum.span<float>().size(); ++i) {
-      float value;
-      std::memcpy(&value, message.data() + sizeof value * i, sizeof value);
-      worst = std::max(worst, std::bit_cast<uint32_t>(value) & 0x7f800000u);  // the exponent
-      sum.span<float>()[i] += value;
+    for (size_t at = 0; at + sizeof(float) <= messages.bytes(); at += sizeof(float)) {
+      uint32_t bits;
+      std::memcpy(&bits, messages.data<uint8_t>() + at, sizeof bits);
+      worst = std::max(worst, bits & 0x7f800000u);  // the exponent
     }
     check(worst != 0x7f800000u, "message holds a value that is not finite");
   }
+
+  GradientWatch watch_{"has NaN or infinite elements"};
 };
 
 /// Sends every element as a float of 16 bits.

@@ -156,23 +156,43 @@ void check_units(const FusedGradients& message, const Measured& measured, Gradie
   if (!on_cpu) watch.note(message, units, std::numeric_limits<float>::max());
 }
 
-int64_t units_in(const std::vector<int64_t>& sizes, int64_t bucket) {
-  int64_t units = 0;
-  for (const int64_t size : sizes) units += kernels::bucket_count(size, bucket);
-  return units;
+std::vector<int64_t> sizes_of(std::span<const Tensor> tensors) {
+  std::vector<int64_t> sizes;
+  for (const Tensor& tensor : tensors) sizes.push_back(tensor.numel());
+  return sizes;
 }
-/// Appends the tensors of these sizes that a message of bit planes holds, u8 [bytes].
-void append_tensors(const Planes& planes, const std::vector<int64_t>& sizes, bool holds_units, const Tensor& message,
-                    std::vector<kernels::PackedTensor>& tensors) {
-  int64_t unit = 0, byte = holds_units ? 4 * units_in(sizes, planes.bucket) : 0;
-  for (const int64_t size : sizes) {
-    const int64_t next_unit = unit + (holds_units ? 4 * kernels::bucket_count(size, planes.bucket) : 0);
-    const int64_t next_byte = byte + plane_bytes(size, planes.levels);
-    tensors.push_back({size, message.slice(byte, next_byte), message.slice(unit, next_unit)});
-    unit = next_unit;
-    byte = next_byte;
+std::vector<int64_t> sizes_of(const FusedGradients& message) {
+  std::vector<int64_t> sizes;
+  for (const auto& [tag, gradient] : message) sizes.push_back(gradient.numel());
+  return sizes;
+}
+
+/// Where the units and the codes of tensors of these sizes are in a message of bit planes.
+struct PlanesLayout {
+  PlanesLayout(const Planes& planes, std::vector<int64_t> numbers, bool holds_units)
+      : sizes(std::move(numbers)), levels(planes.levels) {
+    for (const int64_t size : sizes) {
+      unit_bytes.push_back(holds_units ? 4 * kernels::bucket_count(size, planes.bucket) : 0);
+      all_units += unit_bytes.back();
+      bytes += unit_bytes.back() + plane_bytes(size, levels);
+    }
   }
-}
+  /// Appends the tensors of a message, u8 [bytes]. The units of a tensor stand before its packed codes, or
+  /// `in_front`, all of them before those of the first tensor that has elements.
+  void append(const Tensor& message, bool in_front, std::vector<kernels::PackedTensor>& tensors) const {
+    int64_t unit = 0, byte = all_units;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const int64_t next_byte = byte + plane_bytes(sizes[i], levels);
+      const int64_t next_unit = !in_front ? unit + unit_bytes[i] : sizes[i] == 0 ? unit : all_units;
+      tensors.push_back({sizes[i], message.slice(byte, next_byte), message.slice(unit, next_unit)});
+      unit = next_unit;
+      byte = next_byte;
+    }
+  }
+
+  std::vector<int64_t> sizes, unit_bytes;
+  int64_t levels, all_units = 0, bytes = 0;
+};
 
 }  // namespace
 
@@ -269,47 +289,51 @@ Tensor Planes::units(const FusedGradients& message, const kernels::UnitRule& rul
   return all;
 }
 
-CodedMessage Planes::packed(Packing packing, const FusedGradients& message, const Tensor& planes,
-                            bool holds_units) const {
-  std::vector<int64_t> sizes, lengths;  // the most, if they vary
-  for (const auto& [tag, gradient] : message) {
-    sizes.push_back(gradient.numel());
-    lengths.push_back(most_packed_bytes(packing, gradient.numel(), levels) +
-                      (holds_units ? 4 * kernels::bucket_count(gradient.numel(), bucket) : 0));
-  }
-  const auto total = [&] { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); };
+Tensor Planes::with_trits(const FusedGradients& message, const Tensor& planes, bool holds_units) const {
+  const PlanesLayout layout(*this, sizes_of(message), holds_units);
+  int64_t length = layout.all_units;
+  for (const int64_t size : layout.sizes) length += trit_bytes(size);
   std::vector<kernels::PackedTensor> tensors;
-  append_tensors(*this, sizes, holds_units, planes, tensors);
-  Tensor bytes = Tensor::empty({total()}, planes.options());
-  if (packing == Packing::trits) {
-    kernels::trit_pack(tensors, bytes);
-    return {bytes, lengths};
-  }
-  Tensor found = Tensor::empty({std::ssize(sizes)}, {.dtype = DType::i64, .device = planes.device()});
-  kernels::entropy_pack(tensors, levels, bytes, found);
-  lengths = found.to_vector<int64_t>();
-  return {bytes.slice(0, total()), lengths};
+  layout.append(planes, true, tensors);
+  Tensor bytes = Tensor::empty({length}, planes.options());
+  kernels::trit_pack(tensors, bytes);
+  return bytes;
 }
 
-Tensor Planes::unpacked(Packing packing, const Tensor& bytes, std::span<const int64_t> lengths,
-                        std::span<const Tensor> sums, bool hold_units) const {
-  std::vector<int64_t> sizes;
-  int64_t length = 0;
-  for (const Tensor& sum : sums) {
-    sizes.push_back(sum.numel());
-    length += plane_bytes(sum.numel(), levels);
-  }
-  if (hold_units) length += 4 * units_in(sizes, bucket);
-  const int64_t count = std::ssize(lengths) / std::ssize(sums);
-  const Tensor messages = Tensor::empty({count * length}, bytes.options());
+Tensor Planes::without_trits(const Tensor& messages, std::span<const Tensor> sums, bool hold_units) const {
+  const PlanesLayout layout(*this, sizes_of(sums), hold_units);
+  const int64_t count = messages.size(0);
+  const Tensor planes = Tensor::empty({count * layout.bytes}, messages.options());
   std::vector<kernels::PackedTensor> tensors;
   for (int64_t i = 0; i < count; ++i)
-    append_tensors(*this, sizes, hold_units, messages.slice(i * length, (i + 1) * length), tensors);
-  if (packing == Packing::trits)
-    kernels::trit_unpack(tensors, bytes);
-  else
-    kernels::entropy_unpack(tensors, levels, bytes, lengths);
-  return messages.reshape({count, length});
+    layout.append(planes.slice(i * layout.bytes, (i + 1) * layout.bytes), true, tensors);
+  kernels::trit_unpack(tensors, messages.reshape({messages.numel()}));
+  return planes.reshape({count, layout.bytes});
+}
+
+CodedMessage Planes::packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const {
+  const PlanesLayout layout(*this, sizes_of(message), holds_units);
+  int64_t most = layout.all_units;
+  for (const int64_t size : layout.sizes) most += kernels::most_entropy_bytes(size, levels);
+  std::vector<kernels::PackedTensor> tensors;
+  layout.append(planes, false, tensors);
+  Tensor bytes = Tensor::empty({most}, planes.options());
+  Tensor found = Tensor::empty({std::ssize(layout.sizes)}, {.dtype = DType::i64, .device = planes.device()});
+  kernels::entropy_pack(tensors, levels, bytes, found);
+  const std::vector<int64_t> lengths = found.to_vector<int64_t>();
+  return {bytes.slice(0, std::accumulate(lengths.begin(), lengths.end(), int64_t{0})), lengths};
+}
+
+Tensor Planes::unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
+                        bool hold_units) const {
+  const PlanesLayout layout(*this, sizes_of(sums), hold_units);
+  const int64_t count = std::ssize(lengths) / std::ssize(sums);
+  const Tensor messages = Tensor::empty({count * layout.bytes}, bytes.options());
+  std::vector<kernels::PackedTensor> tensors;
+  for (int64_t i = 0; i < count; ++i)
+    layout.append(messages.slice(i * layout.bytes, (i + 1) * layout.bytes), false, tensors);
+  kernels::entropy_unpack(tensors, levels, bytes, lengths);
+  return messages.reshape({count, layout.bytes});
 }
 
 void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const {
@@ -329,17 +353,23 @@ void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<
   kernels::dequantize_add(decoded, messages, shared, bucket, levels);
 }
 
+Tensor PlanesCodec::encode(const FusedGradients& message, const Tensor& shared) {
+  const Tensor planes = encode_planes(message, shared);
+  return packing_ == Packing::trits ? planes_.with_trits(message, planes, !shared.defined()) : planes;
+}
+
 void PlanesCodec::decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const {
-  planes_.decode_add(messages, shared, sums);
+  if (packing_ != Packing::trits) return planes_.decode_add(messages, shared, sums);
+  planes_.decode_add(planes_.without_trits(messages, sums, !shared.defined()), shared, sums);
 }
 
 CodedMessage PlanesCodec::encode_parts(const FusedGradients& message, const Tensor& shared) {
-  return planes_.packed(packing_, message, encode(message, shared), !shared.defined());
+  return planes_.packed(message, encode_planes(message, shared), !shared.defined());
 }
 
 void PlanesCodec::decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
                                    std::span<const Tensor> sums) const {
-  planes_.decode_add(planes_.unpacked(packing_, bytes, lengths, sums, !shared.defined()), shared, sums);
+  planes_.decode_add(planes_.unpacked(bytes, lengths, sums, !shared.defined()), shared, sums);
 }
 
 }  // namespace tern

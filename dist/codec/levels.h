@@ -44,28 +44,37 @@ struct Planes {
   Tensor encode(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const;
   /// The units by a rule, of all gradients, on their device. They must be finite, too.
   Tensor units(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const;
-  /// Packs such a message with Packing::trits or entropy: for each gradient its units, if `holds_units`, then its
-  /// codes.
-  CodedMessage packed(Packing packing, const FusedGradients& message, const Tensor& planes, bool holds_units) const;
+  /// Packs the codes of such a message with Packing::trits. The units stay in front of all codes.
+  Tensor with_trits(const FusedGradients& message, const Tensor& planes, bool holds_units) const;
+  /// Turns several of these, u8 [messages, bytes], back into messages of bit planes. The gradients have the sizes of
+  /// `sums`.
+  Tensor without_trits(const Tensor& messages, std::span<const Tensor> sums, bool hold_units) const;
+  /// Packs such a message with Packing::entropy: for each gradient its units, if `holds_units`, then its codes.
+  CodedMessage packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const;
   /// Turns several of these, one after the other in `bytes`, back into messages of bit planes: u8 [messages, bytes].
   /// `lengths`: the bytes of each gradient of each message. The gradients have the sizes of `sums`.
-  Tensor unpacked(Packing packing, const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
+  Tensor unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
                   bool hold_units) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
 };
 
-/// What codecs of bit planes share on the gradients' device: whole messages, and packed ones in parts.
+/// What codecs of bit planes share on the gradients' device: whole messages of bit planes or trits, and messages of
+/// entropy codes in parts.
 class PlanesCodec : public MessageCodec, public PartsCodec {
  public:
   PlanesCodec(const Planes& planes, Packing packing) : planes_(planes), packing_(packing) {}
 
+  Tensor encode(const FusedGradients& message, const Tensor& shared) override;
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override;
   CodedMessage encode_parts(const FusedGradients& message, const Tensor& shared) override;
   void decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
                         std::span<const Tensor> sums) const override;
 
  protected:
+  /// A whole message of bit planes: MessageCodec::encode.
+  virtual Tensor encode_planes(const FusedGradients& message, const Tensor& shared) = 0;
+
   const Planes planes_;
   const Packing packing_;
   mutable GradientWatch watch_;

@@ -80,9 +80,6 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
     add_packed(packing_, codes, units, settings_.bucket, settings_.levels, sum);
   }
   Tensor scalers(const FusedGradients& message) override { return planes_.units(message, rule(), watch_); }
-  Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    return shared.defined() ? planes_.encode(message, shared) : planes_.encode(message, rule(), watch_);
-  }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
@@ -115,6 +112,9 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   }
 
  private:
+  Tensor encode_planes(const FusedGradients& message, const Tensor& shared) override {
+    return shared.defined() ? planes_.encode(message, shared) : planes_.encode(message, rule(), watch_);
+  }
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   kernels::UnitRule rule() const { return {norm(), settings_.levels}; }
   /// Elements of a tensor's buckets. With fields: as many whole fields as fit, at least one, so that no field is split.

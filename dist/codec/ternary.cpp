@@ -47,8 +47,8 @@ class Ternary final : public GradientCodec, public ScaledCodec, public PlanesCod
   }
 
   const ScaledCodec* scaled() const override { return this; }
-  MessageCodec* messages() override { return packing_ == Packing::fixed ? this : nullptr; }
-  PartsCodec* parts() override { return packing_ == Packing::fixed ? nullptr : this; }
+  MessageCodec* messages() override { return is_fixed_size(packing_) ? this : nullptr; }
+  PartsCodec* parts() override { return is_fixed_size(packing_) ? nullptr : this; }
   ScalerSharing sharing() const override { return static_cast<ScalerSharing>(settings_.share); }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return 1; }
@@ -72,10 +72,6 @@ class Ternary final : public GradientCodec, public ScaledCodec, public PlanesCod
   }
 
   Tensor scalers(const FusedGradients& message) override { return scalers_of(message); }
-  Tensor encode(const FusedGradients& message, const Tensor& shared) override {
-    if (!shared.defined()) return planes_.encode(message, rule(), watch_);
-    return planes_.encode(message, shared, clips(message));
-  }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
 
   /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
@@ -107,6 +103,10 @@ class Ternary final : public GradientCodec, public ScaledCodec, public PlanesCod
   }
 
  private:
+  Tensor encode_planes(const FusedGradients& message, const Tensor& shared) override {
+    if (!shared.defined()) return planes_.encode(message, rule(), watch_);
+    return planes_.encode(message, shared, clips(message));
+  }
   /// The rank's own limits, if scalers may be other ranks'; otherwise undefined, because scalers clip too.
   Tensor clips(const FusedGradients& message) const {
     return settings_.mode == ClipMode::own ? scalers_of(message) : Tensor();

@@ -28,24 +28,28 @@ PartsCodec* parts_of(GradientCodec& codec, const FusedGradients& message) {
   return message.front().gradient.device().type == DeviceType::cpu ? nullptr : codec.parts();
 }
 
+/// make(buckets, device) and its views: the numbers of each tensor's buckets.
+template <class Make>
+FlatTensors in_buckets(GradientCodec& codec, const FusedGradients& message, Make make) {
+  std::vector<int64_t> ends;
+  for (int64_t end = 0; const auto& [tag, gradient] : message)
+    ends.push_back(end += kernels::bucket_count(gradient.numel(), codec.scaled()->bucket()));
+  FlatTensors numbers = {make(ends.back(), message.front().gradient.device()), {}};
+  for (int64_t begin = 0; const int64_t end : ends)
+    numbers.parts.push_back(numbers.whole.slice(std::exchange(begin, end), end));
+  return numbers;
+}
+
 /// This rank's own scalers: of all tensors at once, or one by one.
 FlatTensors own_scalers(GradientCodec& codec, const FusedGradients& message) {
-  const int64_t bucket = codec.scaled()->bucket();
-  FlatTensors scalers;
-  if (codec.messages() != nullptr) scalers.whole = codec.messages()->scalers(message);
-  if (PartsCodec* const parts = parts_of(codec, message)) scalers.whole = parts->scalers(message);
-  const bool one_by_one = !scalers.whole.defined();
-  if (one_by_one) {
-    int64_t count = 0;
-    for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
-    scalers.whole = Tensor::empty({count});
-  }
-  int64_t begin = 0;
-  for (const auto& [tag, gradient] : message) {
-    const int64_t end = begin + kernels::bucket_count(gradient.numel(), bucket);
-    scalers.parts.push_back(scalers.whole.slice(std::exchange(begin, end), end));
-    if (one_by_one) scalers.parts.back().copy_from(codec.scaled()->scalers(tag, gradient));
-  }
+  PartsCodec* const parts = parts_of(codec, message);
+  if (codec.messages() != nullptr || parts != nullptr)
+    return in_buckets(codec, message, [&](int64_t, Device) {
+      return parts != nullptr ? parts->scalers(message) : codec.messages()->scalers(message);
+    });
+  FlatTensors scalers = in_buckets(codec, message, [](int64_t count, Device) { return Tensor::empty({count}); });
+  for (size_t i = 0; i < message.size(); ++i)
+    scalers.parts[i].copy_from(codec.scaled()->scalers(message[i].tag, message[i].gradient));
   return scalers;
 }
 
@@ -59,10 +63,14 @@ auto decoded(const GradientCodec& codec, const FusedGradients& message, Decode d
   }
 }
 
-/// The unit of whole numbers that are one bucket: f32 [1], and [0] if x is empty.
-Tensor unit_for(const Tensor& x) {
-  return Tensor::full({kernels::bucket_count(x.numel(), 0)}, 1, {.device = x.device()});
+/// f32 [count]
+Tensor ones(int64_t count, Device device) {
+  Tensor numbers = Tensor::empty({count}, {.device = device});
+  kernels::fill(numbers, 1);
+  return numbers;
 }
+/// The unit of whole numbers that are one bucket: f32 [1], and [0] if x is empty.
+Tensor unit_for(const Tensor& x) { return ones(kernels::bucket_count(x.numel(), 0), x.device()); }
 
 /// Multiplies each bucket of x by its number in `factors`, f32 [buckets] on the device of x.
 void multiply_buckets(const Tensor& factors, int64_t bucket, const Tensor& x) {
@@ -128,12 +136,6 @@ ExchangePhase plan_scalers(const GradientCodec& codec, std::span<const CodedTens
   for (const CodedTensor& tensor : message)
     scalers += kernels::bucket_count(tensor.shape.numel(), codec.scaled()->bucket());
   return {.wire = all_reduce_load(4 * scalers, ranks)};
-}
-
-void append_coded_mean(GradientCodec& codec, GradientTag tag, int ranks, Tensor& sum, std::vector<std::byte>& bytes) {
-  kernels::scale(sum, 1.0 / ranks, sum);
-  tag.key.purpose = Purpose::requantize;
-  codec.encode(tag, sum, bytes);
 }
 
 Tensor tensor_of(std::span<const std::byte> bytes) {
@@ -271,15 +273,7 @@ bool sums_integers(const GradientCodec& codec) {
 }
 
 void add_integers(GradientCodec& codec, const FusedGradients& message, const CodedMessage& coded, FlatTensors& sums) {
-  const TensorOptions there{.device = message.front().gradient.device()};
-  FlatTensors ones;
-  int64_t count = 0;
-  for (const auto& [tag, gradient] : message) {
-    ones.parts.push_back(Tensor::full({kernels::bucket_count(gradient.numel(), codec.scaled()->bucket())}, 1, there));
-    count += ones.parts.back().numel();
-  }
-  ones.whole = Tensor::full({count}, 1, there);
-  decode_add_all(codec, message, ones, coded, sums);
+  decode_add_all(codec, message, in_buckets(codec, message, ones), coded, sums);
 }
 
 int64_t packed_integer_bytes(int64_t count, int64_t most) {

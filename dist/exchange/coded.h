@@ -32,10 +32,6 @@ Tensor tensor_of(std::span<const std::byte> bytes);
 /// Reads the bytes of a u8 tensor, which must outlive the reader.
 ByteReader reader_of(const Tensor& bytes);
 
-/// Turns `sum` into the mean of `ranks` ranks, and appends its code. The codec's random numbers are those of
-/// Purpose::requantize, so they differ from those of the rank's own gradient `tag`.
-void append_coded_mean(GradientCodec& codec, GradientTag tag, int ranks, Tensor& sum, std::vector<std::byte>& bytes);
-
 /// Encodes all tensors of a message. `scalers` are the scalers that all ranks share, f32 [buckets] per tensor; then the
 /// message holds only codes. If `scalers` is empty, the message holds its own scalers. If the codec has `messages()`,
 /// it makes one whole message. If it has `parts()` and the gradients are not on the CPU, it codes there. Otherwise each

@@ -1,11 +1,10 @@
-#include <cmath>
 #include <map>
 
 #include "tern/core/error.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/table.h"
-#include "tern/kernels/elementwise.h"
 #include "tern/kernels/matmul.h"
+#include "tern/kernels/orthonormal.h"
 
 namespace tern {
 namespace {
@@ -35,29 +34,6 @@ Tensor product(const Tensor& a, const Tensor& b, const kernels::MatmulOptions& o
   Tensor y = Tensor::empty(shape, a.options());
   kernels::matmul(a, b, options, y);
   return y;
-}
-
-/// Makes the columns of p [n, k], on the CPU, orthonormal in their order, by Gram and Schmidt's method in f64. A column
-/// that depends on those before it becomes 0.
-void orthonormalise(Tensor& p) {
-  const int64_t n = p.shape()[0], k = p.shape()[1];
-  float* const x = p.data<float>();
-  const auto dot = [&](int64_t a, int64_t b) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += double{x[i * k + a]} * x[i * k + b];
-    return sum;
-  };
-  for (int64_t column = 0; column < k; ++column) {
-    const double before = std::sqrt(dot(column, column));
-    for (int64_t other = 0; other < column; ++other) {
-      const auto along = static_cast<float>(dot(column, other));
-      for (int64_t i = 0; i < n; ++i) x[i * k + column] -= along * x[i * k + other];
-    }
-    const double norm = std::sqrt(dot(column, column));
-    constexpr double kDependent = 1e-6;
-    const auto factor = static_cast<float>(norm > kDependent * before ? 1 / norm : 0);
-    for (int64_t i = 0; i < n; ++i) x[i * k + column] *= factor;
-  }
 }
 
 /// PowerSGD (Vogels et al., arXiv 1905.13727, algorithms 1 and 2; as epfml/powersgd's paper code and PyTorch's hook).
@@ -112,7 +88,7 @@ class PowerSgd final : public Exchange {
   static constexpr const char* kErrorPart = "#error";
   static constexpr const char* kFactorPart = "#factor";
 
-  /// What a matrix keeps from step to step.
+  /// What a matrix keeps from step to step, on the gradient's device, in the same memory.
   struct Kept {
     Tensor error;  ///< as the gradient
     Tensor q;      ///< [n1, k]
@@ -153,9 +129,7 @@ class PowerSgd final : public Exchange {
       for (size_t i = 0; i < results.size(); ++i) {
         const Tensor& m = round.matrices[i];
         if (!m.defined()) continue;
-        Tensor p = results[i].to(Device{}).clone();
-        orthonormalise(p);
-        results[i] = p.to(m.device());
+        kernels::orthonormalize(results[i]);
         second.push_back(
             {round.message[i].tag, product(m, results[i], {.transpose_a = true}, {m.shape()[1], options_.rank})});
       }
@@ -168,13 +142,13 @@ class PowerSgd final : public Exchange {
     for (size_t i = 0, matrix = 0; i < results.size(); ++i) {
       if (!round.matrices[i].defined()) continue;
       const auto& [tag, gradient] = round.message[i];
-      Tensor& m = round.matrices[i];
+      const Tensor& m = round.matrices[i];
       Tensor mean = Tensor::empty(m.shape(), m.options());
-      kernels::subtract_product(results[i], q[matrix], m, mean, m);
       Kept& kept = kept_.at(tag.name);
-      kept.error = m.reshape(gradient.shape());
+      Tensor error = kept.error.reshape(m.shape());
+      kernels::subtract_product(results[i], q[matrix], m, mean, error);
+      kernels::keep_columns(q[matrix++], kept.q);  // a column of zeros would stay one for ever
       results[i] = mean.reshape(gradient.shape());
-      keep_factor(kept, q[matrix++]);
     }
     return results;
   }
@@ -197,19 +171,6 @@ class PowerSgd final : public Exchange {
   /// The same numbers on all ranks.
   static RandomStream first_numbers(const GradientTag& tag) {
     return RandomStream({.seed = tag.key.seed, .purpose = Purpose::power_sgd, .tensor = tag.key.tensor});
-  }
-  /// Keeps q for the next step. A column of zeros would stay one for ever, so it keeps the last step's numbers.
-  static void keep_factor(Kept& kept, const Tensor& q) {
-    Tensor next = q.to(Device{}).clone();
-    const Tensor last = kept.q.to(Device{});
-    const int64_t n = next.shape()[0], k = next.shape()[1];
-    for (int64_t column = 0; column < k; ++column) {
-      bool is_zero = true;
-      for (int64_t i = 0; i < n; ++i) is_zero = is_zero && next.data<float>()[i * k + column] == 0;
-      for (int64_t i = 0; is_zero && i < n; ++i)
-        next.data<float>()[i * k + column] = last.data<float>()[i * k + column];
-    }
-    kept.q = next.to(q.device());
   }
 
   PowerSgdOptions options_;

@@ -1,8 +1,6 @@
 #include <numeric>
 #include <utility>
 
-#include "tern/dist/codec/finite.h"
-#include "tern/dist/comm/bytes.h"
 #include "tern/dist/exchange/coded.h"
 #include "tern/dist/exchange/shards.h"
 #include "tern/dist/exchange/table.h"
@@ -87,7 +85,10 @@ FusedGradients slices_of(const Shard& shard, const FusedGradients& message, cons
 class ReduceScatter final : public Exchange {
  public:
   ReduceScatter(GradientCodec& codec, Communicator& communicator)
-      : Exchange(codec, communicator), scaled_(*codec.scaled()), again_(scaled_.for_sums()) {}
+      : Exchange(codec, communicator),
+        scaled_(*codec.scaled()),
+        messages_(messages_to_cut(codec)),
+        again_(scaled_.for_sums()) {}
 
   void confirm(int64_t steps) const override {
     codec_.confirm(steps);
@@ -115,7 +116,7 @@ class ReduceScatter final : public Exchange {
       return gather(run, encode_again(run, coming));
     };
   }
-  bool runs_on_devices() const override { return codec_.messages() != nullptr; }
+  bool runs_on_devices() const override { return true; }
 
  private:
   struct Run {
@@ -128,8 +129,7 @@ class ReduceScatter final : public Exchange {
   /// Encodes the shards of all ranks, in rank order: u8 [bytes].
   Tensor encode(const Run& run) {
     const Stopwatch encoding(times_.encode);
-    const Tensor whole = codec_.messages() != nullptr ? codec_.messages()->encode(run.message, run.scalers.whole)
-                                                      : encode_one_by_one(run);
+    const Tensor whole = messages_.encode(run.message, run.scalers.whole);
     if (shares_scalers(codec_)) return whole;
     int64_t bytes = 0, codes_at = whole.numel();
     for (const ShardPlace& place : run.places) {
@@ -149,17 +149,6 @@ class ReduceScatter final : public Exchange {
     }
     return shards;
   }
-  Tensor encode_one_by_one(const Run& run) const {
-    std::vector<std::byte> bytes, codes;
-    for (size_t i = 0; i < run.message.size(); ++i) {
-      const auto& [tag, gradient] = run.message[i];
-      const Tensor scalers = shares_scalers(codec_) ? run.scalers.parts[i] : scaled_.scalers(tag, gradient);
-      if (!shares_scalers(codec_)) append_values<float>(bytes, scalers.span<float>());
-      if (gradient.numel() != 0) scaled_.append_codes(tag, gradient, scalers, codes);
-    }
-    append_values<std::byte>(bytes, codes);
-    return tensor_of(bytes);
-  }
 
   /// Averages this rank's shard of all ranks' codes, u8 [ranks, bytes], and encodes the mean.
   Tensor encode_again(const Run& run, const Tensor& everyones) {
@@ -172,44 +161,19 @@ class ReduceScatter final : public Exchange {
       const ShardPlace& place = run.places[me];
       const Tensor scalers =
           shares_scalers(codec_) ? run.scalers.whole.slice(place.first_scaler, place.last_scaler) : Tensor();
-      add(everyones, scalers, parts_of(shard, scaled_.bucket(), mean));
+      messages_.decode_add(everyones, scalers, parts_of(shard, scaled_.bucket(), mean));
       kernels::scale(mean, 1.0 / communicator_.size(), mean);
     }
     const Stopwatch encoding(times_.encode);
-    return encode_all(*again_, slices_of(shard, run.message, mean), {}).bytes;
-  }
-
-  /// parts += each row of `messages`. `shared` are the scalers that all rows have, if ranks share them.
-  void add(const Tensor& messages, const Tensor& shared, std::vector<Tensor> parts) const {
-    if (codec_.messages() != nullptr) return codec_.messages()->decode_add(messages, shared, parts);
-    for (int64_t row = 0; row < messages.size(0); ++row) {
-      const Tensor message = messages.slice(row, row + 1);
-      ByteReader bytes = reader_of(message);
-      int64_t buckets = 0;
-      for (const Tensor& part : parts) buckets += kernels::bucket_count(part.numel(), scaled_.bucket());
-      const Tensor scalers = shared.defined() ? shared : Tensor::empty({buckets});
-      if (!shared.defined()) {
-        bytes.values(scalers.span<float>());
-        check_scalers(scalers.span<float>());
-      }
-      int64_t first = 0;
-      for (Tensor& part : parts) {
-        const int64_t last = first + kernels::bucket_count(part.numel(), scaled_.bucket());
-        const auto codes = bytes.take(static_cast<size_t>(scaled_.code_bytes(part.numel())));
-        scaled_.add_codes(codes, scalers.slice(first, last), part);
-        first = last;
-      }
-    }
+    return again_->messages()->encode(slices_of(shard, run.message, mean), {});
   }
 
   /// Brings all coded means to all ranks, and decodes them.
   std::vector<Tensor> gather(const Run& run, const Tensor& mine) {
-    std::vector<std::vector<int64_t>> lengths;
     std::vector<int64_t> counts;
     for (const Shard& shard : run.shards) {
-      lengths.emplace_back();
-      for (const Slice& slice : shard) lengths.back().push_back(again_->most_bytes({slice.count()}));
-      counts.push_back(std::accumulate(lengths.back().begin(), lengths.back().end(), int64_t{0}));
+      counts.push_back(0);
+      for (const Slice& slice : shard) counts.back() += again_->most_bytes({slice.count()});
     }
     Tensor all = Tensor::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, mine.options());
     wait(communicator_.all_gather(mine, all, counts));
@@ -223,12 +187,13 @@ class ReduceScatter final : public Exchange {
       FlatTensors part = {means.whole.slice(std::exchange(element, end), end), {}};
       const FusedGradients slices = slices_of(shard, run.message, part.whole);
       for (const auto& [tag, values] : slices) part.parts.push_back(values);
-      decode_add_all(*again_, slices, {}, {all.slice(byte, byte + counts[rank]), lengths[rank]}, part);
+      decode_add_all(*again_, slices, {}, {all.slice(byte, byte + counts[rank]), {counts[rank]}}, part);
     }
     return std::move(means.parts);
   }
 
   const ScaledCodec& scaled_;
+  MessageCodec& messages_;
   std::unique_ptr<GradientCodec> again_;
 };
 

@@ -27,10 +27,17 @@ Tensor view_of(const Slice& slice, const Tensor& whole) {
 class ReduceScatterOfRows final : public Exchange {
  public:
   ReduceScatterOfRows(GradientCodec& codec, Communicator& communicator)
-      : Exchange(codec, communicator), feedback_(*codec.feedback()), again_(feedback_.fresh()) {}
+      : Exchange(codec, communicator),
+        feedback_(*codec.feedback()),
+        rows_(messages_to_cut(feedback_.inner())),
+        again_(feedback_.fresh()) {}
 
   StateDict state() const override { return again_->state(); }
   void load_state(const StateDict& state) override { again_->load_state(state); }
+  void confirm(int64_t steps) const override {
+    codec_.confirm(steps);
+    again_->confirm(steps);
+  }
 
  protected:
   MeansToCome begin(FusedGradients message) override {
@@ -39,14 +46,16 @@ class ReduceScatterOfRows final : public Exchange {
     for (const auto& [tag, gradient] : message) tensors.push_back({gradient.numel(), row_width(gradient.shape())});
     Run run = {std::move(message), cut_into_shards(tensors, communicator_.size()), {}};
     for (const Shard& shard : run.shards) run.bytes.push_back(bytes(run, shard));
+    const Tensor going = encode(run);
     const std::vector<int64_t> receives(run.bytes.size(), run.bytes[me]);
-    Tensor coming = Tensor::empty({communicator_.size() * run.bytes[me]}, {.dtype = DType::u8});
-    const Work work = communicator_.all_to_all(encode(run), run.bytes, coming, receives);
+    Tensor coming = Tensor::empty({communicator_.size(), run.bytes[me]}, going.options());
+    const Work work = communicator_.all_to_all(going, run.bytes, coming, receives);
     return [this, run = std::move(run), coming, work, me] {
       wait(work);
       return gather(run, encode_again(run, run.shards[me], coming));
     };
   }
+  bool runs_on_devices() const override { return true; }
 
  private:
   struct Run {
@@ -55,72 +64,82 @@ class ReduceScatterOfRows final : public Exchange {
     std::vector<int64_t> bytes;  ///< of each shard
   };
 
-  int64_t bytes(const Run& run, const Slice& slice) const {
-    return codec_.most_bytes(shape_of(slice, run.message[slice.tensor].gradient.shape()));
-  }
   int64_t bytes(const Run& run, const Shard& shard) const {
     int64_t sum = 0;
-    for (const Slice& slice : shard) sum += bytes(run, slice);
+    for (const Slice& slice : shard)
+      sum += codec_.most_bytes(shape_of(slice, run.message[slice.tensor].gradient.shape()));
     return sum;
+  }
+  Tensor empty_bytes(const Run& run) const {
+    return Tensor::empty({std::accumulate(run.bytes.begin(), run.bytes.end(), int64_t{0})},
+                         {.dtype = DType::u8, .device = run.message.front().gradient.device()});
+  }
+  /// The slices of a shard in `tensors`, which have the shapes of the message.
+  static FusedGradients slices_of(const Shard& shard, const FusedGradients& tensors) {
+    FusedGradients slices;
+    for (const Slice& slice : shard)
+      slices.push_back({tensors[slice.tensor].tag, view_of(slice, tensors[slice.tensor].gradient)});
+    return slices;
+  }
+  static std::vector<Tensor> values_of(const FusedGradients& slices) {
+    std::vector<Tensor> values;
+    for (const auto& [tag, slice] : slices) values.push_back(slice);
+    return values;
   }
 
   /// Encodes all shards, in rank order, and keeps what they leave out.
   Tensor encode(const Run& run) {
     const Stopwatch encoding(times_.encode);
-    std::vector<Tensor> corrected;
-    for (const auto& [tag, gradient] : run.message) corrected.push_back(feedback_.corrected(tag, gradient));
-    std::vector<std::byte> codes;
-    for (const Shard& shard : run.shards)
-      for (const Slice& slice : shard) {
-        const GradientTag& tag = run.message[slice.tensor].tag;
-        Tensor part = view_of(slice, corrected[slice.tensor]), sent = Tensor::zeros(part.shape());
-        const size_t begin = codes.size();
-        feedback_.inner().encode(tag, part, codes);
-        feedback_.inner().decode_add(tag, std::span(codes).subspan(begin), sent);
-        kernels::subtract(part, sent, part);
-      }
-    for (size_t i = 0; i < corrected.size(); ++i) feedback_.keep(run.message[i].tag, std::move(corrected[i]));
-    return tensor_of(codes);
+    const FusedGradients corrected = feedback_.corrected(run.message);
+    const Tensor codes = empty_bytes(run);
+    int64_t at = 0;
+    for (size_t rank = 0; rank < run.shards.size(); at += run.bytes[rank++]) {
+      if (run.shards[rank].empty()) continue;
+      const FusedGradients slices = slices_of(run.shards[rank], corrected);
+      const Tensor coded = rows_.encode(slices, {});
+      codes.slice(at, at + run.bytes[rank]).copy_from(coded);
+      rows_.subtract(coded, {}, values_of(slices));
+    }
+    for (const auto& [tag, left] : corrected) feedback_.keep(tag, left);
+    return codes;
   }
 
+  /// Averages the shard in all ranks' codes, u8 [ranks, bytes], and encodes the mean.
   Tensor encode_again(const Run& run, const Shard& shard, const Tensor& everyones) {
-    std::vector<Tensor> sums;
-    for (const Slice& slice : shard)
-      sums.push_back(Tensor::zeros(shape_of(slice, run.message[slice.tensor].gradient.shape())));
+    if (shard.empty()) return everyones.reshape({0});
+    FusedGradients means = slices_of(shard, run.message);
     {
       const Stopwatch decoding(times_.decode);
-      ByteReader reader = reader_of(everyones);
-      for (int rank = 0; rank < communicator_.size(); ++rank)
-        for (size_t k = 0; k < shard.size(); ++k) decode_next(run, shard[k], reader, sums[k]);
+      FlatTensors sums = FlatTensors::zeros(means);
+      rows_.decode_add(everyones, {}, sums.parts);
+      kernels::scale(sums.whole, 1.0 / communicator_.size(), sums.whole);
+      for (size_t k = 0; k < means.size(); ++k) {
+        means[k].gradient = sums.parts[k];
+        means[k].tag.key.purpose = Purpose::requantize;  // so that it does not draw the gradient's random numbers
+      }
     }
     const Stopwatch encoding(times_.encode);
-    std::vector<std::byte> codes;
-    for (size_t k = 0; k < shard.size(); ++k)
-      append_coded_mean(*again_, run.message[shard[k].tensor].tag, communicator_.size(), sums[k], codes);
-    return tensor_of(codes);
+    return again_->messages()->encode(means, {});
   }
 
   std::vector<Tensor> gather(const Run& run, const Tensor& mine) {
-    Tensor all = Tensor::empty({std::accumulate(run.bytes.begin(), run.bytes.end(), int64_t{0})}, {.dtype = DType::u8});
+    Tensor all = empty_bytes(run);
     wait(communicator_.all_gather(mine, all, run.bytes));
     const Stopwatch decoding(times_.decode);
-    FlatTensors means = FlatTensors::zeros(run.message);
-    ByteReader reader = reader_of(all);
-    for (const Shard& shard : run.shards)
-      for (const Slice& slice : shard) {
-        Tensor part = view_of(slice, means.parts[slice.tensor]);
-        decode_next(run, slice, reader, part);
-      }
+    const FlatTensors means = FlatTensors::zeros(run.message);
+    FusedGradients tensors = run.message;
+    for (size_t i = 0; i < tensors.size(); ++i) tensors[i].gradient = means.parts[i];
+    int64_t at = 0;
+    for (size_t rank = 0; rank < run.shards.size(); at += run.bytes[rank++]) {
+      if (run.shards[rank].empty()) continue;
+      const Tensor coded = all.slice(at, at + run.bytes[rank]).reshape({1, run.bytes[rank]});
+      rows_.decode_add(coded, {}, values_of(slices_of(run.shards[rank], tensors)));
+    }
     return means.parts;
   }
 
-  /// sum += the slice that the next bytes hold.
-  void decode_next(const Run& run, const Slice& slice, ByteReader& reader, Tensor& sum) const {
-    feedback_.inner().decode_add(run.message[slice.tensor].tag, reader.take(static_cast<size_t>(bytes(run, slice))),
-                                 sum);
-  }
-
   FeedbackCodec& feedback_;
+  MessageCodec& rows_;  ///< without feedback
   std::unique_ptr<GradientCodec> again_;
 };
 

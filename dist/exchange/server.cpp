@@ -42,12 +42,12 @@ class Server final : public CodedExchange {
 
   std::vector<Tensor> send_integers(const std::vector<Tensor>& scalers, FlatTensors sums) {
     const int n = communicator_.size();
-    Tensor packed = Tensor::empty({packed_integer_bytes(sums.whole.numel(), n)},
-                                  {.dtype = DType::u8, .device = sums.whole.device()});
-    if (is_server()) {
+    Tensor packed = [&] {
       const Stopwatch encoding(times_.encode);
-      packed = pack_integers(sums.whole, n);
-    }
+      return is_server() ? pack_integers(sums.whole, n)
+                         : Tensor::empty({packed_integer_bytes(sums.whole.numel(), n)},
+                                         {.dtype = DType::u8, .device = sums.whole.device()});
+    }();
     wait(communicator_.fan_out(packed, 0));
     const Stopwatch decoding(times_.decode);
     if (!is_server()) add_packed_integers(packed, n, sums.whole);

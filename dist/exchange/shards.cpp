@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tern/core/error.h"
+
 namespace tern {
 
 std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks) {
@@ -19,6 +21,12 @@ std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks
     before += count;
   }
   return shards;
+}
+
+MessageCodec& messages_to_cut(GradientCodec& codec) {
+  check(codec.messages() != nullptr, "exchange reduce-scatter: codec ", codec.spec(),
+        " makes no whole messages (MessageCodec), from which codes can be cut");
+  return *codec.messages();
 }
 
 }  // namespace tern

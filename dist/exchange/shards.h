@@ -28,6 +28,9 @@ struct CutTensor {
 /// Cuts a message into one shard per rank. Shards are equal in elements, as far as the granules allow it.
 std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks);
 
+/// codec.messages(), from which shards are cut. Throws an error that names the codec if it has none.
+MessageCodec& messages_to_cut(GradientCodec& codec);
+
 /// Reduce-scatter of a codec with error feedback that codes by rows (`onebit`), as in CNTK's 1-bit SGD. Rank r gets
 /// rows of every rank's tensors. It averages them, adds the residual of its own last means, encodes them again and
 /// keeps what that leaves out. Then it sends them to all ranks. So there are two residuals: of what a rank sends, a

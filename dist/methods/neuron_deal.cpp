@@ -103,6 +103,7 @@ NeuronDeal::NeuronDeal(Communicator& communicator, const NeuronLists& from, cons
 void NeuronDeal::move(const Tensor& x, int dimension, int64_t block, Account account) {
   const int64_t neurons = count_of(leaving_), outer = dimension == 0 ? 1 : x.size(0);
   const int64_t inner = x.shape().numel_from(dimension + 1) * block;
+  check(x.device().type == DeviceType::cpu, "neuron deal: x is on ", x.device(), ", expected the CPU");
   check(x.dtype() == DType::f32 && x.format() == MemoryFormat::row_major && x.size(dimension) == neurons * block,
         "neuron deal: x is ", x.dtype(), ", ", x.format(), ", ", x.shape(), ", expected f32, row_major, with ",
         neurons * block, " along dimension ", dimension);

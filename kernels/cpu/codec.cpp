@@ -299,23 +299,6 @@ void dequantize_add(std::span<const DecodedGradient> message, const Tensor& mess
             bucket, code_bits(levels), sum);
 }
 
-void add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& residual, double decay, Tensor& whole) {
-  check_add_residual(gradient, minus, residual, whole);
-  const float factor = static_cast<float>(decay), *g = gradient.data<float>(), *r = residual.data<float>();
-  auto* const to = whole.data<float>();
-  if (minus.defined()) {
-    const float* const m = minus.data<float>();
-    return parallel_vectorized(gradient.numel(), kGrain, [=](int64_t first, int64_t last) {
-#pragma omp simd
-      for (int64_t i = first; i < last; ++i) to[i] = g[i] - m[i] + factor * r[i];
-    });
-  }
-  parallel_vectorized(gradient.numel(), kGrain, [=](int64_t first, int64_t last) {
-#pragma omp simd
-    for (int64_t i = first; i < last; ++i) to[i] = g[i] + factor * r[i];
-  });
-}
-
 }  // namespace
 
 void provide_codec() {
@@ -324,7 +307,6 @@ void provide_codec() {
   kernels::quantize.provide(Target::cpu, quantize);
   kernels::norm_quantize.provide(Target::cpu, norm_quantize);
   kernels::dequantize_add.provide(Target::cpu, dequantize_add);
-  kernels::add_residual.provide(Target::cpu, add_residual);
 }
 
 }  // namespace tern::cpu

@@ -12,12 +12,15 @@ void provide_cpu_kernels() {
   cpu::provide_elementwise();
   cpu::provide_embedding();
   cpu::provide_entropy();
+  cpu::provide_feedback();
   cpu::provide_hadamard();
   cpu::provide_layer_norm();
   cpu::provide_layout();
   cpu::provide_loss();
   cpu::provide_matmul();
   cpu::provide_normalization();
+  cpu::provide_onebit();
+  cpu::provide_orthonormal();
   cpu::provide_pooling();
   cpu::provide_recurrent();
   cpu::provide_reduction();

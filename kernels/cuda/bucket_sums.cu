@@ -54,11 +54,14 @@ __device__ void store(double* row, const CodecSums& sums) {
 __device__ void finish(const BucketSums& of, int64_t bucket, const CodecSums& sums, const UnitRule& rule) {
   if (of.statistics != nullptr)
     store(of.statistics + 3 * bucket, sums);
+  else if (of.whole != nullptr)
+    of.units[bucket] = kernels::codec_nearest(sums);
   else
     of.units[bucket] = kernels::codec_unit(rule, sums, std::min(of.width, of.numel - bucket * of.width));
 }
 
 /// The sums of the elements from `first` to `last` - 1 of a run. Each of its lanes gets them.
+template <bool kProducts>
 __device__ CodecSums sum_run(const BucketSums& of, int64_t first, int64_t last) {
   float largest = 0;
   double sum = 0, squares = 0;
@@ -67,8 +70,8 @@ __device__ CodecSums sum_run(const BucketSums& of, int64_t first, int64_t last) 
     const float x = of.g[i];
     const double wide = x;
     largest = fmaxf(largest, fabsf(x));
-    sum += wide;
-    squares = fma(wide, wide, squares);  // the square of a float is exact
+    sum += kProducts ? wide * of.whole[i] : wide;  // the product of two floats is exact, too
+    squares = fma(wide, wide, squares);            // the square of a float is exact
   }
   CodecSums sums = {largest, sum, squares};
   for (int bit = kLanes / 2; bit > 0; bit /= 2) sums = with_neighbour(sums, bit);
@@ -86,13 +89,14 @@ __device__ CodecSums add_pieces(CodecSums* pieces, int64_t count) {
 }
 
 /// Each block sums kRuns buckets of one run, or pieces of one bucket. The last block of a bucket adds up its pieces.
+template <bool kProducts>
 __global__ void sum_buckets_kernel(UnitRule rule, const __grid_constant__ ItemTable<BucketSums> table) {
   const auto place = table.place();
   const BucketSums& of = place.entry;
   const int run = static_cast<int>(threadIdx.x) / kLanes;
   if (is_one_run(of)) {
     const int64_t bucket = place.block * kRuns + run, first = bucket * of.width;
-    const CodecSums sums = sum_run(of, first, std::min(of.numel, first + of.width));
+    const CodecSums sums = sum_run<kProducts>(of, first, std::min(of.numel, first + of.width));
     if (threadIdx.x % kLanes == 0 && first < of.numel) finish(of, bucket, sums, rule);
     return;
   }
@@ -101,7 +105,7 @@ __global__ void sum_buckets_kernel(UnitRule rule, const __grid_constant__ ItemTa
   double* partials = of.partials + 3 * bucket * pieces;
   for (int64_t piece = place.block % of.blocks; piece < pieces; piece += of.blocks) {
     const int64_t first = bucket * of.width + piece * kPiece + run * kStatisticsRun;
-    CodecSums sums = sum_run(of, first, std::min(end, first + kStatisticsRun));
+    CodecSums sums = sum_run<kProducts>(of, first, std::min(end, first + kStatisticsRun));
     sums = fold_warps(with_neighbour(sums, kLanes));
     if (threadIdx.x != 0) continue;
     if (pieces == 1)
@@ -138,17 +142,26 @@ Tensor share_out(std::span<BucketSums> gradients, Device device, int64_t most_sh
   return partials;
 }
 
-}  // namespace
-
-void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule,
-                 int64_t most_shared) {
+template <bool kProducts>
+void sum_all(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule,
+             int64_t most_shared) {
   const Tensor partials = share_out(gradients, device, most_shared);
   for_each_table(
       std::span<const BucketSums>(gradients),
       [](const BucketSums& of) {
         return is_one_run(of) ? (buckets_of(of) + kRuns - 1) / kRuns : buckets_of(of) * of.blocks;
       },
-      [&](const auto& table) { launch(operation, device, table.grid(), sum_buckets_kernel, rule, table); });
+      [&](const auto& table) { launch(operation, device, table.grid(), sum_buckets_kernel<kProducts>, rule, table); });
+}
+
+}  // namespace
+
+void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const UnitRule& rule,
+                 int64_t most_shared) {
+  sum_all<false>(operation, device, gradients, rule, most_shared);
+}
+void sum_products(const char* operation, Device device, std::span<BucketSums> gradients) {
+  sum_all<true>(operation, device, gradients, {}, kMostSharedBuckets);
 }
 
 }  // namespace tern::cuda

@@ -270,23 +270,6 @@ void dequantize_add(std::span<const DecodedGradient> message, const Tensor& mess
   });
 }
 
-/// `minus` may be null.
-__global__ void add_residual_kernel(const float* gradient, const float* minus, const float* residual, float decay,
-                                    int64_t count, float* whole) {
-  for (int64_t i = global_thread(); i < count; i += global_threads())
-    whole[i] = gradient[i] - (minus != nullptr ? minus[i] : 0.0f) + decay * residual[i];
-}
-
-void add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& residual, double decay, Tensor& whole) {
-  kernels::check_add_residual(gradient, minus, residual, whole);
-  const int64_t count = gradient.numel();
-  if (count == 0) return;
-  launch("add_residual", gradient.device(), grid_over(count), add_residual_kernel,
-         static_cast<const float*>(gradient.data<float>()),
-         static_cast<const float*>(minus.defined() ? minus.data<float>() : nullptr),
-         static_cast<const float*>(residual.data<float>()), static_cast<float>(decay), count, whole.data<float>());
-}
-
 }  // namespace
 
 void provide_codec() {
@@ -295,7 +278,6 @@ void provide_codec() {
   kernels::quantize.provide(Target::cuda, quantize);
   kernels::norm_quantize.provide(Target::cuda, norm_quantize);
   kernels::dequantize_add.provide(Target::cuda, dequantize_add);
-  kernels::add_residual.provide(Target::cuda, add_residual);
 }
 
 }  // namespace tern::cuda

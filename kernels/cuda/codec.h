@@ -14,12 +14,14 @@
 
 namespace tern::cuda {
 
-/// The buckets of one gradient and the target of their sums: rows of statistics, or units if `statistics` is null.
+/// The buckets of one gradient and the target of their sums: rows of statistics, or units if `statistics` is null. With
+/// `whole`, the second sum is that of the products of its elements and those of g, and the units are codec_nearest.
 struct BucketSums {
   const float* g;
   int64_t numel, width;  ///< number of elements, and elements per bucket
   double* statistics;
   float* units;
+  const float* whole = nullptr;
   double* partials = nullptr;  ///< scratch
   int64_t first_counter = 0;   ///< of the blocks that have summed their part of a bucket
   int64_t blocks = 1;          ///< of each bucket that is longer than a run
@@ -33,6 +35,8 @@ inline constexpr int64_t kMostSharedBuckets = 512;
 /// gradients.
 void sum_buckets(const char* operation, Device device, std::span<BucketSums> gradients, const kernels::UnitRule& rule,
                  int64_t most_shared = kMostSharedBuckets);
+/// The same for gradients that all have `whole`.
+void sum_products(const char* operation, Device device, std::span<BucketSums> gradients);
 
 /// A warp codes a tile of two chunks at a time. Lane i has element i of each group in registers.
 inline constexpr int kChunkGroups = kernels::kCodecChunk / kernels::kCodecGroup, kTileGroups = 2 * kChunkGroups;

@@ -13,12 +13,15 @@ void provide_cuda_kernels() {
   cuda::provide_embedding();
   cuda::provide_entropy_pack();
   cuda::provide_entropy_unpack();
+  cuda::provide_feedback();
   cuda::provide_hadamard();
   cuda::provide_layer_norm();
   cuda::provide_layout();
   cuda::provide_loss();
   cuda::provide_matmul();
   cuda::provide_normalization();
+  cuda::provide_onebit();
+  cuda::provide_orthonormal();
   cuda::provide_pooling();
   cuda::provide_recurrent();
   cuda::provide_reduction();

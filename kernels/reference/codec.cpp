@@ -129,15 +129,6 @@ void dequantize_add(std::span<const DecodedGradient> message, const Tensor& mess
                  rows.data<float>() + i % rows.size(0) * rows.size(1) + first_unit, bucket, levels, sum);
 }
 
-void add_residual(const Tensor& gradient, const Tensor& minus, const Tensor& residual, double decay, Tensor& whole) {
-  check_add_residual(gradient, minus, residual, whole);
-  for (int64_t e = 0; e < gradient.numel(); ++e) {
-    const float given = gradient.data<float>()[e] - (minus.defined() ? minus.data<float>()[e] : 0);
-    const float kept = static_cast<float>(decay) * residual.data<float>()[e];
-    whole.data<float>()[e] = given + kept;
-  }
-}
-
 }  // namespace
 
 void provide_codec() {
@@ -146,7 +137,6 @@ void provide_codec() {
   kernels::quantize.provide(Target::reference, quantize);
   kernels::norm_quantize.provide(Target::reference, norm_quantize);
   kernels::dequantize_add.provide(Target::reference, dequantize_add);
-  kernels::add_residual.provide(Target::reference, add_residual);
 }
 
 }  // namespace tern::reference

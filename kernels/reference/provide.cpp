@@ -12,12 +12,15 @@ void provide_reference_kernels() {
   reference::provide_elementwise();
   reference::provide_embedding();
   reference::provide_entropy();
+  reference::provide_feedback();
   reference::provide_hadamard();
   reference::provide_layer_norm();
   reference::provide_layout();
   reference::provide_loss();
   reference::provide_matmul();
   reference::provide_normalization();
+  reference::provide_onebit();
+  reference::provide_orthonormal();
   reference::provide_pooling();
   reference::provide_recurrent();
   reference::provide_reduction();

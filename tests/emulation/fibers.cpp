@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "host_copies.h"
 
 namespace emulation {
 namespace {
@@ -380,6 +381,9 @@ struct Copies {
 Copies copies;
 
 }  // namespace
+emulation::HostCopies emulation::host_copies() {
+  return {copies.bytes[cudaMemcpyHostToDevice], copies.bytes[cudaMemcpyDeviceToHost]};
+}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t stream) {
   emulation::issue(stream, [=] {
     std::memcpy(to, from, bytes);

@@ -6,7 +6,9 @@
 
 #include "tern/kernels/codec.h"
 #include "tern/kernels/entropy.h"
+#include "tern/kernels/feedback.h"
 #include "tern/kernels/hadamard.h"
+#include "tern/kernels/onebit.h"
 #include "tern/kernels/short_float.h"
 #include "tern/kernels/topk_block.h"
 #include "tern/kernels/trits.h"
@@ -339,9 +341,110 @@ void run_trit_unpack(Run& run, const EntropyCase& c) {
   run(trit_unpack, unpacked.tensors, bytes.to(run.device()));
 }
 
-void run_add_residual(Run& run, int64_t n, double decay, bool is_difference) {
-  const Tensor given = gradient(run, n), minus = is_difference ? gradient(run, n) : Tensor();
-  run(add_residual, given, minus, gradient(run, n), decay, run.output_as(DType::f32, {n}));
+/// Sizes of the tensors of a message for error feedback.
+using Sizes = std::vector<int64_t>;
+const Sizes kFeedbackSizes[] = {{1}, {37}, {4096, 1, 8195}, {70'001, 16}, {140'001}, Sizes(130, 40)};
+
+/// In some messages the sums are also residuals.
+void run_add_residual(Run& run, const Sizes& sizes, double decay, bool is_difference) {
+  std::vector<CorrectedGradient> message;
+  for (const int64_t n : sizes) {
+    const Tensor given = gradient(run, n), minus = is_difference ? gradient(run, n) : Tensor();
+    const Tensor residual = run.changed(gradient(run, n));
+    message.push_back({given, minus, residual, sizes.size() == 1 ? run.output_as(DType::f32, {n}) : residual});
+  }
+  run(add_residual, message, decay);
+}
+
+/// Decoded tensors that are zero, near to what was encoded, and far from it.
+void run_nearest_factors(Run& run, const Sizes& sizes) {
+  std::vector<DecodedPair> message;
+  for (const int64_t n : sizes) {
+    const Tensor whole = gradient(run, n);
+    std::vector<float> decoded = whole.to_vector<float>();
+    for (size_t i = 0; i < decoded.size(); ++i)
+      decoded[i] = message.size() % 3 == 1 ? 0 : i % 2 == 0 ? decoded[i] * 3 : decoded[i] * 0.5f;
+    message.push_back({whole, Tensor::from({n}, decoded).to(run.device())});
+  }
+  run(nearest_factors, message, run.output_as(DType::f32, {std::ssize(sizes)}));
+}
+
+/// The bytes of the factors are at odd addresses.
+void run_add_scaled(Run& run, const Sizes& sizes, bool has_factors, double sign) {
+  std::vector<ScaledAddition> message;
+  for (const int64_t n : sizes) message.push_back({gradient(run, n), run.changed(run.input({n}).to(DType::f32))});
+  const auto count = std::ssize(sizes);
+  const Tensor factors = run.parameter({count}, 0.1, 0.9).to(Device{}).to(DType::f32);
+  const Tensor bytes = Tensor::empty({1 + 4 * count}, {.dtype = DType::u8});
+  std::memcpy(bytes.data<uint8_t>() + 1, factors.data<float>(), factors.bytes());
+  run(add_scaled, message, has_factors ? bytes.to(run.device()).slice(1, bytes.numel()) : Tensor(), sign);
+}
+
+/// A tensor of rows.
+struct RowsCase {
+  int64_t rows, width;
+};
+using OneBitCase = std::vector<RowsCase>;
+const OneBitCase kOneBitCases[] = {{{1, 1}},
+                                   {{1, 37}, {0, 5}, {20, 25}, {3, 1}},
+                                   {{5, 4099}, {1, 10}},
+                                   {{300, 7}, {1, 5000}},
+                                   OneBitCase(130, {3, 13})};
+
+int64_t onebit_bytes_of(const OneBitCase& c) {
+  int64_t count = 0;
+  for (const auto& [rows, width] : c) count += onebit_bytes(rows * width, width);
+  return count;
+}
+
+/// The codes follow each other, from an odd byte on.
+void run_onebit_encode(Run& run, const OneBitCase& c) {
+  const Tensor& codes = run.output_as(DType::u8, {1 + onebit_bytes_of(c)});
+  std::vector<OneBitGradient> message;
+  int64_t at = 1;
+  for (const auto& [rows, width] : c) {
+    const int64_t next = at + onebit_bytes(rows * width, width);
+    message.push_back({gradient(run, rows * width), width, codes.slice(at, next)});
+    at = next;
+  }
+  run(onebit_encode, message);
+}
+
+/// Three messages, the first and the last from odd bytes on.
+void run_onebit_decode(Run& run, const OneBitCase& c) {
+  const int64_t bytes = 1 + onebit_bytes_of(c) + onebit_bytes_of(c) % 2;
+  const Tensor messages = Tensor::empty({3, bytes}, {.dtype = DType::u8});
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    std::vector<OneBitGradient> message;
+    int64_t at = rank * bytes + 1;
+    for (const auto& [rows, width] : c) {
+      const int64_t next = at + onebit_bytes(rows * width, width);
+      message.push_back({run.input({rows * width}).to(Device{}).to(DType::f32), width,
+                         messages.reshape({3 * bytes}).slice(at, next)});
+      at = next;
+    }
+    onebit_encode.on(Target::reference)(message);
+  }
+  std::vector<OneBitSum> sums;
+  int64_t at = 1;
+  for (const auto& [rows, width] : c) {
+    sums.push_back({run.changed(run.input({rows * width}).to(DType::f32)), width, at});
+    at += onebit_bytes(rows * width, width);
+  }
+  run(onebit_decode_add, sums, messages.to(run.device()));
+}
+
+/// Pieces of 0 to 8000 bytes, in another order.
+void run_copy_bytes(Run& run) {
+  constexpr int64_t kBytes = 20'000;
+  const Tensor from = run.integers({kBytes}, 256).to(Device{}).to(DType::u8).to(run.device());
+  const Tensor& to = run.output_as(DType::u8, {kBytes});
+  std::vector<CopiedBytes> copies;
+  for (int64_t begin = 0, length = 0; begin < kBytes; begin += length, length = 3 * length / 2 + 1) {
+    const int64_t end = std::min(kBytes, begin + length);
+    copies.push_back({from.slice(begin, end), to.slice(kBytes - end, kBytes - begin)});
+  }
+  run(copy_bytes, copies);
 }
 
 }  // namespace
@@ -385,11 +488,22 @@ void add_codec_cases(ParityTable& table) {
     table.push_back({&trit_pack, c.name, [=](Run& run) { run_trit_pack(run, c); }, exact});
     table.push_back({&trit_unpack, c.name, [=](Run& run) { run_trit_unpack(run, c); }, exact});
   }
-  for (const int64_t n : {0, 1, 37, 70'001})
+  for (const OneBitCase& c : kOneBitCases) {
+    table.push_back({&onebit_encode, "message", [=](Run& run) { run_onebit_encode(run, c); }, exact});
+    table.push_back({&onebit_decode_add, "messages", [=](Run& run) { run_onebit_decode(run, c); }, exact});
+  }
+  table.push_back({&copy_bytes, "pieces", run_copy_bytes, exact});
+  for (const Sizes& sizes : kFeedbackSizes) {
     for (const double decay : {1.0, 0.95})
       for (const bool is_difference : {false, true})
         table.push_back({&add_residual, is_difference ? "difference" : "gradient",
-                         [=](Run& run) { run_add_residual(run, n, decay, is_difference); }, exact});
+                         [=](Run& run) { run_add_residual(run, sizes, decay, is_difference); }, exact});
+    table.push_back({&nearest_factors, "message", [=](Run& run) { run_nearest_factors(run, sizes); }, exact});
+    for (const bool has_factors : {false, true})
+      for (const double sign : {1.0, -1.0})
+        table.push_back({&add_scaled, has_factors ? "factors" : "no factors",
+                         [=](Run& run) { run_add_scaled(run, sizes, has_factors, sign); }, exact});
+  }
   for (const ShortFloat format : {ShortFloat::half, ShortFloat::brain})
     for (const int64_t n : {0, 1, 37, 70'001})
       for (const int64_t at : {2, 4, 8, 16}) {

@@ -1,6 +1,7 @@
 #include <limits>
 #include "tern/kernels/block_dct.h"
 #include "tern/kernels/matmul.h"
+#include "tern/kernels/orthonormal.h"
 
 #include "tests/kernels/parity_cases.h"
 
@@ -77,10 +78,32 @@ const LinearCase kLinearCases[] = {
     {4, 7, 0},
 };
 
+/// A column of zeros, one that depends on the first one, and others.
+Tensor narrow_factor(Run& run, const Shape& shape) {
+  std::vector<float> values = run.input(shape).to(Device{}).to_vector<float>();
+  const auto k = static_cast<size_t>(shape[1]);
+  for (size_t i = 0; k > 2 && i < values.size(); i += k) {
+    values[i + 1] = 0;
+    values[i + 2] = -0.5f * values[i];
+  }
+  return Tensor::from(shape, values).to(run.device());
+}
+
 }  // namespace
 
 void add_matmul_cases(ParityTable& table) {
   using namespace kernels;
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 5}, Shape{300, 2}, Shape{1000, 7}}) {
+    const ParityOptions floats{.bf16 = false, .channels_last = false};
+    table.push_back({&orthonormalize, to_string(shape),
+                     [=](Run& run) { run(orthonormalize, run.changed(narrow_factor(run, shape))); }, floats});
+    table.push_back({&keep_columns, to_string(shape),
+                     [=](Run& run) {
+                       const Tensor q = narrow_factor(run, shape);
+                       run(keep_columns, q, run.changed(run.input(shape).to(DType::f32)));
+                     },
+                     floats});
+  }
   const ParityOptions row_major{.channels_last = false};
   for (const auto& c : kMatmulCases)
     table.push_back({&matmul,

@@ -88,10 +88,13 @@ TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                          testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
-                                         "qsgd", "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2",
+                                         "ternary:pack=5trit", "ternary:pack=5trit,bucket=100", "qsgd",
+                                         "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2",
                                          "hadamard:bits=1", "hadamard", "topk-block",
                                          "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
-                                         "error-feedback:fp16"));
+                                         "error-feedback:fp16", "error-feedback:ternary",
+                                         "error-feedback:ternary:pack=5trit", "error-feedback:qsgd",
+                                         "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:hadamard", "onebit"));
 
 /// Codecs of messages in parts. With 8 bits, the last tensor is a block of streams.
 class CudaParts : public CudaMessages {};
@@ -163,10 +166,33 @@ TEST_P(CudaParts, EndIfTheyAreDamaged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaParts,
-                         testing::Values("ternary:pack=5trit", "ternary:pack=entropy",
-                                         "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
+                         testing::Values("ternary:pack=entropy", "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
                                          "qsgd:code=entropy,bits=8,bucket=0,norm=max",
                                          "qsgd:code=entropy,levels=5,bucket=33"));
+
+/// Recorded work finds a residual where it was in the last step.
+TEST(CudaFeedback, KeepsTheCpusResidualsInTheSameMemory) {
+  if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const char* spec : {"error-feedback:ternary", "error-feedback:qsgd:code=entropy", "error-feedback:hadamard",
+                           "error-feedback:bf16", "topk-block:decay=0.95"}) {
+    const auto on_cpu = make_codec(spec), on_cuda = make_codec(spec);
+    std::vector<Tensor> residuals;
+    for (const auto& [tag, gradient] : gradients_of(9, kShapes)) {
+      residuals.push_back(gradient.to(kCuda));
+      on_cuda->feedback()->keep(tag, residuals.back());
+      on_cpu->feedback()->keep(tag, gradient);
+    }
+    for (uint32_t step = 0; step < 3; ++step) {
+      const FusedGradients message = gradients_of(0, kShapes, step);
+      encode_all(*on_cpu, message, {});
+      encode_all(*on_cuda, on_device(message, kCuda), {});
+    }
+    const StateDict expected = on_cpu->state();
+    for (size_t i = 0; i < kShapes.size(); ++i)
+      EXPECT_EQ(residuals[i].to_vector<float>(), expected.at("layer" + std::to_string(i)).to_vector<float>())
+          << spec << " " << to_string(kShapes[i]);
+  }
+}
 
 struct Pair {
   const char* exchange;
@@ -199,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
     Table, CudaExchanges,
     testing::Values(
         Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"}, Pair{"allgather", "fp16"},
-        Pair{"allgather", "none", false}, Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
+        Pair{"allgather", "none"}, Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
         Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias", false}, Pair{"allgather", "qsgd:code=entropy"},
         Pair{"allgather", "qsgd:code=entropy,align=field", false}, Pair{"allgather", "ternary:pack=entropy"},
         Pair{"allgather", "ternary:pack=entropy,share=on"}, Pair{"server", "qsgd:code=entropy"},
@@ -208,11 +234,15 @@ INSTANTIATE_TEST_SUITE_P(
         Pair{"allgather", "topk-block:decay=0.95"}, Pair{"allgather-sent", "topk-block:decay=0.95"},
         Pair{"allgather-sent", "error-feedback:topk", false}, Pair{"allgather", "error-feedback:topk", false},
         Pair{"reduce-scatter", "qsgd"}, Pair{"reduce-scatter", "ternary:share=on,bucket=96"},
-        Pair{"reduce-scatter", "ternary"}, Pair{"reduce-scatter", "ternary:pack=5trit", false},
-        Pair{"server", "none", false}, Pair{"server", "qsgd"}, Pair{"server", "ternary"},
-        Pair{"server", "ternary:bucket=100"}, Pair{"server", "ternary:pack=5trit"},
-        Pair{"server", "ternary:pack=5trit,share=off"}, Pair{"allgather", "ternary:pack=5trit,bucket=100"},
-        Pair{"ternary-ring", "ternary"}, Pair{"ternary-ring", "ternary:bucket=100"}));
+        Pair{"reduce-scatter", "ternary"}, Pair{"reduce-scatter", "ternary:pack=5trit"},
+        Pair{"reduce-scatter", "ternary:pack=5trit,bucket=160,share=on"}, Pair{"allgather", "error-feedback:ternary"},
+        Pair{"allgather", "error-feedback:qsgd:code=entropy"}, Pair{"server", "error-feedback:qsgd"},
+        Pair{"allgather", "onebit"}, Pair{"reduce-scatter", "onebit"},
+        Pair{"server", "error-feedback:ternary:pack=entropy"}, Pair{"allgather", "error-feedback:hadamard"},
+        Pair{"server", "none"}, Pair{"server", "qsgd"}, Pair{"server", "ternary"}, Pair{"server", "ternary:bucket=100"},
+        Pair{"server", "ternary:pack=5trit"}, Pair{"server", "ternary:pack=5trit,share=off"},
+        Pair{"allgather", "ternary:pack=5trit,bucket=100"}, Pair{"ternary-ring", "ternary"},
+        Pair{"ternary-ring", "ternary:bucket=100"}));
 
 }  // namespace
 }  // namespace tern::test
