@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tern/core/parallel.h"
+#include "tern/kernels/cpu/vector.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cpu {
 namespace {
 
 using namespace tern::kernels;
-
-constexpr int64_t kGrain = 1 << 15;  // elements of a thread, at least
 
 /// The two means of a row.
 struct Means {
@@ -21,11 +19,11 @@ struct Means {
 Means means_of(const float* x, int64_t width) {
   double sum[kOneBitLanes] = {}, magnitudes[kOneBitLanes] = {}, negatives[kOneBitLanes] = {};
   const auto add = [&](const float* from, int64_t count) {
+#pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      const double value = from[i];
-      sum[i] += value;
-      magnitudes[i] += value < 0 ? -value : value;
-      negatives[i] += value < 0 ? 1 : 0;
+      sum[i] += from[i];
+      magnitudes[i] += from[i] < 0 ? -from[i] : from[i];
+      negatives[i] += from[i] < 0 ? 1.0f : 0.0f;
     }
   };
   const int64_t rest = width % kOneBitLanes;
@@ -41,28 +39,43 @@ Means means_of(const float* x, int64_t width) {
   return {sums.mean(true, width), sums.mean(false, width)};
 }
 
+constexpr int64_t kChunk = 512;
+/// Stores the signs of at most kChunk elements.
+void store_signs(const float* x, int64_t count, uint8_t* signs) {
+  uint8_t flags[kChunk] = {};
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) flags[i] = x[i] < 0 ? 1 : 0;
+  for (int64_t byte = 0; byte < (count + 7) / 8; ++byte) {
+    uint64_t eight;
+    std::memcpy(&eight, flags + 8 * byte, sizeof eight);
+    signs[byte] = static_cast<uint8_t>(eight * 0x0102040810204080u >> 56);  // bit i is the lowest one of byte i
+  }
+}
+
 void onebit_encode(std::span<const OneBitGradient> message) {
   check_onebit_encode(message);
   for (const auto& [g, row_width, codes] : message) {
     const int64_t n = g.numel(), width = row_width, rows = n / width;
     const float* const x = g.data<float>();
     uint8_t *const means = codes.data<uint8_t>(), *const signs = means + 8 * rows;
-    parallel_for(0, rows, std::max<int64_t>(1, kGrain / width), [=](int64_t begin, int64_t end) {
+    parallel_vectorized(rows, std::max<int64_t>(1, kGrain / width), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const Means pair = means_of(x + row * width, width);
         std::memcpy(means + 8 * row, &pair, sizeof pair);
       }
     });
-    parallel_for(0, n / 8, kGrain / 8, [=](int64_t begin, int64_t end) {
-      for (int64_t byte = begin; byte < end; ++byte) {
-        uint32_t bits = 0;
-        for (int i = 0; i < 8; ++i) bits |= (x[8 * byte + i] < 0 ? 1u : 0u) << i;
-        signs[byte] = static_cast<uint8_t>(bits);
-      }
+    parallel_vectorized((n + kChunk - 1) / kChunk, kGrain / kChunk, [=](int64_t begin, int64_t end) {
+      for (int64_t first = begin * kChunk; first < std::min(n, end * kChunk); first += kChunk)
+        store_signs(x + first, std::min(kChunk, n - first), signs + first / 8);
     });
-    for (int64_t i = n / 8 * 8; i < n; ++i)
-      signs[n / 8] = static_cast<uint8_t>((i % 8 == 0 ? 0u : signs[n / 8]) | (x[i] < 0 ? 1u : 0u) << (i % 8));
   }
+}
+
+/// y[e] += the mean of its sign, for elements [begin, end) of a row.
+void add_means(const uint8_t* signs, const Means& means, uint64_t begin, uint64_t end, float* y) {
+  // A table, not a branch: signs are random, and a wrong guess costs as much as ten elements.
+  const float by_sign[] = {means.of_others, means.of_negatives};
+  for (uint64_t e = begin; e < end; ++e) y[e] += by_sign[static_cast<uint32_t>(signs[e / 8]) >> (e % 8) & 1u];
 }
 
 void onebit_decode_add(std::span<const OneBitSum> message, const Tensor& messages) {
@@ -74,12 +87,11 @@ void onebit_decode_add(std::span<const OneBitSum> message, const Tensor& message
     parallel_for(0, rows, std::max<int64_t>(1, kGrain / width), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         for (int64_t i = 0; i < count; ++i) {
-          const uint8_t *const means = first + i * step, *const signs = means + 8 * rows;
+          const uint8_t* const means = first + i * step;
           Means pair;
           std::memcpy(&pair, means + 8 * row, sizeof pair);
-          // A table, not a branch: signs are random, and a wrong guess costs as much as ten elements.
-          const float by_sign[] = {pair.of_others, pair.of_negatives};
-          for (int64_t e = row * width; e < (row + 1) * width; ++e) y[e] += by_sign[signs[e / 8] >> (e % 8) & 1u];
+          add_means(means + 8 * rows, pair, static_cast<uint64_t>(row * width),
+                    static_cast<uint64_t>((row + 1) * width), y);
         }
     });
   }
