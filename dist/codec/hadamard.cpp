@@ -61,7 +61,7 @@ class Hadamard final : public WholeMessageCodec {
     for (const auto& [tag, gradient] : message) {
       const int64_t next = at + most_bytes(gradient.shape());
       Tensor codes = coded.slice(at, next);
-      kernels::hadamard_encode(gradient, drawn_seed(tag.key), bits_, codes);
+      kernels::hadamard_encode(gradient, tag.key, bits_, codes);
       at = next;
     }
     std::vector<Tensor> scales;

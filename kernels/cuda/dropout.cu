@@ -4,9 +4,9 @@
 
 #include "tern/kernels/cuda/indexing.h"
 #include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/recorded_step.h"
 #include "tern/kernels/kernel.h"
 #include "tern/kernels/provide.h"
-#include "tern/kernels/recording.h"
 
 namespace tern::cuda {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 /// pixel apart. Neighbouring threads then take neighbouring channels, so that a warp still reads whole cache lines.
 struct DropoutPlan {
   kernels::DropoutDraw draw;
-  const int64_t* recorded_step;  ///< if not null, its value is used instead of draw.step
+  const int64_t* recorded_step;  ///< see step_now
   uint32_t threshold;            ///< drop if the upper 24 bits of the word are below it
   float scale;
   int64_t samples, numel, channels, pixels;  ///< of one sample; row-major: one channel
@@ -31,7 +31,7 @@ __device__ void drop(const DropoutPlan& plan, const T* x, T* y, int64_t at, uint
 template <class T>
 __global__ void dropout_kernel(DropoutPlan plan, const int64_t* samples, const T* x, T* y) {
   const int64_t per_sample = plan.quads.divisor(), threads = plan.samples * per_sample;
-  const auto step = plan.recorded_step != nullptr ? static_cast<uint32_t>(*plan.recorded_step) : plan.draw.step;
+  const uint32_t step = step_now(plan.recorded_step, plan.draw.step);
   for (int64_t i = global_thread(); i < threads; i += global_threads()) {
     const int64_t n = plan.quads.quotient(static_cast<uint32_t>(i)), quad = i - n * per_sample;
     const RandomStream stream(
