@@ -32,9 +32,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
 
   /// A message of an unbiased codec holds a scale for each tensor, which only the CPU computes. Scalers would have to
   /// be those of gradient + residual.
-  MessageCodec* messages() override {
-    return scales_ || inner_->messages() == nullptr || inner_->scaled() != nullptr ? nullptr : this;
-  }
+  MessageCodec* messages() override { return makes_messages() ? this : nullptr; }
   Tensor scalers(const FusedGradients& message) override { return inner_->messages()->scalers(message); }
   Tensor encode(const FusedGradients& message, const Tensor& shared) override {
     return encode_whole(message, std::vector<Tensor>(message.size()), shared);
@@ -50,11 +48,12 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   }
 
   void confirm(int64_t steps) const override { inner_->confirm(steps); }
+  bool can_be_recorded() const override { return makes_messages() && inner_->can_be_recorded(); }
 
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }
   Tensor corrected(const GradientTag& tag, const Tensor& gradient) const override {
-    return corrected(tag, gradient, {});
+    return corrected(tag, gradient, {}, Tensor::empty_like(gradient));
   }
   void keep(const GradientTag& tag, Tensor residual) override { residuals_[tag.name] = std::move(residual); }
   std::unique_ptr<GradientCodec> fresh() const override {
@@ -94,12 +93,13 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   }
 
  private:
+  bool makes_messages() const { return !scales_ && inner_->messages() != nullptr && inner_->scaled() == nullptr; }
   Tensor encode_whole(const FusedGradients& message, std::span<const Tensor> minus, const Tensor& shared) {
     FusedGradients whole;
     std::vector<Tensor> residuals;  // the same memory
     for (size_t i = 0; i < message.size(); ++i) {
       const auto& [tag, gradient] = message[i];
-      residuals.push_back(corrected(tag, gradient, minus[i]));
+      residuals.push_back(corrected(tag, gradient, minus[i], place_of(tag, gradient)));
       whole.push_back({tag, residuals.back()});
     }
     const Tensor bytes = inner_->messages()->encode(whole, shared);
@@ -108,15 +108,22 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
       if (residuals[i].numel() != 0) keep(whole[i].tag, std::move(residuals[i]));
     return bytes;
   }
-  /// gradient - minus + the residual, as `corrected`. `minus` may be undefined.
-  Tensor corrected(const GradientTag& tag, const Tensor& gradient, const Tensor& minus) const {
+  /// The memory of the next residual. On a device it is that of the last one, because a recorded step finds it there.
+  /// On the CPU it is new, because a message that is refused keeps the last one.
+  Tensor place_of(const GradientTag& tag, const Tensor& gradient) const {
+    const auto residual = residuals_.find(tag.name);
+    const bool stays = residual != residuals_.end() && residual->second.device() == gradient.device() &&
+                       gradient.device().type != DeviceType::cpu;
+    return stays ? residual->second : Tensor::empty_like(gradient);
+  }
+  /// gradient - minus + the residual, as `corrected`, in `whole`. `minus` may be undefined.
+  Tensor corrected(const GradientTag& tag, const Tensor& gradient, const Tensor& minus, Tensor whole) const {
     const auto residual = residuals_.find(tag.name);
     if (residual == residuals_.end()) return minus.defined() ? difference(gradient, minus) : gradient.clone();
     const Tensor& found = residual->second;
     check_input(found.shape() == gradient.shape() && found.dtype() == gradient.dtype(),
                 "error feedback: the residual of '", tag.name, "': found ", found.dtype(), " ", found.shape(),
                 ", expected ", gradient.dtype(), " ", gradient.shape(), " as its gradient");
-    Tensor whole = Tensor::empty_like(gradient);
     kernels::add_residual(gradient, minus, found.to(gradient.device()), decay_, whole);
     return whole;
   }
