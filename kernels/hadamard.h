@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "tern/core/random.h"
 #include "tern/kernels/kernel.h"
 
 // Gradients in the code of EDEN (Vargaftik et al., arXiv 2108.08842); with one bit it is DRIVE (arXiv 2105.08339). A
@@ -47,9 +48,9 @@ constexpr int64_t hadamard_bytes(int64_t n, int bits) {
   return last.planes_at + bits * last.plane_bytes;
 }
 
-/// codes [u8, hadamard_bytes(n, bits)] = the code of g. The scale of a bucket with NaN or infinite elements is NaN. A
-/// bucket with a norm below 2^-110 counts as zero. `bits` is 1 to 4.
-inline constinit Kernel<void(const Tensor& g, uint64_t seed, int bits, Tensor& codes)> hadamard_encode{
+/// codes [u8, hadamard_bytes(n, bits)] = the code of g, with a seed that `key` draws. The scale of a bucket with NaN or
+/// infinite elements is NaN. A bucket with a norm below 2^-110 counts as zero. `bits` is 1 to 4.
+inline constinit Kernel<void(const Tensor& g, const RandomKey& key, int bits, Tensor& codes)> hadamard_encode{
     "hadamard_encode"};
 
 /// sum [f32, row-major] += each message, one after another, in f32 without fused multiply-add. messages: u8 [messages,

@@ -13,10 +13,11 @@ namespace tern {
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// Issues all the recorded work, after all work that was issued before. If the work draws random numbers, they are
-  /// those of training step `step`.
+  /// Issues all the recorded work, after all work that was issued before. If the work depends on the step, such as
+  /// random numbers and notices, it is that of training step `step`. Throws PeerError if the work has operations of a
+  /// communicator that has failed.
   virtual void replay(uint32_t step) = 0;
-  /// The number of kernels, copies and fills that a replay issues. If the work draws random numbers, a replay also
+  /// The number of kernels, copies and fills that a replay issues. If the work depends on the step, a replay also
   /// issues one copy of the step, which is not counted.
   virtual size_t launches() const = 0;
 };
@@ -29,11 +30,3 @@ class Recording {
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work, const Recording* earlier = nullptr);
 
 }  // namespace tern
-
-namespace tern::cuda {
-
-/// Address, in device memory, of the number of the training step. A kernel that is being recorded reads it there when
-/// it is replayed. Null if this thread records nothing: the kernel then uses the step that it was given.
-const int64_t* recorded_step();
-
-}  // namespace tern::cuda

@@ -100,6 +100,10 @@ class GradientCodec {
   /// something that the caller has read from the device since. Gradients on the CPU need no such call.
   virtual void confirm(int64_t /*steps*/) const {}
 
+  /// Whether `messages()` or `parts()` can be recorded on a device, and run again in later steps (kernels/recording.h):
+  /// they do not wait for the device, only kernels read the step of a key, and each residual stays in its memory.
+  virtual bool can_be_recorded() const { return false; }
+
   /// The codec with its residuals apart; null if the codec has no error feedback.
   virtual FeedbackCodec* feedback() { return nullptr; }
 

@@ -137,6 +137,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   }
 
   void confirm(int64_t steps) const override { inner_->confirm(steps); }
+  bool can_be_recorded() const override { return inner_->can_be_recorded(); }
 
   FeedbackCodec* feedback() override { return this; }
   GradientCodec& inner() override { return *inner_; }

@@ -102,6 +102,7 @@ class ShortFloatCodec final : public WholeMessageCodec {
     check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return true; }
 
  private:
   void check_range(const FusedGradients& message) const {

@@ -40,6 +40,7 @@ class Hadamard final : public WholeMessageCodec {
 
   Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override { return encoded(message); }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return true; }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     int64_t bytes = 0, at = 0;
     for (const Tensor& sum : sums) bytes += most_bytes(sum.shape());
@@ -61,7 +62,7 @@ class Hadamard final : public WholeMessageCodec {
     for (const auto& [tag, gradient] : message) {
       const int64_t next = at + most_bytes(gradient.shape());
       Tensor codes = coded.slice(at, next);
-      kernels::hadamard_encode(gradient, drawn_seed(tag.key), bits_, codes);
+      kernels::hadamard_encode(gradient, tag.key, bits_, codes);
       at = next;
     }
     std::vector<Tensor> scales;

@@ -51,6 +51,7 @@ class OneBit final : public WholeMessageCodec {
     kernels::onebit_decode_add(parts, messages);
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return true; }
 
  private:
   static int64_t width_of(const Shape& shape) {

@@ -65,7 +65,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
 
   /// Codes of several tensors are cut, summed and fused by one bucket for all of them, so not if fields set it.
   const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
-  MessageCodec* messages() override { return packing_ == Packing::fixed && !settings_.by_fields ? this : nullptr; }
+  MessageCodec* messages() override { return makes_messages() ? this : nullptr; }
   PartsCodec* parts() override { return packing_ == Packing::entropy && !settings_.by_fields ? this : nullptr; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
     return Planes{width_of(gradient.shape()), settings_.levels}.units({{tag, gradient}}, rule(), watch_);
@@ -81,6 +81,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   }
   Tensor scalers(const FusedGradients& message) override { return planes_.units(message, rule(), watch_); }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return makes_messages(); }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return settings_.levels; }
@@ -115,6 +116,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   Tensor encode_planes(const FusedGradients& message, const Tensor& shared) override {
     return shared.defined() ? planes_.encode(message, shared) : planes_.encode(message, rule(), watch_);
   }
+  bool makes_messages() const { return packing_ == Packing::fixed && !settings_.by_fields; }
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   kernels::UnitRule rule() const { return {norm(), settings_.levels}; }
   /// Elements of a tensor's buckets. With fields: as many whole fields as fit, at least one, so that no field is split.

@@ -9,6 +9,12 @@
 namespace tern {
 namespace {
 
+/// The seed of a message, from which both sides draw.
+uint64_t drawn_seed(const RandomKey& key) {
+  const auto words = RandomStream(key).block(0);
+  return uint64_t{words[1]} << 32 | words[0];
+}
+
 /// Draws k of n indices, ascending; every set is equally likely (Floyd's algorithm: J. Bentley, CACM 30(9), 1987).
 std::vector<uint32_t> draw_indices(uint64_t seed, int64_t n, int64_t k) {
   const RandomStream stream({.seed = seed, .purpose = Purpose::codec});

@@ -93,11 +93,6 @@ void CodecOptions::finish() const {
                 known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
 }
 
-uint64_t drawn_seed(const RandomKey& key) {
-  const auto words = RandomStream(key).block(0);
-  return uint64_t{words[1]} << 32 | words[0];
-}
-
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {
   const auto [name, rest] = SpecParts(spec);
   if (name == kFeedback) {

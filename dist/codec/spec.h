@@ -43,9 +43,6 @@ struct SpecParts {
       : name(spec.substr(0, spec.find(':'))), parameters(spec.substr(std::min(name.size() + 1, spec.size()))) {}
 };
 
-/// A 64-bit seed drawn by the gradient's key, for messages that hold the seed of the numbers that both sides draw.
-uint64_t drawn_seed(const RandomKey& key);
-
 // tern's own codecs. To add one, write a file with its entry, and add the entry here and to the list in spec.cpp.
 
 extern const CodecEntry none_entry, fp16_entry, bf16_entry, ternary_entry, qsgd_entry, onebit_entry, topk_entry,

@@ -73,6 +73,7 @@ class Ternary final : public GradientCodec, public ScaledCodec, public PlanesCod
 
   Tensor scalers(const FusedGradients& message) override { return scalers_of(message); }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return is_fixed_size(packing_); }
 
   /// Uses E‖decoded‖² = S‖c‖₁ for the clipped gradient c (appendix A, eq. 25).
   double omega(const GradientTag& tag, const Tensor& gradient) const override {

@@ -105,6 +105,7 @@ class BlockTopK final : public WholeMessageCodec {
     return coded;
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return true; }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     add_scaled(messages, 1, sums);
   }

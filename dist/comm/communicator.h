@@ -89,6 +89,11 @@ class Communicator {
   /// Done after every rank has called it.
   Work barrier();
 
+  /// Whether operations on CUDA tensors can be recorded (kernels/recording.h), if the ranks have done operations of the
+  /// same kind and size before. Each replay then numbers, counts and watches them as a call does. The recording ends
+  /// before the communicator.
+  virtual bool can_be_recorded() const { return false; }
+
  private:
   virtual Work start(const CollectiveCall& call) = 0;
   /// Counts the write of the output (Tensor::version), then starts the call.

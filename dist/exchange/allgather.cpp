@@ -10,6 +10,7 @@ namespace {
 class AllGather : public CodedExchange {
  public:
   using CodedExchange::CodedExchange;
+  bool can_be_recorded() const override { return codec_.can_be_recorded(); }
 
  protected:
   MeansToCome begin(FusedGradients message) override {

@@ -55,6 +55,9 @@ class Exchange {
   virtual void load_state(const StateDict& state);
   /// See GradientCodec::confirm.
   virtual void confirm(int64_t steps) const { codec_.confirm(steps); }
+  /// Whether messages of gradients on a device can be recorded, and run again in later steps (kernels/recording.h):
+  /// everything then happens on the device, and messages always have the same sizes.
+  virtual bool can_be_recorded() const { return false; }
   /// Times since construction, of `start` and of the calls that finish messages.
   const ExchangeTimes& times() const { return times_; }
 

@@ -94,6 +94,7 @@ class ReduceScatter final : public Exchange {
     codec_.confirm(steps);
     again_->confirm(steps);
   }
+  bool can_be_recorded() const override { return runs_on_devices() && codec_.can_be_recorded(); }
 
  protected:
   MeansToCome begin(FusedGradients message) override {

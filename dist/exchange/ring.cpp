@@ -9,6 +9,7 @@ namespace {
 class FloatRing final : public Exchange {
  public:
   using Exchange::Exchange;
+  bool can_be_recorded() const override { return true; }
 
  protected:
   MeansToCome begin(FusedGradients message) override { return begin_difference(std::move(message), {}); }
@@ -33,6 +34,7 @@ class FloatRing final : public Exchange {
 class HalfRing final : public HopRing {
  public:
   using HopRing::HopRing;
+  bool can_be_recorded() const override { return codec_.can_be_recorded(); }
 
  private:
   Summands summands(const FusedGradients& message) override {

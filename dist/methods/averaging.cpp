@@ -100,6 +100,7 @@ void Averaging::begin(int64_t step) {
   next_message_ = 0;
   given_.assign(tensors_.size(), {});
   minus_.assign(tensors_.size(), {});
+  started_.clear();
 }
 
 void Averaging::give_difference(size_t i, const Tensor& tensor, const Tensor& minus) { take(i, tensor, minus); }
@@ -139,8 +140,7 @@ void Averaging::start(const FusedMessage& message) {
     minus.push_back(minus_[i]);
   }
   auto run = [this, &message, gradients = std::move(gradients), minus = std::move(minus)] {
-    Exchange& exchange = message.coded ? *coded_exchange_ : *float_exchange_;
-    MeansToCome means = exchange.start(gradients, minus);
+    MeansToCome means = exchange_of(message).start(gradients, minus);
     if (!stale_) finish_started();
     started_.push_back([this, &message, means = std::move(means)] { keep(message, means()); });
   };
@@ -183,6 +183,12 @@ std::vector<Tensor> Averaging::finish() {
   given_.clear();
   minus_.clear();
   return std::exchange(means_, std::vector<Tensor>(tensors_.size()));
+}
+
+bool Averaging::can_be_recorded() const {
+  return !queue_ && !stale_ && std::ranges::all_of(messages_, [this](const FusedMessage& message) {
+    return exchange_of(message).can_be_recorded();
+  });
 }
 
 StateDict Averaging::state() const {

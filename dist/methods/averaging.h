@@ -65,7 +65,7 @@ class Averaging {
   /// Throws InputError if codec, exchange or `keep_float` do not fit.
   Averaging(Communicator& communicator, std::vector<AveragedTensor> tensors, const AveragingOptions& options);
 
-  /// Starts a new round, with the random numbers of `step`.
+  /// Starts a new round, with the random numbers of `step`. Forgets a round that was not finished.
   void begin(int64_t step);
   /// Gives this rank's tensor i, f32. Give each tensor once per round, in any order, and do not change it before
   /// `finish`. All tensors are on one device.
@@ -79,6 +79,9 @@ class Averaging {
 
   /// See GradientCodec::confirm. Call it between rounds.
   void confirm(int64_t steps) const { coded_exchange_->confirm(steps); }
+  /// Whether a round of tensors on a device can be recorded, and run again in later steps: see
+  /// Exchange::can_be_recorded.
+  bool can_be_recorded() const;
   /// What codec and exchange keep for each tensor on this rank.
   StateDict state() const;
   void load_state(const StateDict& state);
@@ -91,6 +94,9 @@ class Averaging {
   /// Takes tensor - minus, or tensor if `minus` is undefined.
   void take(size_t i, const Tensor& tensor, const Tensor& minus);
   bool is_complete(const FusedMessage& message) const;
+  Exchange& exchange_of(const FusedMessage& message) const {
+    return message.coded ? *coded_exchange_ : *float_exchange_;
+  }
   void start(const FusedMessage& message);
   /// Runs `operation` in the queue's order. After an operation has thrown, the later ones do not run.
   void add(std::function<void()> operation);

@@ -65,14 +65,27 @@ std::vector<Tensor> DataParallel::take_means() {
   return std::exchange(means_, {});
 }
 
-void DataParallel::step() {
+bool DataParallel::set_means() {
   check(step_.has_value(), "data-parallel: step without begin_step");
   const std::vector<Tensor> means = take_means();
   for (size_t i = 0; i < means.size(); ++i) {
     Parameter& parameter = *parameters_[i].parameter;
     parameter.set_gradient(means[i].to(parameter.value().device()));
   }
-  if (!means.empty()) local_.step();
+  return !means.empty();
+}
+
+void DataParallel::step() {
+  if (set_means()) local_.step();
+  end_step();
+}
+
+void DataParallel::issue_step() {
+  set_means();
+  local_.issue_step();
+}
+
+void DataParallel::end_step() {
   if (options_.check_every > 0 && *step_ % options_.check_every == 0)
     check_same_parameters(communicator_, parameters_, *step_);
   step_.reset();

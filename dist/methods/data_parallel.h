@@ -33,6 +33,9 @@ class DataParallel final : public DistributedOptimizer {
 
   void begin_step(int64_t step) override;
   void step() override;
+  bool can_be_recorded() const override { return communicator_.can_be_recorded() && averaging_.can_be_recorded(); }
+  void issue_step() override;
+  void end_step() override;
   void consolidate() override;
   /// This rank's residuals, and the means that the next step uses. Every rank saves its own, after the same step.
   StateDict state() override;
@@ -45,6 +48,8 @@ class DataParallel final : public DistributedOptimizer {
   void give_all();
   /// Returns the means that this step uses. They are empty in the first step with `stale`.
   std::vector<Tensor> take_means();
+  /// Makes the means that this step uses the parameters' gradients. Returns whether it uses any.
+  bool set_means();
   /// Waits for the exchange under way, if there is one, and keeps its means.
   void settle();
 

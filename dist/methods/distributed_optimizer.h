@@ -23,6 +23,11 @@ class DistributedOptimizer {
   virtual void begin_step(int64_t /*step*/) {}
   /// Call it after `backward`. Turns this rank's gradients into updated parameters.
   virtual void step() { local_.step(); }
+  /// Whether the work of `step` on a CUDA device can be recorded, and run again in later steps (kernels/recording.h):
+  /// `issue_step` in the recording, and in each step Optimizer::begin_step before its replay and `end_step` after it.
+  virtual bool can_be_recorded() const { return false; }
+  virtual void issue_step() { local_.issue_step(); }
+  virtual void end_step() {}
   /// Makes the model the full model, buffers included, the same on every rank. Call it before evaluation and before
   /// saving. At the next `begin_step`, training continues as if nobody had called it.
   virtual void consolidate() {}

@@ -68,9 +68,10 @@ struct Buckets {
   std::array<float, 8> levels = normal_levels(bits);
 };
 
-void hadamard_encode(const Tensor& g, uint64_t seed, int bits, Tensor& codes) {
+void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& codes) {
   check_hadamard_encode(g, bits, codes);
   if (g.numel() == 0) return;
+  const uint64_t seed = hadamard_seed(key);
   auto* const bytes = codes.data<uint8_t>();
   std::memcpy(bytes, &seed, sizeof seed);
   const Buckets buckets(seed, bits);

@@ -3,6 +3,7 @@
 
 #include "tern/kernels/codec.h"
 #include "tern/kernels/cuda/codec.h"
+#include "tern/kernels/cuda/recorded_step.h"
 #include "tern/kernels/provide.h"
 
 namespace tern::cuda {
@@ -107,7 +108,8 @@ struct OwnUnits {
 
 template <class Slots, class Units>
 __global__ void __launch_bounds__(kThreads, kResidentBlocks)
-    quantize_kernel(Units units, int bits, float limit, const __grid_constant__ ItemTable<Coded> table) {
+    quantize_kernel(Units units, int bits, float limit, const int64_t* recorded_step,
+                    const __grid_constant__ ItemTable<Coded> table) {
   const auto place = table.place();
   const Coded& of = place.entry;
   const int64_t first = (place.block * kTilesPerBlock + threadIdx.x / kWarp) * kTile;
@@ -124,10 +126,14 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
   float factors[kTileGroups];
   spread(
       of.bucket, first, of.numel, [&](int64_t bucket) { return kernels::codec_factor(unit(bucket)); }, factors);
-  const RandomStream stream(of.key);
+  const auto stream_now = [&] {
+    RandomKey key = of.key;
+    key.step = step_now(recorded_step, key.step);
+    return RandomStream(key);
+  };
   const auto lane = static_cast<uint64_t>(first) + lane_id();
-  const std::array<uint32_t, 4> draws[2] = {kernels::codec_block(stream, lane),
-                                            kernels::codec_block(stream, lane + kernels::kCodecChunk)};
+  const std::array<uint32_t, 4> draws[2] = {kernels::codec_block(stream_now(), lane),
+                                            kernels::codec_block(stream_now(), lane + kernels::kCodecChunk)};
 #pragma unroll
   for (int word = 0; word < Slots::kWords; ++word) {
     uint32_t codes = 0;
@@ -141,7 +147,8 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
       decided = decided && kernels::codec_decides(sum);
       codes |= kernels::codec_code(tile.x[j], sum >> 16) << (k * Slots::kBits);
     }
-    if (__ballot_sync(~0u, !decided) != 0) {  // about once in 65536 elements: the word again, with all random bits
+    if (__ballot_sync(~0u, !decided) != 0) {     // about once in 65536 elements: the word again, with all random bits
+      const RandomStream stream = stream_now();  // again: this leaves registers to the path that is usual
       codes = 0;
 #pragma unroll 1
       for (int k = 0; k < Slots::kGroups; ++k) {
@@ -179,7 +186,7 @@ void run(const char* operation, std::span<const CodedGradient> message, int64_t 
         std::span<const Coded>(entries), [](const Coded& of) { return tile_blocks(of.numel); },
         [&](const auto& table) {
           launch(operation, kernels::placement(message).device(), table.grid(), quantize_kernel<Slot, Units>, units,
-                 bits, limit, table);
+                 bits, limit, recorded_step(), table);
         });
   });
 }

@@ -4,9 +4,9 @@
 
 #include "tern/kernels/cuda/indexing.h"
 #include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/recorded_step.h"
 #include "tern/kernels/kernel.h"
 #include "tern/kernels/provide.h"
-#include "tern/kernels/recording.h"
 
 namespace tern::cuda {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 /// pixel apart. Neighbouring threads then take neighbouring channels, so that a warp still reads whole cache lines.
 struct DropoutPlan {
   kernels::DropoutDraw draw;
-  const int64_t* recorded_step;  ///< if not null, its value is used instead of draw.step
+  const int64_t* recorded_step;  ///< see step_now
   uint32_t threshold;            ///< drop if the upper 24 bits of the word are below it
   float scale;
   int64_t samples, numel, channels, pixels;  ///< of one sample; row-major: one channel
@@ -24,8 +24,8 @@ struct DropoutPlan {
 };
 
 __device__ RandomStream stream_of(const DropoutPlan& plan, int64_t sample) {
-  const auto step = plan.recorded_step != nullptr ? static_cast<uint32_t>(*plan.recorded_step) : plan.draw.step;
-  return RandomStream({plan.draw.seed, Purpose::dropout, static_cast<uint32_t>(sample), step, plan.draw.layer});
+  return RandomStream({plan.draw.seed, Purpose::dropout, static_cast<uint32_t>(sample),
+                       step_now(plan.recorded_step, plan.draw.step), plan.draw.layer});
 }
 
 template <class T>

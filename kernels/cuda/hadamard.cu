@@ -2,6 +2,7 @@
 
 #include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/cuda/launch.h"
+#include "tern/kernels/cuda/recorded_step.h"
 #include "tern/kernels/hadamard_arithmetic.h"
 #include "tern/kernels/provide.h"
 
@@ -58,10 +59,12 @@ __device__ void transform(float* x, int64_t count) {
   __syncthreads();
 }
 
-__global__ void encode_kernel(const float* g, int64_t n, uint64_t seed, int bits, const __grid_constant__ Levels levels,
-                              uint8_t* codes) {
+__global__ void encode_kernel(const float* g, int64_t n, RandomKey key, const int64_t* recorded_step, int bits,
+                              const __grid_constant__ Levels levels, uint8_t* codes) {
   __shared__ float x[kHadamardBucket];
   __shared__ uint32_t signs[kSignWords];
+  key.step = step_now(recorded_step, key.step);
+  const uint64_t seed = hadamard_seed(key);
   const int64_t b = blockIdx.x;
   const HadamardBucket place(n, bits, b);
   for (int64_t i = threadIdx.x; i < place.padded; i += kThreads) x[i] = i < place.count ? g[place.first + i] : 0.0f;
@@ -130,10 +133,10 @@ Grid grid_of(const Tensor& gradient) {
   return {.blocks = dim3(static_cast<unsigned>(hadamard_buckets(gradient.numel())))};
 }
 
-void hadamard_encode(const Tensor& g, uint64_t seed, int bits, Tensor& codes) {
+void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& codes) {
   check_hadamard_encode(g, bits, codes);
   launch("hadamard_encode", g.device(), grid_of(g), encode_kernel, static_cast<const float*>(g.data<float>()),
-         g.numel(), seed, bits, normal_levels(bits), codes.data<uint8_t>());
+         g.numel(), key, recorded_step(), bits, normal_levels(bits), codes.data<uint8_t>());
 }
 
 void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {

@@ -1,46 +1,32 @@
 #include "tern/kernels/recording.h"
 
 #include <optional>
-#include <utility>
 
+#include "tern/core/cuda/recorded_step.h"
 #include "tern/core/error.h"
-#include "tern/core/tensor.h"
 #include "tern/kernels/cuda/captured_graph.h"
 
 namespace tern {
 namespace cuda {
 namespace {
 
-/// The step in the recording that this thread is making.
-struct StepCell {
-  const int64_t* memory = nullptr;
-  bool used = false;
-};
-thread_local StepCell step_cell;
-
 class Graph final : public Recording {
  public:
-  Graph(Device device, const std::function<void()>& work, const Graph* earlier)
-      : device_(device), step_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})) {
+  Graph(Device device, const std::function<void()>& work, const Graph* earlier) : device_(device), step_(device) {
     check(!waits_after_each(), "record: TERN_CUDA_SYNC=1 waits after every operation, and recorded work must not wait");
     const cudaStream_t stream = enter(device_);
     blocks_ = memory(device_).begin_recording(earlier != nullptr ? earlier->blocks_ : nullptr);
-    step_cell = {.memory = step_.data<int64_t>()};
-    const auto end = [this] {
-      draws_ = std::exchange(step_cell, {}).used;
-      memory(device_).end_recording();
-    };
     try {
-      graph_.emplace(stream, work);
+      graph_.emplace(stream, [&] { step_.record(work); });
     } catch (...) {
-      end();
+      memory(device_).end_recording();
       throw;
     }
-    end();
+    memory(device_).end_recording();
   }
 
   void replay(uint32_t step) override {
-    if (draws_) step_.copy_from(Tensor::full({}, step, {.dtype = DType::i64}));
+    step_.set(step);
     graph_->replay(enter(device_));
   }
 
@@ -48,18 +34,12 @@ class Graph final : public Recording {
 
  private:
   Device device_;
-  Tensor step_;
-  bool draws_ = false;                                      ///< draws random numbers, which depend on the step
+  RecordedStep step_;
   std::shared_ptr<CachingBackend::RecordedBlocks> blocks_;  ///< the blocks that the graph reads and writes
   std::optional<CapturedGraph> graph_;
 };
 
 }  // namespace
-
-const int64_t* recorded_step() {
-  step_cell.used = step_cell.memory != nullptr;
-  return step_cell.memory;
-}
 
 }  // namespace cuda
 

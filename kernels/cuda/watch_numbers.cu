@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tern/kernels/cuda/codec.h"
+#include "tern/kernels/cuda/recorded_step.h"
 
 namespace tern::cuda {
 namespace {
@@ -17,7 +18,8 @@ struct Watched {
 
 constexpr int64_t kPerThread = 16;
 
-__global__ void watch_kernel(float most, uint32_t number, const __grid_constant__ ItemTable<Watched> table) {
+__global__ void watch_kernel(float most, const int64_t* recorded_step, uint32_t step,
+                             const __grid_constant__ ItemTable<Watched> table) {
   const auto place = table.place();
   const Watched& of = place.entry;
   const int64_t first = place.block * kThreads * kPerThread + threadIdx.x;
@@ -27,7 +29,7 @@ __global__ void watch_kernel(float most, uint32_t number, const __grid_constant_
     const int64_t i = first + int64_t{k} * kThreads;
     if (i < of.count) fine = fine && fabsf(std::bit_cast<float>(load_bytes(of.numbers + 4 * i, 4))) <= most;
   }
-  if (!fine && *of.notice == 0) *of.notice = number;
+  if (!fine && *of.notice == 0) *of.notice = step_now(recorded_step, step) + 1;
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ void watch_numbers(std::span<const WatchedNumbers> watched, float most, uint32_t
       },
       [&](const auto& table) {
         cuda::launch("watch_numbers", watched.front().numbers.device(), table.grid(), cuda::watch_kernel, most,
-                     step + 1, table);
+                     cuda::recorded_step(), step, table);
       });
 }
 

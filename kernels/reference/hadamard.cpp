@@ -10,9 +10,10 @@ namespace {
 
 using namespace tern::kernels;
 
-void hadamard_encode(const Tensor& g, uint64_t seed, int bits, Tensor& codes) {
+void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& codes) {
   check_hadamard_encode(g, bits, codes);
   if (g.numel() == 0) return;
+  const uint64_t seed = hadamard_seed(key);
   std::memcpy(codes.data<uint8_t>(), &seed, sizeof seed);
   float x[kHadamardBucket];
   for (int64_t b = 0; b < hadamard_buckets(g.numel()); ++b)

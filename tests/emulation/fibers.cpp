@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -143,7 +144,32 @@ struct Graph {
   std::vector<std::function<void()>> work;
 };
 namespace {
-thread_local std::unique_ptr<Graph> captured;
+/// How much of each stream's captured work comes before a place.
+using Before = std::map<const Stream*, size_t>;
+/// A capture, and the order of the work in its streams. Other streams join it by an event, and its first stream must
+/// wait for all of them in the end.
+struct Capture {
+  explicit Capture(const Stream* stream) : first(stream), ends{{stream, {}}} {}
+
+  bool has(const Stream* stream) const { return ends.contains(stream); }
+  void wait(const Stream* stream, const Before& before) {
+    Before& own = ends[stream];
+    for (const auto& [other, count] : before) own[other] = std::max(own[other], count);
+  }
+  bool is_joined() const {
+    return std::ranges::all_of(ends, [&](const auto& end) {
+      const auto& [stream, before] = end;
+      const Before& last = ends.at(first);
+      return !before.contains(stream) || (last.contains(stream) && last.at(stream) == before.at(stream));
+    });
+  }
+
+  Graph graph;
+  const Stream* first;
+  std::map<const Stream*, Before> ends;
+  std::map<const Event*, Before> events;
+};
+thread_local std::unique_ptr<Capture> captured;
 
 std::mutex all_positions;
 
@@ -176,22 +202,37 @@ bool lacks(const char* what) {
 bool captures() { return captured != nullptr; }
 
 void issue(Stream* stream, std::function<void()> work) {
-  if (captured) return captured->work.push_back(std::move(work));
+  if (captured) {
+    if (!captured->has(stream)) {
+      std::fprintf(stderr, "emulation: work in a stream that is not part of the capture\n");
+      std::abort();
+    }
+    ++captured->ends[stream][stream];
+    return captured->graph.work.push_back(std::move(work));
+  }
   wait_for(stream);
   const DeviceAccess access;
   work();
 }
-size_t captured_launches() { return captured ? captured->work.size() : 0; }
+size_t captured_launches() { return captured ? captured->graph.work.size() : 0; }
 
 }  // namespace emulation
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (emulation::captured && emulation::captured->events.contains(event)) {
+    emulation::captured->wait(stream, emulation::captured->events.at(event));
+    return cudaSuccess;
+  }
   const std::lock_guard lock(emulation::all_positions);
   const auto& before = emulation::left_before(*event);
   stream->pending.insert(stream->pending.end(), before.begin(), before.end());
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (emulation::captured && emulation::captured->has(stream)) {
+    emulation::captured->events[event] = emulation::captured->ends.at(stream);
+    return cudaSuccess;
+  }
   const std::lock_guard lock(emulation::all_positions);
   event->milliseconds = emulation::device_milliseconds;
   event->pending = stream != nullptr ? emulation::left_before(*stream) : std::vector<emulation::Pending>();
@@ -201,12 +242,14 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (emulation::fault != cudaSuccess) return emulation::fault;
   return emulation::is_reached(*event) ? cudaSuccess : cudaErrorNotReady;
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  emulation::captured = std::make_unique<emulation::Graph>();
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  emulation::captured = std::make_unique<emulation::Capture>(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
-  *graph = emulation::captured.release();
+  const auto capture = std::exchange(emulation::captured, nullptr);
+  if (!capture->is_joined()) return static_cast<cudaError_t>(904);  // cudaErrorStreamCaptureUnjoined
+  *graph = new emulation::Graph(std::move(capture->graph));
   return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {

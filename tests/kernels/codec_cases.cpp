@@ -157,7 +157,7 @@ void run_widen(Run& run, int64_t n, int64_t at, ShortFloat format) {
 }
 
 void run_hadamard_encode(Run& run, int64_t n, int bits) {
-  run(hadamard_encode, gradient(run, n), uint64_t{0x123456789abcdef}, bits,
+  run(hadamard_encode, gradient(run, n), RandomKey{.seed = 0x123456789abcdef}, bits,
       run.output_as(DType::u8, {hadamard_bytes(n, bits)}));
 }
 

@@ -37,10 +37,10 @@ class StepOutputs {
   size_t turn_ = 0;
 };
 
-/// A training step (forward, backward, update), or the part of it before an exchange, as a CUDA graph, which reads a
-/// batch in its own memory: one graph for each of the two batches that a BatchFeed gives in turn. It records a step
-/// after a few steps were issued operation by operation, when two batches of the same shapes come one after the other.
-/// One thread.
+/// A training step (forward, backward, exchange, update), or the part of it before the exchange, as a CUDA graph, which
+/// reads a batch in its own memory: one graph for each of the two batches that a BatchFeed gives in turn. It records a
+/// step after a few steps were issued operation by operation, when two batches of the same shapes come one after the
+/// other. One thread.
 class StepGraph {
  public:
   /// Issues a step on a batch: only work on the device, such as Optimizer::issue_step.

@@ -11,6 +11,7 @@
 #include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/core/safetensors.h"
+#include "tern/dist/comm/failure.h"
 #include "tern/dist/methods/subnet_plan.h"
 #include "tern/layers/normalization.h"
 #include "tern/trainer/flags/rules.h"
@@ -104,8 +105,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   outputs_ = std::make_unique<StepOutputs>(device);
   norms_ = std::make_unique<StepOutputs>(device);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
-  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
+  if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);
   if (team_.leads() && !settings.checkpoint.empty()) lock_.emplace(settings.checkpoint);
   if (settings.resume) restore();
   if (resources_.communicator) {
@@ -116,20 +117,21 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);
 }
 
-/// Makes the graph: of a whole step if the rank is alone, else of what comes before the exchange.
+/// Makes the graph: of a whole step if the rank is alone or its exchange can be recorded, else of what comes before the
+/// exchange.
 void Trainer::record_steps(Device device) {
-  const bool alone = resources_.communicator == nullptr;
+  records_whole_steps_ = resources_.communicator == nullptr || method_->can_be_recorded();
   graph_ = std::make_unique<StepGraph>(
       *model_,
-      [this, alone, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
+      [this, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
         const Forward pass = forward(batch);
         pass.loss.backward(one.reshape(pass.loss.shape()));  // made once, not in each step
-        if (!alone) return StepOutput{pass.loss.value(), scored(pass)};
-        optimizer_->issue_step();
+        if (!records_whole_steps_) return StepOutput{pass.loss.value(), scored(pass)};
+        method_->issue_step();
         if (average_) average_->issue_update();
         return StepOutput{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
       },
-      alone ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept);
+      records_whole_steps_ ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept);
 }
 
 /// Gives the model, or this rank's slice of it, its first values.
@@ -234,8 +236,9 @@ void Trainer::train_step() {
     feed_->prefetch();
     batch = feed_->next();
   }
-  const bool recorded = runs_as_graph(*batch), alone = resources_.communicator == nullptr;
-  IssuedStep step = recorded && alone ? replay(*batch, stop) : issue(*batch, stop, std::move(before), recorded);
+  const bool recorded = runs_as_graph(*batch);
+  IssuedStep step =
+      recorded && records_whole_steps_ ? replay(*batch, stop) : issue(*batch, stop, std::move(before), recorded);
   const Spent at_end = spent();
   // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
   std::vector<StepReport> reports;
@@ -268,8 +271,11 @@ bool Trainer::runs_as_graph(const DeviceBatch& batch) {
   optimizer_->begin_step();                                 // a recording must not have the rates of its own step
   try {
     return graph_->takes(batch);
+  } catch (const PeerError&) {
+    throw;
   } catch (const Error& error) {
     graph_.reset();
+    if (records_whole_steps_) method_->begin_step(steps_);  // the recording has begun the exchange
     for (const auto& listener : listeners_)
       listener->noted(join({"steps run operation by operation, since none could be recorded: ", error.what()}));
     return false;
@@ -320,14 +326,12 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
     output = {pass.loss.value(), scored(pass)};
   }
   const auto arrival = outputs_->bring(output);
-  const auto start_sum = [=, this, step = steps_ + 1] {
-    if (on_cpu()) check_loss(batch, arrival(), step);
-    std::vector<double> all = before;
-    add(numbers(batch, arrival(), step, stop), all);
-    return team_.start_sum(all);
-  };
-  std::optional<Team::Sum> started;
-  if (on_cpu()) started = start_sum();  // runs in parallel to the backward pass
+  std::optional<Team::Sum> started;  // on the CPU: it runs in parallel to the backward pass
+  if (on_cpu()) {
+    check_loss(batch, output, steps_ + 1);
+    add(numbers(batch, output, steps_ + 1, stop), before);
+    started = team_.start_sum(before);
+  }
   if (!recorded) loss.backward();
   try {
     method_->step();
@@ -339,29 +343,31 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   std::function<Tensor()> norm;
   if (const Tensor& squared = optimizer_->squared_gradient_norm(); squared.defined())
     norm = [arrived = norms_->bring({.squared_norm = squared})] { return arrived().squared_norm; };
-  const auto sums = [=, this, step = steps_ + 1] {
-    const std::vector<double> all = (started ? *started : start_sum()).wait();
-    if (on_cpu()) return all;
-    // A gradient of another rank may have broken the loss. That rank gave no numbers then, and `wait` has said why.
+  Sums sums = started ? [sum = *started] { return sum.wait(); } : later_sums(batch, arrival, stop, std::move(before));
+  return {.report = {}, .sums = std::move(sums), .norm = std::move(norm)};
+}
+
+/// Issues a whole step by replaying the recorded graph.
+Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
+  if (average_) average_->begin_update();
+  const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
+  method_->end_step();
+  return {
+      .report = {}, .sums = later_sums(batch, arrival, stop, {}), .norm = [arrival] { return arrival().squared_norm; }};
+}
+
+/// The sums of a step whose output arrives later. `before` are the numbers of the batches before the last.
+Trainer::Sums Trainer::later_sums(const DeviceBatch& batch, const StepOutputs::Arrival& arrival, bool stop,
+                                  std::vector<double> before) const {
+  return [=, this, step = steps_ + 1] {
+    std::vector<double> all = before;
+    add(numbers(batch, arrival(), step, stop), all);
+    all = team_.sum(all);
+    // A gradient of another rank may have broken the loss. That rank gave no numbers then, and `sum` has said why.
     check_loss(batch, arrival(), step);
     if (!std::isfinite(all.front())) team_.barrier();  // it says which rank's loss is not finite
     return all;
   };
-  return {.report = {}, .sums = sums, .norm = std::move(norm)};
-}
-
-/// Issues a whole step by replaying the recorded graph; only for a single rank.
-Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
-  if (average_) average_->begin_update();
-  const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
-  return {.report = {},
-          .sums =
-              [=, this, step = steps_ + 1] {
-                const StepOutput output = arrival();
-                check_loss(batch, output, step);
-                return numbers(batch, output, step, stop);
-              },
-          .norm = [arrival] { return arrival().squared_norm; }};
 }
 
 /// The numbers that this rank adds to the sums of a step.

@@ -85,6 +85,8 @@ class Trainer {
   Variable part_of_mean(const Variable& loss) const;
   IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before, bool recorded);
   IssuedStep replay(const DeviceBatch& batch, bool stop);
+  Sums later_sums(const DeviceBatch& batch, const StepOutputs::Arrival& arrival, bool stop,
+                  std::vector<double> before) const;
   bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
   HistogramReport count_values() const;
   void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step) const;
@@ -137,6 +139,7 @@ class Trainer {
   std::map<size_t, Schedule> group_schedules_;  // of the optimizer's groups that have one of their own
   std::unique_ptr<StepOutputs> outputs_, norms_;
   std::unique_ptr<StepGraph> graph_;                  ///< null if steps are not recorded
+  bool records_whole_steps_ = false;                  ///< not only what comes before the exchange
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile
   std::optional<IssuedStep> issued_;                  ///< the last step, if the next one does not wait for it
   std::optional<RunLock> lock_;                       ///< on the leading rank, with --checkpoint

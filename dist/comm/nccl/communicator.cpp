@@ -1,8 +1,8 @@
 #include "tern/dist/comm/nccl/communicator.h"
 
+#include "tern/core/cuda/recorded_step.h"
 #include "tern/core/cuda/runtime.h"
 #include "tern/core/error.h"
-#include "tern/dist/comm/collectives.h"
 #include "tern/dist/comm/failure.h"
 
 namespace tern::nccl {
@@ -125,9 +125,12 @@ void enqueue(const CollectiveCall& call, int rank, int size, ncclComm_t communic
 namespace tern::nccl {
 
 Work NcclCommunicator::start(const CollectiveCall& call) {
+  check(call.device() == device_ || !cuda::records(), call.message.operation, ": tensors on ", call.device(),
+        " in work that is being recorded, expected ", device_);
   if (call.device() == Device{}) return host_->start(call);
   check(call.device() == device_, call.message.operation, ": tensors are on ", call.device(), ", expected ", device_,
         " or cpu");
+  if (cuda::records()) return record(call);
   CollectiveCall numbered = call;
   numbered.message.sequence = host_->next_number();
   host_->recorder().queue(numbered.message);
@@ -139,10 +142,34 @@ Work NcclCommunicator::start(const CollectiveCall& call) {
           connection_.start(work, {call.x, call.y}, [&](ncclComm_t communicator, cudaStream_t stream) {
             enqueue(call, rank(), size(), communicator, stream);
           });
-          count(call);
+          detail::count(call.message, moved_by(call), ledger_);
         });
       },
       [work] { work->join(); });
+}
+
+/// Makes the operation a part of the recording. The calling thread does it: a queue's thread records nothing.
+Work NcclCommunicator::record(const CollectiveCall& call) {
+  const Message& message = call.message;
+  check(agreed_.contains(Kind(message.operation, message.dtype, message.count, call.root)), message.operation, " of ",
+        message.count, " ", message.dtype,
+        ": the ranks have not compared such an operation yet, so it is not recorded");
+  queue_.add([] {}).wait();  // until what was called before is in NCCL's stream
+  const auto work = std::make_shared<DeviceWork>(message, device_);
+  const auto done = std::make_shared<StepWord>(device_);
+  connection_.record(*work, {call.x, call.y}, *done, [&](ncclComm_t communicator, cudaStream_t stream) {
+    enqueue(call, rank(), size(), communicator, stream);
+  });
+  cuda::before_replays([this, label = message, moved = moved_by(call), done](uint32_t step) {
+    Message numbered = label;
+    numbered.sequence = host_->next_number();
+    host_->recorder().queue(numbered);
+    host_->recorder().start(numbered.sequence, [&] {
+      connection_.replay(std::make_shared<ReplayedWork>(numbered, done, step));
+      detail::count(numbered, moved, ledger_);
+    });
+  });
+  return queue_.add([] {}, [work] { work->join(); });
 }
 
 /// Starts to compare the first operation of each kind with the other ranks' operation. If they differ, NCCL hangs or
@@ -178,10 +205,9 @@ std::function<void()> NcclCommunicator::agree_on_parts(const CollectiveCall& cal
   };
 }
 
-void NcclCommunicator::count(const CollectiveCall& call) {
-  const detail::Volume moved = goes_directly(call) ? detail::moved_directly(call, rank(), size())
-                                                   : detail::moved_collectively(call, rank(), size());
-  detail::count(call.message, moved, ledger_);
+detail::Volume NcclCommunicator::moved_by(const CollectiveCall& call) const {
+  return goes_directly(call) ? detail::moved_directly(call, rank(), size())
+                             : detail::moved_collectively(call, rank(), size());
 }
 
 }  // namespace tern::nccl

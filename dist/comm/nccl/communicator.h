@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "tern/dist/comm/collectives.h"
 #include "tern/dist/comm/communicator.h"
 #include "tern/dist/comm/nccl.h"
 #include "tern/dist/comm/nccl/connection.h"
@@ -12,7 +13,8 @@
 namespace tern::nccl {
 
 /// The communicator of make_nccl. Operations on CUDA tensors run in their own order, and operations on CPU tensors in
-/// theirs. The Work of an operation on CUDA tensors is done once the operation is in NCCL's stream.
+/// theirs. The Work of an operation on CUDA tensors is done once the operation is in NCCL's stream. An operation that
+/// is recorded runs with each replay, which is one more operation for ledger, flight record and watchdog.
 class NcclCommunicator final : public Communicator {
  public:
   /// `id` is the same on all ranks.
@@ -26,16 +28,20 @@ class NcclCommunicator final : public Communicator {
   FlightRecord flight_record() const override { return host_->flight_record(); }
   void abandon(const std::string& cause) override { host_->abandon(cause); }
   void confirm() const override { connection_.confirm(); }
+  bool can_be_recorded() const override { return true; }
 
  private:
+  using Kind = std::tuple<Operation, DType, uint64_t, int>;  ///< of operations, with their root
+
   Work start(const CollectiveCall& call) override;
+  Work record(const CollectiveCall& call);
   std::function<void()> agree(const CollectiveCall& call);
   std::function<void()> agree_on_parts(const CollectiveCall& call);
-  void count(const CollectiveCall& call);
+  detail::Volume moved_by(const CollectiveCall& call) const;
 
   std::unique_ptr<TransportCommunicator> host_;
   Device device_;
-  std::set<std::tuple<Operation, DType, uint64_t, int>> agreed_;  ///< kinds of operations, with their root
+  std::set<Kind> agreed_;
   Ledger ledger_;
   Connection connection_;
   WorkQueue queue_;  // last: its thread uses the other members

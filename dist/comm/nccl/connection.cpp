@@ -120,18 +120,45 @@ void Connection::start(const std::shared_ptr<DeviceWork>& work, std::vector<Tens
   guarded([&] {
     job_.reach(work->message());
     job_.throw_if_failed();
-    cuda::enter(device_);
-    work->follow(stream_.get());
-    use([&](ncclComm_t communicator) { enqueue(communicator, stream_.get()); });
-    // A call that NCCL still works on is not in the stream yet; it may connect to other ranks first.
-    settle(to_string(work->message()), patience_, "");
+    put(*work, enqueue);
     use([&](ncclComm_t) {
       work->enqueued(stream_.get(), std::move(tensors));
-      if (under_way_.empty()) progress_ = Clock::now();
-      under_way_.push_back(work);
+      watch_from_now(work);
     });
-    changed_.notify_one();
   });
+}
+
+void Connection::record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue) {
+  guarded([&] {
+    job_.throw_if_failed();
+    put(work, enqueue);
+    done.record(stream_.get());
+    work.enqueued(stream_.get(), std::move(tensors));
+  });
+}
+
+void Connection::replay(std::shared_ptr<WorkUnderWay> work) {
+  guarded([&] {
+    job_.reach(work->message());
+    job_.throw_if_failed();
+    use([&](ncclComm_t) { watch_from_now(std::move(work)); });
+  });
+}
+
+/// Puts an operation into the stream, after the kernels before `work`.
+void Connection::put(const DeviceWork& work, const Enqueue& enqueue) {
+  cuda::enter(device_);
+  work.follow(stream_.get());
+  use([&](ncclComm_t communicator) { enqueue(communicator, stream_.get()); });
+  // A call that NCCL still works on is not in the stream yet; it may connect to other ranks first.
+  settle(to_string(work.message()), patience_, "");
+}
+
+/// The caller holds the mutex.
+void Connection::watch_from_now(std::shared_ptr<WorkUnderWay> work) {
+  if (under_way_.empty()) progress_ = Clock::now();
+  under_way_.push_back(std::move(work));
+  changed_.notify_one();
 }
 
 void Connection::confirm() const {

@@ -34,7 +34,7 @@ class Stream {
 /// This rank's part of NCCL's communicator, with its own stream beside the stream of the kernels. It never blocks
 /// inside NCCL. A thread of its own watches the operations until the device has done them. If NCCL reports an error, if
 /// the job fails or if the timeout passes, the job ends and NCCL is aborted, so that the kernels' stream goes on. One
-/// thread at a time may call `start`.
+/// thread at a time may call `start`, `record` and `replay`.
 class Connection {
  public:
   /// `job` outlives the Connection. All ranks of the job connect with the same id, each with its own device.
@@ -49,6 +49,11 @@ class Connection {
   /// `work`. `tensors` are those that it uses. Throws PeerError.
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
   void start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue);
+  /// The same for an operation of the recording that this thread makes; nobody watches it. `done` gets the step of each
+  /// replay.
+  void record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue);
+  /// From now on the watchdog watches an operation of a recording that is about to be replayed. Throws PeerError.
+  void replay(std::shared_ptr<WorkUnderWay> work);
   /// Throws PeerError if NCCL was aborted. Any thread may call it.
   void confirm() const;
 
@@ -57,6 +62,8 @@ class Connection {
   void guarded(const Step& step);
   template <class Use>
   auto use(const Use& use);
+  void put(const DeviceWork& work, const Enqueue& enqueue);
+  void watch_from_now(std::shared_ptr<WorkUnderWay> work);
   void settle(const std::string& operation, Clock::duration limit, const std::string& late);
   void watch();
   void look();
@@ -72,10 +79,10 @@ class Connection {
 
   mutable std::mutex mutex_;  ///< guards what follows, and NCCL's functions
   std::condition_variable changed_;
-  ncclComm_t communicator_ = nullptr;                  ///< null once it ends
-  std::string failure_;                                ///< set before NCCL is aborted, so before wrong results
-  std::deque<std::shared_ptr<DeviceWork>> under_way_;  ///< in the order of the stream
-  Clock::time_point progress_;                         ///< when the first of them became the first
+  ncclComm_t communicator_ = nullptr;                    ///< null once it ends
+  std::string failure_;                                  ///< set before NCCL is aborted, so before wrong results
+  std::deque<std::shared_ptr<WorkUnderWay>> under_way_;  ///< in the order of the device
+  Clock::time_point progress_;                           ///< when the first of them became the first
   bool leaves_ = false;
   std::shared_future<void> ended_;  ///< valid once the communicator ends
   Clock::time_point end_limit_;     ///< when the wait for its end stops

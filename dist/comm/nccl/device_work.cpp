@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tern/core/cuda/recorded_step.h"
 #include "tern/dist/comm/failure.h"
 
 namespace tern::nccl {
@@ -15,7 +16,7 @@ Device entered(Device device) {
 
 }  // namespace
 
-DeviceWork::DeviceWork(const Message& message, Device device) : message_(message), device_(entered(device)) {
+DeviceWork::DeviceWork(const Message& message, Device device) : WorkUnderWay(message), device_(entered(device)) {
   issued_.record(cuda::enter(device));
 }
 
@@ -36,6 +37,15 @@ std::vector<Tensor> DeviceWork::end(const std::string& failure) {
   const std::lock_guard lock(mutex_);
   failure_ = failure;
   return std::exchange(tensors_, {});
+}
+
+StepWord::StepWord(Device device) : memory_(device_backend(device).host_memory(sizeof(int64_t))) {
+  *static_cast<int64_t*>(memory_.get()) = -1;
+}
+
+void StepWord::record(cudaStream_t stream) const {
+  cuda::check_cuda(
+      cudaMemcpyAsync(memory_.get(), cuda::recorded_step(), sizeof(int64_t), cudaMemcpyDeviceToHost, stream), "nccl");
 }
 
 }  // namespace tern::nccl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,8 @@
 
 // NCCL between threads of one process. Calls return at once, and enter their stream while the caller asks for errors.
 // A stream goes on when all ranks of its operation have called it, and its data have moved. If ranks never call, or
-// call different operations, it goes on when its rank aborts.
+// call different operations, it goes on when its rank aborts. Calls that are captured join a graph at once. A launch of
+// the graph returns when all ranks of its operations have called them.
 
 namespace {
 
@@ -196,10 +199,34 @@ struct Opened {
 };
 thread_local Opened opened;
 
+/// Does what the group of a rank calls, and returns when it has ended.
+void run(const std::shared_ptr<Job>& job, int rank, Group group) {
+  group.ended = std::make_shared<std::atomic<bool>>(false);
+  const auto ended = group.ended;
+  {
+    const std::lock_guard lock(all);
+    if (job->members[rank] == nullptr) return;  // it has aborted
+    job->members[rank]->streamed.push_back(std::move(group));
+  }
+  while (!*ended) {
+    {
+      const std::lock_guard lock(all);
+      advance(*job);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 ncclResult_t close() {
   if (opened.depth > 0 || opened.comm == nullptr) return ncclInProgress;
+  const ncclComm_t comm = std::exchange(opened.comm, nullptr);
+  Group group = std::exchange(opened.group, {});
+  if (emulation::captures() && !group.done()) {
+    emulation::issue(group.stream, [job = comm->job, rank = comm->rank, group] { run(job, rank, group); });
+    return ncclInProgress;
+  }
   const std::lock_guard lock(all);
-  std::exchange(opened.comm, nullptr)->called.push_back(std::exchange(opened.group, {}));
+  comm->called.push_back(std::move(group));
   return ncclInProgress;
 }
 
