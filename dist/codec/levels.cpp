@@ -177,8 +177,8 @@ struct PlanesLayout {
       bytes += unit_bytes.back() + plane_bytes(size, levels);
     }
   }
-  /// Appends the tensors of a message, u8 [bytes]. The units of a tensor stand before its packed codes, or
-  /// `in_front`, all of them before those of the first tensor that has elements.
+  /// Appends the tensors of a message, u8 [bytes]. Their prefixes are the units of each; or if `in_front`, the first
+  /// tensor that has elements gets the units of all.
   void append(const Tensor& message, bool in_front, std::vector<kernels::PackedTensor>& tensors) const {
     int64_t unit = 0, byte = all_units;
     for (size_t i = 0; i < sizes.size(); ++i) {

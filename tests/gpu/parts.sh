@@ -78,7 +78,7 @@ part_programs() {
   local failed=0
   tests core_test 'CudaMemory*:Device*' || failed=1
   tests apps_test 'Cuda*' || failed=1
-  tests dist_test '*CudaMessages*:*CudaParts*:*CudaExchanges*:*CudaBlockDct*' || failed=1
+  tests dist_test '*CudaMessages*:*CudaFeedback*:*CudaParts*:*CudaExchanges*:*CudaBlockDct*' || failed=1
   return "$failed"
 }
 
