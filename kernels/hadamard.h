@@ -58,6 +58,10 @@ inline constinit Kernel<void(const Tensor& g, const RandomKey& key, int bits, Te
 inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum)> hadamard_decode_add{
     "hadamard_decode_add"};
 
+/// mean [f32, row-major] = the sum of the messages, as `hadamard_decode_add` adds them to zeros, times 1 / messages.
+inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean)> hadamard_mean{
+    "hadamard_mean"};
+
 /// These throw an error that names the operation if the arguments do not fit each other.
 void check_hadamard_encode(const Tensor& g, int bits, const Tensor& codes);
 void check_hadamard_decode(const Tensor& messages, int64_t codes_at, int bits, const Tensor& sum);

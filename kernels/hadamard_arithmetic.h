@@ -59,6 +59,11 @@ constexpr float hadamard_scale(double norm, double product) {
   return norm < double{kSmallestUnit} ? 0.0f : static_cast<float>(norm / product);
 }
 
+/// What `hadamard_mean` multiplies a sum with.
+constexpr float hadamard_mean_factor(int64_t messages) {
+  return static_cast<float>(1.0 / static_cast<double>(messages));
+}
+
 /// x ← Hx for the Hadamard matrix H of ±1 with `count` rows, a power of two.
 inline void hadamard_transform(float* x, int64_t count) {
   for (int64_t half = 1; half < count; half *= 2)

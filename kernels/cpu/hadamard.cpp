@@ -40,26 +40,40 @@ struct Buckets {
     }
     loops.rotate(keys, hadamard_block(b, 0), from, hadamard_factor(norm), place.padded, x);
     uint32_t planes[kMostWords];
-    const float scale = hadamard_scale(norm, loops.nearest_levels(x, place.padded, levels.data(), bits, planes));
+    const float* const next = g + place.first + place.padded * 3 / 2;  // what `rotate` has not prefetched
+    const double product = loops.nearest_levels(x, place.padded, levels.data(), bits, planes, next);
+    const float scale = hadamard_scale(norm, product);
     std::memcpy(codes + place.scale_at, &scale, sizeof scale);
     std::memcpy(codes + place.planes_at, planes, static_cast<size_t>(bits * place.plane_bytes));
   }
 
-  void add(const uint8_t* codes, const HadamardBucket& place, int64_t b, float* y) const {
-    alignas(64) float x[kHadamardBucket];
-    if (is_tiny(place)) return hadamard_add_bucket(codes, place, b, stream, bits, y, x);
-    const simd::CodecLoops& loops = *simd::kernels().codec;
+  /// to = factor · (from + the bucket). `from` is `to`, or null for zeros. Both are of the whole tensor.
+  void add(const uint8_t* codes, const HadamardBucket& place, int64_t b, const float* from, float factor,
+           float* to) const {
+    to += place.first;
+    if (from != nullptr) from += place.first;
+    if (is_tiny(place)) return add_tiny(codes, place, b, from, factor, to);
     uint32_t planes[kMostWords];
     std::memcpy(planes, codes + place.planes_at, static_cast<size_t>(bits * place.plane_bytes));
-    loops.rotate_levels(planes, place.padded, levels.data(), bits, x);
     float scale;
     std::memcpy(&scale, codes + place.scale_at, sizeof scale);
-    float* const to = y + place.first;
-    if (place.count == place.padded) return loops.add_signed(keys, hadamard_block(b, 0), x, scale, place.padded, to);
+    simd::CodedBucket bucket = {planes, place.padded, levels.data(), bits, scale, from, factor, to};
+    const auto add_levels = simd::kernels().codec->add_levels;
+    if (place.count == place.padded) return add_levels(keys, hadamard_block(b, 0), bucket);
     alignas(64) float part[kHadamardBucket] = {};
-    std::copy_n(to, place.count, part);
-    loops.add_signed(keys, hadamard_block(b, 0), x, scale, place.padded, part);
+    if (from != nullptr) std::copy_n(from, place.count, part);
+    bucket.from = bucket.to = part;
+    add_levels(keys, hadamard_block(b, 0), bucket);
     std::copy_n(part, place.count, to);
+  }
+
+  void add_tiny(const uint8_t* codes, HadamardBucket place, int64_t b, const float* from, float factor,
+                float* to) const {
+    float x[kHadamardBucket];
+    if (from == nullptr) std::fill_n(to, place.count, 0.0f);
+    place.first = 0;
+    hadamard_add_bucket(codes, place, b, stream, bits, to, x);
+    for (int64_t i = 0; i < place.count; ++i) to[i] *= factor;
   }
 
   RandomStream stream;
@@ -80,9 +94,10 @@ void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& co
   });
 }
 
-void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
-  check_hadamard_decode(messages, codes_at, bits, sum);
-  if (sum.numel() == 0) return;
+/// y = factor · (y + the messages), or factor · the messages.
+void add_messages(const Tensor& messages, int64_t codes_at, int bits, bool to_zeros, float factor, Tensor& y) {
+  check_hadamard_decode(messages, codes_at, bits, y);
+  if (y.numel() == 0) return;
   std::vector<Buckets> all;
   const uint8_t* const first = messages.data<uint8_t>() + codes_at;
   for (int64_t message = 0; message < messages.size(0); ++message) {
@@ -90,12 +105,21 @@ void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Ten
     std::memcpy(&seed, first + message * messages.size(1), sizeof seed);
     all.emplace_back(seed, bits);
   }
-  float* const y = sum.data<float>();
-  parallel_for(0, hadamard_buckets(sum.numel()), 1, [&](int64_t begin, int64_t end) {
+  float* const to = y.data<float>();
+  parallel_for(0, hadamard_buckets(y.numel()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
       for (size_t message = 0; message < all.size(); ++message)
-        all[message].add(first + static_cast<int64_t>(message) * messages.size(1), {sum.numel(), bits, b}, b, y);
+        all[message].add(first + static_cast<int64_t>(message) * messages.size(1), {y.numel(), bits, b}, b,
+                         to_zeros && message == 0 ? nullptr : to, message + 1 == all.size() ? factor : 1, to);
   });
+}
+
+void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
+  add_messages(messages, codes_at, bits, false, 1, sum);
+}
+
+void hadamard_mean(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean) {
+  add_messages(messages, codes_at, bits, true, hadamard_mean_factor(messages.size(0)), mean);
 }
 
 }  // namespace
@@ -103,6 +127,7 @@ void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Ten
 void provide_hadamard() {
   kernels::hadamard_encode.provide(Target::cpu, hadamard_encode);
   kernels::hadamard_decode_add.provide(Target::cpu, hadamard_decode_add);
+  kernels::hadamard_mean.provide(Target::cpu, hadamard_mean);
 }
 
 }  // namespace tern::cpu

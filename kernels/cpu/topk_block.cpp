@@ -1,8 +1,8 @@
 #include "tern/kernels/topk_block.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "tern/core/parallel.h"
@@ -40,6 +40,8 @@ class FieldWriter {
   int count_ = 0;
 };
 
+int64_t rounded_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
 /// How far the next block begins behind this one, to prefetch its rows; 0 if there is no need. The processor cannot
 /// guess the place of a tile's next row.
 int64_t prefetch_ahead(const BlockGrid& grid, int64_t block) {
@@ -52,19 +54,16 @@ class LargestOfBlock {
  public:
   /// The places of the k elements of largest magnitude, as `largest_places` has them, until the next call. Zeros that
   /// fill the last set come after all elements, so that they are not among the k.
-  const std::vector<uint32_t>& operator()(const BlockGrid& grid, const float* g, int64_t block, int64_t k) {
-    const int64_t n = grid.elements(block), whole = (n + kSet * 2 - 1) / (kSet * 2) * (kSet * 2);
+  std::span<const uint32_t> operator()(const BlockGrid& grid, const float* g, int64_t block, int64_t k) {
+    const int64_t n = grid.elements(block), whole = rounded_up(n, kSet * 2);
     magnitudes_.resize(static_cast<size_t>(whole));
     std::fill(magnitudes_.begin() + n, magnitudes_.end(), 0u);
     load(grid, g, block);
-    masks_.resize(static_cast<size_t>(whole / simd::kGroup));
-    simd::kernels().codec->at_least(magnitudes_.data(), whole, reached_by(k), masks_.data());
-    places_.clear();
-    for (size_t word = 0; word < masks_.size(); ++word)
-      for (uint32_t left = masks_[word]; left != 0; left &= left - 1)
-        places_.push_back(static_cast<uint32_t>(word * simd::kGroup) + static_cast<uint32_t>(std::countr_zero(left)));
-    keep(k);
-    return places_;
+    for (auto* const room : {&places_, &candidates_})
+      room->resize(std::max(room->size(), static_cast<size_t>(whole + simd::kLanes)));
+    const int64_t found = simd::kernels().codec->places_at_least(magnitudes_.data(), whole, reached_by(k),
+                                                                 places_.data(), candidates_.data());
+    return keep(found, k);
   }
 
  private:
@@ -87,39 +86,46 @@ class LargestOfBlock {
   }
 
   /// A magnitude that at least k elements reach: the elements are in sets of kSet, and the largest of each of k sets
-  /// reaches it. It is mostly not much below the k-th largest magnitude, and 0 if there are fewer sets.
+  /// reaches it. It is mostly not much below the k-th largest magnitude, and 0 if there are fewer sets. That of the
+  /// last block mostly serves this one too, because it is one that somewhat more than k sets reached.
   uint32_t reached_by(int64_t k) {
     constexpr uint32_t kLastBit = 1u << 18;  // of the exponent and 5 bits of the mantissa
-    const int64_t sets = std::ssize(magnitudes_) / kSet;
+    const int64_t sets = std::ssize(magnitudes_) / kSet, wanted = std::min(k + k / 4, sets);
     if (k > sets) return 0;
     maxima_.resize(static_cast<size_t>(sets));
-    uint32_t reached = 0;
     const uint32_t* const from = magnitudes_.data();
-    uint32_t *const maxima = maxima_.data(), *const to = &reached;
+    uint32_t *const maxima = maxima_.data(), *const reached = &reached_;
     vectorized([=] {
-      std::copy_n(from, sets, maxima);
-      for (int64_t row = 1; row < kSet; ++row) {
 #pragma omp simd
-        for (int64_t i = 0; i < sets; ++i) maxima[i] = std::max(maxima[i], from[row * sets + i]);
+      for (int64_t i = 0; i < sets; ++i) {
+        auto largest = static_cast<int32_t>(from[i]);
+        for (int64_t row = 1; row < kSet; ++row) {
+          const auto next = static_cast<int32_t>(from[row * sets + i]);
+          largest = largest > next ? largest : next;
+        }
+        maxima[i] = static_cast<uint32_t>(largest);
       }
+      const auto count = [=](uint32_t bound) {
+        int32_t found = 0;
+#pragma omp simd reduction(+ : found)
+        for (int64_t i = 0; i < sets; ++i)
+          found += static_cast<int32_t>(maxima[i]) >= static_cast<int32_t>(bound) ? 1 : 0;
+        return int64_t{found};
+      };
+      const int64_t now = count(*reached);
+      if (now >= k && now <= 2 * k) return;
       uint32_t least = 0;
-      for (uint32_t bit = 1u << 30; bit >= kLastBit; bit >>= 1) {
-        const auto next = static_cast<int32_t>(least | bit);
-        int32_t count = 0;
-#pragma omp simd reduction(+ : count)
-        for (int64_t i = 0; i < sets; ++i) count += static_cast<int32_t>(maxima[i]) >= next ? 1 : 0;
-        if (count >= k) least |= bit;
-      }
-      *to = least;
+      for (uint32_t bit = 1u << 30; bit >= kLastBit; bit >>= 1)
+        if (count(least | bit) >= wanted) least |= bit;
+      *reached = least;
     });
-    return reached;
+    return reached_;
   }
 
-  /// Keeps k of `places_`, those of the largest magnitudes.
-  void keep(int64_t k) {
-    const int64_t n = std::ssize(places_), whole = (n + kSet - 1) / kSet * kSet;
-    candidates_.assign(static_cast<size_t>(whole), 0);
-    for (size_t i = 0; i < places_.size(); ++i) candidates_[i] = magnitudes_[places_[i]];
+  /// Keeps k of the first n of `places_`, those of the largest magnitudes.
+  std::span<const uint32_t> keep(int64_t n, int64_t k) {
+    const int64_t whole = rounded_up(n, kSet);
+    std::fill(candidates_.begin() + n, candidates_.begin() + whole, 0u);
     uint32_t least = 0;  // a magnitude that the k largest reach, and others only if they equal the k-th
     int64_t above = 0;
     const uint32_t* const from = candidates_.data();
@@ -144,16 +150,18 @@ class LargestOfBlock {
     });
     int64_t equals = k - above;
     size_t kept = 0;
-    for (size_t i = 0; i < places_.size(); ++i) {
+    for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
       const int is_above = from[i] > least, is_equal = from[i] == least;
       places_[kept] = places_[i];
       kept += static_cast<size_t>(is_above | (is_equal & (equals > 0)));  // no branch, because nobody can guess it
       equals -= is_equal;
     }
-    places_.resize(kept);
+    return {places_.data(), kept};
   }
 
-  std::vector<uint32_t> magnitudes_, maxima_, masks_, places_, candidates_;
+  std::vector<uint32_t> magnitudes_, maxima_;
+  uint32_t reached_ = 0;                       // what `reached_by` found last
+  std::vector<uint32_t> places_, candidates_;  // elements that may be among the largest, and their magnitudes
 };
 
 /// Writes the places and values of the kept elements of all blocks.

@@ -95,9 +95,11 @@ __global__ void encode_kernel(const float* g, int64_t n, RandomKey key, const in
   }
 }
 
-/// `codes` is the code in the first message. That of each next message lies `step` bytes further.
+/// `codes` is the code in the first message. That of each next message lies `step` bytes further. sum = the sum of sum
+/// and the messages, or, if `is_mean`, factor · the sum of the messages.
 __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t step, int bits,
-                              const __grid_constant__ Levels levels, int64_t n, float* sum) {
+                              const __grid_constant__ Levels levels, int64_t n, bool is_mean, float factor,
+                              float* sum) {
   __shared__ float x[kHadamardBucket];
   __shared__ uint32_t signs[kSignWords];
   const int64_t b = blockIdx.x;
@@ -105,7 +107,7 @@ __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t st
   float own[kPerThread] = {};
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j)
-    if (const int64_t i = threadIdx.x + j * kThreads; i < place.count) own[j] = sum[place.first + i];
+    if (const int64_t i = threadIdx.x + j * kThreads; i < place.count && !is_mean) own[j] = sum[place.first + i];
   for (int64_t message = 0; message < messages; ++message, codes += step) {
     __syncthreads();
     const uint64_t seed = load_bytes(codes, 4) | uint64_t{load_bytes(codes + 4, 4)} << 32;
@@ -126,7 +128,7 @@ __global__ void decode_kernel(const uint8_t* codes, int64_t messages, int64_t st
   }
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j)
-    if (const int64_t i = threadIdx.x + j * kThreads; i < place.count) sum[place.first + i] = own[j];
+    if (const int64_t i = threadIdx.x + j * kThreads; i < place.count) sum[place.first + i] = factor * own[j];
 }
 
 Grid grid_of(const Tensor& gradient) {
@@ -139,11 +141,19 @@ void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& co
          g.numel(), key, recorded_step(), bits, normal_levels(bits), codes.data<uint8_t>());
 }
 
-void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
+void decode(const Tensor& messages, int64_t codes_at, int bits, bool is_mean, float factor, Tensor& sum) {
   check_hadamard_decode(messages, codes_at, bits, sum);
   launch("hadamard_decode_add", sum.device(), grid_of(sum), decode_kernel,
          static_cast<const uint8_t*>(messages.data<uint8_t>() + codes_at), messages.size(0), messages.size(1), bits,
-         normal_levels(bits), sum.numel(), sum.data<float>());
+         normal_levels(bits), sum.numel(), is_mean, factor, sum.data<float>());
+}
+
+void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
+  decode(messages, codes_at, bits, false, 1, sum);
+}
+
+void hadamard_mean(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean) {
+  decode(messages, codes_at, bits, true, hadamard_mean_factor(messages.size(0)), mean);
 }
 
 }  // namespace
@@ -151,6 +161,7 @@ void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Ten
 void provide_hadamard() {
   kernels::hadamard_encode.provide(Target::cuda, hadamard_encode);
   kernels::hadamard_decode_add.provide(Target::cuda, hadamard_decode_add);
+  kernels::hadamard_mean.provide(Target::cuda, hadamard_mean);
 }
 
 }  // namespace tern::cuda

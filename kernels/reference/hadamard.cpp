@@ -34,11 +34,19 @@ void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Ten
   }
 }
 
+void hadamard_mean(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean) {
+  mean.fill(0);
+  hadamard_decode_add(messages, codes_at, bits, mean);
+  const float factor = hadamard_mean_factor(messages.size(0));
+  for (float& value : mean.span<float>()) value *= factor;
+}
+
 }  // namespace
 
 void provide_hadamard() {
   kernels::hadamard_encode.provide(Target::reference, hadamard_encode);
   kernels::hadamard_decode_add.provide(Target::reference, hadamard_decode_add);
+  kernels::hadamard_mean.provide(Target::reference, hadamard_mean);
 }
 
 }  // namespace tern::reference

@@ -162,7 +162,7 @@ void run_hadamard_encode(Run& run, int64_t n, int bits) {
 }
 
 /// Three messages with random codes and signs. Their codes start behind an odd number of other bytes.
-void run_hadamard_decode(Run& run, int64_t n, int bits) {
+void run_hadamard_decode(Run& run, int64_t n, int bits, bool is_mean) {
   constexpr int64_t kRanks = 3, kAt = 5;
   const int64_t bytes = kAt + hadamard_bytes(n, bits) + 1;
   const Tensor messages = run.integers({kRanks, bytes}, 256).to(Device{}).to(DType::u8);
@@ -172,7 +172,10 @@ void run_hadamard_decode(Run& run, int64_t n, int bits) {
     const int64_t row = static_cast<int64_t>(i) % kRanks;
     std::memcpy(messages.data<uint8_t>() + row * bytes + kAt + place.scale_at, &scales[i], sizeof(float));
   }
-  run(hadamard_decode_add, messages.to(run.device()), kAt, bits, run.changed(run.input({n}).to(DType::f32)));
+  if (is_mean)
+    run(hadamard_mean, messages.to(run.device()), kAt, bits, run.output_as(DType::f32, {n}));
+  else
+    run(hadamard_decode_add, messages.to(run.device()), kAt, bits, run.changed(run.input({n}).to(DType::f32)));
 }
 
 struct TopKBlockCase {
@@ -471,7 +474,9 @@ void add_codec_cases(ParityTable& table) {
   for (const int64_t n : {0, 1, 2, 7, 16, 32, 100, 4096, 4097, 4096 + 20, 4096 + 33, 3 * 4096 + 2111})
     for (int bits = 1; bits <= kMostHadamardBits; ++bits) {
       table.push_back({&hadamard_encode, "gradient", [=](Run& run) { run_hadamard_encode(run, n, bits); }, exact});
-      table.push_back({&hadamard_decode_add, "messages", [=](Run& run) { run_hadamard_decode(run, n, bits); }, exact});
+      table.push_back(
+          {&hadamard_decode_add, "messages", [=](Run& run) { run_hadamard_decode(run, n, bits, false); }, exact});
+      table.push_back({&hadamard_mean, "messages", [=](Run& run) { run_hadamard_decode(run, n, bits, true); }, exact});
     }
   for (const TopKBlockCase& c : kTopKBlockCases) {
     table.push_back({&topk_block_encode, c.name, [=](Run& run) { run_topk_block_encode(run, c); }, exact});

@@ -61,6 +61,30 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
   }
 }
 
+TEST(CpuCodec, EveryInstructionSetFindsTheSamePlaces) {
+  constexpr size_t kCount = 4 * kGroup;
+  const RandomStream stream({.seed = 4, .purpose = Purpose::test});
+  std::vector<uint32_t> magnitudes(kCount);
+  for (size_t i = 0; i < kCount; ++i) magnitudes[i] = stream.word(i) >> 1;
+  for (const uint32_t least : {0u, 1u << 29, magnitudes[17], 0x7fffffffu}) {
+    std::vector<uint32_t> expected, expected_magnitudes;
+    for (uint32_t i = 0; i < kCount; ++i) {
+      if (magnitudes[i] < least) continue;
+      expected.push_back(i);
+      expected_magnitudes.push_back(magnitudes[i]);
+    }
+    for (const CodecLoops* loop : runnable()) {
+      std::vector<uint32_t> places(kCount + kLanes), chosen(kCount + kLanes);
+      const auto found = static_cast<size_t>(
+          loop->places_at_least(magnitudes.data(), int64_t{kCount}, least, places.data(), chosen.data()));
+      places.resize(found);
+      chosen.resize(found);
+      EXPECT_EQ(places, expected) << least;
+      EXPECT_EQ(chosen, expected_magnitudes) << least;
+    }
+  }
+}
+
 /// The smallest bucket of the loops, one with an odd number of stages after those within a vector, and the largest.
 TEST(CpuCodec, EveryInstructionSetRotatesToTheSameBits) {
   const RandomStream stream({.seed = 3, .purpose = Purpose::test});
@@ -70,7 +94,7 @@ TEST(CpuCodec, EveryInstructionSetRotatesToTheSameBits) {
       const auto levels = kernels::normal_levels(bits);
       std::vector<float> g(static_cast<size_t>(count));
       for (size_t i = 0; i < g.size(); ++i) g[i] = stream.normal(i);
-      std::vector<std::vector<float>> rotated, back, sums;
+      std::vector<std::vector<float>> rotated, added;
       std::vector<std::vector<uint32_t>> planes;
       std::vector<double> products;
       for (const CodecLoops* loop : runnable()) {
@@ -78,18 +102,22 @@ TEST(CpuCodec, EveryInstructionSetRotatesToTheSameBits) {
         loop->rotate(keys, 7, g.data(), 0.3f, count, rotated.back().data());
         planes.emplace_back(static_cast<size_t>(bits * count / 32));
         products.push_back(
-            loop->nearest_levels(rotated.back().data(), count, levels.data(), bits, planes.back().data()));
-        back.emplace_back(g.size());
-        loop->rotate_levels(planes.back().data(), count, levels.data(), bits, back.back().data());
-        sums.push_back(g);
-        loop->add_signed(keys, 7, back.back().data(), 0.7f, count, sums.back().data());
+            loop->nearest_levels(rotated.back().data(), count, levels.data(), bits, planes.back().data(), g.data()));
+        CodedBucket bucket = {planes.back().data(), count, levels.data(), bits, 0.7f, nullptr, 1, nullptr};
+        for (const float* from : {static_cast<const float*>(nullptr), static_cast<const float*>(g.data())}) {
+          added.emplace_back(g.size());
+          bucket.from = from;
+          bucket.factor = 0.3f;
+          bucket.to = added.back().data();
+          loop->add_levels(keys, 7, bucket);
+        }
       }
       for (size_t i = 1; i < planes.size(); ++i) {
         EXPECT_EQ(rotated[i], rotated[0]) << count;
         EXPECT_EQ(planes[i], planes[0]) << count;
         EXPECT_EQ(products[i], products[0]) << count;
-        EXPECT_EQ(back[i], back[0]) << count;
-        EXPECT_EQ(sums[i], sums[0]) << count;
+        EXPECT_EQ(added[2 * i], added[0]) << count;
+        EXPECT_EQ(added[2 * i + 1], added[1]) << count;
       }
     }
 }

@@ -4,9 +4,8 @@ namespace tern::cpu::simd {
 namespace {
 
 /// Four lanes, for any processor.
-struct Baseline {
-  static constexpr int kWidth = 4;
-  using Words = Vector<uint32_t, kWidth>;
+struct Baseline : VectorOperations<4> {
+  static constexpr int kRadix = 8;
   using Doubles = Vector<double, kWidth / 2>;
   using Wide = Vector<uint64_t, kWidth / 2>;
 
@@ -15,6 +14,7 @@ struct Baseline {
     for (int i = 0; i < kWidth; ++i) bits |= words[i] >> 31 << i;
     return bits;
   }
+  static uint32_t bits(const Mask& mask) { return top_bits(reinterpret_cast<Words>(mask)); }
   static const uint32_t* pack(const uint32_t* lanes) { return lanes; }
   static uint32_t top_bits_of_bytes(const uint32_t* lanes, int shift) {
     uint32_t bits = 0;

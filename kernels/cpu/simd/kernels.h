@@ -73,6 +73,21 @@ struct DrawKeys {
   uint32_t counter[3];
 };
 
+inline constexpr int64_t kMostHadamard = 4096;  ///< elements of a bucket of the Hadamard code
+
+/// A bucket of the Hadamard code, decoded: to = factor · (from + scale · DH(the levels of the codes)). `from` may be
+/// `to`, or null for zeros.
+struct CodedBucket {
+  const uint32_t* planes;
+  int64_t count;
+  const float* levels;
+  int bits;
+  float scale;
+  const float* from;
+  float factor;
+  float* to;
+};
+
 /// Codec loops over whole chunks, groups and rows. The arithmetic is that of codec_arithmetic.h.
 struct CodecLoops {
   /// planes[8·bits words] = the codes of a chunk whose random bits begin at Philox block `block`. undecided[8 words]
@@ -84,19 +99,23 @@ struct CodecLoops {
   /// masks[count / 32] = a bit for each of `count` magnitudes. It is set if the magnitude is at least `least`. `count`
   /// is a multiple of 32, and all magnitudes are below 2^31.
   void (*at_least)(const uint32_t* magnitudes, int64_t count, uint32_t least, uint32_t* masks);
+  /// The same, but places = the numbers of those magnitudes, in rising order, and chosen = the magnitudes. Returns how
+  /// many there are. Both have room for kLanes more.
+  int64_t (*places_at_least)(const uint32_t* magnitudes, int64_t count, uint32_t least, uint32_t* places,
+                             uint32_t* chosen);
   /// Largest |x|, Σx and Σx² of `count` elements, in 16 interleaved sums that are then added in halves.
   void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
   /// The loops of the Hadamard code, over a bucket of `count` elements: a power of two from kGroup to 4096. Its signs
   /// come from the Philox blocks from `block` on. `levels` are the positive ones, 2^(bits - 1) rising numbers; element
   /// i has bit i % 32 of word i / 32 of each of `bits` planes, which are count / 32 words long. to = HD(factor · from);
-  /// `to` may be `from`.
+  /// `to` may be `from`. Prefetches the first half of the bucket behind `from`.
   void (*rotate)(const DrawKeys& keys, uint32_t block, const float* from, float factor, int64_t count, float* to);
-  /// planes = the codes of the nearest levels. Returns Σ x · level, summed as by `statistics`.
-  double (*nearest_levels)(const float* x, int64_t count, const float* levels, int bits, uint32_t* planes);
-  /// x = H · the levels of the codes.
-  void (*rotate_levels)(const uint32_t* planes, int64_t count, const float* levels, int bits, float* x);
-  /// sum += scale · Dx
-  void (*add_signed)(const DrawKeys& keys, uint32_t block, const float* x, float scale, int64_t count, float* sum);
+  /// planes = the codes of the nearest levels. Returns Σ x · level, summed as by `statistics`. Prefetches half a
+  /// bucket from `next` on.
+  double (*nearest_levels)(const float* x, int64_t count, const float* levels, int bits, uint32_t* planes,
+                           const float* next);
+  /// Prefetches the bucket behind `to`.
+  void (*add_levels)(const DrawKeys& keys, uint32_t block, const CodedBucket& bucket);
 };
 
 /// The loops of one instruction set.

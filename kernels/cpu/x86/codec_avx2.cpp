@@ -6,14 +6,14 @@
 namespace tern::cpu::simd {
 namespace {
 
-struct Avx2 {
-  static constexpr int kWidth = 8;
-  using Words = Vector<uint32_t, kWidth>;
+struct Avx2 : VectorOperations<8> {
+  static constexpr int kRadix = 8;
   using Wide = Vector<uint64_t, kWidth / 2>;
 
   static uint32_t top_bits(const Words& words) {
     return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(words)));
   }
+  static uint32_t bits(const Mask& mask) { return top_bits(reinterpret_cast<Words>(mask)); }
   /// AVX2 packs each half of 128 bits separately. After that, the groups of 32 bits are not in order. The last step
   /// puts these groups in order.
   static __m256i pack(const uint32_t* lanes) {
