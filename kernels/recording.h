@@ -14,7 +14,7 @@ class Recording {
  public:
   virtual ~Recording() = default;
   /// Issues all the recorded work, after all work that was issued before. If the work draws random numbers, they are
-  /// those of training step `step`.
+  /// those of training step `step`. Does not change the versions of the tensors that it writes (Tensor::version).
   virtual void replay(uint32_t step) = 0;
   /// The number of kernels, copies and fills that a replay issues. If the work draws random numbers, a replay also
   /// issues one copy of the step, which is not counted.
@@ -27,6 +27,9 @@ class Recording {
 /// one overwrites what the other computed, except the results that `earlier` keeps. Throws if the device, or something
 /// in `work`, cannot be recorded; then nothing has run.
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work, const Recording* earlier = nullptr);
+
+/// Whether this thread is in `work` of `record`.
+bool is_recording();
 
 }  // namespace tern
 

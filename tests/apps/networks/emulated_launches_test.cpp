@@ -54,9 +54,9 @@ std::function<std::unique_ptr<Layer>()> maker(const typename Model::Options& opt
   return [=] { return std::make_unique<Model>(options); };
 }
 const LaunchCase kLaunchCases[] = {
-    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 26, 31},
-    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 35, 40},
-    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 150, 172},
+    {"lenet", maker<networks::CaffeLeNet>({}), {1, 28, 28, 10}, 26, 30},
+    {"cifarnet", maker<networks::CifarNet>({}), {3, 24, 24, 10}, 35, 39},
+    {"resnet20", maker<networks::ResNet>({.depth = 20}), {3, 8, 8, 10}, 150, 171},
 };
 
 /// Records the step that tests/gpu/steps.cpp measures. Returns the launches of each operation.
@@ -80,8 +80,10 @@ std::map<std::string, size_t> launches_of_step(const LaunchCase& network, DType 
     loss = pass.loss.value();
   };
   optimizer.begin_step();
-  step();
-  model->zero_gradients();
+  for (int64_t before = 0; before < 2; ++before) {  // the first finds out what the second has copies of
+    step();
+    model->zero_gradients();
+  }
   LaunchCounter counter;
   const auto recording = record(kGpu, [&] {
     const OperationTiming timing(&counter);
