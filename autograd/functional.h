@@ -53,7 +53,7 @@ using kernels::MatmulOptions;
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options = {});
 
 /// What an operation applies to its result in the same pass, and a copy of w in x's dtype and format, if there is one
-/// (see Parameter::take_copy).
+/// (see Parameter::copy_for).
 struct Fused {
   bool relu = false;
   Tensor w_as_x = {};

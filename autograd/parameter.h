@@ -40,10 +40,13 @@ class Parameter {
 
   /// This parameter as an input of operations; a constant if it is frozen.
   Variable variable() const { return frozen_ ? Variable(value_) : Variable(value_, slot_); }
-  /// A copy of the value in the dtype and format of x, as an operation of a GPU on x reads it. Undefined if it reads
-  /// the value itself, or if `copy_parameters` has made none; it then makes one for the next step. Gives the copy away,
-  /// which is right only for the forward after `copy_parameters`: recorded updates do not change the value's version.
-  Tensor take_copy(const Tensor& x);
+  /// The copy of the value in the dtype and format of x, as an operation of a GPU on x reads it. Undefined if it reads
+  /// the value itself, or if there is no current copy of this kind. The first call says of which kind the copy is that
+  /// `copy_parameters` makes.
+  Tensor copy_for(const Tensor& x);
+  /// The copy if it is current, otherwise undefined. It stays current if each write of the value also writes the copy
+  /// and marks both as written, as updates do. No state holds it.
+  Tensor current_copy() const;
 
   /// `hook` runs inside `backward` as soon as this gradient is complete, so that communication overlaps the rest.
   void on_gradient_ready(std::function<void()> hook) { slot_->on_gradient_ready = std::move(hook); }
@@ -56,14 +59,16 @@ class Parameter {
   Tensor value_;
   std::shared_ptr<GradientSlot> slot_;
   bool frozen_ = false;
-  std::optional<TensorOptions> copied_as_;  ///< what `take_copy` wanted last
-  Tensor copy_;
-  uint32_t copied_version_ = 0;  ///< of the value
+  std::optional<TensorOptions> copied_as_;  ///< what `copy_for` wanted first
+  Tensor copy_;                             ///< keeps its memory, which recorded steps read and write
+  /// Version of the value minus that of the copy, when the copy was made. A write of the value alone makes it greater.
+  std::optional<uint32_t> lead_;
 
   friend void copy_parameters(std::span<Parameter* const> parameters);
 };
 
-/// Makes the copies that `take_copy` wanted since the last call, in one launch.
+/// Makes the copies that `copy_for` wanted and that are not current, in one launch. Does nothing in `record`, whose
+/// work does not run at once.
 void copy_parameters(std::span<Parameter* const> parameters);
 
 /// The variable of a parameter that a module may lack; undefined if it is null.

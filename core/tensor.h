@@ -103,8 +103,8 @@ class Tensor {
   void fill(double value) const;
 
   /// Changes if the storage is written to: by `fill`, `copy_from`, kernels, collective operations and, for parameters,
-  /// optimizers. These writes do not change it: those through `data`, of codecs, of recorded steps, and of optimizers
-  /// to their state. Call `mark_written` after a write through `data`. Thread-safe.
+  /// optimizers. These writes do not change it: those through `data`, of codecs, of a `Recording`, and of optimizers to
+  /// their state. Call `mark_written` after a write through `data`. Thread-safe.
   uint32_t version() const;
   void mark_written() const;
 

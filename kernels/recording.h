@@ -14,8 +14,8 @@ class Recording {
  public:
   virtual ~Recording() = default;
   /// Issues all the recorded work, after all work that was issued before. If the work depends on the step, such as
-  /// random numbers and notices, it is that of training step `step`. Throws PeerError if the work has operations of a
-  /// communicator that has failed.
+  /// random numbers and notices, it is that of training step `step`. Does not change the versions of the tensors that
+  /// it writes (Tensor::version). Throws PeerError if the work has operations of a communicator that has failed.
   virtual void replay(uint32_t step) = 0;
   /// The number of kernels, copies and fills that a replay issues. If the work depends on the step, a replay also
   /// issues one copy of the step, which is not counted.
@@ -28,5 +28,8 @@ class Recording {
 /// one overwrites what the other computed, except the results that `earlier` keeps. Throws if the device, or something
 /// in `work`, cannot be recorded; then nothing has run.
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work, const Recording* earlier = nullptr);
+
+/// Whether this thread is in `work` of `record`.
+bool is_recording();
 
 }  // namespace tern

@@ -23,7 +23,7 @@ inline constexpr int64_t kImageDraws = 10;
 inline constexpr int64_t kMostImageChannels = 4;
 
 /// CUDA only: images[n] = the result of tern::Transform::apply on pixels[rows[n]], bit for bit, or that rounded to
-/// bf16. pixels: u8 [M, C, H, W]. images: f32 or bf16 [N, C or more, h, w], channels_last; channels behind C become 0.
+/// bf16. pixels: u8 [M, C, H, W], channels_last. images: f32 or bf16 [N, C or more, h, w]; channels behind C become 0.
 /// rows: i64 [N]; if it is undefined, image n is made of pixels[n]. draws: f64 [N, kImageDraws]. C is at most
 /// kMostImageChannels.
 void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& draws, const ImageMap& map,

@@ -17,7 +17,7 @@ struct ParameterUpdate {
   Tensor first;       ///< momentum v, or Adam's first moment
   Tensor second;      ///< Adam's second moment
   Tensor steps = {};  ///< [i64, rank 0] Adam's updates of w so far, for the bias correction; an update adds one
-  Tensor copy = {};   ///< takes the new w too; only of `sgd_update`
+  Tensor copy = {};   ///< takes the new w too, in w's dtype or in bf16; of `sgd_update` and `adam_update`
 };
 inline const Tensor& placement(std::span<const ParameterUpdate> updates) {
   static const Tensor undefined;

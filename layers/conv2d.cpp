@@ -39,7 +39,7 @@ Conv2d::Conv2d(const Options& options)
       spare_channels_(options.spare_channels) {}
 
 Variable Conv2d::forward(const Variable& x) {
-  const Fused fused{.relu = relu_, .w_as_x = weight.take_copy(x.value()), .spare_channels = spare_channels_};
+  const Fused fused{.relu = relu_, .w_as_x = weight.copy_for(x.value()), .spare_channels = spare_channels_};
   if (same_) return conv2d_same(x, weight.variable(), variable_of(bias), geometry_.dilation, geometry_.groups, fused);
   return conv2d(x, weight.variable(), variable_of(bias), geometry_, fused);
 }

@@ -14,7 +14,7 @@ Linear::Linear(const Options& options)
 
 Variable Linear::forward(const Variable& x) {
   if (!sum_)
-    return linear(x, weight.variable(), variable_of(bias), {.relu = relu_, .w_as_x = weight.take_copy(x.value())});
+    return linear(x, weight.variable(), variable_of(bias), {.relu = relu_, .w_as_x = weight.copy_for(x.value())});
   const NoGradient no_gradient;
   Variable y = linear(x, weight.variable(), {});
   sum_(y.value());

@@ -71,12 +71,16 @@ class MuonRule final : public StepRule {
   }
   std::vector<std::string> state_names(const GroupSettings&) const override { return {"momentum"}; }
   bool by_rows() const override { return false; }
+  bool writes_copies() const override { return true; }
 
   void update(std::span<const ParameterUpdate> updates, const Step& step) const override {
     for (const ParameterUpdate& update : updates) {
       Tensor w = update.w;
       const int64_t rows = w.size(0);
-      if (options_.normalizes_weights) set_norm(w, std::sqrt(static_cast<double>(rows)));
+      if (options_.normalizes_weights) {
+        set_norm(w, std::sqrt(static_cast<double>(rows)));
+        update.copy.mark_written();  // the kernel has marked w
+      }
       // Its elements lie in the order of w's in memory. Another order of columns gives the same step.
       Tensor x = Tensor::empty({rows, w.numel() / rows}, {.dtype = w.dtype(), .device = w.device()});
       const ParameterUpdate into[] = {{.w = x, .g = update.g, .first = update.first, .second = {}}};
@@ -86,7 +90,7 @@ class MuonRule final : public StepRule {
       set_norm(x, 1);
       const DType arithmetic = w.dtype() == DType::f64 ? DType::f64 : options_.arithmetic;
       x = converted(iterate(converted(x, arithmetic), options_.iterations), w.dtype());
-      const ParameterUpdate along[] = {{.w = w, .g = x, .first = {}, .second = {}}};
+      const ParameterUpdate along[] = {{.w = w, .g = x, .first = {}, .second = {}, .copy = update.copy}};
       kernels::sgd_update(along, {.lr = step.lr, .weight_decay = step.weight_decay});
     }
   }

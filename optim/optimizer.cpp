@@ -160,7 +160,10 @@ void Optimizer::issue_step() {
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (updates[i].empty()) continue;
     groups_[i].settings.rule->update(updates[i], groups_[i].step(scale));
-    for (const ParameterUpdate& update : updates[i]) update.w.mark_written();
+    for (const ParameterUpdate& update : updates[i]) {
+      update.w.mark_written();
+      update.copy.mark_written();
+    }
   }
   for (const RowUpdate& update : rows) update.put();
 }
@@ -217,7 +220,9 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
       Tensor g = parameter.gradient();
       if (g.format() != w.format())
         g = conversions.emplace_back(kernels::Conversion{g, Tensor::empty(w.shape(), w.options())}).y;
-      updates[i].push_back({w, g, slot.state[0], slot.state[1], slot.steps});
+      Tensor copy = group.settings.rule->writes_copies() ? parameter.current_copy() : Tensor();
+      if (copy.defined() && copy.format() != w.format()) copy = {};
+      updates[i].push_back({w, g, slot.state[0], slot.state[1], slot.steps, copy});
     }
   }
   if (!conversions.empty()) kernels::convert_all(conversions);

@@ -86,6 +86,8 @@ class StepRule {
   virtual bool by_rows() const { return true; }
   /// Whether a parameter can be updated block by block, with the same bits.
   virtual bool by_blocks() const { return false; }
+  /// Whether the rule also writes each `copy`. Otherwise it gets none.
+  virtual bool writes_copies() const { return false; }
   /// Changes each `w` and its states from its gradient `g`, on the device of the parameters and without waiting for it.
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const = 0;
 };

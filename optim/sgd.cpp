@@ -22,6 +22,7 @@ class SgdRule final : public StepRule {
     return momentum(settings.momentum) > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
   }
   bool by_blocks() const override { return true; }
+  bool writes_copies() const override { return true; }
   void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const override {
     kernels::sgd_update(updates, {.lr = step.lr,
                                   .momentum = momentum(step.momentum),

@@ -34,19 +34,28 @@ void for_each_range(std::span<const ParameterUpdate> updates, Body body) {
   });
 }
 
-/// w[i] = next(i), and the same in `copy` if it is not null.
+/// w[i] = next(i), and the same in the copy if there is one.
 template <class Next>
-void set_elements(float* w, float* copy, int64_t first, int64_t last, Next next) {
-  if (copy == nullptr)
+void set_elements(const ParameterUpdate& update, int64_t first, int64_t last, Next next) {
+  float* const w = update.w.data<float>();
+  const auto set_both = [=]<class T>(T* copy) {
+    vectorized([=] {
+#pragma omp simd
+      for (int64_t i = first; i < last; ++i) {
+        w[i] = next(i);
+        copy[i] = static_cast<T>(w[i]);
+      }
+    });
+  };
+  if (!update.copy.defined())
     vectorized([=] {
 #pragma omp simd
       for (int64_t i = first; i < last; ++i) w[i] = next(i);
     });
+  else if (update.copy.dtype() == DType::bf16)
+    set_both(update.copy.data<BFloat16>());
   else
-    vectorized([=] {
-#pragma omp simd
-      for (int64_t i = first; i < last; ++i) copy[i] = w[i] = next(i);
-    });
+    set_both(update.copy.data<float>());
 }
 
 void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSettings& settings) {
@@ -54,12 +63,11 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
              decay = static_cast<float>(settings.weight_decay), scale = number_or_1(settings.gradient_scale);
   const bool nesterov = settings.nesterov;
   for_each_range(updates, [=](const ParameterUpdate& update, int64_t first, int64_t last) {
-    float *const w = update.w.data<float>(), *const copy = update.copy.defined() ? update.copy.data<float>() : nullptr;
-    const float* const g = update.g.data<float>();
+    const float *const w = update.w.data<float>(), *const g = update.g.data<float>();
     if (momentum == 0)
-      return set_elements(w, copy, first, last, [=](int64_t i) { return w[i] - lr * (scale * g[i] + decay * w[i]); });
+      return set_elements(update, first, last, [=](int64_t i) { return w[i] - lr * (scale * g[i] + decay * w[i]); });
     float* const v = update.first.data<float>();
-    set_elements(w, copy, first, last, [=](int64_t i) {
+    set_elements(update, first, last, [=](int64_t i) {
       const float gradient = scale * g[i] + decay * w[i];
       const float velocity = momentum * v[i] + gradient;
       v[i] = velocity;
@@ -80,16 +88,13 @@ void adam_update(std::span<const ParameterUpdate> updates, const kernels::AdamSe
     const auto steps = static_cast<double>(*update.steps.data<int64_t>());
     const double correction1 = 1 - std::pow(settings.beta1, steps), correction2 = 1 - std::pow(settings.beta2, steps);
     const auto rate = static_cast<float>(lr / correction1), root_scale = static_cast<float>(1 / std::sqrt(correction2));
-    float *w = update.w.data<float>(), *m = update.first.data<float>(), *s = update.second.data<float>();
-    const float* g = update.g.data<float>();
-    vectorized([=] {
-#pragma omp simd
-      for (int64_t i = first; i < last; ++i) {
-        const float gradient = scale * g[i] + decay * w[i];
-        m[i] = beta1 * m[i] + rest1 * gradient;
-        s[i] = beta2 * s[i] + rest2 * gradient * gradient;
-        w[i] = keep * w[i] - rate * m[i] / (std::sqrt(s[i]) * root_scale + epsilon);
-      }
+    const float *const w = update.w.data<float>(), *const g = update.g.data<float>();
+    float *const m = update.first.data<float>(), *const s = update.second.data<float>();
+    set_elements(update, first, last, [=](int64_t i) {
+      const float gradient = scale * g[i] + decay * w[i];
+      m[i] = beta1 * m[i] + rest1 * gradient;
+      s[i] = beta2 * s[i] + rest2 * gradient * gradient;
+      return keep * w[i] - rate * m[i] / (std::sqrt(s[i]) * root_scale + epsilon);
     });
   });
 }

@@ -48,4 +48,6 @@ std::unique_ptr<Recording> record(Device device, const std::function<void()>& wo
   return std::make_unique<cuda::Graph>(device, work, dynamic_cast<const cuda::Graph*>(earlier));
 }
 
+bool is_recording() { return cuda::records(); }
+
 }  // namespace tern

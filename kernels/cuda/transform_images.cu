@@ -17,6 +17,7 @@ constexpr int kChannels = kernels::kMostImageChannels;
 struct ImagePlan {
   int height, width, out_height, out_width, channels, out_channels, pad, cutout;
   bool reflect_pad, standardize;
+  bool planes;                                   ///< the images are row-major
   double mean[kChannels], deviation[kChannels];  ///< for a full scale of 1
 };
 
@@ -147,9 +148,10 @@ __global__ void transform_kernel(const __grid_constant__ ImagePlan plan, const u
   if (threadIdx.x == 0) find_maps(plan, draw, values, squares, maps);
   __syncthreads();
   const int cut_top = static_cast<int>(draw[8]), cut_left = static_cast<int>(draw[9]);
-  const int written = plan.out_height * plan.out_width * plan.out_channels;
+  const int area = plan.out_height * plan.out_width, written = area * plan.out_channels;
   for (int i = static_cast<int>(threadIdx.x); i < written; i += kThreads) {
-    const int pixel = i / plan.out_channels, c = i % plan.out_channels, at = pixel * plan.channels + c,
+    const int pixel = plan.planes ? i % area : i / plan.out_channels,
+              c = plan.planes ? i / area : i % plan.out_channels, at = pixel * plan.channels + c,
               y = pixel / plan.out_width - cut_top, x = pixel % plan.out_width - cut_left;
     const bool is_cut = c >= plan.channels || (0 <= y && y < plan.cutout && 0 <= x && x < plan.cutout);
     images[n * written + i] = static_cast<T>(is_cut         ? 0.0f
@@ -166,10 +168,9 @@ namespace tern::kernels {
 void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& draws, const ImageMap& map,
                       Tensor& images) {
   const int64_t n = images.size(0), channels = pixels.size(1);
-  check(pixels.format() == MemoryFormat::channels_last && images.format() == MemoryFormat::channels_last &&
-            images.size(1) >= channels && channels <= kMostImageChannels,
-        "transform_images: ", pixels.shape(), " ", pixels.format(), " to ", images.shape(), " ", images.format(),
-        ", expected channels_last and at most ", kMostImageChannels, " channels");
+  check(pixels.format() == MemoryFormat::channels_last && images.size(1) >= channels && channels <= kMostImageChannels,
+        "transform_images: ", pixels.shape(), " ", pixels.format(), " to ", images.shape(),
+        ", expected pixels in channels_last and at most ", kMostImageChannels, " channels");
   check((rows.defined() ? rows.shape() == Shape{n} : pixels.size(0) == n) && draws.shape() == Shape{n, kImageDraws},
         "transform_images: pixels ", pixels.shape(), ", rows ", rows.shape(), " and draws ", draws.shape(), " for ",
         images.shape());
@@ -183,6 +184,7 @@ void transform_images(const Tensor& pixels, const Tensor& rows, const Tensor& dr
                        .cutout = static_cast<int>(map.cutout),
                        .reflect_pad = map.reflect_pad,
                        .standardize = map.standardize,
+                       .planes = images.format() == MemoryFormat::row_major,
                        .mean = {},
                        .deviation = {}};
   const auto of_channel = [](const std::vector<float>& values, size_t c) {

@@ -18,8 +18,10 @@ struct ParameterTable {
 
   struct Entry {
     float *w, *g, *first, *second;
+    void* copy;
     int64_t* steps;
     int64_t numel;
+    bool rounds;  ///< `copy` is bf16, else f32
   };
   /// The part of a parameter that one block updates.
   struct Chunk {
@@ -34,8 +36,10 @@ struct ParameterTable {
                         elements(update.g),
                         elements(update.first),
                         elements(update.second),
+                        update.copy.defined() ? update.copy.raw_data() : nullptr,
                         update.steps.defined() ? update.steps.data<int64_t>() : nullptr,
-                        update.w.numel()};
+                        update.w.numel(),
+                        update.copy.defined() && update.copy.dtype() == DType::bf16};
       first_chunk[count + 1] = first_chunk[count] + static_cast<int32_t>((update.w.numel() + kChunk - 1) / kChunk);
       ++count;
     }
@@ -74,13 +78,14 @@ __device__ inline Four load_four(const float* x, int64_t at, int count) {
   }
   return four;
 }
-__device__ inline void store_four(float* x, int64_t at, int count, const Four& four) {
+template <class T>
+__device__ void store_four(T* x, int64_t at, int count, const Four& four) {
   if (x == nullptr) return;
-  if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % 16 == 0)
-    store_pack(x + at, Pack<float, 4>{four.values[0], four.values[1], four.values[2], four.values[3]});
+  if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % sizeof(Pack<T, 4>) == 0)
+    store_pack(x + at, four.values);
   else
     for (int j = 0; j < 4; ++j)
-      if (j < count) x[at + j] = four.values[j];
+      if (j < count) x[at + j] = static_cast<T>(four.values[j]);
 }
 
 /// Calls rule(w, g, first, second) for every element, by reference. rule = make(entry), made once per block.
@@ -90,7 +95,7 @@ __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable 
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
   if (threadIdx.x == 0) rule = make(*chunk.entry);
   __syncthreads();
-  const auto [w, g, first, second, steps, numel] = *chunk.entry;
+  const auto [w, g, first, second, copy, steps, numel, rounds] = *chunk.entry;
   for (int64_t at = chunk.begin + 4 * threadIdx.x; at < chunk.end; at += 4 * kThreads) {
     const int count = static_cast<int>(std::min(chunk.end - at, int64_t{4}));
     Four weights = load_four(w, at, count), gradients = load_four(g, at, count), a = load_four(first, at, count),
@@ -99,6 +104,10 @@ __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable 
     store_four(w, at, count, weights);
     store_four(first, at, count, a);
     store_four(second, at, count, b);
+    if (rounds)
+      store_four(static_cast<BFloat16*>(copy), at, count, weights);
+    else
+      store_four(static_cast<float*>(copy), at, count, weights);
   }
 }
 
@@ -142,14 +151,13 @@ struct Pace {
   __device__ float scale() const { return gradient_scale.value(); }
 };
 
-/// The copy of w takes the place of the second moment.
 struct SgdRule {
   float lr, momentum, decay, scale;
   bool nesterov;
-  __device__ void operator()(float& w, float g, float& velocity, float& copy) const {
+  __device__ void operator()(float& w, float g, float& velocity, float&) const {
     const float gradient = scale * g + decay * w;
     velocity = momentum * velocity + gradient;
-    copy = w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
+    w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
   }
 };
 struct MakeSgd {
@@ -254,7 +262,7 @@ void sgd_update(std::span<const ParameterUpdate> updates, const kernels::SgdSett
   // Leaves arrays that the rule does not use out of the table. Without momentum, the velocity is 0 · 0 + gradient.
   std::vector<ParameterUpdate> used;
   for (const auto& update : updates)
-    used.push_back({update.w, update.g, settings.momentum != 0 ? update.first : Tensor(), update.copy});
+    used.push_back({update.w, update.g, settings.momentum != 0 ? update.first : Tensor(), {}, {}, update.copy});
   update_all("sgd_update", used,
              MakeSgd{.pace = Pace(settings),
                      .momentum = static_cast<float>(settings.momentum),

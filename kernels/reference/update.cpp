@@ -12,6 +12,10 @@ namespace {
 double number(const Tensor& tensor) { return *tensor.data<double>(); }
 double number_or_1(const Tensor& tensor) { return tensor.defined() ? number(tensor) : 1; }
 
+void write_copy(const kernels::ParameterUpdate& update) {
+  if (update.copy.defined()) update.copy.copy_from(update.w);
+}
+
 void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels::SgdSettings& settings) {
   const double lr = number(settings.lr), scale = number_or_1(settings.gradient_scale);
   for (const auto& update : updates)
@@ -28,8 +32,8 @@ void sgd_update(std::span<const kernels::ParameterUpdate> updates, const kernels
           step = settings.nesterov ? g + settings.momentum * v : v;
         }
         w[i] = static_cast<T>(w[i] - lr * step);
-        if (update.copy.defined()) update.copy.data<T>()[i] = w[i];
       }
+      write_copy(update);
     });
 }
 
@@ -50,6 +54,7 @@ void adam_update(std::span<const kernels::ParameterUpdate> updates, const kernel
         second[i] = static_cast<T>(v);
         w[i] = static_cast<T>(shrink * w[i] - lr * (m / correction1) / (std::sqrt(v / correction2) + s.epsilon));
       }
+      write_copy(update);
     });
   }
 }

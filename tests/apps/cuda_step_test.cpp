@@ -44,7 +44,7 @@ TEST_F(CudaStep, AsAGraphIsTheSameAsOneByOne) {
       {"--iterations", "14", "--optimizer", "muon", "--lr-schedule", "poly", "--lr-power", "1", "--group",
        "*.bias:rule=nesterov,lr=0.1,until=0.5"},
       {"--iterations", "14", "--optimizer", "adamw", "--weight-decay", "0.1", "--ema-decay", "0.9", "--precision",
-       "bf16"}};
+       "bf16", "--eval-every", "5"}};
   for (const auto& flags : runs) {
     SCOPED_TRACE(testing::PrintToString(flags));
     auto one_by_one = flags;

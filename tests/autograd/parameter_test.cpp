@@ -2,44 +2,100 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tern/kernels/elementwise.h"
+#include "tern/kernels/recording.h"
 #include "tests/support/cuda.h"
 #include "tests/support/values.h"
 
 namespace tern {
 namespace {
 
-TEST(CudaParameter, IsCopiedAsAnOperationReadsIt) {
-  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
-  const Device device{DeviceType::cuda, 0};
-  Parameter parameter;
-  Parameter* const all[] = {&parameter};
-  parameter.set_value(Tensor::from<float>({1, 2, 1, 2}, std::vector<float>{1, 2, 3, 4}).to(device));
-  const Tensor x =
-      Tensor::empty({3, 2, 4, 4}, {.dtype = DType::bf16, .device = device, .format = MemoryFormat::channels_last});
-  EXPECT_FALSE(parameter.take_copy(parameter.value()).defined());
-  copy_parameters(all);
-  EXPECT_FALSE(parameter.take_copy(x).defined()) << "it was not wanted before";
-  for (const double first : {1, 7}) {
-    parameter.value().copy_from(Tensor::from<double>({1, 2, 1, 2}, {first, 2, 3, 4}).to(DType::f32).to(device));
-    copy_parameters(all);
-    const Tensor copy = parameter.take_copy(x);
+/// Filters on a GPU, and images that an operation reads beside them.
+struct CudaParameter : testing::Test {
+  void SetUp() override {
+    if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+    parameter.set_value(filters(1));
+    images = Tensor::empty({3, 2, 4, 4}, {DType::bf16, kGpu, MemoryFormat::channels_last});
+  }
+  static Tensor filters(double first) {
+    return f64({1, 2, 1, 2}, {first, 2, 3, 4}).to(DType::f32).to(kGpu).to(MemoryFormat::channels_last);
+  }
+  void copy() { copy_parameters(std::vector{&parameter}); }
+  void expect_copy(double first) {
+    const Tensor copy = parameter.copy_for(images);
     ASSERT_TRUE(copy.defined());
     EXPECT_EQ(copy.dtype(), DType::bf16);
     EXPECT_EQ(copy.format(), MemoryFormat::channels_last);
     expect_values(copy, {first, 2, 3, 4}, 0);
-    EXPECT_FALSE(parameter.take_copy(x).defined()) << "it was given away";
   }
-  copy_parameters(all);
-  parameter.value().mark_written();
-  EXPECT_FALSE(parameter.take_copy(x).defined()) << "it is of an earlier value";
-  copy_parameters(all);
-  copy_parameters(all);
-  EXPECT_FALSE(parameter.take_copy(x).defined()) << "nobody took the one before";
+
+  static constexpr Device kGpu{DeviceType::cuda, 0};
+  Parameter parameter;
+  Tensor images;
+};
+
+TEST_F(CudaParameter, IsCopiedAsAnOperationReadsIt) {
+  EXPECT_FALSE(parameter.copy_for(parameter.value()).defined()) << "it reads the value itself";
+  copy();
+  EXPECT_FALSE(parameter.copy_for(images).defined()) << "it was not wanted before";
+  copy();
+  expect_copy(1);
+  EXPECT_FALSE(parameter.copy_for(images.to(MemoryFormat::row_major)).defined()) << "the copy is channels-last";
+  expect_copy(1);
+  parameter.set_value(f64({2, 1, 1, 2}, {1, 2, 3, 4}).to(DType::f32).to(kGpu));
+  EXPECT_FALSE(parameter.copy_for(images).defined());
+  copy();
+  EXPECT_EQ(parameter.current_copy().shape(), (Shape{2, 1, 1, 2}));
 }
 
-TEST(CudaParameter, KeepsFiltersAsConvolutionsReadThem) {
-  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
-  const Device device{DeviceType::cuda, 0};
+TEST_F(CudaParameter, HasNoCopyOfAnEarlierValue) {
+  parameter.copy_for(images);
+  copy();
+  const void* const memory = parameter.current_copy().raw_data();
+  const Tensor first = parameter.value(), other = filters(9);
+  const std::vector<std::pair<std::string, std::function<void()>>> writes = {
+      {"copy_from", [&] { parameter.value().copy_from(filters(7)); }},
+      {"through the address", [&] { parameter.value().mark_written(); }},
+      {"another tensor", [&] { parameter.set_value(other); }},
+      {"the tensor before", [&] { parameter.set_value(first); }},
+      {"the copy alone", [&] { parameter.current_copy().fill(5); }}};
+  for (const auto& [name, write] : writes) {
+    SCOPED_TRACE(name);
+    write();
+    EXPECT_FALSE(parameter.copy_for(images).defined());
+    copy();
+    expect_copy(parameter.value().to_vector<double>().front());
+    EXPECT_EQ(parameter.current_copy().raw_data(), memory) << "recorded steps read it there";
+  }
+}
+
+TEST_F(CudaParameter, HasACopyThatIsWrittenWithIt) {
+  parameter.copy_for(images);
+  copy();
+  const Tensor copy = parameter.current_copy();
+  parameter.value().copy_from(filters(8));
+  copy.copy_from(filters(8).to(DType::bf16));
+  expect_copy(8);
+}
+
+TEST_F(CudaParameter, IsNotCopiedByARecording) {
+  parameter.copy_for(images);
+  Tensor scaled = Tensor::empty_like(images);
+  const auto recording = record(kGpu, [&] {
+    copy();
+    kernels::scale(images, 2, scaled);
+  });
+  EXPECT_EQ(recording->launches(), 1u);
+  EXPECT_FALSE(parameter.copy_for(images).defined());
+}
+
+TEST_F(CudaParameter, KeepsFiltersAsConvolutionsReadThem) {
+  const Device device = kGpu;
   const Values values = {1, 2, 3, 4, 5, 6, 7, 8};
   const Tensor filters = f64({2, 2, 1, 2}, values).to(DType::f32), matrix = f64({4, 2}, values).to(DType::f32);
   Parameter here, there, of_matrix;
@@ -56,9 +112,9 @@ TEST(CudaParameter, KeepsFiltersAsConvolutionsReadThem) {
 
   Parameter* const all[] = {&there};
   const Tensor x = Tensor::empty({3, 2, 4, 4}, {.device = device, .format = MemoryFormat::channels_last});
-  there.take_copy(x);
+  there.copy_for(x);
   copy_parameters(all);
-  EXPECT_FALSE(there.take_copy(x).defined()) << "an operation in f32 reads the value itself";
+  EXPECT_FALSE(there.copy_for(x).defined()) << "an operation in f32 reads the value itself";
 }
 
 }  // namespace

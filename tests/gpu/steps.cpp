@@ -64,7 +64,8 @@ Tensor random_images(const StepCase& step) {
   return images;
 }
 
-/// A batch of these images as training feeds them: in the dtype of activations, with spare channels that are 0.
+/// A batch of these images as training feeds them: in the dtype and format of activations, with spare channels that are
+/// 0.
 Batch fed(const StepCase& step, const Tensor& images, DType dtype, int64_t channel_multiple) {
   const int64_t own = step.images.channels, all = (own + channel_multiple - 1) / channel_multiple * channel_multiple;
   const Tensor wide =
@@ -73,7 +74,8 @@ Batch fed(const StepCase& step, const Tensor& images, DType dtype, int64_t chann
     std::copy_n(images.data<float>() + pixel * own, own, wide.data<float>() + pixel * all);
   const Tensor labels = Tensor::empty({step.batch}, {.dtype = DType::i64});
   for (int64_t i = 0; i < step.batch; ++i) labels.data<int64_t>()[i] = i % step.images.classes;
-  return {labels.to(kCuda), {{"image", wide.to(dtype).to(kCuda)}, {"label", labels.to(kCuda)}}};
+  return {labels.to(kCuda),
+          {{"image", wide.to(dtype).to(image_format(kCuda, dtype)).to(kCuda)}, {"label", labels.to(kCuda)}}};
 }
 
 /// The median of five measurements of about 0.2 s each.
@@ -132,9 +134,9 @@ StepTime time_steps(const StepCase& step, const std::array<Batch, 2>& batches, D
 void print_steps(const StepCase& step) {
   const Tensor images = random_images(step);
   for (const auto& [precision, dtype] : kPrecisions) {
+    kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
     const int64_t multiple = image_channel_multiple(*step.make(), dtype);
     const std::array batches{fed(step, images, dtype, multiple), fed(step, images, dtype, multiple)};
-    kernels::set_library_rules(kCuda, {.tf32 = precision == "tf32"});
     for (const auto& [way, as_graph] : {std::pair{"tern-graph", true}, std::pair{"tern-one-by-one", false}}) {
       const StepTime time = time_steps(step, batches, dtype, as_graph);
       fmt::print("{:<10} {:>5} {:<5} {:<15} {:>10.4f} {:>10.0f} {:>9}\n", step.name, step.batch, precision, way,

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tern/core/random.h"
 #include "tern/data/transforms.h"
 #include "tern/kernels/transform_images.h"
@@ -84,14 +86,17 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
       transform.apply(input, a, bytes.subspan(static_cast<size_t>(rows[i]) * example, example),
                       expected.span<float>().subspan(i * image, image));
     }
-    for (const auto& [dtype, channels] :
-         {std::pair{DType::f32, output.channels}, {DType::bf16, output.channels}, {DType::bf16, int64_t{8}}}) {
+    for (const auto& [dtype, channels, format] : {std::tuple{DType::f32, output.channels, MemoryFormat::channels_last},
+                                                  {DType::f32, output.channels, MemoryFormat::row_major},
+                                                  {DType::bf16, output.channels, MemoryFormat::channels_last},
+                                                  {DType::bf16, int64_t{8}, MemoryFormat::channels_last},
+                                                  {DType::bf16, int64_t{8}, MemoryFormat::row_major}}) {
       const Tensor whole =
           Tensor::zeros({n, channels, output.height, output.width}, {.format = MemoryFormat::channels_last});
       const auto own = static_cast<size_t>(output.channels), all = static_cast<size_t>(channels);
       for (size_t i = 0; i < expected.span<float>().size(); ++i)
         whole.span<float>()[i / own * all + i % own] = expected.span<float>()[i];
-      Tensor images = Tensor::empty(whole.shape(), {dtype, device, MemoryFormat::channels_last});
+      Tensor images = Tensor::empty(whole.shape(), {dtype, device, format});
       kernels::transform_images(pixels.to(device), Tensor::from<int64_t>({n}, rows).to(device),
                                 Tensor::from<double>({n, kernels::kImageDraws}, draws).to(device),
                                 {.pad = transform.pad,
@@ -101,7 +106,8 @@ TEST(CudaTransformImages, GivesTheBitsOfTheCpus) {
                                  .deviation = transform.deviation,
                                  .cutout = transform.cutout},
                                 images);
-      EXPECT_EQ(images.to_vector<float>(), whole.to(dtype).to_vector<float>()) << to_string(dtype) << " " << channels;
+      EXPECT_EQ(images.to_vector<float>(), whole.to(dtype).to_vector<float>())
+          << to_string(dtype) << " " << channels << " " << to_string(format);
     }
   }
 }

@@ -107,6 +107,31 @@ TEST(CudnnPlan, ImagesWithSpareChannelsAreNotPadded) {
   }
 }
 
+// A plan that transposes has both arrays once more in its workspace.
+TEST(CudnnPlan, StrictFp32TransposesImagesThatAreChannelsLast) {
+  const Descriptor properties = h200();
+  const std::pair<Shape, Shape> cases[] = {{{64, 20, 12, 12}, {50, 20, 5, 5}},
+                                           {{128, 16, 32, 32}, {16, 16, 3, 3}},
+                                           {{512, 64, 32, 32}, {64, 64, 3, 3}},
+                                           {{512, 256, 8, 8}, {256, 256, 3, 3}}};
+  for (const auto& [x, w] : cases)
+    for (const auto pass :
+         {ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_weights}) {
+      const kernels::ConvGeometry geometry{.padding = 1};
+      const Shape y = kernels::conv2d_output_shape(x, w, geometry);
+      const auto transposes = [&](MemoryFormat format) {
+        const ConvolutionProblem problem{
+            .pass = pass, .x = x, .w = w, .y = y, .geometry = geometry, .format = format, .dtype = DType::f32};
+        const auto plans = convolution_graph(problem, {.properties = &properties}).plans({.tensor_cores = false}, 1);
+        return plans.at(0).workspace_bytes() >= (x.numel() + y.numel()) * 4;
+      };
+      SCOPED_TRACE(testing::Message() << to_string(x) << ", pass " << static_cast<int>(pass));
+      const bool of_weights = pass == ConvolutionPass::backward_weights;
+      EXPECT_EQ(transposes(MemoryFormat::channels_last), !of_weights);
+      EXPECT_EQ(transposes(MemoryFormat::row_major), of_weights && x[1] == 256);
+    }
+}
+
 TEST(CudnnPlan, RefusesWhatCannotBe) {
   const Descriptor properties = h200();
   const ConvolutionProblem problem{.pass = ConvolutionPass::forward,

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/support/cuda.h"
 #include "tests/support/values.h"
 
 namespace tern::kernels {
@@ -53,6 +54,40 @@ TEST(AdamUpdate, CountsEachParametersSteps) {
   expect_values(updates[1].w, {0.9});
   EXPECT_EQ(updates[0].steps.item(), 4);
   EXPECT_EQ(updates[1].steps.item(), 1);
+}
+
+// The sizes make full packs and rests, and a slice that begins at any address.
+TEST(Updates, WriteTheNewValueToACopyToo) {
+  for (const Target on : {Target::reference, Target::cpu, Target::cuda})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const int64_t begin : {0, 3})
+        for (const double momentum : {0.0, 0.9, 2.0}) {  // 2: Adam
+          if (!sgd_update.has(on) || (on == Target::cuda && !test::why_no_cuda().empty())) continue;
+          SCOPED_TRACE(testing::Message()
+                       << to_string(on) << ", " << to_string(dtype) << ", " << begin << ", " << momentum);
+          const Device device{on == Target::cuda ? DeviceType::cuda : DeviceType::cpu, 0};
+          Updates updates;
+          for (const int64_t numel : {1, 6, 4099}) {
+            const auto sine = [&](double step, DType of) {
+              std::vector<double> values;
+              for (int64_t i = 0; i < numel + begin; ++i) values.push_back(std::sin(step * static_cast<double>(i + 1)));
+              return f64({numel + begin}, values).to(of).to(device).slice(begin, numel + begin);
+            };
+            updates.push_back({.w = sine(0.7, DType::f32),
+                               .g = sine(1.3, DType::f32),
+                               .first = sine(0, DType::f32),
+                               .second = sine(0, DType::f32),
+                               .steps = Tensor::zeros({}, {.dtype = DType::i64, .device = device}),
+                               .copy = sine(5, dtype)});
+          }
+          const Tensor lr = number(0.1).to(device);
+          if (momentum > 1)
+            adam_update.on(on)(updates, {.lr = lr});
+          else
+            sgd_update.on(on)(updates, {.lr = lr, .momentum = momentum});
+          for (const ParameterUpdate& update : updates)
+            EXPECT_EQ(update.copy.to_vector<float>(), update.w.to(dtype).to_vector<float>());
+        }
 }
 
 TEST(AverageUpdate, MovesTheAverage) {

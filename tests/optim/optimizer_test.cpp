@@ -355,17 +355,41 @@ struct Filters {
 };
 
 std::unique_ptr<Optimizer> make_for_filters(const std::string& name, Filters& model) {
-  if (name == "muon")
+  if (name.ends_with("muon"))
     return std::make_unique<Muon>(
         std::vector<ParameterGroup>{{.parameters = {{"w", &model.w}}},
                                     {.parameters = {{"b", &model.b}}, .settings = {.rule = Sgd::rule({.lr = 0.1})}}},
-        Muon::Options{.lr = 0.1});
+        Muon::Options{.lr = 0.1, .normalizes_weights = name == "normalized muon"});
   if (name == "adamw")
     return std::make_unique<Adam>(model.parameters(), Adam::Options{.weight_decay = 0.05, .decoupled = true});
   auto sgd = std::make_unique<Sgd>(model.parameters(),
                                    Sgd::Options{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true});
   if (name == "clipped") sgd->set_clip_norm(0.25);
   return sgd;
+}
+
+TEST(CudaOptimizer, WritesCopiesInItsUpdate) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  for (const char* name : {"nesterov", "clipped", "adamw", "muon", "normalized muon"})
+    for (const MemoryFormat format : {MemoryFormat::row_major, MemoryFormat::channels_last}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << to_string(format));
+      Filters copied(kCuda), plain(kCuda);
+      copied.w.copy_for(Tensor::empty({1, 1, 1, 1}, {DType::bf16, kCuda, format}));
+      copied.b.copy_for(Tensor::empty({1}, {DType::bf16, kCuda}));
+      copy_parameters(std::vector{&copied.w, &copied.b});
+      copied.take_steps(*make_for_filters(name, copied), format);
+      plain.take_steps(*make_for_filters(name, plain), format);
+      for (const auto& [with, without] : {std::pair(&copied.w, &plain.w), std::pair(&copied.b, &plain.b)}) {
+        EXPECT_EQ(with->value().to_vector<float>(), without->value().to_vector<float>());
+        const Tensor copy = with->current_copy();
+        const bool written = with == &copied.b || format == MemoryFormat::channels_last;
+        ASSERT_EQ(copy.defined(), written) << "it is written in the format of the value only";
+        if (written) {
+          EXPECT_EQ(copy.to_vector<float>(), with->value().to(DType::bf16).to_vector<float>());
+        }
+      }
+    }
 }
 
 // On a GPU, filters and their states are channels-last.

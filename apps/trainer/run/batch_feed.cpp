@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tern/kernels/libraries.h"
 #include "tern/layers/conv2d.h"
 
 namespace tern::trainer {
@@ -13,6 +14,11 @@ int64_t image_channel_multiple(Module& model, DType activations) {
     return layer != nullptr && layer->takes_spare_channels();
   });
   return activations == DType::bf16 && takes_spare ? 8 : 1;
+}
+
+MemoryFormat image_format(Device device, DType activations) {
+  const bool is_strict = activations == DType::f32 && !kernels::library_rules(device).tf32;
+  return is_strict ? MemoryFormat::row_major : MemoryFormat::channels_last;
 }
 
 std::unique_ptr<DeviceImages> DeviceImages::make(const Dataset& data, const Transform& transform, Device device,
@@ -124,17 +130,16 @@ std::vector<Tensor> BatchFeed::bring(Tensor& buffer, const std::vector<Tensor>& 
 
 /// The images of a batch, of its pixels if it has `bytes`.
 Tensor BatchFeed::make_images(Buffers& to, const Tensor& indices, const Tensor& draws, std::shared_ptr<void> bytes) {
-  constexpr MemoryFormat kFormat = MemoryFormat::channels_last;
   Tensor pixels;
   if (bytes) {
     const Shape shape = images_->pixels_shape(indices.size(0));
     const auto count = static_cast<size_t>(shape.numel());
-    pixels = grow(to.pixels, count).view(0, shape, DType::u8, kFormat);
+    pixels = grow(to.pixels, count).view(0, shape, DType::u8, MemoryFormat::channels_last);
     upload_->copy(pixels.raw_data(), std::move(bytes), count);
   }
   const Shape shape = images_->images_shape(indices.size(0));
-  Tensor images =
-      grow(to.images, static_cast<size_t>(shape.numel()) * size_of(precision_)).view(0, shape, precision_, kFormat);
+  Tensor images = grow(to.images, static_cast<size_t>(shape.numel()) * size_of(precision_))
+                      .view(0, shape, precision_, image_format(device_, precision_));
   upload_->run([&] { images_->make(indices, pixels, draws, images); });
   return images;
 }

@@ -19,6 +19,9 @@ namespace tern::trainer {
 /// The multiple of channels that the images of `model` should have on a GPU. Tensor cores calculate in bf16 with
 /// multiples of 8.
 int64_t image_channel_multiple(Module& model, DType activations);
+/// The format of a training's images on a GPU. In strict fp32, cuDNN's engines work on row-major images: the best ones
+/// transpose others in their workspace, there and back (the test CudnnPlan*). Operations give results in this format.
+MemoryFormat image_format(Device device, DType activations);
 
 /// Makes a loader's images on a CUDA device, with the same bits, from pixels as bytes. The pixels of a small data set
 /// are all on the device, so that no batch has to be copied there. Those of a large one come batch by batch. Immutable.

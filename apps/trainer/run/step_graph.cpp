@@ -43,12 +43,19 @@ void copy(const StepOutput& from, StepOutput& to) {
 
 }  // namespace
 
+StepGraph::StepGraph(Module& model, Step step, Gradients gradients)
+    : model_(model), step_(std::move(step)), gradients_(gradients) {
+  for (const auto& [name, parameter] : model_.parameters()) parameters_.push_back(parameter);
+  for (const auto& [name, buffer] : model_.buffers()) buffers_.push_back(buffer);
+}
+
 bool StepGraph::takes(const DeviceBatch& batch) {
   constexpr int64_t kStepsBefore = 3;  // they create what is made on first use, and time the engines
   Shapes shapes;
   for (const auto& [name, tensor] : batch.on_device().tensors()) shapes.emplace(name, tensor.shape());
   const bool repeats = shapes == shapes_;
-  if (!recorded_.empty() && has_moved()) recorded_.clear();
+  copy_parameters(parameters_);
+  if (!recorded_.empty() && places() != places_) recorded_.clear();
   if (recorded_.empty()) {
     shapes_ = std::move(shapes);
     if (seen_++ < kStepsBefore) return false;
@@ -57,8 +64,15 @@ bool StepGraph::takes(const DeviceBatch& batch) {
   return repeats;
 }
 
-bool StepGraph::has_moved() const {
-  return std::ranges::any_of(places_, [](const auto& place) { return place.first->raw_data() != place.second; });
+std::vector<const void*> StepGraph::places() const {
+  std::vector<const void*> places;
+  const auto add = [&](const Tensor& tensor) { places.push_back(tensor.defined() ? tensor.raw_data() : nullptr); };
+  for (const Parameter* parameter : parameters_) {
+    add(parameter->value());
+    add(parameter->current_copy());
+  }
+  for (const Tensor* buffer : buffers_) add(*buffer);
+  return places;
 }
 
 const StepGraph::Recorded* StepGraph::recorded_on(const Batch& batch) const {
@@ -83,6 +97,11 @@ void StepGraph::record_step(const DeviceBatch& batch) {
     model_.zero_gradients();
   };
   model_.zero_gradients();
+  places_ = places();
+  std::vector<std::pair<Tensor, uint32_t>> versions;
+  for (const Parameter* parameter : parameters_)
+    for (const Tensor& tensor : {parameter->value(), parameter->current_copy()})
+      versions.emplace_back(tensor, tensor.version());
   const Recording* earlier = recorded_.empty() ? nullptr : recorded_.back().recording.get();
   // The earlier step computes in the memory that a later one takes, while the output of that one is still read.
   if (earlier != nullptr) made.output = empty_like(recorded_.back().output);
@@ -104,12 +123,10 @@ void StepGraph::record_step(const DeviceBatch& batch) {
     throw;
   }
   restore();
+  for (const auto& [tensor, version] : versions)
+    if (tensor.version() != version) made.written.push_back(tensor);
   if (recorded_.size() == 2) recorded_.erase(recorded_.begin());
   recorded_.push_back(std::move(made));
-  places_.clear();
-  for (const auto& [name, parameter] : model_.parameters())
-    places_.emplace_back(&parameter->value(), parameter->value().raw_data());
-  for (const auto& [name, buffer] : model_.buffers()) places_.emplace_back(buffer, buffer->raw_data());
 }
 
 const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {
@@ -117,6 +134,7 @@ const StepOutput& StepGraph::run(const DeviceBatch& batch, uint32_t step) {
   check(recorded != nullptr, "step graph: the batch is in memory that no step was recorded on");
   recorded->recording->replay(step);
   for (const Counter& counter : recorded->counters) *counter.value += counter.step;
+  for (const Tensor& tensor : recorded->written) tensor.mark_written();
   for (const auto& [parameter, gradient] : recorded->gradients) parameter->set_gradient(gradient);
   return recorded->output;
 }

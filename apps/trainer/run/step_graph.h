@@ -48,15 +48,15 @@ class StepGraph {
   /// Whether the parameters have the gradients of a step after `run`.
   enum class Gradients : uint8_t { dropped, kept };
 
-  StepGraph(Module& model, Step step, Gradients gradients = Gradients::dropped)
-      : model_(model), step_(std::move(step)), gradients_(gradients) {}
+  StepGraph(Module& model, Step step, Gradients gradients = Gradients::dropped);
 
   /// Whether `run` can do the step of this batch. Records a step on its memory if there is none, enough steps have come
-  /// before and the batch has the shapes of the batch before; again, if the model is in other memory. Throws Error if
-  /// recording fails; then nothing has changed.
+  /// before and the batch has the shapes of the batch before; again, if the model is in other memory. Makes the copies
+  /// of parameters current, because a recorded step reads them as they are. Throws Error if recording fails; then
+  /// nothing has changed.
   bool takes(const DeviceBatch& batch);
   /// Issues step `step` on `batch`, which `takes` takes. Output and gradients are valid until the next call with a
-  /// batch in the same memory.
+  /// batch in the same memory. Marks what the step has written of the model's parameters and their copies.
   const StepOutput& run(const DeviceBatch& batch, uint32_t step);
   /// Number of kernels, copies and fills in a recorded step; 0 before one is recorded.
   size_t launches() const { return recorded_.empty() ? 0 : recorded_.back().recording->launches(); }
@@ -74,14 +74,15 @@ class StepGraph {
     StepOutput output = {};
     std::vector<Counter> counters = {};
     std::vector<std::pair<Parameter*, Tensor>> gradients = {};  ///< empty if they are dropped
+    std::vector<Tensor> written = {};                           ///< parameters and copies that the step writes
     std::unique_ptr<Recording> recording = nullptr;
   };
   using Shapes = std::map<std::string, Shape>;  ///< of the fields of a batch
 
   const Recorded* recorded_on(const Batch& batch) const;
   void record_step(const DeviceBatch& batch);
-  /// Whether a tensor of the model is in other memory than the recorded steps use.
-  bool has_moved() const;
+  /// The memory of the model's parameters, of their copies and of its buffers.
+  std::vector<const void*> places() const;
 
   Module& model_;
   Step step_;
@@ -89,7 +90,9 @@ class StepGraph {
   int64_t seen_ = 0;
   Shapes shapes_;                   ///< of the recorded steps; before one is recorded, of the last batch
   std::vector<Recorded> recorded_;  ///< at most two, the later one last; they share the memory of what is not an output
-  std::vector<std::pair<const Tensor*, const void*>> places_;  ///< of the model in the recorded steps
+  std::vector<Parameter*> parameters_;
+  std::vector<const Tensor*> buffers_;
+  std::vector<const void*> places_;  ///< in the recorded steps
 };
 
 }  // namespace tern::trainer
