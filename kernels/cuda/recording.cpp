@@ -40,7 +40,6 @@ class Graph final : public Recording {
 };
 
 }  // namespace
-
 }  // namespace cuda
 
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work, const Recording* earlier) {
