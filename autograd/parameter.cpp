@@ -22,6 +22,10 @@ Tensor Parameter::copy_for(const Tensor& x) {
   TensorOptions wanted = x.options();
   if (value_.rank() != 4) wanted.format = MemoryFormat::row_major;
   if (wanted.dtype == value_.dtype() && wanted.format == value_.format()) return {};
+  if (copied_as_ && (copied_as_->device != wanted.device || copied_as_->dtype != wanted.dtype)) {
+    copied_as_.reset();
+    copy_ = {};
+  }
   if (!copied_as_) copied_as_ = wanted;
   const Tensor copy = current_copy();
   const bool fits = copy.defined() && copy.dtype() == wanted.dtype && copy.format() == wanted.format;

@@ -49,7 +49,8 @@ struct SparseRows {
 /// - a dense field "x" is "x", [N, shape...];
 /// - a sequence "x" is "x", [N, longest, shape...], with zeros behind the shorter ones, and "x.lengths", i64 [N];
 /// - a sparse field "x" is "x.indices", "x.offsets" and, if a sample of the batch has values, "x.values".
-/// Pictures are "image", f32 [N, C, h, w] in channels_last, and "label", i64 [N]. A value; copies share the tensors.
+/// Pictures are "image", f32 [N, C, h, w], from a loader in channels_last, and "label", i64 [N]. A value; copies share
+/// the tensors.
 class Batch {
  public:
   Batch() = default;

@@ -59,8 +59,9 @@ class DeviceBatch {
       : on_device_(std::move(on_device)), on_cpu_(std::move(on_cpu)), precision_(precision), data_(std::move(data)) {}
 
   int64_t size() const { return on_device_.size(); }
-  /// A tensor of the batch on the device; see Batch for the names. In a training on a GPU with --precision bf16,
-  /// "image" is bf16, and has spare channels if a layer of the model takes them (Conv2d::Options).
+  /// A tensor of the batch on the device; see Batch for the names. "image" is in channels_last; in a training on a GPU
+  /// in strict fp32 it can be row-major. With --precision bf16 it is bf16 there, and has spare channels if a layer of
+  /// the model takes them (Conv2d::Options).
   const Tensor& operator[](std::string_view name) const { return on_device_[name]; }
   bool has(std::string_view name) const { return on_device_.has(name); }
   SparseRows sparse(const std::string& field) const { return on_device_.sparse(field); }

@@ -25,7 +25,10 @@ void RecordedStep::record(const std::function<void()>& work) {
 }
 
 void RecordedStep::set(uint32_t step) {
+  check(prepare_.empty() || step > last_, "replay: found step ", step, " after step ", last_,
+        ", expected a later one, because ranks take part in it");
   for (const auto& prepare : prepare_) prepare(step);
+  last_ = step;
   if (is_read_) number_.copy_from(Tensor::full({}, step, {.dtype = DType::i64}));
 }
 

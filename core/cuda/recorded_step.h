@@ -19,6 +19,7 @@ class RecordedStep {
   /// Runs `work`. Meanwhile this thread records, and the functions below add to this object.
   void record(const std::function<void()>& work);
   /// Call it before each replay: the recorded work is that of `step`. Throws what the functions of `before_replays` do.
+  /// If there are any, steps must grow from replay to replay.
   void set(uint32_t step);
 
  private:
@@ -27,6 +28,7 @@ class RecordedStep {
 
   Tensor number_;         ///< i64 [], on the device
   bool is_read_ = false;  ///< recorded work reads the number
+  int64_t last_ = -1;     ///< the step of the last replay
   std::vector<std::function<void(uint32_t)>> prepare_;
 };
 

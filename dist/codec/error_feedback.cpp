@@ -154,9 +154,17 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
     for (const auto& [name, residual] : residuals_) state.add(name, residual.clone());
     return state;
   }
+  /// Residuals keep their memory where they can, because a recorded step uses it.
   void load_state(const StateDict& state) override {
-    residuals_.clear();
-    for (const auto& [name, residual] : state) residuals_[name] = residual.clone();
+    std::map<std::string, Tensor> before = std::exchange(residuals_, {});
+    for (const auto& [name, loaded] : state) {
+      Tensor& residual = residuals_[name];
+      residual = before[name];
+      if (residual.defined() && residual.shape() == loaded.shape() && residual.dtype() == loaded.dtype())
+        residual.copy_from(loaded);
+      else
+        residual = loaded.clone();
+    }
   }
 
  protected:

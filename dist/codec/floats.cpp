@@ -53,6 +53,7 @@ class FloatCodec final : public WholeMessageCodec {
     check(at == all.bytes(), "messages have ", all.bytes(), " bytes, expected ", at);
   }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return true; }
 
  private:
   static void check_numbers(const Tensor& messages) {

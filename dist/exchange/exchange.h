@@ -14,7 +14,7 @@
 namespace tern {
 
 /// Seconds of one rank's training that it did not spend on its own computation. With NCCL, `wait` ends once an
-/// operation is in a stream; the GPU's own wait for other ranks does not count.
+/// operation is in a stream; the GPU's own wait for other ranks does not count. Steps that are recorded add nothing.
 struct ExchangeTimes {
   double encode = 0, wait = 0, decode = 0;
 

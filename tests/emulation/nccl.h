@@ -2,7 +2,14 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+
 // The part of NCCL that tern uses, with the same names. tests/emulation/dist implements it.
+
+namespace emulation {
+/// Whether NCCL answers calls in a captured stream with an error.
+extern std::atomic<bool> nccl_refuses_captures;
+}  // namespace emulation
 
 enum ncclResult_t {
   ncclSuccess = 0,

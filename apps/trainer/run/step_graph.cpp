@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tern/core/error.h"
+#include "tern/dist/comm/failure.h"
 
 namespace tern::trainer {
 
@@ -43,8 +44,8 @@ void copy(const StepOutput& from, StepOutput& to) {
 
 }  // namespace
 
-StepGraph::StepGraph(Module& model, Step step, Gradients gradients)
-    : model_(model), step_(std::move(step)), gradients_(gradients) {
+StepGraph::StepGraph(Module& model, Step step, Gradients gradients, Agree agree)
+    : model_(model), step_(std::move(step)), gradients_(gradients), agree_(std::move(agree)) {
   for (const auto& [name, parameter] : model_.parameters()) parameters_.push_back(parameter);
   for (const auto& [name, buffer] : model_.buffers()) buffers_.push_back(buffer);
 }
@@ -118,11 +119,16 @@ void StepGraph::record_step(const DeviceBatch& batch) {
             made.gradients.emplace_back(parameter, parameter->gradient());
         },
         earlier);
+  } catch (const PeerError&) {
+    restore();
+    throw;
   } catch (...) {
     restore();
+    if (agree_) agree_(false);
     throw;
   }
   restore();
+  check(!agree_ || agree_(true), "another rank could not record its step");
   for (const auto& [tensor, version] : versions)
     if (tensor.version() != version) made.written.push_back(tensor);
   if (recorded_.size() == 2) recorded_.erase(recorded_.begin());

@@ -48,12 +48,17 @@ class StepGraph {
   /// Whether the parameters have the gradients of a step after `run`.
   enum class Gradients : uint8_t { dropped, kept };
 
-  StepGraph(Module& model, Step step, Gradients gradients = Gradients::dropped);
+  /// Tells the other ranks whether this rank has recorded a step, and returns whether all have.
+  using Agree = std::function<bool(bool recorded)>;
+
+  /// With `agree`, all ranks record a step or none: NCCL asks for it. Then all must call `takes` with batches of the
+  /// same shapes.
+  StepGraph(Module& model, Step step, Gradients gradients = Gradients::dropped, Agree agree = {});
 
   /// Whether `run` can do the step of this batch. Records a step on its memory if there is none, enough steps have come
   /// before and the batch has the shapes of the batch before; again, if the model is in other memory. Makes the copies
-  /// of parameters current, because a recorded step reads them as they are. Throws Error if recording fails; then
-  /// nothing has changed.
+  /// of parameters current, because a recorded step reads them as they are. Throws Error if recording fails, on this
+  /// rank or on another that agrees; then nothing has changed.
   bool takes(const DeviceBatch& batch);
   /// Issues step `step` on `batch`, which `takes` takes. Output and gradients are valid until the next call with a
   /// batch in the same memory. Marks what the step has written of the model's parameters and their copies.
@@ -87,6 +92,7 @@ class StepGraph {
   Module& model_;
   Step step_;
   Gradients gradients_;
+  Agree agree_;
   int64_t seen_ = 0;
   Shapes shapes_;                   ///< of the recorded steps; before one is recorded, of the last batch
   std::vector<Recorded> recorded_;  ///< at most two, the later one last; they share the memory of what is not an output

@@ -118,9 +118,11 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
 }
 
 /// Makes the graph: of a whole step if the rank is alone or its exchange can be recorded, else of what comes before the
-/// exchange.
+/// exchange. All ranks replay an exchange together, so the shapes of their batches must not differ.
 void Trainer::record_steps(Device device) {
-  records_whole_steps_ = resources_.communicator == nullptr || method_->can_be_recorded();
+  const auto fields = resources_.data.training->fields();
+  const bool batches_differ = std::ranges::any_of(fields, [](const Field& f) { return f.kind != FieldKind::dense; });
+  records_whole_steps_ = resources_.communicator == nullptr || (method_->can_be_recorded() && !batches_differ);
   graph_ = std::make_unique<StepGraph>(
       *model_,
       [this, one = Tensor::full({}, 1).to(device)](const DeviceBatch& batch) {
@@ -131,7 +133,8 @@ void Trainer::record_steps(Device device) {
         if (average_) average_->issue_update();
         return StepOutput{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
       },
-      records_whole_steps_ ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept);
+      records_whole_steps_ ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept,
+      [this](bool recorded) { return !records_whole_steps_ || team_.sum({recorded ? 0.0 : 1.0}).front() == 0; });
 }
 
 /// Gives the model, or this rank's slice of it, its first values.

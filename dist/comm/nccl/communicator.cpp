@@ -161,6 +161,7 @@ Work NcclCommunicator::record(const CollectiveCall& call) {
     enqueue(call, rank(), size(), communicator, stream);
   });
   cuda::before_replays([this, label = message, moved = moved_by(call), done](uint32_t step) {
+    queue_.add([] {}).wait();  // what was called before comes first, on all ranks
     Message numbered = label;
     numbered.sequence = host_->next_number();
     host_->recorder().queue(numbered);

@@ -97,6 +97,7 @@ Connection::~Connection() {
   changed_.notify_one();
   watchdog_.join();
   end(std::uncaught_exceptions() > exceptions_ || job_failed(), "");
+  await_end();
 }
 
 bool Connection::job_failed() const {
@@ -129,7 +130,7 @@ void Connection::start(const std::shared_ptr<DeviceWork>& work, std::vector<Tens
 }
 
 void Connection::record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue) {
-  guarded([&] {
+  ending_on_failure([&] {
     job_.throw_if_failed();
     put(work, enqueue);
     done.record(stream_.get());
@@ -138,7 +139,7 @@ void Connection::record(DeviceWork& work, std::vector<Tensor> tensors, const Ste
 }
 
 void Connection::replay(std::shared_ptr<WorkUnderWay> work) {
-  guarded([&] {
+  ending_on_failure([&] {
     job_.reach(work->message());
     job_.throw_if_failed();
     use([&](ncclComm_t) { watch_from_now(std::move(work)); });
@@ -171,13 +172,27 @@ void Connection::confirm() const {
 template <class Step>
 void Connection::guarded(const Step& step) {
   try {
-    try {
-      step();
-    } catch (const PeerError&) {
-      throw;
-    } catch (const std::exception& error) {
-      job_.fail(error.what());
-    }
+    ending_on_failure([&] {
+      try {
+        step();
+      } catch (const PeerError&) {
+        throw;
+      } catch (const std::exception& error) {
+        job_.fail(error.what());
+      }
+    });
+  } catch (const PeerError&) {
+    await_end();
+    throw;
+  }
+}
+
+/// A PeerError ends this connection. Does not wait for that: NCCL's end waits for the recordings that use it, and the
+/// caller may have to free them first. They keep their tensors.
+template <class Step>
+void Connection::ending_on_failure(const Step& step) {
+  try {
+    step();
   } catch (const PeerError& failure) {
     end(true, failure.what());
     throw;
@@ -237,31 +252,36 @@ void Connection::look() {
 /// Ends NCCL on a separate thread, and the operations under way with it. If NCCL does not return, that thread stays
 /// behind, with the tensors that NCCL may still use.
 void Connection::end(bool abort, const std::string& failure) {
-  std::unique_lock lock(mutex_);
-  if (communicator_) {
-    failure_ = failure;
-    std::vector<Tensor> tensors;
-    for (const auto& work : std::exchange(under_way_, {})) {
-      std::ranges::move(work->end(failure), std::back_inserter(tensors));
-      recorder_.end(work->message().sequence, OperationRecord::State::failed);
-    }
-    std::packaged_task<void()> task(
-        [communicator = communicator_, device = device_, abort, tensors = std::move(tensors)]() mutable {
-          cuda::enter(device);
-          if (abort)
-            library().comm_abort(communicator);
-          else
-            leave(communicator);
-          tensors.clear();
-        });
-    communicator_ = nullptr;
-    ended_ = task.get_future().share();
-    end_limit_ = Clock::now() + kEndLimit;
-    std::thread(std::move(task)).detach();
+  const std::lock_guard lock(mutex_);
+  if (!communicator_) return;
+  failure_ = failure;
+  std::vector<Tensor> tensors;
+  for (const auto& work : std::exchange(under_way_, {})) {
+    std::ranges::move(work->end(failure), std::back_inserter(tensors));
+    recorder_.end(work->message().sequence, OperationRecord::State::failed);
   }
-  const auto [ended, limit] = std::pair(ended_, end_limit_);
+  std::packaged_task<void()> task(
+      [communicator = communicator_, device = device_, abort, tensors = std::move(tensors)]() mutable {
+        cuda::enter(device);
+        if (abort)
+          library().comm_abort(communicator);
+        else
+          leave(communicator);
+        tensors.clear();
+      });
+  communicator_ = nullptr;
+  ended_ = task.get_future().share();
+  std::thread(std::move(task)).detach();
+}
+
+/// Waits until NCCL has ended, all waits together for kEndLimit at most.
+void Connection::await_end() {
+  std::unique_lock lock(mutex_);
+  if (!ended_.valid()) return;
+  if (!end_limit_) end_limit_ = Clock::now() + kEndLimit;
+  const auto [ended, limit] = std::pair(ended_, *end_limit_);
   lock.unlock();
-  if (ended.valid()) ended.wait_until(limit);
+  ended.wait_until(limit);
 }
 
 }  // namespace tern::nccl

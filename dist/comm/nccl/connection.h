@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,7 +51,7 @@ class Connection {
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
   void start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue);
   /// The same for an operation of the recording that this thread makes; nobody watches it. `done` gets the step of each
-  /// replay.
+  /// replay. Throws Error, and the job goes on, if NCCL cannot record it.
   void record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue);
   /// From now on the watchdog watches an operation of a recording that is about to be replayed. Throws PeerError.
   void replay(std::shared_ptr<WorkUnderWay> work);
@@ -60,6 +61,8 @@ class Connection {
  private:
   template <class Step>
   void guarded(const Step& step);
+  template <class Step>
+  void ending_on_failure(const Step& step);
   template <class Use>
   auto use(const Use& use);
   void put(const DeviceWork& work, const Enqueue& enqueue);
@@ -69,6 +72,7 @@ class Connection {
   void look();
   bool job_failed() const;
   void end(bool abort, const std::string& failure);
+  void await_end();
 
   Transport& job_;
   FlightRecorder& recorder_;
@@ -84,8 +88,8 @@ class Connection {
   std::deque<std::shared_ptr<WorkUnderWay>> under_way_;  ///< in the order of the device
   Clock::time_point progress_;                           ///< when the first of them became the first
   bool leaves_ = false;
-  std::shared_future<void> ended_;  ///< valid once the communicator ends
-  Clock::time_point end_limit_;     ///< when the wait for its end stops
+  std::shared_future<void> ended_;              ///< valid once the communicator ends
+  std::optional<Clock::time_point> end_limit_;  ///< when the wait for its end stops, once somebody waits
 
   std::thread watchdog_;  // last: it uses the other members
 };

@@ -19,7 +19,9 @@
 // NCCL between threads of one process. Calls return at once, and enter their stream while the caller asks for errors.
 // A stream goes on when all ranks of its operation have called it, and its data have moved. If ranks never call, or
 // call different operations, it goes on when its rank aborts. Calls that are captured join a graph at once. A launch of
-// the graph returns when all ranks of its operations have called them.
+// the graph returns when all ranks of its operations have called them. All ranks must capture an operation, or none.
+
+std::atomic<bool> emulation::nccl_refuses_captures = false;
 
 namespace {
 
@@ -48,6 +50,7 @@ struct Group {
   std::deque<Call> calls = {};
   std::vector<End> sends = {}, receives = {};
   cudaStream_t stream = nullptr;
+  bool captured = false;
   std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
 
   bool done() const { return calls.empty() && sends.empty() && receives.empty(); }
@@ -145,7 +148,10 @@ bool move_collectively(Job& job) {
   };
   if (!std::ranges::all_of(job.members, calls)) return false;
   const Call first = front_of(job.members[0]);
-  const bool same = std::ranges::all_of(job.members, [&](ncclComm_t member) { return alike(front_of(member), first); });
+  const bool captured = job.members[0]->streamed.front().captured;
+  const bool same = std::ranges::all_of(job.members, [&](ncclComm_t member) {
+    return alike(front_of(member), first) && member->streamed.front().captured == captured;
+  });
   if (same) perform(job);
   for (const ncclComm_t member : job.members) {
     if (same)
@@ -167,7 +173,7 @@ bool move_message(Job& job) {
       auto& receives = to->streamed.front().receives;
       const auto receive = std::ranges::find(receives, from->rank, &End::peer);
       if (receive == receives.end()) continue;
-      if (send->bytes != receive->bytes) {
+      if (send->bytes != receive->bytes || from->streamed.front().captured != to->streamed.front().captured) {
         from->error = to->error = ncclInvalidUsage;
         return false;
       }
@@ -222,6 +228,8 @@ ncclResult_t close() {
   const ncclComm_t comm = std::exchange(opened.comm, nullptr);
   Group group = std::exchange(opened.group, {});
   if (emulation::captures() && !group.done()) {
+    if (emulation::nccl_refuses_captures) return ncclInvalidUsage;
+    group.captured = true;
     emulation::issue(group.stream, [job = comm->job, rank = comm->rank, group] { run(job, rank, group); });
     return ncclInProgress;
   }

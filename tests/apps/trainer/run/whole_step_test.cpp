@@ -1,70 +1,9 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
+#include "tests/apps/trainer/run/whole_step.h"
 
-#include "tern/networks/mlp.h"
-#include "tern/trainer/run/trainer.h"
-#include "tests/dist/comm/nccl.h"
-#include "tests/support/log.h"
-#include "tests/support/temporary_folder.h"
+#include "tern/kernels/recording.h"
 
-namespace tern {
+namespace tern::test {
 namespace {
-
-using namespace trainer;
-
-/// Two ranks of one process, with a device each, that train over NCCL.
-class NcclCudaWholeStep : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string missing = test::why_no_nccl(2); !missing.empty()) GTEST_SKIP() << missing;
-    settings_.data = "digits";
-    settings_.batch_size = 16;
-    settings_.iterations = 14;
-    settings_.eval_every = 9;
-    settings_.threads = 1;
-    settings_.workers = 2;
-    settings_.transport = RankTransport::nccl;
-    settings_.deterministic = true;
-    settings_.quiet = true;
-    settings_.codec = "ternary";
-    settings_.ema_decay = 0.9;
-    settings_.check_every = 5;
-  }
-  std::string place(const std::string& name) const { return folder_.path() / name; }
-  /// Trains, and returns what each rank threw.
-  std::vector<std::string> train(const TrainSettings& settings) const {
-    const Application application = {.name = "test", .model = [](const ModelSpec& spec) -> std::unique_ptr<Layer> {
-                                       return std::make_unique<networks::Mlp>(networks::Mlp::Options{
-                                           .widths = {spec.images.numel(), 8, 10}, .norm = networks::MlpNorm::none});
-                                     }};
-    const InterruptGuard interrupt;
-    LineWriter out(STDOUT_FILENO);
-    return test::with_nccl(make_in_process(2), {}, [&](Communicator& c) {
-      TrainSettings own = settings;
-      own.device = join({"cuda:", c.rank()});
-      const RunData data = load_run_data(own);
-      Trainer(application, own, {.data = data, .interrupt = interrupt, .out = out, .communicator = &c}).train();
-    });
-  }
-  /// The events of a run, without times and memory. Adds the seconds of encoding of each step to `encode`.
-  std::vector<nlohmann::json> events(TrainSettings settings, std::vector<double>* encode = nullptr) const {
-    settings.log = place("log");
-    EXPECT_EQ(train(settings), std::vector<std::string>(2));
-    std::vector<nlohmann::json> found;
-    for (nlohmann::json& event : read_log(settings.log)) {
-      if (event["event"] == "step" && encode != nullptr) encode->push_back(event["encode_seconds"]);
-      for (const char* key :
-           {"seconds", "images_per_second", "data_wait", "peak_memory", "peak_device_memory", "encode_seconds",
-            "decode_seconds", "wait_seconds", "compute_seconds", "largest_peak_memory"})
-        event.erase(key);
-      if (event["event"] != "start") found.push_back(event);
-    }
-    return found;
-  }
-
-  TrainSettings settings_;
-  TemporaryFolder folder_;
-};
 
 TEST_F(NcclCudaWholeStep, IsTheSameAsOneByOneAndEncodesOnlyInItsReplay) {
   TrainSettings one_by_one = settings_;
@@ -76,6 +15,28 @@ TEST_F(NcclCudaWholeStep, IsTheSameAsOneByOneAndEncodesOnlyInItsReplay) {
   EXPECT_EQ(encode.size(), 14u);
   EXPECT_GT(encode.front(), 0);
   for (size_t step = 6; step < encode.size(); ++step) EXPECT_EQ(encode[step], 0) << step;
+}
+
+/// Cannot be recorded on the second device.
+struct MlpOfItsOwnWill final : Layer {
+  explicit MlpOfItsOwnWill(const ModelSpec& spec)
+      : mlp(add<networks::Mlp>(
+            "mlp", networks::Mlp::Options{.widths = {spec.images.numel(), 8, 10}, .norm = networks::MlpNorm::none})) {}
+  Variable forward(const Variable& x) override {
+    check(!is_recording() || x.value().device().index != 1, "this layer has a will of its own");
+    return mlp(x);
+  }
+  networks::Mlp& mlp;
+};
+
+TEST_F(NcclCudaWholeStep, IsRecordedByAllRanksOrByNone) {
+  model_ = [](const ModelSpec& spec) { return std::make_unique<MlpOfItsOwnWill>(spec); };
+  std::vector<double> encode;
+  const auto found = events(settings_, &encode);
+  const auto note = std::ranges::find(found, "note", [](const auto& event) { return event["event"]; });
+  ASSERT_NE(note, found.end());
+  EXPECT_TRUE(names((*note)["text"], "none could be recorded: another rank could not record its step")) << *note;
+  for (const double seconds : encode) EXPECT_GT(seconds, 0);
 }
 
 TEST_F(NcclCudaWholeStep, GoesOnAfterACheckpoint) {
@@ -94,8 +55,8 @@ TEST_F(NcclCudaWholeStep, SaysWhereItDiverged) {
   settings_.lr = 1e30;
   settings_.codec = "none";
   const auto errors = train(settings_);
-  for (const std::string& error : errors) EXPECT_TRUE(test::names(error, "the loss is")) << error;
+  for (const std::string& error : errors) EXPECT_TRUE(names(error, "the loss is")) << error;
 }
 
 }  // namespace
-}  // namespace tern
+}  // namespace tern::test
