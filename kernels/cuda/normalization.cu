@@ -60,20 +60,23 @@ struct Normalize {
 };
 
 /// As map_kernel, and the bit of each element that passes the relu. Array 0 of the walk is y, in its storage order. A
-/// thread has the eight elements of a byte.
-template <class Function, class T, class... X>
+/// thread has the eight elements of a byte, and moves `Width` at a time if the arrays take such packs.
+template <int Width, class Function, class T, class... X>
 __global__ void rectify_kernel(Function function, Walk<1 + sizeof...(X)> walk, bool packs, T* y, uint8_t* passed,
                                X... x) {
   for (int64_t i = global_thread() * 8; i < walk.count; i += global_threads() * 8) {
     unsigned bits = 0;
     const auto note = [&](int j, T value) { bits |= float(value) <= 0 ? 0u : 1u << j; };
     if (packs && i + 8 <= walk.count) {
-      int64_t at[1 + sizeof...(X)] = {};
-      walk.find(i, at);
-      const auto pack = map_pack<T, 8>(function, walk, at, x...);
-      store_pack(y + i, pack);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) note(j, pack.values[j]);
+      for (int first = 0; first < 8; first += Width) {
+        int64_t at[1 + sizeof...(X)] = {};
+        walk.find(i + first, at);
+        const auto pack = map_pack<T, Width>(function, walk, at, x...);
+        store_pack(y + i + first, pack);
+#pragma unroll
+        for (int j = 0; j < Width; ++j) note(first + j, pack.values[j]);
+      }
     } else {
       for (int j = 0; j < 8 && i + j < walk.count; ++j) {
         int64_t at[1 + sizeof...(X)] = {};
@@ -94,9 +97,17 @@ void normalize(const char* operation, const Tensor& x, const Tensor& residual, b
     const auto run = [&]<class... X>(const ChannelMap::Array<X>&... arrays) {
       if (!passed.defined()) return map.run<T>(Normalize{relu}, y, arrays...);
       const auto walk = map.walk(y, arrays...);
-      const bool packs = walk.takes_packs(8) && takes_packs<8>(y.data<T>()) && (takes_packs<8>(arrays.data) && ...);
-      launch(operation, y.device(), grid_over(passed.numel()), rectify_kernel<Normalize, T, X...>, Normalize{relu},
-             walk, packs, y.data<T>(), passed.data<uint8_t>(), arrays.data...);
+      const auto fits = [&]<int Width>(std::integral_constant<int, Width>) {
+        return walk.takes_packs(Width) && takes_packs<Width>(y.data<T>()) && (takes_packs<Width>(arrays.data) && ...);
+      };
+      const auto rectify = [&]<int Width>(std::integral_constant<int, Width>, bool packs) {
+        launch(operation, y.device(), grid_over(passed.numel()), rectify_kernel<Width, Normalize, T, X...>,
+               Normalize{relu}, walk, packs, y.data<T>(), passed.data<uint8_t>(), arrays.data...);
+      };
+      constexpr std::integral_constant<int, 8> kByte;
+      constexpr std::integral_constant<int, 4> kHalf;  // 14·14 pixels take no packs of 8
+      if (!fits(kByte) && fits(kHalf)) return rectify(kHalf, true);
+      rectify(kByte, fits(kByte));
     };
     if (residual.defined())
       run(map.of<T>(x), map.each(mean), map.each(scale), map.each(beta), map.of<T>(residual));

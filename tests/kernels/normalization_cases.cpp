@@ -23,6 +23,8 @@ const BatchNormCase kBatchNormCases[] = {
     {{16, 24, 16, 16}, true},
     {{2, 12, 3, 3}, true, true},
     {{3, 16, 5, 5}, true},
+    {{2, 3, 2, 6}, true},
+    {{2, 3, 14, 14}, true, true},
 };
 
 struct LocalResponseNormCase {
