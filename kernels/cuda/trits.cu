@@ -10,25 +10,26 @@ namespace {
 
 using namespace tern::kernels;
 
-/// A tensor's bit planes, and its packed numbers with their prefix.
+constexpr int64_t kGroupsPerBlock = 512, kPrefixPerBlock = 8 * kThreads;
+
+/// A tensor's bit planes, and its packed numbers with their prefix. Its first blocks copy the prefix, which can be long
+/// for a short tensor: the first one of a message has the units of all.
 struct Trits {
   uint8_t *codes, *prefix, *bytes;
   int64_t numel, prefix_bytes;
+
+  constexpr int64_t prefix_blocks() const { return (prefix_bytes + kPrefixPerBlock - 1) / kPrefixPerBlock; }
+  constexpr int64_t code_blocks() const { return (numel + kGroupsPerBlock * kWarp - 1) / (kGroupsPerBlock * kWarp); }
 };
 using Table = ItemTable<Trits>;
-
-constexpr int64_t kGroupsPerBlock = 512;
-constexpr int64_t trit_blocks(int64_t numel) {
-  return (numel + kGroupsPerBlock * kWarp - 1) / (kGroupsPerBlock * kWarp);
-}
 
 /// Each thread makes some bytes.
 __global__ void __launch_bounds__(kThreads) pack_kernel(const __grid_constant__ Table table) {
   const auto place = table.place();
   const Trits& of = place.entry;
-  const int64_t blocks = trit_blocks(of.numel);
-  copy_share(of.bytes, of.prefix, of.prefix_bytes, place.block, blocks);
-  for (int64_t at = place.block * kThreads + threadIdx.x; at < packed_trit_bytes(of.numel); at += blocks * kThreads)
+  const int64_t copiers = of.prefix_blocks(), block = place.block - copiers, blocks = of.code_blocks();
+  if (block < 0) return copy_share(of.bytes, of.prefix, of.prefix_bytes, place.block, copiers);
+  for (int64_t at = block * kThreads + threadIdx.x; at < packed_trit_bytes(of.numel); at += blocks * kThreads)
     of.bytes[of.prefix_bytes + at] = trit_byte(of.codes, of.numel, at);
 }
 
@@ -36,10 +37,11 @@ __global__ void __launch_bounds__(kThreads) pack_kernel(const __grid_constant__ 
 __global__ void __launch_bounds__(kThreads) unpack_kernel(const __grid_constant__ Table table) {
   const auto place = table.place();
   const Trits& of = place.entry;
-  copy_share(of.prefix, of.bytes, of.prefix_bytes, place.block, trit_blocks(of.numel));
+  const int64_t copiers = of.prefix_blocks(), block = place.block - copiers;
+  if (block < 0) return copy_share(of.prefix, of.bytes, of.prefix_bytes, place.block, copiers);
   const uint8_t* const packed = of.bytes + of.prefix_bytes;
-  const int64_t end = std::min((place.block + 1) * kGroupsPerBlock, (of.numel + kWarp - 1) / kWarp);
-  for (int64_t group = place.block * kGroupsPerBlock + threadIdx.x / kWarp; group < end; group += kThreads / kWarp) {
+  const int64_t end = std::min((block + 1) * kGroupsPerBlock, (of.numel + kWarp - 1) / kWarp);
+  for (int64_t group = block * kGroupsPerBlock + threadIdx.x / kWarp; group < end; group += kThreads / kWarp) {
     const int64_t e = group * kWarp + lane_id();
     store_codes(of.codes, of.numel, 2, group,
                 e < of.numel ? trit_code(packed[e / kNumbersPerByte], e % kNumbersPerByte) : 0);
@@ -56,7 +58,7 @@ void run(const char* operation, std::span<const PackedTensor> message, const Ten
     next += prefix.numel() + packed_trit_bytes(numel);
   }
   for_each_table(
-      std::span<const Trits>(entries), [](const Trits& of) { return trit_blocks(of.numel); },
+      std::span<const Trits>(entries), [](const Trits& of) { return of.prefix_blocks() + of.code_blocks(); },
       [&](const Table& table) { launch(operation, bytes.device(), table.grid(), kernel, table); });
 }
 

@@ -242,6 +242,7 @@ struct EntropyCase {
   int64_t levels;
   double nonzero = 0.5;   // share of elements that are not zero; their levels are uniform
   bool has_rare = false;  // every 47th element has a level of its own
+  int64_t prefix = 7;     // bytes before the codes of tensor i, times i % 3
 };
 const EntropyCase kEntropyCases[] = {
     {"nothing", {0}, 1},
@@ -258,6 +259,7 @@ const EntropyCase kEntropyCases[] = {
     {"rare symbols", {140'000}, 2000, 0.6, true},
     {"wide levels", {3000, 70'000}, 32767, 1},
     {"message", {500, 0, 33, 100'000, 1, 4100, 20}, 1, 0.3},
+    {"short tensors with long prefixes", {500, 33, 20, 4100}, 1, 0.3, false, 2501},
     {"more tensors than a launch has", std::vector<int64_t>(130, 40), 1},
 };
 
@@ -270,14 +272,15 @@ struct EntropyMessage {
       return bytes.slice(at - count, at);
     };
     for (const int64_t n : c.sizes) {
-      const Tensor prefix = take(n == 0 ? 0 : std::ssize(tensors) % 3 * 7);
+      const Tensor prefix = take(n == 0 ? 0 : std::ssize(tensors) % 3 * c.prefix);
       tensors.push_back({n, take(code_bytes(n, code_bits(c.levels))), prefix});
     }
   }
   static int64_t bytes_for(const EntropyCase& c) {
     int64_t count = 1;
     for (size_t i = 0; i < c.sizes.size(); ++i)
-      count += code_bytes(c.sizes[i], code_bits(c.levels)) + (c.sizes[i] == 0 ? 0 : static_cast<int64_t>(i % 3) * 7);
+      count +=
+          code_bytes(c.sizes[i], code_bits(c.levels)) + (c.sizes[i] == 0 ? 0 : static_cast<int64_t>(i % 3) * c.prefix);
     return count;
   }
 
