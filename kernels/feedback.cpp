@@ -25,13 +25,20 @@ void check_nearest_factors(std::span<const DecodedPair> message, const Tensor& f
   for (const auto& [whole, decoded] : message) {
     check_alike_all(operation, whole, {&decoded});
     check(whole.numel() != 0, operation, ": a tensor is empty");
+    check(factors.device() == whole.device(), operation, ": factors are on ", factors.device(), ", a tensor is on ",
+          whole.device());
   }
   check(factors.dtype() == DType::f32 && factors.shape() == Shape{std::ssize(message)}, operation, ": factors are ",
         factors.dtype(), " ", factors.shape(), ", expected f32 [", message.size(), "]");
 }
 
 void check_add_scaled(std::span<const ScaledAddition> message, const Tensor& factors) {
-  for (const auto& [x, sum] : message) check_alike_all("add_scaled", x, {&sum});
+  for (const auto& [x, sum] : message) {
+    check_alike_all("add_scaled", x, {&sum});
+    if (factors.defined())
+      check(factors.device() == x.device(), "add_scaled: factors are on ", factors.device(), ", a tensor is on ",
+            x.device());
+  }
   check(!factors.defined() || (factors.dtype() == DType::u8 && factors.numel() == 4 * std::ssize(message)),
         "add_scaled: found ", factors.defined() ? factors.numel() : 0, " bytes of factors, expected ",
         4 * message.size());
@@ -39,9 +46,10 @@ void check_add_scaled(std::span<const ScaledAddition> message, const Tensor& fac
 
 void check_copy_bytes(std::span<const CopiedBytes> copies) {
   for (const auto& [from, to] : copies)
-    check(from.dtype() == DType::u8 && to.dtype() == DType::u8 && from.shape() == to.shape(),
-          "copy_bytes: ", from.dtype(), " ", from.shape(), " to ", to.dtype(), " ", to.shape(),
-          ", expected u8 of one shape");
+    check(from.dtype() == DType::u8 && to.dtype() == DType::u8 && from.shape() == to.shape() &&
+              from.device() == to.device(),
+          "copy_bytes: ", from.dtype(), " ", from.shape(), " on ", from.device(), " to ", to.dtype(), " ", to.shape(),
+          " on ", to.device(), ", expected u8 of one shape on one device");
 }
 
 }  // namespace tern::kernels

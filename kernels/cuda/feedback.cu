@@ -101,8 +101,6 @@ void add_scaled(std::span<const ScaledAddition> message, const Tensor& factors, 
 }
 
 struct Copied {
-  static constexpr int kPerThread = 16;
-  static constexpr int64_t kPerBlock = int64_t{kThreads} * kPerThread;
   const uint8_t* from;
   uint8_t* to;
   int64_t count;
@@ -111,10 +109,9 @@ struct Copied {
 __global__ void __launch_bounds__(kThreads) copy_bytes_kernel(const __grid_constant__ ItemTable<Copied> table) {
   const auto place = table.place();
   const Copied& of = place.entry;
-  const int64_t first = place.block * Copied::kPerBlock + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < Copied::kPerThread; ++k)
-    if (const int64_t i = first + k * kThreads; i < of.count) of.to[i] = of.from[i];
+  uint8_t bytes[kPerThread];
+  for_each_own(place.block, of.count, [&](int j, int64_t i) { bytes[j] = of.from[i]; });
+  for_each_own(place.block, of.count, [&](int j, int64_t i) { of.to[i] = bytes[j]; });
 }
 
 void copy_bytes(std::span<const CopiedBytes> copies) {
@@ -122,8 +119,7 @@ void copy_bytes(std::span<const CopiedBytes> copies) {
   std::vector<Copied> entries;
   for (const auto& [from, to] : copies) entries.push_back({from.data<uint8_t>(), to.data<uint8_t>(), from.numel()});
   for_each_table(
-      std::span<const Copied>(entries),
-      [](const Copied& of) { return (of.count + Copied::kPerBlock - 1) / Copied::kPerBlock; },
+      std::span<const Copied>(entries), [](const Copied& of) { return blocks_of(of.count); },
       [&](const auto& table) {
         launch("copy_bytes", kernels::placement(copies).device(), table.grid(), copy_bytes_kernel, table);
       });

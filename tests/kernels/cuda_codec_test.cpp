@@ -5,8 +5,10 @@
 
 #include "tern/core/notices.h"
 #include "tern/kernels/codec.h"
+#include "tern/kernels/feedback.h"
 #include "tern/kernels/watch_numbers.h"
 #include "tests/support/cuda.h"
+#include "tests/support/message_of.h"
 
 namespace tern::kernels {
 namespace {
@@ -59,6 +61,28 @@ TEST(CudaWatch, NotesTheTensorsThatHaveNumbersBeyondTheMost) {
     const uint32_t expected[] = {0, 7, 7, 7, 7, 0, 0};
     for (size_t i = 0; i < watched.size(); ++i) EXPECT_EQ(notices.read(i), expected[i]) << i;
   }
+}
+
+TEST(CudaFeedback, RefusesTensorsOnTwoDevices) {
+  if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  const Tensor there = Tensor::zeros({1}, {.device = kCuda}), bytes = Tensor::zeros({4}, {.dtype = DType::u8});
+  Tensor factor = Tensor::zeros({1});
+  const DecodedPair pair = {there, there};
+  const ScaledAddition addition = {there, there};
+  const CopiedBytes copy = {bytes.to(kCuda), bytes};
+  EXPECT_EQ(message_of<Error>([&] {
+              nearest_factors({&pair, 1}, factor);
+            }),
+            "nearest_factors: factors are on cpu, a tensor is on cuda:0");
+  EXPECT_EQ(message_of<Error>([&] {
+              add_scaled({&addition, 1}, bytes, 1);
+            }),
+            "add_scaled: factors are on cpu, a tensor is on cuda:0");
+  EXPECT_EQ(message_of<Error>([&] {
+              copy_bytes({&copy, 1});
+            }),
+            "copy_bytes: u8 [4] on cuda:0 to u8 [4] on cpu, expected u8 of one shape on one device");
 }
 
 }  // namespace
