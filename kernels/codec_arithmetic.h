@@ -10,10 +10,16 @@
 #include "tern/core/random.h"
 #include "tern/kernels/codec.h"
 
-// The arithmetic of one element. Every target repeats it operation by operation. Without contraction to fused
-// multiply-add it gives the same bits everywhere.
+// The arithmetic of one element, and its random numbers. Every target repeats it operation by operation. Without
+// contraction to fused multiply-add it gives the same bits everywhere.
 
 namespace tern::kernels {
+
+/// The seed of a message, from which both sides draw.
+constexpr uint64_t drawn_seed(const RandomKey& key) {
+  const auto words = RandomStream(key).block(0);
+  return uint64_t{words[1]} << 32 | words[0];
+}
 
 /// Number of elements in a chunk. A chunk draws its random numbers from 32 Philox blocks: element 32·j + i of the chunk
 /// takes half j % 2 of word j / 2 of the chunk's block i. A vector of blocks therefore serves a vector of neighbouring

@@ -21,8 +21,8 @@ void check_hadamard_encode(const Tensor& g, int bits, const Tensor& codes) {
         g.device());
 }
 
-void check_hadamard_decode(const Tensor& messages, int64_t codes_at, int bits, const Tensor& total) {
-  const char* const operation = "hadamard_decode_add";
+void check_hadamard_decode(const char* operation, const Tensor& messages, int64_t codes_at, int bits,
+                           const Tensor& total) {
   check_gradient(operation, total, bits);
   const int64_t bytes = hadamard_bytes(total.numel(), bits);
   check(messages.dtype() == DType::u8 && messages.rank() == 2 && messages.device() == total.device() && codes_at >= 0 &&

@@ -64,7 +64,8 @@ inline constinit Kernel<void(const Tensor& messages, int64_t codes_at, int bits,
 
 /// These throw an error that names the operation if the arguments do not fit each other.
 void check_hadamard_encode(const Tensor& g, int bits, const Tensor& codes);
-void check_hadamard_decode(const Tensor& messages, int64_t codes_at, int bits, const Tensor& sum);
+void check_hadamard_decode(const char* operation, const Tensor& messages, int64_t codes_at, int bits,
+                           const Tensor& total);
 
 /// The positive Lloyd-Max levels of the standard normal distribution: each is the mean of its cell (Max, 1960).
 constexpr std::array<float, 8> normal_levels(int bits) {

@@ -16,11 +16,7 @@
 
 namespace tern::kernels {
 
-/// The seed of the signs.
-constexpr uint64_t hadamard_seed(const RandomKey& key) {
-  const auto words = RandomStream(key).block(0);
-  return uint64_t{words[1]} << 32 | words[0];
-}
+/// The signs of a message with this `drawn_seed`.
 constexpr RandomStream hadamard_stream(uint64_t seed) {
   return RandomStream({.seed = seed, .purpose = Purpose::codec});
 }

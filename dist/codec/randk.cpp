@@ -5,15 +5,10 @@
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
 #include "tern/dist/comm/bytes.h"
+#include "tern/kernels/codec_arithmetic.h"
 
 namespace tern {
 namespace {
-
-/// The seed of a message, from which both sides draw.
-uint64_t drawn_seed(const RandomKey& key) {
-  const auto words = RandomStream(key).block(0);
-  return uint64_t{words[1]} << 32 | words[0];
-}
 
 /// Draws k of n indices, ascending; every set is equally likely (Floyd's algorithm: J. Bentley, CACM 30(9), 1987).
 std::vector<uint32_t> draw_indices(uint64_t seed, int64_t n, int64_t k) {
@@ -44,7 +39,7 @@ class RandK final : public GradientCodec {
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
     finite_statistics(tag, gradient, 0);
     const int64_t n = gradient.numel();
-    const uint64_t seed = drawn_seed(tag.key);
+    const uint64_t seed = kernels::drawn_seed(tag.key);
     append_value(bytes, seed);
     std::vector<float> values;
     for (const uint32_t i : draw_indices(seed, n, kept(n)))

@@ -17,6 +17,8 @@ namespace {
 
 using namespace tern::kernels;
 
+static_assert(simd::kMostHadamard == kHadamardBucket);
+
 constexpr int64_t kMostWords = kMostHadamardBits * kHadamardBucket / 32;
 /// A shorter bucket, the last of a tensor, fills no group of the loops.
 bool is_tiny(const HadamardBucket& place) { return place.padded < simd::kGroup; }
@@ -40,7 +42,7 @@ struct Buckets {
     }
     loops.rotate(keys, hadamard_block(b, 0), from, hadamard_factor(norm), place.padded, x);
     uint32_t planes[kMostWords];
-    const float* const next = g + place.first + place.padded * 3 / 2;  // what `rotate` has not prefetched
+    const float* const next = g + place.first + place.padded * 3 / 2;  // what `rotate` leaves with AVX-512
     const double product = loops.nearest_levels(x, place.padded, levels.data(), bits, planes, next);
     const float scale = hadamard_scale(norm, product);
     std::memcpy(codes + place.scale_at, &scale, sizeof scale);
@@ -85,7 +87,7 @@ struct Buckets {
 void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& codes) {
   check_hadamard_encode(g, bits, codes);
   if (g.numel() == 0) return;
-  const uint64_t seed = hadamard_seed(key);
+  const uint64_t seed = drawn_seed(key);
   auto* const bytes = codes.data<uint8_t>();
   std::memcpy(bytes, &seed, sizeof seed);
   const Buckets buckets(seed, bits);
@@ -95,8 +97,9 @@ void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& co
 }
 
 /// y = factor · (y + the messages), or factor · the messages.
-void add_messages(const Tensor& messages, int64_t codes_at, int bits, bool to_zeros, float factor, Tensor& y) {
-  check_hadamard_decode(messages, codes_at, bits, y);
+void add_messages(const char* operation, const Tensor& messages, int64_t codes_at, int bits, bool to_zeros,
+                  float factor, Tensor& y) {
+  check_hadamard_decode(operation, messages, codes_at, bits, y);
   if (y.numel() == 0) return;
   std::vector<Buckets> all;
   const uint8_t* const first = messages.data<uint8_t>() + codes_at;
@@ -115,11 +118,11 @@ void add_messages(const Tensor& messages, int64_t codes_at, int bits, bool to_ze
 }
 
 void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
-  add_messages(messages, codes_at, bits, false, 1, sum);
+  add_messages("hadamard_decode_add", messages, codes_at, bits, false, 1, sum);
 }
 
 void hadamard_mean(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean) {
-  add_messages(messages, codes_at, bits, true, hadamard_mean_factor(messages.size(0)), mean);
+  add_messages("hadamard_mean", messages, codes_at, bits, true, hadamard_mean_factor(messages.size(0)), mean);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ __global__ void encode_kernel(const float* g, int64_t n, RandomKey key, const in
   __shared__ float x[kHadamardBucket];
   __shared__ uint32_t signs[kSignWords];
   key.step = step_now(recorded_step, key.step);
-  const uint64_t seed = hadamard_seed(key);
+  const uint64_t seed = drawn_seed(key);
   const int64_t b = blockIdx.x;
   const HadamardBucket place(n, bits, b);
   for (int64_t i = threadIdx.x; i < place.padded; i += kThreads) x[i] = i < place.count ? g[place.first + i] : 0.0f;
@@ -141,19 +141,20 @@ void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& co
          g.numel(), key, recorded_step(), bits, normal_levels(bits), codes.data<uint8_t>());
 }
 
-void decode(const Tensor& messages, int64_t codes_at, int bits, bool is_mean, float factor, Tensor& sum) {
-  check_hadamard_decode(messages, codes_at, bits, sum);
-  launch("hadamard_decode_add", sum.device(), grid_of(sum), decode_kernel,
+void decode(const char* operation, const Tensor& messages, int64_t codes_at, int bits, bool is_mean, float factor,
+            Tensor& sum) {
+  check_hadamard_decode(operation, messages, codes_at, bits, sum);
+  launch(operation, sum.device(), grid_of(sum), decode_kernel,
          static_cast<const uint8_t*>(messages.data<uint8_t>() + codes_at), messages.size(0), messages.size(1), bits,
          normal_levels(bits), sum.numel(), is_mean, factor, sum.data<float>());
 }
 
 void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
-  decode(messages, codes_at, bits, false, 1, sum);
+  decode("hadamard_decode_add", messages, codes_at, bits, false, 1, sum);
 }
 
 void hadamard_mean(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean) {
-  decode(messages, codes_at, bits, true, hadamard_mean_factor(messages.size(0)), mean);
+  decode("hadamard_mean", messages, codes_at, bits, true, hadamard_mean_factor(messages.size(0)), mean);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using namespace tern::kernels;
 void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& codes) {
   check_hadamard_encode(g, bits, codes);
   if (g.numel() == 0) return;
-  const uint64_t seed = hadamard_seed(key);
+  const uint64_t seed = drawn_seed(key);
   std::memcpy(codes.data<uint8_t>(), &seed, sizeof seed);
   float x[kHadamardBucket];
   for (int64_t b = 0; b < hadamard_buckets(g.numel()); ++b)
@@ -21,8 +21,8 @@ void hadamard_encode(const Tensor& g, const RandomKey& key, int bits, Tensor& co
                            x);
 }
 
-void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
-  check_hadamard_decode(messages, codes_at, bits, sum);
+void add_messages(const char* operation, const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
+  check_hadamard_decode(operation, messages, codes_at, bits, sum);
   if (sum.numel() == 0) return;
   float x[kHadamardBucket];
   for (int64_t message = 0; message < messages.size(0); ++message) {
@@ -34,9 +34,13 @@ void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Ten
   }
 }
 
+void hadamard_decode_add(const Tensor& messages, int64_t codes_at, int bits, Tensor& sum) {
+  add_messages("hadamard_decode_add", messages, codes_at, bits, sum);
+}
+
 void hadamard_mean(const Tensor& messages, int64_t codes_at, int bits, Tensor& mean) {
   mean.fill(0);
-  hadamard_decode_add(messages, codes_at, bits, mean);
+  add_messages("hadamard_mean", messages, codes_at, bits, mean);
   const float factor = hadamard_mean_factor(messages.size(0));
   for (float& value : mean.span<float>()) value *= factor;
 }

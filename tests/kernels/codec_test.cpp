@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "tern/kernels/codec_arithmetic.h"
+#include "tern/kernels/hadamard.h"
+#include "tests/support/message_of.h"
 
 namespace tern::kernels {
 namespace {
@@ -115,6 +117,13 @@ TEST(CodecFactor, IsTheNearestFloat) {
     const float unit = std::ldexp(1 + stream.uniform(2 * i), static_cast<int>(stream.below(2 * i + 1, 220)) - 110);
     ASSERT_EQ(codec_factor(unit), static_cast<float>(65536.0 / static_cast<double>(unit))) << unit;
   }
+}
+
+TEST(HadamardMean, NamesItselfInErrors) {
+  Tensor mean = Tensor::empty({1});
+  const Tensor messages = Tensor::zeros({2, 20}, {.dtype = DType::u8});
+  EXPECT_EQ(message_of<Error>([&] { hadamard_mean(messages, 0, 5, mean); }),
+            "hadamard_mean: bits is 5, expected 1 to 4");
 }
 
 TEST(CodeBytes, CountsEveryPlane) {

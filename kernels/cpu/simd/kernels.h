@@ -108,13 +108,13 @@ struct CodecLoops {
   /// The loops of the Hadamard code, over a bucket of `count` elements: a power of two from kGroup to 4096. Its signs
   /// come from the Philox blocks from `block` on. `levels` are the positive ones, 2^(bits - 1) rising numbers; element
   /// i has bit i % 32 of word i / 32 of each of `bits` planes, which are count / 32 words long. to = HD(factor · from);
-  /// `to` may be `from`. Prefetches the first half of the bucket behind `from`.
+  /// `to` may be `from`. With AVX-512, prefetches the first half of the bucket behind `from`; otherwise more.
   void (*rotate)(const DrawKeys& keys, uint32_t block, const float* from, float factor, int64_t count, float* to);
   /// planes = the codes of the nearest levels. Returns Σ x · level, summed as by `statistics`. Prefetches half a
   /// bucket from `next` on.
   double (*nearest_levels)(const float* x, int64_t count, const float* levels, int bits, uint32_t* planes,
                            const float* next);
-  /// Prefetches the bucket behind `to`.
+  /// With AVX-512, prefetches the bucket behind `to`; otherwise more.
   void (*add_levels)(const DrawKeys& keys, uint32_t block, const CodedBucket& bucket);
 };
 
