@@ -32,6 +32,7 @@ inline const Tensor& placement(std::span<const OneBitSum> message) { return plac
 /// Bytes of the code of n elements in whole rows.
 constexpr int64_t onebit_bytes(int64_t n, int64_t width) { return n == 0 ? 0 : 8 * (n / width) + (n + 7) / 8; }
 
+/// codes = the code of g, for each gradient.
 inline constinit Kernel<void(std::span<const OneBitGradient>)> onebit_encode{"onebit_encode"};
 
 /// sum += the means of the elements' signs, one message after another. messages: u8 [messages, bytes].

@@ -126,9 +126,10 @@ std::string codec_help(std::span<const CodecEntry> own) {
                   "\n  promise     ", entry->promise, "\n"});
   }
   return help +
-         "\nerror-feedback:CODEC\n  parameters  CODEC's\n  bits        CODEC's, and 32 a tensor\n"
-         "  promise     what one step leaves out is added to the next step's gradient; an unbiased codec is scaled by\n"
-         "              1/(1 + its variance factor), because otherwise the remainder would grow without limit\n";
+         "\nerror-feedback:CODEC\n  parameters  CODEC's\n  bits        CODEC's; and 32 a tensor if CODEC is unbiased\n"
+         "  promise     what one step leaves out is added to the next step's gradient; for an unbiased codec, the\n"
+         "              message also holds a factor from 0 to 1 for each tensor, so that it stands for what is\n"
+         "              nearest to what was coded\n";
 }
 
 }  // namespace tern

@@ -49,9 +49,10 @@ extern const CodecEntry none_entry, fp16_entry, bf16_entry, ternary_entry, qsgd_
     randk_entry, topk_block_entry, hadamard_entry;
 
 /// `error-feedback:CODEC` adds what a message leaves out to the tensor's next gradient. For an unbiased codec, the
-/// message also holds a factor for each tensor, from 0 to 1, with which what the codec decodes is nearest to what it
-/// encoded. It stands for the product, so what it leaves out is never longer than what was encoded, and the residual
-/// stays bounded. Throws InputError if the codec is exact or already has error feedback.
+/// message also holds a factor for each tensor, and stands for the factor times what CODEC decodes. The factor is the
+/// one from 0 to 1 that brings this product nearest to what was encoded. So what the message leaves out is never longer
+/// than what was encoded, and the residual stays bounded. Throws InputError if the codec is exact or already has error
+/// feedback.
 std::unique_ptr<GradientCodec> with_error_feedback(std::unique_ptr<GradientCodec> codec);
 /// The same for a codec with error feedback built in: its spec does not change. `decay` times the residual is added to
 /// the next gradient.
