@@ -53,16 +53,6 @@ FlatTensors own_scalers(GradientCodec& codec, const FusedGradients& message) {
   return scalers;
 }
 
-/// Calls decode(), by MessageCodec. Errors name the codec and the tensors.
-template <class Decode>
-auto decoded(const GradientCodec& codec, const FusedGradients& message, Decode decode) {
-  try {
-    return decode();
-  } catch (const Error& error) {
-    fail({"codec ", codec.spec(), ", tensor '", tag_of(message).name, "': ", error.what()});
-  }
-}
-
 /// f32 [count]
 Tensor ones(int64_t count, Device device) {
   Tensor numbers = Tensor::empty({count}, {.device = device});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tern/core/error.h"
 #include "tern/dist/comm/bytes.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/plan.h"
@@ -40,6 +41,16 @@ CodedMessage encode_all(GradientCodec& codec, const FusedGradients& message, con
 /// sums += the tensors that `coded` holds. `scalers` as in `encode_all`.
 void decode_add_all(GradientCodec& codec, const FusedGradients& message, const FlatTensors& scalers,
                     const CodedMessage& coded, FlatTensors& sums);
+
+/// Calls decode(), which decodes these tensors by MessageCodec or PartsCodec. Errors name the codec and the tensors.
+template <class Decode>
+auto decoded(const GradientCodec& codec, const FusedGradients& message, Decode decode) {
+  try {
+    return decode();
+  } catch (const Error& error) {
+    fail({"codec ", codec.spec(), ", tensor '", tag_of(message).name, "': ", error.what()});
+  }
+}
 
 /// An exchange in which ranks send whole messages of the codec.
 class CodedExchange : public Exchange {

@@ -94,7 +94,7 @@ class ReduceScatter final : public Exchange {
     codec_.confirm(steps);
     again_->confirm(steps);
   }
-  bool can_be_recorded() const override { return runs_on_devices() && codec_.can_be_recorded(); }
+  bool can_be_recorded() const override { return codec_.can_be_recorded(); }
 
  protected:
   MeansToCome begin(FusedGradients message) override {
@@ -157,16 +157,18 @@ class ReduceScatter final : public Exchange {
     const Shard& shard = run.shards[me];
     if (shard.empty()) return everyones.reshape({0});
     Tensor mean = Tensor::zeros({elements_of(shard)}, {.device = everyones.device()});
+    const FusedGradients slices = slices_of(shard, run.message, mean);
     {
       const Stopwatch decoding(times_.decode);
       const ShardPlace& place = run.places[me];
       const Tensor scalers =
           shares_scalers(codec_) ? run.scalers.whole.slice(place.first_scaler, place.last_scaler) : Tensor();
-      messages_.decode_add(everyones, scalers, parts_of(shard, scaled_.bucket(), mean));
+      decoded(codec_, slices,
+              [&] { messages_.decode_add(everyones, scalers, parts_of(shard, scaled_.bucket(), mean)); });
       kernels::scale(mean, 1.0 / communicator_.size(), mean);
     }
     const Stopwatch encoding(times_.encode);
-    return again_->messages()->encode(slices_of(shard, run.message, mean), {});
+    return again_->messages()->encode(slices, {});
   }
 
   /// Brings all coded means to all ranks, and decodes them.

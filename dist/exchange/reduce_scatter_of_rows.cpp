@@ -34,10 +34,6 @@ class ReduceScatterOfRows final : public Exchange {
 
   StateDict state() const override { return again_->state(); }
   void load_state(const StateDict& state) override { again_->load_state(state); }
-  void confirm(int64_t steps) const override {
-    codec_.confirm(steps);
-    again_->confirm(steps);
-  }
 
  protected:
   MeansToCome begin(FusedGradients message) override {
@@ -111,7 +107,7 @@ class ReduceScatterOfRows final : public Exchange {
     {
       const Stopwatch decoding(times_.decode);
       FlatTensors sums = FlatTensors::zeros(means);
-      rows_.decode_add(everyones, {}, sums.parts);
+      decoded(codec_, means, [&] { rows_.decode_add(everyones, {}, sums.parts); });
       kernels::scale(sums.whole, 1.0 / communicator_.size(), sums.whole);
       for (size_t k = 0; k < means.size(); ++k) {
         means[k].gradient = sums.parts[k];
@@ -133,7 +129,8 @@ class ReduceScatterOfRows final : public Exchange {
     for (size_t rank = 0; rank < run.shards.size(); at += run.bytes[rank++]) {
       if (run.shards[rank].empty()) continue;
       const Tensor coded = all.slice(at, at + run.bytes[rank]).reshape({1, run.bytes[rank]});
-      rows_.decode_add(coded, {}, values_of(slices_of(run.shards[rank], tensors)));
+      const FusedGradients slices = slices_of(run.shards[rank], tensors);
+      decoded(codec_, slices, [&] { rows_.decode_add(coded, {}, values_of(slices)); });
     }
     return means.parts;
   }

@@ -24,8 +24,9 @@ std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks
 }
 
 MessageCodec& messages_to_cut(GradientCodec& codec) {
-  check(codec.messages() != nullptr, "exchange reduce-scatter: codec ", codec.spec(),
-        " makes no whole messages (MessageCodec), from which codes can be cut");
+  check_input(codec.messages() != nullptr, "exchange reduce-scatter: codec ", codec.spec(),
+              " makes no whole messages (MessageCodec), from which codes can be cut; expected allgather or server for "
+              "this codec");
   return *codec.messages();
 }
 

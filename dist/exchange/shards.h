@@ -28,7 +28,7 @@ struct CutTensor {
 /// Cuts a message into one shard per rank. Shards are equal in elements, as far as the granules allow it.
 std::vector<Shard> cut_into_shards(std::span<const CutTensor> tensors, int ranks);
 
-/// codec.messages(), from which shards are cut. Throws an error that names the codec if it has none.
+/// codec.messages(), from which shards are cut. Throws InputError that names the codec if it has none.
 MessageCodec& messages_to_cut(GradientCodec& codec);
 
 /// Reduce-scatter of a codec with error feedback that codes by rows (`onebit`), as in CNTK's 1-bit SGD. Rank r gets

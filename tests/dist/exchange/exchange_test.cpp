@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tern/core/error.h"
+#include "tern/dist/codec/spec.h"
 #include "tests/dist/exchange/exchange_support.h"
 #include "tests/support/message_of.h"
 
@@ -106,6 +108,55 @@ TEST(AllGatherSent, TakesTheMeanOverTheRanksThatSentAnElement) {
       EXPECT_EQ(means("allgather-sent"), (std::vector<float>{8, 4, -4, 0}));
       EXPECT_EQ(means("allgather"), (std::vector<float>{4, 4, -2, 0}));
     });
+}
+
+/// A program's own codec around one of tern's, without its error feedback. It makes no whole messages, or each begins
+/// with NaN.
+class OwnCodec final : public WholeMessageCodec {
+ public:
+  OwnCodec(const char* spec, bool makes_messages) : whole_(make_codec(spec)), makes_messages_(makes_messages) {}
+
+  std::string spec() const override { return "own"; }
+  CodecTraits traits() const override { return codec_.traits(); }
+  int64_t most_bytes(const Shape& shape) const override { return codec_.most_bytes(shape); }
+  const ScaledCodec* scaled() const override { return codec_.scaled(); }
+  MessageCodec* messages() override { return makes_messages_ ? this : nullptr; }
+  Tensor encode(const FusedGradients& message, const Tensor& shared) override {
+    Tensor bytes = codec_.messages()->encode(message, shared);
+    std::memset(bytes.data<uint8_t>(), 0xff, sizeof(float));
+    return bytes;
+  }
+  void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const override {
+    codec_.messages()->decode_add(messages, shared, sums);
+  }
+  void subtract(const Tensor&, const Tensor&, std::span<const Tensor>) const override {}
+
+ private:
+  std::unique_ptr<GradientCodec> whole_;
+  GradientCodec& codec_ = whole_->feedback() == nullptr ? *whole_ : whole_->feedback()->inner();
+  bool makes_messages_;
+};
+
+TEST(ReduceScatter, RefusesACodecWithoutWholeMessages) {
+  expect_on_ranks(1, [](Communicator& c) {
+    OwnCodec codec("ternary", false);
+    EXPECT_EQ(message_of<InputError>([&] { make_exchange("reduce-scatter", codec, c); }),
+              "exchange reduce-scatter: codec own makes no whole messages (MessageCodec), from which codes can be cut; "
+              "expected allgather or server for this codec");
+  });
+}
+
+TEST(ReduceScatter, NamesTheCodecAndTheTensorsOfADamagedMessage) {
+  const auto error_of = [](std::unique_ptr<GradientCodec> codec) {
+    const auto body = [&](Communicator& c) {
+      make_exchange("reduce-scatter", *codec, c)->start(gradients_of(0, {{8, 4}, {5}}))();
+    };
+    return with_communicators(make_in_process(1), body).front();
+  };
+  EXPECT_EQ(error_of(std::make_unique<OwnCodec>("ternary", true)),
+            "codec own, tensor 'layer0 to layer1': message holds a scaler that is negative or not finite");
+  EXPECT_EQ(error_of(with_built_in_feedback(std::make_unique<OwnCodec>("onebit", true))),
+            "codec own, tensor 'layer0 to layer1': message holds a mean that is not finite");
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Exchanges,
