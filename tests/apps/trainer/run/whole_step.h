@@ -56,9 +56,9 @@ class NcclCudaWholeStep : public testing::Test {
     std::vector<nlohmann::json> found;
     for (nlohmann::json& event : read_log(settings.log)) {
       if (event["event"] == "step" && encode != nullptr) encode->push_back(event["encode_seconds"]);
-      for (const char* key :
-           {"seconds", "images_per_second", "data_wait", "peak_memory", "peak_device_memory", "encode_seconds",
-            "decode_seconds", "wait_seconds", "compute_seconds", "largest_peak_memory", "bytes_sent_overhead", "bytes_ratio_float_ring"})
+      for (const char* key : {"seconds", "images_per_second", "data_wait", "peak_memory", "peak_device_memory",
+                              "encode_seconds", "decode_seconds", "wait_seconds", "compute_seconds",
+                              "largest_peak_memory", "bytes_sent_overhead", "bytes_ratio_float_ring"})
         event.erase(key);
       if (event["event"] != "start") found.push_back(event);
     }
