@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tern/kernels/cpu/simd/kernels.h"
 #include "tern/kernels/cpu/vector.h"
 #include "tern/kernels/provide.h"
 
@@ -17,27 +18,14 @@ struct Means {
 };
 
 Means means_of(const float* x, int64_t width) {
-  double sum[kOneBitLanes] = {}, magnitudes[kOneBitLanes] = {}, negatives[kOneBitLanes] = {};
-  const auto add = [&](const float* from, int64_t count) {
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) {
-      sum[i] += from[i];
-      magnitudes[i] += from[i] < 0 ? -from[i] : from[i];
-      negatives[i] += from[i] < 0 ? 1.0f : 0.0f;
-    }
-  };
-  const int64_t rest = width % kOneBitLanes;
-  for (int64_t i = 0; i < width - rest; i += kOneBitLanes) add(x + i, kOneBitLanes);
-  add(x + width - rest, rest);
-  for (int half = kOneBitLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) {
-      sum[i] += sum[i + half];
-      magnitudes[i] += magnitudes[i + half];
-      negatives[i] += negatives[i + half];
-    }
-  const OneBitSums sums = {sum[0], magnitudes[0], negatives[0]};
+  double sum, magnitudes;
+  int64_t negatives;
+  simd::kernels().codec->sign_sums(x, width, sum, magnitudes, negatives);
+  const OneBitSums sums = {sum, magnitudes, static_cast<double>(negatives)};
   return {sums.mean(true, width), sums.mean(false, width)};
 }
+
+static_assert(kOneBitLanes == simd::kGroup);
 
 constexpr int64_t kChunk = 512;
 /// Stores the signs of at most kChunk elements.

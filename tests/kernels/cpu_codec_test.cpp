@@ -46,8 +46,11 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
         loop->quantize(keys, 32 * chunk, g, factors, 65536 * levels, bits, planes.back().data(), ties.back().data());
         values.emplace_back(kGroup, 0.5f);
         loop->dequantize_add(planes.back().data(), bits, g, values.back().data());
-        sums.emplace_back(3);
+        sums.emplace_back(6);
         loop->statistics(g, 200 + chunk % 50, sums.back()[0], sums.back()[1], sums.back()[2]);
+        int64_t negatives;
+        loop->sign_sums(g, 200 + chunk % 50, sums.back()[3], sums.back()[4], negatives);
+        sums.back()[5] = static_cast<double>(negatives);
       }
       for (size_t i = 1; i < planes.size(); ++i) {
         EXPECT_EQ(planes[i], planes[0]);

@@ -105,6 +105,9 @@ struct CodecLoops {
                              uint32_t* chosen);
   /// Largest |x|, Σx and Σx² of `count` elements, in 16 interleaved sums that are then added in halves.
   void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
+  /// Σx and Σ|x| of `count` finite elements, in 32 interleaved sums that are then added in halves, and the number of
+  /// those below 0.
+  void (*sign_sums)(const float* x, int64_t count, double& sum, double& magnitudes, int64_t& negatives);
   /// The loops of the Hadamard code, over a bucket of `count` elements: a power of two from kGroup to 4096. Its signs
   /// come from the Philox blocks from `block` on. `levels` are the positive ones, 2^(bits - 1) rising numbers; element
   /// i has bit i % 32 of word i / 32 of each of `bits` planes, which are count / 32 words long. to = HD(factor · from);

@@ -165,6 +165,44 @@ void statistics(const float* x, int64_t count, double& largest, double& sum, dou
   squares = fold(products, total);
 }
 
+/// Sweeps the row twice, for the lower and the upper half of each 32 elements: all sums then fit into registers.
+template <class Isa>
+void sign_sums(const float* x, int64_t count, double& sum, double& magnitudes, int64_t& negatives) {
+  constexpr int kHalf = Isa::kWidth / 2, kHalves = kLanes / kHalf, kWholes = kLanes / Isa::kWidth;
+  using Doubles = Vector<double, kHalf>;
+  using Bits = Vector<uint64_t, kHalf>;
+  using Floats = Vector<float, Isa::kWidth>;
+  using Integers = Vector<int32_t, Isa::kWidth>;
+  const int64_t rows = count / kGroup;
+  float rest[kGroup] = {};
+  __builtin_memcpy(rest, x + rows * kGroup, static_cast<std::size_t>(count % kGroup) * sizeof(float));
+  Doubles all_sums[kHalves] = {}, all_sizes[kHalves] = {};
+  Integers below[kWholes] = {};
+  for (int half = 0; half < kGroup; half += kLanes) {
+    Doubles sums[kHalves] = {}, sizes[kHalves] = {};
+    const auto row = [&](const float* values) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kWholes; ++v) below[v] += load<Floats>(values + v * Isa::kWidth) < 0.0f;
+#pragma GCC unroll 8
+      for (int v = 0; v < kHalves; ++v) {
+        const auto wide = reinterpret_cast<Doubles>(Isa::widen(values + v * kHalf));
+        sums[v] += wide;
+        sizes[v] += reinterpret_cast<Doubles>(reinterpret_cast<Bits>(wide) & ~(uint64_t{1} << 63));
+      }
+    };
+    for (int64_t i = 0; i < rows; ++i) row(x + i * kGroup + half);
+    row(rest + half);
+    for (int v = 0; v < kHalves; ++v) {
+      all_sums[v] += sums[v];
+      all_sizes[v] += sizes[v];
+    }
+  }
+  const auto total = [](const auto& a, const auto& b) { return a + b; };
+  sum = fold(all_sums, total);
+  magnitudes = fold(all_sizes, total);
+  negatives = -int64_t{fold(below, total)};
+}
+
 template <class Isa>
 constexpr CodecLoops make_codec_loops() {
   return {.quantize = quantize<Isa>,
@@ -172,6 +210,7 @@ constexpr CodecLoops make_codec_loops() {
           .at_least = at_least<Isa>,
           .places_at_least = places_at_least<Isa>,
           .statistics = statistics<Isa>,
+          .sign_sums = sign_sums<Isa>,
           .rotate = rotate<Isa>,
           .nearest_levels = nearest_levels<Isa>,
           .add_levels = add_levels<Isa>};
