@@ -15,8 +15,8 @@ class Recording {
   virtual ~Recording() = default;
   /// Issues all the recorded work, after all work that was issued before. If the work depends on the step, such as
   /// random numbers and notices, it is that of training step `step`. Does not change the versions of the tensors that
-  /// it writes (Tensor::version). If the work has operations of a
-  /// communicator, all ranks replay it together, with growing steps; throws PeerError if the communicator has failed.
+  /// it writes (Tensor::version). If the work has operations of a communicator, all ranks replay it together, with
+  /// growing steps; throws PeerError if the communicator has failed.
   virtual void replay(uint32_t step) = 0;
   /// The number of kernels, copies and fills that a replay issues. If the work depends on the step, a replay also
   /// issues one copy of the step, which is not counted.

@@ -482,7 +482,6 @@ void visit_machine_flags(Settings& s, Visit& visit) {
   visit(flag("cuda-graph", nullptr,
              "CUDA: record a training step (of several ranks: what comes before the exchange, unless NCCL and "
              "the code let all of it be recorded) once and run it again as a whole")
-            .agrees(Agreement::ranks)
             .needing(!on_cpu, "it needs --device cuda")
             .needing(!s.workers || s.transport.value_or(RankTransport::inproc) != RankTransport::inproc,
                      "ranks that are threads share one device, and it records one step at a time")

@@ -104,9 +104,9 @@ void StepGraph::record_step(const DeviceBatch& batch) {
     for (const Tensor& tensor : {parameter->value(), parameter->current_copy()})
       versions.emplace_back(tensor, tensor.version());
   const Recording* earlier = recorded_.empty() ? nullptr : recorded_.back().recording.get();
-  // The earlier step computes in the memory that a later one takes, while the output of that one is still read.
-  if (earlier != nullptr) made.output = empty_like(recorded_.back().output);
   try {
+    // The earlier step computes in the memory that a later one takes, while the output of that one is still read.
+    if (earlier != nullptr) made.output = empty_like(recorded_.back().output);
     made.recording = record(
         batch.indices().device(),
         [&] {

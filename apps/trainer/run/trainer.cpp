@@ -112,6 +112,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (resources_.communicator) {
     Contract contract = run_contract(describe(), *model_, resources_.data.fingerprint, cuts_ ? &*cuts_ : nullptr);
     if (settings.resume) contract.emplace_back("run", run_);
+    contract.emplace_back("exchange in the CUDA graph", records_whole_steps_ ? "yes" : "no");
     compare_contracts(*resources_.communicator, contract);
   }
   if (!settings.checkpoint.empty() && run_.empty()) run_ = make_run_id(team_);

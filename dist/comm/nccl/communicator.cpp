@@ -40,7 +40,12 @@ class Calls {
   template <class Body>
   void grouped(const Body& body) const {
     check(nccl_.group_start());
-    body();
+    try {
+      body();
+    } catch (...) {
+      nccl_.group_end();  // otherwise this thread's later calls would join the group
+      throw;
+    }
     check(nccl_.group_end());
   }
   std::byte* x(int64_t element = 0) const { return at(call_.x, element); }

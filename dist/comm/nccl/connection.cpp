@@ -132,9 +132,16 @@ void Connection::start(const std::shared_ptr<DeviceWork>& work, std::vector<Tens
 void Connection::record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue) {
   ending_on_failure([&] {
     job_.throw_if_failed();
-    put(work, enqueue);
-    done.record(stream_.get());
-    work.enqueued(stream_.get(), std::move(tensors));
+    try {
+      put(work, enqueue);
+      done.record(stream_.get());
+      work.enqueued(stream_.get(), std::move(tensors));
+    } catch (const PeerError&) {
+      throw;
+    } catch (const Error& error) {
+      if (works()) throw;
+      job_.fail(join({error.what(), ", in a recording"}));
+    }
   });
 }
 
@@ -274,14 +281,21 @@ void Connection::end(bool abort, const std::string& failure) {
   std::thread(std::move(task)).detach();
 }
 
-/// Waits until NCCL has ended, all waits together for kEndLimit at most.
+/// Waits until NCCL has ended, for kEndLimit at most.
 void Connection::await_end() {
   std::unique_lock lock(mutex_);
-  if (!ended_.valid()) return;
-  if (!end_limit_) end_limit_ = Clock::now() + kEndLimit;
-  const auto [ended, limit] = std::pair(ended_, *end_limit_);
+  const auto ended = ended_;
   lock.unlock();
-  ended.wait_until(limit);
+  if (ended.valid()) ended.wait_for(kEndLimit);
+}
+
+/// Whether NCCL has no error. It answers every call after an error with that error.
+bool Connection::works() {
+  return use([](ncclComm_t communicator) {
+    ncclResult_t state = ncclSuccess;
+    return library().comm_get_async_error(communicator, &state) == ncclSuccess &&
+           (state == ncclSuccess || state == ncclInProgress);
+  });
 }
 
 }  // namespace tern::nccl

@@ -6,7 +6,6 @@
 #include <future>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,7 +50,7 @@ class Connection {
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
   void start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue);
   /// The same for an operation of the recording that this thread makes; nobody watches it. `done` gets the step of each
-  /// replay. Throws Error, and the job goes on, if NCCL cannot record it.
+  /// replay. Throws Error, and the job goes on, if it cannot be recorded; PeerError if NCCL has failed.
   void record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue);
   /// From now on the watchdog watches an operation of a recording that is about to be replayed. Throws PeerError.
   void replay(std::shared_ptr<WorkUnderWay> work);
@@ -73,6 +72,7 @@ class Connection {
   bool job_failed() const;
   void end(bool abort, const std::string& failure);
   void await_end();
+  bool works();
 
   Transport& job_;
   FlightRecorder& recorder_;
@@ -88,8 +88,7 @@ class Connection {
   std::deque<std::shared_ptr<WorkUnderWay>> under_way_;  ///< in the order of the device
   Clock::time_point progress_;                           ///< when the first of them became the first
   bool leaves_ = false;
-  std::shared_future<void> ended_;              ///< valid once the communicator ends
-  std::optional<Clock::time_point> end_limit_;  ///< when the wait for its end stops, once somebody waits
+  std::shared_future<void> ended_;  ///< valid once the communicator ends
 
   std::thread watchdog_;  // last: it uses the other members
 };

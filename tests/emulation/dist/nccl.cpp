@@ -228,7 +228,7 @@ ncclResult_t close() {
   const ncclComm_t comm = std::exchange(opened.comm, nullptr);
   Group group = std::exchange(opened.group, {});
   if (emulation::captures() && !group.done()) {
-    if (emulation::nccl_refuses_captures) return ncclInvalidUsage;
+    if (emulation::nccl_refuses_captures) return comm->error = ncclInvalidUsage;
     group.captured = true;
     emulation::issue(group.stream, [job = comm->job, rank = comm->rank, group] { run(job, rank, group); });
     return ncclInProgress;

@@ -309,10 +309,11 @@ TEST_F(Sharded, TellsWhatAModelNeedsThatDoesNotFit) {
   EXPECT_EQ(deep.find("would fit"), std::string::npos) << deep;
   const std::string amazon = refused("--inputs 135909 --labels 670091 --hidden 2560 --samples 2000 --threads 1",
                                      built_program("train_extreme"));
-  EXPECT_NE(amazon.find("its 2063365120 parameters need at least 8.25 GB, 4.19 GB are left of this process's address "
-                        "space (ulimit -v); --method ist --ist-store sharded --transport socket would fit from "
-                        "--workers 3 on: each worker then keeps 2.75 GB"),
-            std::string::npos)
+  // What is left of 4.29 GB depends on the size of the libraries.
+  EXPECT_TRUE(std::regex_search(
+      amazon, std::regex("its 2063365120 parameters need at least 8\\.25 GB, 4\\.1[0-9] GB are left of this process's "
+                         "address space \\(ulimit -v\\); --method ist --ist-store sharded --transport socket would fit "
+                         "from --workers 3 on: each worker then keeps 2\\.75 GB")))
       << amazon;
 }
 

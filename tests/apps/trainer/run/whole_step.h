@@ -37,13 +37,15 @@ class NcclCudaWholeStep : public testing::Test {
         networks::Mlp::Options{.widths = {spec.images.numel(), 8, 10}, .norm = networks::MlpNorm::none});
   }
   /// Trains, and returns what each rank threw.
-  std::vector<std::string> train(const TrainSettings& settings) const {
+  std::vector<std::string> train(const TrainSettings& settings,
+                                 const std::function<void(TrainSettings&, int rank)>& change = {}) const {
     const Application application = {.name = "test", .model = model_};
     const InterruptGuard interrupt;
     LineWriter out(STDOUT_FILENO);
     return with_nccl(make_in_process(2), {}, [&](Communicator& c) {
       TrainSettings own = settings;
       own.device = join({"cuda:", c.rank()});
+      if (change) change(own, c.rank());
       const RunData data = load_run_data(own);
       Trainer(application, own, {.data = data, .interrupt = interrupt, .out = out, .communicator = &c}).train();
     });

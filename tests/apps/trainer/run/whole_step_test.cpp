@@ -39,6 +39,11 @@ TEST_F(NcclCudaWholeStep, IsRecordedByAllRanksOrByNone) {
   for (const double seconds : encode) EXPECT_GT(seconds, 0);
 }
 
+TEST_F(NcclCudaWholeStep, MustBeTheSameOnAllRanks) {
+  const auto errors = train(settings_, [](TrainSettings& own, int rank) { own.cuda_graph = rank == 0; });
+  for (const std::string& error : errors) EXPECT_TRUE(names(error, "exchange in the CUDA graph")) << error;
+}
+
 TEST_F(NcclCudaWholeStep, GoesOnAfterACheckpoint) {
   const auto whole = events(settings_);
   TrainSettings part = settings_;
