@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "tern/core/error.h"
@@ -99,6 +100,10 @@ void add_levels(const Tensor& units, int64_t bucket, Tensor& sum, LevelAt level_
   });
 }
 
+int64_t buckets_of(const Planes& planes, const Shape& shape) {
+  return kernels::bucket_count(shape.numel(), planes.bucket_of(shape));
+}
+
 /// A message under construction: `bytes` is the whole message. `coded` has each gradient's codes in it, and a place for
 /// its units.
 struct PlanesToBe {
@@ -106,7 +111,7 @@ struct PlanesToBe {
     int64_t unit_count = 0, code_count = 0;
     const int bits = kernels::code_bits(planes.levels);
     for (const auto& [tag, gradient] : message) {
-      unit_count += kernels::bucket_count(gradient.numel(), planes.bucket);
+      unit_count += buckets_of(planes, gradient.shape());
       code_count += kernels::code_bytes(gradient.numel(), bits);
     }
     const Device device = message.front().gradient.device();
@@ -115,7 +120,7 @@ struct PlanesToBe {
     units = Tensor::empty({unit_count}, {.device = device});
     int64_t unit = 0, byte = unit_bytes;
     for (const auto& [tag, gradient] : message) {
-      const int64_t next_unit = unit + kernels::bucket_count(gradient.numel(), planes.bucket);
+      const int64_t next_unit = unit + buckets_of(planes, gradient.shape());
       const int64_t next_byte = byte + kernels::code_bytes(gradient.numel(), bits);
       coded.push_back({gradient, units.slice(unit, next_unit), bytes.slice(byte, next_byte), tag.key});
       unit = next_unit;
@@ -156,26 +161,13 @@ void check_units(const FusedGradients& message, const Measured& measured, Gradie
   if (!on_cpu) watch.note(message, units, std::numeric_limits<float>::max());
 }
 
-std::vector<int64_t> sizes_of(std::span<const Tensor> tensors) {
-  std::vector<int64_t> sizes;
-  for (const Tensor& tensor : tensors) sizes.push_back(tensor.numel());
-  return sizes;
-}
-std::vector<int64_t> sizes_of(const FusedGradients& message) {
-  std::vector<int64_t> sizes;
-  for (const auto& [tag, gradient] : message) sizes.push_back(gradient.numel());
-  return sizes;
-}
-
-/// Where the units and the codes of tensors of these sizes are in a message of bit planes.
+/// Where the units and the codes of tensors are in a message of bit planes.
 struct PlanesLayout {
-  PlanesLayout(const Planes& planes, std::vector<int64_t> numbers, bool holds_units)
-      : sizes(std::move(numbers)), levels(planes.levels) {
-    for (const int64_t size : sizes) {
-      unit_bytes.push_back(holds_units ? 4 * kernels::bucket_count(size, planes.bucket) : 0);
-      all_units += unit_bytes.back();
-      bytes += unit_bytes.back() + plane_bytes(size, levels);
-    }
+  PlanesLayout(const Planes& planes, std::span<const Tensor> tensors, bool holds_units) : levels(planes.levels) {
+    for (const Tensor& tensor : tensors) add(planes, tensor.shape(), holds_units);
+  }
+  PlanesLayout(const Planes& planes, const FusedGradients& message, bool holds_units) : levels(planes.levels) {
+    for (const auto& [tag, gradient] : message) add(planes, gradient.shape(), holds_units);
   }
   /// Appends the tensors of a message, u8 [bytes]. Their prefixes are the units of each; or if `in_front`, the first
   /// tensor that has elements gets the units of all.
@@ -192,6 +184,14 @@ struct PlanesLayout {
 
   std::vector<int64_t> sizes, unit_bytes;
   int64_t levels, all_units = 0, bytes = 0;
+
+ private:
+  void add(const Planes& planes, const Shape& shape, bool holds_units) {
+    sizes.push_back(shape.numel());
+    unit_bytes.push_back(holds_units ? 4 * buckets_of(planes, shape) : 0);
+    all_units += unit_bytes.back();
+    bytes += unit_bytes.back() + plane_bytes(sizes.back(), levels);
+  }
 };
 
 }  // namespace
@@ -249,11 +249,26 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
   add_levels(units, bucket, sum, [&](size_t i) { return static_cast<float>(values[i]); });
 }
 
+int64_t Planes::bucket_of(const Shape& shape) const {
+  if (!by_fields) return bucket;
+  // A field is all weights of one output unit. A vector has no fields.
+  const int64_t field = shape.rank() < 2 ? 1 : std::max<int64_t>(1, shape.numel() / std::max<int64_t>(1, shape[0]));
+  return std::max(field, bucket / field * field);
+}
+
+template <class Gradient, class Run>
+void Planes::by_bucket(const std::vector<Gradient>& gradients, Run run) const {
+  std::map<int64_t, std::vector<Gradient>> groups;
+  for (const Gradient& gradient : gradients)
+    groups[bucket_of(kernels::placement(std::span(&gradient, 1)).shape())].push_back(gradient);
+  for (const auto& [length, group] : groups) run(std::span<const Gradient>(group), length);
+}
+
 Tensor Planes::encode(const FusedGradients& message, const Tensor& units, const Tensor& clips) const {
   PlanesToBe made(*this, message, false);
   made.units.copy_from(units);
   if (clips.defined()) made.clip(clips);
-  kernels::quantize(made.coded, bucket, levels);
+  by_bucket(made.coded, [&](auto coded, int64_t length) { kernels::quantize(coded, length, levels); });
   return made.bytes;
 }
 
@@ -263,10 +278,11 @@ Tensor Planes::encode(const FusedGradients& message, const kernels::UnitRule& ru
   Measured measured;
   for (const auto& gradient : made.coded) measured.push_back({gradient.g, gradient.units});
   if (rule.norm == BucketNorm::l2 || rule.norm == BucketNorm::max) {
-    kernels::norm_quantize(made.coded, rule.norm, bucket, levels);
+    by_bucket(made.coded,
+              [&](auto coded, int64_t length) { kernels::norm_quantize(coded, rule.norm, length, levels); });
   } else {
-    kernels::gradient_units(measured, rule, bucket);
-    kernels::quantize(made.coded, bucket, levels);
+    by_bucket(measured, [&](auto some, int64_t length) { kernels::gradient_units(some, rule, length); });
+    by_bucket(made.coded, [&](auto coded, int64_t length) { kernels::quantize(coded, length, levels); });
   }
   made.put_units();
   check_units(message, measured, watch);
@@ -275,22 +291,22 @@ Tensor Planes::encode(const FusedGradients& message, const kernels::UnitRule& ru
 
 Tensor Planes::units(const FusedGradients& message, const kernels::UnitRule& rule, GradientWatch& watch) const {
   int64_t count = 0;
-  for (const auto& [tag, gradient] : message) count += kernels::bucket_count(gradient.numel(), bucket);
+  for (const auto& [tag, gradient] : message) count += buckets_of(*this, gradient.shape());
   const Tensor all = Tensor::empty({count}, {.device = message.front().gradient.device()});
   Measured measured;
   count = 0;
   for (const auto& [tag, gradient] : message) {
-    const int64_t end = count + kernels::bucket_count(gradient.numel(), bucket);
+    const int64_t end = count + buckets_of(*this, gradient.shape());
     measured.push_back({gradient, all.slice(count, end)});
     count = end;
   }
-  kernels::gradient_units(measured, rule, bucket);
+  by_bucket(measured, [&](auto some, int64_t length) { kernels::gradient_units(some, rule, length); });
   check_units(message, measured, watch);
   return all;
 }
 
 Tensor Planes::with_trits(const FusedGradients& message, const Tensor& planes, bool holds_units) const {
-  const PlanesLayout layout(*this, sizes_of(message), holds_units);
+  const PlanesLayout layout(*this, message, holds_units);
   int64_t length = layout.all_units;
   for (const int64_t size : layout.sizes) length += trit_bytes(size);
   std::vector<kernels::PackedTensor> tensors;
@@ -301,7 +317,7 @@ Tensor Planes::with_trits(const FusedGradients& message, const Tensor& planes, b
 }
 
 Tensor Planes::without_trits(const Tensor& messages, std::span<const Tensor> sums, bool hold_units) const {
-  const PlanesLayout layout(*this, sizes_of(sums), hold_units);
+  const PlanesLayout layout(*this, sums, hold_units);
   const int64_t count = messages.size(0);
   const Tensor planes = Tensor::empty({count * layout.bytes}, messages.options());
   std::vector<kernels::PackedTensor> tensors;
@@ -312,7 +328,7 @@ Tensor Planes::without_trits(const Tensor& messages, std::span<const Tensor> sum
 }
 
 CodedMessage Planes::packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const {
-  const PlanesLayout layout(*this, sizes_of(message), holds_units);
+  const PlanesLayout layout(*this, message, holds_units);
   int64_t most = layout.all_units;
   for (const int64_t size : layout.sizes) most += kernels::most_entropy_bytes(size, levels);
   std::vector<kernels::PackedTensor> tensors;
@@ -326,7 +342,7 @@ CodedMessage Planes::packed(const FusedGradients& message, const Tensor& planes,
 
 Tensor Planes::unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
                         bool hold_units) const {
-  const PlanesLayout layout(*this, sizes_of(sums), hold_units);
+  const PlanesLayout layout(*this, sums, hold_units);
   const int64_t count = std::ssize(lengths) / std::ssize(sums);
   const Tensor messages = Tensor::empty({count * layout.bytes}, bytes.options());
   std::vector<kernels::PackedTensor> tensors;
@@ -339,18 +355,20 @@ Tensor Planes::unpacked(const Tensor& bytes, std::span<const int64_t> lengths, s
 void Planes::decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const {
   const int bits = kernels::code_bits(levels);
   int64_t units = 0;
-  for (const Tensor& sum : sums) units += kernels::bucket_count(sum.numel(), bucket);
+  for (const Tensor& sum : sums) units += buckets_of(*this, sum.shape());
   int64_t unit = 0, byte = shared.defined() ? 0 : 4 * units;
   std::vector<kernels::DecodedGradient> decoded;
   for (const Tensor& sum : sums) {
     decoded.push_back({sum, unit, byte});
-    unit += kernels::bucket_count(sum.numel(), bucket);
+    unit += buckets_of(*this, sum.shape());
     byte += kernels::code_bytes(sum.numel(), bits);
   }
   check(messages.size(1) == byte, "messages have ", messages.size(1), " bytes, expected ", byte);
-  if (!shared.defined() && messages.device().type == DeviceType::cpu)
-    check_scalers(kernels::units_of(decoded, messages, {}, bucket).span<float>());
-  kernels::dequantize_add(decoded, messages, shared, bucket, levels);
+  by_bucket(decoded, [&](std::span<const kernels::DecodedGradient> some, int64_t length) {
+    if (!shared.defined() && messages.device().type == DeviceType::cpu)
+      check_scalers(kernels::units_of(some, messages, {}, length).span<float>());
+    kernels::dequantize_add(some, messages, shared, length, levels);
+  });
 }
 
 Tensor PlanesCodec::encode(const FusedGradients& message, const Tensor& shared) {

@@ -35,7 +35,10 @@ void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor&
 /// all gradients, unless ranks share them, then the codes of each gradient.
 struct Planes {
   int64_t bucket = 0, levels = 1;
+  bool by_fields = false;  ///< a bucket has whole receptive fields: as many as fit, at least one
 
+  /// Elements of a tensor's buckets; 0: the whole tensor.
+  int64_t bucket_of(const Shape& shape) const;
   /// Encodes with these units, f32 [units of all gradients]; the message leaves them out. If `clips` is defined,
   /// gradients are first clipped to ± these, as many as the units. Both are on the gradients' device.
   Tensor encode(const FusedGradients& message, const Tensor& units, const Tensor& clips = {}) const;
@@ -57,6 +60,11 @@ struct Planes {
                   bool hold_units) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
+
+ private:
+  /// Calls run(gradients, bucket) for all gradients whose buckets have the same length, and so on.
+  template <class Gradient, class Run>
+  void by_bucket(const std::vector<Gradient>& gradients, Run run) const;
 };
 
 /// What codecs of bit planes share on the gradients' device: whole messages of bit planes or trits, and messages of

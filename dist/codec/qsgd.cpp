@@ -25,15 +25,13 @@ struct QsgdSettings {
   bool by_fields = false;
 };
 
-/// The elements of a receptive field: all weights of one output unit. A vector has no fields.
-int64_t field_of(const Shape& shape) { return shape.rank() < 2 ? 1 : shape.numel() / std::max<int64_t>(1, shape[0]); }
-
 /// QSGD (Alistarh et al., 2017, eq. 4 and section 4). Each bucket becomes whole numbers of the unit norm / levels,
 /// rounded at random. A message holds the units of the buckets, then the codes.
 class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec {
  public:
   explicit Qsgd(const QsgdSettings& settings)
-      : PlanesCodec({settings.bucket, settings.levels}, kCodePackings[settings.code]), settings_(settings) {}
+      : PlanesCodec({settings.bucket, settings.levels, settings.by_fields}, kCodePackings[settings.code]),
+        settings_(settings) {}
 
   std::string spec() const override {
     const int64_t levels = settings_.levels;
@@ -48,7 +46,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   }
   int64_t most_bytes(const Shape& shape) const override {
     const int64_t n = shape.numel();
-    return n == 0 ? 0 : 4 * kernels::bucket_count(n, width_of(shape)) + code_bytes(n);
+    return n == 0 ? 0 : 4 * kernels::bucket_count(n, planes_.bucket_of(shape)) + code_bytes(n);
   }
 
   /// With l2: Lemma 3.1 (ii) for the bucket length. With max: the variance of this gradient itself, because the lemma
@@ -57,7 +55,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   double omega(const GradientTag& tag, const Tensor& gradient) const override {
     if (norm() == kernels::BucketNorm::max) return relative_variance(scalers(tag, gradient), gradient);
     const auto n = static_cast<double>(gradient.numel());
-    const int64_t width = width_of(gradient.shape());
+    const int64_t width = planes_.bucket_of(gradient.shape());
     const double length = width == 0 ? n : std::min(n, static_cast<double>(width));
     const auto s = static_cast<double>(settings_.levels);
     return std::min(length / (s * s), std::sqrt(length) / s);
@@ -65,10 +63,10 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
 
   /// Codes of several tensors are cut, summed and fused by one bucket for all of them, so not if fields set it.
   const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
-  MessageCodec* messages() override { return makes_messages() ? this : nullptr; }
-  PartsCodec* parts() override { return packing_ == Packing::entropy && !settings_.by_fields ? this : nullptr; }
+  MessageCodec* messages() override { return is_fixed_size(packing_) ? this : nullptr; }
+  PartsCodec* parts() override { return packing_ == Packing::entropy ? this : nullptr; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
-    return Planes{width_of(gradient.shape()), settings_.levels}.units({{tag, gradient}}, rule(), watch_);
+    return planes_.units({{tag, gradient}}, rule(), watch_);
   }
   void append_codes(const GradientTag& tag, const Tensor& gradient, const Tensor& units,
                     std::vector<std::byte>& bytes) const override {
@@ -81,7 +79,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   }
   Tensor scalers(const FusedGradients& message) override { return planes_.units(message, rule(), watch_); }
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
-  bool can_be_recorded() const override { return makes_messages(); }
+  bool can_be_recorded() const override { return is_fixed_size(packing_); }
   ScalerSharing sharing() const override { return ScalerSharing::off; }
   int64_t bucket() const override { return settings_.bucket; }
   int64_t levels() const override { return settings_.levels; }
@@ -95,7 +93,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
 
  protected:
   void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    const int64_t n = gradient.numel(), levels = settings_.levels, width = width_of(gradient.shape());
+    const int64_t n = gradient.numel(), levels = settings_.levels, width = planes_.bucket_of(gradient.shape());
     const kernels::CodedGradient coded = {gradient, Tensor::empty({kernels::bucket_count(n, width)}), empty_codes(n),
                                           tag.key};
     kernels::norm_quantize({&coded, 1}, norm(), width, levels);
@@ -105,7 +103,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   }
   void add(std::span<const std::byte> message, Tensor& sum) const override {
     ByteReader reader(message);
-    const int64_t width = width_of(sum.shape());
+    const int64_t width = planes_.bucket_of(sum.shape());
     const Tensor units = Tensor::empty({kernels::bucket_count(sum.numel(), width)});
     reader.values(units.span<float>());
     check_scalers(units.span<float>());
@@ -116,19 +114,12 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   Tensor encode_planes(const FusedGradients& message, const Tensor& shared) override {
     return shared.defined() ? planes_.encode(message, shared) : planes_.encode(message, rule(), watch_);
   }
-  bool makes_messages() const { return packing_ == Packing::fixed && !settings_.by_fields; }
   kernels::BucketNorm norm() const { return static_cast<kernels::BucketNorm>(settings_.norm); }
   kernels::UnitRule rule() const { return {norm(), settings_.levels}; }
-  /// Elements of a tensor's buckets. With fields: as many whole fields as fit, at least one, so that no field is split.
-  int64_t width_of(const Shape& shape) const {
-    if (!settings_.by_fields) return settings_.bucket;
-    const int64_t field = std::max<int64_t>(1, field_of(shape));
-    return std::max(field, settings_.bucket / field * field);
-  }
   /// Σ unit²·f(1 - f) / |g|², with f the fraction of |g| / unit (eq. 4).
   double relative_variance(const Tensor& units, const Tensor& gradient) const {
     auto rest = gradient.span<float>();
-    const int64_t elements = width_of(gradient.shape());
+    const int64_t elements = planes_.bucket_of(gradient.shape());
     const size_t width = elements == 0 ? rest.size() : static_cast<size_t>(elements);
     double variance = 0, squares = 0;
     for (const double unit : units.span<float>()) {

@@ -90,11 +90,13 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
                          testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
                                          "ternary:pack=5trit", "ternary:pack=5trit,bucket=100", "qsgd",
                                          "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2",
+                                         "qsgd:bucket=300,align=field", "qsgd:bucket=20,align=field,norm=l2",
                                          "hadamard:bits=1", "hadamard", "topk-block",
                                          "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
                                          "error-feedback:fp16", "error-feedback:ternary",
                                          "error-feedback:ternary:pack=5trit", "error-feedback:qsgd",
-                                         "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:hadamard", "onebit"));
+                                         "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:qsgd:align=field",
+                                         "error-feedback:hadamard", "onebit"));
 
 /// Codecs of messages in parts. With 8 bits, the last tensor is a block of streams.
 class CudaParts : public CudaMessages {};
@@ -104,18 +106,21 @@ TEST_P(CudaParts, AreTheCpusByteForByte) {
   const auto whole = codec(), each = codec();
   PartsCodec& parts = *whole->parts();
   const FusedGradients here = gradients_of(0, kPartShapes), there = on_device(here, kCuda);
+  const ScaledCodec* const scaled = each->scaled();
   for (const bool is_shared : {false, true}) {
+    if (is_shared && scaled == nullptr) continue;
     std::vector<float> scalers;
     std::vector<std::byte> expected;
     std::vector<int64_t> lengths;
     for (const auto& [tag, gradient] : here) {
       const size_t begin = expected.size();
-      const Tensor own = each->scaled()->scalers(tag, gradient);
-      std::ranges::copy(own.span<float>(), std::back_inserter(scalers));
-      if (!is_shared)
+      if (!is_shared) {
         each->encode(tag, gradient, expected);
-      else if (gradient.numel() != 0)
-        each->scaled()->append_codes(tag, gradient, own, expected);
+      } else {
+        const Tensor own = scaled->scalers(tag, gradient);
+        std::ranges::copy(own.span<float>(), std::back_inserter(scalers));
+        if (gradient.numel() != 0) scaled->append_codes(tag, gradient, own, expected);
+      }
       lengths.push_back(static_cast<int64_t>(expected.size() - begin));
     }
     const Tensor shared = is_shared ? Tensor::from({std::ssize(scalers)}, scalers) : Tensor();
@@ -168,7 +173,8 @@ TEST_P(CudaParts, EndIfTheyAreDamaged) {
 INSTANTIATE_TEST_SUITE_P(Codecs, CudaParts,
                          testing::Values("ternary:pack=entropy", "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
                                          "qsgd:code=entropy,bits=8,bucket=0,norm=max",
-                                         "qsgd:code=entropy,levels=5,bucket=33"));
+                                         "qsgd:code=entropy,levels=5,bucket=33",
+                                         "qsgd:code=entropy,bucket=40,align=field"));
 
 /// Recorded work finds a residual where it was in the last step.
 TEST(CudaFeedback, KeepsTheCpusResidualsInTheSameMemory) {
@@ -227,7 +233,8 @@ INSTANTIATE_TEST_SUITE_P(
         Pair{"ring", "none"}, Pair{"ring", "fp16"}, Pair{"ring", "bf16"}, Pair{"allgather", "fp16"},
         Pair{"allgather", "none"}, Pair{"allgather", "ternary"}, Pair{"allgather", "ternary:share=on"},
         Pair{"allgather", "qsgd"}, Pair{"allgather", "qsgd:code=elias", false}, Pair{"allgather", "qsgd:code=entropy"},
-        Pair{"allgather", "qsgd:code=entropy,align=field", false}, Pair{"allgather", "ternary:pack=entropy"},
+        Pair{"allgather", "qsgd:code=entropy,align=field"}, Pair{"allgather", "qsgd:align=field"},
+        Pair{"server", "error-feedback:qsgd:align=field"}, Pair{"allgather", "ternary:pack=entropy"},
         Pair{"allgather", "ternary:pack=entropy,share=on"}, Pair{"server", "qsgd:code=entropy"},
         Pair{"server", "ternary:pack=entropy"}, Pair{"server", "ternary:pack=entropy,share=off"},
         Pair{"ternary-ring", "ternary:pack=entropy"}, Pair{"allgather", "hadamard"},

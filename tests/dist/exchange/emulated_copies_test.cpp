@@ -23,6 +23,7 @@ const char* const kCodecs[] = {"none",
                                "qsgd:code=elias",
                                "qsgd:code=entropy",
                                "qsgd:align=field",
+                               "qsgd:code=entropy,align=field",
                                "onebit",
                                "topk",
                                "randk",
@@ -35,13 +36,14 @@ const char* const kCodecs[] = {"none",
                                "error-feedback:ternary:pack=entropy",
                                "error-feedback:qsgd",
                                "error-feedback:qsgd:code=entropy",
+                               "error-feedback:qsgd:align=field",
                                "error-feedback:topk",
                                "error-feedback:randk",
                                "error-feedback:topk-block",
                                "error-feedback:hadamard"};
 
 /// Parts of the specs of codes that the CPU makes.
-const char* const kOnCpu[] = {"elias", "align=field", "topk:", "randk"};
+const char* const kOnCpu[] = {"elias", "topk:", "randk"};
 
 bool is_on_cpu(const std::string& codec) {
   return std::ranges::any_of(kOnCpu, [&](const char* part) { return (codec + ":").find(part) != std::string::npos; });
