@@ -20,47 +20,53 @@ void append(Bytes& bytes, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// Reads an entropy code from its front.
+/// Reads a code from its front.
 struct Reader {
+  const char* operation;
   std::span<const uint8_t> bytes;
   size_t bits = 0;  // read from the first byte, highest first
 
   template <class T>
   T value() {
-    check(sizeof(T) <= bytes.size(), "entropy_unpack: a code ends early");
+    check(sizeof(T) <= bytes.size(), operation, ": a code ends early");
     T result;
     std::memcpy(&result, bytes.data(), sizeof result);
     bytes = bytes.subspan(sizeof result);
     return result;
   }
   uint32_t bit() {
-    check(bits < 8 * bytes.size(), "entropy_unpack: a code ends early");
+    check(bits < 8 * bytes.size(), operation, ": a code ends early");
     const uint32_t byte = bytes[bits / 8];
     return byte >> (7 - bits++ % 8) & 1u;
   }
 };
 
 Bytes elias_bytes(std::span<const uint32_t> codes) {
-  std::vector<BitCode> words[2];  // sparse and dense
-  uint64_t gap = 0, count = 0;
-  for (const uint32_t code : codes) {
-    ++gap;
-    for (const bool is_dense : {false, true}) words[is_dense].push_back(elias_code(is_dense, code, gap));
-    if (code == 0) continue;
-    ++count;
-    gap = 0;
-  }
-  words[0].insert(words[0].begin(), omega_code(count + 1));
-  const auto length = [](const std::vector<BitCode>& form) {
-    return std::accumulate(form.begin(), form.end(), 0, [](int sum, const BitCode& word) { return sum + word.length; });
+  /// Calls put(code word) for each part of a form but its front.
+  const auto each_word = [&](bool is_dense, const auto& put) {
+    uint64_t gap = 0;
+    for (const uint32_t code : codes) {
+      put(elias_gap(is_dense, code, ++gap));
+      put(elias_level(is_dense, code));
+      if (code != 0) gap = 0;
+    }
   };
-  const bool is_dense = length(words[1]) < length(words[0]);
-  words[is_dense].insert(words[is_dense].begin(), BitCode{is_dense, 1});
-  Bytes bytes((static_cast<size_t>(length(words[is_dense])) + 7) / 8);
+  const auto nonzero = static_cast<uint64_t>(std::ssize(codes) - std::ranges::count(codes, 0u));
+  int64_t lengths[2];
+  for (const bool is_dense : {false, true}) {
+    int64_t& length = lengths[is_dense];
+    length = elias_front(is_dense, nonzero).length;
+    each_word(is_dense, [&](const BitCode& word) { length += word.length; });
+  }
+  const bool is_dense = lengths[1] < lengths[0];
+  Bytes bytes((static_cast<size_t>(lengths[is_dense]) + 7) / 8);
   size_t bit = 0;
-  for (const BitCode& word : words[is_dense])
+  const auto put = [&](const BitCode& word) {
     for (int left = word.length; left-- > 0; ++bit)
       bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] | (word.bits >> left & 1u) << (7 - bit % 8));
+  };
+  put(elias_front(is_dense, nonzero));
+  each_word(is_dense, put);
   return bytes;
 }
 
@@ -158,6 +164,17 @@ void read_rans(Reader& reader, int64_t levels, std::span<uint32_t> codes) {
   }
 }
 
+std::vector<uint32_t> codes_in(const uint8_t* planes, int64_t numel, int bits) {
+  std::vector<uint32_t> codes;
+  for (int64_t i = 0; i < numel; ++i) codes.push_back(code_at(planes, numel, bits, i));
+  return codes;
+}
+
+void read_elias(Reader& reader, std::span<uint32_t> codes) {
+  read_elias_codes([&] { return reader.bit(); }, std::ssize(codes),
+                   [&](int64_t i, uint32_t code) { codes[static_cast<size_t>(i)] = code; });
+}
+
 void write_planes(std::span<const uint32_t> codes, int bits, uint8_t* to) {
   const auto numel = std::ssize(codes);
   std::fill_n(to, code_bytes(numel, bits), uint8_t{0});
@@ -185,21 +202,19 @@ void check_message(const char* operation, std::span<const PackedTensor> message,
 
 }  // namespace
 
-void check_entropy_pack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
-                        const Tensor& lengths) {
-  const char* const operation = "entropy_pack";
+void check_packing(const char* operation, std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
+                   const Tensor& lengths, int64_t (*most)(int64_t numel, int64_t levels)) {
   check_message(operation, message, levels, bytes);
-  int64_t most = 0;
-  for (const auto& [numel, codes, prefix] : message) most += prefix.numel() + most_entropy_bytes(numel, levels);
-  check(bytes.numel() >= most, operation, ": bytes have room for ", bytes.numel(), ", expected ", most);
+  int64_t room = 0;
+  for (const auto& [numel, codes, prefix] : message) room += prefix.numel() + most(numel, levels);
+  check(bytes.numel() >= room, operation, ": bytes have room for ", bytes.numel(), ", expected ", room);
   check(lengths.dtype() == DType::i64 && lengths.numel() == std::ssize(message) && lengths.device() == bytes.device(),
         operation, ": lengths are ", lengths.dtype(), " ", lengths.shape(), " on ", lengths.device(),
         ", expected i64 [", message.size(), "] on ", bytes.device());
 }
 
-void check_entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
-                          std::span<const int64_t> lengths) {
-  const char* const operation = "entropy_unpack";
+void check_unpacking(const char* operation, std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
+                     std::span<const int64_t> lengths) {
   check_message(operation, message, levels, bytes);
   check(lengths.size() == message.size(), operation, ": ", lengths.size(), " lengths for ", message.size(), " tensors");
   int64_t all = 0;
@@ -214,8 +229,7 @@ void check_entropy_unpack(std::span<const PackedTensor> message, int64_t levels,
 
 std::vector<uint8_t> entropy_code(const uint8_t* codes, int64_t numel, int64_t levels) {
   const int bits = code_bits(levels);
-  std::vector<uint32_t> all;
-  for (int64_t i = 0; i < numel; ++i) all.push_back(code_at(codes, numel, bits, i));
+  const std::vector<uint32_t> all = codes_in(codes, numel, bits);
   Bytes best = rans_bytes(all);
   EntropyPacking packing = EntropyPacking::rans;
   if (numel < kEliasElements)
@@ -231,8 +245,12 @@ std::vector<uint8_t> entropy_code(const uint8_t* codes, int64_t numel, int64_t l
   return best;
 }
 
+std::vector<uint8_t> elias_code(const uint8_t* codes, int64_t numel, int64_t levels) {
+  return elias_bytes(codes_in(codes, numel, code_bits(levels)));
+}
+
 void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes) {
-  Reader reader{code};
+  Reader reader{"entropy_unpack", code};
   const int bits = code_bits(levels);
   const auto packing = reader.value<EntropyPacking>();
   std::vector<uint32_t> all(static_cast<size_t>(numel));
@@ -242,14 +260,18 @@ void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t lev
             " bytes, expected ", code_bytes(numel, bits));
       std::ranges::copy(reader.bytes, codes);
       return;
-    case EntropyPacking::elias:
-      read_elias_codes([&] { return reader.bit(); }, numel,
-                       [&](int64_t i, uint32_t of) { all[static_cast<size_t>(i)] = of; });
-      break;
+    case EntropyPacking::elias: read_elias(reader, all); break;
     case EntropyPacking::rans: read_rans(reader, levels, all); break;
     default: fail({"entropy_unpack: a code has packing ", static_cast<int>(packing), ", expected 0 to 2"});
   }
   write_planes(all, bits, codes);
+}
+
+void read_elias_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes) {
+  Reader reader{"elias_unpack", code};
+  std::vector<uint32_t> all(static_cast<size_t>(numel));
+  read_elias(reader, all);
+  write_planes(all, code_bits(levels), codes);
 }
 
 }  // namespace tern::kernels

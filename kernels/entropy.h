@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -9,7 +10,7 @@
 // Bit planes (codec.h) as entropy codes, and back. The code of a tensor is a byte that tells its packing, then the
 // shortest of rANS (dist/codec/rans.h), bit planes and, if the tensor has few elements, Elias codes
 // (dist/codec/entropy_coders.h). In rANS, a level and its sign are one symbol: 0, -1, 1, -2, 2, ... are 0, 1, 2, 3, 4,
-// ... Every target gives the same bytes.
+// ... Every target gives the same bytes. Elias codes are also made alone, for tensors of any length.
 
 namespace tern::kernels {
 
@@ -46,10 +47,30 @@ inline constinit Kernel<void(std::span<const PackedTensor>, int64_t levels, cons
                              std::span<const int64_t> lengths)>
     entropy_unpack{"entropy_unpack"};
 
-/// These throw an error that names the operation if the arguments do not fit each other.
-void check_entropy_pack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
-                        const Tensor& lengths);
-void check_entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
-                          std::span<const int64_t> lengths);
+/// The bits of Elias' omega code of a number of 1 or more.
+constexpr int omega_bits(uint64_t number) {
+  int bits = 1;
+  for (; number > 1; number = static_cast<uint64_t>(std::bit_width(number)) - 1)
+    bits += static_cast<int>(std::bit_width(number));
+  return bits;
+}
+/// The largest number of bytes that a tensor's Elias code has, without its prefix.
+constexpr int64_t most_elias_bytes(int64_t numel, int64_t levels) {
+  return numel == 0 ? 0 : (1 + numel * (omega_bits(static_cast<uint64_t>(levels) + 1) + 1) + 7) / 8;
+}
+
+/// As `entropy_pack` and `entropy_unpack`, but the code of a tensor is its Elias code, the shorter of the two forms.
+inline constinit Kernel<void(std::span<const PackedTensor>, int64_t levels, Tensor& bytes, Tensor& lengths)> elias_pack{
+    "elias_pack"};
+inline constinit Kernel<void(std::span<const PackedTensor>, int64_t levels, const Tensor& bytes,
+                             std::span<const int64_t> lengths)>
+    elias_unpack{"elias_unpack"};
+
+/// These throw an error that names the operation if the arguments do not fit each other. most(numel, levels) is the
+/// largest number of bytes of a tensor's code.
+void check_packing(const char* operation, std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
+                   const Tensor& lengths, int64_t (*most)(int64_t numel, int64_t levels));
+void check_unpacking(const char* operation, std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
+                     std::span<const int64_t> lengths);
 
 }  // namespace tern::kernels

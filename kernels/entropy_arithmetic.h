@@ -93,11 +93,20 @@ constexpr BitCode omega_code(uint64_t number) {
     code = BitCode{number, static_cast<int>(std::bit_width(number))} + code;
   return code;
 }
-/// What one element adds to the sparse or the dense form. `gap` is the distance from the last element that is not zero.
-constexpr BitCode elias_code(bool is_dense, uint32_t code, uint64_t gap) {
+/// What the level of one element adds to the sparse or the dense form.
+constexpr BitCode elias_level(bool is_dense, uint32_t code) {
   const BitCode sign = {code % 2, 1}, level = omega_code(is_dense ? code / 2 + 1 : std::max(code / 2, 1u));
   if (code == 0) return is_dense ? level : BitCode{};
-  return is_dense ? level + sign : omega_code(gap) + sign + level;
+  return is_dense ? level + sign : sign + level;
+}
+/// What precedes it. `gap` is the distance from the last element that is not zero.
+constexpr BitCode elias_gap(bool is_dense, uint32_t code, uint64_t gap) {
+  return is_dense || code == 0 ? BitCode{} : omega_code(gap);
+}
+/// What precedes all elements.
+constexpr BitCode elias_front(bool is_dense, uint64_t nonzero) {
+  const BitCode form = {is_dense ? 1u : 0u, 1};
+  return is_dense ? form : form + omega_code(nonzero + 1);
 }
 
 template <class Bit>
@@ -131,9 +140,12 @@ constexpr void read_elias_codes(Bit bit, int64_t numel, Put put) {
   }
 }
 
-/// The entropy code of `numel` levels in bit planes, one symbol after another. Shared by the targets on the CPU.
+/// The entropy code or the Elias code of `numel` levels in bit planes, one symbol after another. Shared by the targets
+/// on the CPU.
 std::vector<uint8_t> entropy_code(const uint8_t* codes, int64_t numel, int64_t levels);
-/// Writes the bit planes of an entropy code. Throws if the code is too short, or names a symbol beyond `levels`.
+std::vector<uint8_t> elias_code(const uint8_t* codes, int64_t numel, int64_t levels);
+/// Writes the bit planes of such a code. Throws if the code is too short, or names a symbol of rANS beyond `levels`.
 void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
+void read_elias_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
 
 }  // namespace tern::kernels

@@ -68,6 +68,8 @@ void provide_codec();
 void provide_convolution();
 void provide_ctc();
 void provide_dropout();
+void provide_elias_pack();
+void provide_elias_unpack();
 void provide_elementwise();
 void provide_embedding();
 void provide_entropy_pack();

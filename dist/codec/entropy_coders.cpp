@@ -39,12 +39,6 @@ constexpr auto kTrits = static_cast<size_t>(kTritsPerByte);
 
 }  // namespace
 
-int omega_bits(uint64_t number) {
-  int bits = 1;
-  for (; number > 1; number = static_cast<uint64_t>(std::bit_width(number)) - 1) bits += std::bit_width(number);
-  return bits;
-}
-
 void write_omega(BitWriter& bits, uint64_t number) {
   uint64_t groups[8];
   int count = 0;
@@ -106,10 +100,6 @@ void read_elias(std::span<const std::byte> bytes, int32_t most, std::span<int32_
     }
   }
   bits.finish();
-}
-
-int64_t most_elias_bytes(int64_t n, int64_t most) {
-  return (1 + n * (omega_bits(static_cast<uint64_t>(most) + 1) + 1) + 7) / 8;
 }
 
 void append_trits(std::span<const int32_t> values, std::vector<std::byte>& bytes) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tern/core/error.h"
+#include "tern/kernels/entropy.h"
 
 namespace tern {
 
@@ -59,7 +60,7 @@ class BitReader {
 /// is 0, of 2 is 10 0, of 4 is 10 100 0.
 void write_omega(BitWriter& bits, uint64_t number);
 uint64_t read_omega(BitReader& bits);
-int omega_bits(uint64_t number);
+using kernels::omega_bits;
 
 /// Appends levels as the shorter of two codes. The first bit tells which. Numbers are omega codes.
 /// Bit 0, sparse (QSGD section 3.1): the count of nonzero levels plus 1. Then for each nonzero level: the distance from
@@ -68,8 +69,6 @@ int omega_bits(uint64_t number);
 void append_elias(std::span<const int32_t> levels, std::vector<std::byte>& bytes);
 /// Throws unless `bytes` hold exactly levels.size() levels, all within ±most.
 void read_elias(std::span<const std::byte> bytes, int32_t most, std::span<int32_t> levels);
-/// The largest number of bytes that n levels within ±most take.
-int64_t most_elias_bytes(int64_t n, int64_t most);
 
 inline constexpr int64_t kTritsPerByte = 5;
 

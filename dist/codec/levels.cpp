@@ -206,7 +206,7 @@ int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels) {
   switch (packing) {
     case Packing::fixed: return plane_bytes(n, levels);
     case Packing::trits: return trit_bytes(n);
-    case Packing::elias: return most_elias_bytes(n, levels);
+    case Packing::elias: return kernels::most_elias_bytes(n, levels);
     case Packing::entropy: return kernels::most_entropy_bytes(n, levels);
   }
   return 0;
@@ -327,28 +327,31 @@ Tensor Planes::without_trits(const Tensor& messages, std::span<const Tensor> sum
   return planes.reshape({count, layout.bytes});
 }
 
-CodedMessage Planes::packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const {
+CodedMessage Planes::packed(const FusedGradients& message, const Tensor& planes, bool holds_units,
+                            Packing packing) const {
   const PlanesLayout layout(*this, message, holds_units);
   int64_t most = layout.all_units;
-  for (const int64_t size : layout.sizes) most += kernels::most_entropy_bytes(size, levels);
+  for (const int64_t size : layout.sizes) most += most_packed_bytes(packing, size, levels);
   std::vector<kernels::PackedTensor> tensors;
   layout.append(planes, false, tensors);
   Tensor bytes = Tensor::empty({most}, planes.options());
   Tensor found = Tensor::empty({std::ssize(layout.sizes)}, {.dtype = DType::i64, .device = planes.device()});
-  kernels::entropy_pack(tensors, levels, bytes, found);
+  const auto& pack = packing == Packing::elias ? kernels::elias_pack : kernels::entropy_pack;
+  pack(tensors, levels, bytes, found);
   const std::vector<int64_t> lengths = found.to_vector<int64_t>();
   return {bytes.slice(0, std::accumulate(lengths.begin(), lengths.end(), int64_t{0})), lengths};
 }
 
 Tensor Planes::unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
-                        bool hold_units) const {
+                        bool hold_units, Packing packing) const {
   const PlanesLayout layout(*this, sums, hold_units);
   const int64_t count = std::ssize(lengths) / std::ssize(sums);
   const Tensor messages = Tensor::empty({count * layout.bytes}, bytes.options());
   std::vector<kernels::PackedTensor> tensors;
   for (int64_t i = 0; i < count; ++i)
     layout.append(messages.slice(i * layout.bytes, (i + 1) * layout.bytes), false, tensors);
-  kernels::entropy_unpack(tensors, levels, bytes, lengths);
+  const auto& unpack = packing == Packing::elias ? kernels::elias_unpack : kernels::entropy_unpack;
+  unpack(tensors, levels, bytes, lengths);
   return messages.reshape({count, layout.bytes});
 }
 
@@ -382,12 +385,12 @@ void PlanesCodec::decode_add(const Tensor& messages, const Tensor& shared, std::
 }
 
 CodedMessage PlanesCodec::encode_parts(const FusedGradients& message, const Tensor& shared) {
-  return planes_.packed(message, encode_planes(message, shared), !shared.defined());
+  return planes_.packed(message, encode_planes(message, shared), !shared.defined(), packing_);
 }
 
 void PlanesCodec::decode_add_parts(const Tensor& bytes, std::span<const int64_t> lengths, const Tensor& shared,
                                    std::span<const Tensor> sums) const {
-  planes_.decode_add(planes_.unpacked(bytes, lengths, sums, !shared.defined()), shared, sums);
+  planes_.decode_add(planes_.unpacked(bytes, lengths, sums, !shared.defined(), packing_), shared, sums);
 }
 
 }  // namespace tern

@@ -52,12 +52,13 @@ struct Planes {
   /// Turns several of these, u8 [messages, bytes], back into messages of bit planes. The gradients have the sizes of
   /// `sums`.
   Tensor without_trits(const Tensor& messages, std::span<const Tensor> sums, bool hold_units) const;
-  /// Packs such a message with Packing::entropy: for each gradient its units, if `holds_units`, then its codes.
-  CodedMessage packed(const FusedGradients& message, const Tensor& planes, bool holds_units) const;
+  /// Packs such a message with Packing::elias or entropy: for each gradient its units, if `holds_units`, then its
+  /// codes.
+  CodedMessage packed(const FusedGradients& message, const Tensor& planes, bool holds_units, Packing packing) const;
   /// Turns several of these, one after the other in `bytes`, back into messages of bit planes: u8 [messages, bytes].
   /// `lengths`: the bytes of each gradient of each message. The gradients have the sizes of `sums`.
-  Tensor unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums,
-                  bool hold_units) const;
+  Tensor unpacked(const Tensor& bytes, std::span<const int64_t> lengths, std::span<const Tensor> sums, bool hold_units,
+                  Packing packing) const;
   /// See MessageCodec::decode_add.
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
 
@@ -68,7 +69,7 @@ struct Planes {
 };
 
 /// What codecs of bit planes share on the gradients' device: whole messages of bit planes or trits, and messages of
-/// entropy codes in parts.
+/// Elias or entropy codes in parts.
 class PlanesCodec : public MessageCodec, public PartsCodec {
  public:
   PlanesCodec(const Planes& planes, Packing packing) : planes_(planes), packing_(packing) {}

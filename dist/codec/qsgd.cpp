@@ -64,7 +64,7 @@ class Qsgd final : public GradientCodec, public ScaledCodec, public PlanesCodec 
   /// Codes of several tensors are cut, summed and fused by one bucket for all of them, so not if fields set it.
   const ScaledCodec* scaled() const override { return settings_.by_fields ? nullptr : this; }
   MessageCodec* messages() override { return is_fixed_size(packing_) ? this : nullptr; }
-  PartsCodec* parts() override { return packing_ == Packing::entropy ? this : nullptr; }
+  PartsCodec* parts() override { return is_fixed_size(packing_) ? nullptr : this; }
   Tensor scalers(const GradientTag& tag, const Tensor& gradient) const override {
     return planes_.units({{tag, gradient}}, rule(), watch_);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/entropy_arithmetic.h"
 
@@ -51,5 +53,52 @@ __device__ inline void store_codes(uint8_t* planes, int64_t numel, int bits, int
 
 /// The number of lanes before this one that have a bit in `ballot`.
 __device__ inline int votes_before(uint32_t ballot) { return __popc(ballot & ((1u << lane_id()) - 1)); }
+
+/// The values of the threads before this one, folded from 0 on. All threads of the block must call it together.
+template <class Fold>
+__device__ uint64_t fold_before(uint64_t value, Fold fold) {
+  __shared__ uint64_t values[kThreads];
+  __syncthreads();
+  values[threadIdx.x] = value;
+  __syncthreads();
+  uint64_t folded = 0;
+  for (unsigned i = 0; i < threadIdx.x; ++i) folded = fold(folded, values[i]);
+  return folded;
+}
+
+/// The items that a thread handles, if each thread of the block has neighbouring ones.
+struct OwnItems {
+  __device__ explicit OwnItems(int count) {
+    const int each = (count + kThreads - 1) / kThreads;
+    begin = std::min(count, static_cast<int>(threadIdx.x) * each);
+    end = std::min(count, begin + each);
+  }
+  int begin, end;
+};
+
+/// Puts a code word, its highest bit first, into zeros. The first bit of `words` is the highest of the first word.
+__device__ inline void put_bits(uint32_t* words, uint64_t at, kernels::BitCode code) {
+  for (int taken = 0; code.length > 0; code.length -= taken, at += static_cast<uint64_t>(taken)) {
+    const auto room = static_cast<int>(32 - at % 32);
+    taken = std::min(room, code.length);
+    const uint64_t some = code.bits >> (code.length - taken) & ((uint64_t{1} << taken) - 1);
+    atomicOr(&words[at / 32], static_cast<uint32_t>(some << (room - taken)));
+  }
+}
+
+/// Memory of the device that lives as long as this does.
+class Scratch {
+ public:
+  explicit Scratch(Device device) : device_(device) {}
+  template <class T>
+  T* take(int64_t count) {
+    held_.push_back(Tensor::empty({count * static_cast<int64_t>(sizeof(T))}, {.dtype = DType::u8, .device = device_}));
+    return reinterpret_cast<T*>(held_.back().data<uint8_t>());
+  }
+
+ private:
+  Device device_;
+  std::vector<Tensor> held_;
+};
 
 }  // namespace tern::cuda

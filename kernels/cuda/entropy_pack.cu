@@ -103,27 +103,6 @@ __global__ void __launch_bounds__(kThreads) count_kernel(int bits, int symbols, 
     if (held[i] != 0) atomicAdd(&of.counts[i], held[i]);
 }
 
-/// The sum of the values of the threads before this one. All threads of the block must call it together.
-__device__ uint64_t sum_before(uint64_t value) {
-  __shared__ uint64_t values[kThreads];
-  __syncthreads();
-  values[threadIdx.x] = value;
-  __syncthreads();
-  uint64_t sum = 0;
-  for (unsigned i = 0; i < threadIdx.x; ++i) sum += values[i];
-  return sum;
-}
-
-/// The items that a thread handles, if each thread of the block has neighbouring ones.
-struct OwnItems {
-  __device__ explicit OwnItems(int count) {
-    const int each = (count + kThreads - 1) / kThreads;
-    begin = std::min(count, static_cast<int>(threadIdx.x) * each);
-    end = std::min(count, begin + each);
-  }
-  int begin, end;
-};
-
 /// Adds `missing` to the largest frequency, the first of equal ones.
 __device__ void raise_largest(uint32_t* frequencies, const OwnItems& own, uint32_t missing) {
   uint64_t largest = 0;
@@ -150,7 +129,7 @@ __device__ void lower_largest(uint32_t* frequencies, const OwnItems& own, uint64
   const uint64_t left = surplus - above(level);
   uint64_t number = 0;
   for (int i = own.begin; i < own.end; ++i) number += frequencies[i] >= level ? 1 : 0;
-  number = sum_before(number);
+  number = fold_before(number, Sum{});
   for (int i = own.begin; i < own.end; ++i)
     if (frequencies[i] >= level) frequencies[i] = level - (number++ < left ? 1 : 0);
 }
@@ -180,8 +159,8 @@ __global__ void __launch_bounds__(kThreads) table_kernel(int symbols, const __gr
     start += of.counts[i];
     bytes += static_cast<uint64_t>(rans_frequency_bytes(of.counts[i]));
   }
-  start = sum_before(start);
-  uint8_t* next = of.header + 3 + sum_before(bytes);
+  start = fold_before(start, Sum{});
+  uint8_t* next = of.header + 3 + fold_before(bytes, Sum{});
   for (int i = own.begin; i < own.end; ++i) {
     const uint32_t frequency = of.counts[i];
     of.symbols[i] = RansSymbol(frequency, static_cast<uint32_t>(start));
@@ -280,7 +259,7 @@ __device__ BitCode elias_code_at(const Packed& of, int bits, bool is_dense, int 
   const uint32_t code = code_at(of.codes, of.numel, bits, i);
   int before = i - 1;
   while (!is_dense && code != 0 && before >= 0 && code_at(of.codes, of.numel, bits, before) == 0) --before;
-  return elias_code(is_dense, code, static_cast<uint64_t>(i - before));
+  return elias_gap(is_dense, code, static_cast<uint64_t>(i - before)) + elias_level(is_dense, code);
 }
 
 /// One block chooses the shortest code of a tensor.
@@ -323,25 +302,16 @@ __device__ void write_elias(const Packed& of, int bits, uint8_t* to) {
   __shared__ uint32_t words[kBytes / 4 + 1];  // the first bit of the code is the highest of the first word
   for (int i = static_cast<int>(threadIdx.x); i <= kBytes / 4; i += kThreads) words[i] = 0;
   const Plan& plan = *of.plan;
-  const BitCode front =
-      BitCode{plan.is_dense ? 1u : 0u, 1} + (plan.is_dense ? BitCode{} : omega_code(uint64_t{plan.nonzero} + 1));
+  const BitCode front = elias_front(plan.is_dense, plan.nonzero);
   const OwnItems own(static_cast<int>(of.numel));
   uint64_t own_bits = 0;
   for (int i = own.begin; i < own.end; ++i)
     own_bits += static_cast<uint64_t>(elias_code_at(of, bits, plan.is_dense, i).length);
-  uint64_t at = static_cast<uint64_t>(front.length) + sum_before(own_bits);
-  const auto write = [&](BitCode code, uint64_t first) {
-    for (int taken = 0; code.length > 0; code.length -= taken, first += taken) {
-      const auto room = static_cast<int>(32 - first % 32);
-      taken = std::min(room, code.length);
-      const uint64_t some = code.bits >> (code.length - taken) & ((uint64_t{1} << taken) - 1);
-      atomicOr(&words[first / 32], static_cast<uint32_t>(some << (room - taken)));
-    }
-  };
-  if (threadIdx.x == 0) write(front, 0);
+  uint64_t at = static_cast<uint64_t>(front.length) + fold_before(own_bits, Sum{});
+  if (threadIdx.x == 0) put_bits(words, 0, front);
   for (int i = own.begin; i < own.end; ++i) {
     const BitCode code = elias_code_at(of, bits, plan.is_dense, i);
-    write(code, at);
+    put_bits(words, at, code);
     at += static_cast<uint64_t>(code.length);
   }
   const auto all = (static_cast<uint64_t>(front.length) + fold_group<kThreads>(own_bits, Sum{}) + 7) / 8;
@@ -391,24 +361,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Memory of the device that lives as long as this does.
-class Scratch {
- public:
-  explicit Scratch(Device device) : device_(device) {}
-  template <class T>
-  T* take(int64_t count) {
-    held_.push_back(Tensor::empty({count * static_cast<int64_t>(sizeof(T))}, {.dtype = DType::u8, .device = device_}));
-    return reinterpret_cast<T*>(held_.back().data<uint8_t>());
-  }
-
- private:
-  Device device_;
-  std::vector<Tensor> held_;
-};
-
 void entropy_pack(std::span<const PackedTensor> message, int64_t levels, Tensor& bytes, Tensor& lengths) {
   const char* const operation = "entropy_pack";
-  check_entropy_pack(message, levels, bytes, lengths);
+  check_packing(operation, message, levels, bytes, lengths, most_entropy_bytes);
   const Device device = bytes.device();
   const int bits = code_bits(levels);
   const auto symbols = static_cast<int>(2 * levels + 1);

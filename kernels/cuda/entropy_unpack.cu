@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kWarp) decode_kernel(int bits, const __grid_co
 void entropy_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
                     std::span<const int64_t> lengths) {
   const char* const operation = "entropy_unpack";
-  check_entropy_unpack(message, levels, bytes, lengths);
+  check_unpacking(operation, message, levels, bytes, lengths);
   const Device device = bytes.device();
   const int bits = code_bits(levels);
   const int64_t symbols = 2 * levels + 1, tensors = std::ssize(message);

@@ -9,6 +9,8 @@ void provide_cuda_kernels() {
   cuda::provide_convolution();
   cuda::provide_ctc();
   cuda::provide_dropout();
+  cuda::provide_elias_pack();
+  cuda::provide_elias_unpack();
   cuda::provide_elementwise();
   cuda::provide_embedding();
   cuda::provide_entropy_pack();

@@ -148,8 +148,8 @@ void add_parts_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows) 
   const auto size = static_cast<double>(g.bytes());
   for (const auto& [encode, decode, spec, reads] :
        {std::tuple{"ternary encode, entropy", "decode of 8, ternary, entropy", "ternary:pack=entropy", 2},
-        {"qsgd encode, 4 bits, 512, entropy", "decode of 8, 4 bits, entropy", "qsgd:bits=4,bucket=512,code=entropy",
-         1}}) {
+        {"qsgd encode, 4 bits, 512, entropy", "decode of 8, 4 bits, entropy", "qsgd:bits=4,bucket=512,code=entropy", 1},
+        {"qsgd encode, 4 bits, 512, Elias", "decode of 8, 4 bits, Elias", "qsgd:bits=4,bucket=512,code=elias", 1}}) {
     const std::shared_ptr<GradientCodec> codec = make_codec(spec);
     const CodedMessage one = codec->parts()->encode_parts(message, {});
     const auto bytes = static_cast<double>(one.bytes.bytes());

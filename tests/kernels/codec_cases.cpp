@@ -263,6 +263,21 @@ const EntropyCase kEntropyCases[] = {
     {"more tensors than a launch has", std::vector<int64_t>(130, 40), 1},
 };
 
+const EntropyCase kEliasCases[] = {
+    {"nothing", {0}, 1},
+    {"one element", {1}, 1},
+    {"all zero", {1, 1000, 70'000}, 1, 0},
+    {"sparse", {1023, 100'003}, 7, 0.02},
+    {"long gaps", {300'007}, 2000, 0.0001},
+    {"dense", {200, 1024, 1025}, 1, 0.4},
+    {"sparse and dense runs", {20'000}, 7, 0.3, true},
+    {"several groups of spans", {40'000}, 7, 0.95},
+    {"wide levels", {3000}, 32767, 1},
+    {"message", {500, 0, 33, 10'000, 1, 4100, 20}, 1, 0.3},
+    {"short tensors with long prefixes", {500, 33, 20, 4100}, 1, 0.3, false, 2501},
+    {"more tensors than a launch has", std::vector<int64_t>(130, 40), 1},
+};
+
 /// Bytes, and the tensors of a message in them, from an odd byte on: prefixes of several lengths, and bit planes.
 struct EntropyMessage {
   EntropyMessage(const EntropyCase& c, Tensor made) : bytes(std::move(made)) {
@@ -306,25 +321,36 @@ EntropyMessage entropy_message(Run& run, const EntropyCase& c) {
   return message;
 }
 
+/// The kernels of a packing, and the most bytes of a tensor's code.
+struct EntropyKernels {
+  decltype(entropy_pack)& pack;
+  decltype(entropy_unpack)& unpack;
+  int64_t (*most)(int64_t numel, int64_t levels);
+};
+const EntropyKernels kEntropy = {entropy_pack, entropy_unpack, most_entropy_bytes},
+                     kElias = {elias_pack, elias_unpack, most_elias_bytes};
+
 /// Room for the packed message, of which the last bytes are not needed.
-Tensor packed_room(const EntropyCase& c) {
-  return Tensor::full({EntropyMessage::bytes_for(c) + std::ssize(c.sizes)}, 0, {.dtype = DType::u8});
+Tensor packed_room(const EntropyKernels& of, const EntropyCase& c, const EntropyMessage& message) {
+  int64_t bytes = 1;
+  for (const auto& [numel, codes, prefix] : message.tensors) bytes += prefix.numel() + of.most(numel, c.levels);
+  return Tensor::full({bytes}, 0, {.dtype = DType::u8});
 }
 
-void run_entropy_pack(Run& run, const EntropyCase& c) {
+void run_entropy_pack(Run& run, const EntropyKernels& of, const EntropyCase& c) {
   const EntropyMessage message(c, entropy_message(run, c).bytes.to(run.device()));
-  Tensor& bytes = run.changed(packed_room(c).to(run.device()));
-  run(entropy_pack, message.tensors, c.levels, bytes, run.output_as(DType::i64, {std::ssize(c.sizes)}));
+  Tensor& bytes = run.changed(packed_room(of, c, message).to(run.device()));
+  run(of.pack, message.tensors, c.levels, bytes, run.output_as(DType::i64, {std::ssize(c.sizes)}));
 }
 
-void run_entropy_unpack(Run& run, const EntropyCase& c) {
+void run_entropy_unpack(Run& run, const EntropyKernels& of, const EntropyCase& c) {
   const EntropyMessage message = entropy_message(run, c);
-  Tensor bytes = packed_room(c), lengths = Tensor::empty({std::ssize(c.sizes)}, {.dtype = DType::i64});
-  entropy_pack.on(Target::reference)(message.tensors, c.levels, bytes, lengths);
+  Tensor bytes = packed_room(of, c, message), lengths = Tensor::empty({std::ssize(c.sizes)}, {.dtype = DType::i64});
+  of.pack.on(Target::reference)(message.tensors, c.levels, bytes, lengths);
   const auto found = lengths.to_vector<int64_t>();
   bytes = bytes.slice(0, std::accumulate(found.begin(), found.end(), int64_t{0}));
   const EntropyMessage unpacked(c, run.output_as(DType::u8, {EntropyMessage::bytes_for(c)}));
-  run(entropy_unpack, unpacked.tensors, c.levels, bytes.to(run.device()), found);
+  run(of.unpack, unpacked.tensors, c.levels, bytes.to(run.device()), found);
 }
 
 /// Room for the prefixes and packed numbers.
@@ -490,11 +516,15 @@ void add_codec_cases(ParityTable& table) {
       table.push_back({&topk_block_mean, c.name, [=](Run& run) { run_topk_block_mean(run, c, over); }, exact});
   }
   for (const EntropyCase& c : kEntropyCases) {
-    table.push_back({&entropy_pack, c.name, [=](Run& run) { run_entropy_pack(run, c); }, exact});
-    table.push_back({&entropy_unpack, c.name, [=](Run& run) { run_entropy_unpack(run, c); }, exact});
+    table.push_back({&entropy_pack, c.name, [=](Run& run) { run_entropy_pack(run, kEntropy, c); }, exact});
+    table.push_back({&entropy_unpack, c.name, [=](Run& run) { run_entropy_unpack(run, kEntropy, c); }, exact});
     if (c.levels != 1) continue;
     table.push_back({&trit_pack, c.name, [=](Run& run) { run_trit_pack(run, c); }, exact});
     table.push_back({&trit_unpack, c.name, [=](Run& run) { run_trit_unpack(run, c); }, exact});
+  }
+  for (const EntropyCase& c : kEliasCases) {
+    table.push_back({&elias_pack, c.name, [=](Run& run) { run_entropy_pack(run, kElias, c); }, exact});
+    table.push_back({&elias_unpack, c.name, [=](Run& run) { run_entropy_unpack(run, kElias, c); }, exact});
   }
   for (const OneBitCase& c : kOneBitCases) {
     table.push_back({&onebit_encode, "message", [=](Run& run) { run_onebit_encode(run, c); }, exact});

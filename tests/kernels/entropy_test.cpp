@@ -89,6 +89,24 @@ TEST(Entropy, RefusesCodesThatAreNotValid) {
   EXPECT_NE(refusal([](auto& bytes) { bytes.resize(bytes.size() - 4); }).find("ends early"), std::string::npos);
 }
 
+TEST(Entropy, RefusesEliasCodesThatEndEarly) {
+  constexpr int64_t kElements = 3000, kLevels = 7;
+  for (const double nonzero : {0.02, 1.0}) {  // sparse, dense
+    const Tensor codes = planes(kElements, kLevels, nonzero);
+    const PackedTensor tensor = {kElements, codes, Tensor::empty({0}, {.dtype = DType::u8})};
+    Tensor bytes = Tensor::empty({most_elias_bytes(kElements, kLevels)}, {.dtype = DType::u8});
+    Tensor length = Tensor::empty({1}, {.dtype = DType::i64});
+    elias_pack.on(Target::cpu)({&tensor, 1}, kLevels, bytes, length);
+    const int64_t all = length.to_vector<int64_t>()[0];
+    EXPECT_EQ(bytes.to_vector<uint8_t>()[0] >> 7, nonzero == 1 ? 1 : 0);
+    const auto unpack = [&](int64_t count) {
+      elias_unpack.on(Target::cpu)({&tensor, 1}, kLevels, bytes.slice(0, count), {&count, 1});
+    };
+    EXPECT_EQ(message_of<Error>([&] { unpack(all); }), "");
+    EXPECT_NE(message_of<Error>([&] { unpack(all - 1); }).find("elias_unpack: a code ends early"), std::string::npos);
+  }
+}
+
 // A group of 64 bits shifts its leading one out, so that a gap is 0: before the first element.
 TEST(Entropy, ReadsNoElementAtAGapOfNothing) {
   const std::string bits =

@@ -23,6 +23,7 @@ const char* const kVariants[] = {
     "qsgd:bits=4,norm=l2",
     "qsgd:bucket=300,align=field",
     "qsgd:bucket=300,align=field,code=entropy",
+    "qsgd:bucket=300,align=field,code=elias",
     "topk:ratio=0.1",
     "randk:ratio=0.1",
     "topk-block:keep=200,side=32,decay=0.9",
@@ -244,11 +245,14 @@ TEST(MessageCodec, SubtractsWhatItDecodes) {
 }
 
 // Two implementations: `encode` makes one tensor's symbols and uses append_rans; parts are packed by a kernel. Some
-// tensors have Elias codes, some are one stream of rANS, and some are blocks.
+// tensors have Elias codes, some are one stream of rANS, and some are blocks. With `code=elias`, append_elias makes the
+// codes of one tensor.
 TEST(PartsCodec, HasTheBytesAndTheSumOfEachTensor) {
   const Shape shapes[] = {{1000}, {0, 3}, {33}, {70'001}, {300, 1001}};
   for (const char* spec : {"ternary:pack=entropy", "ternary:pack=entropy,bucket=100", "qsgd:code=entropy",
-                           "qsgd:code=entropy,bits=8,bucket=0,norm=max", "error-feedback:ternary:pack=entropy"}) {
+                           "qsgd:code=entropy,bits=8,bucket=0,norm=max", "qsgd:code=entropy,bucket=40,align=field",
+                           "qsgd:code=elias", "qsgd:code=elias,bits=16,bucket=0",
+                           "qsgd:code=elias,levels=1,bucket=40,align=field", "error-feedback:ternary:pack=entropy"}) {
     const auto codec = make_codec(spec), whole = make_codec(spec);  // each with its own residuals
     FusedGradients message;
     std::vector<std::byte> expected;
