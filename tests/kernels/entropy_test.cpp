@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/core/random.h"
+#include "tern/kernels/recording.h"
+#include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
 
 namespace tern::test {
@@ -104,6 +107,58 @@ TEST(Entropy, RefusesEliasCodesThatEndEarly) {
     };
     EXPECT_EQ(message_of<Error>([&] { unpack(all); }), "");
     EXPECT_NE(message_of<Error>([&] { unpack(all - 1); }).find("elias_unpack: a code ends early"), std::string::npos);
+  }
+}
+
+/// Codes that are cut or have other bytes give something, but only to their tensor.
+TEST(CudaEntropy, CodesThatAreNotValidChangeNothingElse) {
+  if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  constexpr int64_t kElements = 9001, kLevels = 7, kBeside = 64;
+  constexpr uint8_t kBefore = 0xa5;
+  const RandomStream stream({.seed = 5, .purpose = Purpose::test});
+  const int64_t count = code_bytes(kElements, code_bits(kLevels));
+  uint64_t draw = 0;
+  for (const auto& [pack, unpack] : {std::pair{&entropy_pack, &entropy_unpack}, {&elias_pack, &elias_unpack}})
+    for (const double nonzero : {0.02, 1.0}) {
+      const PackedTensor tensor = {kElements, planes(kElements, kLevels, nonzero),
+                                   Tensor::empty({0}, {.dtype = DType::u8})};
+      Tensor bytes = Tensor::empty({most_elias_bytes(kElements, kLevels)}, {.dtype = DType::u8});
+      Tensor length = Tensor::empty({1}, {.dtype = DType::i64});
+      pack->on(Target::cpu)({&tensor, 1}, kLevels, bytes, length);
+      const auto code = bytes.slice(0, length.to_vector<int64_t>()[0]).to_vector<uint8_t>();
+      for (int round = 0; round < 6; ++round) {
+        auto damaged = code;
+        if (round % 2 == 1) damaged.resize(1 + stream.below(draw++, static_cast<uint32_t>(code.size())));
+        for (size_t i = round < 4 ? 3 : 0; i < damaged.size(); i += 1 + stream.below(draw++, 60))
+          damaged[i] = static_cast<uint8_t>(stream.below(draw++, 256));
+        const Tensor memory = Tensor::full({kBeside + count + kBeside}, kBefore, {.dtype = DType::u8}).to(kCuda);
+        const PackedTensor unpacked = {kElements, memory.slice(kBeside, kBeside + count), memory.slice(0, 0)};
+        const int64_t all = std::ssize(damaged);
+        (*unpack)({&unpacked, 1}, kLevels, Tensor::from({all}, damaged).to(kCuda), {&all, 1});
+        for (const int64_t begin : {int64_t{0}, kBeside + count})
+          EXPECT_EQ(memory.slice(begin, begin + kBeside).to_vector<uint8_t>(), std::vector<uint8_t>(kBeside, kBefore));
+      }
+    }
+}
+
+/// Longer codes take one more launch to be read.
+TEST(CudaEntropy, EliasCodesOfSeveralTensorsTakeAFewLaunches) {
+  if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  constexpr int64_t kLevels = 7;
+  for (const auto& [elements, expected] : {std::pair<int64_t, size_t>{500, 5}, {24'000, 6}}) {
+    const Tensor codes = planes(elements, kLevels, 1).to(kCuda);
+    const std::vector<PackedTensor> message(2, {elements, codes, codes.slice(0, 0)});
+    Tensor bytes = Tensor::empty({2 * most_elias_bytes(elements, kLevels)}, {.dtype = DType::u8, .device = kCuda});
+    Tensor lengths = Tensor::empty({2}, {.dtype = DType::i64, .device = kCuda});
+    const auto pack = [&] { elias_pack(message, kLevels, bytes, lengths); };
+    pack();
+    const auto found = lengths.to_vector<int64_t>();
+    EXPECT_EQ(record(kCuda, pack)->launches(), 4u);
+    const auto unpack = [&] { elias_unpack(message, kLevels, bytes.slice(0, 2 * found[0]), found); };
+    unpack();
+    EXPECT_EQ(record(kCuda, unpack)->launches(), expected);
   }
 }
 
