@@ -103,17 +103,6 @@ __global__ void __launch_bounds__(kThreads) count_kernel(int bits, int symbols, 
     if (held[i] != 0) atomicAdd(&of.counts[i], held[i]);
 }
 
-/// The sum of the values of the threads before this one. All threads of the block must call it together.
-__device__ uint64_t sum_before(uint64_t value) {
-  __shared__ uint64_t values[kThreads];
-  __syncthreads();
-  values[threadIdx.x] = value;
-  __syncthreads();
-  uint64_t sum = 0;
-  for (unsigned i = 0; i < threadIdx.x; ++i) sum += values[i];
-  return sum;
-}
-
 /// The items that a thread handles, if each thread of the block has neighbouring ones.
 struct OwnItems {
   __device__ explicit OwnItems(int count) {
