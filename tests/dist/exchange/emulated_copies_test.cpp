@@ -41,10 +41,10 @@ const char* const kCodecs[] = {"none",
                                "error-feedback:hadamard"};
 
 /// Parts of the specs of codes that the CPU makes.
-const char* const kOnCpu[] = {"elias", "align=field", "topk:", "randk"};
+const char* const kOnCpu[] = {"elias", "align=field"};
 
 bool is_on_cpu(const std::string& codec) {
-  return std::ranges::any_of(kOnCpu, [&](const char* part) { return (codec + ":").find(part) != std::string::npos; });
+  return std::ranges::any_of(kOnCpu, [&](const char* part) { return codec.find(part) != std::string::npos; });
 }
 
 struct Pair {
