@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tern/core/error.h"
 #include "tern/kernels/codec.h"
@@ -33,9 +34,15 @@ Tensor finite_statistics(const FusedGradients& message, int64_t bucket) {
   return statistics;
 }
 
-void check_finite(const GradientTag& tag, std::span<const float> numbers) {
+void check_finite(const GradientTag& tag, std::span<const float> numbers, const char* fault) {
   check_input(std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); }), "gradient of '", tag.name, "' ",
-              kNotFinite);
+              fault);
+}
+
+std::vector<float> floats_of(const Tensor& bytes) {
+  std::vector<float> floats(bytes.bytes() / sizeof(float));
+  if (!floats.empty()) std::memcpy(floats.data(), bytes.raw_data(), bytes.bytes());
+  return floats;
 }
 
 void GradientWatch::note(const FusedGradients& message, std::span<const Tensor> numbers, float most) {

@@ -20,7 +20,9 @@ Tensor finite_statistics(const FusedGradients& message, int64_t bucket);
 inline constexpr const char* kNotFinite = "has NaN or infinite elements, or a norm beyond f32";
 /// Throws InputError that names the tensor unless all `numbers` are finite. The numbers are computed from the gradient,
 /// and are finite if the gradient is, unless they leave the range of f32.
-void check_finite(const GradientTag& tag, std::span<const float> numbers);
+void check_finite(const GradientTag& tag, std::span<const float> numbers, const char* fault = kNotFinite);
+/// The f32 numbers in these bytes, which are on the CPU.
+std::vector<float> floats_of(const Tensor& bytes);
 /// Finds gradients that a codec cannot encode, without a wait for the device that has them: kernels leave notices. One
 /// thread at a time.
 class GradientWatch {

@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
-#include "tern/dist/comm/bytes.h"
 #include "tern/kernels/hadamard.h"
 
 namespace tern {
@@ -115,11 +113,6 @@ class Hadamard final : public WholeMessageCodec {
   static Tensor scale_bytes(const Tensor& codes, int64_t at, int64_t n) {
     const int64_t first = n == 0 ? at : at + kernels::HadamardBucket(n, 1, 0).scale_at;
     return codes.reshape({codes.numel()}).slice(first, first + 4 * kernels::hadamard_buckets(n));
-  }
-  static std::vector<float> floats_of(const Tensor& bytes) {
-    std::vector<float> floats(bytes.bytes() / sizeof(float));
-    if (!floats.empty()) std::memcpy(floats.data(), bytes.raw_data(), bytes.bytes());
-    return floats;
   }
 
   int bits_;

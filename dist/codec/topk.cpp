@@ -1,25 +1,18 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tern/core/error.h"
 #include "tern/dist/codec/finite.h"
 #include "tern/dist/codec/spec.h"
-#include "tern/dist/comm/bytes.h"
-#include "tern/kernels/largest.h"
+#include "tern/kernels/topk.h"
 #include "tern/kernels/topk_block.h"
 
 namespace tern {
 namespace {
 
-/// Throws InputError unless these elements, the largest of a gradient, are finite. If they are, all are.
-void check_largest(const GradientTag& tag, std::span<const float> values) {
-  check_input(std::ranges::all_of(values, [](float value) { return std::isfinite(value); }), "gradient of '", tag.name,
-              "' has NaN or infinite elements");
-}
-
-/// Keeps the k = ⌈ratio·n⌉ elements of largest magnitude; of equal magnitudes, the first ones. A message holds their
-/// u32 indices, ascending, then their values.
-class TopK final : public GradientCodec {
+/// Keeps the k = ⌈ratio·n⌉ elements of largest magnitude: see kernels/topk.h.
+class TopK final : public WholeMessageCodec {
  public:
   explicit TopK(double ratio) : ratio_(ratio) {}
 
@@ -27,42 +20,56 @@ class TopK final : public GradientCodec {
   CodecTraits traits() const override {
     return {.promise = CodecPromise::contraction, .bits = 64 * ratio_, .sparse = true};
   }
-  int64_t most_bytes(const Shape& shape) const override { return 8 * kept(shape.numel()); }
+  int64_t most_bytes(const Shape& shape) const override { return kernels::topk_bytes(kept(shape.numel())); }
 
- protected:
-  void append(const GradientTag& tag, const Tensor& gradient, std::vector<std::byte>& bytes) override {
-    const auto g = gradient.span<float>();
-    std::vector<uint32_t> magnitudes(g.size());
-    std::ranges::transform(g, magnitudes.begin(), kernels::magnitude_bits);
-    const std::vector<uint32_t> indices = kernels::largest_places(magnitudes, kept(gradient.numel()));
-    std::vector<float> values;
-    for (const uint32_t i : indices) values.push_back(g[i]);
-    check_largest(tag, values);
-    append_values<uint32_t>(bytes, indices);
-    append_values<float>(bytes, values);
-  }
-  void add(std::span<const std::byte> message, Tensor& sum) const override {
-    ByteReader reader(message);
-    const auto k = static_cast<size_t>(kept(sum.numel()));
-    std::vector<uint32_t> indices(k);
-    std::vector<float> values(k);
-    reader.values(std::span(indices));
-    reader.values(std::span(values));
-    for (size_t i = 0; i < k; ++i) {
-      check(indices[i] < sum.numel() && (i == 0 || indices[i] > indices[i - 1]), "index ", i, " of the message is ",
-            indices[i], ", expected ascending ones below ", sum.numel());
-      check(std::isfinite(values[i]), "value ", i, " of the message is not finite");
+  Tensor encode(const FusedGradients& message, const Tensor& /*shared*/) override {
+    const Tensor coded = empty_message(message);
+    std::vector<kernels::TopKGradient> parts;
+    std::vector<Tensor> values;
+    int64_t at = 0;
+    for (const auto& [tag, gradient] : message) {
+      const int64_t next = at + most_bytes(gradient.shape());
+      parts.push_back({gradient, kept(gradient.numel()), coded.slice(at, next)});
+      values.push_back(coded.slice((at + next) / 2, next));
+      at = next;
     }
-    for (size_t i = 0; i < k; ++i) sum.data<float>()[indices[i]] += values[i];
+    kernels::topk_encode(parts);
+    // If the largest elements are finite, all are.
+    if (coded.device().type == DeviceType::cpu)
+      for (size_t i = 0; i < message.size(); ++i) check_finite(message[i].tag, floats_of(values[i]), kFault);
+    else
+      watch_.note(message, values, std::numeric_limits<float>::max());
+    return coded;
+  }
+  void confirm(int64_t steps) const override { watch_.confirm(steps); }
+  bool can_be_recorded() const override { return true; }
+  void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
+    add_scaled(messages, 1, sums);
+  }
+  /// Only the elements that the message holds change.
+  void subtract(const Tensor& message, const Tensor& /*shared*/, std::span<const Tensor> from) const override {
+    add_scaled(message.reshape({1, message.numel()}), -1, from);
   }
 
  private:
+  void add_scaled(const Tensor& messages, float factor, std::span<const Tensor> sums) const {
+    std::vector<kernels::TopKSum> parts;
+    int64_t at = 0;
+    for (const Tensor& sum : sums) {
+      parts.push_back({sum, kept(sum.numel()), at});
+      at += most_bytes(sum.shape());
+    }
+    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
+    kernels::topk_decode_add(parts, messages, factor);
+  }
   int64_t kept(int64_t n) const {
     check(n < int64_t{1} << 32, "topk: ", n, " elements, expected below 2^32");
     return std::min(n, static_cast<int64_t>(std::ceil(ratio_ * static_cast<double>(n))));
   }
 
+  static constexpr const char* kFault = "has NaN or infinite elements";
   double ratio_;
+  GradientWatch watch_{kFault};
 };
 
 /// Keeps the elements of largest magnitude of each block: see kernels/topk_block.h.

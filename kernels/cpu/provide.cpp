@@ -22,10 +22,12 @@ void provide_cpu_kernels() {
   cpu::provide_onebit();
   cpu::provide_orthonormal();
   cpu::provide_pooling();
+  cpu::provide_randk();
   cpu::provide_recurrent();
   cpu::provide_reduction();
   cpu::provide_short_float();
   cpu::provide_softmax_chunk();
+  cpu::provide_topk();
   cpu::provide_topk_block();
   cpu::provide_trits();
   cpu::provide_update();

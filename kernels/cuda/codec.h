@@ -157,4 +157,36 @@ __device__ inline void store_bytes(uint8_t* to, int count, uint32_t word) {
     for (int i = 0; i < count; ++i) to[i] = static_cast<uint8_t>(word >> (8 * i));
 }
 
+/// The sum of the values of the threads before this one. All threads of the block must call it together.
+__device__ inline uint64_t sum_before(uint64_t value) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ uint64_t of_warp[kWarps];
+  const int lane = lane_id(), warp = static_cast<int>(threadIdx.x) / kWarp;
+  uint64_t sum = value;  // of this warp's lanes up to this one
+  for (int step = 1; step < kWarp; step *= 2) {
+    const uint64_t before = __shfl_sync(~0u, sum, (lane - step) & (kWarp - 1));
+    if (lane >= step) sum += before;
+  }
+  __syncthreads();
+  if (lane == kWarp - 1) of_warp[warp] = sum;
+  __syncthreads();
+  for (int w = 0; w < warp; ++w) sum += of_warp[w];
+  return sum - value;
+}
+
+/// counts[i] = the sum of the counts before it. All threads of one block must call it together.
+template <class Count>
+__device__ void sum_counts_before(Count* counts, int64_t n) {
+  const int64_t each = (n + kThreads - 1) / kThreads;
+  const int64_t begin = std::min(n, threadIdx.x * each), end = std::min(n, begin + each);
+  Count own = 0;
+  for (int64_t i = begin; i < end; ++i) own += counts[i];
+  auto before = static_cast<Count>(sum_before(own));
+  for (int64_t i = begin; i < end; ++i) {
+    const Count count = counts[i];
+    counts[i] = before;
+    before += count;
+  }
+}
+
 }  // namespace tern::cuda

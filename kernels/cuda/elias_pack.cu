@@ -92,13 +92,24 @@ __global__ void __launch_bounds__(kThreads) measure_kernel(int bits, const __gri
   if (lane_id() == 0) of.runs[number] = run;
 }
 
+/// The largest value of the threads before this one, at least 0. All threads of the block must call it together.
+__device__ uint64_t largest_before(uint64_t value) {
+  __shared__ uint64_t values[kThreads];
+  __syncthreads();
+  values[threadIdx.x] = value;
+  __syncthreads();
+  uint64_t largest = 0;
+  for (unsigned i = 0; i < threadIdx.x; ++i) largest = std::max(largest, values[i]);
+  return largest;
+}
+
 /// One block chooses the form of a tensor, and gives each run its place.
 __global__ void __launch_bounds__(kThreads) plan_kernel(int64_t* lengths, const __grid_constant__ Table table) {
   const Packed& of = table.place().entry;
   const OwnItems own(static_cast<int>(of.run_count()));
   uint64_t last = 0;
   for (int i = own.begin; i < own.end; ++i) last = std::max<uint64_t>(last, of.runs[i].last);
-  const auto before = static_cast<uint32_t>(fold_before(last, [](uint64_t a, uint64_t b) { return a > b ? a : b; }));
+  const auto before = static_cast<uint32_t>(largest_before(last));
   const auto sparse_bits = [](const Run& run, uint32_t from) {
     return run.sparse + (run.nonzero == 0 ? 0u : static_cast<uint32_t>(omega_bits(run.first - from)));
   };
@@ -117,7 +128,7 @@ __global__ void __launch_bounds__(kThreads) plan_kernel(int64_t* lengths, const 
                  all_sparse = front(false) + fold_group<kThreads>(sparse, Sum{});
   const bool is_dense = all_dense < all_sparse;
   const uint64_t bits = is_dense ? all_dense : all_sparse;
-  uint64_t at = front(is_dense) + fold_before(is_dense ? dense : sparse, Sum{});
+  uint64_t at = front(is_dense) + sum_before(is_dense ? dense : sparse);
   from = before;
   for (int i = own.begin; i < own.end; ++i) {
     Run& run = of.runs[i];

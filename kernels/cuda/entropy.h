@@ -54,18 +54,6 @@ __device__ inline void store_codes(uint8_t* planes, int64_t numel, int bits, int
 /// The number of lanes before this one that have a bit in `ballot`.
 __device__ inline int votes_before(uint32_t ballot) { return __popc(ballot & ((1u << lane_id()) - 1)); }
 
-/// The values of the threads before this one, folded from 0 on. All threads of the block must call it together.
-template <class Fold>
-__device__ uint64_t fold_before(uint64_t value, Fold fold) {
-  __shared__ uint64_t values[kThreads];
-  __syncthreads();
-  values[threadIdx.x] = value;
-  __syncthreads();
-  uint64_t folded = 0;
-  for (unsigned i = 0; i < threadIdx.x; ++i) folded = fold(folded, values[i]);
-  return folded;
-}
-
 /// The items that a thread handles, if each thread of the block has neighbouring ones.
 struct OwnItems {
   __device__ explicit OwnItems(int count) {

@@ -129,7 +129,7 @@ __device__ void lower_largest(uint32_t* frequencies, const OwnItems& own, uint64
   const uint64_t left = surplus - above(level);
   uint64_t number = 0;
   for (int i = own.begin; i < own.end; ++i) number += frequencies[i] >= level ? 1 : 0;
-  number = fold_before(number, Sum{});
+  number = sum_before(number);
   for (int i = own.begin; i < own.end; ++i)
     if (frequencies[i] >= level) frequencies[i] = level - (number++ < left ? 1 : 0);
 }
@@ -159,8 +159,8 @@ __global__ void __launch_bounds__(kThreads) table_kernel(int symbols, const __gr
     start += of.counts[i];
     bytes += static_cast<uint64_t>(rans_frequency_bytes(of.counts[i]));
   }
-  start = fold_before(start, Sum{});
-  uint8_t* next = of.header + 3 + fold_before(bytes, Sum{});
+  start = sum_before(start);
+  uint8_t* next = of.header + 3 + sum_before(bytes);
   for (int i = own.begin; i < own.end; ++i) {
     const uint32_t frequency = of.counts[i];
     of.symbols[i] = RansSymbol(frequency, static_cast<uint32_t>(start));
@@ -307,7 +307,7 @@ __device__ void write_elias(const Packed& of, int bits, uint8_t* to) {
   uint64_t own_bits = 0;
   for (int i = own.begin; i < own.end; ++i)
     own_bits += static_cast<uint64_t>(elias_code_at(of, bits, plan.is_dense, i).length);
-  uint64_t at = static_cast<uint64_t>(front.length) + fold_before(own_bits, Sum{});
+  uint64_t at = static_cast<uint64_t>(front.length) + sum_before(own_bits);
   if (threadIdx.x == 0) put_bits(words, 0, front);
   for (int i = own.begin; i < own.end; ++i) {
     const BitCode code = elias_code_at(of, bits, plan.is_dense, i);

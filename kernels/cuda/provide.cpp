@@ -25,10 +25,12 @@ void provide_cuda_kernels() {
   cuda::provide_onebit();
   cuda::provide_orthonormal();
   cuda::provide_pooling();
+  cuda::provide_randk();
   cuda::provide_recurrent();
   cuda::provide_reduction();
   cuda::provide_short_float();
   cuda::provide_softmax_chunk();
+  cuda::provide_topk();
   cuda::provide_topk_block();
   cuda::provide_trits();
   cuda::provide_update();

@@ -22,10 +22,12 @@ void provide_reference_kernels() {
   reference::provide_onebit();
   reference::provide_orthonormal();
   reference::provide_pooling();
+  reference::provide_randk();
   reference::provide_recurrent();
   reference::provide_reduction();
   reference::provide_short_float();
   reference::provide_softmax_chunk();
+  reference::provide_topk();
   reference::provide_topk_block();
   reference::provide_trits();
   reference::provide_update();

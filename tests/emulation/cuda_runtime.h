@@ -114,6 +114,7 @@ inline unsigned atomicInc(unsigned* number, unsigned most) {
 }
 inline unsigned atomicAdd(unsigned* number, unsigned more) { return std::exchange(*number, *number + more); }
 inline unsigned atomicOr(unsigned* number, unsigned bits) { return std::exchange(*number, *number | bits); }
+inline unsigned atomicMin(unsigned* number, unsigned other) { return std::exchange(*number, std::min(*number, other)); }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 /// Each call is far later than the one before.

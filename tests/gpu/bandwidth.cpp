@@ -131,7 +131,9 @@ void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows
        {std::tuple{"ternary encode", "dequantize_add of 8, ternary", "ternary", 2, 1.0},
         {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1, 1.0},
         {"hadamard encode, 2 bits", "hadamard_decode_add of 8, 2 bits", "hadamard:bits=2", 1, 1.0},
-        {"topk-block encode", "topk_block_decode_add of 8", "topk-block", 1, kMessages * 64 / 4096.0}}) {
+        {"topk-block encode", "topk_block_decode_add of 8", "topk-block", 1, kMessages * 64 / 4096.0},
+        {"topk encode, 1 %", "topk_decode_add of 8, 1 %", "topk:ratio=0.01", 1, kMessages * 0.01},
+        {"randk encode, 1 %", "randk_decode_add of 8, 1 %", "randk:ratio=0.01", 1, kMessages * 0.01}}) {
     const std::shared_ptr<GradientCodec> codec = make_codec(spec);
     const Tensor one = codec->messages()->encode(message, {});
     const auto bytes = static_cast<double>(one.bytes());

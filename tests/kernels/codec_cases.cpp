@@ -3,13 +3,16 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "tern/kernels/codec.h"
 #include "tern/kernels/entropy.h"
 #include "tern/kernels/feedback.h"
 #include "tern/kernels/hadamard.h"
 #include "tern/kernels/onebit.h"
+#include "tern/kernels/randk.h"
 #include "tern/kernels/short_float.h"
+#include "tern/kernels/topk.h"
 #include "tern/kernels/topk_block.h"
 #include "tern/kernels/trits.h"
 #include "tests/kernels/parity_cases.h"
@@ -234,6 +237,117 @@ void run_topk_block_decode(Run& run, const TopKBlockCase& c, float factor) {
 
 void run_topk_block_mean(Run& run, const TopKBlockCase& c, MeanOver over) {
   run(topk_block_mean, topk_block_messages(run, c), kTopKCodesAt, c.options, over, run.output_as(DType::f32, c.shape));
+}
+
+/// The elements of each tensor of a message, and how many of them its code keeps.
+struct SparseCase {
+  const char* name;
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+};
+const SparseCase kSparseCases[] = {
+    {"nothing", {{0, 0}}},
+    {"one", {{1, 1}}},
+    {"one of some", {{37, 1}}},
+    {"all of several blocks", {{20'011, 20'011}}},
+    {"all but one", {{4096, 4095}}},
+    {"a share of several blocks", {{4096 + 1, 41}, {50'000, 5000}, {16'384 + 5, 9}}},
+    {"2^20", {{1 << 20, 10'486}}},
+    {"message", {{500, 5}, {0, 0}, {33, 1}, {1, 1}, {4100, 2050}, {20, 2}}},
+    {"more tensors than a launch has", std::vector<std::pair<int64_t, int64_t>>(130, {40, 4})},
+};
+
+/// Calls body(elements, kept, first byte, byte behind the last) for the code of each tensor. The codes follow each
+/// other, from an odd byte on. Returns the number of bytes.
+template <class Body>
+int64_t for_each_code(const SparseCase& c, int64_t (*bytes_of)(int64_t kept), Body body) {
+  int64_t at = 1;
+  for (const auto& [n, kept] : c.sizes) {
+    const int64_t next = at + bytes_of(kept);
+    body(n, kept, at, next);
+    at = next;
+  }
+  return at;
+}
+int64_t bytes_of(const SparseCase& c, int64_t (*bytes)(int64_t kept)) {
+  return for_each_code(c, bytes, [](auto...) {});
+}
+
+/// What the gradients of a message hold: `unlike` at some places, or everywhere if it is `is_constant`.
+struct SparseValues {
+  const char* name;
+  bool is_constant = false;
+  float unlike = -0.5f;
+};
+const SparseValues kSparseValues[] = {{"ties"},
+                                      {"all equal", true},
+                                      {"zeros", true, 0},
+                                      {"infinite", false, -std::numeric_limits<float>::infinity()},
+                                      {"NaN", false, std::numeric_limits<float>::quiet_NaN()}};
+Tensor sparse_gradient(Run& run, int64_t n, const SparseValues& values) {
+  std::vector<float> g = with_ties(run, {n}).to_vector<float>();
+  for (size_t i = 0; i < g.size(); ++i)
+    if (values.is_constant || i % 89 == 30) g[i] = values.unlike;
+  return Tensor::from({n}, g);
+}
+
+void run_topk_encode(Run& run, const SparseCase& c, const SparseValues& values) {
+  const Tensor& codes = run.output_as(DType::u8, {bytes_of(c, topk_bytes)});
+  std::vector<TopKGradient> message;
+  for_each_code(c, topk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t end) {
+    message.push_back({sparse_gradient(run, n, values).to(run.device()), kept, codes.slice(begin, end)});
+  });
+  run(topk_encode, message);
+}
+
+/// Three messages, the first and the last from odd bytes on.
+void run_topk_decode(Run& run, const SparseCase& c, float factor) {
+  const int64_t bytes = bytes_of(c, topk_bytes) + 1 - bytes_of(c, topk_bytes) % 2;
+  const Tensor messages = Tensor::zeros({3, bytes}, {.dtype = DType::u8});
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    std::vector<TopKGradient> message;
+    for_each_code(c, topk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t end) {
+      message.push_back({sparse_gradient(run, n, kSparseValues[0]), kept,
+                         messages.reshape({3 * bytes}).slice(rank * bytes + begin, rank * bytes + end)});
+    });
+    topk_encode.on(Target::reference)(message);
+  }
+  std::vector<TopKSum> sums;
+  for_each_code(c, topk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t) {
+    sums.push_back({run.changed(run.input({n}).to(DType::f32)), kept, begin});
+  });
+  run(topk_decode_add, sums, messages.to(run.device()), factor);
+}
+
+void run_randk_encode(Run& run, const SparseCase& c, const SparseValues& values) {
+  const Tensor& codes = run.output_as(DType::u8, {bytes_of(c, randk_bytes)});
+  std::vector<RandKGradient> message;
+  for_each_code(c, randk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t end) {
+    RandomKey key = kKey;
+    key.tensor = static_cast<uint32_t>(message.size());
+    message.push_back({sparse_gradient(run, n, values).to(run.device()), key, kept, codes.slice(begin, end)});
+  });
+  run(randk_encode, message);
+}
+
+/// Three messages with other seeds, the first and the last from odd bytes on.
+void run_randk_decode(Run& run, const SparseCase& c) {
+  const int64_t bytes = bytes_of(c, randk_bytes) + 1 - bytes_of(c, randk_bytes) % 2;
+  const Tensor messages = Tensor::zeros({3, bytes}, {.dtype = DType::u8});
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    std::vector<RandKGradient> message;
+    for_each_code(c, randk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t end) {
+      RandomKey key = kKey;
+      key.owner = rank;
+      message.push_back({sparse_gradient(run, n, kSparseValues[0]), key, kept,
+                         messages.reshape({3 * bytes}).slice(rank * bytes + begin, rank * bytes + end)});
+    });
+    randk_encode.on(Target::reference)(message);
+  }
+  std::vector<RandKSum> sums;
+  for_each_code(c, randk_bytes, [&](int64_t n, int64_t kept, int64_t begin, int64_t) {
+    sums.push_back({run.changed(run.input({n}).to(DType::f32)), kept, begin});
+  });
+  run(randk_decode_add, sums, messages.to(run.device()));
 }
 
 struct EntropyCase {
@@ -514,6 +628,17 @@ void add_codec_cases(ParityTable& table) {
           {&topk_block_decode_add, c.name, [=](Run& run) { run_topk_block_decode(run, c, factor); }, exact});
     for (const MeanOver over : {MeanOver::messages, MeanOver::senders})
       table.push_back({&topk_block_mean, c.name, [=](Run& run) { run_topk_block_mean(run, c, over); }, exact});
+  }
+  for (const SparseCase& c : kSparseCases) {
+    const bool is_long = c.sizes.front().first > 100'000;
+    for (const SparseValues& values : std::span(kSparseValues).first(is_long ? 1 : std::size(kSparseValues))) {
+      const std::string name = join({c.name, ", ", values.name});
+      table.push_back({&topk_encode, name, [=](Run& run) { run_topk_encode(run, c, values); }, exact});
+      table.push_back({&randk_encode, name, [=](Run& run) { run_randk_encode(run, c, values); }, exact});
+    }
+    for (const float factor : {1.0f, -1.0f, 0.3f})
+      table.push_back({&topk_decode_add, c.name, [=](Run& run) { run_topk_decode(run, c, factor); }, exact});
+    table.push_back({&randk_decode_add, c.name, [=](Run& run) { run_randk_decode(run, c); }, exact});
   }
   for (const EntropyCase& c : kEntropyCases) {
     table.push_back({&entropy_pack, c.name, [=](Run& run) { run_entropy_pack(run, kEntropy, c); }, exact});

@@ -6,6 +6,7 @@
 #include "tern/core/notices.h"
 #include "tern/kernels/codec.h"
 #include "tern/kernels/feedback.h"
+#include "tern/kernels/topk.h"
 #include "tern/kernels/watch_numbers.h"
 #include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
@@ -83,6 +84,25 @@ TEST(CudaFeedback, RefusesTensorsOnTwoDevices) {
               copy_bytes({&copy, 1});
             }),
             "copy_bytes: u8 [4] on cuda:0 to u8 [4] on cpu, expected u8 of one shape on one device");
+}
+
+/// A wrong message: the CPU throws, and a device leaves out the places that are not in the tensor.
+TEST(CudaTopK, LeavesOutPlacesThatAreNotInTheTensor) {
+  if (const auto reason = test::why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr int64_t kKept = 3;
+  const uint32_t places[kKept] = {1, 4, 0xfffffff0u};
+  const float values[kKept] = {0.5f, -2, 7};
+  Tensor message = Tensor::zeros({1, topk_bytes(kKept)}, {.dtype = DType::u8});
+  std::memcpy(message.raw_data(), places, sizeof places);
+  std::memcpy(message.data<uint8_t>() + sizeof places, values, sizeof values);
+  const Tensor here = Tensor::zeros({5}), there = here.to(Device{DeviceType::cuda, 0});
+  const TopKSum on_cpu = {here, kKept, 0}, on_cuda = {there, kKept, 0};
+  EXPECT_EQ(message_of<Error>([&] {
+              topk_decode_add({&on_cpu, 1}, message, 1);
+            }),
+            "topk_decode_add: place 2 of a message is 4294967280, expected ascending ones below 5");
+  topk_decode_add({&on_cuda, 1}, message.to(there.device()), 1);
+  EXPECT_EQ(there.to_vector<float>(), (std::vector<float>{0, 0.5f, 0, 0, -2}));
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ TEST(ErrorFeedback, KeepsTheResidualBoundedSlow) {
 // A whole message is the messages of its tensors, one after the other, and leaves the same residuals.
 TEST(ErrorFeedback, OfAWholeMessageIsThatOfEachTensor) {
   for (const char* spec : {"topk-block:decay=0.9", "topk-block:keep=2,run=16,bits=32,decay=1", "error-feedback:bf16",
-                           "error-feedback:ternary", "error-feedback:qsgd"}) {
+                           "error-feedback:topk:ratio=0.1", "error-feedback:randk:ratio=0.1", "error-feedback:ternary",
+                           "error-feedback:qsgd"}) {
     // Codecs with factors and scalers put those of all tensors first, so only the residuals can be compared.
     const bool same_bytes = make_codec(spec)->most_bytes({7}) == make_codec(spec)->feedback()->inner().most_bytes({7});
     const auto whole = make_codec(spec), each = make_codec(spec);

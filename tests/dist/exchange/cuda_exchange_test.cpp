@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <tuple>
 
 #include "tern/core/error.h"
 #include "tern/dist/exchange/coded.h"
+#include "tern/kernels/recording.h"
 #include "tests/dist/exchange/exchange_support.h"
 #include "tests/support/cuda.h"
 #include "tests/support/message_of.h"
@@ -86,17 +88,17 @@ TEST_P(CudaMessages, NameTheTensorThatHasNaN) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, CudaMessages,
-                         testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32",
-                                         "ternary:pack=5trit", "ternary:pack=5trit,bucket=100", "qsgd",
-                                         "qsgd:bits=8,bucket=0", "qsgd:levels=100,bucket=1000,norm=l2",
-                                         "qsgd:bucket=300,align=field", "qsgd:bucket=20,align=field,norm=l2",
-                                         "hadamard:bits=1", "hadamard", "topk-block",
-                                         "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95",
-                                         "error-feedback:fp16", "error-feedback:ternary",
-                                         "error-feedback:ternary:pack=5trit", "error-feedback:qsgd",
-                                         "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:qsgd:align=field",
-                                         "error-feedback:hadamard", "onebit"));
+INSTANTIATE_TEST_SUITE_P(
+    Codecs, CudaMessages,
+    testing::Values("fp16", "bf16", "ternary", "ternary:bucket=100", "ternary:clip=0,bucket=32", "ternary:pack=5trit",
+                    "ternary:pack=5trit,bucket=100", "qsgd", "qsgd:bits=8,bucket=0",
+                    "qsgd:levels=100,bucket=1000,norm=l2", "qsgd:bucket=300,align=field",
+                    "qsgd:bucket=20,align=field,norm=l2", "hadamard:bits=1", "hadamard", "topk-block",
+                    "topk-block:keep=5,run=100,bits=32,short=full", "topk-block:decay=0.95", "topk", "topk:ratio=1",
+                    "randk", "randk:ratio=1", "error-feedback:topk:ratio=0.1", "error-feedback:randk:ratio=0.1",
+                    "error-feedback:fp16", "error-feedback:ternary", "error-feedback:ternary:pack=5trit",
+                    "error-feedback:qsgd", "error-feedback:qsgd:norm=l2,bucket=0", "error-feedback:qsgd:align=field",
+                    "error-feedback:hadamard", "onebit"));
 
 /// Codecs of messages in parts. With 8 bits, the last tensor is a block of streams.
 class CudaParts : public CudaMessages {};
@@ -182,8 +184,9 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CudaParts,
 /// Recorded work finds a residual where it was in the last step.
 TEST(CudaFeedback, KeepsTheCpusResidualsInTheSameMemory) {
   if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
-  for (const char* spec : {"error-feedback:ternary", "error-feedback:qsgd:code=entropy", "error-feedback:hadamard",
-                           "error-feedback:bf16", "topk-block:decay=0.95"}) {
+  for (const char* spec :
+       {"error-feedback:ternary", "error-feedback:qsgd:code=entropy", "error-feedback:hadamard", "error-feedback:bf16",
+        "topk-block:decay=0.95", "error-feedback:topk:ratio=0.1", "error-feedback:randk:ratio=0.1"}) {
     const auto on_cpu = make_codec(spec), on_cuda = make_codec(spec);
     std::vector<Tensor> residuals;
     for (const auto& [tag, gradient] : gradients_of(9, kShapes)) {
@@ -203,10 +206,29 @@ TEST(CudaFeedback, KeepsTheCpusResidualsInTheSameMemory) {
   }
 }
 
+/// As docs/gpu.md tells, however many tensors a message has.
+TEST(CudaLaunches, OfSparseCodesAreAFewForAMessage) {
+  if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr int64_t kRanks = 3;
+  for (const auto& [spec, to_encode, to_add] : {std::tuple{"topk", size_t{7}, size_t{1}}, {"randk", 7, 5 * kRanks}}) {
+    const auto codec = make_codec(spec);
+    const FusedGradients message = on_device(gradients_of(0, kShapes), kCuda);
+    std::vector<Tensor> sums;
+    for (const auto& [tag, gradient] : message) sums.push_back(Tensor::zeros_like(gradient));
+    Tensor bytes;
+    const auto encode = [&] { bytes = codec->messages()->encode(message, {}); };
+    encode();
+    EXPECT_EQ(record(kCuda, encode)->launches(), to_encode) << spec;
+    const Tensor messages = Tensor::zeros({kRanks, bytes.numel()}, bytes.options());
+    const auto add = [&] { codec->messages()->decode_add(messages, {}, sums); };
+    add();
+    EXPECT_EQ(record(kCuda, add)->launches(), to_add) << spec;
+  }
+}
+
 struct Pair {
   const char* exchange;
   const char* codec;
-  bool on_device = true;  ///< no codes are made on the CPU
 };
 std::ostream& operator<<(std::ostream& stream, const Pair& pair) {
   return stream << pair.exchange << " " << pair.codec;
@@ -219,14 +241,14 @@ class CudaExchanges : public testing::TestWithParam<Pair> {
 };
 
 TEST_P(CudaExchanges, GiveTheCpusMeansAndMoveTheCpusBytes) {
-  const auto& [exchange, codec, on_device] = GetParam();
+  const auto& [exchange, codec] = GetParam();
   const TransportKind transport = transport_kinds()[0];
   const auto expected = exchange_once(transport, 2, exchange, codec, kShapes);
   const auto found = exchange_once(transport, 2, exchange, codec, kShapes, kCuda);
   for (size_t rank = 0; rank < expected.size(); ++rank) {
     EXPECT_EQ(found[rank].means, expected[rank].means);
     EXPECT_EQ(found[rank].traffic, expected[rank].traffic);
-    EXPECT_EQ(found[rank].device, on_device ? kCuda : Device{});
+    EXPECT_EQ(found[rank].device, kCuda);
   }
 }
 
@@ -242,8 +264,9 @@ INSTANTIATE_TEST_SUITE_P(
         Pair{"server", "qsgd:code=entropy"}, Pair{"server", "ternary:pack=entropy"},
         Pair{"server", "ternary:pack=entropy,share=off"}, Pair{"ternary-ring", "ternary:pack=entropy"},
         Pair{"allgather", "hadamard"}, Pair{"allgather", "topk-block:decay=0.95"},
-        Pair{"allgather-sent", "topk-block:decay=0.95"}, Pair{"allgather-sent", "error-feedback:topk", false},
-        Pair{"allgather", "error-feedback:topk", false}, Pair{"reduce-scatter", "qsgd"},
+        Pair{"allgather-sent", "topk-block:decay=0.95"}, Pair{"allgather-sent", "error-feedback:topk"},
+        Pair{"allgather", "error-feedback:topk"}, Pair{"server", "topk"}, Pair{"allgather", "randk"},
+        Pair{"allgather-sent", "error-feedback:randk"}, Pair{"reduce-scatter", "qsgd"},
         Pair{"reduce-scatter", "ternary:share=on,bucket=96"}, Pair{"reduce-scatter", "ternary"},
         Pair{"reduce-scatter", "ternary:pack=5trit"}, Pair{"reduce-scatter", "ternary:pack=5trit,bucket=160,share=on"},
         Pair{"allgather", "error-feedback:ternary"}, Pair{"allgather", "error-feedback:qsgd:code=entropy"},

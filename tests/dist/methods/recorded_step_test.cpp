@@ -101,6 +101,10 @@ constexpr RecordedCase kRecordedCases[] = {{"none", "ring"},
                                            {"hadamard:bits=1", "allgather"},
                                            {"topk-block:keep=16,side=32,decay=0.9", "allgather-sent"},
                                            {"onebit", "allgather"},
+                                           {"topk:ratio=0.1", "allgather"},
+                                           {"randk:ratio=0.1", "allgather"},
+                                           {"error-feedback:topk:ratio=0.05", "allgather-sent"},
+                                           {"error-feedback:randk:ratio=0.1", "allgather"},
                                            {"error-feedback:bf16", "allgather"},
                                            {"error-feedback:ternary", "allgather"},
                                            {"error-feedback:qsgd:bits=2,bucket=64", "allgather"}};
@@ -177,7 +181,7 @@ TEST_F(NcclCudaRecordedStep, IssuesNothingBesideItsGraph) {
 TEST_F(NcclCudaRecordedStep, IsOnlyOfWhatTheDeviceDoesAlone) {
   const DataParallel::Options not_recorded[] = {
       {.averaging = {.codec = "onebit", .exchange = "reduce-scatter"}},
-      {.averaging = {.codec = "topk"}},
+      {.averaging = {.codec = "qsgd:code=elias"}},
       {.averaging = {.codec = "ternary:pack=entropy"}},
       {.averaging = {.codec = "qsgd:code=elias"}},
       {.averaging = {.codec = "ternary", .exchange = "server"}},
@@ -215,7 +219,7 @@ TEST_F(NcclCudaRecordedStep, GoesOnWithTheStateOfAnother) {
 
 // The rank whose gradient is at fault learns it when it reads from the device after that step.
 TEST_F(NcclCudaRecordedStep, NamesAGradientThatIsNotFinite) {
-  for (const char* codec : {"ternary", "hadamard", "bf16"}) {
+  for (const char* codec : {"ternary", "hadamard", "bf16", "topk", "randk"}) {
     SCOPED_TRACE(codec);
     const DataParallel::Options options = {.averaging = {.codec = codec, .exchange = "allgather"}, .check_every = 0};
     const auto errors = with_nccl(make_in_process(2), {}, [&](Communicator& c) {
