@@ -68,6 +68,15 @@ inline constinit Kernel<void(const Tensor& x, const Tensor& target, Tensor& loss
 inline constinit Kernel<void(const Tensor& x, const Tensor& target, const Tensor& dloss, Tensor& dx)>
     binary_cross_entropy_backward{"binary_cross_entropy_backward"};
 
+/// Keeps the numbers of a training step, so that those of several steps are read together: rows[next] = (loss,
+/// squared_norm), and `next` moves on to the row behind, or from the last row to the first. loss: rank 0. squared_norm:
+/// f64, rank 0; if it is undefined, its place in the row does not change. rows: f64 [R, 2]; next: i64, rank 0, below R.
+inline constinit Kernel<void(const Tensor& loss, const Tensor& squared_norm, Tensor& rows, Tensor& next)> keep_loss{
+    "keep_loss"};
+
+/// `keep_loss` of tensors on the CPU.
+void keep_loss_on_cpu(const Tensor& loss, const Tensor& squared_norm, Tensor& rows, Tensor& next);
+
 /// Throws an error that names both tensors unless `target` fits x, as `binary_cross_entropy` says.
 void check_binary_target(const Tensor& x, const Tensor& target);
 

@@ -179,6 +179,7 @@ struct TrainSettings {
   double grace = 60;  ///< seconds
 
   std::string log = {}, tensorboard = {}, plot = {};
+  int64_t log_every = 1;   ///< steps whose losses are read together
   int64_t histograms = 0;  ///< steps from one to the next; 0: none
   bool quiet = false;
 

@@ -254,6 +254,7 @@ void provide_loss() {
   kernels::mse_backward.provide(Target::cpu, mse_backward);
   kernels::binary_cross_entropy.provide(Target::cpu, binary_cross_entropy);
   kernels::binary_cross_entropy_backward.provide(Target::cpu, binary_cross_entropy_backward);
+  kernels::keep_loss.provide(Target::cpu, kernels::keep_loss_on_cpu);
 }
 
 }  // namespace tern::cpu

@@ -270,6 +270,23 @@ void weighted_targets(const Tensor& weights, const Tensor& labels, const kernels
          mask.data<uint8_t>(), row_weights.data<float>());
 }
 
+/// One thread.
+template <class T>
+__global__ void keep_loss_kernel(const T* loss, const double* squared_norm, int64_t rows, double* kept, int64_t* next) {
+  const int64_t row = *next;
+  kept[2 * row] = float(*loss);
+  if (squared_norm != nullptr) kept[2 * row + 1] = *squared_norm;
+  *next = row + 1 < rows ? row + 1 : 0;
+}
+
+void keep_loss(const Tensor& loss, const Tensor& squared_norm, Tensor& rows, Tensor& next) {
+  const double* norm = squared_norm.defined() ? squared_norm.data<double>() : nullptr;
+  visit_fast(loss.dtype(), "keep_loss", [&]<class T>(T) {
+    launch("keep_loss", rows.device(), {.blocks = 1, .threads = 1}, keep_loss_kernel<T>, loss.data<T>(), norm,
+           rows.size(0), rows.data<double>(), next.data<int64_t>());
+  });
+}
+
 }  // namespace
 
 void provide_loss() {
@@ -284,6 +301,7 @@ void provide_loss() {
   kernels::mse_backward.provide(Target::cuda, mse_backward);
   kernels::binary_cross_entropy.provide(Target::cuda, binary_cross_entropy);
   kernels::binary_cross_entropy_backward.provide(Target::cuda, binary_cross_entropy_backward);
+  kernels::keep_loss.provide(Target::cuda, keep_loss);
 }
 
 }  // namespace tern::cuda

@@ -78,7 +78,7 @@ __device__ void finish_sums(Finish finish, const float* partials, int64_t output
 }
 
 /// Adds `each(at, output, sums)` over the elements of a column of x: `Sums` quantities at once, `Width` columns per
-/// thread. partials: [part, quantity, output].
+/// thread. partials: [part, quantity, output]; null if there is one part.
 template <int Width, int Sums, class Each, class Finish>
 __global__ void sum_columns(Each each, Finish finish, int64_t rows, int64_t width, int64_t part_length,
                             float* partials) {
@@ -91,12 +91,23 @@ __global__ void sum_columns(Each each, Finish finish, int64_t rows, int64_t widt
     for (int64_t row = first + threadIdx.y; row < last; row += blockDim.y)
       each.template add<Width>((blockIdx.z * rows + row) * width + column, column, sums);
   }
-  const unsigned own = threadIdx.y * blockDim.x + threadIdx.x;
+  const int own = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   for (int s = 0; s < Width * Sums; ++s) shared[s][own] = sums[s];
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.y < half)
       for (int s = 0; s < Width * Sums; ++s) shared[s][own] += shared[s][own + half * blockDim.x];
+  }
+  const int across = static_cast<int>(blockDim.x) * Width;
+  const int64_t begin = blockIdx.z * width + int64_t{blockIdx.x} * across,
+                end = std::min(begin + across, (blockIdx.z + 1) * width);
+  if (gridDim.y == 1) {  // the block has the whole sums
+    __syncthreads();
+    if (own >= across || begin + own >= end) return;
+    double totals[Sums];
+    for (int s = 0; s < Sums; ++s) totals[s] = shared[s * Width + own % Width][own / Width];
+    finish(begin + own, totals);
+    return;
   }
   const int64_t outputs = int64_t{gridDim.z} * width, output = blockIdx.z * width + column;
   if (threadIdx.y == 0 && column < width)
@@ -104,9 +115,7 @@ __global__ void sum_columns(Each each, Finish finish, int64_t rows, int64_t widt
       for (int j = 0; j < Width; ++j)
         partials[(blockIdx.y * Sums + s) * outputs + output + j] = shared[s * Width + j][own];
   if (!is_last_block(gridDim.y, blockIdx.z * gridDim.x + blockIdx.x)) return;
-  const int across = static_cast<int>(blockDim.x) * Width;
-  const int64_t begin = blockIdx.z * width + int64_t{blockIdx.x} * across;
-  finish_sums<Sums>(finish, partials, outputs, begin, std::min(begin + across, (blockIdx.z + 1) * width), across);
+  finish_sums<Sums>(finish, partials, outputs, begin, end, across);
 }
 
 /// As sum_columns, if the elements of one sum are neighbours or in any other order: `Group` threads for each output.
@@ -126,9 +135,16 @@ __global__ void sum_runs(Each each, Finish finish, Walk<2> kept, Walk<1> summed,
       each.template add<1>(at[0], output, sums);
     }
   }
+  const bool leads = output < kept.count && threadIdx.x % Group == 0;
+  double totals[Sums];
   for (int s = 0; s < Sums; ++s) {
     const float sum = fold_group<Group>(sums[s], Sum{});
-    if (output < kept.count && threadIdx.x % Group == 0) partials[(blockIdx.y * Sums + s) * kept.count + output] = sum;
+    totals[s] = sum;
+    if (leads && gridDim.y > 1) partials[(blockIdx.y * Sums + s) * kept.count + output] = sum;
+  }
+  if (gridDim.y == 1) {  // the threads have the whole sum
+    if (leads) finish(output, totals);
+    return;
   }
   if (is_last_block(gridDim.y, blockIdx.x))
     finish_sums<Sums>(finish, partials, kept.count, begin, std::min(begin + kAcross, kept.count), kAcross);
@@ -142,7 +158,8 @@ void sum(const char* operation, Device device, const Summation& summation, bool 
   const int64_t outputs = summation.kept.count;
   if (outputs == 0) return;
   Tensor partials;
-  const auto allocate = [&](const Parts& parts) {
+  const auto allocate = [&](const Parts& parts) -> float* {
+    if (parts.count == 1) return nullptr;
     partials = Tensor::empty({parts.count * Sums * outputs}, {.device = device});
     return partials.data<float>();
   };

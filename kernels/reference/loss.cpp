@@ -216,6 +216,7 @@ void provide_loss() {
   kernels::mse_backward.provide(Target::reference, mse_backward);
   kernels::binary_cross_entropy.provide(Target::reference, binary_cross_entropy);
   kernels::binary_cross_entropy_backward.provide(Target::reference, binary_cross_entropy_backward);
+  kernels::keep_loss.provide(Target::reference, kernels::keep_loss_on_cpu);
 }
 
 }  // namespace tern::reference

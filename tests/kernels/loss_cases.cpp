@@ -106,6 +106,15 @@ void add_loss_cases(ParityTable& table) {
                        run(weighted_targets, weights, labels, {smoothing, 3}, run.parameter_output({30, 5}),
                            run.output_as(DType::u8, {30, 5}), run.parameter_output({30}));
                      }});
+  for (const bool has_norm : {true, false})
+    table.push_back({&keep_loss, has_norm ? "of three steps in two rows" : "without a norm", [=](Run& run) {
+                       Tensor& rows = run.output_as(DType::f64, {2, 2});
+                       Tensor& next = run.changed(Tensor::zeros({}, {.dtype = DType::i64, .device = run.device()}));
+                       for (const double step : {1, 2, 3}) {
+                         const Tensor norm = Tensor::full({}, step / 7, {.dtype = DType::f64, .device = run.device()});
+                         run(keep_loss, run.input({}), has_norm ? norm : Tensor(), rows, next);
+                       }
+                     }});
 }
 
 }  // namespace tern::test

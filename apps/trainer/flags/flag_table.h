@@ -15,7 +15,8 @@ namespace tern::trainer {
 
 /// Upper bounds, so that the product of two counts cannot overflow.
 inline constexpr double kMostSteps = 1e9, kMostSamples = 1e9;
-inline constexpr double kDay = 86400;  ///< seconds
+inline constexpr double kMostStepsTogether = 10'000;  ///< for --log-every
+inline constexpr double kDay = 86400;                 ///< seconds
 
 /// The numbers that a flag accepts: from `low` to `high`. An open end is excluded.
 struct Range {
@@ -504,6 +505,12 @@ template <class Settings, class Visit>
 void visit_record_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Record"};
   visit(flag("log", "FILE", "Write each step as a JSON line").used_by(Use::evaluation), s.log);
+  visit(flag("log-every", "N",
+             "Read the losses of N steps together, from the GPU and the other ranks, and then write each of them")
+            .agrees(Agreement::ranks)
+            .in({.low = 1, .high = kMostStepsTogether})
+            .needing(s.plot.empty(), "--plot counts the scores of each step"),
+        s.log_every);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
   visit(flag("histograms", "N", "Write histograms of weights and gradients after every N steps; 0: none")
             .agrees(Agreement::ranks)

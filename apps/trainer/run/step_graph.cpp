@@ -5,6 +5,7 @@
 
 #include "tern/core/error.h"
 #include "tern/dist/comm/failure.h"
+#include "tern/kernels/loss.h"
 
 namespace tern::trainer {
 
@@ -26,6 +27,34 @@ StepOutputs::Arrival StepOutputs::bring(const StepOutput& output) {
   };
 }
 
+// There is one more row than steps that come together: the next step is kept while these are copied.
+KeptOutputs::KeptOutputs(Device device, int64_t steps)
+    : rows_(Tensor::zeros({steps + 1, 2}, {.dtype = DType::f64, .device = device})),
+      next_(Tensor::zeros({}, {.dtype = DType::i64, .device = device})),
+      readback_(make_readback(device)) {}
+
+void KeptOutputs::keep(const StepOutput& output) {
+  has_norms_ = output.squared_norm.defined();
+  kernels::keep_loss(output.loss, output.squared_norm, rows_, next_);
+}
+
+void KeptOutputs::bring(size_t count) {
+  count_ = count;
+  readback_->start(rows_);
+}
+
+std::vector<StepOutput> KeptOutputs::wait() {
+  const Tensor rows = readback_->wait();
+  std::vector<StepOutput> outputs(count_);
+  for (StepOutput& output : outputs) {
+    const double* const row = rows.data<double>() + 2 * first_;
+    output.loss = Tensor::full({}, row[0], {.dtype = DType::f64});
+    if (has_norms_) output.squared_norm = Tensor::full({}, row[1], {.dtype = DType::f64});
+    first_ = (first_ + 1) % rows.size(0);
+  }
+  return outputs;
+}
+
 namespace {
 
 /// Tensors like those of an output.
@@ -37,7 +66,7 @@ StepOutput empty_like(const StepOutput& output) {
 }
 
 void copy(const StepOutput& from, StepOutput& to) {
-  to.loss.copy_from(from.loss);
+  if (to.loss.defined()) to.loss.copy_from(from.loss);
   if (to.squared_norm.defined()) to.squared_norm.copy_from(from.squared_norm);
   for (size_t i = 0; i < to.outputs.size(); ++i) to.outputs[i].copy_from(from.outputs[i]);
 }

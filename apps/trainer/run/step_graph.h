@@ -37,6 +37,28 @@ class StepOutputs {
   size_t turn_ = 0;
 };
 
+/// Keeps the loss and the norm of steps on a CUDA device, until those of several steps come to the CPU together. One
+/// thread.
+class KeptOutputs {
+ public:
+  /// At most `steps` steps come together.
+  KeptOutputs(Device device, int64_t steps);
+  /// Issues one launch. It can be recorded, and then keeps the output of each replay.
+  void keep(const StepOutput& output);
+  /// Begins to copy the outputs of the last `count` steps, all since the last call, and does not wait for the device.
+  /// At most one more step may be kept before `wait` returns.
+  void bring(size_t count);
+  /// Waits for them, and returns them in the order of the steps.
+  std::vector<StepOutput> wait();
+
+ private:
+  Tensor rows_, next_;  ///< see kernels::keep_loss
+  std::unique_ptr<Readback> readback_;
+  bool has_norms_ = false;
+  int64_t first_ = 0;  ///< row of the first step that `wait` returns
+  size_t count_ = 0;
+};
+
 /// A training step (forward, backward, exchange, update), or the part of it before the exchange, as a CUDA graph, which
 /// reads a batch in its own memory: one graph for each of the two batches that a BatchFeed gives in turn. It records a
 /// step after a few steps were issued operation by operation, when two batches of the same shapes come one after the

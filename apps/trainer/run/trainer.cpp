@@ -77,8 +77,8 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
-      // Ranks that differ in --plot must still add up the same numbers.
-      counts_scores_(!settings.plot.empty() || resources.communicator != nullptr),
+      // Ranks that differ in --plot must still add up the same numbers. None has it if losses are read together.
+      counts_scores_(!settings.plot.empty() || (resources.communicator != nullptr && settings.log_every == 1)),
       model_(build_model(application, settings, resources.data.training.get())) {
   fill(application);
   const Device device = parse_device(settings.device);
@@ -104,6 +104,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
   norms_ = std::make_unique<StepOutputs>(device);
+  if (settings.log_every > 1 && !on_cpu()) kept_ = std::make_unique<KeptOutputs>(device, settings.log_every);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);
@@ -132,7 +133,10 @@ void Trainer::record_steps(Device device) {
         if (!records_whole_steps_) return StepOutput{pass.loss.value(), scored(pass)};
         method_->issue_step();
         if (average_) average_->issue_update();
-        return StepOutput{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
+        const StepOutput output{pass.loss.value(), scored(pass), optimizer_->squared_gradient_norm()};
+        if (!kept_) return output;
+        kept_->keep(output);
+        return StepOutput{};
       },
       records_whole_steps_ ? StepGraph::Gradients::dropped : StepGraph::Gradients::kept,
       [this](bool recorded) { return !records_whole_steps_ || team_.sum({recorded ? 0.0 : 1.0}).front() == 0; });
@@ -207,7 +211,17 @@ void Trainer::train() {
     // A run that was stopped at this step, before or in its evaluation, resumes here.
     if (evaluation_due() || ended()) evaluate_model();
     if (ended()) break;
-    train_step();
+    try {
+      train_step();
+    } catch (const InputError&) {
+      // A rank that trains alone finishes the steps before. If one of them diverged, that is the better message.
+      if (!resources_.communicator && settings_.accumulate == 1 && !issued_.empty()) {
+        if (kept_) kept_->bring(issued_.size());
+        finish(spent());
+      }
+      tell();
+      throw;
+    }
     // The last checkpoint waits for the evaluation, which detects whether the last update diverged.
     if (interrupted_ || (checkpoint_due() && !ended())) write_checkpoint();
     if (interrupted_) throw Interrupted(join({"interrupted after step ", steps_, what_is_kept()}));
@@ -244,9 +258,10 @@ void Trainer::train_step() {
   IssuedStep step =
       recorded && records_whole_steps_ ? replay(*batch, stop) : issue(*batch, stop, std::move(before), recorded);
   const Spent at_end = spent();
-  // First the step before: if its loss is not finite, the message reads its batch, whose memory the prefetch takes.
-  std::vector<StepReport> reports;
-  if (issued_) reports.push_back(finish(*std::exchange(issued_, std::nullopt), at_end));
+  // First the steps before: if a loss is not finite, the message reads their last batch, whose memory the prefetch
+  // takes.
+  const bool finishes_before = !issued_.empty() && ends_group();
+  if (finishes_before) finish(at_end);
   feed_->prefetch();
   ++steps_;
   step.report = {.step = steps_,
@@ -254,20 +269,26 @@ void Trainer::train_step() {
                  .lr = lr,
                  .traffic = at_end.traffic - at_begin.traffic,
                  .times = at_end.times - at_begin.times};
-  if (finishes_later(stop))
-    issued_ = std::move(step);
-  else
-    reports.push_back(finish(std::move(step), reports.empty() ? at_end : spent()));
+  issued_.push_back(std::move(step));
+  const bool now = finishes_now(stop);
+  if (kept_ && (now || ends_group())) kept_->bring(issued_.size());
+  if (now) finish(finishes_before ? spent() : at_end);
   if (clock_) clock_->begin(nullptr);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   resources_.pulse.beat();
-  for (StepReport& report : reports) {
-    report.seconds = seconds_;
-    for (const auto& listener : listeners_) listener->stepped(report);
-  }
+  if (!issued_.empty()) issued_.back().report.seconds = seconds_;
+  tell();
   if (listeners_.empty() || !histograms_due(steps_)) return;
   const HistogramReport histograms = count_values();
   for (const auto& listener : listeners_) listener->counted(histograms);
+}
+
+/// Tells the listeners of the steps that have been finished.
+void Trainer::tell() {
+  for (StepReport& report : std::exchange(finished_, {})) {
+    if (report.seconds == 0) report.seconds = seconds_;
+    for (const auto& listener : listeners_) listener->stepped(report);
+  }
 }
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {
@@ -305,11 +326,13 @@ std::vector<double> Trainer::accumulate(const DeviceBatch& batch, bool stop) {
   part_of_mean(pass.loss).backward();
   const StepOutput output = arrival();
   check_loss(batch, output, steps_ + 1);
-  return numbers(batch, output, steps_ + 1, stop);
+  method_->confirm(steps_);
+  return numbers(batch, output, stop);
 }
 
-void Trainer::check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step) const {
-  check_finite(output.loss.item(), join({"at step ", step}), *model_, *task_, batch);
+void Trainer::check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step,
+                         const DeviceBatch* newest) const {
+  check_finite(output.loss.item(), join({"at step ", step}), *model_, *task_, batch, newest);
 }
 
 /// The loss of a batch as a part of the mean loss of its step.
@@ -329,55 +352,52 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
     loss = part_of_mean(pass.loss);
     output = {pass.loss.value(), scored(pass)};
   }
-  const auto arrival = outputs_->bring(output);
-  std::optional<Team::Sum> started;  // on the CPU: it runs in parallel to the backward pass
+  IssuedStep step{.batch = batch, .stop = stop, .before = std::move(before)};
+  StepOutputs::Arrival arrival;
+  if (!kept_) arrival = outputs_->bring(output);
   if (on_cpu()) {
     check_loss(batch, output, steps_ + 1);
-    add(numbers(batch, output, steps_ + 1, stop), before);
-    started = team_.start_sum(before);
+    if (settings_.log_every == 1) {  // the sum runs in parallel to the backward pass
+      method_->confirm(steps_);
+      add(numbers(batch, output, stop), step.before);
+      step.sum = team_.start_sum(step.before);
+    }
   }
   if (!recorded) loss.backward();
   try {
     method_->step();
   } catch (const InputError&) {
-    if (!on_cpu()) check_loss(batch, arrival(), steps_ + 1);  // a message about the loss is more helpful
+    if (!on_cpu()) check_loss(batch, output, steps_ + 1);  // a message about the loss is more helpful
     throw;
   }
   if (average_) average_->update();
-  std::function<Tensor()> norm;
-  if (const Tensor& squared = optimizer_->squared_gradient_norm(); squared.defined())
-    norm = [arrived = norms_->bring({.squared_norm = squared})] { return arrived().squared_norm; };
-  Sums sums = started ? [sum = *started] { return sum.wait(); } : later_sums(batch, arrival, stop, std::move(before));
-  return {.report = {}, .sums = std::move(sums), .norm = std::move(norm)};
+  const Tensor& norm = optimizer_->squared_gradient_norm();
+  if (kept_) {
+    kept_->keep({.loss = output.loss, .squared_norm = norm});
+  } else {
+    const Tensor own = on_cpu() && norm.defined() ? norm.clone() : norm;  // the next step overwrites it
+    step.output = [arrival, norm_arrival = norms_->bring({.squared_norm = own})] {
+      StepOutput arrived = arrival();
+      arrived.squared_norm = norm_arrival().squared_norm;
+      return arrived;
+    };
+  }
+  return step;
 }
 
 /// Issues a whole step by replaying the recorded graph.
 Trainer::IssuedStep Trainer::replay(const DeviceBatch& batch, bool stop) {
   if (average_) average_->begin_update();
-  const auto arrival = outputs_->bring(graph_->run(batch, static_cast<uint32_t>(steps_)));
+  const StepOutput& output = graph_->run(batch, static_cast<uint32_t>(steps_));
+  IssuedStep step{.batch = batch, .stop = stop};
+  if (!kept_) step.output = outputs_->bring(output);
   method_->end_step();
-  return {
-      .report = {}, .sums = later_sums(batch, arrival, stop, {}), .norm = [arrival] { return arrival().squared_norm; }};
+  return step;
 }
 
-/// The sums of a step whose output arrives later. `before` are the numbers of the batches before the last.
-Trainer::Sums Trainer::later_sums(const DeviceBatch& batch, const StepOutputs::Arrival& arrival, bool stop,
-                                  std::vector<double> before) const {
-  return [=, this, step = steps_ + 1] {
-    std::vector<double> all = before;
-    add(numbers(batch, arrival(), step, stop), all);
-    all = team_.sum(all);
-    // A gradient of another rank may have broken the loss. That rank gave no numbers then, and `sum` has said why.
-    check_loss(batch, arrival(), step);
-    if (!std::isfinite(all.front())) team_.barrier();  // it says which rank's loss is not finite
-    return all;
-  };
-}
-
-/// The numbers that this rank adds to the sums of a step.
-std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step,
-                                     bool stop) const {
-  method_->confirm(step - 1);  // not of this step: if its loss is not finite, that is the better message
+/// The numbers that this rank adds to the sums of a step: its loss, whether the user stopped the rank, and, if scores
+/// are counted, the two parts of each.
+std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput& output, bool stop) const {
   std::vector<double> numbers = {output.loss.item(), stop ? 1.0 : 0.0};
   if (!counts_scores_) return numbers;
   for (const Ratio& ratio : count_scores(*task_, output.outputs, batch.on_cpu()))
@@ -385,28 +405,74 @@ std::vector<double> Trainer::numbers(const DeviceBatch& batch, const StepOutput&
   return numbers;
 }
 
-/// Whether the last step's output may arrive while the device works on the next step. All ranks decide the same: that
-/// one of them stops, they learn from the sums of the step, and then they finish the next step, too.
-bool Trainer::finishes_later(bool stop) const {
+/// Whether all issued steps are finished before the next one. If not, the outputs of a group may arrive while the
+/// device works on the next step. All ranks decide the same: that one of them stops, they learn from the sums of the
+/// group, and then they finish the next step, too.
+bool Trainer::finishes_now(bool stop) const {
   const bool stops = resources_.communicator ? interrupted_ : stop;
-  return !on_cpu() && settings_.accumulate == 1 && !stops && !at_epoch_end() && !evaluation_due() && !ended() &&
-         !checkpoint_due() && !histograms_due(steps_);
+  if (stops || at_epoch_end() || evaluation_due() || ended() || checkpoint_due() || histograms_due(steps_)) return true;
+  return ends_group() && (on_cpu() || settings_.accumulate > 1);
 }
 
-/// Waits for the sums of a step. What the exchanges have taken since `before` belongs to the step, too.
-StepReport Trainer::finish(IssuedStep step, const Spent& before) {
-  const std::vector<double> sums = step.sums();
-  step.report.loss = sums[0] / static_cast<double>(team_.size() * settings_.accumulate);
+/// The sums over the ranks of the numbers of steps, one step after the other, in one message.
+std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
+                                    const std::vector<StepOutput>& outputs) const {
+  if (steps.back().sum) return steps.back().sum->wait();
+  std::vector<double> all;
+  bool finite = true;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    // Not of this step, nor of one whose loss is not finite: that is the better message.
+    if (finite) method_->confirm(steps[i].report.step - 1);
+    finite = finite && std::isfinite(outputs[i].loss.item());
+    std::vector<double> own = steps[i].before;
+    add(numbers(steps[i].batch, outputs[i], steps[i].stop), own);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return team_.sum(all);
+}
+
+/// Waits for the losses of all issued steps, and adds them up over the ranks. What the exchanges have taken since
+/// `before` belongs to the last of these steps, too. If a step is wrong, the listeners still hear of those before it.
+void Trainer::finish(const Spent& before) {
+  const std::vector<IssuedStep> steps = std::exchange(issued_, {});
+  try {
+    std::vector<StepOutput> outputs;
+    for (const IssuedStep& step : steps)
+      if (step.output) outputs.push_back(step.output());
+    if (kept_) outputs = kept_->wait();
+    const std::vector<double> sums = sum_up(steps, outputs);
+    const Spent after = spent();
+    const size_t each = sums.size() / steps.size();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const bool is_last = i + 1 == steps.size();
+      // A gradient of another rank may have broken the loss. That rank gave no numbers then, and `sum` has said why.
+      check_loss(steps[i].batch, outputs[i], steps[i].report.step, is_last ? nullptr : &steps.back().batch);
+      StepReport report = report_of(steps[i], outputs[i], std::span(sums).subspan(i * each, each));
+      if (is_last) {
+        report.traffic = report.traffic + (after.traffic - before.traffic);
+        report.times = report.times + (after.times - before.times);
+      }
+      finished_.push_back(report);
+    }
+  } catch (...) {
+    tell();
+    throw;
+  }
+}
+
+/// The report of a step from its sums over the ranks.
+StepReport Trainer::report_of(const IssuedStep& step, const StepOutput& output, std::span<const double> sums) {
+  StepReport report = step.report;
+  if (!std::isfinite(sums[0])) team_.barrier();  // it says which rank's loss is not finite
+  report.loss = sums[0] / static_cast<double>(team_.size() * settings_.accumulate);
   interrupted_ = interrupted_ || sums[1] > 0;
-  step.report.traffic = step.report.traffic + (team_.traffic() - before.traffic);
-  step.report.times = step.report.times + (method_->times() - before.times);
-  const Tensor norm = step.norm ? step.norm() : Tensor();
-  method_->confirm(step.report.step);
+  method_->confirm(report.step);
   team_.confirm();
+  const Tensor& norm = output.squared_norm;
   // It is not finite if a gradient of another rank was not. That rank ends in its next step.
-  if (norm.defined() && std::isfinite(norm.item())) step.report.gradient_norm = std::sqrt(norm.item());
-  for (size_t i = 2; i < sums.size(); i += 2) step.report.scores.push_back(Ratio{sums[i], sums[i + 1]}.value());
-  return step.report;
+  if (norm.defined() && std::isfinite(norm.item())) report.gradient_norm = std::sqrt(norm.item());
+  for (size_t i = 2; i < sums.size(); i += 2) report.scores.push_back(Ratio{sums[i], sums[i + 1]}.value());
+  return report;
 }
 
 /// Waits until the device has done all steps, and throws if a gradient was not finite.

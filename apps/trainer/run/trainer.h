@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,6 @@ class Trainer {
   void fill(const Application& application);
   void restore();
   RunStart describe() const;
-  /// The numbers that a step adds to the sums over all ranks: its loss, whether the user stopped the rank, and, if
-  /// scores are counted, the two parts of each.
-  using Sums = std::function<std::vector<double>()>;
   /// What the exchanges of this rank have taken so far.
   struct Spent {
     Traffic traffic;
@@ -71,9 +69,12 @@ class Trainer {
   };
   /// A step whose work is completely issued; its output may not have arrived yet.
   struct IssuedStep {
-    StepReport report;
-    Sums sums;                     ///< waits for the output
-    std::function<Tensor()> norm;  ///< waits for Optimizer::squared_gradient_norm
+    StepReport report = {};
+    DeviceBatch batch;                        ///< the last
+    bool stop;                                ///< the user stopped this rank
+    std::vector<double> before = {};          ///< the numbers of the batches before the last
+    std::function<StepOutput()> output = {};  ///< waits for it; null if `kept_` has it
+    std::optional<Team::Sum> sum = {};        ///< of its numbers over the ranks, if that is already under way
   };
 
   void start_loader();
@@ -85,16 +86,19 @@ class Trainer {
   Variable part_of_mean(const Variable& loss) const;
   IssuedStep issue(const DeviceBatch& batch, bool stop, std::vector<double> before, bool recorded);
   IssuedStep replay(const DeviceBatch& batch, bool stop);
-  Sums later_sums(const DeviceBatch& batch, const StepOutputs::Arrival& arrival, bool stop,
-                  std::vector<double> before) const;
   bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
   HistogramReport count_values() const;
-  void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step) const;
-  std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool stop) const;
+  void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step,
+                  const DeviceBatch* newest = nullptr) const;
+  std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
-  bool finishes_later(bool stop) const;
+  bool ends_group() const { return steps_ % settings_.log_every == 0; }
+  bool finishes_now(bool stop) const;
   Spent spent() const { return {team_.traffic(), method_->times()}; }
-  StepReport finish(IssuedStep step, const Spent& before);
+  void finish(const Spent& before);
+  StepReport report_of(const IssuedStep& step, const StepOutput& output, std::span<const double> sums);
+  std::vector<double> sum_up(const std::vector<IssuedStep>& steps, const std::vector<StepOutput>& outputs) const;
+  void tell();
   void settle() const;
   void settle_together() const;
   void count_exchange(void (DistributedOptimizer::*function)());
@@ -138,10 +142,12 @@ class Trainer {
   Schedule schedule_;
   std::map<size_t, Schedule> group_schedules_;  // of the optimizer's groups that have one of their own
   std::unique_ptr<StepOutputs> outputs_, norms_;
+  std::unique_ptr<KeptOutputs> kept_;                 ///< null if the output of each step is read
   std::unique_ptr<StepGraph> graph_;                  ///< null if steps are not recorded
   bool records_whole_steps_ = false;                  ///< not only what comes before the exchange
   std::unique_ptr<OperationClock> clock_;             ///< null without --profile
-  std::optional<IssuedStep> issued_;                  ///< the last step, if the next one does not wait for it
+  std::vector<IssuedStep> issued_;                    ///< the last steps, whose losses nobody has read
+  std::vector<StepReport> finished_;                  ///< the steps before, until the listeners hear of them
   std::optional<RunLock> lock_;                       ///< on the leading rank, with --checkpoint
   std::vector<std::unique_ptr<Listener>> listeners_;  ///< only on the leading rank
   UnreadNotes unread_notes_{listeners_};

@@ -160,6 +160,9 @@ TEST_F(CudaCopies, OfRecordedStepsAreFew) {
   EXPECT_EQ(of_two_steps({}), (AllCopied{to_device, {2, 2 * kLoss}, {1, kLoss}}));
   EXPECT_EQ(of_two_steps({"--plot", place("plot.svg"), "--log", place("log")}),
             (AllCopied{to_device, {6, 2 * kAll}, {3, kAll}}));
+  // A launch keeps loss and norm, in one of three rows of two numbers, which come back together.
+  EXPECT_EQ(of_two_steps({"--log", place("log"), "--log-every", "2"}),
+            (AllCopied{to_device, {1, 3 * 2 * sizeof(double)}, {0, 0}}));
 }
 
 }  // namespace

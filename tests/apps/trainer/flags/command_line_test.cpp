@@ -148,6 +148,7 @@ TEST_F(TrainLenet, HelpListsEveryFlag) {
                            "--profile",
                            "--grace",
                            "--log",
+                           "--log-every",
                            "--tensorboard",
                            "--plot",
                            "--checkpoint ",

@@ -59,8 +59,14 @@ TEST_F(NcclCudaWholeStep, GoesOnAfterACheckpoint) {
 TEST_F(NcclCudaWholeStep, SaysWhereItDiverged) {
   settings_.lr = 1e30;
   settings_.codec = "none";
-  const auto errors = train(settings_);
-  for (const std::string& error : errors) EXPECT_TRUE(names(error, "the loss is")) << error;
+  for (settings_.log_every = 1; settings_.log_every <= 8; settings_.log_every += 7)
+    for (const std::string& error : train(settings_)) EXPECT_TRUE(names(error, "the loss is nan at step 2;")) << error;
+}
+
+TEST_F(NcclCudaWholeStep, HasTheSameLossesIfTheyAreReadTogether) {
+  const auto found = events(settings_);
+  settings_.log_every = 4;
+  EXPECT_EQ(events(settings_), found);
 }
 
 }  // namespace

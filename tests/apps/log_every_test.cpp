@@ -1,0 +1,134 @@
+#include "tests/apps/train_lenet.h"
+#include "tests/support/cuda.h"
+
+namespace tern {
+namespace {
+
+/// Trains a narrow network on the CPU, and on a CUDA device if there is one.
+class LogEvery : public TrainLenet {
+ protected:
+  static std::vector<std::string> devices() {
+    return test::why_no_cuda().empty() ? std::vector<std::string>{"cpu", "cuda"} : std::vector<std::string>{"cpu"};
+  }
+  std::vector<std::string> words_on(const std::string& device, std::vector<std::string> more) const {
+    more.insert(more.begin(), {built_program("train_mlp"), "--data", "mnist", "--data-dir", data_.string(), "--threads",
+                               "1", "--hidden", "8", "--batch-size", "16", "--device", device, "--quiet"});
+    if (device != "cpu") more.push_back("--deterministic");
+    return more;
+  }
+  /// The steps, evaluations and notes of a run, without what depends on times and on messages.
+  std::vector<nlohmann::json> events(const std::string& device, std::vector<std::string> more) const {
+    const std::string log = place("train.jsonl");
+    more.insert(more.end(), {"--log", log});
+    const Outcome outcome = run_program(words_on(device, more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<nlohmann::json> found;
+    for (auto& event : read_log(log)) {
+      for (const char* key : {"seconds", "encode_seconds", "decode_seconds", "wait_seconds", "bytes_sent_overhead"})
+        event.erase(key);
+      if (event["event"] != "start" && event["event"] != "done") found.push_back(event);
+    }
+    return found;
+  }
+};
+
+// Step 9 ends amid a group, because of the evaluation.
+TEST_F(LogEvery, TheLogIsTheSame) {
+  const std::vector<std::vector<std::string>> runs = {
+      {"--histograms", "4"},
+      {"--workers", "2"},
+      {"--workers", "2", "--transport", "socket", "--codec", "ternary", "--check-every", "5"}};
+  for (const std::string& device : devices())
+    for (auto flags : runs) {
+      SCOPED_TRACE(device + testing::PrintToString(flags));
+      flags.insert(flags.end(), {"--iterations", "17", "--eval-every", "9", "--log-every", "1"});
+      const auto expected = events(device, flags);
+      for (const auto& event : expected)
+        if (event["event"] == "step") {
+          EXPECT_GT(event["gradient_norm"], 0) << event;
+        }
+      for (const char* steps : {"3", "8", "100"}) {
+        flags.back() = steps;
+        EXPECT_EQ(events(device, flags), expected) << steps;
+      }
+    }
+}
+
+TEST_F(LogEvery, SeveralBatchesOfAStepAreAddedUp) {
+  for (const std::string& device : devices()) {
+    std::vector<std::string> flags = {"--accumulate", "3", "--iterations", "7", "--log-every", "1"};
+    const auto expected = events(device, flags);
+    flags.back() = "3";
+    EXPECT_EQ(events(device, flags), expected) << device;
+  }
+}
+
+TEST_F(LogEvery, GoesOnAfterACheckpointAmidAGroup) {
+  for (const std::string& device : devices())
+    for (const std::vector<std::string>& ranks : {std::vector<std::string>{}, {"--workers", "2"}}) {
+      SCOPED_TRACE(device + testing::PrintToString(ranks));
+      const auto with = [&](const std::string& log, std::vector<std::string> more) {
+        more.insert(more.end(), {"--log", place(device + log), "--log-every", "8"});
+        more.insert(more.end(), ranks.begin(), ranks.end());
+        return words_on(device, more);
+      };
+      const std::string folder = place(join({device, " kept by ", ranks.size()}));
+      EXPECT_EQ(run_program(with("whole", {"--iterations", "14"})).code, 0);
+      EXPECT_EQ(run_program(with("parts", {"--iterations", "5", "--checkpoint", folder})).code, 0);
+      EXPECT_EQ(losses(place(device + "parts")).size(), 5u);
+      const auto rest = with("parts", {"--iterations", "14", "--checkpoint", folder, "--resume"});
+      EXPECT_EQ(run_program(rest).code, 0);
+      EXPECT_EQ(losses(place(device + "parts")), losses(place(device + "whole")));
+    }
+}
+
+// The rate of step 5 breaks the model, so that the loss of step 6 is not finite. The checkpoint of step 7 must not have
+// it. The steps before are in the log, unless other ranks would have to add to their losses.
+TEST_F(LogEvery, NamesTheStepThatDivergedAndKeepsNothing) {
+  for (const std::string& device : devices())
+    for (const std::string ranks : {"1", "2"})
+      for (const std::string every : {"1", "4", "8"}) {
+        const std::string name = join({device, " ranks ", ranks, " every ", every});
+        SCOPED_TRACE(name);
+        std::vector<std::string> flags = {
+            "--iterations",       "30",   "--lr-schedule", "step",         "--lr-steps",   "4",
+            "--lr-factor",        "1e30", "--norm",        "none",         "--log",        place(name),
+            "--log-every",        every,  "--save",        place("model"), "--checkpoint", place("kept"),
+            "--checkpoint-every", "7"};
+        if (ranks != "1") flags.insert(flags.end(), {"--workers", ranks});
+        const Outcome outcome = run_program(words_on(device, flags));
+        EXPECT_EQ(outcome.code, 2) << outcome.err;
+        EXPECT_NE(outcome.err.find("the loss is nan at step 6; the first value that is not finite is in the output"),
+                  std::string::npos)
+            << outcome.err;
+        EXPECT_FALSE(std::filesystem::exists(place("model")));
+        EXPECT_FALSE(std::filesystem::exists(place("kept/step-00000007.tern")));
+        if (ranks == "1") {
+          EXPECT_EQ(losses(place(name)).size(), 5u);
+        }
+      }
+}
+
+TEST_F(LogEvery, RanksStopTogetherAndGoOn) {
+  for (const std::string& device : devices()) {
+    const auto with = [&](const std::string& log, std::vector<std::string> more) {
+      more.insert(more.end(), {"--workers", "2", "--iterations", "60", "--log-every", "3", "--log", place(device + log),
+                               "--checkpoint", place(device + log + " kept")});
+      return words_on(device, more);
+    };
+    EXPECT_EQ(run_program(with("whole", {})).code, 0);
+    Process process(with("parts", {"--link", "rate=2mbit"}));
+    wait_for_lines(place(device + "parts"), 4);
+    process.send(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    const size_t done = losses(place(device + "parts")).size();
+    EXPECT_LT(done, 60u);
+    EXPECT_NE(outcome.err.find("interrupted after step " + std::to_string(done)), std::string::npos) << outcome.err;
+    EXPECT_EQ(run_program(with("parts", {"--resume"})).code, 0);
+    EXPECT_EQ(losses(place(device + "parts")), losses(place(device + "whole")));
+  }
+}
+
+}  // namespace
+}  // namespace tern
