@@ -53,12 +53,22 @@ mv "$project/build-gpu" "$scratch/programs"
 tool cmake true
 run 0 gpu_run --pack
 says "MiB, expected 56 or less"
-packed=$(tar -tzf "$project/build-gpu/packed.tar.gz")
+packed=$(tar -tJf "$project/build-gpu/packed.tar.xz")
 for file in build-gpu/lenet-cpu.jsonl build-gpu/apps/train_alexnet build-gpu/tests/gpu/steps tests/gpu/{run,parts}.sh \
   tests/gpu/beside.py tests/golden/make_golden.py; do
   grep -qx "$file" <<<"$packed" || fail "the pack has no $file"
 done
-rm -r "$project/build-gpu" "$scratch/tools/cmake"
+rm "$scratch/tools/cmake"
+# It is unpacked with xz, or with Python if the machine has no xz. The programs then lie beside it.
+cp -rs /usr/bin "$scratch/without xz"
+rm "$scratch/without xz/xz"
+for path in "$PATH" "$scratch/tools:$scratch/without xz"; do
+  PATH=$path run 2 gpu_run versions
+  summary versions ok
+  cmp -s /bin/true "$project/build-gpu/apps/train_alexnet" || fail "the programs are unpacked"
+  find "$project/build-gpu" -mindepth 1 -maxdepth 1 -type d -exec rm -r {} +
+done
+rm -r "$project/build-gpu"
 mv "$scratch/programs" "$project/build-gpu"
 
 # Without a GPU, the parts that need none run.

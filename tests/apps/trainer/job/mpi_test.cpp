@@ -141,9 +141,11 @@ TEST_F(TrainLenetMpi, AStoppedRankEndsTheJobWithinDeadAfter) {
   const Outcome outcome = train_until(1, "kill -STOP $$");
   EXPECT_EQ(outcome.code, kMpiAborted);
   EXPECT_NE(outcome.err.find("tern: rank 1 is silent for "), std::string::npos) << outcome.err;
-  const auto records = trainer::flight_files(folder_.path());
-  ASSERT_FALSE(records.empty());
-  EXPECT_TRUE(trainer::read_flight_file(records.front()).record.job.failure.starts_with("rank 1 is silent for "));
+  // The first rank that finds the cause ends the job. The records of ranks that it ends may have other causes.
+  std::string failures;
+  for (const auto& path : trainer::flight_files(folder_.path()))
+    failures += "\n" + trainer::read_flight_file(path).record.job.failure;
+  EXPECT_NE(failures.find("\nrank 1 is silent for "), std::string::npos) << failures;
 }
 
 }  // namespace
