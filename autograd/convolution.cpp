@@ -17,11 +17,12 @@ Tensor weight_beside(const Tensor& x, const Tensor& weight) {
   return w;
 }
 
-/// An uninitialised gradient of a weight that `weight_beside` brought into the form of w. A GPU writes it in w's
-/// format, and so in the parameter's.
-Tensor weight_gradient(const Saved& w) {
+/// An uninitialised gradient of a weight that `weight_beside` brought into the form of w, beside x with this number of
+/// channels. A GPU writes it in w's format, and so in the parameter's, and in w's dtype, as cuDNN does. If x has spare
+/// channels, the launch that drops theirs also widens it.
+Tensor weight_gradient(const Saved& w, int64_t channels, int64_t groups) {
   TensorOptions options = w.options();
-  options.dtype = parameter_dtype(options.dtype);
+  if (channels != w.size(1) * groups) options.dtype = parameter_dtype(options.dtype);
   return Tensor::empty(w.shape(), options);
 }
 
@@ -64,7 +65,7 @@ struct Conv2dOperation {
       backward_data(masked, w, geometry, gradients[0]);
     }
     if (needs[1] || needs[2]) {
-      gradients[1] = weight_gradient(w);
+      gradients[1] = weight_gradient(w, x.size(1), geometry.groups);
       kernels::conv2d_backward_weights(masked, x, geometry, gradients[1], db);
     }
     return gradients;
@@ -114,7 +115,7 @@ struct ConvTranspose2d {
     }
     if (needs[1]) {
       Tensor none;
-      gradients[1] = weight_gradient(w);
+      gradients[1] = weight_gradient(w, dy.size(1), geometry.groups);
       kernels::conv2d_backward_weights(x, in_format(dy, result_options(x).format), geometry, gradients[1], none);
     }
     return gradients;

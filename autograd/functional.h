@@ -195,6 +195,8 @@ Tensor sum_to(const Tensor& dy, const Shape& shape, double scale = 1);
 
 /// x if it has this format, else a copy that has it.
 Tensor in_format(Tensor x, MemoryFormat format);
+/// x in the dtype of the parameters beside it.
+Tensor widened(const Tensor& x);
 
 /// The same elements in row-major order, in another shape. One extent may be -1: it follows from the others.
 Variable reshape(const Variable& x, std::initializer_list<int64_t> extents);

@@ -252,6 +252,8 @@ Tensor in_format(Tensor x, MemoryFormat format) {
   return y;
 }
 
+Tensor widened(const Tensor& x) { return Convert::as(x, parameter_dtype(x.dtype())); }
+
 Variable reshape(const Variable& x, std::initializer_list<int64_t> extents) {
   return apply(Reshape{.extents = extents, .x_shape = {}}, x);
 }

@@ -21,13 +21,18 @@ class Parameter {
   /// Replaces the tensor, by one of another shape if a subnet is narrower. Drops the gradient. On a GPU, filters are
   /// channels-last, as convolutions read and write them: a row-major tensor of four dimensions is copied.
   void set_value(Tensor value);
-  /// Undefined before the first `backward` after `zero_gradient`. A gradient by rows becomes a dense one.
+  /// Undefined before the first `backward` after `zero_gradient`. A gradient by rows becomes a dense one, and a narrow
+  /// one becomes one in the value's dtype.
   const Tensor& gradient() const { return slot_->whole_gradient(value_.shape()); }
   /// The gradient if all operations that use this parameter gave it by rows; undefined otherwise.
   const RowGradient& row_gradient() const { return slot_->rows; }
+  /// The gradient in bf16, of a value in f32, if an operation of a GPU wrote it so and nothing has called `gradient`
+  /// since; undefined otherwise.
+  const Tensor& narrow_gradient() const { return slot_->narrow; }
   void set_gradient(Tensor gradient) {
     slot_->gradient = std::move(gradient);
     slot_->rows = {};
+    slot_->narrow = {};
   }
   void zero_gradient() { set_gradient({}); }
 

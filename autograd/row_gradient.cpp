@@ -35,6 +35,7 @@ RowGradient operator+(const RowGradient& a, const RowGradient& b) {
 
 void GradientSlot::give_rows(const RowGradient& contribution) {
   given = true;
+  if (narrow.defined()) whole_gradient(narrow.shape());
   if (gradient.defined()) {
     if (gradient.is_shared()) gradient = gradient.clone();
     kernels::accumulate(contribution.dense(gradient.shape()), gradient);
@@ -48,6 +49,7 @@ const Tensor& GradientSlot::whole_gradient(const Shape& shape) {
     gradient = rows.dense(shape);
     rows = {};
   }
+  if (narrow.defined()) gradient = widened(std::exchange(narrow, {}));
   return gradient;
 }
 

@@ -48,7 +48,15 @@ class Reached {
   std::vector<std::shared_ptr<GradientSlot>> slots_;
 };
 
-void add_contribution(GradientSlot& slot, Tensor contribution) {
+/// Adds a gradient of a value of this dtype.
+void add_contribution(GradientSlot& slot, Tensor contribution, DType dtype) {
+  if (contribution.dtype() != dtype) {
+    if (!slot.producer && slot.is_empty()) {
+      slot.narrow = std::move(contribution);
+      return;
+    }
+    contribution = widened(contribution);
+  }
   if (slot.whole_gradient(contribution.shape()); !slot.gradient.defined()) {
     slot.gradient = std::move(contribution);
     return;
@@ -99,7 +107,7 @@ void Variable::backward(Tensor gradient) const {
   NoGradient guard;
   const Reached reached(slot_);
   reached.check_not_consumed();
-  add_contribution(*slot_, std::move(gradient));
+  add_contribution(*slot_, std::move(gradient), value_.dtype());
   std::vector<std::shared_ptr<GradientSlot>> ready{slot_};
   while (!ready.empty()) {
     const auto slot = std::move(ready.back());
@@ -124,10 +132,10 @@ void Variable::backward(Tensor gradient) const {
       const Tensor& found = gradients[i];
       const bool given = std::exchange(slot_of_input->given, false);
       check(given || found.defined(), "backward: an operation returned no gradient for input ", i, ", which needs one");
-      check(given || (found.shape() == shape && found.dtype() == dtype),
-            "backward: an operation returned a gradient of ", found.dtype(), " ", found.shape(), " for input ", i,
-            ", which is ", dtype, " ", shape);
-      if (!given) add_contribution(*slot_of_input, std::move(gradients[i]));
+      const bool fits = found.shape() == shape && (found.dtype() == dtype || parameter_dtype(found.dtype()) == dtype);
+      check(given || fits, "backward: an operation returned a gradient of ", found.dtype(), " ", found.shape(),
+            " for input ", i, ", which is ", dtype, " ", shape);
+      if (!given) add_contribution(*slot_of_input, std::move(gradients[i]), dtype);
       if (--slot_of_input->pending == 0) ready.push_back(slot_of_input);
     }
   }

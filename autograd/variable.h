@@ -35,14 +35,17 @@ struct GradientSlot {
   /// Adds a contribution by rows, for the operation whose `backward` returns no gradient for this leaf.
   void give_rows(const RowGradient& contribution);
   /// Whether the running operation may give its contribution to `take_rows`: it is the only one.
-  bool takes_rows() const { return take_rows && pending == 1 && !gradient.defined() && !rows.defined(); }
+  bool takes_rows() const { return take_rows && pending == 1 && is_empty(); }
+  /// Whether no operation has given a contribution.
+  bool is_empty() const { return !gradient.defined() && !rows.defined() && !narrow.defined(); }
   /// The same as `give_rows`, for `take_rows`. Call it once, with the last rows.
   void gave_all_rows() { given = true; }
-  /// `gradient`, after it took the place of `rows`.
+  /// `gradient`, after it took the place of `rows` or `narrow`.
   const Tensor& whole_gradient(const Shape& shape);
 
   Tensor gradient;                          ///< undefined until the first contribution
   RowGradient rows;                         ///< leaves: stands for `gradient` if all contributions came by rows
+  Tensor narrow;                            ///< leaves in f32: stands for `gradient` if the only one came in bf16
   TakeRows take_rows;                       ///< leaves: if set, operations may give it a gradient instead
   std::shared_ptr<Node> producer;           ///< null for a leaf
   size_t output = 0;                        ///< which of the producer's outputs this is

@@ -13,7 +13,8 @@ namespace tern::kernels {
 /// A parameter w [any shape], its gradient g, and its optimizer state. Tensors that are not used are undefined. All
 /// tensors except `steps` have the same shape.
 struct ParameterUpdate {
-  Tensor w, g;
+  Tensor w;
+  Tensor g;           ///< on CUDA also bf16
   Tensor first;       ///< momentum v, or Adam's first moment
   Tensor second;      ///< Adam's second moment
   Tensor steps = {};  ///< [i64, rank 0] Adam's updates of w so far, for the bias correction; an update adds one

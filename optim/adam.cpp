@@ -21,6 +21,7 @@ class AdamRule final : public StepRule {
   std::vector<std::string> state_names(const GroupSettings&) const override { return {"first", "second"}; }
   bool counts_steps() const override { return true; }
   bool writes_copies() const override { return true; }
+  bool takes_narrow() const override { return true; }
   void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const override {
     kernels::adam_update(updates, {.lr = step.lr,
                                    .beta1 = options_.beta1,

@@ -72,6 +72,7 @@ class MuonRule final : public StepRule {
   std::vector<std::string> state_names(const GroupSettings&) const override { return {"momentum"}; }
   bool by_rows() const override { return false; }
   bool writes_copies() const override { return true; }
+  bool takes_narrow() const override { return true; }
 
   void update(std::span<const ParameterUpdate> updates, const Step& step) const override {
     for (const ParameterUpdate& update : updates) {

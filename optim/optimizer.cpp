@@ -213,11 +213,14 @@ std::vector<std::vector<ParameterUpdate>> Optimizer::gather(std::vector<RowUpdat
         rows.push_back({slot, gradient.rows, updates[i].back()});
         continue;
       }
-      if (!parameter.gradient().defined()) continue;
-      check(parameter.gradient().shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ",
-            parameter.gradient().shape(), ", the parameter ", w.shape());
+      Tensor g = parameter.narrow_gradient();
+      const bool taken = g.defined() && g.device().type != DeviceType::cpu && g.format() == w.format() &&
+                         group.settings.rule->takes_narrow();
+      if (!taken) g = parameter.gradient();
+      if (!g.defined()) continue;
+      check(g.shape() == w.shape(), "optimizer: the gradient of '", slot.named.name, "' is ", g.shape(),
+            ", the parameter ", w.shape());
       prepare_state(group, slot);
-      Tensor g = parameter.gradient();
       if (g.format() != w.format())
         g = conversions.emplace_back(kernels::Conversion{g, Tensor::empty(w.shape(), w.options())}).y;
       Tensor copy = group.settings.rule->writes_copies() ? parameter.current_copy() : Tensor();

@@ -88,6 +88,8 @@ class StepRule {
   virtual bool by_blocks() const { return false; }
   /// Whether the rule also writes each `copy`. Otherwise it gets none.
   virtual bool writes_copies() const { return false; }
+  /// Whether the rule also takes gradients in bf16 of parameters on a GPU. Otherwise it gets them in f32.
+  virtual bool takes_narrow() const { return false; }
   /// Changes each `w` and its states from its gradient `g`, on the device of the parameters and without waiting for it.
   virtual void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const = 0;
 };

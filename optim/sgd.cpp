@@ -23,6 +23,7 @@ class SgdRule final : public StepRule {
   }
   bool by_blocks() const override { return true; }
   bool writes_copies() const override { return true; }
+  bool takes_narrow() const override { return true; }
   void update(std::span<const kernels::ParameterUpdate> updates, const Step& step) const override {
     kernels::sgd_update(updates, {.lr = step.lr,
                                   .momentum = momentum(step.momentum),

@@ -133,7 +133,7 @@ struct ConvolutionProblem {
   Shape x, w, y;
   kernels::ConvGeometry geometry;
   MemoryFormat format;
-  DType dtype;             ///< of every array: cuDNN has no engine with bf16 inputs and dw in f32
+  DType dtype;             ///< of every array: beside bf16, cuDNN proposes no engine for dw in f32
   bool tf32 = false;       ///< f32 may be read as tf32
   bool direct = false;     ///< without Winograd's algorithm
   bool adds = false;       ///< adds to what the written array holds

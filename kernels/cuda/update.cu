@@ -17,10 +17,13 @@ struct ParameterTable {
   static constexpr int kMost = 128, kChunk = 4096;
 
   struct Entry {
-    float *w, *g, *first, *second;
+    float* w;
+    const void* g;
+    float *first, *second;
     void* copy;
     int64_t* steps;
     int64_t numel;
+    bool narrow;  ///< g is bf16, else f32
     bool rounds;  ///< `copy` is bf16, else f32
   };
   /// The part of a parameter that one block updates.
@@ -32,13 +35,15 @@ struct ParameterTable {
   explicit ParameterTable(std::span<const kernels::ParameterUpdate> updates) {
     const auto elements = [](const Tensor& tensor) { return tensor.defined() ? tensor.data<float>() : nullptr; };
     for (const auto& update : updates) {
+      const bool narrow = update.g.defined() && update.g.dtype() == DType::bf16;
       entries[count] = {elements(update.w),
-                        elements(update.g),
+                        narrow ? update.g.raw_data() : elements(update.g),
                         elements(update.first),
                         elements(update.second),
                         update.copy.defined() ? update.copy.raw_data() : nullptr,
                         update.steps.defined() ? update.steps.data<int64_t>() : nullptr,
                         update.w.numel(),
+                        narrow,
                         update.copy.defined() && update.copy.dtype() == DType::bf16};
       first_chunk[count + 1] = first_chunk[count] + static_cast<int32_t>((update.w.numel() + kChunk - 1) / kChunk);
       ++count;
@@ -66,15 +71,16 @@ struct ParameterTable {
 struct Four {
   float values[4];
 };
-__device__ inline Four load_four(const float* x, int64_t at, int count) {
+template <class T>
+__device__ Four load_four(const T* x, int64_t at, int count) {
   Four four{};
   if (x == nullptr) return four;
-  if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % 16 == 0) {
-    const auto pack = load_pack<float, 4>(x + at);
-    for (int j = 0; j < 4; ++j) four.values[j] = pack.values[j];
+  if (count == 4 && reinterpret_cast<uintptr_t>(x + at) % sizeof(Pack<T, 4>) == 0) {
+    const auto pack = load_pack<T, 4>(x + at);
+    for (int j = 0; j < 4; ++j) four.values[j] = static_cast<float>(pack.values[j]);
   } else {
     for (int j = 0; j < 4; ++j)  // a constant number of iterations, so that the values stay in registers
-      if (j < count) four.values[j] = x[at + j];
+      if (j < count) four.values[j] = static_cast<float>(x[at + j]);
   }
   return four;
 }
@@ -95,11 +101,12 @@ __global__ void update_kernel(Make make, const __grid_constant__ ParameterTable 
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
   if (threadIdx.x == 0) rule = make(*chunk.entry);
   __syncthreads();
-  const auto [w, g, first, second, copy, steps, numel, rounds] = *chunk.entry;
+  const auto [w, g, first, second, copy, steps, numel, narrow, rounds] = *chunk.entry;
   for (int64_t at = chunk.begin + 4 * threadIdx.x; at < chunk.end; at += 4 * kThreads) {
     const int count = static_cast<int>(std::min(chunk.end - at, int64_t{4}));
-    Four weights = load_four(w, at, count), gradients = load_four(g, at, count), a = load_four(first, at, count),
-         b = load_four(second, at, count);
+    Four weights = load_four(w, at, count), a = load_four(first, at, count), b = load_four(second, at, count);
+    const Four gradients = narrow ? load_four(static_cast<const BFloat16*>(g), at, count)
+                                  : load_four(static_cast<const float*>(g), at, count);
     for (int j = 0; j < 4; ++j) rule(weights.values[j], gradients.values[j], a.values[j], b.values[j]);
     store_four(w, at, count, weights);
     store_four(first, at, count, a);
@@ -248,9 +255,11 @@ __global__ void count_steps_kernel(const __grid_constant__ ParameterTable table)
 __global__ void squares_kernel(const __grid_constant__ ParameterTable table, double* partials, int64_t first,
                                int64_t count, double* result) {
   const auto chunk = table.chunk(static_cast<int32_t>(blockIdx.x));
+  const ParameterTable::Entry& entry = *chunk.entry;
   double sum = 0;
   for (int64_t at = chunk.begin + threadIdx.x; at < chunk.end; at += kThreads) {
-    const double g = chunk.entry->g[at];
+    const double g = entry.narrow ? static_cast<float>(static_cast<const BFloat16*>(entry.g)[at])
+                                  : static_cast<const float*>(entry.g)[at];
     sum += g * g;
   }
   sum = fold_group<kThreads>(sum, Sum{});

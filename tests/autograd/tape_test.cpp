@@ -161,6 +161,28 @@ TEST(Tape, RefusesGradientsOfAnotherShapeOrDtype) {
             "backward: an operation returned a gradient of f64 [2, 3] for input 0, which is f32 [2, 3]");
 }
 
+TEST(Tape, WidensNarrowGradients) {
+  struct Narrow {
+    Tensor forward(const Tensor& x) const { return x.clone(); }
+    Gradients backward(const Tensor& dy, const Needs&) const { return {dy.to(DType::bf16)}; }
+  };
+  const Tensor dy = values({1.0F + 0x1p-8F, 3}), rounded = dy.to(DType::bf16);
+  const auto x = Variable::leaf(values({5, 7}));
+  apply(Narrow{}, x).backward(dy);
+  EXPECT_TRUE(x.slot()->narrow.defined()) << "until somebody reads it";
+  EXPECT_EQ(x.gradient().dtype(), DType::f32);
+  EXPECT_EQ(x.gradient().to_vector<float>(), rounded.to_vector<float>());
+  EXPECT_FALSE(x.slot()->narrow.defined());
+  const auto both = Variable::leaf(values({5, 7}));
+  sum(apply(Narrow{}, both) + apply(Narrow{}, both)).backward();
+  apply(Narrow{}, scale(both, 2)).backward(dy);
+  EXPECT_EQ(both.gradient().to_vector<float>(), (std::vector<float>{2 + 2, 2 + 6})) << "added in f32";
+  x.slot()->gradient = {};
+  apply(Narrow{}, x).backward(dy);
+  relu(x).backward(dy);
+  EXPECT_EQ(x.gradient().to_vector<float>(), (std::vector<float>{2.0F + 0x1p-8F, 6}));
+}
+
 TEST(Tape, RefusesMoreInputsThanNeedsCanTell) {
   const std::vector<Variable> leaves(64, Variable::leaf(values({1})));
   std::vector<Variable> more = leaves;

@@ -45,6 +45,12 @@ void add_convolution_cases(ParityTable& table) {
                      const Tensor w = run.parameter({17, 1, 1, 1}), bias = run.parameter({17});
                      run(conv2d, x, w, bias, {}, true, run.output({1, 17, 1, 2}));
                    }});
+  table.push_back({&conv2d_backward_weights, "dw as the GPU takes w", [](Run& run) {
+                     const Tensor dy = run.input({2, 16, 9, 7}), x = run.input({2, 8, 9, 7});
+                     const bool as_x = run.device().type == DeviceType::cuda;
+                     Tensor& dw = as_x ? run.output({16, 8, 3, 3}) : run.parameter_output({16, 8, 3, 3});
+                     run(conv2d_backward_weights, dy, x, {.padding = 1}, dw, run.parameter_output({16}));
+                   }});
   for (const ConvCase& c : kConvolutionCases) {
     const Shape y = conv2d_output_shape(c.x, c.w, c.geometry);
     table.push_back({&conv2d, c.name, [=](Run& run) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "tests/support/cuda.h"
 #include "tests/support/values.h"
@@ -88,6 +89,45 @@ TEST(Updates, WriteTheNewValueToACopyToo) {
           for (const ParameterUpdate& update : updates)
             EXPECT_EQ(update.copy.to_vector<float>(), update.w.to(dtype).to_vector<float>());
         }
+}
+
+// The updates and the norm have the bits that they have from the same gradients in f32.
+TEST(CudaUpdates, ReadGradientsInBf16) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kGpu{DeviceType::cuda, 0};
+  const Tensor lr = number(0.1).to(kGpu);
+  const std::function<void(const Updates&)> rules[] = {
+      [&](const Updates& updates) { sgd_update(updates, {.lr = lr, .momentum = 0.9, .weight_decay = 0.5}); },
+      [&](const Updates& updates) { adam_update(updates, {.lr = lr}); },
+      [&](const Updates& updates) { momentum_direction(updates, {.momentum = 0.9}); }};
+  for (const auto& rule : rules)
+    for (const int64_t begin : {0, 3}) {
+      std::vector<Values> found[2];
+      for (const bool narrow : {false, true}) {
+        Updates updates;
+        for (const int64_t numel : {1, 6, 4099}) {
+          const auto sine = [&](double step) {
+            std::vector<double> values;
+            for (int64_t i = 0; i < numel + begin; ++i) values.push_back(std::sin(step * static_cast<double>(i + 1)));
+            return f64({numel + begin}, values).to(DType::f32).to(kGpu).slice(begin, numel + begin);
+          };
+          const Tensor g = sine(1.3).to(DType::bf16);
+          updates.push_back({.w = sine(0.7),
+                             .g = narrow ? g : g.to(DType::f32),
+                             .first = sine(2),
+                             .second = sine(0),
+                             .steps = Tensor::zeros({}, {.dtype = DType::i64, .device = kGpu})});
+        }
+        Tensor squares = Tensor::empty({}, {.dtype = DType::f64, .device = kGpu});
+        squared_norm(updates, squares);
+        found[narrow].push_back(squares.to_vector<double>());
+        rule(updates);
+        for (const ParameterUpdate& update : updates)
+          for (const Tensor& tensor : {update.w, update.first, update.second})
+            found[narrow].push_back(tensor.to_vector<double>());
+      }
+      EXPECT_EQ(found[true], found[false]) << begin;
+    }
 }
 
 TEST(AverageUpdate, MovesTheAverage) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "tern/autograd/functional.h"
 #include "tern/core/error.h"
 #include "tern/layers/initialize.h"
 #include "tern/optim/adam.h"
@@ -390,6 +391,36 @@ TEST(CudaOptimizer, WritesCopiesInItsUpdate) {
         }
       }
     }
+}
+
+// A convolution gives the gradient of its filters in bf16. To the update it is the same as in f32.
+TEST(CudaOptimizer, TakesNarrowGradients) {
+  if (const std::string why = test::why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Device kCuda{DeviceType::cuda, 0};
+  const Tensor images = Filters::numbers({2, 3, 5, 5}, 7).to(DType::bf16).to(MemoryFormat::channels_last).to(kCuda);
+  for (const char* name : {"nesterov", "clipped", "adamw", "muon"}) {
+    SCOPED_TRACE(name);
+    Filters narrow(kCuda), wide(kCuda);
+    const auto of_narrow = make_for_filters(name, narrow), of_wide = make_for_filters(name, wide);
+    for (int step = 0; step < 3; ++step) {
+      for (const Filters* model : {&narrow, &wide}) {
+        const Variable y = conv2d(Variable(images), model->w.variable(), model->b.variable(), {});
+        y.backward(y.value().clone());
+      }
+      EXPECT_TRUE(narrow.w.narrow_gradient().defined());
+      EXPECT_EQ(wide.w.gradient().dtype(), DType::f32);
+      EXPECT_FALSE(wide.w.narrow_gradient().defined()) << "it was read";
+      of_narrow->step();
+      of_wide->step();
+      EXPECT_TRUE(narrow.w.narrow_gradient().defined()) << "the update reads it as it is";
+      narrow.w.zero_gradient();
+      EXPECT_FALSE(narrow.w.gradient().defined());
+      narrow.b.zero_gradient();
+      for (Parameter* parameter : {&wide.w, &wide.b}) parameter->zero_gradient();
+      EXPECT_EQ(narrow.w.value().to_vector<float>(), wide.w.value().to_vector<float>());
+      EXPECT_EQ(narrow.b.value().to_vector<float>(), wide.b.value().to_vector<float>());
+    }
+  }
 }
 
 // On a GPU, filters and their states are channels-last.
