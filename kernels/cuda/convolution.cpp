@@ -1,8 +1,12 @@
 #include "tern/kernels/convolution.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,7 +26,7 @@ namespace {
 struct Dnn {
   struct Entry {
     ConvolutionProblem problem;
-    GraphPlan plan;
+    std::optional<GraphPlan> plan;  ///< none if the epilogue cannot be part of it
   };
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
@@ -35,9 +39,9 @@ Dnn& dnn_of(Device device) {
   return devices[static_cast<size_t>(device.index)];
 }
 
-/// The arrays of a convolution, in the order of `kConvolutionIds`.
+/// The arrays of a convolution, in the order of `kConvolutionIds`. Without an epilogue, `bias` is undefined.
 struct Arrays {
-  const Tensor &x, &w, &y;
+  const Tensor &x, &w, &y, &bias;
 
   Tensor workspace_of(int64_t bytes) const {
     return Tensor::empty({bytes}, {.dtype = DType::u8, .device = x.device()});
@@ -46,8 +50,10 @@ struct Arrays {
     run(plan, handle, workspace_of(plan.workspace_bytes()));
   }
   void run(const GraphPlan& plan, cudnnHandle_t handle, const Tensor& workspace) const {
-    const std::array<void*, 3> arrays{x.raw_data(), w.raw_data(), y.raw_data()};
-    plan.run(handle, kConvolutionIds, arrays, workspace.raw_data());
+    const bool fused = bias.defined();
+    const std::array<void*, 4> arrays{x.raw_data(), w.raw_data(), y.raw_data(), fused ? bias.raw_data() : nullptr};
+    const size_t count = fused ? 4 : 3;
+    plan.run(handle, std::span(kConvolutionIds).first(count), std::span(arrays).first(count), workspace.raw_data());
   }
 };
 
@@ -57,27 +63,53 @@ int driver_version() {
   return version;
 }
 
+/// Whether NaN passes the epilogue of a plan. cuDNN does not say so of each engine, so this tries it. Overwrites y.
+bool passes_nan(const GraphPlan& plan, cudnnHandle_t handle, const Arrays& arrays) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor bias = Tensor::full(arrays.bias.shape(), nan, {arrays.bias.dtype()}).to(arrays.bias.device());
+  const auto run = [&](cudaStream_t) { Arrays{arrays.x, arrays.w, arrays.y, bias}.run(plan, handle); };
+  if (failure_of(arrays.x.device(), run)) return false;
+  return std::ranges::all_of(arrays.y.slice(0, 1).to_vector<float>(), [](float y) { return std::isnan(y); });
+}
+
 /// Returns the fastest of the first few engines and remembers it in a file. If runs must be deterministic, returns the
-/// first engine that the heuristics propose. Skips engines that fail here.
+/// first engine that the heuristics propose. Skips engines that fail here. If there is an epilogue, skips those that
+/// NaN does not pass, and returns nothing if no engine is left.
 /// Each process chooses for itself: ranks may round their own gradients differently, but they all receive the same sum
 /// of them.
-GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
+std::optional<GraphPlan> choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
   constexpr size_t kCandidates = 8;
   const Device device = arrays.x.device();
-  const auto graph = convolution_graph(problem, {.handle = dnn.handle});
+  const bool fused = problem.epilogue != Epilogue::none;
+  std::optional<OperationGraph> made;
+  try {
+    made.emplace(convolution_graph(problem, {.handle = dnn.handle}));
+  } catch (const Error&) {
+    if (!fused) throw;
+    return {};
+  }
+  const OperationGraph& graph = *made;
   const std::string key = to_string(problem);
+  const auto works = [&](const GraphPlan& plan) {
+    if (fused) return passes_nan(plan, dnn.handle, arrays);
+    return !failure_of(device, [&](cudaStream_t) { arrays.run(plan, dnn.handle); });
+  };
   if (!deterministic) {
     if (!dnn.engines)
       dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion(), driver_version()));
     if (const Engine* engine = dnn.engines->find(key)) {
       auto plan = graph.plan(*engine);
-      if (plan && !failure_of(device, [&](cudaStream_t) { arrays.run(*plan, dnn.handle); })) return std::move(*plan);
+      if (plan && works(*plan)) return plan;
     }
   }
   const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32,
                           .winograd = !problem.direct,
                           .deterministic = deterministic};
-  auto plans = graph.plans(rules, kCandidates);
+  auto plans = fused ? graph.plans_if_any(rules, kCandidates) : graph.plans(rules, kCandidates);
+  if (fused) {
+    std::erase_if(plans, [&](const GraphPlan& plan) { return !works(plan); });
+    if (plans.empty()) return {};
+  }
   if (deterministic)
     return std::move(
         plans[first_of(plans.size(), device, [&](size_t i, cudaStream_t) { arrays.run(plans[i], dnn.handle); })]);
@@ -98,19 +130,29 @@ GraphPlan choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arra
   return std::move(fastest);
 }
 
-const GraphPlan& plan_of(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
+const std::optional<GraphPlan>& plan_of(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays,
+                                        bool deterministic) {
   for (const auto& entry : dnn.plans)
     if (entry.problem == problem) return entry.plan;
   const Tensor spare = problem.adds ? Tensor::empty_like(arrays.x) : arrays.x;  // trials must not add to x
-  dnn.plans.push_back({problem, choose(dnn, problem, {spare, arrays.w, arrays.y}, deterministic)});
+  dnn.plans.push_back({problem, choose(dnn, problem, {spare, arrays.w, arrays.y, arrays.bias}, deterministic)});
   return dnn.plans.back().plan;
 }
 
-/// Runs one pass. x, w and y are the tensors, or gradients, that it reads and writes. All have the same format. `adds`:
-/// backward_data adds to x.
-void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w, const Tensor& y,
-         bool adds = false) {
+/// What a pass does beside the convolution: backward_data adds to x, or forward has an epilogue with this bias.
+struct Beside {
+  bool adds = false;
+  Epilogue epilogue = Epilogue::none;
+  Tensor bias = {};
+};
+
+/// Runs one pass. x, w and y are the tensors, or gradients, that it reads and writes. All have the same format. Returns
+/// false, and computes nothing, if cuDNN cannot do the epilogue.
+bool run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tensor& x, const Tensor& w, const Tensor& y,
+         const Beside& beside = {}) {
   const auto rules = kernels::library_rules(x.device());
+  uint32_t alignment = alignment_of(x, alignment_of(w, alignment_of(y, 16)));
+  if (beside.bias.defined()) alignment = alignment_of(beside.bias, alignment);
   const ConvolutionProblem problem{.pass = pass,
                                    .x = x.shape(),
                                    .w = w.shape(),
@@ -120,8 +162,9 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
                                    .dtype = x.dtype(),
                                    .tf32 = x.dtype() == DType::f32 && rules.tf32,
                                    .direct = rules.direct_convolutions,
-                                   .adds = adds,
-                                   .alignment = alignment_of(x, alignment_of(w, alignment_of(y, 16)))};
+                                   .adds = beside.adds,
+                                   .epilogue = beside.epilogue,
+                                   .alignment = alignment};
   const cudaStream_t stream = enter(x.device());
   Dnn& dnn = dnn_of(x.device());
   const std::lock_guard lock(dnn.mutex);
@@ -129,9 +172,12 @@ void run(ConvolutionPass pass, const kernels::ConvGeometry& geometry, const Tens
     check_cudnn(cudnnCreate(&dnn.handle), "conv2d");
     check_cudnn(cudnnSetStream(dnn.handle, stream), "conv2d");
   }
-  const Arrays arrays{x, w, y};
-  arrays.run(plan_of(dnn, problem, arrays, rules.deterministic), dnn.handle);
+  const Arrays arrays{x, w, y, beside.bias};
+  const auto& plan = plan_of(dnn, problem, arrays, rules.deterministic);
+  if (!plan) return false;
+  arrays.run(*plan, dnn.handle);
   if (waits_after_each()) check_cuda(cudaStreamSynchronize(stream), last_operation());
+  return true;
 }
 
 void check_dtype(const Tensor& x) {
@@ -170,7 +216,13 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels:
             Tensor& y) {
   check_dtype(x);
   if (y.numel() == 0) return;
-  run(ConvolutionPass::forward, geometry, x, weights_beside(x, w, geometry.groups), y);
+  const Tensor weights = weights_beside(x, w, geometry.groups);
+  // In strict f32, cuDNN has the same engines with an epilogue as without. In tf32 and bf16 it lacks some of the
+  // fastest, or compiles them in seconds. It also wants a bias of y's dtype.
+  const bool fuses = bias.defined() && x.dtype() == DType::f32 && !kernels::library_rules(x.device()).tf32;
+  const Epilogue epilogue = relu ? Epilogue::bias_relu : Epilogue::bias;
+  if (fuses && run(ConvolutionPass::forward, geometry, x, weights, y, {.epilogue = epilogue, .bias = bias})) return;
+  run(ConvolutionPass::forward, geometry, x, weights, y);
   add_bias("conv2d", bias, relu, y);
 }
 
@@ -183,7 +235,7 @@ void conv2d_backward_data(const Tensor& dy, const Tensor& w, const kernels::Conv
 void conv2d_backward_data_add(const Tensor& dy, const Tensor& w, const kernels::ConvGeometry& geometry, Tensor& dx) {
   check_dtype(dy);
   if (dx.numel() == 0) return;
-  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w, geometry.groups), dy, true);
+  run(ConvolutionPass::backward_data, geometry, dx, weights_beside(dx, w, geometry.groups), dy, {.adds = true});
 }
 
 void conv2d_backward_weights(const Tensor& dy, const Tensor& x, const kernels::ConvGeometry& geometry, Tensor& dw,

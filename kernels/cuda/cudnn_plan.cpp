@@ -108,7 +108,9 @@ const PassNames& names_of(ConvolutionPass pass) {
 
 cudnnDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
 
-Descriptor tensor(const char* operation, int64_t id, const Shape& shape, const ConvolutionProblem& problem) {
+/// A tensor of a graph. If it is virtual, it is in f32 and only the operations of the graph see it.
+Descriptor tensor(const char* operation, int64_t id, const Shape& shape, const ConvolutionProblem& problem,
+                  bool is_virtual = false) {
   const std::array<int64_t, 4> extents{shape[0], shape[1], shape[2], shape[3]};
   const int64_t c = shape[1], h = shape[2], w = shape[3];
   const std::array<int64_t, 4> strides = problem.format == MemoryFormat::channels_last
@@ -116,12 +118,38 @@ Descriptor tensor(const char* operation, int64_t id, const Shape& shape, const C
                                              : std::array<int64_t, 4>{c * h * w, h * w, w, 1};
   Descriptor descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, operation);
   descriptor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
-      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(problem.dtype))
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(is_virtual ? DType::f32 : problem.dtype))
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, std::span<const int64_t>(extents))
       .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, std::span<const int64_t>(strides))
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, problem.alignment)
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual)
       .finish();
   return descriptor;
+}
+
+/// to = f(from), or f(from, second), for each element.
+Descriptor pointwise(const char* operation, cudnnPointwiseMode_t f, const Descriptor& from, const Descriptor* second,
+                     const Descriptor& to) {
+  Descriptor mode(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, operation);
+  mode.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, f)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+      .finish();
+  Descriptor step(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation);
+  step.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, mode).set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, from);
+  if (second != nullptr) step.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *second);
+  step.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to).finish();
+  return step;
+}
+
+/// Adds the operations from the sums of the products to y.
+void add_epilogue(const char* operation, const ConvolutionProblem& problem, const Descriptor& sum, const Descriptor& y,
+                  std::vector<Descriptor>& operations) {
+  const Descriptor bias = tensor(operation, kConvolutionIds[3], {1, problem.w[0], 1, 1}, problem);
+  if (problem.epilogue == Epilogue::bias)
+    return operations.push_back(pointwise(operation, CUDNN_POINTWISE_ADD, sum, &bias, y));
+  const Descriptor before_relu = tensor(operation, 'r', problem.y, problem, true);
+  operations.push_back(pointwise(operation, CUDNN_POINTWISE_ADD, sum, &bias, before_relu));
+  operations.push_back(pointwise(operation, CUDNN_POINTWISE_RELU_FWD, before_relu, nullptr, y));
 }
 
 Descriptor convolution(const char* operation, const kernels::ConvGeometry& geometry) {
@@ -177,11 +205,15 @@ OperationGraph::OperationGraph(const char* operation, std::vector<Descriptor> op
 }
 
 std::vector<GraphPlan> OperationGraph::plans(const EngineRules& rules, size_t most) const {
-  int64_t proposed = 0;
+  auto found = plans_if_any(rules, most);
+  check(!found.empty(), operation_, ": cuDNN has no engine for it that is admitted and builds");
+  return found;
+}
+
+std::vector<GraphPlan> OperationGraph::plans_if_any(const EngineRules& rules, size_t most) const {
   std::vector<GraphPlan> found, large;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Descriptor& config : proposals(mode)) {
-      ++proposed;
       if (found.size() == most) return found;
       if (!admitted(config, rules)) continue;
       auto plan = build(std::move(config));
@@ -189,9 +221,7 @@ std::vector<GraphPlan> OperationGraph::plans(const EngineRules& rules, size_t mo
     }
     if (!found.empty()) return found;
   }
-  check(!large.empty(), operation_, ": cuDNN has no engine for it: ", proposed,
-        " proposed, none that is admitted builds");
-  large.erase(large.begin() + 1, large.end());
+  if (!large.empty()) large.erase(large.begin() + 1, large.end());
   return large;
 }
 
@@ -235,7 +265,11 @@ std::optional<GraphPlan> OperationGraph::build(Descriptor config) const {
 
 std::string to_string(const ConvolutionProblem& p) {
   std::string text = join({names_of(p.pass).operation, " ", p.dtype, p.tf32 ? " as tf32 " : " ",
-                           p.direct ? "direct " : "", p.adds ? "added " : "", p.format});
+                           p.direct ? "direct " : "", p.adds ? "added " : "",
+                           p.epilogue == Epilogue::none   ? ""
+                           : p.epilogue == Epilogue::bias ? "bias "
+                                                          : "bias relu ",
+                           p.format});
   text += join({" x ", p.x, " w ", p.w, " y ", p.y, " groups ", p.geometry.groups, " alignment ", p.alignment});
   const auto add = [&](const char* name, kernels::Extent2 extent) { text += join({name, extent.h, "x", extent.w}); };
   add(" stride ", p.geometry.stride);
@@ -250,15 +284,18 @@ OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTa
                    w = tensor(names.operation, kConvolutionIds[1], problem.w, problem),
                    y = tensor(names.operation, kConvolutionIds[2], problem.y, problem),
                    geometry = convolution(names.operation, problem.geometry);
+  const bool fused = problem.epilogue != Epilogue::none;
+  const Descriptor sum = tensor(names.operation, 's', problem.y, problem, fused);
   std::vector<Descriptor> operations;
   operations.emplace_back(names.type, names.operation)
       .set(names.convolution, geometry)
       .set(names.x, x)
       .set(names.w, w)
-      .set(names.y, y)
+      .set(names.y, fused ? sum : y)
       .set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
       .set(names.beta, CUDNN_TYPE_FLOAT, problem.adds ? 1.0f : 0.0f)
       .finish();
+  if (fused) add_epilogue(names.operation, problem, sum, y, operations);
   return {names.operation, std::move(operations), target};
 }
 

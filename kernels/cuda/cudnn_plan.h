@@ -112,6 +112,8 @@ class OperationGraph {
   /// Returns the plans of up to `most` engines, in the order in which cuDNN's heuristics propose them. Skips engines
   /// that the rules do not admit or that do not build. Throws an error that names the operation if there is none.
   std::vector<GraphPlan> plans(const EngineRules& rules, size_t most) const;
+  /// The same, but empty if there is none.
+  std::vector<GraphPlan> plans_if_any(const EngineRules& rules, size_t most) const;
   /// The plan of one engine; nothing if this version of cuDNN cannot build it.
   std::optional<GraphPlan> plan(const Engine& engine) const;
 
@@ -127,30 +129,34 @@ class OperationGraph {
 
 enum class ConvolutionPass : uint8_t { forward, backward_data, backward_weights };
 
+/// What the forward pass does before it writes a result.
+enum class Epilogue : uint8_t { none, bias, bias_relu };
+
 /// A convolution as cuDNN plans it. x, w and y (or their gradients) have the same format. w is [O, C/groups, kh, kw].
 struct ConvolutionProblem {
   ConvolutionPass pass;
   Shape x, w, y;
   kernels::ConvGeometry geometry;
   MemoryFormat format;
-  DType dtype;             ///< of every array: beside bf16, cuDNN proposes no engine for dw in f32
-  bool tf32 = false;       ///< f32 may be read as tf32
-  bool direct = false;     ///< without Winograd's algorithm
-  bool adds = false;       ///< adds to what the written array holds
+  DType dtype;          ///< of every array: beside bf16, cuDNN proposes no engine for dw in f32
+  bool tf32 = false;    ///< f32 may be read as tf32
+  bool direct = false;  ///< without Winograd's algorithm
+  bool adds = false;    ///< adds to what the written array holds
+  Epilogue epilogue = Epilogue::none;
   int64_t alignment = 16;  ///< of every array, in bytes
 
   auto fields() const {
     return std::tie(pass, x, w, y, geometry.stride, geometry.padding, geometry.dilation, geometry.groups, format, dtype,
-                    tf32, direct, adds, alignment);
+                    tf32, direct, adds, epilogue, alignment);
   }
   friend bool operator==(const ConvolutionProblem& a, const ConvolutionProblem& b) { return a.fields() == b.fields(); }
 };
 /// All fields in one line: "conv2d f32 channels_last x [64, 20, 12, 12] w [50, 20, 5, 5] ...".
 std::string to_string(const ConvolutionProblem& problem);
 
-inline constexpr int64_t kConvolutionIds[] = {'x', 'w', 'y'};
+inline constexpr int64_t kConvolutionIds[] = {'x', 'w', 'y', 'b'};
 
-/// The convolution as a cuDNN graph. Its tensors have the ids of `kConvolutionIds`.
+/// The convolution as a cuDNN graph. Its tensors have the ids of `kConvolutionIds`; the last one is the bias, if any.
 OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTarget& target);
 
 }  // namespace tern::cuda

@@ -85,6 +85,33 @@ TEST(CudnnPlan, EveryConvolutionHasOneForAnH200) {
         }
 }
 
+// So a fused epilogue costs no fast engine. The workspaces tell the engines apart.
+TEST(CudnnPlan, StrictFp32HasTheSameEnginesWithAnEpilogue) {
+  const Descriptor properties = h200();
+  for (const auto& [name, x, w, geometry] : kPlannedCases)
+    for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::row_major}) {
+      const auto workspaces = [&](Epilogue epilogue) {
+        const ConvolutionProblem problem{.pass = ConvolutionPass::forward,
+                                         .x = x,
+                                         .w = w,
+                                         .y = kernels::conv2d_output_shape(x, w, geometry),
+                                         .geometry = geometry,
+                                         .format = format,
+                                         .dtype = DType::f32,
+                                         .epilogue = epilogue};
+        std::vector<int64_t> bytes;
+        for (const GraphPlan& plan :
+             convolution_graph(problem, {.properties = &properties}).plans_if_any({.tensor_cores = false}, 8))
+          bytes.push_back(plan.workspace_bytes());
+        return bytes;
+      };
+      const auto plain = workspaces(Epilogue::none);
+      EXPECT_FALSE(plain.empty());
+      EXPECT_EQ(workspaces(Epilogue::bias), plain) << name << ", " << to_string(format);
+      EXPECT_EQ(workspaces(Epilogue::bias_relu), plain) << name << ", " << to_string(format);
+    }
+}
+
 // cuDNN pads three channels to eight in its workspace, in each pass.
 TEST(CudnnPlan, ImagesWithSpareChannelsAreNotPadded) {
   const Descriptor properties = h200();

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "tern/kernels/convolution.h"
 #include "tern/kernels/libraries.h"
+#include "tern/kernels/recording.h"
 #include "tests/support/message_of.h"
+#include "tests/support/parity.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/values.h"
 
@@ -118,6 +121,55 @@ TEST_F(CudaEngines, NoneOfWinogradsIsTakenIfConvolutionsHaveToBeDirect) {
   kernels::set_library_rules(device, {.direct_convolutions = true});
   convolve(device);
   EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 1})) << "another engine is remembered for direct convolutions";
+}
+
+// One launch has bias and relu, too, if NaN passes that relu. Otherwise a second launch does both.
+TEST_F(CudaEngines, OneThatDropsNaNGetsNoRelu) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Device device{DeviceType::cuda, 0};
+  const auto rules = kernels::library_rules(device);
+  kernels::set_library_rules(device, {.deterministic = true});
+  int64_t dilation = 0;  // another problem for each case, with the same result
+  struct Case {
+    bool first_drops, second_drops, relu;
+    std::vector<int> runs;
+    size_t launches;
+  };
+  for (const auto& [first_drops, second_drops, relu, runs, launches] :
+       {Case{false, false, true, {1, 0}, 1}, Case{true, false, true, {0, 1}, 1}, Case{true, true, true, {1, 0}, 2},
+        Case{true, true, false, {1, 0}, 1}}) {
+    SCOPED_TRACE(testing::Message() << first_drops << second_drops << relu);
+    auto& engines =
+        emulation::dnn_engines() = {{.index = 10, .drops_nan = first_drops}, {.index = 11, .drops_nan = second_drops}};
+    const Tensor x = Tensor::from<float>({1, 1, 1, 3}, std::vector<float>{-7, 1, nan}).to(device);
+    const Tensor w = Tensor::full({2, 1, 1, 1}, 2).to(device);
+    const Tensor bias = Tensor::from<float>({2}, std::vector<float>{1, 3}).to(device);
+    Tensor y = Tensor::zeros({1, 2, 1, 3}).to(device);
+    ++dilation;
+    const auto convolve = [&] { kernels::conv2d(x, w, bias, {.dilation = dilation}, relu, y); };
+    convolve();
+    for (DnnEngine& engine : engines) engine.runs = 0;
+    const auto recording = record(device, convolve);
+    EXPECT_EQ((std::vector<int>{engines[0].runs, engines[1].runs}), runs);
+    EXPECT_EQ(recording->launches(), launches);
+    recording->replay(1);
+    const Tensor expected = f64({1, 2, 1, 3}, relu ? Values{0, 3, nan, 0, 5, nan} : Values{-13, 3, nan, -11, 5, nan});
+    EXPECT_EQ(test::difference(y, expected, {}), "") << "NaN is the same as NaN only";
+  }
+  kernels::set_library_rules(device, rules);
+}
+
+TEST_F(CudaEngines, BiasAndReluAreALaunchIfTheLibraryCannot) {
+  const Device device{DeviceType::cuda, 0};
+  const Tensor x = Tensor::from<float>({1, 1, 1, 2}, std::vector<float>{-7, 1}).to(device);
+  const Tensor w = Tensor::full({1, 1, 1, 1}, 2).to(device), bias = Tensor::full({1}, 1).to(device);
+  Tensor y = Tensor::zeros({1, 1, 1, 2}).to(device);
+  const auto convolve = [&] { kernels::conv2d(x, w, bias, {}, true, y); };
+  setenv("TERN_EMULATED_LACK", "pointwise", 1);
+  convolve();
+  unsetenv("TERN_EMULATED_LACK");
+  expect_values(y, {0, 3}, 0);
+  EXPECT_EQ(record(device, convolve)->launches(), 2);
 }
 
 TEST_F(CudaEngines, ARememberedOneThatNoLongerRunsIsReplaced) {

@@ -10,7 +10,8 @@
 #include "tern/core/dtype.h"
 
 // Descriptors keep what they are given. A plan's run reads the convolution from the descriptors and computes it with
-// plain loops. It refuses what cuDNN refuses: an unknown engine, extents that do not fit, and misaligned arrays.
+// plain loops. It refuses what cuDNN refuses: an unknown engine, extents that do not fit, misaligned arrays, and a bias
+// of another type than y.
 
 namespace {
 
@@ -63,6 +64,7 @@ struct Array {
   }
   std::vector<float> read() const {
     std::vector<float> values(count());
+    if (memory == nullptr) return values;  // it is virtual
     for (int64_t i = 0; i < count(); ++i)
       values[i] = type == CUDNN_DATA_BFLOAT16 ? float(static_cast<const tern::BFloat16*>(memory)[i])
                                               : static_cast<const float*>(memory)[i];
@@ -100,6 +102,12 @@ constexpr Pass kPasses[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, 1}};
+
+/// What a graph does with the result of a convolution.
+struct Pointwise {
+  std::optional<Array> bias, y;
+  bool relu = false;
+};
 
 /// A convolution, read from the descriptors of an operation.
 struct Convolution {
@@ -146,14 +154,52 @@ struct Convolution {
                                                   y.at(n, o, i, j)};
                   result[at[pass.result]] += first[at[(pass.result + 1) % 3]] * second[at[(pass.result + 2) % 3]];
                 }
-    arrays[pass.result].write(result);
+    if (after.y) finish(result);
+    (after.y ? *after.y : arrays[pass.result]).write(result);
+  }
+
+  /// Adds the bias, and applies the relu.
+  void finish(std::vector<float>& result) const {
+    const Array& y = *after.y;
+    const std::vector<float> bias = after.bias->read();
+    for (int64_t n = 0; n < y.extents[0]; ++n)
+      for (int64_t o = 0; o < y.extents[1]; ++o)
+        for (int64_t i = 0; i < y.extents[2]; ++i)
+          for (int64_t j = 0; j < y.extents[3]; ++j) {
+            float& value = result[y.at(n, o, i, j)];
+            value += bias[o];
+            if (after.relu && (drops_nan ? !(value > 0) : value <= 0)) value = 0;
+          }
+  }
+  /// The arrays that are in memory.
+  std::vector<Array*> in_memory() {
+    std::vector<Array*> all{&arrays[0], &arrays[1], &arrays[2]};
+    if (after.y) all = {&arrays[0], &arrays[1], &*after.y, &*after.bias};
+    return all;
   }
 
   Pass pass;
   std::array<Array, 3> arrays;
   std::vector<int64_t> padding, stride, dilation;
   float beta = 0;
+  Pointwise after;
+  bool drops_nan = false;
 };
+
+Pointwise pointwise_of(const Content& graph) {
+  Pointwise after;
+  const auto& operations = graph.attributes.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).links;
+  for (size_t i = 1; i < operations.size(); ++i) {
+    const Content& step = *operations[i];
+    after.y.emplace(*step.link(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+    if (step.has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC))
+      after.bias.emplace(*step.link(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
+    const auto mode =
+        step.link(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)->value<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
+    after.relu |= mode == CUDNN_POINTWISE_RELU_FWD;
+  }
+  return after;
+}
 
 DnnEngine* engine_of(int64_t index) {
   const auto found = std::ranges::find(emulation::dnn_engines(), index, &DnnEngine::index);
@@ -164,7 +210,9 @@ int64_t index_of(const Content& config) {
 }
 Convolution convolution_of(const Content& config) {
   const Content& graph = *config.link(CUDNN_ATTR_ENGINECFG_ENGINE)->link(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
-  return Convolution(*graph.link(CUDNN_ATTR_OPERATIONGRAPH_OPS));
+  Convolution convolution(*graph.link(CUDNN_ATTR_OPERATIONGRAPH_OPS));
+  convolution.after = pointwise_of(graph);
+  return convolution;
 }
 
 cudnnStatus_t finish_engine(Content& engine) {
@@ -176,6 +224,8 @@ cudnnStatus_t finish_engine(Content& engine) {
 
 void propose(Content& heuristics) {
   Attribute& results = heuristics.attributes[CUDNN_ATTR_ENGINEHEUR_RESULTS];
+  const Pointwise after = pointwise_of(*heuristics.link(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
+  if (after.y && after.bias->type != after.y->type) return;
   for (const DnnEngine& known : emulation::dnn_engines()) {
     Content engine{CUDNN_BACKEND_ENGINE_DESCRIPTOR}, config{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR};
     engine.put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::vector{known.index});
@@ -229,8 +279,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     return CUDNN_STATUS_SUCCESS;
   }
   const bool wide = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_HANDLE;
+  const int64_t each = type == CUDNN_TYPE_BOOLEAN ? 1 : wide ? 8 : 4;
   const auto* const bytes = static_cast<const std::byte*>(values);
-  attribute.bytes.assign(bytes, bytes + count * (wide ? 8 : 4));
+  attribute.bytes.assign(bytes, bytes + count * each);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -258,6 +309,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       return Convolution(content).fits() ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      return emulation::lacks("pointwise") ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: propose(content); return CUDNN_STATUS_SUCCESS;
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR: return finish_engine(content);
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
@@ -277,11 +330,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (cudaPeekAtLastError() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;  // also another library's error
   if (engine.fate == DnnEngine::Fate::breaks_device) emulation::fault = cudaErrorIllegalAddress;
   Convolution convolution = convolution_of(config);
+  convolution.drops_nan = engine.drops_nan;
   const auto ids = pack->content->values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = pack->content->values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  for (Array& array : convolution.arrays) {
-    array.memory = pointers.at(std::ranges::find(ids, array.id) - ids.begin());
-    if (reinterpret_cast<uintptr_t>(array.memory) % array.alignment != 0) return CUDNN_STATUS_BAD_PARAM;
+  for (Array* array : convolution.in_memory()) {
+    array->memory = pointers.at(std::ranges::find(ids, array->id) - ids.begin());
+    if (reinterpret_cast<uintptr_t>(array->memory) % array->alignment != 0) return CUDNN_STATUS_BAD_PARAM;
   }
   const float waits = emulation::captures() ? 0 : engine.launch_milliseconds;
   emulation::issue(*handle, [convolution, milliseconds = waits + engine.milliseconds] {
