@@ -130,6 +130,8 @@ void add_message_rows(const Tensor& g, const Tensor& sum, std::vector<Row>& rows
   for (const auto& [encode, decode, spec, reads, moved] :
        {std::tuple{"ternary encode", "dequantize_add of 8, ternary", "ternary", 2, 1.0},
         {"qsgd encode, 4 bits, 512", "dequantize_add of 8, 4 bits", "qsgd:bits=4,bucket=512", 1, 1.0},
+        {"ternary encode, 5 trits", "decode_add of 8, 5 trits", "ternary:pack=5trit", 2, 1.0},
+        {"onebit encode", "decode_add of 8, onebit", "onebit", 1, 1.0},
         {"hadamard encode, 2 bits", "hadamard_decode_add of 8, 2 bits", "hadamard:bits=2", 1, 1.0},
         {"topk-block encode", "topk_block_decode_add of 8", "topk-block", 1, kMessages * 64 / 4096.0},
         {"topk encode, 1 %", "topk_decode_add of 8, 1 %", "topk:ratio=0.01", 1, kMessages * 0.01},
