@@ -122,14 +122,6 @@ void check_binary_target(const Tensor& x, const Tensor& target) {
         " in the same shape and format");
 }
 
-void keep_loss_on_cpu(const Tensor& loss, const Tensor& squared, Tensor& rows, Tensor& next) {
-  int64_t& row = *next.data<int64_t>();
-  double* const kept = rows.data<double>() + 2 * row;
-  kept[0] = loss.item();
-  if (squared.defined()) kept[1] = squared.item();
-  row = (row + 1) % rows.size(0);
-}
-
 void check_ctc_shapes(const Tensor& log_probabilities, const CtcTargets& targets) {
   const Tensor& x = log_probabilities;
   const auto& [labels, input_lengths, label_lengths, blank, zero_infinity] = targets;

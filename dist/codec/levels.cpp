@@ -258,6 +258,7 @@ int64_t Planes::bucket_of(const Shape& shape) const {
 
 template <class Gradient, class Run>
 void Planes::by_bucket(const std::vector<Gradient>& gradients, Run run) const {
+  if (!by_fields) return run(std::span<const Gradient>(gradients), bucket);
   std::map<int64_t, std::vector<Gradient>> groups;
   for (const Gradient& gradient : gradients)
     groups[bucket_of(kernels::placement(std::span(&gradient, 1)).shape())].push_back(gradient);

@@ -63,7 +63,7 @@ struct Planes {
   void decode_add(const Tensor& messages, const Tensor& shared, std::span<const Tensor> sums) const;
 
  private:
-  /// Calls run(gradients, bucket) for all gradients whose buckets have the same length, and so on.
+  /// Calls run(gradients, bucket) once for each length of buckets.
   template <class Gradient, class Run>
   void by_bucket(const std::vector<Gradient>& gradients, Run run) const;
 };

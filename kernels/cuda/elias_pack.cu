@@ -230,7 +230,7 @@ void elias_pack(std::span<const PackedTensor> message, int64_t levels, Tensor& b
     runs += entries.back().run_count();
     words += words_for(entries.back());
   }
-  if (entries.size() != message.size()) lengths.copy_from(Tensor::zeros(lengths.shape(), lengths.options()));
+  if (entries.size() != message.size()) device_backend(device).fill_zero(lengths.raw_data(), lengths.bytes());
   if (entries.empty()) return;
   Scratch scratch(device);
   Form* form = scratch.take<Form>(std::ssize(entries));

@@ -30,7 +30,7 @@ struct Passed {
 struct Way : Passed {
   uint32_t next;
 };
-/// The sum, or the largest number if it is larger. No tensor has so many elements.
+/// The sum, or the largest number if it is larger: no element has that number.
 __device__ uint32_t add(uint32_t a, uint32_t b) { return a + b < a ? ~0u : a + b; }
 __device__ Passed operator+(const Passed& a, const Passed& b) {
   return {add(a.elements, b.elements), add(a.codes, b.codes)};
@@ -51,6 +51,10 @@ struct Unpacked {
   __device__ bool is_dense() const { return *code() >> 7 != 0; }
   constexpr int64_t spans() const { return (8 * (length - prefix_bytes) + kSpan - 1) / kSpan; }
   constexpr int64_t groups() const { return (spans() + kGroupSpans - 1) / kGroupSpans; }
+  constexpr int64_t scratch_bytes() const {
+    constexpr int64_t kWay = sizeof(Way), kValue = sizeof(uint16_t);
+    return numel * kValue + (spans() * (kMostBits + 1) + groups() * kMostBits + 1) * kWay;
+  }
 };
 using Table = ItemTable<Unpacked>;
 
@@ -280,26 +284,27 @@ void unpack(Device device, int bits, std::span<Unpacked> tensors) {
   run(plane_blocks, kThreads, plane_kernel, bits);
 }
 
-/// The most elements that are unpacked at once, unless a tensor has more: each takes two bytes of memory.
-constexpr int64_t kElementsAtOnce = 1 << 26;
+/// Scratch memory of the tensors that are unpacked at once, unless one tensor needs more.
+constexpr int64_t kBytesAtOnce = int64_t{1} << 28;
 
 void elias_unpack(std::span<const PackedTensor> message, int64_t levels, const Tensor& bytes,
                   std::span<const int64_t> lengths) {
   check_unpacking("elias_unpack", message, levels, bytes, lengths);
   std::vector<Unpacked> entries;
-  int64_t elements = 0;
+  int64_t scratch = 0;
   const auto unpack_entries = [&] {
     if (!entries.empty()) unpack(bytes.device(), code_bits(levels), entries);
     entries.clear();
-    elements = 0;
+    scratch = 0;
   };
   const uint8_t* next = bytes.data<uint8_t>();
   for (size_t i = 0; i < message.size(); next += lengths[i++]) {
     const auto& [numel, codes, prefix] = message[i];
     if (numel == 0) continue;
-    if (entries.size() == Table::kMost || elements + numel > kElementsAtOnce) unpack_entries();
-    entries.push_back({next, codes.data<uint8_t>(), prefix.data<uint8_t>(), lengths[i], numel, prefix.numel()});
-    elements += numel;
+    const Unpacked entry = {next, codes.data<uint8_t>(), prefix.data<uint8_t>(), lengths[i], numel, prefix.numel()};
+    if (entries.size() == Table::kMost || scratch + entry.scratch_bytes() > kBytesAtOnce) unpack_entries();
+    entries.push_back(entry);
+    scratch += entry.scratch_bytes();
   }
   unpack_entries();
 }

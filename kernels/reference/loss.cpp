@@ -220,3 +220,11 @@ void provide_loss() {
 }
 
 }  // namespace tern::reference
+
+void tern::kernels::keep_loss_on_cpu(const Tensor& loss, const Tensor& squared, Tensor& rows, Tensor& next) {
+  int64_t& row = *next.data<int64_t>();
+  double* const kept = rows.data<double>() + 2 * row;
+  kept[0] = loss.item();
+  if (squared.defined()) kept[1] = squared.item();
+  row = (row + 1) % rows.size(0);
+}

@@ -54,15 +54,6 @@ TEST_F(LogEvery, TheLogIsTheSame) {
     }
 }
 
-TEST_F(LogEvery, SeveralBatchesOfAStepAreAddedUp) {
-  for (const std::string& device : devices()) {
-    std::vector<std::string> flags = {"--accumulate", "3", "--iterations", "7", "--log-every", "1"};
-    const auto expected = events(device, flags);
-    flags.back() = "3";
-    EXPECT_EQ(events(device, flags), expected) << device;
-  }
-}
-
 TEST_F(LogEvery, GoesOnAfterACheckpointAmidAGroup) {
   for (const std::string& device : devices())
     for (const std::vector<std::string>& ranks : {std::vector<std::string>{}, {"--workers", "2"}}) {

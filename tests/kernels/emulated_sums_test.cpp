@@ -10,8 +10,10 @@
 #include "tern/kernels/codec.h"
 #include "tern/kernels/cuda/codec.h"
 #include "tern/kernels/loss.h"
+#include "tern/kernels/randk.h"
 #include "tern/kernels/recording.h"
 #include "tern/kernels/reduction.h"
+#include "tern/kernels/topk.h"
 #include "tern/kernels/update.h"
 #include "tests/support/values.h"
 
@@ -56,6 +58,20 @@ Tensor statistics_of(int64_t numel, int64_t bucket) {
   return measured.statistics;
 }
 
+constexpr int64_t kSparse = 50'000, kKept = 300;
+Tensor topk_codes() {
+  const Tensor codes = Tensor::empty({kernels::topk_bytes(kKept)}, {.dtype = DType::u8, .device = kDevice});
+  const kernels::TopKGradient part{random_on_device({kSparse}), kKept, codes};
+  kernels::topk_encode({&part, 1});
+  return codes;
+}
+Tensor randk_codes() {
+  const Tensor codes = Tensor::empty({kernels::randk_bytes(kKept)}, {.dtype = DType::u8, .device = kDevice});
+  const kernels::RandKGradient part{random_on_device({kSparse}), {.seed = 1, .purpose = Purpose::test}, kKept, codes};
+  kernels::randk_encode({&part, 1});
+  return codes;
+}
+
 // Each takes several blocks, and the last of them to end adds up what all of them have found.
 const std::pair<std::string, std::function<Tensor()>> kSums[] = {
     {"columns",
@@ -80,6 +96,8 @@ const std::pair<std::string, std::function<Tensor()>> kSums[] = {
        return squared_norm_of({{9000}, {3}, {0}});
      }},
     {"long buckets", [] { return statistics_of(400'000, 150'000); }},
+    {"topk", topk_codes},
+    {"randk", randk_codes},
     {"squared_norm in two launches", [] { return squared_norm_of(std::vector<Shape>(130, {5})); }},
 };
 

@@ -508,8 +508,7 @@ void visit_record_flags(Settings& s, Visit& visit) {
   visit(flag("log-every", "N",
              "Read the losses of N steps together, from the GPU and the other ranks, and then write each of them")
             .agrees(Agreement::ranks)
-            .in({.low = 1, .high = kMostStepsTogether})
-            .needing(s.plot.empty(), "--plot counts the scores of each step"),
+            .in({.low = 1, .high = kMostStepsTogether}),
         s.log_every);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
   visit(flag("histograms", "N", "Write histograms of weights and gradients after every N steps; 0: none")

@@ -234,6 +234,10 @@ void validate(const TrainSettings& s) {
               "--accumulate and --overlap contradict each other: gradients travel once they are added");
   check_input(s.stale == 0 || !s.overlap,
               "--stale and --overlap contradict each other: a stale exchange travels during the whole next step");
+  check_input(s.log_every == 1 || s.accumulate == 1,
+              "--log-every and --accumulate contradict each other: the loss of each batch of a step is read at once");
+  check_input(s.log_every == 1 || s.plot.empty(),
+              "--log-every and --plot contradict each other: a plot needs the scores of each step");
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");
   check_input(s.optimizer != UpdateRule::nesterov || s.momentum > 0, "--optimizer nesterov: needs --momentum above 0");

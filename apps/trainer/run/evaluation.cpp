@@ -36,15 +36,14 @@ int64_t row_of(const Batch& batch, const std::string& name, int64_t at) {
 }
 
 /// Throws InputError, which begins with `found`, if a floating field of the batch has an element that is not finite.
-/// `fields` is where to read it.
-void check_finite_fields(const std::string& found, const DeviceBatch& batch, const Batch& fields) {
-  for (const auto& [name, tensor] : fields.tensors()) {
+void check_finite_fields(const std::string& found, const DeviceBatch& batch) {
+  for (const auto& [name, tensor] : batch.on_device().tensors()) {
     if (!is_floating(tensor.dtype())) continue;
     const auto values = tensor.to_vector<double>();
     const auto bad = std::ranges::find_if_not(values, [](double value) { return std::isfinite(value); });
     if (bad == values.end()) continue;
-    fail_input({found, "; ", batch.sample_name(row_of(fields, name, bad - values.begin())), ": field '", name,
-                "' has the value ", *bad, ", expected finite numbers"});
+    fail_input({found, "; ", batch.sample_name(row_of(batch.on_device(), name, bad - values.begin())), ": field '",
+                name, "' has the value ", *bad, ", expected finite numbers"});
   }
 }
 
@@ -69,12 +68,12 @@ std::string first_not_finite(Module& model, const Task& task, const DeviceBatch&
 }
 
 void check_finite(double loss, const std::string& when, Module& model, const Task& task, const DeviceBatch& batch,
-                  const DeviceBatch* newest) {
+                  bool is_of_batch) {
   if (std::isfinite(loss)) return;
   const std::string found = join({"the loss is ", std::isnan(loss) ? "nan" : "infinite", " ", when});
-  check_finite_fields(found, batch, newest != nullptr ? batch.on_cpu() : batch.on_device());
-  const std::string where = first_not_finite(model, task, newest != nullptr ? *newest : batch);
-  fail_input({found, "; the first value that is not finite is in ", where, "; a smaller --lr may help"});
+  if (is_of_batch) check_finite_fields(found, batch);
+  fail_input({found, "; the first value that is not finite is in ", first_not_finite(model, task, batch),
+              "; a smaller --lr may help"});
 }
 
 void check_finite_state(Module& model, int64_t step) {

@@ -56,11 +56,10 @@ Device device_of(Module& model);
 std::string first_not_finite(Module& model, const Task& task, const DeviceBatch& batch);
 
 /// Throws InputError if `loss`, of `model` on `batch`, is not finite; `when` is part of the message: "at step 5". If a
-/// field of the batch is not finite, the message names its sample; otherwise it has the diagnosis above. If the batch
-/// is no longer in the device's memory, `newest` is one that is: the diagnosis is of that batch, and of the batch's
-/// fields those on the CPU are checked.
+/// field of the batch is not finite, the message names its sample; otherwise it has the diagnosis above. If the loss is
+/// of a batch before this one, the message only has the diagnosis.
 void check_finite(double loss, const std::string& when, Module& model, const Task& task, const DeviceBatch& batch,
-                  const DeviceBatch* newest = nullptr);
+                  bool is_of_batch = true);
 /// Throws InputError with the first parameter or buffer of `model` that is not finite; `step` is part of the message.
 void check_finite_state(Module& model, int64_t step);
 

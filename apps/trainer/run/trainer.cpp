@@ -215,7 +215,7 @@ void Trainer::train() {
       train_step();
     } catch (const InputError&) {
       // A rank that trains alone finishes the steps before. If one of them diverged, that is the better message.
-      if (!resources_.communicator && settings_.accumulate == 1 && !issued_.empty()) {
+      if (!resources_.communicator && !issued_.empty()) {
         if (kept_) kept_->bring(issued_.size());
         finish(spent());
       }
@@ -269,6 +269,7 @@ void Trainer::train_step() {
                  .lr = lr,
                  .traffic = at_end.traffic - at_begin.traffic,
                  .times = at_end.times - at_begin.times};
+  if (!issued_.empty()) issued_.back().batch.reset();
   issued_.push_back(std::move(step));
   const bool now = finishes_now(stop);
   if (kept_ && (now || ends_group())) kept_->bring(issued_.size());
@@ -276,7 +277,7 @@ void Trainer::train_step() {
   if (clock_) clock_->begin(nullptr);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   resources_.pulse.beat();
-  if (!issued_.empty()) issued_.back().report.seconds = seconds_;
+  (issued_.empty() ? finished_.back() : issued_.back().report).seconds = seconds_;
   tell();
   if (listeners_.empty() || !histograms_due(steps_)) return;
   const HistogramReport histograms = count_values();
@@ -285,10 +286,8 @@ void Trainer::train_step() {
 
 /// Tells the listeners of the steps that have been finished.
 void Trainer::tell() {
-  for (StepReport& report : std::exchange(finished_, {})) {
-    if (report.seconds == 0) report.seconds = seconds_;
+  for (const StepReport& report : std::exchange(finished_, {}))
     for (const auto& listener : listeners_) listener->stepped(report);
-  }
 }
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {
@@ -330,9 +329,8 @@ std::vector<double> Trainer::accumulate(const DeviceBatch& batch, bool stop) {
   return numbers(batch, output, stop);
 }
 
-void Trainer::check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step,
-                         const DeviceBatch* newest) const {
-  check_finite(output.loss.item(), join({"at step ", step}), *model_, *task_, batch, newest);
+void Trainer::check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool is_of_batch) const {
+  check_finite(output.loss.item(), join({"at step ", step}), *model_, *task_, batch, is_of_batch);
 }
 
 /// The loss of a batch as a part of the mean loss of its step.
@@ -418,6 +416,7 @@ bool Trainer::finishes_now(bool stop) const {
 std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
                                     const std::vector<StepOutput>& outputs) const {
   if (steps.back().sum) return steps.back().sum->wait();
+  const DeviceBatch& batch = *steps.back().batch;  // scores need it; if they are counted, there is one step
   std::vector<double> all;
   bool finite = true;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -425,7 +424,7 @@ std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
     if (finite) method_->confirm(steps[i].report.step - 1);
     finite = finite && std::isfinite(outputs[i].loss.item());
     std::vector<double> own = steps[i].before;
-    add(numbers(steps[i].batch, outputs[i], steps[i].stop), own);
+    add(numbers(batch, outputs[i], steps[i].stop), own);
     all.insert(all.end(), own.begin(), own.end());
   }
   return team_.sum(all);
@@ -446,7 +445,7 @@ void Trainer::finish(const Spent& before) {
     for (size_t i = 0; i < steps.size(); ++i) {
       const bool is_last = i + 1 == steps.size();
       // A gradient of another rank may have broken the loss. That rank gave no numbers then, and `sum` has said why.
-      check_loss(steps[i].batch, outputs[i], steps[i].report.step, is_last ? nullptr : &steps.back().batch);
+      check_loss(*steps.back().batch, outputs[i], steps[i].report.step, is_last);
       StepReport report = report_of(steps[i], outputs[i], std::span(sums).subspan(i * each, each));
       if (is_last) {
         report.traffic = report.traffic + (after.traffic - before.traffic);

@@ -70,7 +70,7 @@ class Trainer {
   /// A step whose work is completely issued; its output may not have arrived yet.
   struct IssuedStep {
     StepReport report = {};
-    DeviceBatch batch;                        ///< the last
+    std::optional<DeviceBatch> batch;         ///< the last; only the newest step keeps it
     bool stop;                                ///< the user stopped this rank
     std::vector<double> before = {};          ///< the numbers of the batches before the last
     std::function<StepOutput()> output = {};  ///< waits for it; null if `kept_` has it
@@ -88,8 +88,7 @@ class Trainer {
   IssuedStep replay(const DeviceBatch& batch, bool stop);
   bool histograms_due(int64_t step) const { return settings_.histograms > 0 && step % settings_.histograms == 0; }
   HistogramReport count_values() const;
-  void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step,
-                  const DeviceBatch* newest = nullptr) const;
+  void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool is_of_batch = true) const;
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
   bool ends_group() const { return steps_ % settings_.log_every == 0; }

@@ -183,7 +183,7 @@ TEST_F(NcclCudaRecordedStep, IsOnlyOfWhatTheDeviceDoesAlone) {
       {.averaging = {.codec = "onebit", .exchange = "reduce-scatter"}},
       {.averaging = {.codec = "qsgd:code=elias"}},
       {.averaging = {.codec = "ternary:pack=entropy"}},
-      {.averaging = {.codec = "qsgd:code=elias"}},
+      {.averaging = {.codec = "qsgd:code=entropy,align=field"}},
       {.averaging = {.codec = "ternary", .exchange = "server"}},
       {.averaging = {.exchange = "powersgd"}},
       {.averaging = {.overlap = true}},

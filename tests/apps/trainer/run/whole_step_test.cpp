@@ -1,5 +1,7 @@
 #include "tests/apps/trainer/run/whole_step.h"
 
+#include <cmath>
+
 #include "tern/kernels/recording.h"
 
 namespace tern::test {
@@ -61,6 +63,23 @@ TEST_F(NcclCudaWholeStep, SaysWhereItDiverged) {
   settings_.codec = "none";
   for (settings_.log_every = 1; settings_.log_every <= 8; settings_.log_every += 7)
     for (const std::string& error : train(settings_)) EXPECT_TRUE(names(error, "the loss is nan at step 2;")) << error;
+}
+
+/// Gives NaN on the second device.
+struct MlpOfOneBadRank final : Layer {
+  explicit MlpOfOneBadRank(const ModelSpec& spec)
+      : mlp(add<networks::Mlp>(
+            "mlp", networks::Mlp::Options{.widths = {spec.images.numel(), 8, 10}, .norm = networks::MlpNorm::none})) {}
+  Variable forward(const Variable& x) override { return scale(mlp(x), x.value().device().index == 1 ? NAN : 1); }
+  networks::Mlp& mlp;
+};
+
+// From step 2 on, the means have broken the other rank's loss, too.
+TEST_F(NcclCudaWholeStep, TellsAllRanksTheStepInWhichOneDiverged) {
+  model_ = [](const ModelSpec& spec) { return std::make_unique<MlpOfOneBadRank>(spec); };
+  settings_.codec = "none";
+  for (settings_.log_every = 1; settings_.log_every <= 4; settings_.log_every += 3)
+    for (const std::string& error : train(settings_)) EXPECT_TRUE(names(error, "the loss is nan at step 1;")) << error;
 }
 
 TEST_F(NcclCudaWholeStep, HasTheSameLossesIfTheyAreReadTogether) {
