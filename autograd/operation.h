@@ -220,8 +220,8 @@ Variable with_a_dimension(const Variable& x, const std::function<Variable(const 
 ///   Tensor forward(const Tensor& x, ...);                            // may write to the fields
 ///   Gradients backward(const Tensor& dy, const Needs& needs) const;  // one gradient per input
 /// Both depend on nothing but their arguments and the fields, so an operation is tested without a tape. dy has the
-/// shape, dtype and format of y. A gradient has the shape and dtype of its input, in any format; beside f32 it may be
-/// bf16. A backward that takes dy by value may write to it unless it is shared.
+/// shape, dtype and format of y. A gradient has the shape and dtype of its input, in any format; the gradient of an f32
+/// input may be bf16. A backward that takes dy by value may write to it unless it is shared.
 ///
 /// An operation whose `bool adds_to_first() const` is true has `backward(dy, needs, Tensor sum)`. If `sum` is defined,
 /// it is what other operations gave for the first input, in any format. The operation adds its own gradient to it and

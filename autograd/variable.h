@@ -45,7 +45,7 @@ struct GradientSlot {
 
   Tensor gradient;                          ///< undefined until the first contribution
   RowGradient rows;                         ///< leaves: stands for `gradient` if all contributions came by rows
-  Tensor narrow;                            ///< leaves in f32: stands for `gradient` if the only one came in bf16
+  Tensor narrow;                            ///< leaves in f32: stands for `gradient` if its only contribution is bf16
   TakeRows take_rows;                       ///< leaves: if set, operations may give it a gradient instead
   std::shared_ptr<Node> producer;           ///< null for a leaf
   size_t output = 0;                        ///< which of the producer's outputs this is

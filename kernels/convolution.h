@@ -24,8 +24,8 @@ inline constinit Kernel<void(const Tensor& dy, const Tensor& w, const ConvGeomet
 /// dx += what conv2d_backward_data gives.
 inline constinit Kernel<void(const Tensor& dy, const Tensor& w, const ConvGeometry&, Tensor& dx)>
     conv2d_backward_data_add{"conv2d_backward_data_add"};
-/// dw has the layout of w; on CUDA also x's dtype, format and channels. db [O] = sums of dy over N, H', W'; db may be
-/// undefined.
+/// dw has the layout of w; on CUDA it may instead have x's dtype, format and channels. db [O] = sums of dy over N, H',
+/// W'; db may be undefined.
 inline constinit Kernel<void(const Tensor& dy, const Tensor& x, const ConvGeometry&, Tensor& dw, Tensor& db)>
     conv2d_backward_weights{"conv2d_backward_weights"};
 

@@ -63,18 +63,23 @@ int driver_version() {
   return version;
 }
 
-/// Whether NaN passes the epilogue of a plan. cuDNN does not say so of each engine, so this tries it. Overwrites y.
-bool passes_nan(const GraphPlan& plan, cudnnHandle_t handle, const Arrays& arrays) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Tensor bias = Tensor::full(arrays.bias.shape(), nan, {arrays.bias.dtype()}).to(arrays.bias.device());
-  const auto run = [&](cudaStream_t) { Arrays{arrays.x, arrays.w, arrays.y, bias}.run(plan, handle); };
-  if (failure_of(arrays.x.device(), run)) return false;
-  return std::ranges::all_of(arrays.y.slice(0, 1).to_vector<float>(), [](float y) { return std::isnan(y); });
+/// Whether NaN and infinity pass the epilogue of a plan that runs. cuDNN does not say so of each engine, so this tries
+/// it. Overwrites y.
+bool passes_nonfinite(const GraphPlan& plan, cudnnHandle_t handle, const Arrays& arrays) {
+  const auto first_image = [&](float value) {
+    const Tensor bias = Tensor::full(arrays.bias.shape(), value, {arrays.bias.dtype()}).to(arrays.bias.device());
+    Arrays{arrays.x, arrays.w, arrays.y, bias}.run(plan, handle);
+    return arrays.y.slice(0, 1).to_vector<float>();
+  };
+  using Limits = std::numeric_limits<float>;
+  return std::ranges::all_of(first_image(Limits::quiet_NaN()), [](float y) { return std::isnan(y); }) &&
+         std::ranges::none_of(first_image(Limits::infinity()), [](float y) { return std::isfinite(y); });
 }
 
 /// Returns the fastest of the first few engines and remembers it in a file. If runs must be deterministic, returns the
-/// first engine that the heuristics propose. Skips engines that fail here. If there is an epilogue, skips those that
-/// NaN does not pass, and returns nothing if no engine is left.
+/// first engine that the heuristics propose. Skips engines that fail here. If there is an epilogue, returns nothing
+/// unless an engine runs and NaN and infinity pass all that run: a slow engine that they pass must not replace a fast
+/// one that has no epilogue.
 /// Each process chooses for itself: ranks may round their own gradients differently, but they all receive the same sum
 /// of them.
 std::optional<GraphPlan> choose(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays, bool deterministic) {
@@ -90,16 +95,16 @@ std::optional<GraphPlan> choose(Dnn& dnn, const ConvolutionProblem& problem, con
   }
   const OperationGraph& graph = *made;
   const std::string key = to_string(problem);
-  const auto works = [&](const GraphPlan& plan) {
-    if (fused) return passes_nan(plan, dnn.handle, arrays);
-    return !failure_of(device, [&](cudaStream_t) { arrays.run(plan, dnn.handle); });
+  const auto fails = [&](const GraphPlan& plan) {
+    return failure_of(device, [&](cudaStream_t) { arrays.run(plan, dnn.handle); }) != nullptr;
   };
+  const auto passes = [&](const GraphPlan& plan) { return !fused || passes_nonfinite(plan, dnn.handle, arrays); };
   if (!deterministic) {
     if (!dnn.engines)
       dnn.engines.emplace(engine_file_path(device_backend(device).name(), cudnnGetVersion(), driver_version()));
     if (const Engine* engine = dnn.engines->find(key)) {
       auto plan = graph.plan(*engine);
-      if (plan && works(*plan)) return plan;
+      if (plan && !fails(*plan) && passes(*plan)) return plan;
     }
   }
   const EngineRules rules{.tensor_cores = problem.dtype == DType::bf16 || problem.tf32,
@@ -107,8 +112,8 @@ std::optional<GraphPlan> choose(Dnn& dnn, const ConvolutionProblem& problem, con
                           .deterministic = deterministic};
   auto plans = fused ? graph.plans_if_any(rules, kCandidates) : graph.plans(rules, kCandidates);
   if (fused) {
-    std::erase_if(plans, [&](const GraphPlan& plan) { return !works(plan); });
-    if (plans.empty()) return {};
+    std::erase_if(plans, fails);
+    if (plans.empty() || !std::ranges::all_of(plans, passes)) return {};
   }
   if (deterministic)
     return std::move(
@@ -217,8 +222,8 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const kernels:
   check_dtype(x);
   if (y.numel() == 0) return;
   const Tensor weights = weights_beside(x, w, geometry.groups);
-  // In strict f32, cuDNN has the same engines with an epilogue as without. In tf32 and bf16 it lacks some of the
-  // fastest, or compiles them in seconds. It also wants a bias of y's dtype.
+  // In strict f32, cuDNN 9.19 proposes a counterpart of each engine, with the same knobs and workspace. In tf32 and
+  // bf16 it lacks some of the fastest, or compiles them in seconds. It also wants a bias of y's dtype.
   const bool fuses = bias.defined() && x.dtype() == DType::f32 && !kernels::library_rules(x.device()).tf32;
   const Epilogue epilogue = relu ? Epilogue::bias_relu : Epilogue::bias;
   if (fuses && run(ConvolutionPass::forward, geometry, x, weights, y, {.epilogue = epilogue, .bias = bias})) return;

@@ -284,18 +284,18 @@ OperationGraph convolution_graph(const ConvolutionProblem& problem, const PlanTa
                    w = tensor(names.operation, kConvolutionIds[1], problem.w, problem),
                    y = tensor(names.operation, kConvolutionIds[2], problem.y, problem),
                    geometry = convolution(names.operation, problem.geometry);
-  const bool fused = problem.epilogue != Epilogue::none;
-  const Descriptor sum = tensor(names.operation, 's', problem.y, problem, fused);
+  std::optional<Descriptor> sum;  // before the epilogue
+  if (problem.epilogue != Epilogue::none) sum = tensor(names.operation, 's', problem.y, problem, true);
   std::vector<Descriptor> operations;
   operations.emplace_back(names.type, names.operation)
       .set(names.convolution, geometry)
       .set(names.x, x)
       .set(names.w, w)
-      .set(names.y, fused ? sum : y)
+      .set(names.y, sum ? *sum : y)
       .set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
       .set(names.beta, CUDNN_TYPE_FLOAT, problem.adds ? 1.0f : 0.0f)
       .finish();
-  if (fused) add_epilogue(names.operation, problem, sum, y, operations);
+  if (sum) add_epilogue(names.operation, problem, *sum, y, operations);
   return {names.operation, std::move(operations), target};
 }
 

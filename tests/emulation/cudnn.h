@@ -140,7 +140,13 @@ namespace emulation {
 
 /// An engine for convolutions, and what happens when it runs.
 struct DnnEngine {
-  enum class Fate { works, fails, breaks_device };
+  enum class Fate {
+    works,
+    fails,
+    breaks_device,
+    drops_nan,  ///< its relu gives 0 for NaN
+    clips,      ///< its relu gives the largest finite number for infinity
+  };
   int64_t index = 0;
   Fate fate = Fate::works;
   int64_t workspace_bytes = 0;
@@ -148,7 +154,6 @@ struct DnnEngine {
   float launch_milliseconds = 0;  ///< while the host issues it: a device without other work waits so long
   std::vector<cudnnBackendNumericalNote_t> notes = {};
   int runs = 0;
-  bool drops_nan = false;  ///< its relu gives 0 for NaN
 };
 /// All engines, in the order in which the heuristics propose them. There is one, which works, until a test sets others.
 std::vector<DnnEngine>& dnn_engines();

@@ -85,12 +85,12 @@ TEST(CudnnPlan, EveryConvolutionHasOneForAnH200) {
         }
 }
 
-// So a fused epilogue costs no fast engine. The workspaces tell the engines apart.
-TEST(CudnnPlan, StrictFp32HasTheSameEnginesWithAnEpilogue) {
+// cuDNN 9.19 proposes a counterpart of each engine, with the same knobs and workspace.
+TEST(CudnnPlan, StrictFp32HasACounterpartOfEachEngineWithAnEpilogue) {
   const Descriptor properties = h200();
   for (const auto& [name, x, w, geometry] : kPlannedCases)
     for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::row_major}) {
-      const auto workspaces = [&](Epilogue epilogue) {
+      const auto proposals = [&](Epilogue epilogue) {
         const ConvolutionProblem problem{.pass = ConvolutionPass::forward,
                                          .x = x,
                                          .w = w,
@@ -99,16 +99,16 @@ TEST(CudnnPlan, StrictFp32HasTheSameEnginesWithAnEpilogue) {
                                          .format = format,
                                          .dtype = DType::f32,
                                          .epilogue = epilogue};
-        std::vector<int64_t> bytes;
+        std::vector<std::pair<decltype(Engine::knobs), int64_t>> found;
         for (const GraphPlan& plan :
              convolution_graph(problem, {.properties = &properties}).plans_if_any({.tensor_cores = false}, 8))
-          bytes.push_back(plan.workspace_bytes());
-        return bytes;
+          found.emplace_back(plan.engine().knobs, plan.workspace_bytes());
+        return found;
       };
-      const auto plain = workspaces(Epilogue::none);
+      const auto plain = proposals(Epilogue::none);
       EXPECT_FALSE(plain.empty());
-      EXPECT_EQ(workspaces(Epilogue::bias), plain) << name << ", " << to_string(format);
-      EXPECT_EQ(workspaces(Epilogue::bias_relu), plain) << name << ", " << to_string(format);
+      EXPECT_EQ(proposals(Epilogue::bias), plain) << name << ", " << to_string(format);
+      EXPECT_EQ(proposals(Epilogue::bias_relu), plain) << name << ", " << to_string(format);
     }
 }
 

@@ -123,28 +123,31 @@ TEST_F(CudaEngines, NoneOfWinogradsIsTakenIfConvolutionsHaveToBeDirect) {
   EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 1})) << "another engine is remembered for direct convolutions";
 }
 
-// One launch has bias and relu, too, if NaN passes that relu. Otherwise a second launch does both.
-TEST_F(CudaEngines, OneThatDropsNaNGetsNoRelu) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
+// One launch has bias and relu, too, if NaN and infinity pass the relu of each engine that runs. Otherwise a second
+// launch does both.
+TEST_F(CudaEngines, NoneGetsAReluIfOneDropsNaNOrClips) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   const Device device{DeviceType::cuda, 0};
   const auto rules = kernels::library_rules(device);
   kernels::set_library_rules(device, {.deterministic = true});
   int64_t dilation = 0;  // another problem for each case, with the same result
   struct Case {
-    bool first_drops, second_drops, relu;
+    DnnEngine::Fate first, second;
+    bool relu;
     std::vector<int> runs;
     size_t launches;
   };
-  for (const auto& [first_drops, second_drops, relu, runs, launches] :
-       {Case{false, false, true, {1, 0}, 1}, Case{true, false, true, {0, 1}, 1}, Case{true, true, true, {1, 0}, 2},
-        Case{true, true, false, {1, 0}, 1}}) {
-    SCOPED_TRACE(testing::Message() << first_drops << second_drops << relu);
-    auto& engines =
-        emulation::dnn_engines() = {{.index = 10, .drops_nan = first_drops}, {.index = 11, .drops_nan = second_drops}};
-    const Tensor x = Tensor::from<float>({1, 1, 1, 3}, std::vector<float>{-7, 1, nan}).to(device);
+  for (const auto& [first, second, relu, runs, launches] :
+       {Case{works, works, true, {1, 0}, 1}, Case{drops_nan, works, true, {1, 0}, 2},
+        Case{works, drops_nan, true, {1, 0}, 2}, Case{clips, works, true, {1, 0}, 2},
+        Case{works, clips, true, {1, 0}, 2}, Case{fails, works, true, {0, 1}, 1}, Case{fails, clips, true, {0, 1}, 2},
+        Case{drops_nan, clips, false, {1, 0}, 1}}) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(first) << static_cast<int>(second) << relu);
+    auto& engines = emulation::dnn_engines() = {{.index = 10, .fate = first}, {.index = 11, .fate = second}};
+    const Tensor x = Tensor::from<float>({1, 1, 1, 4}, std::vector<float>{-7, 1, nan, infinity}).to(device);
     const Tensor w = Tensor::full({2, 1, 1, 1}, 2).to(device);
     const Tensor bias = Tensor::from<float>({2}, std::vector<float>{1, 3}).to(device);
-    Tensor y = Tensor::zeros({1, 2, 1, 3}).to(device);
+    Tensor y = Tensor::zeros({1, 2, 1, 4}).to(device);
     ++dilation;
     const auto convolve = [&] { kernels::conv2d(x, w, bias, {.dilation = dilation}, relu, y); };
     convolve();
@@ -153,7 +156,8 @@ TEST_F(CudaEngines, OneThatDropsNaNGetsNoRelu) {
     EXPECT_EQ((std::vector<int>{engines[0].runs, engines[1].runs}), runs);
     EXPECT_EQ(recording->launches(), launches);
     recording->replay(1);
-    const Tensor expected = f64({1, 2, 1, 3}, relu ? Values{0, 3, nan, 0, 5, nan} : Values{-13, 3, nan, -11, 5, nan});
+    const Tensor expected = f64({1, 2, 1, 4}, relu ? Values{0, 3, nan, infinity, 0, 5, nan, infinity}
+                                                   : Values{-13, 3, nan, infinity, -11, 5, nan, infinity});
     EXPECT_EQ(test::difference(y, expected, {}), "") << "NaN is the same as NaN only";
   }
   kernels::set_library_rules(device, rules);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cfloat>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 namespace {
 
 using emulation::DnnEngine;
+using Fate = DnnEngine::Fate;
 
 struct Content;
 using Link = std::shared_ptr<const Content>;
@@ -168,7 +170,9 @@ struct Convolution {
           for (int64_t j = 0; j < y.extents[3]; ++j) {
             float& value = result[y.at(n, o, i, j)];
             value += bias[o];
-            if (after.relu && (drops_nan ? !(value > 0) : value <= 0)) value = 0;
+            if (!after.relu) continue;
+            if (fate == Fate::drops_nan ? !(value > 0) : value <= 0) value = 0;
+            if (fate == Fate::clips && value > FLT_MAX) value = FLT_MAX;
           }
   }
   /// The arrays that are in memory.
@@ -183,7 +187,7 @@ struct Convolution {
   std::vector<int64_t> padding, stride, dilation;
   float beta = 0;
   Pointwise after;
-  bool drops_nan = false;
+  Fate fate = Fate::works;
 };
 
 Pointwise pointwise_of(const Content& graph) {
@@ -326,11 +330,11 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   const Content& config = *plan->content->link(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   DnnEngine& engine = *engine_of(index_of(config));
   ++engine.runs;
-  if (engine.fate == DnnEngine::Fate::fails) emulation::last_error = cudaErrorLaunchOutOfResources;
+  if (engine.fate == Fate::fails) emulation::last_error = cudaErrorLaunchOutOfResources;
   if (cudaPeekAtLastError() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;  // also another library's error
-  if (engine.fate == DnnEngine::Fate::breaks_device) emulation::fault = cudaErrorIllegalAddress;
+  if (engine.fate == Fate::breaks_device) emulation::fault = cudaErrorIllegalAddress;
   Convolution convolution = convolution_of(config);
-  convolution.drops_nan = engine.drops_nan;
+  convolution.fate = engine.fate;
   const auto ids = pack->content->values<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = pack->content->values<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   for (Array* array : convolution.in_memory()) {
