@@ -175,7 +175,8 @@ run_part() {
 
 case ${1:-} in
   --pack) make_pack && exit 0 || exit 1 ;;
-  --list | --help | -h) list && exit 0 ;;
+  --help | -h) awk '/^# shellcheck/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$script" && list && exit 0 ;;
+  --list) list && exit 0 ;;
   --part) set -o pipefail && "part_${2//-/_}" && exit 0 || exit $? ;;
 esac
 chosen=$(default_parts)

@@ -41,7 +41,8 @@ struct StepReport {
   int64_t epoch = 0;  ///< from 1
   double loss = 0;    ///< mean over the batch
   double lr = 0;
-  double seconds = 0;  ///< training time of the run so far
+  double seconds = 0;     ///< training time of the run so far
+  bool is_newest = true;  ///< the next report does not follow at once
   /// On the batch, before the update; in the order of RunStart::scores. A rank that trains alone gives them only with
   /// --plot.
   std::vector<double> scores = {};

@@ -89,7 +89,7 @@ void Progress::stepped(const StepReport& report) {
     shown_seconds_ = report.seconds;
   }
   const auto interval = redraws_ ? Clock::duration(kLiveInterval) : Clock::duration(kPlainInterval);
-  if (now - shown_at_ < interval) return;
+  if (!report.is_newest || now - shown_at_ < interval) return;
   const std::string line = step_line(report);
   shown_at_ = now;
   if (!redraws_) return print_line(line);

@@ -286,8 +286,11 @@ void Trainer::train_step() {
 
 /// Tells the listeners of the steps that have been finished.
 void Trainer::tell() {
-  for (const StepReport& report : std::exchange(finished_, {}))
+  std::vector<StepReport> reports = std::exchange(finished_, {});
+  for (StepReport& report : reports) {
+    report.is_newest = &report == &reports.back();
     for (const auto& listener : listeners_) listener->stepped(report);
+  }
 }
 
 bool Trainer::runs_as_graph(const DeviceBatch& batch) {

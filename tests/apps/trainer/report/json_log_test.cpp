@@ -183,6 +183,18 @@ TEST(Progress, ShowsNoSpeedBeforeASecondStep) {
   EXPECT_NE(text.substr(second).find("128 images/s"), std::string::npos) << text;
 }
 
+TEST(Progress, ShowsTheNewestOfReportsThatComeTogether) {
+  const test::Terminal terminal;
+  LineWriter out(terminal.program_end());
+  Progress progress(out);
+  progress.started({});
+  std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  for (const int64_t step : {1, 2, 3}) progress.stepped({.step = step, .seconds = 1, .is_newest = step == 3});
+  const std::string text = terminal.read();
+  EXPECT_NE(text.find("step 3/"), std::string::npos) << text;
+  EXPECT_EQ(text.find("step 1/"), std::string::npos) << text;
+}
+
 TEST_F(TrainLenet, LossesDependOnSeedAndDataAlone) {
   const std::vector<std::string> few = {"--iterations", "15", "--ema-decay", "0.9"};
   const auto with = [&few](std::vector<std::string> more) {
