@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tern/core/error.h"
 #include "tern/core/random.h"
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
@@ -234,6 +235,18 @@ class WholeMessageCodec : public GradientCodec, public MessageCodec {
   void add(std::span<const std::byte> message, Tensor& sum) const override;
   /// Uninitialized bytes for this message: u8, on the gradients' device.
   Tensor empty_message(const FusedGradients& message) const;
+  /// Calls decode(at, tensor) for each tensor. Its code begins at byte `at` of each message, u8 [messages, bytes].
+  /// Throws before that unless the messages have the bytes of these tensors.
+  template <class Decode>
+  void each_code(const Tensor& messages, std::span<const Tensor> tensors, Decode decode) const {
+    int64_t bytes = 0, at = 0;
+    for (const Tensor& tensor : tensors) bytes += most_bytes(tensor.shape());
+    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
+    for (Tensor tensor : tensors) {
+      decode(at, tensor);
+      at += most_bytes(tensor.shape());
+    }
+  }
 };
 
 /// Whether the codec can code gradients on a device other than the CPU.

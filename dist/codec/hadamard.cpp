@@ -40,31 +40,29 @@ class Hadamard final : public WholeMessageCodec {
   void confirm(int64_t steps) const override { watch_.confirm(steps); }
   bool can_be_recorded() const override { return true; }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
-    each_code(messages, sums, [&](int64_t at, Tensor& sum) { kernels::hadamard_decode_add(messages, at, bits_, sum); });
+    each_checked_code(messages, sums,
+                      [&](int64_t at, Tensor& sum) { kernels::hadamard_decode_add(messages, at, bits_, sum); });
   }
   std::vector<Tensor> means(const Tensor& messages, kernels::MeanOver over, const FusedGradients& like) const override {
     if (over != kernels::MeanOver::messages) return {};
     std::vector<Tensor> means;
     for (const auto& [tag, gradient] : like) means.push_back(Tensor::empty(gradient.shape(), gradient.options()));
-    each_code(messages, means, [&](int64_t at, Tensor& mean) { kernels::hadamard_mean(messages, at, bits_, mean); });
+    each_checked_code(messages, means,
+                      [&](int64_t at, Tensor& mean) { kernels::hadamard_mean(messages, at, bits_, mean); });
     return means;
   }
 
  private:
-  /// Calls decode(at, tensor) for each tensor. Its code begins at byte `at` of each message.
+  /// As `each_code`. On the CPU, throws before each call if the tensor's code has a scale that is out of range.
   template <class Decode>
-  void each_code(const Tensor& messages, std::span<const Tensor> tensors, Decode decode) const {
-    int64_t bytes = 0, at = 0;
-    for (const Tensor& tensor : tensors) bytes += most_bytes(tensor.shape());
-    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
-    for (Tensor tensor : tensors) {
+  void each_checked_code(const Tensor& messages, std::span<const Tensor> tensors, Decode decode) const {
+    each_code(messages, tensors, [&](int64_t at, Tensor& tensor) {
       if (messages.device().type == DeviceType::cpu)
         for (int64_t row = 0; row < messages.size(0); ++row)
           for (const float scale : floats_of(scale_bytes(messages, row * messages.size(1) + at, tensor.numel())))
             check(is_in_range(scale), "message has the scale ", scale, ", expected 0 to ", kMostScale);
       decode(at, tensor);
-      at += most_bytes(tensor.shape());
-    }
+    });
   }
   Tensor encoded(const FusedGradients& message) const {
     const Tensor coded = empty_message(message);

@@ -41,12 +41,9 @@ class OneBit final : public WholeMessageCodec {
   }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     std::vector<kernels::OneBitSum> parts;
-    int64_t at = 0;
-    for (const Tensor& sum : sums) {
+    each_code(messages, sums, [&](int64_t at, const Tensor& sum) {
       parts.push_back({sum, width_of(sum.shape()), at});
-      at += most_bytes(sum.shape());
-    }
-    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
+    });
     if (messages.device().type == DeviceType::cpu) check_means(messages, parts);
     kernels::onebit_decode_add(parts, messages);
   }

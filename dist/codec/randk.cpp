@@ -48,12 +48,7 @@ class RandK final : public WholeMessageCodec {
   bool can_be_recorded() const override { return true; }
   void decode_add(const Tensor& messages, const Tensor& /*shared*/, std::span<const Tensor> sums) const override {
     std::vector<kernels::RandKSum> parts;
-    int64_t at = 0;
-    for (const Tensor& sum : sums) {
-      parts.push_back({sum, kept(sum.numel()), at});
-      at += most_bytes(sum.shape());
-    }
-    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
+    each_code(messages, sums, [&](int64_t at, const Tensor& sum) { parts.push_back({sum, kept(sum.numel()), at}); });
     kernels::randk_decode_add(parts, messages);
   }
 

@@ -54,12 +54,7 @@ class TopK final : public WholeMessageCodec {
  private:
   void add_scaled(const Tensor& messages, float factor, std::span<const Tensor> sums) const {
     std::vector<kernels::TopKSum> parts;
-    int64_t at = 0;
-    for (const Tensor& sum : sums) {
-      parts.push_back({sum, kept(sum.numel()), at});
-      at += most_bytes(sum.shape());
-    }
-    check(messages.size(1) == at, "messages have ", messages.size(1), " bytes, expected ", at);
+    each_code(messages, sums, [&](int64_t at, const Tensor& sum) { parts.push_back({sum, kept(sum.numel()), at}); });
     kernels::topk_decode_add(parts, messages, factor);
   }
   int64_t kept(int64_t n) const {
@@ -132,17 +127,6 @@ class BlockTopK final : public WholeMessageCodec {
   void add_scaled(const Tensor& messages, float factor, std::span<const Tensor> sums) const {
     each_code(messages, sums,
               [&](int64_t at, Tensor& sum) { kernels::topk_block_decode_add(messages, at, options_, factor, sum); });
-  }
-  /// Calls decode(at, tensor) for each tensor. Its code begins at byte `at` of each message.
-  template <class Decode>
-  void each_code(const Tensor& messages, std::span<const Tensor> tensors, Decode decode) const {
-    int64_t bytes = 0, at = 0;
-    for (const Tensor& tensor : tensors) bytes += most_bytes(tensor.shape());
-    check(messages.size(1) == bytes, "messages have ", messages.size(1), " bytes, expected ", bytes);
-    for (Tensor tensor : tensors) {
-      decode(at, tensor);
-      at += most_bytes(tensor.shape());
-    }
   }
   [[noreturn]] void refuse(const TaggedGradient& tensor) const {
     finite_statistics(tensor.tag, tensor.gradient, 0);  // throws if an element is NaN or infinite
