@@ -148,4 +148,15 @@ std::vector<uint8_t> elias_code(const uint8_t* codes, int64_t numel, int64_t lev
 void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
 void read_elias_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
 
+/// A code of tensors in bit planes, and the names of its operations.
+struct PlaneCode {
+  const char *pack, *unpack;
+  int64_t (*most_bytes)(int64_t numel, int64_t levels);
+  std::vector<uint8_t> (*make)(const uint8_t* codes, int64_t numel, int64_t levels);
+  void (*read)(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
+};
+inline constexpr PlaneCode kEntropyCode = {"entropy_pack", "entropy_unpack", most_entropy_bytes, entropy_code,
+                                           read_entropy_code};
+inline constexpr PlaneCode kEliasCode = {"elias_pack", "elias_unpack", most_elias_bytes, elias_code, read_elias_code};
+
 }  // namespace tern::kernels
