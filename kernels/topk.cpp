@@ -3,19 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "tern/kernels/kept_elements.h"
 #include "tern/kernels/largest.h"
 
 namespace tern::kernels {
-void check_topk_encode(std::span<const TopKGradient> message) {
-  for (const TopKGradient& part : message)
-    check_kept("topk_encode", part.g, part.kept, part.codes, topk_bytes(part.kept));
-}
-
-void check_topk_decode(std::span<const TopKSum> message, const Tensor& messages) {
-  for (const auto& [sum, kept, codes_at] : message)
-    check_kept_add("topk_decode_add", sum, kept, messages, codes_at, codes_at + topk_bytes(kept));
-}
 
 void topk_add(const uint8_t* code, int64_t kept, float factor, std::span<float> sum) {
   if (kept == 0) return;

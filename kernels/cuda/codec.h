@@ -157,6 +157,9 @@ __device__ inline void store_bytes(uint8_t* to, int count, uint32_t word) {
     for (int i = 0; i < count; ++i) to[i] = static_cast<uint8_t>(word >> (8 * i));
 }
 
+/// The number of lanes before this one that have a bit in `ballot`.
+__device__ inline int votes_before(uint32_t ballot) { return __popc(ballot & ((1u << lane_id()) - 1)); }
+
 /// The sum of the values of the threads before this one. All threads of the block must call it together.
 __device__ inline uint64_t sum_before(uint64_t value) {
   constexpr int kWarps = kThreads / kWarp;

@@ -51,9 +51,6 @@ __device__ inline void store_codes(uint8_t* planes, int64_t numel, int bits, int
   }
 }
 
-/// The number of lanes before this one that have a bit in `ballot`.
-__device__ inline int votes_before(uint32_t ballot) { return __popc(ballot & ((1u << lane_id()) - 1)); }
-
 /// The items that a thread handles, if each thread of the block has neighbouring ones.
 struct OwnItems {
   __device__ explicit OwnItems(int count) {

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads) value_kernel(const __grid_constant__
     const uint32_t word = words[w];
     if ((word >> lane & 1u) == 0) continue;
     const int64_t i = (first + w) * kWarp + lane;
-    uint8_t* const value = of.codes + 8 + 4 * (before[w] + __popc(word & ((1u << lane) - 1)));
+    uint8_t* const value = of.codes + 8 + 4 * (before[w] + votes_before(word));
     if (of.g != nullptr)
       store_bytes(value, 4, std::bit_cast<uint32_t>(static_cast<float>(of.g[i] * of.scale)));
     else

@@ -109,7 +109,6 @@ __global__ void __launch_bounds__(kThreads) write_kernel(const __grid_constant__
   const Encoded& of = place.entry;
   const Threshold threshold = *of.threshold;
   const int lane = lane_id(), warp = static_cast<int>(threadIdx.x) / kWarp;
-  const uint32_t lanes_before = (1u << lane) - 1;
   const int64_t first = place.block * kPerBlock + warp * kWarp * kPerThread + lane;
   uint32_t above[kPerThread], equal[kPerThread];  // a bit for each lane
   uint64_t own = 0;
@@ -129,12 +128,12 @@ __global__ void __launch_bounds__(kThreads) write_kernel(const __grid_constant__
   int64_t next = (before >> 32) + std::min(equals, threshold.wanted);
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
-    const uint32_t ties = static_cast<uint32_t>(__popc(equal[k] & lanes_before));
+    const uint32_t ties = static_cast<uint32_t>(votes_before(equal[k]));
     const bool is_tie = (equal[k] >> lane & 1u) != 0 && equals + ties < threshold.wanted;
     const bool is_kept = (above[k] >> lane & 1u) != 0 || is_tie;
     const uint32_t kept = __ballot_sync(~0u, is_kept);
     if (is_kept) {
-      const int64_t i = first + k * kWarp, at = next + __popc(kept & lanes_before);
+      const int64_t i = first + k * kWarp, at = next + votes_before(kept);
       store_bytes(of.codes + 4 * at, 4, static_cast<uint32_t>(i));
       store_bytes(of.codes + 4 * (of.kept + at), 4, std::bit_cast<uint32_t>(of.g[i]));
     }
