@@ -101,6 +101,7 @@ std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const
   }
   for (const CodecEntry* entry : with_own(own)) {
     if (name != entry->name) continue;
+    check_input(!spec.ends_with(':'), "codec ", name, ": nothing follows ':'; expected NAME=VALUE");
     CodecOptions options{join({"codec ", name}), rest};
     return entry->make(options);
   }

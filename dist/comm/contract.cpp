@@ -53,7 +53,7 @@ void compare(int rank, const Contract& theirs, const Contract& first) {
     for (const auto& [name, unused] : names) {
       const std::string *a = find(theirs, name), *b = find(first, name);
       if ((a && b) == in_both && (!in_both || *a != *b))
-        throw PeerError(describe(rank, name, a) + ", " + describe(0, name, b));
+        throw PeerError(describe(rank, name, a) + ", " + describe(0, name, b) + "; expected the same on all ranks");
     }
   };
   compare_names(first, true);

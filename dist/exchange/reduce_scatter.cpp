@@ -238,7 +238,8 @@ ExchangePlan plan_reduce_scatter(const GradientCodec& codec, std::span<const Cod
 
 constinit const ExchangeEntry reduce_scatter_entry = {
     "reduce-scatter",
-    "ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a multiple of 32 (5trit: 5); and onebit",
+    "ternary (2bit or 5trit) and qsgd (fixed, align=none), with a bucket of whole bytes: a multiple of 32 (5trit: 5); "
+    "and onebit",
     "2(N-1)/N · n·b/8",
     can_be_cut,
     [](GradientCodec& codec, Communicator& communicator, CodecOptions&) -> std::unique_ptr<Exchange> {

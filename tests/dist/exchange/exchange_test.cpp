@@ -173,7 +173,8 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
       "ternary:clip=2.5,clip-mode=paper,share=off,bucket=0,pack=entropy; expected allgather, server for this codec");
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("reduce-scatter", *make_codec("qsgd:bucket=100")); }),
-      "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed), with a bucket of whole bytes: a "
+      "exchange reduce-scatter takes ternary (2bit or 5trit) and qsgd (fixed, align=none), with a bucket of whole "
+      "bytes: a "
       "multiple of 32 (5trit: 5); and onebit, not qsgd:bits=4,bucket=100,norm=max,code=fixed,align=none; expected "
       "allgather, server for "
       "this codec");
@@ -186,6 +187,8 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
             "exchange powersgd: no parameter 'ranks'; it has rank, start");
   EXPECT_EQ(message_of<InputError>([] { check_exchange("ring:rank=2", *make_codec("none")); }),
             "exchange ring: no parameter 'rank'; it has none");
+  EXPECT_EQ(message_of<InputError>([] { check_exchange("powersgd:", *make_codec("none")); }),
+            "exchange powersgd: nothing follows ':'; expected NAME=VALUE");
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("powersgd", *make_codec("ternary")); }),
       "exchange powersgd takes none, not ternary:clip=2.5,clip-mode=paper,share=auto,bucket=0,pack=2bit; expected "

@@ -298,7 +298,7 @@ TEST_F(TrainLenetWorkers, NamesTheSettingByWhichRanksDiffer) {
         run_ranks({{}, {}, {}}, {by_hand("0", batch), by_hand("1", batch), joined(by_hand("2", batch), more)});
     for (const Outcome& outcome : outcomes) {
       EXPECT_EQ(outcome.code, 3);
-      EXPECT_EQ(outcome.err, "train_lenet: " + sentence + "\n");
+      EXPECT_EQ(outcome.err, "train_lenet: " + sentence + "; expected the same on all ranks\n");
     }
   }
 }
