@@ -28,10 +28,16 @@ constexpr int64_t kMostPlanes = kCodecChunk / kCodecGroup * code_bits(kMostLevel
 /// Number of elements in a bucket. If `bucket` is 0, the bucket holds all n elements.
 int64_t bucket_width(int64_t n, int64_t bucket) { return bucket == 0 ? std::max<int64_t>(1, n) : bucket; }
 
-/// The sums of one run of at most kStatisticsRun elements.
-CodecSums run_sums(const float* x, int64_t count) {
+/// The sums of one run of at most kStatisticsRun elements, as far as a unit of this norm needs them.
+CodecSums run_sums(const float* x, int64_t count, BucketNorm norm) {
+  const simd::CodecLoops& loop = *simd::kernels().codec;
   CodecSums run;
-  simd::kernels().codec->statistics(x, count, run.largest, run.sum, run.squares);
+  if (norm == BucketNorm::max) {
+    run.largest = static_cast<double>(loop.largest(x, count));
+    run.squares = run.largest * run.largest;  // it tells of NaN and infinities
+  } else {
+    loop.statistics(x, count, run.largest, run.sum, run.squares);
+  }
   return run;
 }
 
@@ -80,9 +86,9 @@ void for_each_plane(int64_t count, int bits, Copy copy) {
   for (int bit = 0; bit < bits; ++bit) copy(whole + bit, 4 * whole + bit * rest, rest);
 }
 
-/// Calls take(sums, count) for each bucket of `count` elements.
+/// Calls take(sums, count) for each bucket of `count` elements, with what a unit of this norm needs.
 template <class Take>
-void measure(const Tensor& g, int64_t bucket, Take take) {
+void measure(const Tensor& g, int64_t bucket, BucketNorm norm, Take take) {
   const int64_t n = g.numel(), width = bucket_width(n, bucket);
   const int64_t runs_per_bucket = (width + kStatisticsRun - 1) / kStatisticsRun;
   const int64_t buckets = bucket_count(n, bucket);
@@ -93,7 +99,7 @@ void measure(const Tensor& g, int64_t bucket, Take take) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t b = r / runs_per_bucket, first = b * width + r % runs_per_bucket * kStatisticsRun;
       const int64_t last = std::min({n, first + kStatisticsRun, (b + 1) * width});
-      if (first < last) runs[static_cast<size_t>(r)] = run_sums(x + first, last - first);
+      if (first < last) runs[static_cast<size_t>(r)] = run_sums(x + first, last - first, norm);
     }
   });
   for (int64_t b = 0; b < buckets; ++b) {
@@ -106,7 +112,7 @@ void gradient_statistics(std::span<const MeasuredGradient> message, int64_t buck
   check_statistics(message, bucket);
   for (const auto& [g, statistics] : message) {
     auto* row = statistics.data<double>();
-    measure(g, bucket, [&](const CodecSums& sums, int64_t) {
+    measure(g, bucket, BucketNorm::clipped, [&](const CodecSums& sums, int64_t) {
       row[0] = sums.largest;
       row[1] = sums.sum;
       row[2] = sums.squares;
@@ -117,7 +123,7 @@ void gradient_statistics(std::span<const MeasuredGradient> message, int64_t buck
 
 void find_units(const Tensor& g, const Tensor& units, const UnitRule& rule, int64_t bucket) {
   auto* unit = units.data<float>();
-  measure(g, bucket, [&](const CodecSums& sums, int64_t count) { *unit++ = codec_unit(rule, sums, count); });
+  measure(g, bucket, rule.norm, [&](const CodecSums& sums, int64_t count) { *unit++ = codec_unit(rule, sums, count); });
 }
 
 void gradient_units(std::span<const UnitGradient> message, const UnitRule& rule, int64_t bucket) {
@@ -218,7 +224,7 @@ void norm_quantize_in_blocks(const CodedGradient& gradient, BucketNorm norm, int
       float* next = unit + first / width;
       for (int64_t e = first; e < last; e += width) {
         const int64_t count = std::min(width, last - e);
-        *next++ = codec_unit({norm, levels}, run_sums(x + e, count), count);
+        *next++ = codec_unit({norm, levels}, run_sums(x + e, count, norm), count);
       }
       quantizer(first / kCodecChunk, (last + kCodecChunk - 1) / kCodecChunk);
     }

@@ -103,6 +103,8 @@ struct CodecLoops {
   /// many there are. Both have room for kLanes more.
   int64_t (*places_at_least)(const uint32_t* magnitudes, int64_t count, uint32_t least, uint32_t* places,
                              uint32_t* chosen);
+  /// Largest |x| of `count` elements; NaN if one is NaN.
+  float (*largest)(const float* x, int64_t count);
   /// Largest |x|, Σx and Σx² of `count` elements, in 16 interleaved sums that are then added in halves.
   void (*statistics)(const float* x, int64_t count, double& largest, double& sum, double& squares);
   /// Σx and Σ|x| of `count` finite elements, in 32 interleaved sums that are then added in halves, and the number of

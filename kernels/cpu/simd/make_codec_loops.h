@@ -45,20 +45,28 @@ void quantize(const DrawKeys& keys, uint32_t block, const float* g, const float*
   const bool narrow = bits <= 8;
   const int sign_shift = narrow ? 24 : 0;
   for (int group = 0; group < kChunk / kGroup; ++group, planes += bits) {
-    const float* x = g + group * kGroup;
+    const float* const x = g + group * kGroup;
     const int shift = group % 2 * 16;
-    uint32_t ties = 0;
-#pragma GCC unroll 8
-    for (int i = 0; i < kGroup; i += Isa::kWidth) {
+    const auto sum_of = [&](int i) {
       const auto magnitude = reinterpret_cast<Floats>(load<Words>(x + i) & 0x7fffffffu);
       auto scaled = reinterpret_cast<Integers>(magnitude * load<Floats>(factors + group * kGroup + i));
       scaled = scaled < most ? scaled : most;  // non-negative floats compare as integers by their bits; NaN is largest
       const auto whole = reinterpret_cast<Words>(__builtin_convertvector(reinterpret_cast<Floats>(scaled), Integers));
-      const Words sum = whole + (load<Words>(words[group / 2] + i) >> shift & 0xffffu);
-      ties |= Isa::top_bits(reinterpret_cast<Words>((sum & 0xffffu) == 0xffffu)) << i;
+      return whole + (load<Words>(words[group / 2] + i) >> shift & 0xffffu);
+    };
+    // An element is undecided if the lower half of its sum has all bits set. That is rare.
+    Integers fullest = Integers{} + INT32_MIN;
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth) {
+      const Words sum = sum_of(i);
+      const auto lower = reinterpret_cast<Integers>(sum | 0xffff0000u);
+      fullest = fullest > lower ? fullest : lower;
       store(codes + i, sum >> 16 | (load<Words>(x + i) & 0x80000000u) >> sign_shift);
     }
-    undecided[group] = ties;
+    undecided[group] = 0;
+    if (Isa::top_bits(reinterpret_cast<Words>(fullest == -1)) != 0) [[unlikely]]
+      for (int i = 0; i < kGroup; i += Isa::kWidth)
+        undecided[group] |= Isa::top_bits(reinterpret_cast<Words>((sum_of(i) & 0xffffu) == 0xffffu)) << i;
     if (narrow)
       split_bytes<Isa>(codes, bits, planes);
     else
@@ -72,6 +80,15 @@ inline void dequantize_add_bits(const uint32_t* planes, int bits, const float* u
   using Words = Vector<uint32_t, Isa::kWidth>;
   using Floats = Vector<float, Isa::kWidth>;
   using Integers = Vector<int32_t, Isa::kWidth>;
+  if constexpr (kBits != 0 && requires { Isa::template levels<kBits>(planes); }) {
+    alignas(kGroup) int8_t levels[kGroup];
+    store(levels, Isa::template levels<kBits>(planes));
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth)
+      store(y + i, load<Floats>(y + i) +
+                       __builtin_convertvector(Isa::widen_levels(levels + i), Floats) * load<Floats>(units + i));
+    return;
+  }
   const int end = kBits == 0 ? bits : kBits;
   Words lane;
   for (int i = 0; i < Isa::kWidth; ++i) lane[i] = static_cast<uint32_t>(i);
@@ -129,6 +146,28 @@ int64_t places_at_least(const uint32_t* magnitudes, int64_t count, uint32_t leas
     }
   }
   return found;
+}
+
+template <class Isa>
+float largest(const float* x, int64_t count) {
+  using Integers = Vector<int32_t, Isa::kWidth>;
+  Integers top[kGroup / Isa::kWidth] = {};  // bits of magnitudes compare as integers
+  const auto row = [&](const float* values) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroup; i += Isa::kWidth) {
+      Integers& most = top[i / Isa::kWidth];
+      const Integers magnitude = load<Integers>(values + i) & 0x7fffffff;
+      most = most > magnitude ? most : magnitude;
+    }
+  };
+  int64_t rows = count / kGroup;
+  for (; rows > 0; --rows, x += kGroup) row(x);
+  if (count % kGroup != 0) {
+    float rest[kGroup] = {};
+    __builtin_memcpy(rest, x, static_cast<std::size_t>(count % kGroup) * sizeof(float));
+    row(rest);
+  }
+  return __builtin_bit_cast(float, fold(top, [](const auto& a, const auto& b) { return a > b ? a : b; }));
 }
 
 template <class Isa>
@@ -209,6 +248,7 @@ constexpr CodecLoops make_codec_loops() {
           .dequantize_add = dequantize_add<Isa>,
           .at_least = at_least<Isa>,
           .places_at_least = places_at_least<Isa>,
+          .largest = largest<Isa>,
           .statistics = statistics<Isa>,
           .sign_sums = sign_sums<Isa>,
           .rotate = rotate<Isa>,
