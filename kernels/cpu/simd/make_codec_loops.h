@@ -6,7 +6,9 @@
 // The codecs' loops of one instruction set. vector.h says what this file may contain. The including file defines `Isa`,
 // a type with kWidth, `top_bits` (the top bit of each lane), `pack` (32 lanes with values below 256 to bytes),
 // `top_bits_of_bytes`, `widen` (half a vector of floats to doubles) and `multiply` (the products of the lower halves of
-// 64-bit lanes). The rest of `Isa` is `VectorOperations`, unless the instruction set has something better.
+// 64-bit lanes). It may also have `compress` (the lanes that are not left out, at the front), and `levels` (the levels
+// of a group's codes, as bytes) with `widen_levels` (a vector of them to integers). The rest of `Isa` is
+// `VectorOperations`, unless the instruction set has something better.
 
 namespace tern::cpu::simd {
 namespace {

@@ -43,7 +43,7 @@ struct Avx2 : VectorOperations<8> {
   static __m256d add_exact_product(const __m256d& a, const __m256d& b, const __m256d& c) {
     return _mm256_fmadd_pd(a, b, c);
   }
-  /// The bits of vector n, each in the top bit of its lane. The other bits are not 0.
+  /// The bits of vector n, each in the top bit of its lane. The other bits may be set, too.
   static Words top_signs(const uint32_t* words, int64_t n) {
     const auto byte = reinterpret_cast<const char*>(words)[n];
     return reinterpret_cast<Words>(
@@ -71,7 +71,7 @@ struct Avx2 : VectorOperations<8> {
     const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
     return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
   }
-  /// The levels of a group's codes, with their signs.
+  /// The levels of a group's codes, with their signs, as bytes.
   template <int kBits>
   static __m256i levels(const uint32_t* planes) {
     __m256i negative = expand(planes[kBits - 1]);
