@@ -36,7 +36,9 @@ std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
 
 }  // namespace
 
-CodecOptions::CodecOptions(std::string owner, std::string_view parameters) : owner_(std::move(owner)) {
+CodecOptions::CodecOptions(std::string_view kind, const SpecParts& spec) : owner_(join({kind, " ", spec.name})) {
+  std::string_view parameters = spec.parameters;
+  check_input(!spec.has_colon || !parameters.empty(), owner_, ": nothing follows ':'; expected NAME=VALUE");
   while (!parameters.empty()) {
     const std::string_view part = parameters.substr(0, parameters.find(','));
     const size_t equals = part.find('=');
@@ -94,15 +96,16 @@ void CodecOptions::finish() const {
 }
 
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {
-  const auto [name, rest] = SpecParts(spec);
+  const SpecParts parts(spec);
+  const std::string_view name = parts.name;
   if (name == kFeedback) {
-    check_input(!rest.empty(), "codec error-feedback: expected a codec after it, as in error-feedback:topk");
-    return with_error_feedback(make_codec(rest, own));
+    check_input(!parts.parameters.empty(),
+                "codec error-feedback: expected a codec after it, as in error-feedback:topk");
+    return with_error_feedback(make_codec(parts.parameters, own));
   }
   for (const CodecEntry* entry : with_own(own)) {
     if (name != entry->name) continue;
-    check_input(!spec.ends_with(':'), "codec ", name, ": nothing follows ':'; expected NAME=VALUE");
-    CodecOptions options{join({"codec ", name}), rest};
+    CodecOptions options("codec", parts);
     return entry->make(options);
   }
   std::vector<std::string> names = codec_names(own);

@@ -11,12 +11,23 @@
 
 namespace tern {
 
+/// A spec cut at its first colon: NAME or NAME:PARAMETERS.
+struct SpecParts {
+  std::string_view name, parameters;
+  bool has_colon;
+
+  explicit SpecParts(std::string_view spec)
+      : name(spec.substr(0, spec.find(':'))),
+        parameters(spec.substr(std::min(name.size() + 1, spec.size()))),
+        has_colon(name.size() < spec.size()) {}
+};
+
 /// The parameters of one codec (or exchange) in a spec, for example "clip=2.5,pack=2bit". Its maker asks for each
 /// parameter once, then calls `finish`. InputErrors name the owner, the parameter, and what is allowed.
 class CodecOptions {
  public:
-  /// `owner` is who has the parameters, for messages: "codec qsgd".
-  CodecOptions(std::string owner, std::string_view parameters);
+  /// `kind` is "codec" or "exchange", for messages.
+  CodecOptions(std::string_view kind, const SpecParts& spec);
 
   /// A number in [least, most]; `fallback` if the spec does not give it.
   double number(const char* name, double fallback, double least, double most);
@@ -33,14 +44,6 @@ class CodecOptions {
   std::string owner_;
   std::vector<std::pair<std::string, std::string>> given_;
   std::vector<std::string> known_;
-};
-
-/// A spec cut at its first colon: NAME or NAME:PARAMETERS.
-struct SpecParts {
-  std::string_view name, parameters;
-
-  explicit SpecParts(std::string_view spec)
-      : name(spec.substr(0, spec.find(':'))), parameters(spec.substr(std::min(name.size() + 1, spec.size()))) {}
 };
 
 // tern's own codecs. To add one, write a file with its entry, and add the entry here and to the list in spec.cpp.

@@ -34,8 +34,7 @@ CheckedExchange checked(std::string_view spec, const GradientCodec& codec) {
               fmt::format("{}", fmt::join(exchange_names(), ", ")));
   check_input(entry->valid(codec), "exchange ", parts.name, " takes ", entry->takes, ", not ", codec.spec(),
               "; expected ", names_of_takers(codec), " for this codec");
-  check_input(!spec.ends_with(':'), "exchange ", parts.name, ": nothing follows ':'; expected NAME=VALUE");
-  CheckedExchange exchange = {*entry, {join({"exchange ", parts.name}), parts.parameters}};
+  CheckedExchange exchange = {*entry, CodecOptions("exchange", parts)};
   if (entry->parameters != nullptr) entry->plan(codec, {}, 1, exchange.options);  // it asks for the parameters
   exchange.options.finish();
   return exchange;

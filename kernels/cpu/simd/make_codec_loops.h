@@ -150,25 +150,28 @@ int64_t places_at_least(const uint32_t* magnitudes, int64_t count, uint32_t leas
   return found;
 }
 
+/// Calls `row` with each kRow values of x. The last row ends with zeros if `count` is no multiple of kRow.
+template <int kRow, class Row>
+inline void for_each_row(const float* x, int64_t count, const Row& row) {
+  for (int64_t rows = count / kRow; rows > 0; --rows, x += kRow) row(x);
+  if (count % kRow == 0) return;
+  float rest[kRow] = {};
+  __builtin_memcpy(rest, x, static_cast<std::size_t>(count % kRow) * sizeof(float));
+  row(rest);
+}
+
 template <class Isa>
 float largest(const float* x, int64_t count) {
   using Integers = Vector<int32_t, Isa::kWidth>;
   Integers top[kGroup / Isa::kWidth] = {};  // bits of magnitudes compare as integers
-  const auto row = [&](const float* values) {
+  for_each_row<kGroup>(x, count, [&](const float* row) {
 #pragma GCC unroll 8
     for (int i = 0; i < kGroup; i += Isa::kWidth) {
       Integers& most = top[i / Isa::kWidth];
-      const Integers magnitude = load<Integers>(values + i) & 0x7fffffff;
+      const Integers magnitude = load<Integers>(row + i) & 0x7fffffff;
       most = most > magnitude ? most : magnitude;
     }
-  };
-  int64_t rows = count / kGroup;
-  for (; rows > 0; --rows, x += kGroup) row(x);
-  if (count % kGroup != 0) {
-    float rest[kGroup] = {};
-    __builtin_memcpy(rest, x, static_cast<std::size_t>(count % kGroup) * sizeof(float));
-    row(rest);
-  }
+  });
   return __builtin_bit_cast(float, fold(top, [](const auto& a, const auto& b) { return a > b ? a : b; }));
 }
 
@@ -179,26 +182,19 @@ void statistics(const float* x, int64_t count, double& largest, double& sum, dou
   using Integers = Vector<int32_t, Isa::kWidth>;
   Integers top[kWholes] = {};  // bits of magnitudes compare as integers
   Doubles sums[kHalves] = {}, products[kHalves] = {};
-  const auto row = [&](const float* values) {
+  for_each_row<kLanes>(x, count, [&](const float* row) {
 #pragma GCC unroll 4
     for (int v = 0; v < kWholes; ++v) {
-      const Integers magnitude = load<Integers>(values + v * Isa::kWidth) & 0x7fffffff;
+      const Integers magnitude = load<Integers>(row + v * Isa::kWidth) & 0x7fffffff;
       top[v] = top[v] > magnitude ? top[v] : magnitude;
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kHalves; ++v) {
-      const Doubles wide = Isa::widen(values + v * kHalf);
+      const Doubles wide = Isa::widen(row + v * kHalf);
       sums[v] += wide;
       products[v] = Isa::add_exact_product(wide, wide, products[v]);
     }
-  };
-  int64_t rows = count / kLanes;
-  for (; rows > 0; --rows, x += kLanes) row(x);
-  if (count % kLanes != 0) {
-    float rest[kLanes] = {};
-    __builtin_memcpy(rest, x, static_cast<std::size_t>(count % kLanes) * sizeof(float));
-    row(rest);
-  }
+  });
   const auto larger = [](const auto& a, const auto& b) { return a > b ? a : b; };
   const auto total = [](const auto& a, const auto& b) { return a + b; };
   largest = static_cast<double>(__builtin_bit_cast(float, fold(top, larger)));
