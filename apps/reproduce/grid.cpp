@@ -41,6 +41,7 @@ struct GridNetwork {
   int64_t local_steps;       ///< H of the methods that exchange in rounds
   int64_t eval_every;        ///< steps; a multiple of `local_steps`, so that what is evaluated was exchanged
   int64_t timed_steps;       ///< of the runs that measure time
+  int64_t timed_turns;       ///< of each of these runs; the one with the median time counts
   int64_t seeds;             ///< of a method
   int64_t concluding_seeds;  ///< of a method with GridMethod::concludes; not fewer
   std::vector<GridMethod> methods;
@@ -80,6 +81,7 @@ GridNetwork lenet_network(const DataChoice& data, bool quick) {
                          .local_steps = kLocalSteps,
                          .eval_every = quick ? 2 * kLocalSteps : 4 * kLocalSteps,
                          .timed_steps = quick ? 40 : 100,
+                         .timed_turns = quick ? 1 : 3,
                          .seeds = quick ? 1 : 5,
                          .concluding_seeds = quick ? 1 : 5,
                          .methods = grid_methods(kLocalSteps, "--method demo --optimizer sgd --lr 0.001")};
@@ -101,6 +103,7 @@ GridNetwork airbench_network(const DataChoice& data, bool quick) {
           .local_steps = kLocalSteps,
           .eval_every = kLocalSteps,
           .timed_steps = kLocalSteps,
+          .timed_turns = 1,
           .seeds = 1,
           .concluding_seeds = quick ? 1 : 3,
           .methods = grid_methods(kLocalSteps, "--method demo --optimizer sgd --lr 0.001 --group *:weight-decay=0")};
@@ -145,9 +148,11 @@ class Grid final : public Experiment {
   std::vector<Run> runs() const override {
     std::vector<Run> all;
     for (const GridMethod& method : network_.methods) all.push_back(training(method, 1));
-    for (const GridMethod& method : network_.methods) all.push_back(timing(method));
-    for (const char* link : kCheckedLinks)
-      for (const char* name : kCheckedMethods) all.push_back(timing(named(name), link));
+    for (int64_t turn = 1; turn <= network_.timed_turns; ++turn) {
+      for (const GridMethod& method : network_.methods) all.push_back(timing(method, "", turn));
+      for (const char* link : kCheckedLinks)
+        for (const char* name : kCheckedMethods) all.push_back(timing(named(name), link, turn));
+    }
     for (int64_t seed = 2; seed <= network_.concluding_seeds; ++seed)
       for (const GridMethod& method : network_.methods)
         if (seed <= seeds(method)) all.push_back(training(method, seed));
@@ -201,10 +206,11 @@ class Grid final : public Experiment {
     return made;
   }
   /// A short run with a core and a worker's batch for each of two ranks; messages wait if there is a link.
-  Run timing(const GridMethod& method, const char* link = "") const {
+  Run timing(const GridMethod& method, const char* link, int64_t turn) const {
     const bool waits = *link != '\0';
-    Run made = run(method, fmt::format("{}-{}-timed{}{}", network_.name, method.name, waits ? "-" : "", link),
-                   kTimedWorkers, network_.timed_steps, 1);
+    std::string name = fmt::format("{}-{}-timed{}{}", network_.name, method.name, waits ? "-" : "", link);
+    if (turn > 1) name += fmt::format("-turn-{}", turn);
+    Run made = run(method, std::move(name), kTimedWorkers, network_.timed_steps, 1);
     made.flags.insert(made.flags.end(), {"--eval-every", "0", "--threads", "1"});
     made.measures_time = true;
     if (waits) made.flags.insert(made.flags.end(), {"--link", std::string("rate=") + link});
@@ -221,6 +227,15 @@ class Grid final : public Experiment {
     for (int64_t seed = 1; seed <= seeds(method); ++seed)
       if (const RunResult* result = find(results, training(method, seed))) found.push_back(result);
     return found;
+  }
+  /// The run with the median time, of the turns that have finished; of an even number, the faster one in the middle.
+  const RunResult* timed(const GridMethod& method, const Results& results, const char* link = "") const {
+    std::vector<const RunResult*> turns;
+    for (int64_t turn = 1; turn <= network_.timed_turns; ++turn)
+      if (const RunResult* result = find(results, timing(method, link, turn))) turns.push_back(result);
+    if (turns.empty()) return nullptr;
+    std::ranges::sort(turns, {}, &RunResult::seconds);
+    return turns[(turns.size() - 1) / 2];
   }
   Sample accuracy(const GridMethod& method, const Results& results) const {
     std::vector<double> percent;
@@ -246,8 +261,8 @@ class Grid final : public Experiment {
     GridRow row = {.method = &method, .accuracy = accuracy(method, results)};
     const auto found = trained(method, results);
     if (!found.empty()) row.step_bytes = step_bytes(*found.front(), network_.iterations);
-    if (const RunResult* timed = find(results, timing(method)))
-      row.step_seconds = (timed->seconds + more_decoding(method, *timed)) / static_cast<double>(network_.timed_steps);
+    if (const RunResult* result = timed(method, results))
+      row.step_seconds = (result->seconds + more_decoding(method, *result)) / static_cast<double>(network_.timed_steps);
     const auto level = target(results);
     std::vector<double> steps;
     for (const RunResult* result : found)
@@ -265,10 +280,11 @@ class Grid final : public Experiment {
         "seeds (n is their number), accuracies with their standard error. *MB* is the payload that rank 0 sends. "
         "*Target* is {:.0f} % of the float ring's last accuracy, on a line between two evaluations. *Seconds* are "
         "those if each worker had a machine with one core: the computation and coding of a step, and rank 0's payload "
-        "at the link's rate. Computation and coding are measured with {} ranks, a core each; if each rank decodes the "
-        "messages of all, decoding counts as often as there are workers. Latency is left out.\n",
+        "at the link's rate. Computation and coding are measured with {} ranks, a core each{}; if each rank decodes "
+        "the messages of all, decoding counts as often as there are workers. Latency is left out.\n",
         network_.title, workers_, network_.batch / workers_, network_.iterations, command, network_.local_steps,
-        100 * kTarget, kTimedWorkers);
+        100 * kTarget, kTimedWorkers,
+        network_.timed_turns > 1 ? fmt::format(" (the median of {} turns)", network_.timed_turns) : "");
   }
 
   std::string table(const std::vector<GridRow>& rows) const {
@@ -327,7 +343,7 @@ class Grid final : public Experiment {
     for (const char* name : kCheckedMethods)
       for (const char* link : kCheckedLinks) {
         const GridMethod& method = named(name);
-        const RunResult *free = find(results, timing(method)), *real = find(results, timing(method, link));
+        const RunResult *free = timed(method, results), *real = timed(method, results, link);
         if (!free || !real) continue;
         const double forecast =
             free->seconds / steps + step_bytes(*free, network_.timed_steps) / bytes_per_second(link);

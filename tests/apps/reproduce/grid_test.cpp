@@ -21,7 +21,8 @@ std::string column_of(const Run& run, const std::string& name) {
 bool is_timed(const Run& run) { return value_of(run, "--eval-every") == "0"; }
 
 TEST(Grid, TrainsEveryMethodByOneSchedule) {
-  std::set<std::string> methods, timed;
+  std::set<std::string> methods;
+  std::multiset<std::string> timed;
   for (const auto& run : grid().make({.data = "digits"})->runs()) {
     EXPECT_EQ(run.program, "train_lenet");
     EXPECT_EQ(value_of(run, "--transport"), "inproc");
@@ -38,7 +39,8 @@ TEST(Grid, TrainsEveryMethodByOneSchedule) {
     methods.insert(column_of(run, "method") + " " + value_of(run, "--seed"));
   }
   EXPECT_EQ(methods.size(), 16u * 5u);
-  EXPECT_EQ(timed.size(), 16u);
+  EXPECT_EQ(timed.size(), 16u * 3u);
+  EXPECT_EQ(timed.count("demo"), 3u) << "three turns of each";
 }
 
 TEST(Grid, GivesSeveralSeedsToMethodsWithConclusions) {
@@ -53,7 +55,7 @@ TEST(Grid, GivesSeveralSeedsToMethodsWithConclusions) {
 }
 
 /// The target is 98 % of the float ring's 99 %: 0.9702. All methods pass it in step 187.75, on the line from (100, 0.9)
-/// to (200, 0.98). A step takes 10 ms without the link. Ternary sends least, but it loses a point.
+/// to (200, 0.98). A step takes 10 ms without the link in the median turn. Ternary sends least, but it loses a point.
 TEST(Grid, CountsBytesAndSecondsToTheTarget) {
   const auto experiment = grid().make({.data = "digits", .seeds = 2});
   Results results;
@@ -64,7 +66,8 @@ TEST(Grid, CountsBytesAndSecondsToTheTarget) {
     RunResult& result = results[run.name];
     result.bytes_sent_payload = static_cast<int64_t>(bytes) * run.steps;
     if (is_timed(run)) {
-      result.seconds = (link.empty() ? 0.01 : 0.1) * static_cast<double>(run.steps);
+      const double factor = run.name.ends_with("-turn-2") ? 0.5 : run.name.ends_with("-turn-3") ? 7 : 1;
+      result.seconds = factor * (link.empty() ? 0.01 : 0.1) * static_cast<double>(run.steps);
       continue;
     }
     result.curve = {{.step = 100, .score = 0.9}, {.step = 200, .score = 0.98}};
