@@ -79,14 +79,19 @@ Connection::Connection(TransportCommunicator& job, Device device, const ncclUniq
       patience_(deadlines.operation),
       exceptions_(std::uncaught_exceptions()),
       stream_(device) {
-  guarded([&] {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    check_nccl(library().comm_init_rank_config(&communicator_, job_.size(), id, job_.rank(), &config), "connect");
-    settle("connect", deadlines.rendezvous,
-           "was not connected by NCCL within " + detail::seconds(deadlines.rendezvous));
-    watchdog_ = std::thread([this] { watch(); });
-  });
+  try {
+    guarded([&] {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      check_nccl(library().comm_init_rank_config(&communicator_, job_.size(), id, job_.rank(), &config), "connect");
+      settle("connect", deadlines.rendezvous,
+             "was not connected by NCCL within " + detail::seconds(deadlines.rendezvous));
+      watchdog_ = std::thread([this] { watch(); });
+    });
+  } catch (const PeerError&) {
+    await_end();
+    throw;
+  }
 }
 
 Connection::~Connection() {
@@ -118,15 +123,16 @@ auto Connection::use(const Use& use) {
 }
 
 void Connection::start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue) {
-  guarded([&] {
+  const auto step = [&] {
     job_.reach(work->message());
     job_.throw_if_failed();
     put(*work, enqueue);
     use([&](ncclComm_t) {
-      work->enqueued(stream_.get(), std::move(tensors));
+      work->enqueued(stream_.get(), tensors);
       watch_from_now(work);
     });
-  });
+  };
+  guarded(step, tensors);
 }
 
 void Connection::record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue) {
@@ -174,34 +180,30 @@ void Connection::confirm() const {
   if (!failure_.empty()) throw PeerError(failure_);
 }
 
-/// Turns every error into a PeerError. It ends the job and this connection before the caller frees the tensors, because
-/// NCCL's kernels may still use them.
+/// Turns every error into a PeerError, which ends the job and this connection. `tensors` as for `end`.
 template <class Step>
-void Connection::guarded(const Step& step) {
-  try {
-    ending_on_failure([&] {
-      try {
-        step();
-      } catch (const PeerError&) {
-        throw;
-      } catch (const std::exception& error) {
-        job_.fail(error.what());
-      }
-    });
-  } catch (const PeerError&) {
-    await_end();
-    throw;
-  }
+void Connection::guarded(const Step& step, const std::vector<Tensor>& tensors) {
+  ending_on_failure(
+      [&] {
+        try {
+          step();
+        } catch (const PeerError&) {
+          throw;
+        } catch (const std::exception& error) {
+          job_.fail(error.what());
+        }
+      },
+      tensors);
 }
 
 /// A PeerError ends this connection. Does not wait for that: NCCL's end waits for the recordings that use it, and the
 /// caller may have to free them first. They keep their tensors.
 template <class Step>
-void Connection::ending_on_failure(const Step& step) {
+void Connection::ending_on_failure(const Step& step, const std::vector<Tensor>& tensors) {
   try {
     step();
   } catch (const PeerError& failure) {
-    end(true, failure.what());
+    end(true, failure.what(), tensors);
     throw;
   }
 }
@@ -256,13 +258,12 @@ void Connection::look() {
   if (Clock::now() - progress >= patience_) job_.fail("");
 }
 
-/// Ends NCCL on a separate thread, and the operations under way with it. If NCCL does not return, that thread stays
-/// behind, with the tensors that NCCL may still use.
-void Connection::end(bool abort, const std::string& failure) {
+/// Ends NCCL on a separate thread, and the operations under way with it. That thread keeps the tensors of these
+/// operations, and `tensors`, until NCCL returns, because NCCL's kernels may still use them.
+void Connection::end(bool abort, const std::string& failure, std::vector<Tensor> tensors) {
   const std::lock_guard lock(mutex_);
   if (!communicator_) return;
   failure_ = failure;
-  std::vector<Tensor> tensors;
   for (const auto& work : std::exchange(under_way_, {})) {
     std::ranges::move(work->end(failure), std::back_inserter(tensors));
     recorder_.end(work->message().sequence, OperationRecord::State::failed);

@@ -59,9 +59,9 @@ class Connection {
 
  private:
   template <class Step>
-  void guarded(const Step& step);
+  void guarded(const Step& step, const std::vector<Tensor>& tensors = {});
   template <class Step>
-  void ending_on_failure(const Step& step);
+  void ending_on_failure(const Step& step, const std::vector<Tensor>& tensors = {});
   template <class Use>
   auto use(const Use& use);
   void put(const DeviceWork& work, const Enqueue& enqueue);
@@ -70,7 +70,7 @@ class Connection {
   void watch();
   void look();
   bool job_failed() const;
-  void end(bool abort, const std::string& failure);
+  void end(bool abort, const std::string& failure, std::vector<Tensor> tensors = {});
   void await_end();
   bool works();
 

@@ -175,6 +175,24 @@ TEST_F(NcclCudaTwoRecording, ARankThatLeavesEndsTheOthersReplays) {
   }
 }
 
+/// NCCL's end waits for the recording, and the recording lives until the error has left its block.
+TEST_F(NcclCudaTwoRecording, AFailureOfAnOperationBesideARecordingIsThrownAtOnce) {
+  const auto errors = with_nccl(make_in_process(2), kRecordedDeadlines, [](Communicator& c) {
+    Operations operations(c);
+    operations.issue();
+    const auto recording = operations.record();
+    recording->replay(1);
+    operations.result();
+    if (c.rank() == 1) return c.abandon("out of luck");
+    while (c.state().failure.empty()) std::this_thread::yield();
+    const auto begin = Clock::now();
+    const std::string cause = message_of<PeerError>([&] { operations.issue(); });
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+    throw Error(cause);
+  });
+  EXPECT_TRUE(names(errors[0], "out of luck")) << errors[0];
+}
+
 TEST_F(NcclCudaTwoRecording, AFailureEndsTheNextReplayBeforeItBegins) {
   const auto errors = with_nccl(make_in_process(2), kRecordedDeadlines, [](Communicator& c) {
     Operations operations(c);

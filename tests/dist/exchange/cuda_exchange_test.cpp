@@ -220,10 +220,16 @@ TEST(CudaFeedback, KeepsTheCpusResidualsInTheSameMemory) {
 }
 
 /// As docs/gpu.md tells, for messages of up to 128 tensors.
-TEST(CudaLaunches, OfSparseCodesAreAFewForAMessage) {
+TEST(CudaLaunches, OfCodesAreAFewForAMessage) {
   if (const auto reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr int64_t kRanks = 3;
-  for (const auto& [spec, to_encode, to_add] : {std::tuple{"topk", size_t{7}, size_t{1}}, {"randk", 7, 5 * kRanks}}) {
+  for (const auto& [spec, to_encode, to_add] : {std::tuple{"ternary", size_t{4}, size_t{1}},
+                                                {"ternary:pack=5trit", 5, 2},
+                                                {"qsgd", 3, 1},
+                                                {"qsgd:bucket=96", 4, 1},
+                                                {"onebit", 6, 1},
+                                                {"topk", 7, 1},
+                                                {"randk", 7, 5 * kRanks}}) {
     const auto codec = make_codec(spec);
     const FusedGradients message = on_device(gradients_of(0, kShapes), kCuda);
     std::vector<Tensor> sums;

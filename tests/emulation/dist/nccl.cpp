@@ -19,7 +19,8 @@
 // NCCL between threads of one process. Calls return at once, and enter their stream while the caller asks for errors.
 // A stream goes on when all ranks of its operation have called it, and its data have moved. If ranks never call, or
 // call different operations, it goes on when its rank aborts. Calls that are captured join a graph at once. A launch of
-// the graph returns when all ranks of its operations have called them. All ranks must capture an operation, or none.
+// the graph returns when all ranks of its operations have called them. All ranks must capture an operation, or none. An
+// abort returns when there are no graphs with calls of its rank any more, as in NCCL.
 
 std::atomic<bool> emulation::nccl_refuses_captures = false;
 
@@ -79,6 +80,7 @@ struct ncclComm {
   bool joined = false;
   std::deque<Group> called = {}, streamed = {};  // before and after they enter their stream
   ncclResult_t error = ncclSuccess;
+  std::shared_ptr<char> graphs = std::make_shared<char>();  // each captured group has a copy
 };
 
 namespace {
@@ -230,7 +232,8 @@ ncclResult_t close() {
   if (emulation::captures() && !group.done()) {
     if (emulation::nccl_refuses_captures) return comm->error = ncclInvalidUsage;
     group.captured = true;
-    emulation::issue(group.stream, [job = comm->job, rank = comm->rank, group] { run(job, rank, group); });
+    emulation::issue(group.stream,
+                     [job = comm->job, rank = comm->rank, group, graphs = comm->graphs] { run(job, rank, group); });
     return ncclInProgress;
   }
   const std::lock_guard lock(all);
@@ -293,9 +296,12 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return ncclCommAbort(comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const std::lock_guard lock(all);
-  comm->job->members[comm->rank] = nullptr;
-  for (const Group& group : comm->streamed) *group.ended = true;
+  {
+    const std::lock_guard lock(all);
+    comm->job->members[comm->rank] = nullptr;
+    for (const Group& group : comm->streamed) *group.ended = true;
+  }
+  while (comm->graphs.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   delete comm;
   return ncclSuccess;
 }
