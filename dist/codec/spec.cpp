@@ -36,9 +36,9 @@ std::vector<const CodecEntry*> with_own(std::span<const CodecEntry> own) {
 
 }  // namespace
 
-CodecOptions::CodecOptions(std::string_view kind, const SpecParts& spec) : owner_(join({kind, " ", spec.name})) {
+CodecOptions::CodecOptions(std::string_view kind, const SpecParts& spec)
+    : owner_(join({kind, " ", spec.name})), has_colon_(spec.has_colon) {
   std::string_view parameters = spec.parameters;
-  check_input(!spec.has_colon || !parameters.empty(), owner_, ": nothing follows ':'; expected NAME=VALUE");
   while (!parameters.empty()) {
     const std::string_view part = parameters.substr(0, parameters.find(','));
     const size_t equals = part.find('=');
@@ -90,9 +90,10 @@ int CodecOptions::choice(const char* name, int fallback, std::span<const char* c
 }
 
 void CodecOptions::finish() const {
+  const std::string known = known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", "));
+  check_input(!has_colon_ || !given_.empty(), owner_, ": no parameter follows ':'; it has ", known);
   for (const auto& [name, value] : given_)
-    check_input(std::ranges::find(known_, name) != known_.end(), owner_, ": no parameter '", name, "'; it has ",
-                known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
+    check_input(std::ranges::find(known_, name) != known_.end(), owner_, ": no parameter '", name, "'; it has ", known);
 }
 
 std::unique_ptr<GradientCodec> make_codec(std::string_view spec, std::span<const CodecEntry> own) {

@@ -35,13 +35,14 @@ class CodecOptions {
   /// The index in `words` of the given word; `fallback` if the spec does not give one.
   int choice(const char* name, int fallback, std::span<const char* const> words);
   bool has(const char* name) const;
-  /// Throws InputError if the spec gives a parameter that the codec did not ask for.
+  /// Throws InputError if the spec gives a parameter that the codec did not ask for, or ends with its colon.
   void finish() const;
 
  private:
   const std::string* take(const char* name);
 
   std::string owner_;
+  bool has_colon_;
   std::vector<std::pair<std::string, std::string>> given_;
   std::vector<std::string> known_;
 };

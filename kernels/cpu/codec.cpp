@@ -108,11 +108,14 @@ void measure(const Tensor& g, int64_t bucket, BucketNorm norm, Take take) {
   }
 }
 
+/// A unit of this norm needs the largest magnitude, the sum and the sum of squares.
+constexpr BucketNorm kNormOfAllSums = BucketNorm::clipped;
+
 void gradient_statistics(std::span<const MeasuredGradient> message, int64_t bucket) {
   check_statistics(message, bucket);
   for (const auto& [g, statistics] : message) {
     auto* row = statistics.data<double>();
-    measure(g, bucket, BucketNorm::clipped, [&](const CodecSums& sums, int64_t) {
+    measure(g, bucket, kNormOfAllSums, [&](const CodecSums& sums, int64_t) {
       row[0] = sums.largest;
       row[1] = sums.sum;
       row[2] = sums.squares;

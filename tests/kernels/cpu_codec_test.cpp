@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "tern/core/random.h"
@@ -46,7 +48,8 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
         loop->quantize(keys, 32 * chunk, g, factors, 65536 * levels, bits, planes.back().data(), ties.back().data());
         values.emplace_back(kGroup, 0.5f);
         loop->dequantize_add(planes.back().data(), bits, g, values.back().data());
-        sums.emplace_back(6);
+        sums.emplace_back(7);
+        sums.back()[6] = static_cast<double>(loop->largest(g, 200 + chunk % 50));
         loop->statistics(g, 200 + chunk % 50, sums.back()[0], sums.back()[1], sums.back()[2]);
         int64_t negatives;
         loop->sign_sums(g, 200 + chunk % 50, sums.back()[3], sums.back()[4], negatives);
@@ -62,6 +65,21 @@ TEST(CpuCodec, EveryInstructionSetGivesTheSameBits) {
     }
     EXPECT_GT(undecided, 0) << bits << " bits";
   }
+}
+
+TEST(CpuCodec, TheLargestMagnitudeIsFoundWhereverItIsAndNaNIsLarger) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+  for (const CodecLoops* loop : runnable())
+    for (int64_t count = 0; count <= 3 * kGroup; ++count)
+      for (int64_t at = 0; at < count; ++at) {
+        std::vector<float> x(static_cast<size_t>(count), 0.5f);
+        x[static_cast<size_t>(at)] = -2;
+        EXPECT_EQ(loop->largest(x.data(), count), 2) << at << " of " << count;
+        x[static_cast<size_t>(at)] = -kInfinity;
+        EXPECT_EQ(loop->largest(x.data(), count), kInfinity) << at << " of " << count;
+        x.front() = kNaN;
+        EXPECT_TRUE(std::isnan(loop->largest(x.data(), count))) << at << " of " << count;
+      }
 }
 
 TEST(CpuCodec, EveryInstructionSetFindsTheSamePlaces) {

@@ -160,8 +160,7 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   if (kept_) {
     kept_->keep({.loss = output.loss, .squared_norm = norm});
   } else {
-    const Tensor own = on_cpu() && norm.defined() ? norm.clone() : norm;  // the next step overwrites it
-    step.output = [arrival, norm_arrival = norms_->bring({.squared_norm = own})] {
+    step.output = [arrival, norm_arrival = norms_->bring({.squared_norm = norm})] {
       StepOutput arrived = arrival();
       arrived.squared_norm = norm_arrival().squared_norm;
       return arrived;

@@ -27,7 +27,7 @@ struct VectorOperations {
   static constexpr int kWidth = kLanesOfVector;
   using Words = Vector<uint32_t, kWidth>;
   using Floats = Vector<float, kWidth>;
-  using Mask = Vector<int32_t, kWidth>;  // all bits of a lane are equal
+  using Mask = Vector<int32_t, kWidth>;  // all bits of a lane are equal, or `choose` needs only the top bit
 
   /// a · b + c, for a product that is exact. So it may be fused.
   template <class V>

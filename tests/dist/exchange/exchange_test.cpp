@@ -188,7 +188,7 @@ TEST(ExchangeGrid, RefusesAPairAndNamesTheOnesThatGo) {
   EXPECT_EQ(message_of<InputError>([] { check_exchange("ring:rank=2", *make_codec("none")); }),
             "exchange ring: no parameter 'rank'; it has none");
   EXPECT_EQ(message_of<InputError>([] { check_exchange("powersgd:", *make_codec("none")); }),
-            "exchange powersgd: nothing follows ':'; expected NAME=VALUE");
+            "exchange powersgd: no parameter follows ':'; it has rank, start");
   EXPECT_EQ(
       message_of<InputError>([] { check_exchange("powersgd", *make_codec("ternary")); }),
       "exchange powersgd takes none, not ternary:clip=2.5,clip-mode=paper,share=auto,bucket=0,pack=2bit; expected "
