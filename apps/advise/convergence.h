@@ -17,7 +17,7 @@ struct Convergence {
   bool keeps_accuracy() const { return lost <= kLosable; }
 };
 
-/// What `reproduce grid` measured for LeNet on MNIST with 4 workers, 10 local steps and four seeds
+/// What `reproduce grid` measured for LeNet on MNIST with 4 workers, 10 local steps and five seeds
 /// (docs/distributed.md, "Methods for slow networks"). nullopt if the grid has no such run: methods with local steps
 /// have one for 10 of them.
 std::optional<Convergence> measured_convergence(const Way& way, int64_t local_steps);
