@@ -175,9 +175,10 @@ TEST_F(NcclCudaTwoRecording, ARankThatLeavesEndsTheOthersReplays) {
   }
 }
 
-/// NCCL's end waits for the recording, and the recording lives until the error has left its block.
-TEST_F(NcclCudaTwoRecording, AFailureOfAnOperationBesideARecordingIsThrownAtOnce) {
-  const auto errors = with_nccl(make_in_process(2), kRecordedDeadlines, [](Communicator& c) {
+/// Replays on two ranks until rank 1 fails. Then calls `next` on rank 0, and expects the cause from it.
+template <class Next>
+void fail_beside_a_recording(const Next& next) {
+  const auto errors = with_nccl(make_in_process(2), kRecordedDeadlines, [&](Communicator& c) {
     Operations operations(c);
     operations.issue();
     const auto recording = operations.record();
@@ -185,28 +186,27 @@ TEST_F(NcclCudaTwoRecording, AFailureOfAnOperationBesideARecordingIsThrownAtOnce
     operations.result();
     if (c.rank() == 1) return c.abandon("out of luck");
     while (c.state().failure.empty()) std::this_thread::yield();
-    const auto begin = Clock::now();
-    const std::string cause = message_of<PeerError>([&] { operations.issue(); });
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
-    throw Error(cause);
+    throw Error(message_of<PeerError>([&] { next(operations, *recording); }));
   });
   EXPECT_TRUE(names(errors[0], "out of luck")) << errors[0];
 }
 
 TEST_F(NcclCudaTwoRecording, AFailureEndsTheNextReplayBeforeItBegins) {
-  const auto errors = with_nccl(make_in_process(2), kRecordedDeadlines, [](Communicator& c) {
-    Operations operations(c);
-    operations.issue();
-    const auto recording = operations.record();
-    recording->replay(1);
-    operations.result();
-    if (c.rank() == 1) return c.abandon("out of luck");
-    while (c.state().failure.empty()) std::this_thread::yield();
-    const std::string cause = message_of<PeerError>([&] { recording->replay(2); });
-    EXPECT_EQ(message_of<PeerError>([&] { recording->replay(2); }), cause);
-    throw Error(cause);
+  fail_beside_a_recording([](Operations&, Recording& recording) {
+    const std::string cause = message_of<PeerError>([&] { recording.replay(2); });
+    EXPECT_EQ(message_of<PeerError>([&] { recording.replay(2); }), cause);
+    recording.replay(2);
   });
-  EXPECT_TRUE(names(errors[0], "out of luck")) << errors[0];
+}
+
+/// NCCL's end waits for the recording, and the recording lives until the error has left its block.
+TEST_F(NcclCudaTwoRecording, AFailureOfAnOperationBesideARecordingIsThrownAtOnce) {
+  fail_beside_a_recording([](Operations& operations, Recording&) {
+    const auto begin = Clock::now();
+    EXPECT_THROW(operations.issue(), PeerError);
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+    operations.issue();
+  });
 }
 
 }  // namespace
