@@ -9,6 +9,8 @@
 namespace emulation {
 /// Whether NCCL answers calls in a captured stream with an error.
 extern std::atomic<bool> nccl_refuses_captures;
+/// NCCL says that it still works on calls with so many elements, although they are in their streams. 0: on none.
+extern std::atomic<size_t> nccl_stays_busy_with;
 }  // namespace emulation
 
 enum ncclResult_t {

@@ -123,16 +123,17 @@ auto Connection::use(const Use& use) {
 }
 
 void Connection::start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue) {
-  const auto step = [&] {
+  guarded([&] {
     job_.reach(work->message());
     job_.throw_if_failed();
+    use([&](ncclComm_t) { starting_ = std::move(tensors); });
     put(*work, enqueue);
     use([&](ncclComm_t) {
-      work->enqueued(stream_.get(), tensors);
+      work->enqueued(stream_.get(), starting_);
       watch_from_now(work);
+      starting_.clear();
     });
-  };
-  guarded(step, tensors);
+  });
 }
 
 void Connection::record(DeviceWork& work, std::vector<Tensor> tensors, const StepWord& done, const Enqueue& enqueue) {
@@ -180,30 +181,28 @@ void Connection::confirm() const {
   if (!failure_.empty()) throw PeerError(failure_);
 }
 
-/// Turns every error into a PeerError, which ends the job and this connection. `tensors` as for `end`.
+/// Turns every error into a PeerError, which ends the job and this connection.
 template <class Step>
-void Connection::guarded(const Step& step, const std::vector<Tensor>& tensors) {
-  ending_on_failure(
-      [&] {
-        try {
-          step();
-        } catch (const PeerError&) {
-          throw;
-        } catch (const std::exception& error) {
-          job_.fail(error.what());
-        }
-      },
-      tensors);
+void Connection::guarded(const Step& step) {
+  ending_on_failure([&] {
+    try {
+      step();
+    } catch (const PeerError&) {
+      throw;
+    } catch (const std::exception& error) {
+      job_.fail(error.what());
+    }
+  });
 }
 
 /// A PeerError ends this connection. Does not wait for that: NCCL's end waits for the recordings that use it, and the
 /// caller may have to free them first. They keep their tensors.
 template <class Step>
-void Connection::ending_on_failure(const Step& step, const std::vector<Tensor>& tensors) {
+void Connection::ending_on_failure(const Step& step) {
   try {
     step();
   } catch (const PeerError& failure) {
-    end(true, failure.what(), tensors);
+    end(true, failure.what());
     throw;
   }
 }
@@ -258,25 +257,28 @@ void Connection::look() {
   if (Clock::now() - progress >= patience_) job_.fail("");
 }
 
-/// Ends NCCL on a separate thread, and the operations under way with it. That thread keeps the tensors of these
-/// operations, and `tensors`, until NCCL returns, because NCCL's kernels may still use them.
-void Connection::end(bool abort, const std::string& failure, std::vector<Tensor> tensors) {
+/// Ends NCCL on a separate thread, and the operations under way with it. That thread keeps the memory of these
+/// operations, and of the one that starts, until NCCL returns, because the device may still use it.
+void Connection::end(bool abort, const std::string& failure) {
   const std::lock_guard lock(mutex_);
   if (!communicator_) return;
   failure_ = failure;
-  for (const auto& work : std::exchange(under_way_, {})) {
+  std::vector<Tensor> tensors = std::exchange(starting_, {});
+  auto works = std::exchange(under_way_, {});
+  for (const auto& work : works) {
     std::ranges::move(work->end(failure), std::back_inserter(tensors));
     recorder_.end(work->message().sequence, OperationRecord::State::failed);
   }
-  std::packaged_task<void()> task(
-      [communicator = communicator_, device = device_, abort, tensors = std::move(tensors)]() mutable {
-        cuda::enter(device);
-        if (abort)
-          library().comm_abort(communicator);
-        else
-          leave(communicator);
-        tensors.clear();
-      });
+  std::packaged_task<void()> task([communicator = communicator_, device = device_, abort, works = std::move(works),
+                                   tensors = std::move(tensors)]() mutable {
+    cuda::enter(device);
+    if (abort)
+      library().comm_abort(communicator);
+    else
+      leave(communicator);
+    works.clear();
+    tensors.clear();
+  });
   communicator_ = nullptr;
   ended_ = task.get_future().share();
   std::thread(std::move(task)).detach();

@@ -46,7 +46,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   /// Calls `enqueue` with NCCL's stream, and returns when the operation is in that stream, after the kernels before
-  /// `work`. `tensors` are those that it uses. Throws PeerError.
+  /// `work`. `tensors` are those that it uses. Throws PeerError; then NCCL may still run for a while, and the
+  /// Connection keeps `tensors` until it does not.
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
   void start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue);
   /// The same for an operation of the recording that this thread makes; nobody watches it. `done` gets the step of each
@@ -59,9 +60,9 @@ class Connection {
 
  private:
   template <class Step>
-  void guarded(const Step& step, const std::vector<Tensor>& tensors = {});
+  void guarded(const Step& step);
   template <class Step>
-  void ending_on_failure(const Step& step, const std::vector<Tensor>& tensors = {});
+  void ending_on_failure(const Step& step);
   template <class Use>
   auto use(const Use& use);
   void put(const DeviceWork& work, const Enqueue& enqueue);
@@ -70,7 +71,7 @@ class Connection {
   void watch();
   void look();
   bool job_failed() const;
-  void end(bool abort, const std::string& failure, std::vector<Tensor> tensors = {});
+  void end(bool abort, const std::string& failure);
   void await_end();
   bool works();
 
@@ -86,6 +87,7 @@ class Connection {
   ncclComm_t communicator_ = nullptr;                    ///< null once it ends
   std::string failure_;                                  ///< set before NCCL is aborted, so before wrong results
   std::deque<std::shared_ptr<WorkUnderWay>> under_way_;  ///< in the order of the device
+  std::vector<Tensor> starting_;                         ///< of the operation that `start` puts into the stream
   Clock::time_point progress_;                           ///< when the first of them became the first
   bool leaves_ = false;
   std::shared_future<void> ended_;  ///< valid once the communicator ends

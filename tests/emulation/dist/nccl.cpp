@@ -23,6 +23,7 @@
 // abort returns when there are no graphs with calls of its rank any more, as in NCCL.
 
 std::atomic<bool> emulation::nccl_refuses_captures = false;
+std::atomic<size_t> emulation::nccl_stays_busy_with = 0;
 
 namespace {
 
@@ -281,7 +282,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(all);
-  const bool settled = comm->joined && comm->called.empty();
+  bool settled = comm->joined && comm->called.empty();
   for (; !comm->called.empty(); comm->called.pop_front()) {
     Group& group = comm->called.front();
     if (group.done()) continue;
@@ -289,6 +290,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
     comm->streamed.push_back(std::move(group));
   }
   advance(*comm->job);
+  for (const Group& group : comm->streamed)
+    for (const Call& call : group.calls) settled = settled && call.count != emulation::nccl_stays_busy_with;
   *state = comm->error != ncclSuccess ? comm->error : settled ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
