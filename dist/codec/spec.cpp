@@ -91,7 +91,9 @@ int CodecOptions::choice(const char* name, int fallback, std::span<const char* c
 
 void CodecOptions::finish() const {
   const std::string known = known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", "));
-  check_input(!has_colon_ || !given_.empty(), owner_, ": no parameter follows ':'; it has ", known);
+  check_input(!has_colon_ || !given_.empty(), owner_,
+              known_.empty() ? ": found ':', expected nothing after the name, because it has no parameters"
+                             : ": no parameter follows ':'; it has " + known);
   for (const auto& [name, value] : given_)
     check_input(std::ranges::find(known_, name) != known_.end(), owner_, ": no parameter '", name, "'; it has ", known);
 }

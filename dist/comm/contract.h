@@ -12,8 +12,7 @@ namespace tern {
 using Contract = std::vector<std::pair<std::string, std::string>>;
 
 /// Compares every rank's contract with rank 0's. Call it before training. If contracts differ, all ranks throw the same
-/// PeerError with the first difference, for example "rank 3: lr=0.01, rank 0: lr=0.1; expected the
-/// same on all ranks".
+/// PeerError with the first difference, for example "rank 3: lr=0.01, rank 0: lr=0.1; expected the same on all ranks".
 void compare_contracts(Communicator& communicator, const Contract& contract);
 
 }  // namespace tern

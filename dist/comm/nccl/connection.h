@@ -47,7 +47,7 @@ class Connection {
 
   /// Calls `enqueue` with NCCL's stream, and returns when the operation is in that stream, after the kernels before
   /// `work`. `tensors` are those that it uses. Throws PeerError; then NCCL may still run for a while, and the
-  /// Connection keeps `tensors` until it does not.
+  /// Connection keeps `tensors` until it has ended.
   using Enqueue = std::function<void(ncclComm_t, cudaStream_t)>;
   void start(const std::shared_ptr<DeviceWork>& work, std::vector<Tensor> tensors, const Enqueue& enqueue);
   /// The same for an operation of the recording that this thread makes; nobody watches it. `done` gets the step of each

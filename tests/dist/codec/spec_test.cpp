@@ -48,7 +48,7 @@ TEST(CodecSpec, NamesWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("ternary:clip=1,clip=2"), "codec ternary: parameter 'clip' is given twice");
   EXPECT_EQ(refusal("ternary:clip=1,"), "codec ternary: nothing follows the last comma");
   EXPECT_EQ(refusal("topk:"), "codec topk: no parameter follows ':'; it has ratio");
-  EXPECT_EQ(refusal("none:"), "codec none: no parameter follows ':'; it has none");
+  EXPECT_EQ(refusal("none:"), "codec none: found ':', expected nothing after the name, because it has no parameters");
   EXPECT_EQ(refusal("topk:ratio=0.5:"), "codec topk: ratio=0.5:; expected a number from 1e-09 to 1");
   EXPECT_EQ(refusal("ternary:clip-mode=own,clip=0"),
             "codec ternary: clip-mode=own would change nothing: clip=0 does not clip");
