@@ -1,12 +1,10 @@
 #include "tern/apps/advise/forecast.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include "tern/apps/advise/measure.h"
 #include "tern/core/error.h"
-#include "tern/dist/comm/tcp/frame.h"
 #include "tern/dist/cost/round_time.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/methods/averaging.h"
@@ -40,10 +38,8 @@ int64_t narrowest_layer(Module& model, SubnetScope scope) {
 
 /// The cost of a message on `link`. No network is faster than the ranks of one machine are with each other, `here`.
 LinkCost cost_of(const Link& link, const LinkCost& here) {
-  constexpr double kFrameBytes = detail::Frame::kBytes;  // overhead of each message
-  const double latency = std::chrono::duration<double>(link.latency).count();
-  return {.hop = here.hop + latency + kFrameBytes / link.bytes_per_second,
-          .byte = std::max(here.byte, 1 / link.bytes_per_second)};
+  const LinkCost network = tern::cost_of(link);
+  return {.hop = here.hop + network.hop, .byte = std::max(here.byte, network.byte)};
 }
 
 /// A meeting of NoLoCo: each rank sends its model to its partner.
@@ -58,6 +54,14 @@ ExchangePlan plan_meeting(std::span<const AveragedTensor> tensors, int workers) 
 
 bool Forecast::surely_faster(const Forecast& other) const {
   return std::ranges::equal(passes, other.passes, std::less<>());
+}
+
+Way way_of(const TrainSettings& settings, int workers) {
+  Way way = {settings.method, settings.codec, settings.exchange, settings.overlap, settings.ist_scope};
+  if (way.takes_exchange() && way.exchange.empty())
+    way.exchange = way.method == TrainingMethod::ist ? to_string(IndependentSubnets::Options().exchange)
+                                                     : default_exchange(*make_codec(way.codec), workers);
+  return way;
 }
 
 PlannedRound plan_round(Module& model, const Way& way, int workers) {

@@ -30,6 +30,8 @@ struct Way {
   /// Whether the ranks get the exact mean of what they send.
   bool sends_floats() const { return codec == kFloats && !has_power_sgd(); }
 };
+/// The way of these settings. If they name no exchange, it has the default for this number of workers.
+Way way_of(const TrainSettings& settings, int workers);
 
 /// The expected cost of a training step: times in seconds, and bytes.
 struct Forecast {

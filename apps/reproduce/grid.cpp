@@ -9,6 +9,7 @@
 #include "tern/apps/reproduce/engine/text.h"
 #include "tern/apps/reproduce/experiments.h"
 #include "tern/apps/reproduce/sample.h"
+#include "tern/apps/reproduce/step_forecast.h"
 #include "tern/dist/comm/link.h"
 #include "tern/networks/airbench.h"
 #include "tern/networks/lenet.h"
@@ -27,13 +28,13 @@ struct GridMethod {
   std::string flags;  ///< what a user types: "--codec qsgd:bits=4"
   size_t panel;       ///< the panel of each figure that shows it
   const char* color;
-  bool gathers = false;    ///< each rank decodes the messages of all ranks
   bool concludes = false;  ///< has more seeds, for the comparison of SparseLoCo with rings
 };
 
 /// A column of the grid: a network, its data, and the schedule of all its runs.
 struct GridNetwork {
-  std::string name, title, program;
+  std::string name, title;
+  const networks::Network& network;
   DataChoice data;
   std::vector<std::string> flags = {};  ///< besides the network's defaults
   int64_t batch;                        ///< of all workers
@@ -53,28 +54,28 @@ constexpr size_t kFloatRow = 0, kBf16Row = 1;  ///< in the list of methods
 
 std::vector<GridMethod> grid_methods(int64_t local_steps, const std::string& demo) {
   const std::string rounds = fmt::format(" --local-steps {}", local_steps);
-  return {{"float", "float", "--codec none", 0, kInk, false, true},
-          {"bf16", "bf16", "--codec bf16 --exchange ring", 0, kGrey, false, true},
-          {"ternary", "ternary", "--codec ternary", 0, kBlue, true},
-          {"qsgd-4-bit", "QSGD", "--codec qsgd:bits=4", 0, kOrange, true},
-          {"1bitsgd", "1BitSGD", "--codec onebit", 0, kGreen, true},
-          {"hadamard-2-bit", "Hadamard", "--codec hadamard:bits=2", 0, kPurple, true},
-          {"powersgd-2", "PowerSGD", "--exchange powersgd:rank=2", 1, kBlue},
-          {"topk", "top 1 %", "--codec error-feedback:topk:ratio=0.01", 1, kOrange, true},
-          {"demo", "DeMo", demo, 1, kGreen, true},
-          {"local-sgd", "local SGD", "--method local-sgd" + rounds, 2, kBlue},
-          {"local-hadamard", "local SGD, Hadamard", "--method local-sgd" + rounds + " --codec hadamard:bits=2", 2,
-           kTeal, true},
-          {"diloco", "DiLoCo", "--method diloco" + rounds, 2, kOrange},
-          {"noloco", "NoLoCo", "--method noloco" + rounds, 2, kPurple},
-          {"sparseloco", "SparseLoCo", "--method sparseloco" + rounds, 2, kGreen, true, true}};
+  return {
+      {"float", "float", "--codec none", 0, kInk, true},
+      {"bf16", "bf16", "--codec bf16 --exchange ring", 0, kGrey, true},
+      {"ternary", "ternary", "--codec ternary", 0, kBlue},
+      {"qsgd-4-bit", "QSGD", "--codec qsgd:bits=4", 0, kOrange},
+      {"1bitsgd", "1BitSGD", "--codec onebit", 0, kGreen},
+      {"hadamard-2-bit", "Hadamard", "--codec hadamard:bits=2", 0, kPurple},
+      {"powersgd-2", "PowerSGD", "--exchange powersgd:rank=2", 1, kBlue},
+      {"topk", "top 1 %", "--codec error-feedback:topk:ratio=0.01", 1, kOrange},
+      {"demo", "DeMo", demo, 1, kGreen},
+      {"local-sgd", "local SGD", "--method local-sgd" + rounds, 2, kBlue},
+      {"local-hadamard", "local SGD, Hadamard", "--method local-sgd" + rounds + " --codec hadamard:bits=2", 2, kTeal},
+      {"diloco", "DiLoCo", "--method diloco" + rounds, 2, kOrange},
+      {"noloco", "NoLoCo", "--method noloco" + rounds, 2, kPurple},
+      {"sparseloco", "SparseLoCo", "--method sparseloco" + rounds, 2, kGreen, true}};
 }
 
 GridNetwork lenet_network(const DataChoice& data, bool quick) {
   constexpr int64_t kLocalSteps = 10;
   GridNetwork network = {.name = "lenet",
                          .title = "LeNet on " + data.name,
-                         .program = networks::lenet().program(),
+                         .network = networks::lenet(),
                          .data = data,
                          .batch = 64,
                          .iterations = quick ? 200 : 2000,
@@ -95,7 +96,7 @@ GridNetwork airbench_network(const DataChoice& data, bool quick) {
   constexpr int64_t kLocalSteps = 20;
   return {.name = "airbench",
           .title = "airbench94 on " + data.name,
-          .program = networks::airbench().program(),
+          .network = networks::airbench(),
           .data = data,
           .flags = {"--precision", "bf16", "--tta", "mirror"},
           .batch = 2000,
@@ -109,28 +110,36 @@ GridNetwork airbench_network(const DataChoice& data, bool quick) {
           .methods = grid_methods(kLocalSteps, "--method demo --optimizer sgd --lr 0.001 --group *:weight-decay=0")};
 }
 
-/// The links of the table, fastest first, and the two on which forecasts are checked.
-constexpr const char *kLinks[] = {"10gbit", "1gbit", "100mbit", "10mbit"}, *kCheckedLinks[] = {"100mbit", "10mbit"};
+/// A network between the workers.
+struct GridLink {
+  const char *name, *spec;  ///< spec: the value of --link
+
+  LinkCost cost() const { return cost_of(parse_link(spec)); }
+};
+constexpr const char* kNearLatency = "0.1 ms";  ///< of the links whose name has no latency
+constexpr GridLink kLinks[] = {
+    {"10gbit", "rate=10gbit,latency=0.1ms"},       {"1gbit", "rate=1gbit,latency=0.1ms"},
+    {"100mbit", "rate=100mbit,latency=0.1ms"},     {"10mbit", "rate=10mbit,latency=0.1ms"},
+    {"100mbit-20ms", "rate=100mbit,latency=20ms"}, {"10mbit-20ms", "rate=10mbit,latency=20ms"}};
+constexpr const GridLink* kCheckedLinks[] = {&kLinks[2], &kLinks[5]};  ///< forecasts are checked on these
 constexpr const char* kCheckedMethods[] = {"bf16", "ternary", "sparseloco"};
 constexpr int64_t kTimedWorkers = 2;  ///< one for each of two cores
-
-double bytes_per_second(const char* link) { return parse_link(std::string("rate=") + link).bytes_per_second; }
 
 /// What a method's finished runs say.
 struct GridRow {
   const GridMethod* method = nullptr;
-  Sample accuracy = {};                     ///< percent
-  double step_bytes = 0;                    ///< payload that rank 0 sends in a mean step
-  std::optional<double> step_seconds = {};  ///< computation and coding of a mean step
+  Sample accuracy = {};   ///< percent
+  double step_bytes = 0;  ///< payload that rank 0 sends in a mean step
+  std::optional<StepForecast> step = {};
   std::optional<double> target_steps = {};  ///< nullopt: a seed never has the target's accuracy
 
   std::optional<double> target_bytes() const {
     return target_steps ? std::optional(*target_steps * step_bytes) : std::nullopt;
   }
-  std::optional<double> seconds(const char* link, double steps) const {
-    return step_seconds ? std::optional(steps * (*step_seconds + step_bytes / bytes_per_second(link))) : std::nullopt;
+  std::optional<double> seconds(const GridLink& link, double steps) const {
+    return step ? std::optional(steps * step->seconds(link.cost())) : std::nullopt;
   }
-  std::optional<double> target_seconds(const char* link) const {
+  std::optional<double> target_seconds(const GridLink& link) const {
     return target_steps ? seconds(link, *target_steps) : std::nullopt;
   }
 };
@@ -149,8 +158,8 @@ class Grid final : public Experiment {
     std::vector<Run> all;
     for (const GridMethod& method : network_.methods) all.push_back(training(method, 1));
     for (int64_t turn = 1; turn <= network_.timed_turns; ++turn) {
-      for (const GridMethod& method : network_.methods) all.push_back(timing(method, "", turn));
-      for (const char* link : kCheckedLinks)
+      for (const GridMethod& method : network_.methods) all.push_back(timing(method, nullptr, turn));
+      for (const GridLink* link : kCheckedLinks)
         for (const char* name : kCheckedMethods) all.push_back(timing(named(name), link, turn));
     }
     for (int64_t seed = 2; seed <= network_.concluding_seeds; ++seed)
@@ -165,7 +174,8 @@ class Grid final : public Experiment {
     std::string text = setting() + "\n## What it cost\n\n" + table(rows) + "\n## What to use\n\n" + advice(rows) +
                        "\n## Forecasts beside real runs\n\n" + checks(results);
     Report report = {.text = text, .figures = {{"bytes.svg", figure(rows, results, nullptr)}}};
-    for (const char* link : kLinks) report.figures[fmt::format("time-{}.svg", link)] = figure(rows, results, link);
+    for (const GridLink& link : kLinks)
+      report.figures[fmt::format("time-{}.svg", link.name)] = figure(rows, results, &link);
     return report;
   }
 
@@ -179,7 +189,7 @@ class Grid final : public Experiment {
 
   Run run(const GridMethod& method, std::string name, int64_t workers, int64_t steps, int64_t seed) const {
     Run run = {.name = std::move(name),
-               .program = network_.program,
+               .program = network_.network.program(),
                .flags = {"--data", network_.data.name},
                .places = network_.data.places(),
                .steps = steps,
@@ -206,15 +216,15 @@ class Grid final : public Experiment {
     return made;
   }
   /// A short run with a core and a worker's batch for each of two ranks; messages wait if there is a link.
-  Run timing(const GridMethod& method, const char* link, int64_t turn) const {
-    const bool waits = *link != '\0';
-    std::string name = fmt::format("{}-{}-timed{}{}", network_.name, method.name, waits ? "-" : "", link);
+  Run timing(const GridMethod& method, const GridLink* link, int64_t turn) const {
+    std::string name = fmt::format("{}-{}-timed", network_.name, method.name);
+    if (link) name += fmt::format("-{}", link->name);
     if (turn > 1) name += fmt::format("-turn-{}", turn);
     Run made = run(method, std::move(name), kTimedWorkers, network_.timed_steps, 1);
     made.flags.insert(made.flags.end(), {"--eval-every", "0", "--threads", "1"});
     made.measures_time = true;
-    if (waits) made.flags.insert(made.flags.end(), {"--link", std::string("rate=") + link});
-    made.columns.insert(made.columns.end(), {{"link", link}, {"seed", "1"}});
+    if (link) made.flags.insert(made.flags.end(), {"--link", link->spec});
+    made.columns.insert(made.columns.end(), {{"link", link ? link->name : ""}, {"seed", "1"}});
     return made;
   }
 
@@ -229,7 +239,7 @@ class Grid final : public Experiment {
     return found;
   }
   /// The run with the median time, of the turns that have finished; of an even number, the faster one in the middle.
-  const RunResult* timed(const GridMethod& method, const Results& results, const char* link = "") const {
+  const RunResult* timed(const GridMethod& method, const Results& results, const GridLink* link = nullptr) const {
     std::vector<const RunResult*> turns;
     for (int64_t turn = 1; turn <= network_.timed_turns; ++turn)
       if (const RunResult* result = find(results, timing(method, link, turn))) turns.push_back(result);
@@ -251,10 +261,9 @@ class Grid final : public Experiment {
     return static_cast<double>(result.bytes_sent_payload.value_or(0)) / static_cast<double>(steps);
   }
 
-  /// The seconds that the messages of further workers would take to decode, beyond those of the timed ranks.
-  double more_decoding(const GridMethod& method, const RunResult& timed) const {
-    const double further = static_cast<double>(workers_) / kTimedWorkers - 1;
-    return method.gathers && timed.time ? further * timed.time->decode : 0;
+  /// A step of `workers` ranks; rank 0 sends `bytes` in it.
+  StepForecast forecast(const GridMethod& method, const RunResult& timed, int64_t workers, double bytes) const {
+    return {network_.network, timing(method, nullptr, 1), timed, static_cast<int>(workers), bytes};
   }
 
   GridRow row(const GridMethod& method, const Results& results) const {
@@ -262,7 +271,7 @@ class Grid final : public Experiment {
     const auto found = trained(method, results);
     if (!found.empty()) row.step_bytes = step_bytes(*found.front(), network_.iterations);
     if (const RunResult* result = timed(method, results))
-      row.step_seconds = (result->seconds + more_decoding(method, *result)) / static_cast<double>(network_.timed_steps);
+      row.step = forecast(method, *result, workers_, row.step_bytes);
     const auto level = target(results);
     std::vector<double> steps;
     for (const RunResult* result : found)
@@ -272,25 +281,25 @@ class Grid final : public Experiment {
   }
 
   std::string setting() const {
-    std::string command = network_.program;
+    std::string command = network_.network.program();
     for (const std::string& word : network_.flags) command += ' ' + word;
     return fmt::format(
         "{}, {} workers with {} samples each, {} steps, `{}` with its default optimizer and schedule, except for DeMo, "
         "whose flags show its own. Methods with rounds exchange every {} steps. Accuracies and steps are means over "
         "seeds (n is their number), accuracies with their standard error. *MB* is the payload that rank 0 sends. "
         "*Target* is {:.0f} % of the float ring's last accuracy, on a line between two evaluations. *Seconds* are "
-        "those if each worker had a machine with one core: the computation and coding of a step, and rank 0's payload "
-        "at the link's rate. Computation and coding are measured with {} ranks, a core each{}; if each rank decodes "
-        "the messages of all, decoding counts as often as there are workers. Latency is left out.\n",
+        "those if each worker had a machine with one core, on links with {} of latency, or with what their name says: "
+        "the time of a step's computation, of its codes, and of its messages, which travel as `dist/cost` plans them. "
+        "Computation and codes are measured with {} ranks, a core each{}, so IST's subnets were then larger.\n",
         network_.title, workers_, network_.batch / workers_, network_.iterations, command, network_.local_steps,
-        100 * kTarget, kTimedWorkers,
+        100 * kTarget, kNearLatency, kTimedWorkers,
         network_.timed_turns > 1 ? fmt::format(" (the median of {} turns)", network_.timed_turns) : "");
   }
 
   std::string table(const std::vector<GridRow>& rows) const {
     std::vector<std::vector<std::string>> cells = {{"method", "flags", "n", "accuracy, %", "MB", "bf16 ring ÷ it",
                                                     "steps to target", "MB to target", "ms a step"}};
-    for (const char* link : kLinks) cells.front().push_back(fmt::format("s to target, {}", link));
+    for (const GridLink& link : kLinks) cells.front().push_back(fmt::format("s to target, {}", link.name));
     for (const GridRow& row : rows) {
       const bool ran = row.accuracy.count > 0;
       const auto scaled = [](std::optional<double> number, double factor) {
@@ -301,8 +310,9 @@ class Grid final : public Experiment {
                        ran ? number_text(row.step_bytes * static_cast<double>(network_.iterations) / 1e6) : "–",
                        ran && row.step_bytes > 0 ? number_text(rows[kBf16Row].step_bytes / row.step_bytes) : "–",
                        row.target_steps ? fmt::format("{:.0f}", *row.target_steps) : "–",
-                       scaled(row.target_bytes(), 1e-6), scaled(row.step_seconds, 1e3)});
-      for (const char* link : kLinks) cells.back().push_back(number_cell(row.target_seconds(link)));
+                       scaled(row.target_bytes(), 1e-6),
+                       scaled(row.step ? std::optional(row.step->seconds({})) : std::nullopt, 1e3)});
+      for (const GridLink& link : kLinks) cells.back().push_back(number_cell(row.target_seconds(link)));
     }
     return markdown_table(cells);
   }
@@ -313,27 +323,24 @@ class Grid final : public Experiment {
         "For each link, the method that reaches the target first, of those whose last accuracy is at most {} points "
         "below the float ring's:\n\n",
         kLosable);
-    const GridRow& base = rows[kBf16Row];
-    for (const char* link : kLinks) {
-      const GridRow* best = nullptr;
-      for (const GridRow& row : rows) {
-        const auto seconds = row.target_seconds(link);
-        if (!seconds || row.accuracy.mean < rows[kFloatRow].accuracy.mean - kLosable) continue;
-        if (!best || *seconds < *best->target_seconds(link)) best = &row;
-      }
-      text += fmt::format("- **{}**: ", link);
-      if (!best) {
-        text += "no finished and timed method reaches the target.\n";
-        continue;
-      }
-      text += fmt::format("{}, `{}`: {} s (n = {})", best->method->label, best->method->flags,
-                          number_text(*best->target_seconds(link)), best->accuracy.count);
-      if (const auto slower = base.target_seconds(link); slower && best != &base)
-        text += fmt::format("; the bf16 ring takes {} s, {} times as long", number_text(*slower),
-                            number_text(*slower / *best->target_seconds(link)));
-      text += ".\n";
-    }
+    for (const GridLink& link : kLinks) text += advice(rows, link);
     return text;
+  }
+  std::string advice(const std::vector<GridRow>& rows, const GridLink& link) const {
+    const GridRow *best = nullptr, &base = rows[kBf16Row];
+    for (const GridRow& row : rows) {
+      const auto seconds = row.target_seconds(link);
+      if (!seconds || row.accuracy.mean < rows[kFloatRow].accuracy.mean - kLosable) continue;
+      if (!best || *seconds < *best->target_seconds(link)) best = &row;
+    }
+    if (!best) return fmt::format("- **{}**: no finished and timed method reaches the target.\n", link.name);
+    const double fastest = *best->target_seconds(link);
+    std::string text = fmt::format("- **{}**: {}, `{}`: {} s (n = {})", link.name, best->method->label,
+                                   best->method->flags, number_text(fastest), best->accuracy.count);
+    if (const auto slower = base.target_seconds(link); slower && best != &base)
+      text += fmt::format("; the bf16 ring takes {} s, {} times as long", number_text(*slower),
+                          number_text(*slower / fastest));
+    return text + ".\n";
   }
 
   std::string checks(const Results& results) const {
@@ -341,14 +348,15 @@ class Grid final : public Experiment {
         {"method", "link", "forecast, ms a step", "real, ms a step", "real ÷ forecast"}};
     const auto steps = static_cast<double>(network_.timed_steps);
     for (const char* name : kCheckedMethods)
-      for (const char* link : kCheckedLinks) {
+      for (const GridLink* link : kCheckedLinks) {
         const GridMethod& method = named(name);
         const RunResult *free = timed(method, results), *real = timed(method, results, link);
         if (!free || !real) continue;
-        const double forecast =
-            free->seconds / steps + step_bytes(*free, network_.timed_steps) / bytes_per_second(link);
-        cells.push_back({method.label, link, number_cell(1e3 * forecast), number_cell(1e3 * real->seconds / steps),
-                         fmt::format("{:.2f}", real->seconds / steps / forecast)});
+        const double expected =
+            forecast(method, *free, kTimedWorkers, step_bytes(*free, network_.timed_steps)).seconds(link->cost());
+        cells.push_back({method.label, link->name, number_cell(1e3 * expected),
+                         number_cell(1e3 * real->seconds / steps),
+                         fmt::format("{:.2f}", real->seconds / steps / expected)});
       }
     return fmt::format(
                "{} ranks with a core each, {} steps. In a real run each message waits as long as on the link.\n",
@@ -357,11 +365,11 @@ class Grid final : public Experiment {
   }
 
   /// The test error of seed 1 over the bytes that rank 0 sent, or over time on a link; both axes are logarithmic.
-  std::string figure(const std::vector<GridRow>& rows, const Results& results, const char* link) const {
+  std::string figure(const std::vector<GridRow>& rows, const Results& results, const GridLink* link) const {
     std::vector<Chart> charts;
     for (size_t panel = 0; panel < std::size(kPanels); ++panel) {
       Chart chart = {.title = std::string("test error, %: ") + kPanels[panel],
-                     .x_label = link ? fmt::format("seconds, {}", link) : "MB sent by rank 0",
+                     .x_label = link ? fmt::format("seconds, {}", link->name) : "MB sent by rank 0",
                      .series = {},
                      .x_scale = Scale::logarithmic,
                      .y_scale = Scale::logarithmic};
@@ -372,7 +380,7 @@ class Grid final : public Experiment {
         Series line = {.label = row.method->label, .color = row.method->color, .points = {}};
         if (const RunResult* result = find(results, training(*row.method, 1)))
           for (const CurvePoint& point : result->curve) {
-            const auto x = link ? row.seconds(link, static_cast<double>(point.step))
+            const auto x = link ? row.seconds(*link, static_cast<double>(point.step))
                                 : std::optional(static_cast<double>(point.step) * row.step_bytes / 1e6);
             if (x && *x > 0 && point.score < 1) line.points.emplace_back(*x, 100 * (1 - point.score));
           }
@@ -388,7 +396,7 @@ class Grid final : public Experiment {
       chart.y_range = extent(lines);
     }
     return draw_charts(fmt::format("{}: test error over {}", network_.title,
-                                   link ? fmt::format("time on a link of {}", link) : "bytes"),
+                                   link ? fmt::format("time on a link of {}", link->name) : "bytes"),
                        "seed 1; the bf16 ring is grey in each panel; all panels have the same axes", charts);
   }
 
@@ -411,7 +419,7 @@ std::unique_ptr<Experiment> make_grid(const ExperimentOptions& options) {
 
 ExperimentEntry grid() {
   return {.name = "grid",
-          .title = "Grid: methods of today beside the papers', accuracy, bytes, and time on four links",
+          .title = "Grid: methods of today beside the papers', accuracy, bytes, and time on six links",
           .data = "MNIST (LeNet): ./dev data mnist; or CIFAR-10 (airbench94): ./dev data cifar10",
           .time = "LeNet 2 hours on 2 cores, airbench94 hours; with --quick LeNet 5 minutes",
           .device = kAnyDevice,

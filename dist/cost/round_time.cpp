@@ -1,9 +1,11 @@
 #include "tern/dist/cost/round_time.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "tern/core/error.h"
+#include "tern/dist/comm/tcp/frame.h"
 
 namespace tern {
 namespace {
@@ -58,6 +60,11 @@ class Timeline {
 };
 
 }  // namespace
+
+LinkCost cost_of(const Link& link) {
+  const double byte = link.bytes_per_second > 0 ? 1 / link.bytes_per_second : 0;
+  return {.hop = std::chrono::duration<double>(link.latency).count() + byte * detail::Frame::kBytes, .byte = byte};
+}
 
 ExchangeTimes round_time(std::span<const PlannedMessage> messages, const LinkCost& link) {
   Timeline timeline(link);

@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "tern/core/state_dict.h"
+#include "tern/dist/comm/link.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/dist/exchange/plan.h"
 #include "tern/dist/methods/subnet_plan.h"
 #include "tern/dist/methods/subnet_store.h"
 
 namespace tern {
+
+/// The cost of a message on `link`, with the frame around it.
+LinkCost cost_of(const Link& link);
 
 /// Seconds that a codec takes per element on one rank, while the other ranks of the machine work, too.
 struct CodecCost {
