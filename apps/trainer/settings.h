@@ -57,6 +57,13 @@ constexpr bool exchanges_every_step(TrainingMethod method) {
   return method == TrainingMethod::data_parallel || method == TrainingMethod::demo;
 }
 
+/// Steps whose losses ranks on CPUs add up together, without --log-every. A method with rounds needs no message in
+/// between, but after a user's signal the ranks end only at the next sum.
+constexpr int64_t steps_of_a_sum(TrainingMethod method, int64_t local_steps) {
+  constexpr int64_t kMost = 50;
+  return exchanges_every_step(method) ? 1 : std::min(local_steps, kMost);
+}
+
 /// --ist-eval: the whole model's batch-norm statistics come from training batches, or from each test batch.
 enum class SubnetEvaluation : uint8_t { calibrated, batch };
 constexpr Words<2> words_of(SubnetEvaluation) { return {"calibrated", "batch"}; }
@@ -179,8 +186,8 @@ struct TrainSettings {
   double grace = 60;  ///< seconds
 
   std::string log = {}, tensorboard = {}, plot = {};
-  int64_t log_every = 1;   ///< steps whose losses are read together
-  int64_t histograms = 0;  ///< steps from one to the next; 0: none
+  std::optional<int64_t> log_every = {};  ///< steps whose losses are read together; unset: see Trainer
+  int64_t histograms = 0;                 ///< steps from one to the next; 0: none
   bool quiet = false;
 
   std::string checkpoint = {};

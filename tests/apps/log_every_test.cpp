@@ -54,6 +54,33 @@ TEST_F(LogEvery, TheLogIsTheSame) {
     }
 }
 
+// Between rounds the ranks have nothing to tell each other, except for an evaluation and at the end of an epoch.
+TEST_F(LogEvery, RanksWithRoundsAddUpTheirLossesOnceARound) {
+  const std::vector<std::vector<std::string>> methods = {{"--method", "local-sgd"},
+                                                         {"--method", "sparseloco", "--accumulate", "2"},
+                                                         {"--method", "noloco", "--plot", place("losses.svg")},
+                                                         {"--method", "ist"}};
+  for (auto flags : methods) {
+    SCOPED_TRACE(testing::PrintToString(flags));
+    flags.insert(flags.end(), {"--workers", "2", "--local-steps", "5", "--iterations", "20", "--eval-every", "12"});
+    const auto found = events("cpu", flags);
+    const auto log = read_log(place("train.jsonl"));
+    const int epoch = log.front()["steps_per_epoch"];
+    for (const auto& event : log) {
+      if (event["event"] != "step") continue;
+      const int step = event["step"];
+      if (step % 5 == 0) {
+        EXPECT_GT(event["bytes_sent_overhead"], 0) << event;
+      } else if (step % 5 > 1 && step != 12 && step % epoch != 0) {  // IST's rounds begin with a message
+        EXPECT_EQ(event["bytes_sent_overhead"], 0) << event;
+        EXPECT_EQ(event["bytes_sent_payload"], 0) << event;
+      }
+    }
+    flags.insert(flags.end(), {"--log-every", "1"});
+    EXPECT_EQ(events("cpu", flags), found) << "with a sum in each step";
+  }
+}
+
 TEST_F(LogEvery, GoesOnAfterACheckpointAmidAGroup) {
   for (const std::string& device : devices())
     for (const std::vector<std::string>& ranks : {std::vector<std::string>{}, {"--workers", "2"}}) {

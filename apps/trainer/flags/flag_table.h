@@ -505,11 +505,13 @@ template <class Settings, class Visit>
 void visit_record_flags(Settings& s, Visit& visit) {
   const FlagGroup flag = {"Record"};
   visit(flag("log", "FILE", "Write each step as a JSON line").used_by(Use::evaluation), s.log);
-  visit(flag("log-every", "N",
-             "Read the losses of N steps together, from the GPU and the other ranks, and then write each of them")
-            .agrees(Agreement::ranks)
-            .in({.low = 1, .high = kMostStepsTogether}),
-        s.log_every);
+  visit(
+      flag("log-every", "N",
+           "Read the losses of N steps together, from the GPU and the other ranks, and then write each of them [1; of "
+           "ranks on CPUs that exchange in rounds: --local-steps, 50 at most]")
+          .agrees(Agreement::ranks)
+          .in({.low = 1, .high = kMostStepsTogether}),
+      s.log_every);
   visit(flag("tensorboard", "DIR", "Write event files for TensorBoard").used_by(Use::evaluation), s.tensorboard);
   visit(flag("histograms", "N", "Write histograms of weights and gradients after every N steps; 0: none")
             .agrees(Agreement::ranks)

@@ -31,6 +31,13 @@ int64_t calibration_batches(const TrainSettings& s) {
   return s.ist_eval == SubnetEvaluation::calibrated ? s.calibrate_batches.value_or(kOfSubnets) : 0;
 }
 
+/// The steps whose losses are read together. A GPU keeps only losses, not what --plot and --accumulate need, so there
+/// it is up to the user.
+int64_t steps_read_together(const TrainSettings& s) {
+  const bool on_cpu = parse_device(s.device).type == DeviceType::cpu;
+  return s.log_every.value_or(s.workers && on_cpu ? steps_of_a_sum(s.method, s.local_steps) : 1);
+}
+
 /// A note if subnets cut a layer that has no normalisation (IST, section 3.3); otherwise empty.
 std::string note_of_normalization(Module& model, SubnetScope scope) {
   const auto* cut = dynamic_cast<const SubnetModel*>(&model);
@@ -68,7 +75,9 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       task_(task_of(settings)),
       scores_(task_->scores()),
       // Ranks that differ in --plot must still add up the same numbers. None has it if losses are read together.
-      counts_scores_(!settings.plot.empty() || (resources.communicator != nullptr && settings.log_every == 1)),
+      counts_scores_(!settings.plot.empty() ||
+                     (resources.communicator != nullptr && settings.log_every.value_or(1) == 1)),
+      group_(steps_read_together(settings)),
       model_(build_model(application, settings, resources.data.training.get())) {
   fill(application);
   const Device device = parse_device(settings.device);
@@ -94,7 +103,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
   norms_ = std::make_unique<StepOutputs>(device);
-  if (settings.log_every > 1 && !on_cpu()) kept_ = std::make_unique<KeptOutputs>(device, settings.log_every);
+  if (group_ > 1 && !on_cpu()) kept_ = std::make_unique<KeptOutputs>(device, group_);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);

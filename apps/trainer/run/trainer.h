@@ -72,9 +72,9 @@ class Trainer {
     StepReport report = {};
     std::optional<DeviceBatch> batch;         ///< the last; only the newest step keeps it
     bool stop;                                ///< the user stopped this rank
-    std::vector<double> before = {};          ///< the numbers of the batches before the last
+    std::vector<double> numbers = {};         ///< see `numbers`; on a GPU those of the batches before the last
     std::function<StepOutput()> output = {};  ///< waits for it; null if `kept_` has it
-    std::optional<Team::Sum> sum = {};        ///< of its numbers over the ranks, if that is already under way
+    std::optional<Team::Sum> sum = {};        ///< of the group's numbers over the ranks, if that is already under way
   };
 
   void start_loader();
@@ -91,11 +91,12 @@ class Trainer {
   void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool is_of_batch = true) const;
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
-  bool ends_group() const { return steps_ % settings_.log_every == 0; }
+  bool ends_group() const { return steps_ % group_ == 0; }
   bool finishes_now(bool stop) const;
   Spent spent() const { return {team_.traffic(), method_->times()}; }
   void finish(const Spent& before);
   StepReport report_of(const IssuedStep& step, const StepOutput& output, std::span<const double> sums);
+  static std::vector<double> joined_numbers(std::span<const IssuedStep> steps);
   std::vector<double> sum_up(const std::vector<IssuedStep>& steps, const std::vector<StepOutput>& outputs) const;
   void tell();
   void settle() const;
@@ -132,6 +133,7 @@ class Trainer {
   std::shared_ptr<const Task> task_;
   std::vector<Score> scores_;  ///< of task_
   bool counts_scores_;         ///< in training steps
+  int64_t group_;              ///< steps whose losses are read together
   PartialCopy copied_;         ///< what --init-partial took
   std::unique_ptr<Module> model_;
   std::optional<SubnetCuts> cuts_;  ///< of a sharded model

@@ -6,7 +6,7 @@
 #include "tern/dist/comm/failure.h"
 #include "tern/trainer/run/trainer.h"
 
-// A training step: it is issued, its output arrives later, and then it is finished. Up to `--log-every` steps are
+// A training step: it is issued, its output arrives later, and then it is finished. A group of steps (`--log-every`) is
 // issued before the first of them is finished.
 
 namespace tern::trainer {
@@ -137,15 +137,17 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
     loss = part_of_mean(pass.loss);
     output = {pass.loss.value(), scored(pass)};
   }
-  IssuedStep step{.batch = batch, .stop = stop, .before = std::move(before)};
+  IssuedStep step{.batch = batch, .stop = stop, .numbers = std::move(before)};
   StepOutputs::Arrival arrival;
   if (!kept_) arrival = outputs_->bring(output);
   if (on_cpu()) {
     check_loss(batch, output, steps_ + 1);
-    if (settings_.log_every == 1) {  // the sum runs in parallel to the backward pass
-      method_->confirm(steps_);
-      add(numbers(batch, output, stop), step.before);
-      step.sum = team_.start_sum(step.before);
+    method_->confirm(steps_);
+    add(numbers(batch, output, stop), step.numbers);
+    if ((steps_ + 1) % group_ == 0) {  // the sum runs in parallel to the backward pass
+      std::vector<double> all = joined_numbers(issued_);
+      all.insert(all.end(), step.numbers.begin(), step.numbers.end());
+      step.sum = team_.start_sum(all);
     }
   }
   if (!recorded) loss.backward();
@@ -202,6 +204,7 @@ bool Trainer::finishes_now(bool stop) const {
 std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
                                     const std::vector<StepOutput>& outputs) const {
   if (steps.back().sum) return steps.back().sum->wait();
+  if (on_cpu()) return team_.sum(joined_numbers(steps));
   const DeviceBatch& batch = *steps.back().batch;  // scores need it; if they are counted, there is one step
   std::vector<double> all;
   bool finite = true;
@@ -209,11 +212,18 @@ std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
     // Not of this step, nor of one whose loss is not finite: that is the better message.
     if (finite) method_->confirm(steps[i].report.step - 1);
     finite = finite && std::isfinite(outputs[i].loss.item());
-    std::vector<double> own = steps[i].before;
+    std::vector<double> own = steps[i].numbers;
     add(numbers(batch, outputs[i], steps[i].stop), own);
     all.insert(all.end(), own.begin(), own.end());
   }
   return team_.sum(all);
+}
+
+/// The numbers of these steps, one step after the other.
+std::vector<double> Trainer::joined_numbers(std::span<const IssuedStep> steps) {
+  std::vector<double> all;
+  for (const IssuedStep& step : steps) all.insert(all.end(), step.numbers.begin(), step.numbers.end());
+  return all;
 }
 
 /// Waits for the losses of all issued steps, and adds them up over the ranks. What the exchanges have taken since

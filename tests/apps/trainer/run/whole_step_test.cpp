@@ -61,8 +61,10 @@ TEST_F(NcclCudaWholeStep, GoesOnAfterACheckpoint) {
 TEST_F(NcclCudaWholeStep, SaysWhereItDiverged) {
   settings_.lr = 1e30;
   settings_.codec = "none";
-  for (settings_.log_every = 1; settings_.log_every <= 8; settings_.log_every += 7)
+  for (const int64_t every : {1, 8}) {
+    settings_.log_every = every;
     for (const std::string& error : train(settings_)) EXPECT_TRUE(names(error, "the loss is nan at step 2;")) << error;
+  }
 }
 
 /// Gives NaN on the second device.
@@ -78,7 +80,8 @@ struct MlpOfOneBadRank final : Layer {
 TEST_F(NcclCudaWholeStep, LetsTheRankThatDivergedFirstNameItsStep) {
   model_ = [](const ModelSpec& spec) { return std::make_unique<MlpOfOneBadRank>(spec); };
   settings_.codec = "none";
-  for (settings_.log_every = 1; settings_.log_every <= 4; settings_.log_every += 3) {
+  for (const int64_t every : {1, 4}) {
+    settings_.log_every = every;
     const auto errors = train(settings_);
     EXPECT_TRUE(names(errors[0], "rank 1 has left")) << errors[0];
     EXPECT_TRUE(names(errors[1], "the loss is nan at step 1;")) << errors[1];
