@@ -98,6 +98,13 @@ double PlannedRound::sent(int workers) const {
   return bytes;
 }
 
+double loss_wait(TrainingMethod method, int64_t local_steps, const LinkCost& link, int workers, double compute) {
+  constexpr int64_t kBytes = 4 * 8;      // loss, signal, and the two parts of a score
+  constexpr double kBackward = 2.0 / 3;  // of the products of a step
+  const double left = link.seconds(all_reduce_load(kBytes, workers)) - kBackward * compute;
+  return std::max(0.0, left) / static_cast<double>(steps_of_a_sum(method, local_steps));
+}
+
 Forecaster::Forecaster(Workbench& workbench, const Link& link, int64_t local_steps)
     : workbench_(workbench),
       local_steps_(local_steps),
@@ -129,6 +136,7 @@ Forecast Forecaster::forecast(const Way& way, int workers) {
   const double compute = way.method == TrainingMethod::demo ? demo().compute : measured_.compute;
   const double steps = exchanges_every_step(way.method) ? 1 : static_cast<double>(local_steps_);
   Forecast forecast = {way, compute, round(way, planned) / steps, planned.sent(workers) / steps};
+  forecast.exchange.wait += loss_wait(way.method, local_steps_, link_, workers, compute);
   if (exchanges_every_step(way.method)) return forecast;
   if (!change_) change_ = workbench_.change_seconds();
   forecast.compute += *change_ / steps;
@@ -174,8 +182,9 @@ Forecast Forecaster::subnets(const Way& way, int workers) {
   const auto steps = static_cast<double>(local_steps_);
   const ExchangePlan plan = plan_subnet_round(cuts, model.state(), {}, {.ranks = workers});
   const PlannedMessage message = {plan, slicing_.at(way.scope)};
-  return {way, compute->second, round_time({&message, 1}, link_) / steps,
-          static_cast<double>(plan.sent()) / workers / steps};
+  ExchangeTimes times = round_time({&message, 1}, link_) / steps;
+  times.wait += loss_wait(way.method, local_steps_, link_, workers, compute->second);
+  return {way, compute->second, times, static_cast<double>(plan.sent()) / workers / steps};
 }
 
 Forecast median_pass(std::span<const Forecast> forecasts) {

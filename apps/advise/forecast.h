@@ -63,6 +63,10 @@ struct PlannedRound {
 /// floating-point buffers.
 PlannedRound plan_round(Module& model, const Way& way, int workers);
 
+/// The seconds of a mean step in which ranks on CPUs wait for the sum of their losses. It travels during a backward
+/// pass: in each step, or once a round. `compute`: seconds of a step's computation.
+double loss_wait(TrainingMethod method, int64_t local_steps, const LinkCost& link, int workers, double compute);
+
 /// What a pass measures first.
 struct Measured {
   double compute = 0;  ///< computing time of a step, in seconds

@@ -41,16 +41,18 @@ CodecCost cost_of(const std::vector<ExchangePlan>& plans, double encode, double 
 }  // namespace
 
 StepForecast::StepForecast(const networks::Network& network, const Run& run, const RunResult& measured, int workers,
-                           double step_bytes) {
-  const auto application = network.application();
+                           double step_bytes)
+    : workers_(workers) {
+  const Application application = network.application();
   const TrainSettings settings = settings_of(application, run);
   const auto model = trainer::make_model(application, settings);
-  if (!exchanges_every_step(settings.method)) round_steps_ = static_cast<double>(settings.local_steps);
+  method_ = settings.method;
+  local_steps_ = settings.local_steps;
   const auto steps = static_cast<double>(run.steps);
   const TimeShares time = measured.time.value_or(TimeShares());
   computation_ = (measured.seconds - time.encode - time.decode) / steps;
 
-  const double rounds = steps / round_steps_;
+  const double rounds = steps / round_steps();
   const CodecCost cost = cost_of(plans(*model, settings, static_cast<int>(settings.workers.value_or(1))),
                                  time.encode / rounds, time.decode / rounds);
   double planned = 0;
@@ -61,11 +63,12 @@ StepForecast::StepForecast(const networks::Network& network, const Run& run, con
   // The sizes of some codes vary, and independent subnets can be coded. So the bytes that were sent count.
   for (PlannedMessage& message : messages_)
     for (ExchangePhase& phase : message.plan.phases)
-      if (phase.payload && planned > 0) phase.wire.busiest *= round_steps_ * step_bytes / planned;
+      if (phase.payload && planned > 0) phase.wire.busiest *= round_steps() * step_bytes / planned;
 }
 
 double StepForecast::seconds(const LinkCost& link) const {
-  return computation_ + round_time(messages_, link).total() / round_steps_;
+  return computation_ + advise::loss_wait(method_, local_steps_, link, workers_, computation_) +
+         round_time(messages_, link).total() / round_steps();
 }
 
 }  // namespace tern::reproduce

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "tern/apps/networks/networks.h"
 #include "tern/apps/reproduce/engine/experiment.h"
 #include "tern/dist/cost/round_time.h"
+#include "tern/networks/networks.h"
 
 namespace tern::reproduce {
 
@@ -22,8 +22,13 @@ class StepForecast {
   double seconds(const LinkCost& link) const;
 
  private:
+  /// Steps between exchanges.
+  double round_steps() const { return exchanges_every_step(method_) ? 1 : static_cast<double>(local_steps_); }
+
+  int workers_;
+  TrainingMethod method_ = {};
+  int64_t local_steps_ = 0;
   double computation_ = 0;  ///< seconds of a mean step, with the wait for a slower rank
-  double round_steps_ = 1;  ///< steps between exchanges
   std::vector<PlannedMessage> messages_;
 };
 
