@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -54,6 +55,18 @@ bool keep(int descriptor) {
   return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
 }
 
+/// What `path` names, through symbolic links. The target may be missing.
+fs::path target_of(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // the limit of Linux
+  fs::path target = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
+    target = target.parent_path() / fs::read_symlink(target, error);
+  }
+  fail_input({path.string(), ": cannot be written: ", std::strerror(ELOOP)});
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
@@ -61,7 +74,7 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
   const fs::file_status status = fs::status(path, error);
   check_input(!fs::exists(status) || fs::is_regular_file(status), path.string(), ": cannot be written: it is ",
               fs::is_directory(status) ? "a folder" : "a special file", ", expected a regular file or none");
-  if (fs::is_symlink(fs::symlink_status(path, error))) path_ = fs::weakly_canonical(path);
+  path_ = target_of(path);
   remove_abandoned(path_);
   do {
     if (descriptor_ >= 0) ::close(descriptor_);

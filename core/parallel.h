@@ -16,8 +16,9 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, void (*run)(void*, 
 }
 
 /// Calls `body(first, last)` on disjoint ranges that cover [begin, end), on OpenMP's thread pool. If there is more than
-/// one range, each has at least `grain` elements. The ranges depend only on [begin, end), the grain and the thread
-/// count. Nested calls run in the calling thread. If a body throws, the exception is rethrown here.
+/// one range, each has at least `grain` elements. A call within a body runs in the calling thread, as one range.
+/// Otherwise the ranges depend only on [begin, end), the grain and the thread count. If a body throws, the exception is
+/// rethrown here.
 template <class Body>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, Body&& body) {
   using Value = std::remove_reference_t<Body>;

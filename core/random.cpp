@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "tern/core/error.h"
@@ -19,6 +20,11 @@ float RandomStream::normal(uint64_t element) const {
   const double u = (static_cast<double>(words[pair]) + 1.0) * 0x1p-32;  // in (0, 1]
   const double angle = static_cast<double>(words[pair + 1]) * (0x1p-32 * 2.0 * std::numbers::pi);
   return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(angle));
+}
+
+void shuffle(std::span<int64_t> order, const RandomStream& random) {
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[random.below(i - 1, static_cast<uint32_t>(i))]);
 }
 
 std::string random_id(size_t bytes) {

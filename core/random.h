@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace tern {
@@ -85,6 +86,9 @@ class RandomStream {
   std::array<uint32_t, 2> seed_;
   std::array<uint32_t, 3> tail_;
 };
+
+/// Puts `order` into a random order (Fisher–Yates), with the numbers order.size() - 1 to 1 of `random`.
+void shuffle(std::span<int64_t> order, const RandomStream& random);
 
 /// Returns `bytes` random bytes from the system as hexadecimal digits, two per byte. With enough bytes, nobody can
 /// guess the result and no other process gets the same one. Throws if the system gives no random bytes.

@@ -225,8 +225,7 @@ class HeaderReader {
     const auto extents = shape.get<std::vector<uint64_t>>();
     uint64_t numel = 1;
     for (uint64_t extent : extents) {
-      // A zero extent counts as 1, so that the product of the other extents of an empty tensor cannot overflow.
-      expect(extent == 0 || numel <= kMaxElements / extent, ": shape", shape, "fewer elements");
+      expect(extent <= static_cast<uint64_t>(Shape::kMostElements) / numel, ": shape", shape, "2^48 elements at most");
       numel *= std::max<uint64_t>(extent, 1);
     }
     entry.shape = Shape(std::vector<int64_t>(extents.begin(), extents.end()));
@@ -263,8 +262,6 @@ class HeaderReader {
     const size_t found = text_.find('"' + name + '"');
     return kHeaderStart + (found == std::string_view::npos ? 0 : found);
   }
-
-  static constexpr uint64_t kMaxElements = uint64_t{1} << 60;
 
   std::string_view text_;
   uint64_t data_bytes_;

@@ -12,11 +12,10 @@ Shape::Shape(std::span<const int64_t> extents) : rank_(static_cast<int>(extents.
   check(rank_ <= kMaxRank, "shape: ", rank_, " dimensions, at most ", kMaxRank, " are supported");
   for (int64_t extent : extents) check(extent >= 0, "shape: extent ", extent, " is negative");
   std::copy(extents.begin(), extents.end(), extents_.begin());
-  constexpr int64_t kMostElements = int64_t{1} << 48;
   int64_t elements = 1;
   for (int64_t extent : extents) {
-    check(extent <= kMostElements / std::max<int64_t>(elements, 1), "shape: ", *this, " has more than 2^48 elements");
-    elements *= extent;
+    check(extent <= kMostElements / elements, "shape: ", *this, " has more than 2^48 elements");
+    elements *= std::max<int64_t>(extent, 1);
   }
 }
 

@@ -13,6 +13,7 @@ namespace tern {
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
+  static constexpr int64_t kMostElements = int64_t{1} << 48;  ///< an extent of 0 counts as 1
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents);

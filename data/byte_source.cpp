@@ -55,13 +55,13 @@ class FileSource final : public ByteSource {
   size_t position_ = 0;
 };
 
-bool begins_with(const std::vector<uint8_t>& file, std::initializer_list<uint8_t> magic) {
+bool begins_with(std::span<const uint8_t> file, std::initializer_list<uint8_t> magic) {
   return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin());
 }
 
 constexpr size_t kLongestMagic = 6;
-bool is_gzip(const std::vector<uint8_t>& file) { return begins_with(file, {0x1f, 0x8b}); }
-bool is_xz(const std::vector<uint8_t>& file) { return begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0}); }
+bool is_gzip(std::span<const uint8_t> file) { return begins_with(file, {0x1f, 0x8b}); }
+bool is_xz(std::span<const uint8_t> file) { return begins_with(file, {0xfd, '7', 'z', 'X', 'Z', 0}); }
 
 class GzipSource final : public ByteSource {
  public:
@@ -95,9 +95,11 @@ size_t GzipSource::read(std::span<uint8_t> bytes) {
     count += room - stream_.avail_out;
     const size_t offset = file_.size() - stream_.avail_in;
     if (status == Z_STREAM_END) {
-      ended_ = true;
-      check_input(stream_.avail_in == 0, name(), ": ", stream_.avail_in,
+      ended_ = stream_.avail_in == 0;
+      if (ended_) break;
+      check_input(is_gzip({stream_.next_in, stream_.avail_in}), name(), ": ", stream_.avail_in,
                   " bytes follow the end of the gzip stream at offset ", offset, ", expected none");
+      check(inflateReset(&stream_) == Z_OK, "zlib: inflateReset failed");  // the next member (RFC 1952, section 2.2)
     } else if (status == Z_BUF_ERROR || (status == Z_OK && stream_.avail_in == 0 && stream_.avail_out != 0)) {
       fail_input({name(), ": truncated: the gzip stream goes on after the file's ", file_.size(), " bytes"});
     } else {

@@ -13,14 +13,6 @@
 namespace tern {
 namespace {
 
-/// Fisher–Yates shuffle, from the last position down.
-void shuffle_in_place(std::vector<int64_t>& order, const RandomStream& random) {
-  for (size_t i = order.size(); i > 1; --i) {
-    const auto chosen = random.below(i - 1, static_cast<uint32_t>(i));
-    std::swap(order[i - 1], order[chosen]);
-  }
-}
-
 /// Sorts pools of whole steps by length, as Sampler::lengths says.
 void group_by_length(const Sampler& sampler, int64_t epoch, std::vector<int64_t>& order) {
   const std::vector<int64_t>& lengths = *sampler.lengths;
@@ -40,10 +32,10 @@ void group_by_length(const Sampler& sampler, int64_t epoch, std::vector<int64_t>
   if (!sampler.shuffle) return;
   std::vector<int64_t> turns(static_cast<size_t>(steps));
   std::iota(turns.begin(), turns.end(), 0);
-  shuffle_in_place(turns, RandomStream({.seed = sampler.seed,
-                                        .purpose = Purpose::shuffle,
-                                        .step = static_cast<uint32_t>(epoch),
-                                        .tensor = 1}));  // not the numbers that shuffle the samples
+  shuffle(turns, RandomStream({.seed = sampler.seed,
+                               .purpose = Purpose::shuffle,
+                               .step = static_cast<uint32_t>(epoch),
+                               .tensor = 1}));  // not the numbers that shuffle the samples
   const std::vector<int64_t> sorted(order.begin(), step(steps));
   for (int64_t i = 0; i < steps; ++i)
     std::copy_n(sorted.begin() + turns[static_cast<size_t>(i)] * sampler.step_size, sampler.step_size, step(i));
@@ -139,8 +131,7 @@ std::vector<int64_t> Sampler::order(int64_t epoch) const {
   std::vector<int64_t> all(static_cast<size_t>(size));
   std::iota(all.begin(), all.end(), 0);
   if (shuffle)
-    shuffle_in_place(all,
-                     RandomStream({.seed = seed, .purpose = Purpose::shuffle, .step = static_cast<uint32_t>(epoch)}));
+    tern::shuffle(all, RandomStream({.seed = seed, .purpose = Purpose::shuffle, .step = static_cast<uint32_t>(epoch)}));
   if (lengths) group_by_length(*this, epoch, all);
   for (size_t i = 0; i < own.size(); ++i) own[i] = all[i * static_cast<size_t>(ranks) + static_cast<size_t>(rank)];
   return own;

@@ -22,8 +22,6 @@ constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kNpyVersionEnd = kNpyMagic.size() + 2;
 /// NumPy's `load` has the same limit.
 constexpr uint64_t kMostNpyHeaderBytes = 10'000;
-/// The limit of Shape.
-constexpr int64_t kMostNpyElements = int64_t{1} << 48;
 
 constexpr std::pair<std::string_view, DType> kNpyDTypes[] = {
     {"|u1", DType::u8}, {"<i8", DType::i64}, {"<f4", DType::f32}, {"<f8", DType::f64}};
@@ -106,7 +104,7 @@ class NpyHeader {
     skip_spaces();
     int64_t value = -1;
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc{} || value < 0 || value > kMostNpyElements) refuse("an extent from 0 to 2^48");
+    if (error != std::errc{} || value < 0 || value > Shape::kMostElements) refuse("an extent from 0 to 2^48");
     at_ = static_cast<size_t>(end - text_.data());
     return value;
   }
@@ -159,8 +157,8 @@ std::string read_text(ByteSource& source, size_t size) {
 uint64_t count_elements(const std::vector<int64_t>& extents, const std::string& name) {
   int64_t elements = 1;
   for (const int64_t extent : extents) {
-    check_input(extent <= kMostNpyElements / elements, name, ": shape ", fmt::format("[{}]", fmt::join(extents, ", ")),
-                " has more than 2^48 elements, expected at most that");
+    check_input(extent <= Shape::kMostElements / elements, name, ": shape ",
+                fmt::format("[{}]", fmt::join(extents, ", ")), " has more than 2^48 elements, expected at most that");
     elements *= std::max<int64_t>(extent, 1);
   }
   return std::ranges::count(extents, 0) > 0 ? 0 : static_cast<uint64_t>(elements);

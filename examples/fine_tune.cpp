@@ -51,9 +51,9 @@ double accuracy(Net& net, const ImageDataset& data) {
   loader.start({});
   double right = 0;
   while (const auto batch = loader.next()) {
-    const Tensor found = argmax(net((*batch)["image"]).value());
+    const auto found = argmax(net((*batch)["image"]).value()).to_vector<int64_t>();
     const auto expected = (*batch)["label"].to_vector<int64_t>();
-    for (size_t i = 0; i < expected.size(); ++i) right += found.to_vector<int64_t>()[i] == expected[i];
+    for (size_t i = 0; i < expected.size(); ++i) right += found[i] == expected[i];
   }
   return 100 * right / static_cast<double>(data.size());
 }

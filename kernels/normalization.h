@@ -15,6 +15,13 @@ struct BatchNormParameters {
 /// channel.
 int64_t batch_norm_count(const Shape& x);
 
+/// A running statistic after a batch. If momentum is 0 or 1, only one of the two counts, even if the other is not
+/// finite.
+template <class T>
+constexpr T updated_statistic(T running, T batch, T momentum) {
+  return momentum == 0 ? running : momentum == 1 ? batch : (1 - momentum) * running + momentum * batch;
+}
+
 /// Batch normalisation (Ioffe and Szegedy, 2015) over every dimension of x [N, C] or [N, C, H, W] except C. If
 /// `residual` is defined, it is added before the relu. Writes the batch's `mean` and `inverse_deviation` =
 /// 1/sqrt(variance + epsilon), each [C], and updates the running statistics. x, residual and y have the same shape,

@@ -33,7 +33,8 @@ struct ConvGeometry {
   int64_t groups = 1;
 };
 
-/// A pooling window over H and W, as in PyTorch.
+/// A pooling window over H and W, as in PyTorch, but with other defaults: a stride of 2, and averages without padding.
+/// The layers MaxPool2d and AvgPool2d have PyTorch's.
 struct PoolGeometry {
   Extent2 window = 2;
   Extent2 stride = 2;

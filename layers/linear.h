@@ -8,8 +8,8 @@
 
 namespace tern {
 
-/// Takes x [N, in] and gives x · weightᵀ + bias [N, out], as torch.nn.Linear does. If `relu` is set, applies max(·, 0)
-/// to the result.
+/// Takes x [..., in] and gives x · weightᵀ + bias [..., out], as torch.nn.Linear does. If `relu` is set, applies max(·,
+/// 0) to the result.
 class Linear final : public Layer, public InputParallel {
  public:
   struct Options {

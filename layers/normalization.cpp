@@ -62,7 +62,8 @@ int64_t calibrate_batch_statistics(Module& model, const std::function<bool()>& f
   const BatchStatistics by_batch(model);
   for (int64_t batches = 0;; ++batches) {
     for (const auto& [name, module] : model.modules())
-      if (auto* norm = dynamic_cast<BatchNorm*>(module)) norm->set_momentum(1.0 / static_cast<double>(batches + 1));
+      if (auto* norm = dynamic_cast<BatchNorm*>(module); norm != nullptr && norm->running_mean != nullptr)
+        norm->set_momentum(1.0 / static_cast<double>(batches + 1));
     if (!forward_next_batch()) return batches;
   }
 }

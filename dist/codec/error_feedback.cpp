@@ -154,7 +154,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
     for (const auto& [name, residual] : residuals_) state.add(name, residual.clone());
     return state;
   }
-  /// Residuals keep their memory where they can, because a recorded step uses it.
+  /// Residuals keep their memory if they can, because a recorded step uses it.
   void load_state(const StateDict& state) override {
     std::map<std::string, Tensor> before = std::exchange(residuals_, {});
     for (const auto& [name, loaded] : state) {

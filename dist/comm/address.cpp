@@ -11,7 +11,6 @@
 #include <memory>
 
 #include "tern/core/error.h"
-#include "tern/dist/comm/socket.h"
 
 namespace tern {
 

@@ -43,4 +43,7 @@ std::vector<Resolved> resolve(const Address& address);
 
 Address numeric(const sockaddr_storage& storage, socklen_t length);
 
+/// Whether only this machine can reach the address. Throws InputError if the host is not known.
+bool is_loopback(const Address& address);
+
 }  // namespace tern::detail

@@ -64,13 +64,14 @@ Link parse_link(std::string_view text) {
   constexpr double kMostLatency = 3600;
   Link link;
   std::set<std::string_view> given;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  for (size_t at = 0; at <= text.size();) {
+    const std::string_view part = text.substr(at, std::min(text.size(), text.find(',', at)) - at);
+    at += part.size() + 1;
     const size_t equals = part.find('=');
     const bool named = equals != std::string_view::npos;
     const std::string_view name = named ? part.substr(0, equals) : "rate";
     const std::string value(named ? part.substr(equals + 1) : part);
+    check_input(!part.empty(), "link '", text, "': found nothing beside a comma, expected rate=1gbit or latency=0.2ms");
     check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
     if (name == "rate") {
       link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);

@@ -250,7 +250,7 @@ Listener::Listener(const Address& address) {
   int error = 0;
   for (const Resolved& place : resolve(address)) {
     Socket socket(::socket(place.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    set(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (socket.open()) set(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, 1);
     if (socket.open() && ::bind(socket.descriptor(), place.pointer(), place.length) == 0 &&
         ::listen(socket.descriptor(), SOMAXCONN) == 0) {
       socket_ = std::move(socket);

@@ -117,9 +117,6 @@ class Listener {
 /// reason.
 Socket connect(const Address& address, Until until, std::string& why);
 
-/// Whether only this machine can reach the address. Throws InputError if the host is not known.
-bool is_loopback(const Address& address);
-
 /// Waits for `event` (poll.h) on one descriptor. Returns false if the wait ends before. With descriptor -1 it only
 /// waits.
 bool wait_for(int descriptor, short event, Until until);

@@ -13,7 +13,8 @@ using JobToken = std::string;
 /// blocks, whatever the path names.
 JobToken read_token(const std::filesystem::path& path);
 
-/// The token in the file that TERN_TOKEN_FILE names, else TERN_TOKEN itself, else none.
+/// The token in the file that TERN_TOKEN_FILE names, else TERN_TOKEN itself, else none. An empty TERN_TOKEN_FILE names
+/// none.
 JobToken token_from_environment();
 
 /// The token of all jobs that this user starts on this machine: `token_from_environment`, else the one in

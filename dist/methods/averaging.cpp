@@ -1,6 +1,7 @@
 #include "tern/dist/methods/averaging.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "tern/core/error.h"
 #include "tern/core/parallel.h"
@@ -96,6 +97,11 @@ Averaging::Averaging(Communicator& communicator, std::vector<AveragedTensor> ten
 }
 
 void Averaging::begin(int64_t step) {
+  try {
+    wait_for_works();
+  } catch (const std::exception&) {  // of a round that was not finished
+  }
+  failed_ = false;
   step_ = step;
   next_message_ = 0;
   given_.assign(tensors_.size(), {});
@@ -108,7 +114,8 @@ void Averaging::give_difference(size_t i, const Tensor& tensor, const Tensor& mi
 void Averaging::give(size_t i, const Tensor& tensor) { take(i, tensor, {}); }
 
 void Averaging::take(size_t i, const Tensor& tensor, const Tensor& minus) {
-  const AveragedTensor& expected = tensors_.at(i);
+  check(i < tensors_.size(), "averaging: tensor ", i, " was given, there are ", tensors_.size());
+  const AveragedTensor& expected = tensors_[i];
   check(given_.size() == tensors_.size(), "averaging: '", expected.name, "' was given before the round began");
   check(!given_[i].defined(), "averaging: '", expected.name, "' was given twice in step ", step_);
   check(tensor.defined() && tensor.dtype() == DType::f32 && tensor.numel() == expected.elements, "averaging: '",
@@ -159,6 +166,16 @@ void Averaging::add(std::function<void()> operation) {
   }));
 }
 
+void Averaging::wait_for_works() {
+  std::exception_ptr error;
+  for (const Work& work : std::exchange(works_, {})) try {
+      work.wait();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  if (error) std::rethrow_exception(error);
+}
+
 void Averaging::keep(const FusedMessage& message, std::vector<Tensor> means) {
   for (size_t k = 0; k < message.members.size(); ++k) means_[message.members[k]] = std::move(means[k]);
 }
@@ -177,7 +194,7 @@ std::vector<Tensor> Averaging::finish() {
   {
     const Stopwatch waiting(waited_);
     if (queue_) add([this] { finish_started(); });
-    for (const Work& work : std::exchange(works_, {})) work.wait();
+    wait_for_works();
     finish_started();
   }
   given_.clear();

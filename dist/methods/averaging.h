@@ -100,6 +100,8 @@ class Averaging {
   void start(const FusedMessage& message);
   /// Runs `operation` in the queue's order. After an operation has thrown, the later ones do not run.
   void add(std::function<void()> operation);
+  /// Waits until the queue has nothing of this round left. Then throws what its first failed operation threw.
+  void wait_for_works();
   /// Finishes the messages under way, in their order.
   void finish_started();
   void keep(const FusedMessage& message, std::vector<Tensor> means);

@@ -48,7 +48,7 @@ void check_after_round(Communicator& communicator, const std::vector<NamedParame
 
 std::vector<NamedBuffer> floating_buffers(Module& model) {
   std::vector<NamedBuffer> buffers = model.buffers();
-  std::erase_if(buffers, [](const NamedBuffer& named) { return named.buffer->dtype() == DType::i64; });
+  std::erase_if(buffers, [](const NamedBuffer& named) { return !is_floating(named.buffer->dtype()); });
   return buffers;
 }
 

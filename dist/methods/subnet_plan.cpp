@@ -53,14 +53,6 @@ std::vector<NamedShape> shapes_of(Module& model) {
   return shapes;
 }
 
-std::vector<int64_t> random_permutation(int64_t count, const RandomStream& random) {
-  std::vector<int64_t> order(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[random.below(i - 1, static_cast<uint32_t>(i))]);
-  return order;
-}
-
 }  // namespace
 
 Shape TensorSlice::shape_in(const Shape& whole) const {
@@ -168,7 +160,9 @@ SubnetParts draw_subnets(const SubnetCuts& cuts, int ranks, uint64_t seed, uint3
                 " for ", ranks, " ranks, expected as many or more");
     const RandomStream random(
         {.seed = seed, .purpose = Purpose::subnet, .step = round, .tensor = static_cast<uint32_t>(layer)});
-    const std::vector<int64_t> order = random_permutation(neurons, random);
+    std::vector<int64_t> order(static_cast<size_t>(neurons));
+    std::iota(order.begin(), order.end(), 0);
+    shuffle(order, random);
     auto& of_ranks = parts.emplace_back();
     for (int rank = 0; rank < ranks; ++rank) {
       const NeuronRange own = neuron_range(rank, ranks, neurons);

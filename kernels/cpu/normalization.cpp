@@ -183,7 +183,7 @@ void batch_norm_training(const Tensor& x, const Tensor& residual, const BatchNor
     channel_moments(layout, x.data<T>(), moments.data<double>(), moments.data<double>() + layout.channels);
   });
   const auto follow = [&](float& running, double batch) {
-    running = static_cast<float>((1 - options.momentum) * running + options.momentum * batch);
+    running = static_cast<float>(kernels::updated_statistic<double>(running, batch, options.momentum));
   };
   for (int64_t c = 0; c < layout.channels; ++c) {
     mean.data<float>()[c] = static_cast<float>(average[c]);

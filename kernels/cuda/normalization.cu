@@ -41,8 +41,9 @@ struct StoreStatistics {
     mean[c] = static_cast<float>(average);
     inverse_deviation[c] = inverse;
     scale[c] = gamma[c] * inverse;
-    running_mean[c] = static_cast<float>((1 - momentum) * running_mean[c] + momentum * average);
-    running_variance[c] = static_cast<float>((1 - momentum) * running_variance[c] + momentum * squares / (count - 1));
+    running_mean[c] = static_cast<float>(kernels::updated_statistic<double>(running_mean[c], average, momentum));
+    running_variance[c] =
+        static_cast<float>(kernels::updated_statistic<double>(running_variance[c], squares / (count - 1), momentum));
   }
 };
 

@@ -61,8 +61,8 @@ void batch_norm_training(const Tensor& x, const Tensor& residual, const kernels:
       inverse_deviation.data<Wide>()[c] = inverse;
       Wide& running_mean = parameters.running_mean.data<Wide>()[c];
       Wide& running_variance = parameters.running_variance.data<Wide>()[c];
-      running_mean = (1 - momentum) * running_mean + momentum * average;
-      running_variance = (1 - momentum) * running_variance + momentum * squares / (elements - 1);
+      running_mean = kernels::updated_statistic(running_mean, average, momentum);
+      running_variance = kernels::updated_statistic(running_variance, squares / (elements - 1), momentum);
     }
   });
   if (passed.defined()) kernels::store_passed(y, passed);

@@ -91,7 +91,7 @@ TEST(Empty, BagsOfNothingAreZeroAndSoIsTheirGradient) {
     }
 }
 
-TEST(Empty, MeansOfElementsAreEmptyWhereThereAreNoRows) {
+TEST(Empty, MeansOfElementsAreEmptyWithoutRows) {
   const auto x = Variable::leaf(Tensor::empty({0, 3}));
   const Variable y = mean(x, {1});
   EXPECT_EQ(y.shape(), Shape{0});

@@ -134,6 +134,25 @@ TEST(AtomicFile, FollowsASymbolicLink) {
   EXPECT_EQ(read_file(folder.path() / "elsewhere/a"), "new");
 }
 
+TEST(AtomicFile, FollowsLinksToAFileThatIsMissing) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "elsewhere");
+  fs::create_symlink("second", folder.path() / "first");
+  fs::create_symlink(folder.path() / "elsewhere/a", folder.path() / "second");
+  write(folder.path() / "first", "new");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "first"));
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "second"));
+  EXPECT_EQ(read_file(folder.path() / "elsewhere/a"), "new");
+}
+
+TEST(AtomicFile, RefusesALinkToItself) {
+  const TemporaryFolder folder;
+  const fs::path self = folder.path() / "self";
+  fs::create_symlink("self", self);
+  EXPECT_EQ(message_of<InputError>([&] { AtomicFile file(self); }),
+            self.string() + ": cannot be written: Too many levels of symbolic links");
+}
+
 // An attacker must not be able to guess the name of a temporary file. Here a link to a valuable file has a name that is
 // easy to guess.
 TEST(AtomicFile, APlantedLinkEmptiesNoOtherFile) {

@@ -130,7 +130,9 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1])", 1),
             "9: tensor 't': shape: found [1,1,1,1,1,1,1,1,1], expected at most 8 extents");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0])", 0),
-            "9: tensor 't': shape: found [4294967296,4294967296,0], expected fewer elements");
+            "9: tensor 't': shape: found [4294967296,4294967296,0], expected 2^48 elements at most");
+  EXPECT_EQ(tensor(R"("dtype":"U8","shape":[1125899906842624],"data_offsets":[0,1])", 1),
+            "9: tensor 't': shape: found [1125899906842624], expected 2^48 elements at most");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[1],"data_offsets":[0])", 1),
             "9: tensor 't': data_offsets: found [0], expected begin and end");
   EXPECT_EQ(tensor(R"("dtype":"U8","shape":[2],"data_offsets":[0,2])", 1),

@@ -43,6 +43,13 @@ TEST(Idx, ReadsPlainAndGzipByContent) {
   }
 }
 
+TEST(Idx, ReadsGzipStreamsInARow) {
+  const TemporaryFolder folder;
+  const Bytes whole = images(3);
+  write(folder.path() / "images", with(gzip(cut(whole, 1000)), gzip({whole.begin() + 1000, whole.end()})));
+  EXPECT_EQ(with(cut(whole, 16), read_idx(folder.path() / "images", 3).values), whole);
+}
+
 TEST(Idx, ReadsMoreThanItsFirstRead) {
   const TemporaryFolder folder;
   write(folder.path() / "images", gzip(images(3000)));

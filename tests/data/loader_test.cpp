@@ -206,8 +206,8 @@ TEST(DataLoader, EndsCleanlyAtAnyMoment) {
   const Counting data;
   for (int taken = 0; taken < 12; ++taken) {
     DataLoader loader(data, kShuffled, options(3));
-    for (int i = 0; i < taken; ++i) loader.next();
-    if (taken % 2 == 0) loader.start({.epoch = 1, .batch = taken});
+    for (int i = 0; i < taken; ++i) EXPECT_EQ(loader.next().has_value(), i < loader.batches());
+    if (taken % 2 == 0) loader.start({.epoch = 1, .batch = taken % loader.batches()});
   }
 }
 

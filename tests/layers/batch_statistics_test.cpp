@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tern/layers/containers.h"
 #include "tern/layers/dropout.h"
 
@@ -36,11 +39,39 @@ TEST(BatchStatistics, AreTheMeansOverTheBatchesAfterACalibration) {
   EXPECT_FLOAT_EQ(state.at("layers.0.running_mean").data<float>()[0], 0.9f * 7 + 0.1f * 2);
 }
 
-TEST(BatchStatistics, StayAsTheyAreWhereThereAreNoBatches) {
+TEST(BatchStatistics, StayAsTheyAreWithoutBatches) {
   Net net;
   net.initialize(1);
   EXPECT_EQ(calibrate_batch_statistics(net, [] { return false; }), 0);
   EXPECT_EQ(net.state().at("layers.0.running_var").data<float>()[0], 1);
+}
+
+TEST(BatchStatistics, ForgetABatchThatIsNotFinite) {
+  Net net;
+  net.initialize(1);
+  net.set_training(false);
+  Tensor broken = kFirst.clone();
+  broken.data<float>()[0] = std::numeric_limits<float>::infinity();
+  const Tensor mean = net.state().at("layers.0.running_mean"), variance = net.state().at("layers.0.running_var");
+  {
+    const BatchStatistics by_batch(net);
+    net(Variable(broken));
+  }
+  EXPECT_EQ(mean.data<float>()[0], 0) << "the batch served itself only";
+  EXPECT_EQ(variance.data<float>()[0], 1);
+  int left = 1;
+  const auto next = [&](const Variable& x) {
+    return [&] {
+      if (left-- == 0) return false;
+      net(x);
+      return true;
+    };
+  };
+  calibrate_batch_statistics(net, next(Variable(broken)));
+  EXPECT_FALSE(std::isfinite(mean.data<float>()[0]));
+  left = 1;
+  calibrate_batch_statistics(net, next(kFirst));
+  EXPECT_EQ(mean.data<float>()[0], 2);
 }
 
 TEST(BatchStatistics, OfTheBatchItselfServeAnEvaluation) {

@@ -13,7 +13,6 @@
 #include "tern/dist/comm/in_process.h"
 #include "tern/dist/comm/link.h"
 #include "tern/dist/comm/mpi.h"
-#include "tern/dist/comm/socket.h"
 #include "tern/dist/comm/token.h"
 #include "tern/dist/exchange/exchange.h"
 #include "tern/trainer/flags/words.h"
@@ -148,7 +147,7 @@ void validate_workers(const TrainSettings& s) {
   validate_method(s);
   samples_per_rank(s, static_cast<int>(*s.workers));
   check_part("--bind", [&] { check_bind(s); });
-  check_part("--link", [&] { parse_link(s.link); });
+  if (!s.link.empty()) check_part("--link", [&] { parse_link(s.link); });
   check_input(s.transport != RankTransport::nccl || parse_device(s.device).type == DeviceType::cuda, "--device: found ",
               s.device, ", expected cuda with --transport nccl, which moves tensors from GPU to GPU");
   if (!s.exchange.empty()) check_part("--exchange", [&] { check_exchange_of(s); });
@@ -234,9 +233,9 @@ void validate(const TrainSettings& s) {
               "--accumulate and --overlap contradict each other: gradients travel once they are added");
   check_input(s.stale == 0 || !s.overlap,
               "--stale and --overlap contradict each other: a stale exchange travels during the whole next step");
-  check_input(s.log_every == 1 || s.accumulate == 1,
+  check_input(s.log_every.value_or(1) == 1 || s.accumulate == 1,
               "--log-every and --accumulate contradict each other: the loss of each batch of a step is read at once");
-  check_input(s.log_every == 1 || s.plot.empty(),
+  check_input(s.log_every.value_or(1) == 1 || s.plot.empty(),
               "--log-every and --plot contradict each other: a plot needs the scores of each step");
   check_input(s.plot.empty() || s.plot.ends_with(".svg"), "--plot: found '", s.plot,
               "', expected a name ending in .svg");
@@ -313,7 +312,9 @@ Address listening_address(const TrainSettings& s) {
   const bool has_port =
       s.bind.starts_with('[') ? s.bind.find("]:") != std::string::npos : std::ranges::count(s.bind, ':') == 1;
   if (has_port) return parse_address(s.bind);
-  return {.host = s.bind.starts_with('[') ? s.bind.substr(1, s.bind.size() - 2) : s.bind};
+  if (!s.bind.starts_with('[')) return {.host = s.bind};
+  check_input(s.bind.ends_with(']'), "found ", s.bind, ", expected a ] at the end of the address");
+  return {.host = s.bind.substr(1, s.bind.size() - 2)};
 }
 
 Deadlines rank_deadlines(const TrainSettings& s) {

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -94,14 +96,14 @@ std::string masked_checksum(const std::string& bytes) {
 
 }  // namespace
 
-EventFile::EventFile(const std::string& folder) {
+EventFile::EventFile(const std::string& folder) : file_(nullptr, &std::fclose) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   check_input(!error, "--tensorboard: ", folder, ": cannot be made: ", error.message());
   const auto seconds = static_cast<int64_t>(wall_time());
   path_ = join({folder, "/events.out.tfevents.", seconds, '.', host_name(), '.', getpid()});
-  file_.open(path_, std::ios::binary);
-  check_input(file_.good(), "--tensorboard: ", path_, ": cannot be written");
+  file_.reset(std::fopen(path_.c_str(), "we"));
+  check_written(file_ != nullptr);
   write_record(ProtobufMessage().number(kWallTime, wall_time()).bytes(kFileVersion, "brain.Event:2").text());
 }
 
@@ -132,6 +134,8 @@ void EventFile::evaluated(const EvaluationReport& report) {
     add_scalar("eval/" + scores_[i].key(), report.step, report.scores[i]);
   add_scalar("eval/loss", report.step, report.loss);
 }
+
+void EventFile::checkpointing() { check_written(::fdatasync(::fileno(file_.get())) == 0); }
 
 void EventFile::add_scalar(std::string_view tag, int64_t step, double value) {
   write_value(step, ProtobufMessage().bytes(kTag, tag).number(kSimpleValue, static_cast<float>(value)).text());
@@ -166,8 +170,13 @@ void EventFile::write_value(int64_t step, const std::string& value) {
 
 void EventFile::write_record(const std::string& message) {
   const std::string length = little_endian(uint64_t{message.size()});
-  file_ << length << masked_checksum(length) << message << masked_checksum(message) << std::flush;
-  check_input(file_.good(), "--tensorboard: ", path_, ": cannot be written");
+  const std::string record = length + masked_checksum(length) + message + masked_checksum(message);
+  check_written(std::fwrite(record.data(), 1, record.size(), file_.get()) == record.size() &&
+                std::fflush(file_.get()) == 0);
+}
+
+void EventFile::check_written(bool written) const {
+  check_input(written, "--tensorboard: ", path_, ": cannot be written: ", std::strerror(errno));
 }
 
 }  // namespace tern::trainer

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,7 @@ class EventFile final : public Listener {
   void stepped(const StepReport& report) override;
   void counted(const HistogramReport& report) override;
   void evaluated(const EvaluationReport& report) override;
+  void checkpointing() override;
 
   void add_scalar(std::string_view tag, int64_t step, double value);
   void add_histogram(std::string_view tag, int64_t step, const Histogram& histogram);
@@ -28,11 +30,12 @@ class EventFile final : public Listener {
   /// Writes a `Summary.Value` as an event.
   void write_value(int64_t step, const std::string& value);
   void write_record(const std::string& message);
+  void check_written(bool written) const;
 
   std::string path_;
   std::vector<Score> scores_;
   bool team_ = false;  ///< several ranks train
-  std::ofstream file_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
 }  // namespace tern::trainer

@@ -164,6 +164,13 @@ std::string checksum(Module& model, const SubnetCuts* cuts) {
   return fmt::format("{:08x}", crc);
 }
 
+/// Whether a run with more steps has other learning rates in the first of them.
+bool rates_depend_on_length(const TrainSettings& s) {
+  const auto is_share = [](double at) { return at > 0 && at < 1; };
+  return s.lr_schedule == LrSchedule::poly || s.lr_schedule == LrSchedule::cosine || is_share(s.warmup) ||
+         (s.lr_schedule == LrSchedule::step && std::ranges::any_of(s.lr_steps, is_share));
+}
+
 }  // namespace
 
 Metadata run_identity(const RunStart& run) {
@@ -173,9 +180,7 @@ Metadata run_identity(const RunStart& run) {
     const bool acts = reason_without_effect(flag, run.settings).empty();
     if (flag.agreement == Agreement::result && acts) identity[std::string("--") + flag.name] = write_value(field);
   });
-  const LrSchedule schedule = run.settings.lr_schedule;
-  if (schedule == LrSchedule::poly || schedule == LrSchedule::cosine)
-    identity["number of steps"] = std::to_string(run.total_steps);
+  if (rates_depend_on_length(run.settings)) identity["number of steps"] = std::to_string(run.total_steps);
   for (const auto& [flag, word] : run.settings.choices) identity["--" + flag] = word;
   for (const auto& [flag, count] : run.settings.counts) identity["--" + flag] = std::to_string(count);
   return identity;

@@ -208,6 +208,9 @@ std::shared_ptr<const Dataset> load_split(const TrainSettings& settings, Split s
   check(data != nullptr, "the data set '", settings.data, "': `load` returned no data set");
   check_input(data->size() > 0, "--data ", settings.data, ": the ", split == Split::train ? "training" : "test",
               " set has no samples");
+  const auto* const images = dynamic_cast<const ImageDataset*>(data.get());
+  check_input(settings.top == 1 || !images || settings.top < images->spec().classes, "--top: found ", settings.top,
+              ", expected fewer than the ", images ? images->spec().classes : 0, " classes of ", settings.data);
   return data;
 }
 
@@ -216,9 +219,6 @@ RunData load_run_data(const TrainSettings& settings) {
   const std::string training = described_fields(*data.training), test = described_fields(*data.test);
   check_input(training == test, "--data ", settings.data, ": the training set has the fields ", training,
               ", the test set ", test, ", expected the same");
-  const auto* const images = dynamic_cast<const ImageDataset*>(data.training.get());
-  check_input(settings.top == 1 || !images || settings.top < images->spec().classes, "--top: found ", settings.top,
-              ", expected fewer than the ", images ? images->spec().classes : 0, " classes of ", settings.data);
   if (settings.workers) data.fingerprint = fmt::format("{:08x}", data.training->fingerprint());
   return data;
 }

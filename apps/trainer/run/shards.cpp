@@ -221,6 +221,24 @@ void write_shards(const fs::path& file, Module& model, const SubnetCuts& cuts, c
   if (team.leads()) write_shard_index(index, index_of(model, cuts, team.size(), file_of));
 }
 
+namespace {
+
+/// Throws InputError if the index has a tensor that the model lacks.
+void check_names(const fs::path& file, const ShardIndex& index, const std::string& prefix, Module& model,
+                 const SubnetCuts& cuts) {
+  std::set<std::string> known;
+  for (const auto& [name, shape] : model.whole_shapes())
+    if (cuts.find(name) == nullptr)
+      known.insert(prefix + name);
+    else
+      for (int64_t rank = 0; rank < index.slices; ++rank) known.insert(slice_name(prefix + name, rank));
+  for (const auto& [name, in] : index.files)
+    check_input(!name.starts_with(prefix) || known.contains(name), file.string(), ": weight_map: found '", name,
+                "', which the model does not have");
+}
+
+}  // namespace
+
 void read_shard(const fs::path& file, Module& model, const SubnetCuts& cuts, const Team& team) {
   const ShardIndex index = read_shard_index(file);
   const bool kept =
@@ -228,6 +246,7 @@ void read_shard(const fs::path& file, Module& model, const SubnetCuts& cuts, con
   const std::string prefix = kept ? kCheckpointedModel : "";
   check_input(!index.cut.empty(), file.string(),
               ": metadata 'cut': found no slices, expected the index of a model in slices");
+  check_names(file, index, prefix, model, cuts);
   if (index.slices != team.size()) return read_other_slices(file, index, prefix, model, cuts, team);
   const StateDict wanted = shard_of(model, cuts, team.rank());
   std::map<std::string, StateDict> places;  // the wanted tensors, by file and by their names there

@@ -6,7 +6,7 @@ namespace tern {
 namespace {
 
 [[noreturn]] void refuse() {
-  fail_input({"MPI: this build has none; configure it again where MPI is installed (package libopenmpi-dev)"});
+  fail_input({"MPI: this build has none; install the package libopenmpi-dev and configure it again"});
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ TEST(WorkQueue, GoesOnAfterManyThatWereWaitedFor) {
   for (int i = 0; i < 1000; ++i) queue.add([] {}).wait();
   std::promise<void> begun;
   const Work work = queue.add([&] { begun.set_value(); });
-  begun.get_future().wait();
+  EXPECT_EQ(begun.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  work.wait();
 }
 
 TEST(WorkQueue, TellsEveryWaiterWhatWentWrong) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "tern/autograd/operation.h"
@@ -70,6 +71,27 @@ TEST(Overlap, HidesTheWireBehindBackward) {
   const double without = training_time(false, expected), with = training_time(true, found);
   EXPECT_EQ(found, expected);
   EXPECT_LE(with / without, 0.85) << with << " s with, " << without << " s without";
+}
+
+// A value that is not finite has no ternary code.
+TEST(Overlap, ARoundThatFailedOrWasAbandonedLeavesNothingBehind) {
+  const auto errors = with_communicators(make_in_process(2), [](Communicator& c) {
+    const std::vector<AveragedTensor> tensors = {{"a", 4}, {"b", 4}};
+    Averaging averaging(c, tensors, {.codec = "ternary:clip=0", .fusion = {.fusion_bytes = 1}, .overlap = true});
+    const auto finish = [&](int64_t step, double value) {
+      averaging.begin(step);
+      for (size_t i = 0; i < tensors.size(); ++i) averaging.give(i, Tensor::full({4}, value));
+      return averaging.finish();
+    };
+    EXPECT_THROW(finish(0, std::numeric_limits<double>::quiet_NaN()), Error);
+    averaging.begin(1);
+    averaging.give(1, Tensor::full({4}, 3));
+    for (const Tensor& mean : finish(2, 0.5)) {
+      ASSERT_TRUE(mean.defined());
+      EXPECT_EQ(mean.to_vector<float>(), std::vector<float>(4, 0.5f));
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 }  // namespace

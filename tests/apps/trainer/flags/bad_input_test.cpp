@@ -214,6 +214,12 @@ TEST_F(TrainLenetBadInput, PlacesAreCheckedBeforeTheFirstStep) {
   expect_refused({{"--tensorboard", "@" + std::string(300, 'x')}, "File name too long"});
 }
 
+TEST_F(TrainLenetBadInput, AnEvaluationHasTheSameLimitOfTop) {
+  ASSERT_EQ(run({"--iterations", "0", "--save", place("m")}).code, 0);
+  expect_refused(
+      {{"--eval-only", "--init", "@m", "--top", "10"}, "--top: found 10, expected fewer than the 10 classes"});
+}
+
 TEST_F(TrainLenetBadInput, ARefusedRunLeavesNothing) {
   expect_refused(
       {{"--log", "@log", "--checkpoint", "@ck", "--tensorboard", "@" + std::string(300, 'x')}, "--tensorboard"});

@@ -231,6 +231,8 @@ TEST_F(TrainLenetWorkers, RefusesWhatRanksCannotDo) {
       {{"--codec", "ternary"}, "--codec would change nothing: it needs --workers N"},
       {{"--workers", "2", "--transport", "socket", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
       {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--bind", "0.0.0.0"}, "TERN_TOKEN_FILE"},
+      {{"--workers", "2", "--transport", "socket", "--bind", "[::1"},
+       "--bind: found [::1, expected a ] at the end of the address"},
       {{"--rank", "0", "--master", "127.0.0.1:9"}, "--world-size"},
       {{"--rank", "2", "--world-size", "2", "--master", "127.0.0.1:9"}, "--rank: found 2"},
       {{"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:9", "--workers", "4"}, "--workers: found 4"},

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tern/core/crc32c.h"
+#include "tests/support/disk_calls.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -41,6 +42,15 @@ std::vector<std::string> records(const std::string& file) {
     EXPECT_EQ(take<uint32_t>(rest), masked(found.back()));
   }
   return found;
+}
+
+TEST(EventFile, IsDurableBeforeACheckpoint) {
+  const TemporaryFolder folder;
+  EventFile file(folder.path().string());
+  const DiskCalls calls;
+  file.checkpointing();
+  const auto entry = *std::filesystem::directory_iterator(folder.path());
+  EXPECT_EQ(DiskCalls::found(), std::vector<std::string>{"sync " + entry.path().string()});
 }
 
 TEST(EventFile, HoldsFramedScalarEvents) {

@@ -176,6 +176,28 @@ TEST_F(TrainLenetResume, RefusesAnotherRun) {
   EXPECT_NE(none.err.find(place("none")), std::string::npos) << none.err;
 }
 
+TEST_F(TrainLenetResume, RefusesALengthThatChangesTheRates) {
+  const auto trained = [&](const std::string& folder, std::vector<std::string> more) {
+    more.insert(more.end(), {"--checkpoint", place(folder)});
+    return run(more);
+  };
+  const std::vector<std::vector<std::string>> of_length = {{"--lr-schedule", "cosine"},
+                                                           {"--lr-schedule", "step", "--lr-steps", "0.5"},
+                                                           {"--warmup", "0.5"}},
+                                              of_steps = {
+                                                  {"--lr-schedule", "step", "--lr-steps", "3"}, {"--warmup", "2"}, {}};
+  for (size_t i = 0; i < of_length.size(); ++i)
+    for (const auto& rates : {of_length[i], of_steps[i]}) {
+      SCOPED_TRACE(testing::PrintToString(rates));
+      const bool refused = rates == of_length[i];
+      const std::string folder = join({refused ? "length " : "steps ", i});
+      EXPECT_EQ(trained(folder, over(rates, {"--iterations", "4"})).code, 0);
+      const Outcome longer = trained(folder, over(rates, {"--iterations", "8", "--resume"}));
+      EXPECT_EQ(longer.code, refused ? 2 : 0) << longer.err;
+      EXPECT_EQ(longer.err.find("number of steps was 4 and is 8 now") != std::string::npos, refused) << longer.err;
+    }
+}
+
 TEST_F(TrainLenetResume, NamesThePreviousCheckpointWhereTheNewestIsBroken) {
   ASSERT_EQ(run(checkpointing({})).code, 0);
   std::string bytes = read_file(place("run/step-00000036.tern"));

@@ -226,6 +226,9 @@ TEST_F(Sharded, StartsFromSlicesSlow) {
   const Outcome whole = run(with(sharded_, {"--init", place("whole")}));
   EXPECT_EQ(whole.code, 2);
   EXPECT_NE(whole.err.find("found one file of a whole model"), std::string::npos) << whole.err;
+  const Outcome smaller = run(with(sharded_, {"--norm", "none", "--init", index}));
+  EXPECT_EQ(smaller.code, 2);
+  EXPECT_NE(smaller.err.find(", which the model does not have"), std::string::npos) << smaller.err;
 }
 
 // The statistics of its hidden neurons need no sum over all labels, however many batches they come from.
