@@ -69,7 +69,7 @@ fs::path target_of(const fs::path& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
+AtomicFile::AtomicFile(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   check_input(!fs::exists(status) || fs::is_regular_file(status), path.string(), ": cannot be written: it is ",

@@ -97,9 +97,9 @@ class Tensor {
   Tensor to(MemoryFormat format) const;
 
   /// Overwrites the elements of this tensor. The shapes must be the same; dtype, device and format may differ. The
-  /// memory of the two must not overlap, unless it is the same. `fill`,
-  /// and `copy_from` if dtype or format differ, go through the CPU. Within a training step use kernels::convert and
-  /// kernels::fill, which run on the device of the tensor.
+  /// memory of the two must not overlap, unless it is the same. `fill`, and `copy_from` if dtype or format differ, go
+  /// through the CPU. Within a training step use kernels::convert and kernels::fill, which run on the device of the
+  /// tensor.
   void copy_from(const Tensor& source) const;
   void fill(double value) const;
 

@@ -99,10 +99,11 @@ double PlannedRound::sent(int workers) const {
 }
 
 double loss_wait(TrainingMethod method, int64_t local_steps, const LinkCost& link, int workers, double compute) {
-  constexpr int64_t kBytes = 4 * 8;      // loss, signal, and the two parts of a score
+  constexpr int64_t kBytes = 4 * 8;      // of a step: loss, signal, and the two parts of a score
   constexpr double kBackward = 2.0 / 3;  // of the products of a step
-  const double left = link.seconds(all_reduce_load(kBytes, workers)) - kBackward * compute;
-  return std::max(0.0, left) / static_cast<double>(steps_of_a_sum(method, local_steps));
+  const int64_t steps = steps_of_a_sum(method, local_steps);
+  const double left = link.seconds(all_reduce_load(steps * kBytes, workers)) - kBackward * compute;
+  return std::max(0.0, left) / static_cast<double>(steps);
 }
 
 Forecaster::Forecaster(Workbench& workbench, const Link& link, int64_t local_steps)

@@ -45,6 +45,8 @@ StepForecast::StepForecast(const networks::Network& network, const Run& run, con
     : workers_(workers) {
   const Application application = network.application();
   const TrainSettings settings = settings_of(application, run);
+  check(!settings.overlap && !settings.stale && !settings.log_every,
+        "step forecast: found --overlap, --stale or --log-every, expected a run without them");
   const auto model = trainer::make_model(application, settings);
   method_ = settings.method;
   local_steps_ = settings.local_steps;

@@ -14,7 +14,7 @@ class StepForecast {
  public:
   /// `run` is a run of `network` with ranks of its own, and `measured` its result. The forecast is of `workers` ranks
   /// that do the same, each with as many samples. Rank 0 sends `step_bytes` of payload in a mean step. Throws
-  /// InputError if the flags of `run` are wrong.
+  /// InputError if the flags of `run` are wrong, and Error if it has --overlap, --stale or --log-every.
   StepForecast(const networks::Network& network, const Run& run, const RunResult& measured, int workers,
                double step_bytes);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -186,7 +187,7 @@ struct TrainSettings {
   double grace = 60;  ///< seconds
 
   std::string log = {}, tensorboard = {}, plot = {};
-  std::optional<int64_t> log_every = {};  ///< steps whose losses are read together; unset: see Trainer
+  std::optional<int64_t> log_every = {};  ///< steps whose losses are read together; unset: `steps_of_a_sum`, or 1
   int64_t histograms = 0;                 ///< steps from one to the next; 0: none
   bool quiet = false;
 

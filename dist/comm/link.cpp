@@ -71,7 +71,7 @@ Link parse_link(std::string_view text) {
     const bool named = equals != std::string_view::npos;
     const std::string_view name = named ? part.substr(0, equals) : "rate";
     const std::string value(named ? part.substr(equals + 1) : part);
-    check_input(!part.empty(), "link '", text, "': found nothing beside a comma, expected rate=1gbit or latency=0.2ms");
+    check_input(!part.empty(), "link '", text, "': a part is empty, expected rate=1gbit or latency=0.2ms");
     check_input(given.insert(name).second, "link '", text, "': ", name, " is given twice");
     if (name == "rate") {
       link.bytes_per_second = read_quantity(value, {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}}, text);

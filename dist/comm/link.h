@@ -19,8 +19,8 @@ Link parse_link(std::string_view text);
 
 /// Wraps `transport` and delays messages as the link would. Each message takes its time on the sender's cable, then the
 /// latency. The receiver's cable carries it meanwhile, unless it is busy with an earlier message. Its size includes a
-/// frame of 64 bytes. All ranks must run on one
-/// machine, because they share its clock. The result owns `transport` and follows the same rules of use.
+/// frame of 64 bytes. All ranks must run on one machine, because they share its clock. The result owns `transport` and
+/// follows the same rules of use.
 std::unique_ptr<Transport> make_shaped(std::unique_ptr<Transport> transport, const Link& link);
 
 }  // namespace tern

@@ -1,3 +1,4 @@
+#include "tern/trainer/settings.h"
 #include "tests/apps/train_lenet.h"
 #include "tests/support/cuda.h"
 
@@ -128,24 +129,36 @@ TEST_F(LogEvery, NamesTheStepThatDivergedAndKeepsNothing) {
 }
 
 TEST_F(LogEvery, RanksStopTogetherAndGoOn) {
-  for (const std::string& device : devices()) {
-    const auto with = [&](const std::string& log, std::vector<std::string> more) {
-      more.insert(more.end(), {"--workers", "2", "--iterations", "60", "--log-every", "3", "--log", place(device + log),
-                               "--checkpoint", place(device + log + " kept")});
-      return words_on(device, more);
-    };
-    EXPECT_EQ(run_program(with("whole", {})).code, 0);
-    Process process(with("parts", {"--link", "rate=2mbit"}));
-    wait_for_lines(place(device + "parts"), 4);
-    process.send(SIGINT);
-    const Outcome outcome = process.wait();
-    EXPECT_EQ(outcome.code, 130) << outcome.err;
-    const size_t done = losses(place(device + "parts")).size();
-    EXPECT_LT(done, 60u);
-    EXPECT_NE(outcome.err.find("interrupted after step " + std::to_string(done)), std::string::npos) << outcome.err;
-    EXPECT_EQ(run_program(with("parts", {"--resume"})).code, 0);
-    EXPECT_EQ(losses(place(device + "parts")), losses(place(device + "whole")));
-  }
+  const std::vector<std::vector<std::string>> groups = {{"--log-every", "3"},
+                                                        {"--method", "local-sgd", "--local-steps", "5"}};
+  for (const std::string& device : devices())
+    for (const auto& group : groups) {
+      SCOPED_TRACE(device + testing::PrintToString(group));
+      const std::string run = device + group.front();
+      const auto with = [&](const std::string& log, std::vector<std::string> more) {
+        more.insert(more.end(), {"--workers", "2", "--iterations", "60", "--log", place(run + log), "--checkpoint",
+                                 place(run + log + " kept")});
+        more.insert(more.end(), group.begin(), group.end());
+        return words_on(device, more);
+      };
+      EXPECT_EQ(run_program(with("whole", {})).code, 0);
+      Process process(with("parts", {"--link", "rate=2mbit"}));
+      wait_for_lines(place(run + "parts"), 4);
+      process.send(SIGINT);
+      const Outcome outcome = process.wait();
+      EXPECT_EQ(outcome.code, 130) << outcome.err;
+      const size_t done = losses(place(run + "parts")).size();
+      EXPECT_LT(done, 60u);
+      EXPECT_NE(outcome.err.find("interrupted after step " + std::to_string(done)), std::string::npos) << outcome.err;
+      EXPECT_EQ(run_program(with("parts", {"--resume"})).code, 0);
+      EXPECT_EQ(losses(place(run + "parts")), losses(place(run + "whole")));
+    }
+}
+
+TEST(StepsOfASum, AreThoseOfARoundAtMostFifty) {
+  EXPECT_EQ(steps_of_a_sum(TrainingMethod::data_parallel, 10), 1);
+  EXPECT_EQ(steps_of_a_sum(TrainingMethod::sparseloco, 30), 30);
+  EXPECT_EQ(steps_of_a_sum(TrainingMethod::diloco, 500), 50);
 }
 
 }  // namespace

@@ -74,6 +74,17 @@ TEST(BatchStatistics, ForgetABatchThatIsNotFinite) {
   EXPECT_EQ(mean.data<float>()[0], 2);
 }
 
+TEST(BatchStatistics, ACalibrationLeavesOtherLayersAlone) {
+  BatchNorm1d norm({.features = 1, .running = false});
+  norm.initialize(1);
+  const double momentum = norm.momentum();
+  calibrate_batch_statistics(norm, [&, left = 1]() mutable {
+    norm(kFirst);
+    return left-- > 0;
+  });
+  EXPECT_EQ(norm.momentum(), momentum);
+}
+
 TEST(BatchStatistics, OfTheBatchItselfServeAnEvaluation) {
   Net net;
   net.initialize(1);

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "tern/dist/comm/failure.h"
+
 namespace tern::trainer {
 
 std::vector<double> Team::Sum::wait() const {
@@ -32,6 +34,12 @@ std::string Team::gather(const std::string& text) const {
   communicator_->all_gather(own, all, counts, Account::overhead).wait();
   const auto bytes = all.span<uint8_t>();
   return {bytes.begin(), bytes.end()};
+}
+
+void Team::check_job() const {
+  if (!communicator_) return;
+  const JobState job = communicator_->state();
+  if (!job.failure.empty()) throw PeerError(job.failure);
 }
 
 void Team::barrier() const {

@@ -41,6 +41,8 @@ class Team {
   std::string gather(const std::string& text) const;
   /// Returns after every rank has called it.
   void barrier() const;
+  /// Throws PeerError if the job has failed, for example because a rank was lost. Sends nothing.
+  void check_job() const;
   /// See Communicator::confirm.
   void confirm() const {
     if (communicator_) communicator_->confirm();

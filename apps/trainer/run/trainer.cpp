@@ -74,10 +74,10 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
       team_(resources.communicator),
       task_(task_of(settings)),
       scores_(task_->scores()),
-      // Ranks that differ in --plot must still add up the same numbers. None has it if losses are read together.
+      // Ranks that differ in --plot must still add up the same numbers. None has it with --log-every above 1.
       counts_scores_(!settings.plot.empty() ||
                      (resources.communicator != nullptr && settings.log_every.value_or(1) == 1)),
-      group_(steps_read_together(settings)),
+      steps_together_(steps_read_together(settings)),
       model_(build_model(application, settings, resources.data.training.get())) {
   fill(application);
   const Device device = parse_device(settings.device);
@@ -103,7 +103,7 @@ Trainer::Trainer(const Application& application, const TrainSettings& settings, 
   if (settings.profile) clock_ = make_operation_clock(device);
   outputs_ = std::make_unique<StepOutputs>(device);
   norms_ = std::make_unique<StepOutputs>(device);
-  if (group_ > 1 && !on_cpu()) kept_ = std::make_unique<KeptOutputs>(device, group_);
+  if (steps_together_ > 1 && !on_cpu()) kept_ = std::make_unique<KeptOutputs>(device, steps_together_);
   optimizer_->measure_gradient_norm(team_.leads() && (!settings.log.empty() || !settings.tensorboard.empty()));
   method_ = make_method(settings, *model_, *optimizer_, resources_.communicator, cuts_ ? &*cuts_ : nullptr);
   if (settings.cuda_graph && acts(settings, &TrainSettings::cuda_graph)) record_steps(device);

@@ -53,7 +53,7 @@ class Trainer {
 
   /// Trains to the end, or to --target-score. Evaluates after each epoch or every --eval-every steps, and at the end.
   /// The leading rank writes the files that the settings ask for. If a user stops any rank, writes a checkpoint after
-  /// the step and throws Interrupted.
+  /// the steps in which all ranks learn of it, and throws Interrupted.
   void train();
 
  private:
@@ -91,12 +91,12 @@ class Trainer {
   void check_loss(const DeviceBatch& batch, const StepOutput& output, int64_t step, bool is_of_batch = true) const;
   std::vector<double> numbers(const DeviceBatch& batch, const StepOutput& output, bool stop) const;
   bool on_cpu() const { return parse_device(settings_.device).type == DeviceType::cpu; }
-  bool ends_group() const { return steps_ % group_ == 0; }
+  bool ends_group() const { return steps_ % steps_together_ == 0; }
   bool finishes_now(bool stop) const;
   Spent spent() const { return {team_.traffic(), method_->times()}; }
   void finish(const Spent& before);
   StepReport report_of(const IssuedStep& step, const StepOutput& output, std::span<const double> sums);
-  static std::vector<double> joined_numbers(std::span<const IssuedStep> steps);
+  static std::vector<double> joined_numbers(std::span<const IssuedStep> steps, std::span<const double> next);
   std::vector<double> sum_up(const std::vector<IssuedStep>& steps, const std::vector<StepOutput>& outputs) const;
   void tell();
   void settle() const;
@@ -133,7 +133,7 @@ class Trainer {
   std::shared_ptr<const Task> task_;
   std::vector<Score> scores_;  ///< of task_
   bool counts_scores_;         ///< in training steps
-  int64_t group_;              ///< steps whose losses are read together
+  int64_t steps_together_;     ///< steps whose losses are read together
   PartialCopy copied_;         ///< what --init-partial took
   std::unique_ptr<Module> model_;
   std::optional<SubnetCuts> cuts_;  ///< of a sharded model

@@ -139,16 +139,16 @@ Trainer::IssuedStep Trainer::issue(const DeviceBatch& batch, bool stop, std::vec
   }
   IssuedStep step{.batch = batch, .stop = stop, .numbers = std::move(before)};
   StepOutputs::Arrival arrival;
-  if (!kept_) arrival = outputs_->bring(output);
+  // On the CPU the scores are counted at once.
+  if (!kept_) arrival = outputs_->bring(on_cpu() ? StepOutput{.loss = output.loss} : output);
   if (on_cpu()) {
     check_loss(batch, output, steps_ + 1);
     method_->confirm(steps_);
     add(numbers(batch, output, stop), step.numbers);
-    if ((steps_ + 1) % group_ == 0) {  // the sum runs in parallel to the backward pass
-      std::vector<double> all = joined_numbers(issued_);
-      all.insert(all.end(), step.numbers.begin(), step.numbers.end());
-      step.sum = team_.start_sum(all);
-    }
+    if ((steps_ + 1) % steps_together_ == 0)
+      step.sum = team_.start_sum(joined_numbers(issued_, step.numbers));  // in parallel to the backward pass
+    else
+      team_.check_job();  // a step that sends nothing does not notice that a rank was lost
   }
   if (!recorded) loss.backward();
   try {
@@ -204,7 +204,7 @@ bool Trainer::finishes_now(bool stop) const {
 std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
                                     const std::vector<StepOutput>& outputs) const {
   if (steps.back().sum) return steps.back().sum->wait();
-  if (on_cpu()) return team_.sum(joined_numbers(steps));
+  if (on_cpu()) return team_.sum(joined_numbers(steps, {}));
   const DeviceBatch& batch = *steps.back().batch;  // scores need it; if they are counted, there is one step
   std::vector<double> all;
   bool finite = true;
@@ -219,10 +219,11 @@ std::vector<double> Trainer::sum_up(const std::vector<IssuedStep>& steps,
   return team_.sum(all);
 }
 
-/// The numbers of these steps, one step after the other.
-std::vector<double> Trainer::joined_numbers(std::span<const IssuedStep> steps) {
+/// The numbers of these steps, one step after the other, and those of the next.
+std::vector<double> Trainer::joined_numbers(std::span<const IssuedStep> steps, std::span<const double> next) {
   std::vector<double> all;
   for (const IssuedStep& step : steps) all.insert(all.end(), step.numbers.begin(), step.numbers.end());
+  all.insert(all.end(), next.begin(), next.end());
   return all;
 }
 
