@@ -144,8 +144,8 @@ void read_rans(Reader& reader, int64_t levels, std::span<uint32_t> codes) {
   check(symbol_at.size() == kRansTotal, "entropy_unpack: a table's frequencies add up to ", symbol_at.size(),
         ", expected ", kRansTotal);
   const int bits = is_short_rans(codes.size()) ? 0 : reader.value<uint8_t>();
-  check(bits == 0 || (bits >= kLeastRansBlockBits && codes.size() >> bits != 0), "entropy_unpack: blocks have 2^", bits,
-        " symbols of ", codes.size());
+  check(bits == 0 || (bits >= kLeastRansBlockBits && bits < 63 && codes.size() >> bits != 0),
+        "entropy_unpack: blocks have 2^", bits, " symbols of ", codes.size());
   const auto blocks = static_cast<size_t>(rans_blocks(std::ssize(codes), bits));
   const size_t streams = bits == 0 ? 1 : kRansStreams;
   for (size_t block = 0; bits != 0 && block < blocks; ++block)

@@ -68,8 +68,12 @@ inline constinit Kernel<void(std::span<const ParameterUpdate>, const Tensor& dec
 /// sum [rank 0, f64] = Σ g² over all gradients, in a fixed order.
 inline constinit Kernel<void(std::span<const ParameterUpdate>, Tensor& sum)> squared_norm{"squared_norm"};
 
-/// scale = min(1, max_norm / (√squared_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_. Both tensors are [rank 0,
-/// f64].
+/// min(1, max_norm / (norm + 1e-6)), and NaN for NaN.
+constexpr double clip_factor(double norm, double max_norm) {
+  const double factor = max_norm / (norm + 1e-6);
+  return factor > 1 ? 1 : factor;
+}
+/// scale = clip_factor(√squared_norm, max_norm), as torch.nn.utils.clip_grad_norm_. Both tensors are [rank 0, f64].
 inline constinit Kernel<void(const Tensor& squared_norm, double max_norm, Tensor& scale)> clip_scale{"clip_scale"};
 
 }  // namespace tern::kernels

@@ -275,7 +275,7 @@ class ErrorFeedback final : public GradientCodec, public FeedbackCodec, public M
   }
 
   std::string prefix_;
-  std::shared_ptr<GradientCodec> inner_;  // keeps nothing, so that copies share it
+  std::shared_ptr<GradientCodec> inner_;  // keeps no state, so copies share it
   double decay_;                          // of the residual from step to step
   bool has_factors_;
   std::map<std::string, Tensor> residuals_;

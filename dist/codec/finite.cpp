@@ -53,6 +53,8 @@ void GradientWatch::note(const FusedGradients& message, std::span<const Tensor> 
     for (const auto& [tag, gradient] : message) names.push_back(tag.name);
     noted = noted_.emplace(tag_of(message).name, Noted{std::move(names), Notices(device, message.size())}).first;
   }
+  check(noted->second.names.size() == message.size(), "the message from '", noted->second.names.front(), "' to '",
+        noted->second.names.back(), "' has ", message.size(), " gradients, before it had ", noted->second.names.size());
   std::vector<kernels::WatchedNumbers> watched;
   for (size_t i = 0; i < message.size(); ++i) watched.push_back({numbers[i], noted->second.notices.at(i)});
   kernels::watch_numbers(watched, most, message.front().tag.key.step);

@@ -27,7 +27,8 @@ int64_t most_packed_bytes(Packing packing, int64_t n, int64_t levels);
 
 /// Appends the levels that `codes` hold. `codes` are bit planes of n elements.
 void append_packed(Packing packing, const Tensor& codes, int64_t n, int64_t levels, std::vector<std::byte>& bytes);
-/// sum += level · unit of its bucket. `units` is f32 [buckets]. Throws if `bytes` do not hold valid levels.
+/// sum += level · unit of its bucket. `units` is f32 [buckets]. Throws if `bytes` have the wrong size and,
+/// unless they are bit planes, if they do not hold valid levels.
 void add_packed(Packing packing, std::span<const std::byte> bytes, const Tensor& units, int64_t bucket, int64_t levels,
                 Tensor& sum);
 

@@ -89,7 +89,7 @@ void for_each_plane(int64_t count, int bits, Copy copy) {
 /// Calls take(sums, count) for each bucket of `count` elements, with what a unit of this norm needs.
 template <class Take>
 void measure(const Tensor& g, int64_t bucket, BucketNorm norm, Take take) {
-  const int64_t n = g.numel(), width = bucket_width(n, bucket);
+  const int64_t n = g.numel(), width = std::min(bucket_width(n, bucket), std::max<int64_t>(1, n));
   const int64_t runs_per_bucket = (width + kStatisticsRun - 1) / kStatisticsRun;
   const int64_t buckets = bucket_count(n, bucket);
   std::vector<CodecSums> runs(static_cast<size_t>(buckets * runs_per_bucket));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "tern/kernels/cpu/exponential.h"
 #include "tern/kernels/cpu/map.h"
@@ -74,11 +76,17 @@ void softmax_chunk_backward(const Tensor& logsumexp, const Bags& labels, int64_t
       const T* from = in + row * columns;
       T* to = out + row * columns;
       const float shift = log_sum[row], own_scale = count > 0 ? scale : 0.0f;
+      // The elements of labels are rounded once, after the subtraction. dz may be z, so their logits are read before.
+      std::vector<std::pair<int64_t, float>> hits;
+      for (int64_t e = offset[row]; e < offset[row + 1]; ++e)
+        if (first <= label[e] && label[e] < first + columns)
+          hits.emplace_back(label[e] - first, load(from + (label[e] - first)));
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) store(to + j, own_scale * exponential(load(from + j) - shift));
-      for (int64_t e = offset[row]; e < offset[row + 1]; ++e)
-        if (T* hit = to + (label[e] - first); first <= label[e] && label[e] < first + columns)
-          store(hit, load(hit) - scale / static_cast<float>(count));
+      for (const auto& [column, logit] : hits) {
+        const auto found = static_cast<float>(std::ranges::count(hits, column, &std::pair<int64_t, float>::first));
+        store(to + column, own_scale * (exponential(logit - shift) - found / static_cast<float>(count)));
+      }
     });
   });
 }

@@ -164,7 +164,7 @@ void squared_norm(std::span<const ParameterUpdate> updates, Tensor& sum) {
 }
 
 void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
-  *scale.data<double>() = std::min(1.0, max_norm / (std::sqrt(number(squared_norm)) + 1e-6));
+  *scale.data<double>() = kernels::clip_factor(std::sqrt(number(squared_norm)), max_norm);
 }
 
 }  // namespace

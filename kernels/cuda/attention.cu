@@ -73,7 +73,9 @@ __global__ void attention_kernel(Pointers<T> in, Extents of, T* y, float* log_su
   for (int64_t j = 0; j < keys; ++j) {
     const int64_t column = b * of.keys + j;
     const float score = of.scale * query.dot(Share::load(in.k + column * of.depth, of.depth));
-    const float most = score > largest ? score : largest, before = expf(largest - most), share = expf(score - most);
+    const float most = score > largest ? score : largest;
+    const float shift = most == -INFINITY ? 0 : most;  // so that -∞ adds 0, also if there is no other score yet
+    const float before = expf(largest - shift), share = expf(score - shift);
     sums.multiply(before);
     sums.add(share, Share::load(in.v + column * of.width, of.width));
     total = total * before + share;

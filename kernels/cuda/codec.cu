@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -9,13 +10,15 @@
 namespace tern::cuda {
 namespace {
 
+/// A bucket whose elements are summed has no more of them than its tensor has, so that it needs no more scratch.
+int64_t summed_width(int64_t n, int64_t bucket) { return bucket == 0 ? n : std::min(bucket, n); }
+
 void gradient_statistics(std::span<const kernels::MeasuredGradient> message, int64_t bucket) {
   kernels::check_statistics(message, bucket);
   std::vector<BucketSums> sums;
   for (const auto& [g, statistics] : message)
     if (g.numel() != 0)
-      sums.push_back(
-          {g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, statistics.data<double>(), nullptr});
+      sums.push_back({g.data<float>(), g.numel(), summed_width(g.numel(), bucket), statistics.data<double>(), nullptr});
   sum_buckets("gradient_statistics", kernels::placement(message).device(), sums, {});
 }
 
@@ -24,7 +27,7 @@ void gradient_units(std::span<const kernels::UnitGradient> message, const kernel
   std::vector<BucketSums> sums;
   for (const auto& [g, units] : message)
     if (g.numel() != 0)
-      sums.push_back({g.data<float>(), g.numel(), bucket == 0 ? g.numel() : bucket, nullptr, units.data<float>()});
+      sums.push_back({g.data<float>(), g.numel(), summed_width(g.numel(), bucket), nullptr, units.data<float>()});
   sum_buckets("gradient_units", kernels::placement(message).device(), sums, rule);
 }
 

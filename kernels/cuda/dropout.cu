@@ -91,8 +91,8 @@ void dropout(const Tensor& x, const Tensor& samples, const kernels::DropoutDraw&
   plan.pixels = plan.numel / plan.channels;
   plan.straddles = plan.channels > 1 && plan.pixels % 4 != 0;
   const int64_t per_sample = plan.straddles ? plan.numel : plan.channels * ((plan.pixels + 3) / 4);
-  check(plan.samples * per_sample < int64_t{1} << 31, "dropout: ", x.shape(), " has ", x.numel(),
-        " elements, on CUDA expected below 2^31");
+  check(plan.samples * per_sample < int64_t{1} << 31, "dropout: ", x.shape(), " takes ", plan.samples * per_sample,
+        " draws of random words, on CUDA expected below 2^31");
   plan.quads = Divider(static_cast<uint32_t>(per_sample));
   plan.by_channels = Divider(static_cast<uint32_t>(plan.channels));
   visit_fast(x.dtype(), "dropout", [&]<class T>(T) {

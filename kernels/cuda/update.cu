@@ -241,7 +241,7 @@ struct MakeAverage {
 };
 
 __global__ void clip_scale_kernel(const double* squared_norm, double max_norm, double* scale) {
-  *scale = std::min(1.0, max_norm / (sqrt(*squared_norm) + 1e-6));
+  *scale = kernels::clip_factor(sqrt(*squared_norm), max_norm);
 }
 
 /// Runs before the update that reads the counts, because many blocks of the update may share one count.

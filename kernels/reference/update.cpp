@@ -100,7 +100,7 @@ void squared_norm(std::span<const kernels::ParameterUpdate> updates, Tensor& sum
 }
 
 void clip_scale(const Tensor& squared_norm, double max_norm, Tensor& scale) {
-  scale.fill(std::min(1.0, max_norm / (std::sqrt(number(squared_norm)) + 1e-6)));
+  scale.fill(kernels::clip_factor(std::sqrt(number(squared_norm)), max_norm));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tern/kernels/attention.h"
 #include "tern/kernels/ctc.h"
 #include "tern/kernels/recurrent.h"
@@ -107,6 +109,13 @@ void add_ctc_case(ParityTable& table, const CtcCase& c) {
 void add_sequence_cases(ParityTable& table) {
   for (const LstmCase& c : kLstmCases) add_lstm_case(table, c);
   for (const AttentionCase& c : kAttentionCases) add_attention_case(table, c);
+  table.push_back({&kernels::attention, "a first key of -inf", [](Run& run) {
+                     constexpr float kLeast = -std::numeric_limits<float>::infinity();
+                     const Tensor q = run.given({1, 1, 1}, {1}), k = run.given({1, 3, 1}, {kLeast, 0.5f, 1}),
+                                  v = run.given({1, 3, 1}, {2, 3, 4});
+                     run(kernels::attention, q, k, v, kernels::AttentionOptions{.scale = 1}, run.output({1, 1, 1}),
+                         run.parameter_output({1, 1}));
+                   }});
   for (const CtcCase& c : kCtcCases) add_ctc_case(table, c);
 }
 

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "tern/kernels/softmax_chunk.h"
@@ -84,6 +85,16 @@ void add_softmax_chunk_cases(ParityTable& table) {
          Tensor &maximum = of({-infinity, -infinity, -infinity}), &sum = of({0, 0, 0});
          run(softmax_chunk, z, labels, 0, maximum, sum, of({0, 0, 0}));
        }});
+  table.push_back({&softmax_chunk_backward,
+                   "a row that is nearly right, whose gradient is much smaller than its probability", [=](Run& run) {
+                     const Tensor z = run.given({1, 3}, {0, -4, -4.5f});
+                     const auto of = [&](const Shape& shape, double value) {
+                       return Tensor::full(shape, value, {parameter_dtype(z.dtype())}).to(run.device());
+                     };
+                     const Bags labels = labels_of(run, {.counts = {1}, .columns = 3, .classes = 1, .first = 0});
+                     run(softmax_chunk_backward, of({1}, std::log1p(std::exp(-4.0) + std::exp(-4.5))), labels, 0,
+                         of({}, 1), z, run.output({1, 3}));
+                   }});
   table.push_back(
       {&top_classes, "equal logits, NaN and impossible classes", [=](Run& run) {
          const Tensor z = run.given({2, 6}, {2, 3, 3, nan, 2, -infinity, nan, -infinity, 1, 1, 1, 1});

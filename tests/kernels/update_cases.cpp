@@ -1,3 +1,4 @@
+#include <limits>
 #include <utility>
 
 #include "tern/kernels/update.h"
@@ -99,9 +100,10 @@ void add_update_cases(ParityTable& table) {
   table.push_back({&average_update, "decay 0.9",
                    [](Run& run) { run(average_update, Span(updates(run)), number(run, 0.9)); }, plain});
   for (const double max_norm : {0.5, 5.0})
-    table.push_back({&clip_scale, "norm 3",
-                     [=](Run& run) { run(clip_scale, number(run, 9), max_norm, run.output_as(DType::f64, {})); },
-                     plain});
+    for (const double squared : {9.0, std::numeric_limits<double>::quiet_NaN()})
+      table.push_back(
+          {&clip_scale, join({"squared norm ", squared, ", at most ", max_norm}),
+           [=](Run& run) { run(clip_scale, number(run, squared), max_norm, run.output_as(DType::f64, {})); }, plain});
   table.push_back({&squared_norm, "all",
                    [](Run& run) {
                      const auto all = updates(run);

@@ -30,6 +30,7 @@ Tensor unwritten(const Shape& shape, const TensorOptions& options) {
 }  // namespace
 
 std::string difference(const Tensor& found, const Tensor& expected, const Tolerance& tolerance) {
+  if (found.shape() != expected.shape()) return join({"shape ", found.shape(), ", expected ", expected.shape()});
   const auto a = found.to_vector<double>(), b = expected.to_vector<double>();
   double largest_error = 0, largest = 0, squared_error = 0, squared = 0;
   size_t worst = 0;
@@ -113,7 +114,10 @@ std::vector<std::string> parity_differences(const ParityCase& row, const std::ve
         if (!row.kernel->has(target)) continue;
         Run run(target, dtype, format, false);
         row.body(run);
-        for (size_t i = 0; i < run.outputs().size(); ++i) {
+        if (run.outputs().size() != oracle.outputs().size())
+          found.push_back(join({row.kernel->name(), " on ", target, ", ", row.name, ": ", run.outputs().size(),
+                                " outputs, expected ", oracle.outputs().size()}));
+        for (size_t i = 0; i < std::min(run.outputs().size(), oracle.outputs().size()); ++i) {
           const Tensor& output = run.outputs()[i];
           const bool exact = row.options.exact || !is_floating(output.dtype());
           const auto tolerance = exact ? Tolerance{0, 0} : tolerance_of(dtype);
