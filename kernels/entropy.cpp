@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 #include "tern/core/error.h"
 #include "tern/kernels/entropy_arithmetic.h"
@@ -39,6 +41,11 @@ struct Reader {
     const uint32_t byte = bytes[bits / 8];
     return byte >> (7 - bits++ % 8) & 1u;
   }
+  /// Throws unless only the zeros of the last byte are left.
+  void finish() {
+    check((bits + 7) / 8 == bytes.size(), operation, ": a code goes on after its last word");
+    while (bits % 8 != 0) check(bit() == 0, operation, ": a code ends in bits that are not zero");
+  }
 };
 
 Bytes elias_bytes(std::span<const uint32_t> codes) {
@@ -70,24 +77,13 @@ Bytes elias_bytes(std::span<const uint32_t> codes) {
   return bytes;
 }
 
-/// Frequencies in proportion to the counts. If their sum is too small, the most frequent symbol gets the rest. If it is
-/// too large, the largest frequency gives 1 at a time.
-std::vector<uint32_t> frequencies_of(std::span<const uint64_t> counts, uint64_t all) {
-  std::vector<uint32_t> frequencies(counts.size());
-  for (size_t i = 0; i < counts.size(); ++i) frequencies[i] = counts[i] == 0 ? 0 : rans_share(counts[i], all);
-  const auto total = std::accumulate(frequencies.begin(), frequencies.end(), uint32_t{0});
-  if (total < kRansTotal) *std::ranges::max_element(frequencies) += kRansTotal - total;
-  for (uint32_t left = total; left > kRansTotal; --left) --*std::ranges::max_element(frequencies);
-  return frequencies;
-}
-
 Bytes rans_bytes(std::span<const uint32_t> codes) {
   std::vector<uint64_t> counts;
   for (const uint32_t code : codes) {
     counts.resize(std::max<size_t>(counts.size(), symbol_of_code(code) + size_t{1}));
     ++counts[symbol_of_code(code)];
   }
-  const auto frequencies = frequencies_of(counts, codes.size());
+  const auto frequencies = rans_frequencies(counts, codes.size());
   Bytes bytes;
   append(bytes, static_cast<uint16_t>(frequencies.size()));
   for (const uint32_t frequency : frequencies)
@@ -161,7 +157,10 @@ void read_rans(Reader& reader, int64_t levels, std::span<uint32_t> codes) {
       if (x < kRansLowest) x = x << 32 | reader.value<uint32_t>();
       codes[i] = code_of_symbol(symbol);
     }
+    check(std::ranges::all_of(std::span(states).first(streams), [](uint64_t state) { return state == kRansLowest; }),
+          "entropy_unpack: a code does not end with the states that it began with");
   }
+  reader.finish();
 }
 
 std::vector<uint32_t> codes_in(const uint8_t* planes, int64_t numel, int bits) {
@@ -170,9 +169,15 @@ std::vector<uint32_t> codes_in(const uint8_t* planes, int64_t numel, int bits) {
   return codes;
 }
 
-void read_elias(Reader& reader, std::span<uint32_t> codes) {
-  read_elias_codes([&] { return reader.bit(); }, std::ssize(codes),
-                   [&](int64_t i, uint32_t code) { codes[static_cast<size_t>(i)] = code; });
+void read_elias(Reader& reader, int64_t levels, std::span<uint32_t> codes) {
+  const bool fits = read_elias_codes([&] { return reader.bit(); }, std::ssize(codes),
+                                     [&](int64_t i, uint32_t code) {
+                                       check(code / 2 <= levels, reader.operation, ": a code holds level ", code / 2,
+                                             ", beyond ", levels);
+                                       codes[static_cast<size_t>(i)] = code;
+                                     });
+  check(fits, reader.operation, ": a code goes beyond element ", codes.size());
+  reader.finish();
 }
 
 void write_planes(std::span<const uint32_t> codes, int bits, uint8_t* to) {
@@ -227,6 +232,23 @@ void check_unpacking(const char* operation, std::span<const PackedTensor> messag
   check(bytes.numel() == all, operation, ": ", bytes.numel(), " bytes, expected ", all);
 }
 
+std::vector<uint32_t> rans_frequencies(std::span<const uint64_t> counts, uint64_t all) {
+  std::vector<uint32_t> frequencies(counts.size());
+  for (size_t i = 0; i < counts.size(); ++i) frequencies[i] = counts[i] == 0 ? 0 : rans_share(counts[i], all);
+  const auto total = std::accumulate(frequencies.begin(), frequencies.end(), uint64_t{0});
+  if (total < kRansTotal) *std::ranges::max_element(frequencies) += static_cast<uint32_t>(kRansTotal - total);
+  if (total <= kRansTotal) return frequencies;
+  std::priority_queue<std::pair<uint32_t, int64_t>> largest;  // frequency, and minus the symbol
+  for (size_t i = 0; i < frequencies.size(); ++i) largest.emplace(frequencies[i], -static_cast<int64_t>(i));
+  for (uint64_t left = total; left > kRansTotal; --left) {
+    const auto [frequency, symbol] = largest.top();
+    largest.pop();
+    largest.emplace(frequency - 1, symbol);
+    --frequencies[static_cast<size_t>(-symbol)];
+  }
+  return frequencies;
+}
+
 std::vector<uint8_t> entropy_code(const uint8_t* codes, int64_t numel, int64_t levels) {
   const int bits = code_bits(levels);
   const std::vector<uint32_t> all = codes_in(codes, numel, bits);
@@ -260,7 +282,7 @@ void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t lev
             " bytes, expected ", code_bytes(numel, bits));
       std::ranges::copy(reader.bytes, codes);
       return;
-    case EntropyPacking::elias: read_elias(reader, all); break;
+    case EntropyPacking::elias: read_elias(reader, levels, all); break;
     case EntropyPacking::rans: read_rans(reader, levels, all); break;
     default: fail({"entropy_unpack: a code has packing ", static_cast<int>(packing), ", expected 0 to 2"});
   }
@@ -270,7 +292,7 @@ void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t lev
 void read_elias_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes) {
   Reader reader{"elias_unpack", code};
   std::vector<uint32_t> all(static_cast<size_t>(numel));
-  read_elias(reader, all);
+  read_elias(reader, levels, all);
   write_planes(all, code_bits(levels), codes);
 }
 

@@ -41,8 +41,8 @@ inline constinit Kernel<void(std::span<const PackedTensor>, int64_t levels, Tens
     entropy_pack{"entropy_pack"};
 
 /// Writes the planes and the prefix of each tensor. `bytes` and `lengths` as `entropy_pack` gives them. A code is wrong
-/// if it does not hold numel levels within ±levels. The CPU throws if it finds that. Other devices do not tell,
-/// because the sender made the code; they read and write only the tensors.
+/// if it does not hold exactly numel levels within ±levels. Then the CPU throws. Other devices do not tell, because the
+/// sender made the code; they read and write only the tensors.
 inline constinit Kernel<void(std::span<const PackedTensor>, int64_t levels, const Tensor& bytes,
                              std::span<const int64_t> lengths)>
     entropy_unpack{"entropy_unpack"};

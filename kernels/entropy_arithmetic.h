@@ -36,6 +36,9 @@ constexpr uint32_t code_at(const uint8_t* codes, int64_t numel, int bits, int64_
 constexpr uint32_t rans_share(uint64_t count, uint64_t all) {
   return static_cast<uint32_t>(std::max<uint64_t>(1, (count * kRansTotal + all / 2) / all));
 }
+/// The frequencies of a table, in proportion to the counts. A symbol that occurs has at least 1. If their sum is too
+/// small, the most frequent symbol gets the rest. If it is too large, the largest frequency gives 1 at a time.
+std::vector<uint32_t> rans_frequencies(std::span<const uint64_t> counts, uint64_t all);
 /// Bytes of a frequency in the table.
 constexpr int rans_frequency_bytes(uint32_t frequency) { return frequency < 0x80 ? 1 : frequency < 0x4000 ? 2 : 3; }
 constexpr uint8_t rans_frequency_byte(uint32_t frequency, int byte) {
@@ -109,42 +112,48 @@ constexpr BitCode elias_front(bool is_dense, uint64_t nonzero) {
   return is_dense ? form : form + omega_code(nonzero + 1);
 }
 
+/// Reads an omega code. A number of more than 64 bits becomes 2^64 - 1, and its bits are not read.
 template <class Bit>
 constexpr uint64_t read_omega_code(Bit bit) {
   uint64_t number = 1;
   while (bit() != 0) {
+    if (number >= 64) return ~uint64_t{0};
     uint64_t group = 1;
-    for (uint64_t i = 0; i < number && i < 64; ++i) group = group << 1 | bit();
+    for (uint64_t i = 0; i < number; ++i) group = group << 1 | bit();
     number = group;
   }
   return number;
 }
-/// Calls put(i, code) for each element that is not zero. `bit()` gives the next bit of the Elias code.
+/// Calls put(i, code) for each element that is not zero. `bit()` gives the next bit of the Elias code. Returns false,
+/// and reads no further, if the code names an element that is not there.
 template <class Bit, class Put>
-constexpr void read_elias_codes(Bit bit, int64_t numel, Put put) {
-  const auto code_of = [&](uint64_t level, uint32_t sign) { return static_cast<uint32_t>(level << 1) | sign; };
+constexpr bool read_elias_codes(Bit bit, int64_t numel, Put put) {
+  const auto code_of = [](uint64_t level, uint32_t sign) {
+    return static_cast<uint32_t>(std::min<uint64_t>(level, ~0u / 2)) << 1 | sign;  // a larger level is not valid either
+  };
   if (bit() != 0) {
     for (int64_t i = 0; i < numel; ++i) {
       const uint64_t level = read_omega_code(bit) - 1;
       if (level != 0) put(i, code_of(level, bit()));
     }
-    return;
+    return true;
   }
   int64_t i = -1;
   for (uint64_t left = read_omega_code(bit) - 1; left > 0; --left) {
     const uint64_t gap = read_omega_code(bit);
-    if (gap == 0 || gap >= static_cast<uint64_t>(numel - i)) return;  // 0: not a code, as it has too many bits
+    if (gap >= static_cast<uint64_t>(numel - i)) return false;
     i += static_cast<int64_t>(gap);
     const uint32_t sign = bit();
     put(i, code_of(read_omega_code(bit), sign));
   }
+  return true;
 }
 
 /// The entropy code or the Elias code of `numel` levels in bit planes, one symbol after another. Shared by the targets
 /// on the CPU.
 std::vector<uint8_t> entropy_code(const uint8_t* codes, int64_t numel, int64_t levels);
 std::vector<uint8_t> elias_code(const uint8_t* codes, int64_t numel, int64_t levels);
-/// Writes the bit planes of such a code. Throws if the code is too short, or names a symbol of rANS beyond `levels`.
+/// Writes the bit planes of such a code. Throws unless the code holds exactly `numel` levels within ±levels.
 void read_entropy_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
 void read_elias_code(std::span<const uint8_t> code, int64_t numel, int64_t levels, uint8_t* codes);
 

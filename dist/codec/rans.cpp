@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <queue>
 #include <utility>
 
 #include "tern/core/error.h"
@@ -33,31 +32,6 @@ std::vector<uint64_t> counts_of(std::span<const uint16_t> symbols) {
   if (i < symbols.size()) ++counts[symbols[i]];
   for (size_t symbol = 0; symbol < counts.size(); ++symbol) counts[symbol] += odd[symbol];
   return counts;
-}
-
-/// Frequencies in proportion to the counts. A symbol that occurs has at least 1. The sum is kRansTotal.
-std::vector<uint32_t> frequencies_of(std::span<const uint64_t> counts, uint64_t all) {
-  std::vector<uint32_t> frequencies(counts.size());
-  int64_t missing = kRansTotal;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    const uint64_t share = (counts[i] * kRansTotal + all / 2) / all;
-    frequencies[i] = static_cast<uint32_t>(std::max<uint64_t>(1, share));
-    missing -= frequencies[i];
-  }
-  // If the sum is too small, the most frequent symbol gets the rest. If it is too large, the largest frequency gives 1
-  // at a time.
-  if (missing > 0) *std::ranges::max_element(frequencies) += static_cast<uint32_t>(missing);
-  if (missing >= 0) return frequencies;
-  std::priority_queue<std::pair<uint32_t, int64_t>> largest;  // frequency, and minus the symbol
-  for (size_t i = 0; i < frequencies.size(); ++i) largest.emplace(frequencies[i], -static_cast<int64_t>(i));
-  for (; missing < 0; ++missing) {
-    const auto [frequency, symbol] = largest.top();
-    largest.pop();
-    largest.emplace(frequency - 1, symbol);
-    --frequencies[static_cast<size_t>(-symbol)];
-  }
-  return frequencies;
 }
 
 void append_frequencies(std::span<const uint32_t> frequencies, std::vector<std::byte>& bytes) {
@@ -208,7 +182,7 @@ Symbols symbols_of(Symbols symbols, int64_t block, int bits) {
 
 void append_rans(std::span<const uint16_t> symbols, std::vector<std::byte>& bytes) {
   const auto counts = counts_of(symbols);
-  const auto frequencies = frequencies_of(counts, symbols.size());
+  const auto frequencies = kernels::rans_frequencies(counts, symbols.size());
   append_frequencies(frequencies, bytes);
   std::vector<EncodedSymbol> table;
   uint64_t start = 0;

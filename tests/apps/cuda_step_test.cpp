@@ -206,7 +206,8 @@ class CudaLenet : public TrainLenet {
 
 TEST_F(CudaLenet, AsAGraphIsTheSameAsOneByOne) {
   for (const char* precision : {"fp32", "bf16"}) {
-    const std::vector<std::string> flags = {"--iterations", "4", "--precision", precision, "--optimizer", "momentum"};
+    const std::vector<std::string> flags = {"--iterations", "4",       "--batch-size", "8",
+                                            "--precision",  precision, "--optimizer",  "momentum"};
     auto one_by_one = flags;
     one_by_one.push_back("--no-cuda-graph");
     EXPECT_EQ(losses_on("cuda", flags), losses_on("cuda", one_by_one)) << precision;

@@ -105,7 +105,7 @@ TEST_F(TrainMlp, SaysWhatSubnetsWithoutNormalizationLose) {
 }
 
 // Normalisation of other layers, such as VGG's convolutions, does not count.
-TEST_F(TrainMlp, SaysItOfLayersOfOtherNetworks) {
+TEST_F(TrainMlp, SaysItOfLayersOfOtherNetworksSlow) {
   const std::vector<std::string> cifarnet = {"--data", "shapes", "--ema-decay", "0"},
                                  vgg = {"--data", "shapes", "--depth", "A", "--stem", "cifar"};
   for (const auto& [program, flags, layer] : {std::tuple{"train_lenet", std::vector<std::string>{}, "fc1"},

@@ -90,6 +90,8 @@ TEST(Entropy, RefusesCodesThatAreNotValid) {
   EXPECT_NE(refusal([](auto& bytes) { bytes[1] = 16; }).find("16 symbols"), std::string::npos);
   EXPECT_NE(refusal([](auto& bytes) { ++bytes[4]; }).find("add up to"), std::string::npos);
   EXPECT_NE(refusal([](auto& bytes) { bytes.resize(bytes.size() - 4); }).find("ends early"), std::string::npos);
+  EXPECT_NE(refusal([](auto& bytes) { bytes.push_back(0); }).find("goes on after"), std::string::npos);
+  EXPECT_NE(refusal([](auto& bytes) { ++bytes.back(); }).find("states that it began with"), std::string::npos);
 }
 
 TEST(Entropy, RefusesEliasCodesThatEndEarly) {
@@ -162,27 +164,52 @@ TEST(CudaEntropy, EliasCodesOfSeveralTensorsTakeAFewLaunches) {
   }
 }
 
-// A group of 64 bits shifts its leading one out, so that a gap is 0: before the first element.
-TEST(Entropy, ReadsNoElementAtAGapOfNothing) {
-  const std::string bits =
-      "0"
-      "100"
-      "11"
-      "1111"
-      "1" +
-      std::string(15, '1') + "1" + std::string(64, '0') + "0";
+/// A code of these bits.
+std::vector<uint8_t> elias_code_of(const std::string& bits) {
   std::vector<uint8_t> code = {static_cast<uint8_t>(EntropyPacking::elias)};
   for (size_t i = 0; i < bits.size(); ++i) {
     if (i % 8 == 0) code.push_back(0);
     code.back() = static_cast<uint8_t>(code.back() | (bits[i] - '0') << (7 - i % 8));
   }
-  code.resize(code.size() + 16);
-  for (const Target target : {Target::reference, Target::cpu}) {
-    const PackedTensor tensor = {100, planes(100, 7, 1), Tensor::empty({0}, {.dtype = DType::u8})};
-    const int64_t length = std::ssize(code);
-    entropy_unpack.on(target)({&tensor, 1}, 7, Tensor::from({length}, code), {&length, 1});
-    EXPECT_EQ(tensor.codes.to_vector<uint8_t>(), planes(100, 7, 0).to_vector<uint8_t>());
-  }
+  return code;
+}
+
+TEST(Entropy, RefusesEliasCodesOfWrongElementsAndLevels) {
+  constexpr int64_t kElements = 100, kLevels = 7;
+  const std::string sparse_one =
+                        "0"
+                        "100",  // one element that is not zero
+      first = "0", tenth = "1110100", hundredth = "1011011001000", after = "1011011001010", plus = "0", minus = "1",
+                    one = "0", seven = "101110", eight = "1110000", nine = "1110010", endless(2 + 4 + 16 + 1, '1');
+  const struct {
+    std::string bits, refusal;
+  } cases[] = {
+      {sparse_one + first + plus + one, ""},
+      {sparse_one + hundredth + minus + seven, ""},
+      {sparse_one + after + minus + seven, "beyond element 100"},
+      {sparse_one + tenth + plus + eight, "level 8, beyond 7"},
+      {sparse_one + tenth + plus + endless, "beyond 7"},
+      {sparse_one + endless, "beyond element 100"},
+      {sparse_one + tenth + plus + one + std::string(16, '0'), "goes on after its last word"},
+      {sparse_one + tenth + plus + one + "001", "not zero"},
+      {"1" + std::string(99, '0') + eight + minus, ""},
+      {"1" + std::string(90, '0'), "ends early"},
+      {"1" + std::string(99, '0') + nine + minus, "level 8, beyond 7"},
+  };
+  for (const auto& [bits, expected] : cases)
+    for (const Target target : {Target::reference, Target::cpu}) {
+      const auto code = elias_code_of(bits);
+      const PackedTensor tensor = {kElements, planes(kElements, kLevels, 0), Tensor::empty({0}, {.dtype = DType::u8})};
+      const int64_t length = std::ssize(code);
+      const std::string found = message_of<Error>([&] {
+        entropy_unpack.on(target)({&tensor, 1}, kLevels, Tensor::from({length}, code), {&length, 1});
+      });
+      if (expected.empty()) {
+        EXPECT_EQ(found, "") << bits;
+      } else {
+        EXPECT_NE(found.find(expected), std::string::npos) << bits << ": " << found;
+      }
+    }
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ struct AllCopied {
 
 class CudaCopies : public TrainLenet {
  protected:
-  static constexpr int64_t kSamples = 16;  // of a step
+  static constexpr int64_t kSamples = 4;  // of a step
 
   /// The copies of two recorded steps, on the two batches of a feed, of a training with these flags too.
   AllCopied of_two_steps(const std::vector<std::string>& flags) const {
@@ -139,7 +139,8 @@ class CudaCopies : public TrainLenet {
 
  private:
   AllCopied of_a_run(int64_t steps, std::vector<std::string> flags) const {
-    flags.insert(flags.end(), {"--device", "cuda", "--deterministic", "--iterations", std::to_string(steps)});
+    flags.insert(flags.end(), {"--device", "cuda", "--deterministic", "--batch-size", std::to_string(kSamples),
+                               "--iterations", std::to_string(steps)});
     ::setenv("TERN_EMULATED_COPIES", place("copies").c_str(), 1);
     const Outcome outcome = run(flags);
     ::unsetenv("TERN_EMULATED_COPIES");
