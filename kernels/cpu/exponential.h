@@ -11,8 +11,8 @@ namespace tern::cpu {
 /// polynomial of degree 7.
 inline float exponential(float x) {
   const float clamped = x < -88.0f ? -88.0f : x > 89.0f ? 89.0f : x;
-  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer
-  const float n = (clamped * 1.44269504f + kRound) - kRound;
+  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which the lowest bits of the sum then hold
+  const float sum = clamped * 1.44269504f + kRound, n = sum - kRound;
   const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
   float p = 1.0f / 5040;
   p = p * r + 1.0f / 720;
@@ -23,7 +23,7 @@ inline float exponential(float x) {
   p = p * r + 1.0f;
   p = p * r + 1.0f;
   // 2^n as a product of two powers: 2^128 is not a finite float, although e^88.7 is.
-  const auto whole = static_cast<int32_t>(n), half = whole >> 1;
+  const int32_t whole = std::bit_cast<int32_t>(sum) - std::bit_cast<int32_t>(kRound), half = whole >> 1;
   const auto power = [](int32_t e) { return std::bit_cast<float>((e + 127) << 23); };
   const float y = p * power(half) * power(whole - half);
   return x < -87.3f ? 0.0f : x > 88.72284f ? std::bit_cast<float>(0x7f800000) : y;

@@ -26,6 +26,7 @@ namespace {
 struct Dnn {
   struct Entry {
     ConvolutionProblem problem;
+    bool deterministic;
     std::optional<GraphPlan> plan;  ///< none if the epilogue cannot be part of it
   };
   std::mutex mutex;
@@ -138,9 +139,10 @@ std::optional<GraphPlan> choose(Dnn& dnn, const ConvolutionProblem& problem, con
 const std::optional<GraphPlan>& plan_of(Dnn& dnn, const ConvolutionProblem& problem, const Arrays& arrays,
                                         bool deterministic) {
   for (const auto& entry : dnn.plans)
-    if (entry.problem == problem) return entry.plan;
+    if (entry.problem == problem && entry.deterministic == deterministic) return entry.plan;
   const Tensor spare = problem.adds ? Tensor::empty_like(arrays.x) : arrays.x;  // trials must not add to x
-  dnn.plans.push_back({problem, choose(dnn, problem, {spare, arrays.w, arrays.y, arrays.bias}, deterministic)});
+  dnn.plans.push_back(
+      {problem, deterministic, choose(dnn, problem, {spare, arrays.w, arrays.y, arrays.bias}, deterministic)});
   return dnn.plans.back().plan;
 }
 

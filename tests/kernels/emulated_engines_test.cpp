@@ -123,6 +123,19 @@ TEST_F(CudaEngines, NoneOfWinogradsIsTakenIfConvolutionsHaveToBeDirect) {
   EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 0, 1})) << "another engine is remembered for direct convolutions";
 }
 
+TEST_F(CudaEngines, AnotherIsTakenIfTheRulesChange) {
+  emulation::dnn_engines() = {{.index = 10, .milliseconds = 1, .notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}},
+                              {.index = 11, .milliseconds = 3}};
+  const Device device = new_device();
+  convolve(device);
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{1, 0}));
+  kernels::set_library_rules(device, {.deterministic = true});
+  convolve(device);
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{0, 1}));
+  kernels::set_library_rules(device, {});
+  EXPECT_EQ(runs_in_one(device), (std::vector<int>{1, 0})) << "remembered";
+}
+
 // One launch has bias and relu, too, if NaN and infinity pass the relu of each engine that runs. Otherwise a second
 // launch does both.
 TEST_F(CudaEngines, NoneGetsAReluIfOneDropsNaNOrClips) {
