@@ -1,3 +1,4 @@
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -28,8 +29,9 @@ constexpr int kWarp = 32;
 
 enum class State { ready, at_warp, at_block, done };
 
+/// Runs a thread of each block, one block after the other.
 struct Fiber {
-  ucontext_t context;
+  jmp_buf place;  // where it goes on
   std::unique_ptr<char[]> stack{new char[kStackBytes]};
   State state = State::done;
   dim3 thread;
@@ -40,7 +42,7 @@ struct Block {
   std::vector<uint64_t> slots;
   int count = 0;
   Fiber* current = nullptr;
-  ucontext_t scheduler;
+  jmp_buf scheduler;
   const std::function<void()>* kernel = nullptr;
 };
 Block block;
@@ -48,25 +50,41 @@ std::mutex one_launch;
 
 int own_index() { return static_cast<int>((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x); }
 
+/// Goes on at `to`. Returns when something goes on at `from`. Unlike swapcontext, this makes no system call.
+void go_on(jmp_buf from, jmp_buf to) {
+  if (_setjmp(from) == 0) _longjmp(to, 1);
+}
+
+void wait_as(State state) {
+  Fiber& own = *block.current;
+  own.state = state;
+  go_on(own.place, block.scheduler);
+}
+
 void fiber_main() {
-  (*block.kernel)();
-  block.current->state = State::done;
-  swapcontext(&block.current->context, &block.scheduler);
+  for (;;) {
+    wait_as(State::done);  // for the next block
+    (*block.kernel)();
+  }
+}
+
+/// A fiber that waits for its first block.
+std::unique_ptr<Fiber> new_fiber() {
+  auto fiber = std::make_unique<Fiber>();
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = fiber->stack.get();
+  context.uc_stack.ss_size = kStackBytes;
+  context.uc_link = nullptr;
+  makecontext(&context, fiber_main, 0);
+  block.current = fiber.get();
+  if (_setjmp(block.scheduler) == 0) setcontext(&context);
+  return fiber;
 }
 
 void start(Fiber& fiber, dim3 thread) {
   fiber.thread = thread;
   fiber.state = State::ready;
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack.get();
-  fiber.context.uc_stack.ss_size = kStackBytes;
-  fiber.context.uc_link = nullptr;
-  makecontext(&fiber.context, fiber_main, 0);
-}
-
-void wait_as(State state) {
-  block.current->state = state;
-  swapcontext(&block.current->context, &block.scheduler);
 }
 
 /// Releases fibers [first, last) if all of them that are not done wait in `state`. Returns true if it released any.
@@ -90,7 +108,7 @@ void run_block() {
       if (fiber.state != State::ready) continue;
       block.current = &fiber;
       threadIdx = fiber.thread;
-      swapcontext(&block.scheduler, &fiber.context);
+      go_on(block.scheduler, fiber.place);
       ran = true;
     }
     for (int first = 0; first < block.count; first += kWarp)
@@ -125,7 +143,7 @@ void run(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
   block.count = static_cast<int>(threads.x * threads.y * threads.z);
   block.kernel = &kernel;
   block.slots.resize(1024 + kWarp);
-  while (static_cast<int>(block.fibers.size()) < block.count) block.fibers.push_back(std::make_unique<Fiber>());
+  while (static_cast<int>(block.fibers.size()) < block.count) block.fibers.push_back(new_fiber());
   blockDim = threads;
   gridDim = blocks;
   const size_t count = size_t{blocks.x} * blocks.y * blocks.z;

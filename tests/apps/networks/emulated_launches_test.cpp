@@ -125,7 +125,7 @@ struct AllCopied {
 
 class CudaCopies : public TrainLenet {
  protected:
-  static constexpr int64_t kSamples = 4;  // of a step
+  static constexpr int64_t kSamples = 8;  // of a step; 8 numbers of 64 bits fill an aligned place
 
   /// The copies of two recorded steps, on the two batches of a feed, of a training with these flags too.
   AllCopied of_two_steps(const std::vector<std::string>& flags) const {
