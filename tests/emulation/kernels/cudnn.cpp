@@ -140,22 +140,25 @@ struct Convolution {
     std::array<std::vector<float>, 3> values{x.read(), w.read(), y.read()};
     std::vector<float>& result = values[pass.result];
     for (float& sum : result) sum = beta == 0 ? 0 : beta * sum;
-    const auto &first = values[(pass.result + 1) % 3], &second = values[(pass.result + 2) % 3];
+    const size_t sums = pass.result, first = (sums + 1) % 3, second = (sums + 2) % 3;
+    const std::array<int64_t, 3> step{stride[1] * x.strides[3], 0, y.strides[3]};  // to the next column of y
     const int64_t channels = w.extents[1], outputs = w.extents[0] / (x.extents[1] / channels);
     for (int64_t n = 0; n < y.extents[0]; ++n)
       for (int64_t o = 0; o < y.extents[1]; ++o)
-        for (int64_t i = 0; i < y.extents[2]; ++i)
-          for (int64_t j = 0; j < y.extents[3]; ++j)
-            for (int64_t c = 0; c < channels; ++c)
-              for (int64_t p = 0; p < w.extents[2]; ++p)
-                for (int64_t q = 0; q < w.extents[3]; ++q) {
-                  const int64_t h = i * stride[0] + p * dilation[0] - padding[0],
-                                v = j * stride[1] + q * dilation[1] - padding[1];
-                  if (h < 0 || h >= x.extents[2] || v < 0 || v >= x.extents[3]) continue;
-                  const std::array<int64_t, 3> at{x.at(n, o / outputs * channels + c, h, v), w.at(o, c, p, q),
-                                                  y.at(n, o, i, j)};
-                  result[at[pass.result]] += first[at[(pass.result + 1) % 3]] * second[at[(pass.result + 2) % 3]];
-                }
+        for (int64_t c = 0; c < channels; ++c)
+          for (int64_t p = 0; p < w.extents[2]; ++p)
+            for (int64_t q = 0; q < w.extents[3]; ++q)
+              for (int64_t i = 0; i < y.extents[2]; ++i) {
+                const int64_t h = i * stride[0] + p * dilation[0] - padding[0], v = q * dilation[1] - padding[1];
+                if (h < 0 || h >= x.extents[2]) continue;
+                const std::array<int64_t, 3> at{x.at(n, o / outputs * channels + c, h, v), w.at(o, c, p, q),
+                                                y.at(n, o, i, 0)};
+                float* const sum = result.data() + at[sums];
+                const float *one = values[first].data() + at[first], *other = values[second].data() + at[second];
+                for (int64_t j = 0; j < y.extents[3]; ++j)
+                  if (const int64_t column = v + j * stride[1]; column >= 0 && column < x.extents[3])
+                    sum[j * step[sums]] += one[j * step[first]] * other[j * step[second]];
+              }
     if (after.y) finish(result);
     (after.y ? *after.y : arrays[pass.result]).write(result);
   }
