@@ -53,9 +53,33 @@ struct Ring : Collective {
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.raw_data()), tensor.bytes()}; }
 
 Range part(const Cuts& cuts, int rank) { return {cuts[rank], cuts[rank + 1]}; }
-/// The parts of the group of `count` ranks that has rank `of`; `count` is a power of two.
-Range aligned(int of, int count) { return {of / count * count, of / count * count + count}; }
 Range whole(const Tensor& tensor) { return {0, tensor.defined() ? tensor.numel() : 0}; }
+
+/// y, this rank's part of x, becomes its part of the reduction of all ranks' x.
+void add_directly(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts, Reduction reduction) {
+  const int n = c.size(), me = c.rank();
+  for (int k = 1; k < n; ++k) {
+    const int peer = (me + k) % n;
+    if (const ConstBytes theirs = c.part(x, cuts, peer); !theirs.empty()) c.transport.send(peer, c.message, theirs);
+  }
+  if (y.empty()) return;
+  const Tensor scratch = Tensor::empty({static_cast<int64_t>(y.size())}, {.dtype = DType::u8});
+  for (int k = 1; k < n; ++k) {
+    c.transport.receive((me + n - k) % n, c.message, bytes_of(scratch));
+    reduce(reduction, c.message.dtype, y, bytes_of(scratch));
+  }
+}
+
+/// All ranks get all parts of y from the ranks that have them.
+void tell_directly(const Collective& c, Bytes y, const Cuts& cuts) {
+  const int n = c.size(), me = c.rank();
+  const Bytes mine = c.part(y, cuts, me);
+  for (int k = 1; k < n && !mine.empty(); ++k) c.transport.send((me + k) % n, c.message, mine);
+  for (int k = 1; k < n; ++k) {
+    const int peer = (me + n - k) % n;
+    if (const Bytes theirs = c.part(y, cuts, peer); !theirs.empty()) c.transport.receive(peer, c.message, theirs);
+  }
+}
 
 }  // namespace
 
@@ -110,45 +134,6 @@ void ring_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
   ring.transport.flush();
 }
 
-bool goes_by_halves(int64_t bytes, int ranks) {
-  return ranks > 2 && std::has_single_bit(static_cast<unsigned>(ranks)) && bytes <= kMostHalvedBytes;
-}
-
-void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
-  const int n = c.size(), me = c.rank();
-  const Cuts cuts = even_cuts(static_cast<int64_t>(x.size() / c.width()), n);
-  const Tensor scratch = Tensor::empty({static_cast<int64_t>(x.size())}, {.dtype = DType::u8});
-  const auto bytes = [&](const Range& parts) { return c.part(x, cuts[parts.begin], cuts[parts.end]); };
-  const auto send = [&](int peer, Bytes part) {
-    if (!part.empty()) c.transport.send(peer, c.message, part);
-  };
-  const auto receive = [&](int peer, Bytes part) {
-    if (!part.empty()) c.transport.receive(peer, c.message, part);
-  };
-  // Each rank sends one half of what it has to its peer, and keeps the other half.
-  for (int distance = n / 2; distance > 0; distance /= 2) {
-    const int peer = me ^ distance;
-    send(peer, bytes(aligned(peer, distance)));
-    const Bytes mine = bytes(aligned(me, distance)), theirs = bytes_of(scratch).first(mine.size());
-    receive(peer, theirs);
-    reduce(reduction, c.message.dtype, mine, theirs);
-  }
-  // A rank receives only over bytes that it has sent. The sender of the reply has read them.
-  for (int distance = 1; distance < n; distance *= 2) {
-    const int peer = me ^ distance;
-    send(peer, bytes(aligned(me, distance)));
-    receive(peer, bytes(aligned(peer, distance)));
-  }
-  c.transport.flush();
-}
-
-void all_reduce(const Collective& c, Bytes x, Reduction reduction) {
-  if (goes_by_halves(static_cast<int64_t>(x.size()), c.size()))
-    halving_all_reduce(c, x, reduction);
-  else
-    ring_all_reduce(c, x, reduction);
-}
-
 void ring_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
   const Ring ring(c);
   const int n = ring.size();
@@ -187,6 +172,43 @@ void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
     });
   }
   ring.transport.flush();
+}
+
+bool goes_directly(int64_t bytes, int ranks) { return bytes <= kMostDirectBytes / ranks; }
+
+void direct_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
+  std::ranges::copy(c.part(x, cuts, c.rank()), y.begin());
+  add_directly(c, x, y, cuts, Reduction::sum);
+  c.transport.flush();
+}
+
+void direct_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
+  std::ranges::copy(x, c.part(y, cuts, c.rank()).begin());
+  tell_directly(c, y, cuts);
+  c.transport.flush();
+}
+
+void direct_all_reduce(const Collective& c, Bytes x, Reduction reduction) {
+  const Cuts cuts = even_cuts(static_cast<int64_t>(x.size() / c.width()), c.size());
+  add_directly(c, x, c.part(x, cuts, c.rank()), cuts, reduction);
+  // This overwrites parts of x that have been sent. It is safe, because the senders of the sums have read them.
+  tell_directly(c, x, cuts);
+  c.transport.flush();
+}
+
+void reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
+  const bool direct = goes_directly(static_cast<int64_t>(x.size()), c.size());
+  (direct ? direct_reduce_scatter : ring_reduce_scatter)(c, x, y, cuts);
+}
+
+void all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts) {
+  const bool direct = goes_directly(static_cast<int64_t>(y.size()), c.size());
+  (direct ? direct_all_gather : ring_all_gather)(c, x, y, cuts);
+}
+
+void all_reduce(const Collective& c, Bytes x, Reduction reduction) {
+  const bool direct = goes_directly(static_cast<int64_t>(x.size()), c.size());
+  (direct ? direct_all_reduce : ring_all_reduce)(c, x, reduction);
 }
 
 void ring_broadcast(const Collective& c, Bytes x, int root) {
@@ -300,21 +322,6 @@ Transfers direct_transfers(const CollectiveCall& call, int rank, int size) {
   return moved;
 }
 
-namespace {
-
-/// The volume of `halving_all_reduce`: a rank sends all parts but its own once, and then groups of reduced parts.
-Volume moved_by_halves(const Cuts& cuts, int rank) {
-  const auto ranks = static_cast<int>(cuts.size()) - 1;
-  int64_t moved = cuts.back() - part(cuts, rank).count();
-  for (int count = 1; count < ranks; count *= 2) {
-    const Range group = aligned(rank, count);
-    moved += cuts[group.end] - cuts[group.begin];
-  }
-  return {moved, moved};
-}
-
-}  // namespace
-
 Volume moved_collectively(const CollectiveCall& call, int rank, int size) {
   // A rank sends every part `times` times. For each number in `but`, it sends one part one time less: the part of the
   // rank that is that many places after it. It receives what the previous rank sends.
@@ -326,15 +333,28 @@ Volume moved_collectively(const CollectiveCall& call, int rank, int size) {
     }
     return moved;
   };
+  // What a rank moves if it tells its part to all others. If it collects the part, it moves as much the other way.
+  const auto told = [&](const Cuts& cuts) {
+    const int64_t mine = part(cuts, rank).count();
+    return Volume{(size - 1) * mine, cuts.back() - mine};
+  };
+  const auto is_direct = [&](int64_t elements) {
+    return goes_directly(elements * static_cast<int64_t>(size_of(call.message.dtype)), size);
+  };
   switch (call.message.operation) {
     case Operation::all_reduce_sum:
     case Operation::all_reduce_max: {
       const Cuts cuts = even_cuts(call.x.numel(), size);
-      return goes_by_halves(static_cast<int64_t>(call.x.bytes()), size) ? moved_by_halves(cuts, rank)
-                                                                        : all(cuts, 2, {1, 2});
+      if (!is_direct(cuts.back())) return all(cuts, 2, {1, 2});
+      const auto [sent, received] = told(cuts);
+      return {sent + received, sent + received};
     }
-    case Operation::reduce_scatter: return all(call.sends, 1, {0});
-    case Operation::all_gather: return all(call.sends, 1, {1});
+    case Operation::reduce_scatter: {
+      if (!is_direct(call.sends.back())) return all(call.sends, 1, {0});
+      const auto [sent, received] = told(call.sends);
+      return {received, sent};
+    }
+    case Operation::all_gather: return is_direct(call.sends.back()) ? told(call.sends) : all(call.sends, 1, {1});
     default: break;
   }
   const int64_t count = call.x.numel();  // broadcast

@@ -44,15 +44,24 @@ void ring_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cut
 /// x = the root's x.
 void ring_broadcast(const Collective& c, Bytes x, int root);
 
-// An all-reduce of few bytes goes by halving and doubling.
+// Few bytes do not go around the ring. Each rank sends each part to the rank that needs it, at once, so that the
+// messages do not wait for each other. All ranks together send as many bytes.
 
-/// Whether `all_reduce` goes by halving and doubling: 4, 8, 16, ... ranks, and at most `kMostHalvedBytes`.
-bool goes_by_halves(int64_t bytes, int ranks);
-inline constexpr int64_t kMostHalvedBytes = 256 << 10;
-/// The same result as `ring_all_reduce`, in another order, for a number of ranks that is a power of two (recursive
-/// halving and doubling; Thakur, Rabenseifner and Gropp, 2005). Each rank sends as many bytes as around the ring, give
-/// or take log2 N elements, but 2·log2 N messages go one after the other, not 2(N-1).
-void halving_all_reduce(const Collective& c, Bytes x, Reduction reduction);
+/// Whether ranks go directly that each end with `bytes` of a result. Then all ranks together get at most
+/// `kMostDirectBytes`: more could overflow the buffers of a switch.
+bool goes_directly(int64_t bytes, int ranks);
+inline constexpr int64_t kMostDirectBytes = 16 << 20;
+/// As `ring_reduce_scatter` and `ring_all_gather`. A sum begins with the rank that makes it, and goes around the ring
+/// downwards.
+void direct_reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
+void direct_all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
+/// As `ring_all_reduce`, with sums in the order of `direct_reduce_scatter`. Two messages follow each other, and not
+/// 2(N-1). A rank sends as many bytes as around the ring, give or take an element for each other rank.
+void direct_all_reduce(const Collective& c, Bytes x, Reduction reduction);
+
+// The shorter of both ways.
+void reduce_scatter(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
+void all_gather(const Collective& c, ConstBytes x, Bytes y, const Cuts& cuts);
 /// x = the reduction of all ranks' x, with the same bits on all ranks.
 void all_reduce(const Collective& c, Bytes x, Reduction reduction);
 

@@ -22,8 +22,8 @@ void run(const Collective& c, const CollectiveCall& call) {
     case Operation::fan_out: return detail::fan_out(c, x, call.root);
     case Operation::all_reduce_sum: return detail::all_reduce(c, x, Reduction::sum);
     case Operation::all_reduce_max: return detail::all_reduce(c, x, Reduction::max);
-    case Operation::reduce_scatter: return ring_reduce_scatter(c, x, y, call.sends);
-    case Operation::all_gather: return ring_all_gather(c, x, y, call.sends);
+    case Operation::reduce_scatter: return detail::reduce_scatter(c, x, y, call.sends);
+    case Operation::all_gather: return detail::all_gather(c, x, y, call.sends);
     case Operation::all_to_all: return detail::all_to_all(c, x, call.sends, y, call.receives);
     case Operation::scatter: return detail::scatter(c, x, y, call.root, call.sends);
     case Operation::gather: return detail::gather(c, x, y, call.root, call.sends);

@@ -1,7 +1,6 @@
 #include "tern/dist/exchange/plan.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "tern/dist/comm/collectives.h"
@@ -18,14 +17,15 @@ WireLoad unless_empty(const WireLoad& load) { return load.sent == 0 ? WireLoad{}
 
 WireLoad all_reduce_load(int64_t bytes, int ranks) {
   const int64_t times = 2 * (ranks - 1);
-  const bool halves = detail::goes_by_halves(bytes, ranks);
-  const int64_t hops = halves ? 2 * (std::bit_width(static_cast<unsigned>(ranks)) - 1) : times;
-  return unless_empty({.busiest = static_cast<double>(times * bytes) / ranks, .hops = hops, .sent = times * bytes});
+  return unless_empty({.busiest = static_cast<double>(times * bytes) / ranks,
+                       .hops = detail::goes_directly(bytes, ranks) ? 2 : times,
+                       .sent = times * bytes});
 }
 
 WireLoad all_gather_load(std::span<const int64_t> parts) {
   const auto others = static_cast<int64_t>(parts.size()) - 1;
   const int64_t all = sum(parts);
+  if (detail::goes_directly(all, static_cast<int>(parts.size()))) return all_to_all_load(parts);
   // A rank receives all parts except its own, so the cable into the rank with the smallest part is the busiest.
   return unless_empty(
       {.busiest = static_cast<double>(all - std::ranges::min(parts)), .hops = others, .sent = others * all});

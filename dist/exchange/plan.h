@@ -18,9 +18,9 @@ struct WireLoad {
   int64_t sent = 0;    ///< bytes that all ranks send, in total
 };
 
-/// All-reduce of `bytes` on each of N ranks, around the ring or by halves: each rank sends 2(N-1)/N · bytes.
+/// All-reduce of `bytes` on each of N ranks, directly or around the ring: each rank sends 2(N-1)/N · bytes.
 WireLoad all_reduce_load(int64_t bytes, int ranks);
-/// All-gather of parts[r] bytes from rank r, around the ring.
+/// All-gather of parts[r] bytes from rank r, directly or around the ring.
 WireLoad all_gather_load(std::span<const int64_t> parts);
 /// All-to-all with parts[r] bytes from every rank to rank r.
 WireLoad all_to_all_load(std::span<const int64_t> parts);

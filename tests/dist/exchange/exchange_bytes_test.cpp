@@ -8,21 +8,11 @@
 namespace tern::test {
 namespace {
 
-/// The bytes that rank `rank` sends in the all-reduce of `count` f32, few enough to go by halves if the number of ranks
-/// is a power of two: each other part once, and then reduced groups of 1, 2, 4, ... parts. Around the ring it is every
-/// part twice, less two parts.
+/// The bytes that rank `rank` sends in the all-reduce of `count` f32, few enough to go directly: each other part once,
+/// and then its own sums to all.
 double all_reduce_bytes(int64_t count, int ranks, int rank) {
-  const auto group = [&](int begin, int parts) {
-    return 4.0 * static_cast<double>(count * (begin + parts) / ranks - count * begin / ranks);
-  };
-  double bytes = 0;
-  if (ranks > 2 && (ranks & (ranks - 1)) == 0) {
-    bytes = group(0, ranks) - group(rank, 1);
-    for (int parts = 1; parts < ranks; parts *= 2) bytes += group(rank / parts * parts, parts);
-    return bytes;
-  }
-  for (int step = 0; step < 2 * (ranks - 1); ++step) bytes += group(((rank - step) % ranks + ranks) % ranks, 1);
-  return bytes;
+  const int64_t part = count * (rank + 1) / ranks - count * rank / ranks;
+  return 4.0 * static_cast<double>(count - part + (ranks - 1) * part);
 }
 
 /// An exchange, a codec, and the bytes that rank r of N sends for n elements. n is a multiple of 64 N. The formulas are
@@ -109,12 +99,14 @@ TEST(ExchangeBytesOfUnevenParts, AreTheFormulasOfEachPart) {
     const auto around = exchange_once(transport_kinds()[0], ranks, "ternary-ring", "ternary", {{n}});
     const auto twice = exchange_once(transport_kinds()[0], ranks, "reduce-scatter", "ternary", {{n}});
     for (int rank = 0; rank < ranks; ++rank) {
-      double ring = all_reduce_bytes(1, ranks, rank), scatter = 0;
+      // In reduce-scatter, a rank's part of the mean goes directly to all others. The parts of the ring have other
+      // sizes.
+      double ring = all_reduce_bytes(1, ranks, rank), scatter = (ranks - 1) * (4 + elements.bytes(rank, 2));
       for (int k = 1; k < ranks; ++k) {
-        ring +=
-            groups.bytes(rank + ranks - k, bits_of_sums(k)) + groups.bytes(rank + ranks - k + 1, bits_of_sums(ranks));
-        scatter += 4 + elements.bytes(rank + k, 2) + 4 + elements.bytes(rank + ranks - k + 1, 2);
+        ring += groups.bytes(rank + ranks - k, bits_of_sums(k));
+        scatter += 4 + elements.bytes(rank + k, 2);
       }
+      ring += (ranks - 1) * groups.bytes(rank, bits_of_sums(ranks));
       EXPECT_EQ(static_cast<double>(around[static_cast<size_t>(rank)].traffic.sent_payload), ring);
       EXPECT_EQ(static_cast<double>(twice[static_cast<size_t>(rank)].traffic.sent_payload), scatter);
     }

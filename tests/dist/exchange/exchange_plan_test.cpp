@@ -53,16 +53,19 @@ TEST_P(ExchangePlans, SendWhatTheLedgerOfTheExchangeHas) {
 INSTANTIATE_TEST_SUITE_P(Table, ExchangePlans,
                          testing::Combine(testing::ValuesIn(kWays), testing::Values(1, 2, 3, 4, 8)));
 
-// Few bytes go by halves if the ranks are a power of two, and otherwise around the ring.
-TEST(ExchangePlan, CountsTheMessagesOfAnAllReduceThatFollowEachOther) {
-  constexpr int64_t kFew = 256 << 10;
-  EXPECT_EQ(all_reduce_load(kFew, 2).hops, 2);
-  EXPECT_EQ(all_reduce_load(kFew, 4).hops, 4);
-  EXPECT_EQ(all_reduce_load(kFew, 8).hops, 6);
-  EXPECT_EQ(all_reduce_load(kFew + 4, 4).hops, 6);
-  EXPECT_EQ(all_reduce_load(kFew + 4, 8).hops, 14);
-  EXPECT_EQ(all_reduce_load(kFew, 6).hops, 10);
-  EXPECT_EQ(all_reduce_load(0, 8).hops, 0);
+// Few bytes go directly, and many around the ring.
+TEST(ExchangePlan, CountsTheMessagesThatFollowEachOther) {
+  constexpr int64_t kAll = 16 << 20;
+  for (const int ranks : {2, 3, 4, 8}) {
+    const int64_t few = kAll / ranks;
+    EXPECT_EQ(all_reduce_load(few, ranks).hops, 2);
+    EXPECT_EQ(all_reduce_load(few + 4, ranks).hops, 2 * (ranks - 1));
+    EXPECT_EQ(all_reduce_load(0, ranks).hops, 0);
+    std::vector<int64_t> parts(static_cast<size_t>(ranks), few / ranks);
+    EXPECT_EQ(all_gather_load(parts).hops, 1);
+    parts.front() += ranks;
+    EXPECT_EQ(all_gather_load(parts).hops, ranks - 1);
+  }
 }
 
 TEST(ExchangePlan, CountsCodesOfVariableSizeAsTheyAreGiven) {
